@@ -1,0 +1,50 @@
+# Two commands are enough: `make demo` and `make test`. Each sets up what it needs and finds it done the next time.
+# Variables: TESTS="tests/unit -k lineage" (what `make test` runs), ARGS="--keep" (for the demo), PYTHON=python3.12.
+
+BIN := .venv/bin
+TESTS ?= tests
+ARGS ?=
+CHECKED := wait_registry processor sink sweeper waitreg tests
+
+# $(call step,name,command): a failing step says which one it was.
+step = printf '\n== %s\n' '$(1)' && $(2) || { printf '\nmake check: the step "%s" failed (%s)\n' '$(1)' '$(2)' >&2; exit 1; }
+
+.DEFAULT_GOAL := help
+.PHONY: help setup jars demo test check acceptance kills mutants lock clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: ## the virtual environment, exactly as locked
+	@sh setup/environment.sh
+
+jars: setup ## the jars of Spark's Kafka source and of the embedded broker, verified
+	@$(BIN)/python -m wait_registry.jvm fetch
+
+demo: jars ## watch it work: real Kafka, Spark and Postgres, a crash, and the reconciliation
+	@$(BIN)/waitreg demo $(ARGS)
+
+test: jars ## the tests on the embedded stack; TESTS= picks some
+	@$(BIN)/pytest -m "not acceptance" $(TESTS)
+
+check: jars ## the gate: format, lint, types, import contracts, tests
+	@$(call step,format,$(BIN)/ruff format --check .)
+	@$(call step,lint,$(BIN)/ruff check .)
+	@$(call step,types,$(BIN)/mypy)
+	@$(call step,import contracts,$(BIN)/lint-imports)
+	@$(call step,tests,$(BIN)/pytest -m "not acceptance" tests)
+
+acceptance: jars ## whole-system runs: kill -9 of each service under load
+	@$(BIN)/pytest -m acceptance tests/acceptance
+
+kills: jars ## kill -9 of each service under load, five times each, with every reconciliation; ARGS="sink --kills 1"
+	@$(BIN)/python -m tests.acceptance.kill9 $(ARGS)
+
+mutants: jars ## every listed one-line change must turn its named test red
+	@$(BIN)/python -m tests.mutants.run
+
+lock: setup ## requirements*.txt anew from pyproject.toml (minutes: every file of every package is hashed)
+	@sh setup/lock.sh
+
+clean: ## remove what the other targets made
+	rm -rf .venv jvm/jars build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

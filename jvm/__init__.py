@@ -1,0 +1,1 @@
+"""What is needed to fetch and verify the jars, as a resource package (`wait_registry_jvm`)."""

@@ -1,0 +1,135 @@
+"""All attempts at one record in this process: limit, classification, pauses."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import NamedTuple, TypeAlias
+
+from processor.deadline import Deadline
+from processor.handlers.open_handler import OpenHandler
+from processor.handlers.threads import NoThreadError
+from processor.retry_decision import RetryDecision
+from processor.stats import Stats
+from wait_registry.clock import Clock
+from wait_registry.errors import PermanentError
+from wait_registry.handler import Discard, Record
+from wait_registry.logs import record_fields
+
+log = logging.getLogger(__name__)
+
+
+class Failed(NamedTuple):
+    """All attempts have failed, the last with ``error``."""
+
+    error: BaseException
+    tries: int
+
+
+Result: TypeAlias = "Discard | Failed | None"
+
+
+class InvalidAnswerError(PermanentError):
+    """A handler returned something that isn't an answer."""
+
+
+class Attempts:
+    """Calls the handler until it answers, fails for good, or no time is left.
+
+    Args:
+        handler: opened already.
+        timeout_s: the limit of one attempt, s.
+        decision: what follows a failed attempt.
+        clock: the monotonic clock.
+        stats: where tries are counted.
+    """
+
+    def __init__(
+        self, handler: OpenHandler, timeout_s: float, decision: RetryDecision, clock: Clock, stats: Stats
+    ) -> None:
+        self._call = handler.call
+        self.slots = handler.slots
+        self._timeout_s = timeout_s
+        self._decision = decision
+        self._monotonic = clock.monotonic
+        self._tries = stats.tries
+
+    async def run(self, record: Record, expires_s: float, deadline: Deadline) -> Result:
+        """Work on one record; the caller has taken a slot if the handler has any.
+
+        Args:
+            record: what the handler gets.
+            expires_s: when its registration expires, on the monotonic clock.
+            deadline: the calling task's own.
+
+        Returns:
+            None (done), ``Discard``, or ``Failed``; no exception of the handler's comes out.
+
+        Raises:
+            asyncio.CancelledError: the calling task is cancelled: the record has no outcome.
+            NoThreadError: the handler can't be called: the record has no outcome, and the process can't go on.
+        """
+        tries = 0
+        while True:
+            tries += 1
+            deadline.at_s = self._monotonic() + self._timeout_s
+            error: BaseException
+            try:
+                answer = await self._call(record)
+            except GeneratorExit:
+                raise  # the event loop is being torn down
+            except NoThreadError:
+                deadline.clear()
+                raise  # the record hasn't been tried
+            except BaseException as raised:  # noqa: BLE001 - the handler decides about its record, never about the loop
+                error = self._explain(record, raised, deadline, tries)
+            else:
+                deadline.clear()
+                if answer is None or isinstance(answer, Discard):
+                    self._tries["ok"] += 1
+                    return answer
+                self._tries["error"] += 1
+                return Failed(_invalid(answer), tries)
+            if not await self._again(error, tries, expires_s):
+                return Failed(error, tries)
+
+    def _explain(self, record: Record, raised: BaseException, deadline: Deadline, tries: int) -> BaseException:
+        """Tell a passed limit, a cancelled worker and the handler's own failure apart."""
+        overran = deadline.clear()
+        task = asyncio.current_task()
+        # The watchdog's own cancellation is taken back by now: what is left is that of the worker. Whatever the handler
+        # has made of it is no outcome.
+        if task is not None and task.cancelling():
+            raise asyncio.CancelledError from raised
+        if overran:
+            self._tries["timeout"] += 1
+            error = TimeoutError(f"attempt {tries} was over its limit of {self._timeout_s:g} s")
+            log.warning("%s", error, extra=_fields(record))
+            error.__cause__ = None if isinstance(raised, asyncio.CancelledError) else raised
+            return error
+        self._tries["error"] += 1
+        return raised
+
+    async def _again(self, error: BaseException, tries: int, expires_s: float) -> bool:
+        """Wait before the next attempt; False when there is none."""
+        pause_s = self._decision.pause_s(error, tries, self._monotonic(), expires_s)
+        if pause_s is None:
+            return False
+        await asyncio.sleep(pause_s)
+        if self.slots is not None:
+            await self.slots.take()
+            # All slots may have been blocked for long.
+            if not self._decision.still_in_time(self._monotonic(), expires_s):
+                self.slots.give()
+                return False
+        return True
+
+
+def _invalid(answer: object) -> InvalidAnswerError:
+    return InvalidAnswerError(
+        f"the handler returned {type(answer).__name__}; expected None (done) or wait_registry.handler.Discard(reason)"
+    )
+
+
+def _fields(record: Record) -> dict[str, object]:
+    return record_fields(wait_id=record.wait_id, topic=record.topic, partition=record.partition, offset=record.offset)

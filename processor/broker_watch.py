@@ -1,0 +1,84 @@
+"""What has to be asked from time to time: is the broker back, is the wait topic still the same, have we joined."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from confluent_kafka.admin import AdminClient
+
+from processor.broker_link import BrokerLink
+from processor.fault import Fault
+from processor.membership import Membership
+from wait_registry.clock import Clock
+from wait_registry.errors import TransientError, WaitRegistryError
+from wait_registry.kafka.cluster import TopicIdentity, cluster_id, describe_topic, require_same_identity
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+PROBE_EVERY_S = 1.0
+IDENTITY_EVERY_S = 30.0
+
+
+class BrokerWatch:
+    """Asks in a thread, so that neither the event loop nor a rebalance waits for it.
+
+    Args:
+        admin: asked.
+        wait_topic: what the wait topic was at the start; a change ends the process.
+        membership: asked for while no partitions have been assigned.
+    """
+
+    def __init__(
+        self,
+        admin: AdminClient,
+        wait_topic: TopicIdentity,
+        membership: Membership,
+        link: BrokerLink,
+        clock: Clock,
+        fault: Fault,
+    ) -> None:
+        self._admin = admin
+        self._wait_topic = wait_topic
+        self._membership = membership
+        self._link = link
+        self._clock = clock
+        self._fault = fault
+        self._executor = ThreadPoolExecutor(1, thread_name_prefix="broker-watch")
+        self._checked_s = clock.monotonic()
+
+    async def run(self) -> None:
+        """Watch until cancelled."""
+        try:
+            while True:
+                await asyncio.sleep(PROBE_EVERY_S)
+                await self.run_once()
+        finally:
+            self._executor.shutdown(wait=False, cancel_futures=True)
+
+    async def run_once(self) -> None:
+        """Ask what is due now; a broker that doesn't answer is no error."""
+        if not self._link.up and await self._ask(lambda: cluster_id(self._admin)) is not None:
+            self._link.answered()
+        if self._link.up and not self._membership.joined:
+            await self._ask(lambda: self._membership.ask(self._admin))
+        if self._link.up and self._clock.monotonic() - self._checked_s >= IDENTITY_EVERY_S:
+            self._checked_s = self._clock.monotonic()
+            await self._ask(self._check_identity)
+
+    def _check_identity(self) -> None:
+        require_same_identity(self._wait_topic, describe_topic(self._admin, self._wait_topic.topic))
+
+    async def _ask(self, question: Callable[[], T]) -> T | None:
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._executor, question)
+        except TransientError as error:
+            log.debug("the broker doesn't answer: %s", error)
+        except WaitRegistryError as error:
+            self._fault.report(error)
+        return None

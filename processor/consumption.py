@@ -1,0 +1,315 @@
+"""The consumer: what it is asked, and what it tells, always in the event loop's thread."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
+from typing import Any, Protocol, TypeVar
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from processor.assigned_partition import AssignedPartition
+from processor.broker_link import BrokerLink
+from processor.fault import Fault
+from processor.membership import Membership
+from processor.start_offsets import StartOffsets
+from wait_registry.errors import PermanentError
+from wait_registry.kafka.clients import consumer_config
+from wait_registry.kafka.errors import is_transient, kafka_failure
+from wait_registry.settings.processor import AssignmentStrategy, GroupProtocol
+from wait_registry.settings.root import Settings
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+# Measured: fetch.queue.backoff.ms of 1000, the default, halves the rate and more; the queues bound the memory.
+TUNING = {
+    "fetch.queue.backoff.ms": 5,
+    "queued.min.messages": 20_000,
+    "queued.max.messages.kbytes": 16_384,
+    "fetch.wait.max.ms": 100,
+}
+
+_OUT_OF_RANGE = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE})
+
+
+class Listener(Protocol):
+    """Who is told about partitions and commits; called in the event loop's thread, one call at a time."""
+
+    def assigned(self, owners: list[AssignedPartition]) -> None:
+        """Take partitions over; nothing of them has been consumed yet."""
+
+    def revoked(self, owners: list[AssignedPartition]) -> dict[AssignedPartition, int]:
+        """Give partitions up and return the offsets to commit while they are still ours."""
+
+    def committed_last(self, targets: dict[AssignedPartition, int], error: KafkaError | None) -> None:
+        """Take the answer of the commit that `revoked` asked for."""
+
+    def lost(self, owners: list[AssignedPartition]) -> None:
+        """Give partitions up that are somebody else's already; no commit is possible."""
+
+    def commit_answered(self, error: KafkaError | None, partitions: list[TopicPartition]) -> None:
+        """Take the answer of an asynchronous commit."""
+
+
+def group_config(settings: Settings) -> dict[str, Any]:
+    """Return the consumer's properties but for the callbacks; ``kafka.librdkafka`` may change the tuning."""
+    processor = settings.processor
+    config: dict[str, Any] = {**TUNING, **settings.kafka.librdkafka, "group.id": processor.group}
+    config["auto.offset.reset"] = "error"
+    config["group.protocol"] = processor.group_protocol.value
+    if processor.group_protocol is GroupProtocol.CLASSIC:
+        config["partition.assignment.strategy"] = processor.assignment_strategy.value
+    return consumer_config(settings.kafka, **config)
+
+
+class Consumption:
+    """One member of the consumer group.
+
+    Rebalance and commit callbacks run in whatever thread polls the consumer; their work is always done in the event
+    loop's thread, so that all state has one owner.
+
+    Args:
+        listener: who is told.
+        start_offsets: where new partitions begin.
+        metadata: goes into every commit.
+        ends_too: also report the end of each partition (for ``--once``), as an error event of ``take``.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        listener: Listener,
+        start_offsets: StartOffsets,
+        metadata: str,
+        link: BrokerLink,
+        membership: Membership,
+        fault: Fault,
+        ends_too: bool = False,
+    ) -> None:
+        processor = settings.processor
+        self._listener = listener
+        self._start_offsets = start_offsets
+        self._metadata = metadata
+        self._link = link
+        self._membership = membership
+        self._fault = fault
+        self._incremental = (
+            processor.group_protocol is GroupProtocol.CONSUMER
+            or processor.assignment_strategy is AssignmentStrategy.COOPERATIVE_STICKY
+        )
+        self._first_window = processor.max_in_flight
+        self._leave_limit_s = max(1.0, processor.drain_timeout_s)
+        self._loop = asyncio.get_running_loop()
+        self._loop_thread = threading.get_ident()
+        self._executor = ThreadPoolExecutor(1, thread_name_prefix="consumer")
+        self.assigned: dict[tuple[str, int], AssignedPartition] = {}
+        self._closing = False
+        self._consumer = Consumer(
+            {
+                **group_config(settings),
+                "enable.partition.eof": ends_too,
+                "error_cb": link.on_error,
+                "on_commit": self._on_commit,
+            }
+        )
+
+    def subscribe(self, topics: Iterable[str]) -> None:
+        """Join the group."""
+        self._membership.member_id = self._member_id
+        self._consumer.subscribe(
+            list(topics), on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost
+        )
+
+    def take(self, count: int) -> list[tuple[AssignedPartition, Message]]:
+        """Return at most ``count`` records that are there now, each with its partition; never waits."""
+        return self._sorted_out(self._consumer.consume(count, 0))
+
+    async def wait(self, timeout_s: float) -> list[tuple[AssignedPartition, Message]]:
+        """Wait for one record, in a thread; the event loop goes on."""
+        message = await self._loop.run_in_executor(self._executor, self._consumer.poll, timeout_s)
+        return self._sorted_out([] if message is None else [message])
+
+    def offsets(self, targets: Mapping[AssignedPartition, int]) -> list[TopicPartition]:
+        """Return what to hand to the client, with the identity of the wait topic that the offsets rely on."""
+        return [
+            TopicPartition(owner.topic, owner.partition, target, self._metadata) for owner, target in targets.items()
+        ]
+
+    def commit(self, targets: dict[AssignedPartition, int]) -> None:
+        """Start an asynchronous commit; KafkaException when it can't even be started."""
+        if self._closing:
+            raise KafkaException(KafkaError(KafkaError._DESTROY, "the consumer is being closed"))
+        self._consumer.commit(offsets=self.offsets(targets), asynchronous=True)
+
+    def commit_now(self, targets: dict[AssignedPartition, int]) -> None:
+        """Commit and wait for the answer; KafkaException when any partition is refused."""
+        for answer in self._consumer.commit(offsets=self.offsets(targets), asynchronous=False):
+            if answer.error is not None:
+                raise KafkaException(answer.error)
+
+    def pause(self) -> None:
+        """Fetch nothing more; what librdkafka holds is thrown away and fetched again after `resume`."""
+        self._consumer.pause(self._consumer.assignment())
+
+    def resume(self) -> None:
+        """Fetch again."""
+        self._consumer.resume(self._consumer.assignment())
+
+    def read_ends(self) -> None:
+        """Note the ends of the assigned partitions as the last fetch answers gave them, for the lag."""
+        for owner in self.assigned.values():
+            _, high = self._consumer.get_watermark_offsets(TopicPartition(owner.topic, owner.partition), cached=True)
+            owner.high_watermark = high
+
+    async def close(self) -> None:
+        """Leave the group; the listener's ``revoked`` is called for what is still assigned.
+
+        librdkafka waits for an absent coordinator without a limit, so a thread that nobody waits for does it, and after
+        the drain's limit the group finds out by the session's end.
+        """
+        self._closing = True
+        self._membership.member_id = str
+        closed: asyncio.Future[None] = self._loop.create_future()
+        threading.Thread(target=self._close, args=(closed,), name="consumer-close", daemon=True).start()
+        try:
+            await asyncio.wait_for(closed, self._leave_limit_s)
+        except TimeoutError:
+            log.warning("no coordinator lets us leave the group within %g s: not waited for", self._leave_limit_s)
+
+    def _close(self, closed: asyncio.Future[None]) -> None:
+        error: Exception | None = None
+        try:
+            self._executor.shutdown()  # a poll that is still under way there ends first
+            self._consumer.close()
+        except Exception as raised:  # noqa: BLE001 - handed on to who waits
+            error = raised
+        # The loop may be gone by now: then nobody waits.
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(_answer, closed, error)
+
+    def _member_id(self) -> str:
+        return str(self._consumer.memberid() or "")
+
+    def _sorted_out(self, messages: list[Message]) -> list[tuple[AssignedPartition, Message]]:
+        taken: list[tuple[AssignedPartition, Message]] = []
+        assigned = self.assigned
+        for message in messages:
+            error = message.error()
+            if error is not None:
+                self._judge(error, message)
+                continue
+            owner = assigned.get((message.topic(), message.partition()))
+            # One call of consume() may hold records of a partition that a callback within the call has given away.
+            if owner is None or message.offset() < owner.position:
+                continue
+            owner.position = message.offset() + 1
+            taken.append((owner, message))
+        return taken
+
+    def _judge(self, error: KafkaError, message: Message) -> None:
+        code = error.code()
+        where = "records" if message.topic() is None else f"{message.topic()}[{message.partition()}]"
+        if code == KafkaError._PARTITION_EOF:
+            owner = self.assigned.get((message.topic(), message.partition()))
+            if owner is not None:
+                owner.end_seen = max(owner.end_seen, message.offset())
+        elif code in _OUT_OF_RANGE:
+            self._fault.report(PermanentError(self._out_of_range(where, message)))
+        elif is_transient(error) or code == KafkaError._MAX_POLL_EXCEEDED:
+            log.warning("consumer: %s (%s)", error.str(), error.name())
+        else:
+            self._fault.report(kafka_failure(error, f"consuming {where}"))
+
+    def _out_of_range(self, where: str, message: Message) -> str:
+        owner = self.assigned.get((message.topic(), message.partition()))
+        offset = message.offset() if owner is None or owner.position < 0 else owner.position
+        return (
+            f"the position {offset} of {where} is not in the log (deleted by retention, or the topic was made anew): "
+            f"{message.error().str()}. Records may be lost: find out which, then set the position on purpose with "
+            "kafka-consumer-groups --reset-offsets --group <group> --topic <topic>:<partition> --to-earliest "
+            "--execute, and start again"
+        )
+
+    def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        starts: list[TopicPartition] = self._guarded(lambda: self._start_offsets.of(consumer, partitions), [])
+        owners = [AssignedPartition(p.topic, p.partition, p.offset, self._first_window) for p in starts]
+
+        def take_over() -> None:
+            self._membership.joined = True
+            self.assigned.update({(owner.topic, owner.partition): owner for owner in owners})
+            self._listener.assigned(owners)
+
+        self._on_loop(take_over)
+        if self._fault.error is not None:
+            return
+        (consumer.incremental_assign if self._incremental else consumer.assign)(starts)
+
+    def _on_revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        targets: dict[AssignedPartition, int] = {}
+        self._on_loop(lambda: targets.update(self._listener.revoked(self._given_up(partitions))))
+        if not targets:
+            return
+        # In the callback's own thread: librdkafka answers no other thread's synchronous commit until it has returned.
+        error = self._commit_last(targets)
+        self._on_loop(lambda: self._listener.committed_last(targets, error))
+
+    def _on_lost(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        self._on_loop(lambda: self._listener.lost(self._given_up(partitions)))
+
+    def _given_up(self, partitions: list[TopicPartition]) -> list[AssignedPartition]:
+        owners = [self.assigned.pop((p.topic, p.partition), None) for p in partitions]
+        return [owner for owner in owners if owner is not None]
+
+    def _commit_last(self, targets: dict[AssignedPartition, int]) -> KafkaError | None:
+        try:
+            self.commit_now(targets)
+        except KafkaException as raised:
+            error: KafkaError = raised.args[0]
+            return error
+        return None
+
+    def _on_commit(self, error: KafkaError | None, partitions: list[TopicPartition]) -> None:
+        if error is None:
+            self._link.answered()
+        if threading.get_ident() == self._loop_thread:
+            self._listener.commit_answered(error, partitions)
+        else:
+            answer = partial(self._listener.commit_answered, error, partitions)
+            self._loop.call_soon_threadsafe(self._guarded, answer, None)
+
+    def _on_loop(self, work: Callable[[], None]) -> None:
+        """Do a callback's work in the event loop's thread, now, and report what it raises."""
+        if threading.get_ident() == self._loop_thread:
+            self._guarded(work, None)
+            return
+        done: Future[None] = Future()
+
+        def run() -> None:
+            self._guarded(work, None)
+            done.set_result(None)
+
+        self._loop.call_soon_threadsafe(run)
+        done.result()
+
+    def _guarded(self, work: Callable[[], T], otherwise: T) -> T:
+        try:
+            return work()
+        except Exception as error:  # noqa: BLE001 - an exception must not cross the C callback; the loop raises it
+            self._fault.report(error)
+            return otherwise
+
+
+def _answer(closed: asyncio.Future[None], error: Exception | None) -> None:
+    if closed.done():
+        return
+    if error is None:
+        closed.set_result(None)
+    else:
+        closed.set_exception(error)

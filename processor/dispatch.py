@@ -1,0 +1,197 @@
+"""At most N workers on the queue of registered records."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections import deque
+from collections.abc import Callable, Iterable
+
+from processor.assigned_partition import AssignedPartition
+from processor.attempts import Attempts, Result
+from processor.deadline import Watchdog
+from processor.entry import Entry, EntryState
+from processor.fault import Fault
+from wait_registry.clock import Clock
+
+log = logging.getLogger(__name__)
+
+STOP_LIMIT_S = 5.0
+
+
+class Dispatcher:
+    """Starts handlers in the order of registration, renewed records first, N at once.
+
+    Workers are started when they are first needed and reused; at most one wake-up is on its way, and whoever wakes
+    passes it on while records wait.
+
+    Args:
+        max_in_flight: workers at most (N).
+        group: the consumer group, for the handler's record.
+        attempts: calls the handler.
+        watchdog: ends attempts that are over their limit.
+        settle: called with a record, its result, and the seconds since its start.
+        renew: called with a record that has too little time left to start.
+        stop_limit_s: how long `stop` waits for handlers that it has cancelled, s.
+    """
+
+    def __init__(
+        self,
+        max_in_flight: int,
+        group: str,
+        attempts: Attempts,
+        watchdog: Watchdog,
+        clock: Clock,
+        fault: Fault,
+        settle: Callable[[Entry, Result, float], None],
+        renew: Callable[[Entry], None],
+        stop_limit_s: float = STOP_LIMIT_S,
+    ) -> None:
+        self._max_in_flight = max_in_flight
+        self._group = group
+        self._attempts = attempts
+        self._slots = attempts.slots
+        self._watchdog = watchdog
+        self._monotonic = clock.monotonic
+        self._fault = fault
+        self._settle = settle
+        self._renew = renew
+        self._stop_limit_s = stop_limit_s
+        self._ready: deque[Entry] = deque()
+        self._renewed: deque[Entry] = deque()
+        # No record that waits is overdue before this moment, on the monotonic clock.
+        self._overdue_from_s = math.inf
+        self._resting: list[asyncio.Future[None]] = []
+        self._workers: list[asyncio.Task[None]] = []
+        self._waking = False
+        self._stopping = False
+        self.running = 0
+
+    @property
+    def waiting(self) -> int:
+        """Records that wait for a worker."""
+        return len(self._renewed) + len(self._ready)
+
+    def add(self, entries: Iterable[Entry]) -> None:
+        """Append registered records and see to it that a worker takes them."""
+        for entry in entries:
+            self._queue(entry, self._ready)
+        self._wake()
+
+    def add_first(self, entry: Entry) -> None:
+        """Put a record that was registered again before all that weren't."""
+        self._queue(entry, self._renewed)
+        self._wake()
+
+    def renew_overdue(self) -> None:
+        """Have waiting records registered again that can't start in time, for when all workers are busy."""
+        now_s = self._monotonic()
+        if self._overdue_from_s >= now_s:
+            return
+        # All are looked at: renewed records, and those of a gate that opened late, aren't in the order of their time.
+        overdue = self._remove(lambda entry: entry.lifetime.start_by_s < now_s)
+        waiting = (*self._renewed, *self._ready)
+        self._overdue_from_s = min((entry.lifetime.start_by_s for entry in waiting), default=math.inf)
+        for entry in overdue:
+            self._renew(entry)
+
+    def offsets_of(self, owner: AssignedPartition) -> list[int]:
+        """Return the offsets of a partition's records that wait for a worker."""
+        return [entry.offset for entry in (*self._renewed, *self._ready) if entry.owner is owner]
+
+    def drop(self, owner: AssignedPartition, offset: int) -> list[Entry]:
+        """Forget and return a partition's waiting records at or above ``offset``."""
+        return self._remove(lambda entry: entry.owner is owner and entry.offset >= offset)
+
+    def _queue(self, entry: Entry, queue: deque[Entry]) -> None:
+        entry.state = EntryState.READY
+        queue.append(entry)
+        self._overdue_from_s = min(self._overdue_from_s, entry.lifetime.start_by_s)
+
+    def _remove(self, which: Callable[[Entry], bool]) -> list[Entry]:
+        removed: list[Entry] = []
+        for queue in (self._renewed, self._ready):
+            found = [entry for entry in queue if which(entry)]
+            if found:
+                kept = [entry for entry in queue if not which(entry)]
+                queue.clear()
+                queue.extend(kept)
+                removed += found
+        return removed
+
+    async def stop(self) -> None:
+        """Start nothing more and cancel what runs: those records have no outcome and stay in the registry.
+
+        An answer that a handler gives all the same is settled, since it is an outcome. A handler that swallows its
+        cancellation and goes on is left behind.
+        """
+        self._stopping = True
+        for worker in self._workers:
+            worker.cancel()
+        if not self._workers:
+            return
+        _, refusing = await asyncio.wait(self._workers, timeout=self._stop_limit_s)
+        if refusing:
+            log.warning("%d handlers don't end although they were cancelled: left behind", len(refusing))
+
+    def _wake(self) -> None:
+        if self._waking or self._stopping or not (self._renewed or self._ready):
+            return
+        if self._resting:
+            self._waking = True
+            self._resting.pop().set_result(None)
+        elif len(self._workers) < self._max_in_flight:
+            self._waking = True
+            worker = asyncio.create_task(self._work())
+            worker.add_done_callback(self._ended)
+            self._workers.append(worker)
+
+    async def _work(self) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        deadline = self._watchdog.watch(task)
+        attempts = self._attempts
+        self._waking = False
+        while not self._stopping:
+            entry = await self._next()
+            entry.state = EntryState.STARTED
+            self.running += 1
+            started_s = self._monotonic()
+            try:
+                result = await attempts.run(entry.record(self._group), entry.lifetime.expires_s, deadline)
+            finally:
+                self.running -= 1
+            self._settle(entry, result, self._monotonic() - started_s)
+            del entry, result  # nothing may keep the record alive while the worker rests
+
+    async def _next(self) -> Entry:
+        """Wait for a record, and for a slot if the handler has any; both are the caller's then."""
+        renewed, ready, slots = self._renewed, self._ready, self._slots
+        while True:
+            if not (renewed or ready):
+                await self._rest()
+                continue
+            if slots is not None:
+                await slots.take()
+                if not (renewed or ready):
+                    slots.give()
+                    continue
+            entry = (renewed or ready).popleft()
+            if entry.lifetime.start_by_s >= self._monotonic():
+                self._wake()
+                return entry
+            if slots is not None:
+                slots.give()
+            self._renew(entry)
+
+    async def _rest(self) -> None:
+        rest = asyncio.get_running_loop().create_future()
+        self._resting.append(rest)
+        await rest
+        self._waking = False
+
+    def _ended(self, worker: asyncio.Task[None]) -> None:
+        error = None if worker.cancelled() else worker.exception()
+        if error is not None:
+            self._fault.report(error)

@@ -1,0 +1,118 @@
+"""One record between its consumption and its tombstone."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import Enum
+from typing import TYPE_CHECKING, NamedTuple
+
+from confluent_kafka import KafkaError, Message
+
+from wait_registry.handler import Record
+from wait_registry.records.original import Original, Source
+
+if TYPE_CHECKING:
+    from processor.assigned_partition import AssignedPartition
+    from processor.frontier import RegistrationBatch
+
+
+class EntryState(Enum):
+    """How far a record has come; only the event loop's thread changes it."""
+
+    REGISTERING = "registering"  # its wait record is on the way, or its batch waits behind another one
+    DEAD_LETTERING = "dead_lettering"  # can't be registered; its dead letter is on the way
+    HELD = "held"  # registered, in its partition's first window
+    READY = "ready"  # waits for a worker
+    RENEWING = "renewing"  # waits for its second registration, since its time ran short before it could start
+    STARTED = "started"  # its handler has been called; a tombstone will follow
+    DROPPED = "dropped"  # given to the partition's next owner before its handler was called
+    FINISHED = "finished"  # its tombstone is queued, or its dead letter acknowledged when it wasn't registered
+
+
+class Lifetime(NamedTuple):
+    """When registrations made together expire: in ms since the epoch, as a datetime (UTC), and on the monotonic clock.
+
+    ``start_by_s``, on the monotonic clock too, is the latest moment to call a handler for the first time.
+    """
+
+    expires_at_ms: int
+    expires_at: datetime
+    expires_s: float
+    start_by_s: float
+
+
+class Entry:
+    """A consumed record and its registration (slots: there are up to ``look_ahead_max`` of them).
+
+    ``offset`` is the position consumed now, in the partition ``owner``; ``original`` has the coordinates of the first
+    delivery.
+    """
+
+    __slots__ = (
+        "attempt",
+        "batch",
+        "lifetime",
+        "offset",
+        "original",
+        "owner",
+        "size",
+        "source",
+        "state",
+        "wait_id",
+        "wait_offset",
+        "wait_partition",
+    )
+
+    def __init__(
+        self,
+        original: Original,
+        source: Source | None,
+        attempt: int,
+        wait_id: str,
+        owner: AssignedPartition,
+        offset: int,
+        size: int,
+        lifetime: Lifetime,
+    ) -> None:
+        self.original = original
+        self.source = source
+        self.attempt = attempt
+        self.wait_id = wait_id
+        self.owner = owner
+        self.offset = offset
+        self.size = size
+        self.lifetime = lifetime
+        self.batch: RegistrationBatch | None = None
+        self.wait_partition = -1
+        self.wait_offset = -1
+        self.state = EntryState.REGISTERING
+
+    def delivered(self, error: KafkaError | None, message: Message) -> None:
+        """Take the delivery report of the wait record (called by ``producer.poll``)."""
+        batch = self.batch
+        assert batch is not None
+        if error is not None:
+            batch.refused(self, error)
+            return
+        self.wait_partition = message.partition()
+        self.wait_offset = message.offset()
+        batch.pending -= 1
+        if batch.pending == 0:
+            batch.completed(message)
+
+    def record(self, group: str) -> Record:
+        """Return what the handler sees."""
+        topic, partition, offset, timestamp_ms, _, key, value, headers = self.original
+        return Record(
+            topic,
+            partition,
+            offset,
+            timestamp_ms,
+            key,
+            value,
+            headers,
+            self.attempt,
+            self.wait_id,
+            group,
+            self.lifetime.expires_at,
+        )

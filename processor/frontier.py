@@ -1,0 +1,112 @@
+"""Which offsets may be committed: batches of registrations in the order of consumption, and their acknowledged head."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+
+from confluent_kafka import KafkaError, Message
+
+from processor.assigned_partition import AssignedPartition
+from processor.entry import Entry
+
+
+class RegistrationBatch:
+    """The registrations of one ``consume()``; ``pending`` counts those the broker has not acknowledged.
+
+    Args:
+        entries: in the order of consumption.
+        ends: per partition, the offset after the batch's last record of it.
+        sent_ms: wall clock before the first is sent.
+        refused: called when the broker refuses a wait record.
+        completed: called with the batch and the delivery report that completes it.
+    """
+
+    __slots__ = ("_completed", "_refused", "ends", "entries", "pending", "published", "sent_ms")
+
+    def __init__(
+        self,
+        entries: list[Entry],
+        ends: dict[AssignedPartition, int],
+        sent_ms: int,
+        refused: Callable[[Entry, KafkaError], None],
+        completed: Callable[[RegistrationBatch, Message], None],
+    ) -> None:
+        self.entries = entries
+        self.ends = ends
+        self.pending = len(entries)
+        self.published = 0
+        self.sent_ms = sent_ms
+        self._refused = refused
+        self._completed = completed
+        for entry in entries:
+            entry.batch = self
+
+    def refused(self, entry: Entry, error: KafkaError) -> None:
+        """Pass a refusal on; the entry stays pending, so nothing behind it can be committed."""
+        self._refused(entry, error)
+
+    def completed(self, message: Message) -> None:
+        """Pass the last delivery report on."""
+        self._completed(self, message)
+
+    def acknowledge(self) -> None:
+        """Count one record as safe by another way than its wait record (its dead letter is acknowledged)."""
+        self.pending -= 1
+
+
+class Frontier:
+    """A FIFO of batches whose acknowledged heads are popped, so that the contiguous prefix costs O(1) a record.
+
+    A batch that is never acknowledged blocks everything behind it: a committed offset can't pass it (P2).
+    """
+
+    def __init__(self) -> None:
+        self._batches: deque[RegistrationBatch] = deque()
+
+    def __len__(self) -> int:
+        """Return how many batches aren't popped."""
+        return len(self._batches)
+
+    def append(self, batch: RegistrationBatch) -> None:
+        """Add the batch consumed last."""
+        self._batches.append(batch)
+
+    def advance(self) -> list[Entry]:
+        """Pop the acknowledged heads, move their partitions' ``prefix``, and return their entries in order."""
+        batches = self._batches
+        entries: list[Entry] = []
+        while batches and batches[0].pending == 0:
+            batch = batches.popleft()
+            for owner, end in batch.ends.items():
+                owner.prefix = end
+            entries += batch.entries
+            # A slow record of the batch must not keep the others' values alive through it.
+            batch.entries = []
+        return entries
+
+    def pending(self) -> int:
+        """Return how many wait records aren't acknowledged."""
+        return sum(batch.pending for batch in list(self._batches))
+
+    def entries_of(self, owner: AssignedPartition) -> list[Entry]:
+        """Return the partition's entries in batches that aren't popped."""
+        return [entry for batch in self._batches for entry in batch.entries if entry.owner is owner]
+
+
+def commit_target(requested: int, prefix: int, unstarted: Iterable[int]) -> int:
+    """Decide where a partition's commit stops when the partition is given up.
+
+    Records that haven't started go to the next owner, so the commit stops at the first of them. What an earlier commit
+    has passed (``requested``) stays committed, and is still handled by this process.
+
+    Args:
+        requested: offset of the last commit asked for, -1 if there was none.
+        prefix: offset after the contiguous acknowledged registrations, -1 if there is none.
+        unstarted: offsets of registered records whose handler hasn't been called.
+
+    Returns:
+        The offset to commit; unstarted records at or above it are the next owner's.
+    """
+    first_unstarted = min((offset for offset in unstarted if offset >= requested), default=prefix)
+    return max(requested, min(prefix, first_unstarted))

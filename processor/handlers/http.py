@@ -1,0 +1,129 @@
+"""The HTTP handler: one POST a record."""
+
+from __future__ import annotations
+
+import re
+from email.utils import parsedate_to_datetime
+
+import aiohttp
+from aiohttp import ClientResponse, ClientSession, ClientTimeout, DummyCookieJar, TCPConnector
+
+from processor.handlers.slots import Slots
+from processor.retry_decision import RetryLater
+from wait_registry.clock import Clock, SystemClock
+from wait_registry.errors import ConfigurationError, PermanentError, TransientError
+from wait_registry.handler import Discard, Outcome, Record
+from wait_registry.settings.processor import HttpHandlerSettings
+
+# What a header value may hold so that every server reads it alike (RFC 9110, section 5.5).
+_SAFE_VALUE = re.compile(rb"[\x21-\x7e](?:[\x20-\x7e\t]*[\x21-\x7e])?")
+_RETRY_AFTER = "Retry-After"
+
+
+class HttpHandler:
+    """POSTs the value and decides by the status.
+
+    2xx is done, ``retry_statuses`` and connection errors are tried again (after ``Retry-After`` when given), statuses
+    in ``discard_statuses`` discard the record, all others dead-letter it. Redirects aren't followed: a POST repeated
+    elsewhere is nobody's intention. The body is drained and ignored.
+
+    Args:
+        url: where to POST to.
+        settings: statuses, forwarded headers, content type.
+        max_in_flight: connections kept at most.
+        clock: for ``Retry-After`` dates.
+    """
+
+    def __init__(self, url: str, settings: HttpHandlerSettings, max_in_flight: int, clock: Clock | None = None) -> None:
+        self._url = url
+        self._settings = settings
+        self._max_in_flight = max_in_flight
+        self._clock = clock or SystemClock()
+        self._forward = {name.lower() for name in settings.forward_headers}
+        self._session: ClientSession | None = None
+        self.slots: Slots | None = None
+
+    async def open(self) -> None:
+        """Open the connection pool."""
+        connector = TCPConnector(limit=self._max_in_flight, limit_per_host=self._max_in_flight)
+        # The worker's deadline ends an attempt; the client's own would be a second, different one.
+        self._session = ClientSession(
+            connector=connector,
+            timeout=ClientTimeout(total=None),
+            auto_decompress=False,
+            # One record's cookies are none of the next one's business.
+            cookie_jar=DummyCookieJar(),
+        )
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if self._session is not None:
+            await self._session.close()
+
+    async def call(self, record: Record) -> Outcome:
+        """Send one record; what it raises is what the handler contract says about retrying.
+
+        Raises:
+            TransientError: no connection, or a status to try again.
+            PermanentError: any other status, a redirect among them.
+        """
+        if self._session is None:
+            raise ConfigurationError("the HTTP handler was called before it was opened")
+        try:
+            async with self._session.post(
+                self._url, data=record.value or b"", headers=self._headers(record), allow_redirects=False
+            ) as response:
+                await _drain(response)
+                return self._judge(response)
+        except aiohttp.InvalidURL as error:
+            raise PermanentError(f"POST failed: the URL is invalid: {error}") from error
+        except aiohttp.ClientError as error:
+            raise TransientError(f"POST failed: {type(error).__name__}: {error}") from error
+
+    def _headers(self, record: Record) -> list[tuple[str, str]]:
+        headers = [
+            ("Content-Type", self._settings.content_type),
+            ("Idempotency-Key", record.wait_id),
+            ("X-Waitreg-Topic", record.topic),
+            ("X-Waitreg-Partition", str(record.partition)),
+            ("X-Waitreg-Offset", str(record.offset)),
+            ("X-Waitreg-Attempt", str(record.attempt)),
+        ]
+        if self._forward:
+            headers += [
+                (name, value.decode("ascii"))
+                for name, value in record.headers
+                if name.lower() in self._forward and value is not None and _SAFE_VALUE.fullmatch(value)
+            ]
+        return headers
+
+    def _judge(self, response: ClientResponse) -> Outcome:
+        status = response.status
+        seen = f"the service answered {status} {response.reason or ''}".rstrip()
+        if 200 <= status < 300:
+            return None
+        if status in self._settings.discard_statuses:
+            return Discard(seen)
+        if status in self._settings.retry_statuses:
+            pause_s = self._retry_after_s(response.headers.get(_RETRY_AFTER))
+            raise TransientError(seen) if pause_s is None else RetryLater(seen, pause_s)
+        if 300 <= status < 400:
+            raise PermanentError(f"{seen}, a redirect; redirects are not followed: set processor.handler to its target")
+        raise PermanentError(seen)
+
+    def _retry_after_s(self, text: str | None) -> float | None:
+        """Read seconds or an HTTP date (RFC 9110, section 10.2.3); None when it is neither."""
+        if text is None:
+            return None
+        if text.strip().isdecimal():
+            return float(text)
+        try:
+            return max(0.0, parsedate_to_datetime(text).timestamp() - self._clock.now_ms() / 1000)
+        except (ValueError, OverflowError):
+            return None
+
+
+async def _drain(response: ClientResponse) -> None:
+    # A connection is reused only after its answer has been read; what it says is not ours to keep.
+    async for _ in response.content.iter_chunked(65_536):
+        pass

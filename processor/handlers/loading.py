@@ -1,0 +1,86 @@
+"""From the setting ``processor.handler`` to a handler: an import, or an address."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from typing import Any
+
+from processor.handlers.asynchronous import AsynchronousHandler
+from processor.handlers.contextual import ContextualHandler
+from processor.handlers.http import HttpHandler
+from processor.handlers.open_handler import OpenHandler
+from processor.handlers.plain import PlainFunctionHandler
+from processor.handlers.signature import is_asynchronous, require_one_parameter
+from wait_registry.errors import ConfigurationError
+from wait_registry.settings.processor import ProcessorSettings
+
+URL_SCHEMES = ("http://", "https://")
+
+
+def load_handler(settings: ProcessorSettings) -> OpenHandler:
+    """Find and check the handler.
+
+    Args:
+        settings: ``handler`` is ``module:name`` or a URL; ``max_in_flight`` bounds threads and connections.
+
+    Returns:
+        The handler, not opened yet.
+
+    Raises:
+        ConfigurationError: it can't be imported or can't be a handler; the message says what was seen.
+    """
+    name = settings.handler
+    if name.startswith(URL_SCHEMES):
+        return HttpHandler(name, settings.http, settings.max_in_flight)
+    found = _find(name)
+    if inspect.isclass(found):
+        return _contextual(name, found, settings.max_in_flight)
+    if not callable(found):
+        raise ConfigurationError(
+            f"handler {name!r} is a {type(found).__name__}; expected an async def, a function or a class"
+        )
+    require_one_parameter(name, found)
+    if is_asynchronous(found):
+        return AsynchronousHandler(found)
+    return PlainFunctionHandler(found, settings.max_in_flight)
+
+
+def _find(name: str) -> Any:
+    module_name, colon, path = name.partition(":")
+    if not (module_name and colon and path):
+        raise ConfigurationError(
+            f"processor.handler is {name!r}; expected 'module:name' (as in 'shop.orders:handle') or an http(s) URL"
+        )
+    try:
+        found: Any = importlib.import_module(module_name)
+    except Exception as error:
+        raise ConfigurationError(
+            f"handler {name!r}: importing {module_name!r} failed: {type(error).__name__}: {error}. "
+            "It is looked up in the current directory and on PYTHONPATH."
+        ) from error
+    for part in path.split("."):
+        if not hasattr(found, part):
+            raise ConfigurationError(f"handler {name!r}: {module_name!r} has no {path!r}{_hint(found)}")
+        found = getattr(found, part)
+    return found
+
+
+def _hint(place: Any) -> str:
+    candidates = [name for name, value in vars(place).items() if callable(value) and not name.startswith("_")]
+    return f"; it has: {', '.join(sorted(candidates)[:10])}" if candidates else ""
+
+
+def _contextual(name: str, found: type[Any], max_in_flight: int) -> OpenHandler:
+    missing = [method for method in ("__aenter__", "__aexit__", "handle") if not hasattr(found, method)]
+    if missing:
+        raise ConfigurationError(
+            f"handler {name!r} is a class without {', '.join(missing)}; expected an async context manager with "
+            "a method handle(record)"
+        )
+    try:
+        instance = found()
+    except TypeError as error:
+        raise ConfigurationError(f"handler {name!r}: the class can't be made without arguments: {error}") from error
+    require_one_parameter(f"{name}.handle", instance.handle)
+    return ContextualHandler(name, instance, max_in_flight)

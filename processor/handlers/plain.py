@@ -1,0 +1,100 @@
+"""Handlers that are a plain function: run in threads, at most N at once."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import Future
+
+from processor.handlers.slots import Slots
+from processor.handlers.threads import NoThreadError, Threads
+from wait_registry.handler import Outcome, PlainHandler, Record
+
+
+class PlainFunctionHandler:
+    """Runs the user's function in a thread.
+
+    A thread can't be cancelled: a call over its limit keeps its slot until it returns, and what it returns then is
+    ignored. The next attempt of that record takes another slot, so it waits while all are blocked.
+
+    Args:
+        function: the user's handler.
+        max_in_flight: threads at most.
+    """
+
+    def __init__(self, function: PlainHandler, max_in_flight: int) -> None:
+        self._function = function
+        self._threads = Threads(max_in_flight)
+        self.slots: Slots | None = Slots(max_in_flight)
+
+    async def open(self) -> None:
+        """Do nothing: threads start as they are needed."""
+
+    async def close(self) -> None:
+        """Let the threads end."""
+        self._threads.close()
+
+    async def call(self, record: Record) -> Outcome:
+        """Run one attempt; the caller has taken a slot, which is given back when the function returns.
+
+        Raises:
+            NoThreadError: it hasn't begun; the slot is given back.
+        """
+        loop = asyncio.get_running_loop()
+        ended: asyncio.Future[Outcome] = loop.create_future()
+        call = _Call(ended, self.slots)
+        try:
+            self._threads.submit(lambda: call.report(loop, _run(self._function, record)))
+        except NoThreadError:
+            if self.slots is not None:
+                self.slots.give()
+            raise
+        try:
+            return await asyncio.shield(ended)
+        except asyncio.CancelledError:
+            call.abandon()
+            raise
+
+
+class _Call:
+    """One running call, seen from the event loop's thread."""
+
+    def __init__(self, ended: asyncio.Future[Outcome], slots: Slots | None) -> None:
+        self._ended = ended
+        self._slots = slots
+        self._abandoned = False
+
+    def report(self, loop: asyncio.AbstractEventLoop, result: Future[Outcome]) -> None:
+        """Hand the result to the event loop (called in the handler's thread)."""
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(self._end, result)
+
+    def abandon(self) -> None:
+        """Stop waiting for the call; it keeps its slot."""
+        if self._slots is not None and not self._ended.done():
+            self._abandoned = True
+            self._slots.blocked += 1
+
+    def _end(self, result: Future[Outcome]) -> None:
+        if self._slots is not None:
+            self._slots.blocked -= self._abandoned
+            self._slots.give()
+        if self._abandoned:
+            self._ended.cancel()
+            return
+        error = result.exception()
+        if error is None:
+            self._ended.set_result(result.result())
+        elif isinstance(error, StopIteration):
+            # A future refuses to carry it.
+            self._ended.set_exception(RuntimeError("the handler raised StopIteration"))
+        else:
+            self._ended.set_exception(error)
+
+
+def _run(function: PlainHandler, record: Record) -> Future[Outcome]:
+    result: Future[Outcome] = Future()
+    try:
+        result.set_result(function(record))
+    except BaseException as error:  # noqa: BLE001 - whatever a handler raises decides about its record alone
+        result.set_exception(error)
+    return result

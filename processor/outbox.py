@@ -1,0 +1,79 @@
+"""What the processor writes beside first registrations: dead letters, tombstones, renewed registrations."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from processor.fault import Fault
+from wait_registry.kafka.errors import kafka_failure
+
+Report: TypeAlias = Callable[[Message], None]
+
+ANY_PARTITION = -1
+
+
+class Letter(NamedTuple):
+    """One record to send; ``what`` names it in an error; ``report`` is called when the broker has acknowledged it."""
+
+    what: str
+    topic: str
+    partition: int
+    key: bytes | str | None
+    value: bytes | None
+    headers: list[tuple[str, bytes | None]]
+    report: Report
+
+
+class Outbox:
+    """Sends letters in order; a refused one is never skipped, it ends the process (P8).
+
+    Args:
+        producer: shared with registration.
+        fault: where a refusal is reported.
+    """
+
+    def __init__(self, producer: Producer, fault: Fault) -> None:
+        self._producer = producer
+        self._fault = fault
+        self._backlog: deque[Letter] = deque()
+        self.unacknowledged = 0
+
+    @property
+    def full(self) -> bool:
+        """Whether letters wait because the producer's queue is full: consume nothing then."""
+        return bool(self._backlog)
+
+    def send(self, letter: Letter) -> None:
+        """Send a letter, now or as soon as the producer's queue has room."""
+        self.unacknowledged += 1
+        if self._backlog or not self._produce(letter):
+            self._backlog.append(letter)
+
+    def send_backlog(self) -> None:
+        """Send what has been waiting for room, as far as there is some."""
+        while self._backlog and self._produce(self._backlog[0]):
+            self._backlog.popleft()
+
+    def _produce(self, letter: Letter) -> bool:
+        def delivered(error: KafkaError | None, message: Message) -> None:
+            self.unacknowledged -= 1
+            if error is None:
+                letter.report(message)
+            else:
+                self._fault.report(kafka_failure(error, f"writing {letter.what} to {letter.topic}"))
+
+        arguments: dict[str, Any] = {"key": letter.key, "headers": letter.headers, "on_delivery": delivered}
+        if letter.partition != ANY_PARTITION:
+            arguments["partition"] = letter.partition
+        try:
+            self._producer.produce(letter.topic, letter.value, **arguments)
+        except BufferError:
+            return False
+        except KafkaException as error:
+            self.unacknowledged -= 1
+            self._fault.report(kafka_failure(error, f"writing {letter.what} to {letter.topic}"))
+        return True

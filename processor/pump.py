@@ -1,0 +1,303 @@
+"""The loop: delivery reports, acknowledged prefix, consumption, registration, commits."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Iterable
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
+
+from processor.assigned_partition import AssignedPartition
+from processor.commits import Commits
+from processor.consumption import Consumption
+from processor.dispatch import Dispatcher
+from processor.entry import Entry, EntryState
+from processor.fault import Fault
+from processor.frontier import Frontier, RegistrationBatch
+from processor.handover import Handover
+from processor.look_ahead import LookAhead
+from processor.outbox import Outbox
+from processor.outstanding import Outstanding
+from processor.pausing import Pausing
+from processor.registration import Registration
+from processor.stats import Stats
+from wait_registry.clock import Clock
+from wait_registry.kafka.errors import kafka_failure
+
+log = logging.getLogger(__name__)
+
+NOTHING_CAME_S = 0.001
+IDLE_S = 0.25
+HOUSEKEEPING_S = 0.25
+FLUSH_STEP_S = 0.01
+
+
+class Pump:
+    """Moves records from the consumer through registration to the workers; the only writer of all that state.
+
+    Built in two steps, since consumer and pump call each other: `attach` before `run`.
+
+    Args:
+        producer: polled here and nowhere else while the loop runs.
+        flush_timeout_s: limit of the flush within a rebalance callback, s.
+    """
+
+    def __init__(
+        self,
+        producer: Producer,
+        outbox: Outbox,
+        registration: Registration,
+        dispatcher: Dispatcher,
+        frontier: Frontier,
+        outstanding: Outstanding,
+        look_ahead: LookAhead,
+        clock: Clock,
+        fault: Fault,
+        stats: Stats,
+        flush_timeout_s: float,
+    ) -> None:
+        self._producer = producer
+        self._outbox = outbox
+        self._registration = registration
+        self._dispatcher = dispatcher
+        self._frontier = frontier
+        self._outstanding = outstanding
+        self.look_ahead = look_ahead
+        self._monotonic = clock.monotonic
+        self._fault = fault
+        self._stats = stats
+        self._flush_timeout_s = flush_timeout_s
+        self.pausing = Pausing()
+        # Records that a poll without room brought: consumed, not registered, forgotten when their partition goes.
+        self.kept_back: list[tuple[AssignedPartition, Message]] = []
+        self._publishing: RegistrationBatch | None = None
+        self._kept_house_s = 0.0
+        self._resume = False
+
+    def attach(self, consumption: Consumption, commits: Commits, handover: Handover) -> None:
+        """Connect the pump with its consumer."""
+        self._consumption = consumption
+        self._commits = commits
+        self._handover = handover
+
+    # ---- the loop
+
+    async def turn(self) -> None:
+        """Do all that can be done now, then give way: a moment, or until a record comes when nothing else is due.
+
+        Raises:
+            WaitRegistryError: what a callback has reported, or a fatal error of a client; the process can't go on.
+        """
+        try:
+            await self._turn()
+        except KafkaException as error:
+            raise kafka_failure(error, "consuming") from error
+
+    async def _turn(self) -> None:
+        self._producer.poll(0)
+        self._fault.raise_if_any()
+        self._outbox.send_backlog()
+        self._advance()
+        now_s = self._monotonic()
+        taken = self._consume(now_s)
+        if self._commits.due(now_s):
+            self._commits.commit(self._consumption.assigned.values())
+        if now_s - self._kept_house_s >= HOUSEKEEPING_S:
+            self._kept_house_s = now_s
+            self._keep_house(now_s)
+        if taken:
+            await asyncio.sleep(0)
+        elif self._acknowledged and not self.pausing.paused and self._room() > 0:
+            self._register(await self._consumption.wait(IDLE_S))
+        else:
+            await asyncio.sleep(NOTHING_CAME_S)
+
+    def _keep_house(self, now_s: float) -> None:
+        self.look_ahead.observe(now_s, self._outstanding.finished)
+        self._dispatcher.renew_overdue()
+        self._renew_held(now_s)
+        self._consumption.read_ends()
+
+    def _renew_held(self, now_s: float) -> None:
+        # A gate stays closed for as long as no commit can be confirmed.
+        for owner in self._consumption.assigned.values():
+            if not owner.window.is_open:
+                for entry in owner.window.remove(lambda entry: entry.lifetime.start_by_s < now_s):
+                    self._registration.renew(entry)
+
+    def turn_without_consuming(self) -> None:
+        """Do what is due for records in hand, for the drain."""
+        self._producer.poll(0)
+        self._fault.raise_if_any()
+        self._outbox.send_backlog()
+        self._publish()
+        self._advance()
+        self._dispatcher.renew_overdue()
+
+    @property
+    def _acknowledged(self) -> bool:
+        """Whether no wait record is on its way."""
+        return not self._frontier and self._publishing is None and not self._outbox.unacknowledged
+
+    def registered(self) -> bool:
+        """Return whether every record taken is registered, or safe otherwise."""
+        return not self._frontier and self._publishing is None
+
+    def _room(self) -> int:
+        if self._publishing is not None or self._outbox.full:
+            return 0
+        return self.look_ahead.room(self._outstanding.records, self._outstanding.size)
+
+    def _consume(self, now_s: float) -> bool:
+        self._publish()
+        room = self._room()
+        if self._resume or self.pausing.resume_due(room, self.look_ahead.bound):
+            self._resume = self.pausing.paused = False
+            self._consumption.resume()
+        if room <= 0:
+            self._poll_without_room(now_s)
+            return False
+        if self.pausing.paused:
+            self._poll_without_room(now_s)
+        elif len(self.kept_back) < room:
+            self.pausing.polled(now_s)
+            self._keep_back(room - len(self.kept_back))
+        taken, self.kept_back = self.kept_back[:room], self.kept_back[room:]
+        return self._register(taken)
+
+    def _poll_without_room(self, now_s: float) -> None:
+        """Show the group that this member is alive, and take part in rebalances."""
+        if not self.pausing.poll_due(now_s):
+            return
+        self.pausing.polled(now_s)
+        self._keep_back(1)
+        if self.pausing.pause_due(len(self.kept_back)):
+            self.pausing.paused = True
+            self._consumption.pause()
+
+    def _keep_back(self, count: int) -> None:
+        # In two steps: the poll may give partitions up, and then replaces the list by one without their records.
+        taken = self._consumption.take(count)
+        self.kept_back += taken
+
+    def _register(self, taken: list[tuple[AssignedPartition, Message]]) -> bool:
+        if not taken:
+            return False
+        if self._publishing is not None:
+            self.kept_back += taken
+            return False
+        batch = self._registration.batch(taken)
+        size = sum(entry.size for entry in batch.entries)
+        self._outstanding.add(len(taken), size)
+        self.look_ahead.observe_size(len(taken), size)
+        for owner, _ in taken:
+            self._stats.consumed[owner.topic] += 1
+        self._frontier.append(batch)
+        self._publishing = batch
+        self._publish()
+        return True
+
+    def _publish(self) -> None:
+        if self._publishing is not None and self._registration.publish(self._publishing):
+            self._publishing = None
+
+    def _advance(self) -> None:
+        entries = self._frontier.advance()
+        if entries:
+            self._hand_on(entries)
+
+    def _hand_on(self, entries: Iterable[Entry]) -> None:
+        """Give registered records to the workers, or to the gate of a partition's first window."""
+        ready: list[Entry] = []
+        held = False
+        for entry in entries:
+            if entry.state is not EntryState.REGISTERING:
+                continue  # dropped by a handover, or dead-lettered as unregistrable
+            self._stats.registered += 1
+            window = entry.owner.window
+            if window.is_open:
+                ready.append(entry)
+            else:
+                entry.state = EntryState.HELD
+                window.hold(entry.offset, entry)
+                held = True
+        self._dispatcher.add(ready)
+        if held and self._commits.idle:
+            self._commits.commit(self._consumption.assigned.values())
+
+    # ---- what the consumer tells
+
+    def assigned(self, owners: list[AssignedPartition]) -> None:
+        """Begin with new partitions, each with a closed gate."""
+        self._stats.rebalances["assigned"] += 1
+        # New partitions aren't paused, and librdkafka may remember a pause from an earlier assignment of them.
+        self._resume = True
+
+    def revoked(self, owners: list[AssignedPartition]) -> dict[AssignedPartition, int]:
+        """Flush the wait records on their way, then hand the partitions over."""
+        self._stats.rebalances["revoked"] += 1
+        if not owners:
+            return {}
+        self._forget(owners)
+        if self._fault.error is not None:
+            # What has gone wrong may be what the offsets rely on: commit nothing more.
+            self._handover.lost(owners)
+            return {}
+        self._flush(owners)
+        return self._handover.revoked(owners)
+
+    def committed_last(self, targets: dict[AssignedPartition, int], error: KafkaError | None) -> None:
+        """Take the answer of the commit at the end of an assignment."""
+        self._handover.committed_last(targets, error)
+
+    def lost(self, owners: list[AssignedPartition]) -> None:
+        """Hand partitions over that are gone already."""
+        self._stats.rebalances["lost"] += 1
+        log.warning("partitions lost: %s", ", ".join(map(repr, owners)))
+        self._forget(owners)
+        self._handover.lost(owners)
+
+    def commit_answered(self, error: KafkaError | None, partitions: list[TopicPartition]) -> None:
+        """Take the answer of a commit; a gate that has waited for it opens."""
+        self._commits.answered(error, partitions)
+        # A first window that was registered while the commit was in flight needn't wait for the interval.
+        owners = self._consumption.assigned.values()
+        if error is None and self._commits.idle and any(owner.window.held() for owner in owners):
+            self._commits.commit(owners)
+
+    def confirmed(self, owner: AssignedPartition) -> None:
+        """Open the gate of a partition whose first window is committed."""
+        self._dispatcher.add(owner.window.confirm(owner.confirmed))
+
+    def renewed(self, entry: Entry) -> None:
+        """Start a record next whose second registration is acknowledged, or hold it again if its gate is closed."""
+        window = entry.owner.window
+        if window.is_open or entry.offset < entry.owner.confirmed:
+            self._dispatcher.add_first(entry)
+        else:
+            entry.state = EntryState.HELD
+            window.hold(entry.offset, entry)
+
+    def _forget(self, owners: list[AssignedPartition]) -> None:
+        self.kept_back = [(owner, message) for owner, message in self.kept_back if owner not in owners]
+
+    def _flush(self, owners: list[AssignedPartition]) -> None:
+        # Blocking on purpose: the rebalance waits for this callback, and no handler may start meanwhile.
+        end_s = time.monotonic() + self._flush_timeout_s
+        while (not self.registered() or self._renewing(owners)) and self._fault.error is None:
+            if time.monotonic() >= end_s:
+                log.warning(
+                    "%d batches of wait records and %d renewals not acknowledged in time for the rebalance",
+                    len(self._frontier),
+                    self._renewing(owners),
+                )
+                return
+            self._outbox.send_backlog()
+            self._publish()
+            self._producer.poll(FLUSH_STEP_S)
+            self._advance()
+
+    def _renewing(self, owners: list[AssignedPartition]) -> int:
+        return sum(entry.owner in owners for entry in self._registration.renewing)

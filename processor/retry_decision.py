@@ -1,0 +1,69 @@
+"""What follows a failed attempt: one more, or the dead letter topic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from processor.expiry import TimeLimits
+from wait_registry.errors import PermanentError, TransientError
+from wait_registry.settings.processor import ProcessorSettings
+
+
+class RetryLater(TransientError):
+    """A failure that names the pause it wants before the next attempt.
+
+    Args:
+        message: what happened.
+        pause_s: the pause asked for, s; no longer than the settings' longest pause is waited.
+    """
+
+    def __init__(self, message: str, pause_s: float) -> None:
+        super().__init__(message)
+        self.pause_s = pause_s
+
+
+def is_retriable(error: BaseException) -> bool:
+    """Return whether the handler contract has such a failure tried again in process."""
+    return isinstance(error, (TransientError, TimeoutError, OSError)) and not isinstance(error, PermanentError)
+
+
+class RetryDecision:
+    """Exponential backoff with full jitter, within the time to live.
+
+    Source: "Exponential Backoff And Jitter", AWS Architecture Blog, 2015.
+
+    Args:
+        settings: tries and pauses.
+        limits: the rules about time.
+        random: returns a number in [0, 1).
+    """
+
+    def __init__(self, settings: ProcessorSettings, limits: TimeLimits, random: Callable[[], float]) -> None:
+        self._max_tries = settings.max_tries
+        self._initial_s = settings.backoff_initial_s
+        self._longest_s = settings.backoff_max_s
+        self._limits = limits
+        self._random = random
+
+    def pause_s(self, error: BaseException, tries: int, now_s: float, expires_s: float) -> float | None:
+        """Decide about a record after a failed attempt.
+
+        Args:
+            error: how the attempt failed.
+            tries: attempts made in this process, the failed one included.
+            now_s: the monotonic clock.
+            expires_s: when the registration expires, by the same clock.
+
+        Returns:
+            The pause before the next attempt, s, or None: dead-letter it.
+        """
+        if tries >= self._max_tries or not is_retriable(error):
+            return None
+        pause_s = self._random() * min(self._longest_s, self._initial_s * 2.0 ** (tries - 1))
+        if isinstance(error, RetryLater):
+            pause_s = max(pause_s, min(self._longest_s, error.pause_s))
+        return pause_s if self._limits.may_retry(now_s, pause_s, expires_s) else None
+
+    def still_in_time(self, now_s: float, expires_s: float) -> bool:
+        """Return whether an attempt that begins now would end in time."""
+        return self._limits.may_retry(now_s, 0.0, expires_s)

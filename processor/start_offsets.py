@@ -1,0 +1,81 @@
+"""Where a newly assigned partition begins: at the committed offset, or at its beginning when there never was one."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPartition
+
+from processor.identity import decode_identity
+from wait_registry.kafka.cluster import TopicIdentity, require_same_identity
+from wait_registry.kafka.errors import is_transient, kafka_failure
+
+log = logging.getLogger(__name__)
+
+ASK_LIMIT_S = 5.0
+
+
+class StartOffsets:
+    """Asks the broker instead of leaving it to ``auto.offset.reset``.
+
+    That setting can't tell the first start (begin at the beginning) from a position that has fallen out of the log
+    (stop). The answer's metadata also tells which wait topic the committed offset relies on.
+
+    Args:
+        wait_topic: what the wait topic is now.
+        stopping: when it says so, asking ends although the broker doesn't answer.
+    """
+
+    def __init__(self, wait_topic: TopicIdentity, stopping: Callable[[], bool]) -> None:
+        self._wait_topic = wait_topic
+        self._stopping = stopping
+
+    def of(self, consumer: Consumer, partitions: list[TopicPartition]) -> list[TopicPartition]:
+        """Return the partitions with their start offset; waits through a broker outage.
+
+        Raises:
+            ConfigurationError: the offsets rely on another wait topic of the same name; or permission is missing.
+            PermanentError: the broker refuses to tell.
+        """
+        if not partitions:
+            return []
+        starts = [self._start(answer) for answer in self._ask(consumer, partitions)]
+        log.info("assigned: %s", ", ".join(f"{p.topic}[{p.partition}] from {_shown(p.offset)}" for p in starts))
+        return starts
+
+    def _ask(self, consumer: Consumer, partitions: list[TopicPartition]) -> list[TopicPartition]:
+        while True:
+            try:
+                answers: list[TopicPartition] = consumer.committed(partitions, timeout=ASK_LIMIT_S)
+                refused = next((answer.error for answer in answers if answer.error is not None), None)
+            except KafkaException as error:
+                refused = error.args[0]
+            if refused is None:
+                return answers
+            if not is_transient(refused) or self._stopping():
+                raise kafka_failure(refused, "asking for committed offsets")
+            log.warning("asking for committed offsets, once more: %s (%s)", refused.str(), refused.name())
+
+    def _start(self, answer: TopicPartition) -> TopicPartition:
+        if answer.offset < 0:
+            return TopicPartition(answer.topic, answer.partition, OFFSET_BEGINNING)
+        recorded = decode_identity(answer.metadata)
+        if recorded is not None:
+            self._check(recorded)
+        return TopicPartition(answer.topic, answer.partition, answer.offset)
+
+    def _check(self, recorded: TopicIdentity) -> None:
+        if recorded.topic == self._wait_topic.topic:
+            require_same_identity(recorded, self._wait_topic)
+        else:
+            log.warning(
+                "this group has registered its records in wait topic %s so far and now uses %s: leave the old one to a "
+                "sweeper until it is empty",
+                recorded.topic,
+                self._wait_topic.topic,
+            )
+
+
+def _shown(offset: int) -> str:
+    return "the beginning" if offset == OFFSET_BEGINNING else str(offset)

@@ -1,0 +1,285 @@
+"""Strategy ``batch``: poll, run all, commit; for comparison, and for who needs no more.
+
+One slow record holds up its whole batch. There is no registry: offsets are committed after the work, so a crash
+delivers the batch again, to every handler in it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from typing import TypeAlias
+
+from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
+
+from processor.assigned_partition import AssignedPartition
+from processor.attempts import Failed, Result
+from processor.commits import REBALANCING
+from processor.consumption import Consumption
+from processor.dead_letters import DeadLetters, Delivery
+from processor.decoding import decode
+from processor.exposition import partition_readings
+from processor.once import reached
+from processor.readiness import not_ready_reasons
+from processor.stats import Stats
+from processor.strategies.protocol import Strategy, StrategyContext
+from wait_registry.handler import Discard, Record
+from wait_registry.kafka.errors import is_transient, kafka_failure
+from wait_registry.logs import record_fields
+from wait_registry.records.consumed import Consumed
+from wait_registry.records.dead_letter import Reason
+from wait_registry.records.tombstone import Outcome
+from wait_registry.telemetry import metrics
+from wait_registry.telemetry.exposition import Reading
+
+log = logging.getLogger(__name__)
+
+WAIT_S = 0.1
+SERVE_EVERY_S = 0.05
+ACKNOWLEDGMENT_STEP_S = 0.001
+RETRY_COMMIT_S = 0.5
+
+# A batch that takes longer shows the group that this member is alive (max.poll.interval.ms is 5 minutes).
+POLL_AFTER_S = 30.0
+
+Taken: TypeAlias = tuple[AssignedPartition, Message]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def build(context: StrategyContext) -> Strategy:
+    """Build the strategy."""
+    return BatchStrategy(context)
+
+
+class BatchStrategy:
+    """Runs at most N records at once, all of one poll, and commits when each has its outcome."""
+
+    def __init__(self, context: StrategyContext) -> None:
+        processor = context.settings.processor
+        self._context = context
+        self._size = processor.max_in_flight
+        self._group = processor.group
+        self._letters = DeadLetters(
+            context.outbox, context.topics, processor.group, context.instance, context.clock, context.stats
+        )
+        self._consumption = Consumption(
+            context.settings,
+            self,
+            context.start_offsets,
+            context.commit_metadata,
+            context.link,
+            context.membership,
+            context.fault,
+            ends_too=context.ends is not None,
+        )
+        self._early: list[Taken] = []
+        self._paused = False
+        self._running = 0
+        self._draining = False
+
+    async def run(self) -> None:
+        """Work batch by batch; a batch that is running when the stop comes is finished within the drain's limit."""
+        context = self._context
+        self._consumption.subscribe(context.topics)
+        try:
+            while not context.stop.is_set() and not self._worked_off():
+                self._serve()
+                taken = await self._next()
+                if taken and await self._work_off(taken):
+                    await self._commit({owner: message.offset() + 1 for owner, message in taken})
+        finally:
+            self._draining = True
+            await self._consumption.close()
+
+    def _worked_off(self) -> bool:
+        ends = self._context.ends
+        return (
+            ends is not None
+            and self._context.membership.joined
+            and not self._early
+            and reached(ends, self._consumption.assigned.values())
+        )
+
+    async def _next(self) -> list[Taken]:
+        taken, self._early = self._early[: self._size], self._early[self._size :]
+        taken += self._consumption.take(self._size - len(taken)) if len(taken) < self._size else []
+        if not taken:
+            taken = await self._consumption.wait(WAIT_S)
+            if taken and self._size > 1:
+                taken += self._consumption.take(self._size - 1)
+        return taken
+
+    def _serve(self) -> None:
+        self._context.producer.poll(0)
+        self._context.fault.raise_if_any()
+        self._context.outbox.send_backlog()
+
+    async def _work_off(self, taken: list[Taken]) -> bool:
+        """Run a batch until every record has its outcome; False when the drain's limit cut it short."""
+        clock, stop = self._context.clock, self._context.stop
+        started_s, end_s = clock.monotonic(), math.inf
+        work = asyncio.gather(*(self._run_one(owner, message) for owner, message in taken))
+        while not work.done() or self._context.outbox.unacknowledged:
+            self._serve()
+            now_s = clock.monotonic()
+            if stop.is_set():
+                end_s = min(end_s, now_s + self._context.settings.processor.drain_timeout_s)
+            if now_s >= end_s:
+                log.warning("drain over its limit: the batch of %d will be delivered again", len(taken))
+                work.cancel()
+                await asyncio.wait([work])
+                return False
+            if now_s - started_s >= POLL_AFTER_S:
+                if not self._paused:
+                    self._consumption.pause()
+                self._paused = True
+                self._early += self._consumption.take(1)
+            await asyncio.wait([work], timeout=SERVE_EVERY_S if not work.done() else None)
+            if work.done():
+                await asyncio.sleep(ACKNOWLEDGMENT_STEP_S)
+        work.result()
+        # What was refused without a delivery report: nothing may be committed past it.
+        self._context.fault.raise_if_any()
+        if self._paused:
+            self._paused = False
+            self._consumption.resume()
+        return True
+
+    async def _run_one(self, owner: AssignedPartition, message: Message) -> None:
+        context = self._context
+        context.stats.consumed[owner.topic] += 1
+        taken, identifier, unreadable = decode(message, owner.topic, owner.partition, self._group, context.cluster_id)
+        record = self._record(taken, identifier)
+        if unreadable is not None:
+            self._dead_letter(owner, taken, record, Reason.MALFORMED, unreadable)
+            return
+        task = asyncio.current_task()
+        assert task is not None
+        deadline = context.watchdog.watch(task)
+        started_s = context.clock.monotonic()
+        if context.attempts.slots is not None:
+            await context.attempts.slots.take()
+        self._running += 1
+        try:
+            result = await context.attempts.run(record, started_s + context.limits.ttl_s, deadline)
+        finally:
+            self._running -= 1
+            context.watchdog.forget(deadline)
+        self._settle(owner, taken, record, result, context.clock.monotonic() - started_s)
+
+    def _record(self, taken: Consumed, identifier: str) -> Record:
+        expires_at = _EPOCH + timedelta(seconds=self._context.clock.now_ms() / 1000 + self._context.limits.ttl_s)
+        original = taken.original
+        return Record(
+            original.topic,
+            original.partition,
+            original.offset,
+            original.timestamp_ms,
+            original.key,
+            original.value,
+            original.headers,
+            taken.attempt,
+            identifier,
+            self._group,
+            expires_at,
+        )
+
+    def _settle(
+        self, owner: AssignedPartition, taken: Consumed, record: Record, result: Result, elapsed_s: float
+    ) -> None:
+        stats = self._context.stats
+        if isinstance(result, Failed):
+            stats.observe(Outcome.DEAD_LETTERED, elapsed_s)
+            self._dead_letter(owner, taken, record, Reason.FAILED, result.error)
+            return
+        outcome = Outcome.DONE
+        if isinstance(result, Discard):
+            outcome = Outcome.DISCARDED
+            fields = record_fields(
+                wait_id=record.wait_id, topic=record.topic, partition=record.partition, offset=record.offset
+            )
+            log.info("discarded: %s", result.reason, extra=fields)
+        stats.observe(outcome, elapsed_s)
+        _count(stats, outcome)
+
+    def _dead_letter(
+        self, owner: AssignedPartition, taken: Consumed, record: Record, reason: Reason, error: BaseException
+    ) -> None:
+        stats = self._context.stats
+        delivery = Delivery(taken.original, owner.topic, record.wait_id, record.attempt, None, None)
+        self._letters.send(delivery, reason, error, lambda: _count(stats, Outcome.DEAD_LETTERED))
+
+    async def _commit(self, targets: dict[AssignedPartition, int]) -> None:
+        """Commit what is still ours, through an outage; after a rebalance the next owner gets the batch again."""
+        stats = self._context.stats
+        while ours := {owner: target for owner, target in targets.items() if self._is_ours(owner)}:
+            self._context.fault.raise_if_any()
+            try:
+                await asyncio.to_thread(self._consumption.commit_now, ours)
+            except KafkaException as raised:
+                error = raised.args[0]
+                stats.commits["failed"] += 1
+                log.warning("commit of a batch failed: %s (%s)", error.str(), error.name())
+                if error.code() in REBALANCING or (is_transient(error) and self._context.stop.is_set()):
+                    return
+                if not is_transient(error):
+                    raise kafka_failure(error, "committing offsets") from raised
+                await asyncio.sleep(RETRY_COMMIT_S)
+            else:
+                stats.commits["ok"] += 1
+                for owner, target in ours.items():
+                    owner.prefix = owner.requested = owner.confirmed = target
+                return
+
+    def _is_ours(self, owner: AssignedPartition) -> bool:
+        return self._consumption.assigned.get((owner.topic, owner.partition)) is owner
+
+    # ---- what the consumer tells
+
+    def assigned(self, owners: list[AssignedPartition]) -> None:
+        """Have new partitions paused like the others while a batch takes long; else the next poll brings records."""
+        self._context.stats.rebalances["assigned"] += 1
+        self._paused = False
+
+    def revoked(self, owners: list[AssignedPartition]) -> dict[AssignedPartition, int]:
+        """Forget records fetched early; finished batches are committed, and the running one is the next owner's too."""
+        self._context.stats.rebalances["revoked"] += 1
+        self._forget(owners)
+        return {}
+
+    def lost(self, owners: list[AssignedPartition]) -> None:
+        """Forget records fetched early."""
+        self._context.stats.rebalances["lost"] += 1
+        self._forget(owners)
+
+    def committed_last(self, targets: dict[AssignedPartition, int], error: KafkaError | None) -> None:
+        """Nothing to do: `revoked` asks for no commit."""
+
+    def _forget(self, owners: list[AssignedPartition]) -> None:
+        self._early = [(owner, message) for owner, message in self._early if owner not in owners]
+
+    def commit_answered(self, error: KafkaError | None, partitions: list[TopicPartition]) -> None:
+        """Nothing to do: commits are synchronous."""
+
+    # ---- telemetry
+
+    def not_ready(self) -> list[str]:
+        """Say what keeps records from being worked on."""
+        slots = self._context.attempts.slots
+        return not_ready_reasons(self._draining, self._context.membership.joined, slots)
+
+    def readings(self) -> Iterable[Reading]:
+        """Return what runs, and the lags."""
+        slots = self._context.attempts.slots
+        yield Reading(metrics.PROCESSOR_IN_FLIGHT, self._running)
+        yield Reading(metrics.PROCESSOR_IN_FLIGHT_LIMIT, self._size)
+        yield Reading(metrics.PROCESSOR_BLOCKED_SLOTS, slots.blocked if slots is not None else 0)
+        yield from partition_readings(list(self._consumption.assigned.values()))
+
+
+def _count(stats: Stats, outcome: Outcome) -> None:
+    stats.settled[outcome.value] += 1

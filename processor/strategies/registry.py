@@ -1,0 +1,189 @@
+"""Strategy ``registry``: register, commit, then work; a slow record holds up no other."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections.abc import Callable, Iterable
+
+from processor.clock_watch import ClockWatch
+from processor.commits import Commits
+from processor.consumption import Consumption
+from processor.dead_letters import DeadLetters
+from processor.dispatch import Dispatcher
+from processor.exposition import partition_readings
+from processor.frontier import Frontier
+from processor.handover import Handover
+from processor.look_ahead import LookAhead
+from processor.once import reached
+from processor.outstanding import Outstanding
+from processor.pump import Pump
+from processor.readiness import not_ready_reasons
+from processor.registration import Registration
+from processor.settlement import Settlement
+from processor.strategies.protocol import Strategy, StrategyContext
+from wait_registry.telemetry import metrics
+from wait_registry.telemetry.exposition import Reading
+
+log = logging.getLogger(__name__)
+
+DRAIN_STEP_S = 0.005
+
+
+def build(context: StrategyContext) -> Strategy:
+    """Build the strategy."""
+    return RegistryStrategy(context)
+
+
+class RegistryStrategy:
+    """Puts the parts together, runs the pump, and drains it."""
+
+    def __init__(self, context: StrategyContext) -> None:
+        settings, processor = context.settings, context.settings.processor
+        clock, fault, stats, outbox = context.clock, context.fault, context.stats, context.outbox
+        self._context = context
+        self._draining = False
+        self._leaving: asyncio.Future[None] | None = None
+        self._frontier = Frontier()
+        self._outstanding = Outstanding()
+        letters = DeadLetters(outbox, context.topics, processor.group, context.instance, clock, stats)
+        settlement = Settlement(outbox, letters, settings.wait.topic, self._outstanding, stats)
+        self._registration = Registration(
+            context.producer,
+            outbox,
+            settings.wait.topic,
+            context.cluster_id,
+            processor.group,
+            context.topics,
+            context.limits,
+            clock,
+            ClockWatch(processor.margin_s, clock, fault, stats),
+            fault,
+            stats,
+            settlement.unregistrable,
+            settlement.malformed,
+            lambda entry: self._pump.renewed(entry),
+        )
+        self._dispatcher = Dispatcher(
+            processor.max_in_flight,
+            processor.group,
+            context.attempts,
+            context.watchdog,
+            clock,
+            fault,
+            settlement.settle,
+            self._registration.renew,
+        )
+        self._pump = self._make_pump(context)
+
+    def _make_pump(self, context: StrategyContext) -> Pump:
+        processor, clock, fault, stats = context.settings.processor, context.clock, context.fault, context.stats
+        pump = Pump(
+            context.producer,
+            context.outbox,
+            self._registration,
+            self._dispatcher,
+            self._frontier,
+            self._outstanding,
+            LookAhead(processor.max_in_flight, processor.look_ahead_max, processor.look_ahead_max_bytes),
+            clock,
+            fault,
+            stats,
+            processor.flush_timeout_s,
+        )
+        self._consumption = Consumption(
+            context.settings,
+            pump,
+            context.start_offsets,
+            context.commit_metadata,
+            context.link,
+            context.membership,
+            fault,
+            ends_too=context.ends is not None,
+        )
+        commit = self._consumption.commit
+        commits = Commits(commit, processor.commit_interval_s, clock, fault, stats, pump.confirmed)
+        handover = Handover(self._frontier, self._dispatcher, self._outstanding, commits, fault)
+        pump.attach(self._consumption, commits, handover)
+        return pump
+
+    async def run(self) -> None:
+        """Pump until stopped; then hand the partitions over, let started handlers finish, write their tombstones."""
+        self._consumption.subscribe(self._context.topics)
+        try:
+            while not self._context.stop.is_set() and not self._worked_off():
+                await self._pump.turn()
+            await self._drain()
+        except BaseException:
+            self._draining = True
+            (failure,) = await asyncio.gather(self._leave(), return_exceptions=True)
+            if failure is not None:
+                log.warning("leaving the group failed", exc_info=failure)
+            await self._dispatcher.stop()
+            raise
+
+    def _leave(self) -> asyncio.Future[None]:
+        """Leave the group, once."""
+        if self._leaving is None:
+            self._leaving = asyncio.ensure_future(self._consumption.close())
+        return self._leaving
+
+    def _worked_off(self) -> bool:
+        ends = self._context.ends
+        return (
+            ends is not None
+            and self._context.membership.joined
+            and reached(ends, self._consumption.assigned.values())
+            and not self._outstanding.records
+            and not self._pump.kept_back
+            and not self._context.outbox.unacknowledged
+        )
+
+    async def _drain(self) -> None:
+        """Give the partitions up first, so that the group goes on; then finish what is ours, all within one limit."""
+        self._draining = True
+        processor, outbox, clock = self._context.settings.processor, self._context.outbox, self._context.clock
+        end_s = clock.monotonic() + processor.drain_timeout_s
+        await self._until(self._pump.registered, processor.flush_timeout_s)
+        await self._until(self._leave().done, None)
+        await self._leave()
+        await self._until(lambda: not self._outstanding.records, end_s - clock.monotonic())
+        left = self._outstanding.records
+        await self._dispatcher.stop()
+        await self._until(lambda: not outbox.unacknowledged, processor.flush_timeout_s)
+        self._context.fault.raise_if_any()
+        self._say_what_is_left(left, outbox.unacknowledged)
+
+    def _say_what_is_left(self, records: int, unacknowledged: int) -> None:
+        if records:
+            limit_s = self._context.settings.processor.drain_timeout_s
+            log.warning("drain over its limit of %g s: %d records left to the registry", limit_s, records)
+        if unacknowledged:
+            log.warning("%d tombstones or dead letters aren't acknowledged yet", unacknowledged)
+        if not records and not unacknowledged:
+            log.info("drained: nothing left in hand")
+
+    async def _until(self, condition: Callable[[], bool], timeout_s: float | None) -> None:
+        """Go on with what is in hand until the condition holds, or the time is over."""
+        end_s = math.inf if timeout_s is None else self._context.clock.monotonic() + timeout_s
+        while not condition() and self._context.clock.monotonic() < end_s:
+            self._pump.turn_without_consuming()
+            await asyncio.sleep(DRAIN_STEP_S)
+
+    def not_ready(self) -> list[str]:
+        """Say what keeps records from being worked on."""
+        return not_ready_reasons(self._draining, self._context.membership.joined, self._context.attempts.slots)
+
+    def readings(self) -> Iterable[Reading]:
+        """Return what is in hand, the bounds, and the lags."""
+        slots, processor = self._context.attempts.slots, self._context.settings.processor
+        yield Reading(metrics.PROCESSOR_IN_FLIGHT, self._dispatcher.running)
+        yield Reading(metrics.PROCESSOR_IN_FLIGHT_LIMIT, processor.max_in_flight)
+        yield Reading(metrics.PROCESSOR_LOOK_AHEAD, self._outstanding.records)
+        yield Reading(metrics.PROCESSOR_LOOK_AHEAD_LIMIT, self._pump.look_ahead.bound)
+        yield Reading(metrics.PROCESSOR_LOOK_AHEAD_BYTES, self._outstanding.size)
+        yield Reading(metrics.PROCESSOR_UNACKNOWLEDGED, self._frontier.pending())
+        yield Reading(metrics.PROCESSOR_BLOCKED_SLOTS, slots.blocked if slots is not None else 0)
+        yield Reading(metrics.PROCESSOR_PAUSED, self._pump.pausing.paused)
+        yield from partition_readings(list(self._consumption.assigned.values()))

@@ -1,0 +1,15 @@
+#!/bin/sh
+# Locks every dependency with the SHA-256 of its files; where they come from stays the business of each user's pip.
+set -eu
+
+cd "$(dirname "$0")/.."
+export CUSTOM_COMPILE_COMMAND="make lock"
+options="--quiet --generate-hashes --allow-unsafe --strip-extras --no-emit-index-url --no-emit-find-links
+    --no-emit-trusted-host --no-emit-options"
+
+# shellcheck disable=SC2086
+.venv/bin/pip-compile $options --all-extras --output-file requirements.txt pyproject.toml
+# What builds the one package that comes as source, at the same versions.
+# shellcheck disable=SC2086
+printf 'setuptools\nwheel\n' | .venv/bin/pip-compile $options --constraint requirements.txt \
+    --output-file requirements-build.txt -

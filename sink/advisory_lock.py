@@ -1,0 +1,43 @@
+"""A session advisory lock: one sink at a time, and no old transaction of ours still running."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Callable
+
+from sink.progress import Connection
+from wait_registry.postgres.connection import schema_of
+
+POLL_S = 1.0
+
+
+def lock_key(*parts: str) -> int:
+    """Return the key of a lock named by ``parts``: a signed 64-bit number, the same on every host."""
+    digest = hashlib.sha256("\n".join(("waitreg", *parts)).encode()).digest()
+    return int.from_bytes(digest[:8], "big", signed=True)
+
+
+def sink_lock_key(connection: Connection, topic: str) -> int:
+    """Return the key of the lock that the one active sink of a wait topic and schema holds, or a rebuild."""
+    return lock_key("sink", schema_of(connection), topic)
+
+
+def try_lock(connection: Connection, key: int) -> bool:
+    """Take the lock for as long as the connection lives, or return False when another session has it."""
+    row = connection.execute("select pg_try_advisory_lock(%s)", (key,)).fetchone()
+    assert row is not None  # a select without from has one row
+    return bool(row[0])
+
+
+def wait_for_lock(connection: Connection, key: int, stop: threading.Event, waiting: Callable[[], None]) -> bool:
+    """Take the lock, however long that takes; ``waiting`` is called before each pause.
+
+    Returns False when ``stop`` was set first. Raises psycopg.Error when Postgres goes away.
+    """
+    while not stop.is_set():
+        if try_lock(connection, key):
+            return True
+        waiting()
+        stop.wait(POLL_S)
+    return False

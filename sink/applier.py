@@ -1,0 +1,136 @@
+"""Applies batches to Postgres, each in one transaction with its positions, and keeps idle positions fresh."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+import pyarrow as pa
+
+from sink.batch import OFFSET, PARTITION, TIME_MS, TOPIC
+from sink.position import LogEnds, Position, Positions, TopicPartition, advanced, refreshed, require_fresh
+from sink.progress import QUERIES, Connection, advance_progress
+from sink.written import Written
+
+Prepared = TypeVar("Prepared")
+
+
+class Writer(Protocol[Prepared]):
+    """What one kind of topic does with a batch; called by one thread at a time."""
+
+    def prepare(self, batch: pa.Table, whole_from: dict[TopicPartition, int]) -> Prepared:
+        """Decode a batch; must not raise for bad data, nor touch Postgres."""
+
+    def write(self, connection: Connection, batch: Prepared) -> Written:
+        """Write it within the caller's transaction; what it raises rolls all of it back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """One committed batch, or one refreshed set of idle positions (``written`` None)."""
+
+    positions: Mapping[TopicPartition, Position]
+    ends: LogEnds
+    records: int
+    written: Written | None
+
+
+class Applier(Generic[Prepared]):
+    """Owns the positions of one stream and the connection that moves them."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        writer: Writer[Prepared],
+        positions: Positions,
+        *,
+        list_ends: Callable[[], LogEnds],
+        require_same_topics: Callable[[], None],
+        delete_retention_ms: int | None,
+        whole_from: dict[TopicPartition, int],
+    ) -> None:
+        """Begin at positions that stand in ``sink_progress``, over a connection in autocommit.
+
+        ``list_ends`` reads Postgres' clock and then the high watermarks; ``require_same_topics`` raises when a topic
+        was made anew or grew; ``delete_retention_ms`` bounds the positions' age (None: no bound, nothing is compacted);
+        ``whole_from``: see `sink.wait_writer.WaitWriter.prepare`.
+        """
+        self._connection = connection
+        self._writer = writer
+        self._positions = dict(positions)
+        self._list_ends = list_ends
+        self._require_same_topics = require_same_topics
+        self._delete_retention_ms = delete_retention_ms
+        self._whole_from = whole_from
+        # A batch and an idle refresh come from different threads; psycopg's transactions don't nest across them.
+        self._turn = threading.Lock()
+        connection.execute(QUERIES["stage"])
+
+    @property
+    def positions(self) -> dict[TopicPartition, Position]:
+        """Where the stream stands, as committed."""
+        return dict(self._positions)
+
+    def apply(self, batch: pa.Table, batch_ends: Mapping[TopicPartition, int]) -> Applied:
+        """Write a batch that ends at ``batch_ends`` and move the positions there, all or nothing.
+
+        Raises `FencedError` when another sink moved them, `PositionTooOld` when tombstones may be gone,
+        ConfigurationError when a topic isn't the one it was, psycopg.Error when Postgres went away (then the outcome
+        of the commit is unknown: read the positions again).
+        """
+        prepared = self._writer.prepare(batch, self._whole_from)
+        with self._turn:
+            ends = self._checked_ends()
+            new = moved(self._positions, batch_ends, last_append_times(batch), ends)
+            with self._connection.transaction():
+                advance_progress(self._connection, self._positions, new)
+                written = self._writer.write(self._connection, prepared)
+            self._positions.update(new)
+            return Applied(self.positions, ends, batch.num_rows, written)
+
+    def refresh(self) -> Applied:
+        """Write down that idle positions are still the log's ends; errors as `apply`."""
+        with self._turn:
+            ends = self._checked_ends()
+            new = refreshed(self._positions, ends)
+            with self._connection.transaction():
+                advance_progress(self._connection, self._positions, new)
+            self._positions.update(new)
+            return Applied(self.positions, ends, 0, None)
+
+    def _checked_ends(self) -> LogEnds:
+        self._require_same_topics()
+        ends = self._list_ends()
+        if self._delete_retention_ms is not None:
+            require_fresh(self._positions, ends, self._delete_retention_ms)
+        return ends
+
+
+def moved(
+    positions: Positions,
+    batch_ends: Mapping[TopicPartition, int],
+    append_times: Mapping[TopicPartition, int],
+    ends: LogEnds,
+) -> dict[TopicPartition, Position]:
+    """Return all positions after a batch, also those that it didn't move (their time may have)."""
+    return {
+        name: advanced(
+            position,
+            batch_ends.get(name, position.next_offset),
+            append_times.get(name),
+            ends.ends[name],
+            ends.listed_at,
+        )
+        for name, position in positions.items()
+    }
+
+
+def last_append_times(batch: pa.Table) -> dict[TopicPartition, int]:
+    """Return the time (ms since the epoch) of the last record of each partition in a batch."""
+    latest = batch.group_by([TOPIC, PARTITION]).aggregate([(OFFSET, "max")])
+    last = batch.select([TOPIC, PARTITION, OFFSET, TIME_MS]).join(
+        latest, [TOPIC, PARTITION, OFFSET], [TOPIC, PARTITION, f"{OFFSET}_max"], join_type="inner"
+    )
+    return {TopicPartition(row[TOPIC], row[PARTITION]): row[TIME_MS] for row in last.to_pylist()}

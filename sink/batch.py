@@ -1,0 +1,60 @@
+"""A micro-batch as it comes from Spark's Kafka source: one Arrow table."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any, Final
+
+import pyarrow as pa
+
+from wait_registry.records.headers import Headers
+
+KEY: Final = "key"
+VALUE: Final = "value"
+TOPIC: Final = "topic"
+PARTITION: Final = "partition"
+OFFSET: Final = "offset"
+TIME_MS: Final = "time_ms"
+HEADERS: Final = "headers"
+
+# What is selected of the source's columns; the order is that of SCHEMA.
+EXPRESSIONS: Final = (
+    KEY,
+    VALUE,
+    TOPIC,
+    PARTITION,
+    OFFSET,
+    f"unix_millis(timestamp) as {TIME_MS}",
+    HEADERS,
+)
+
+SCHEMA: Final = pa.schema(
+    [
+        (KEY, pa.binary()),
+        (VALUE, pa.binary()),
+        (TOPIC, pa.string()),
+        (PARTITION, pa.int32()),
+        (OFFSET, pa.int64()),
+        (TIME_MS, pa.int64()),
+        (HEADERS, pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
+    ]
+)
+
+
+def headers_of(batch: pa.Table) -> list[Headers]:
+    """Return every record's headers as the codec takes them; a record without headers has an empty tuple."""
+    found: list[Headers] = []
+    for chunk in batch[HEADERS].chunks:
+        # Flattened once: a Python object a header instead of a dictionary, several times as fast as to_pylist().
+        starts = chunk.offsets.to_pylist()
+        pairs = chunk.values
+        listed = list(zip(pairs.field("key").to_pylist(), pairs.field("value").to_pylist(), strict=True))
+        found.extend(tuple(listed[start:end]) for start, end in pairwise(starts))
+    return found
+
+
+def records_of(batch: pa.Table) -> list[dict[str, Any]]:
+    """Return the records as dictionaries by column name, headers as tuples of pairs."""
+    columns = {name: batch[name].to_pylist() for name in batch.column_names if name != HEADERS}
+    columns[HEADERS] = headers_of(batch)
+    return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]

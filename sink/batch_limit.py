@@ -1,0 +1,58 @@
+"""How many records a batch may have, so that it stays within its bytes too: pure.
+
+Spark's Kafka source knows a limit in offsets only (4.2), fixed when a query starts. So the records' mean size is learnt
+from every batch, and a query whose limit has become wrong is started again with a better one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+# A batch that may become this many times its aim is too large: the limit is lowered.
+TOLERANCE = 2.0
+# A limit this many times smaller than it might be slows a catch-up down: it is raised.
+SLOWNESS = 4.0
+# The mean remembers so many records, so that a few of another size don't shake it.
+MEMORY_RECORDS = 5_000
+# Beside key, value and headers a record costs this much in columns.
+OVERHEAD_BYTES = 64
+
+
+@dataclass(frozen=True, slots=True)
+class BatchLimit:
+    """``max_records`` and ``aim_bytes`` are settings; ``mean_bytes`` is learnt, ``ceiling`` lowered by failures."""
+
+    max_records: int
+    aim_bytes: int
+    mean_bytes: float = 1024.0
+    ceiling: int | None = None
+
+    @property
+    def records(self) -> int:
+        """The limit for a query that starts now."""
+        by_bytes = int(self.aim_bytes / max(self.mean_bytes, 1.0))
+        return max(1, min(self.max_records, by_bytes, self.ceiling or self.max_records))
+
+    def observed(self, records: int, nbytes: int) -> BatchLimit:
+        """Return the limit after a batch of so many records and bytes."""
+        if records == 0:
+            return self
+        total = MEMORY_RECORDS * self.mean_bytes + nbytes + records * OVERHEAD_BYTES
+        ceiling = self.ceiling
+        if ceiling is not None and records >= ceiling // 2 and nbytes < self.aim_bytes:
+            ceiling = 2 * ceiling if 2 * ceiling < self.max_records else None
+        return replace(self, mean_bytes=total / (MEMORY_RECORDS + records), ceiling=ceiling)
+
+    def sampled(self, records: int, nbytes: int) -> BatchLimit:
+        """Return the limit after a look at the records that come next: their mean is taken as it is."""
+        return replace(self, mean_bytes=nbytes / records + OVERHEAD_BYTES) if records else self
+
+    def halved(self, running: int) -> BatchLimit:
+        """Return the limit after a batch of a query with limit ``running`` was too large for the driver."""
+        return replace(self, ceiling=max(1, running // 2))
+
+    def should_restart(self, running: int, behind: int) -> bool:
+        """Tell whether a query with limit ``running`` that is ``behind`` so many records should start again."""
+        if running * self.mean_bytes > TOLERANCE * self.aim_bytes and running > self.records:
+            return True
+        return behind > 2 * running and self.records > SLOWNESS * running

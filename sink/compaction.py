@@ -1,0 +1,141 @@
+"""What is left of a batch: the last record of every key, and every key that had a tombstone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sink.batch import HEADERS, KEY, OFFSET, PARTITION, TIME_MS, VALUE
+from sink.header_values import header_values, times_ms
+from wait_registry.records.names import WAIT_EXPIRATION_TIME, WAIT_OUTCOME
+
+# One int64 orders the records of a key and tells tombstones: partition, offset, is-null. A partition number has up to
+# 17 bits, an offset up to 46 (a million records a second for two years), which `require_packable` checks.
+OFFSET_BITS = 46
+PARTITION_SHIFT = OFFSET_BITS + 1
+MAX_PACKED_PARTITION = (1 << (63 - PARTITION_SHIFT)) - 1
+
+CANONICAL_ID = "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """A batch of the wait topic after compaction.
+
+    ``survivors`` are the wait records that are the last of their key. ``tombstones`` has one row for *every* key with
+    a tombstone, also where its wait record came in the same batch, since a duplicate of that one may have come in an
+    earlier batch: key, partition, last_offset (of the last tombstone), first_offset, first_time_ms, first_outcome (of
+    the first), first_is_tombstone (the key's first record in the batch is a tombstone), wait_expires_ms (where the
+    batch has exactly a wait and then its tombstone of that key). ``unkeyed`` are records whose key is no wait id.
+    ``entwined`` are all records of the keys whose story in this batch is longer: repeated waits or tombstones.
+    """
+
+    survivors: pa.Table
+    tombstones: pa.Table
+    unkeyed: pa.Table
+    entwined: pa.Table
+
+
+def compact(batch: pa.Table) -> Compacted:
+    """Compact a batch of the wait topic (columns of `sink.batch`), in any order of records.
+
+    A key never leaves its partition (the partition count is fixed for life), so partition and offset order its records.
+    """
+    require_packable(batch)
+    keyed_mask = pc.fill_null(pc.match_substring_regex(_ascii(batch[KEY]), CANONICAL_ID), False)
+    keyed = batch.filter(keyed_mask)
+    packed = pack(keyed)
+    groups = _groups(keyed, packed)
+    is_survivor = pc.equal(pc.bit_wise_and(groups["packed_max"], 1), 0)
+    survivors = keyed.filter(pc.is_in(packed, groups["packed_max"].filter(is_survivor)))
+    with_tombstone = groups.filter(pc.greater(groups["tombstones_sum"], 0))
+    return Compacted(
+        survivors=survivors,
+        tombstones=_tombstones(keyed, packed, with_tombstone),
+        unkeyed=batch.filter(pc.invert(keyed_mask)),
+        entwined=_entwined(keyed, with_tombstone),
+    )
+
+
+def pack(batch: pa.Table) -> pa.ChunkedArray:
+    """Return partition << 47 | offset << 1 | is-null for each record."""
+    partition = pc.shift_left(pc.cast(batch[PARTITION], pa.int64()), PARTITION_SHIFT)
+    offset = pc.shift_left(batch[OFFSET], 1)
+    return pc.bit_wise_or(pc.bit_wise_or(partition, offset), _is_tombstone(batch))
+
+
+def require_packable(batch: pa.Table) -> None:
+    """Raise OverflowError for a partition or offset beyond what one int64 can hold beside the other."""
+    bounds = pc.min_max(batch[PARTITION]).as_py(), pc.min_max(batch[OFFSET]).as_py()
+    if batch.num_rows and (bounds[0]["max"] > MAX_PACKED_PARTITION or bounds[1]["max"] >= 1 << OFFSET_BITS):
+        raise OverflowError(
+            f"partition {bounds[0]['max']} or offset {bounds[1]['max']} is beyond what compaction can order "
+            f"(partition {MAX_PACKED_PARTITION}, offset 2^{OFFSET_BITS})"
+        )
+
+
+def _ascii(keys: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return keys of 36 bytes as they are, null for any other: what isn't UTF-8 needs no decoding to be refused."""
+    plausible = pc.equal(pc.binary_length(keys), 36)
+    return pc.if_else(plausible, keys, pa.scalar(None, pa.binary()))
+
+
+def _is_tombstone(batch: pa.Table) -> pa.ChunkedArray:
+    return pc.cast(pc.is_null(batch[VALUE]), pa.int64())
+
+
+def _groups(keyed: pa.Table, packed: pa.ChunkedArray) -> pa.Table:
+    is_tombstone = _is_tombstone(keyed)
+    columns: dict[str, Any] = {
+        "key": keyed[KEY],
+        "packed": packed,
+        "tombstones": is_tombstone,
+        "tombstone": pc.if_else(pc.equal(is_tombstone, 1), packed, pa.scalar(None, pa.int64())),
+    }
+    aggregates = [
+        ("packed", "min"),
+        ("packed", "max"),
+        ("packed", "count"),
+        ("tombstones", "sum"),
+        ("tombstone", "min"),
+        ("tombstone", "max"),
+    ]
+    return pa.table(columns).group_by("key").aggregate(aggregates)
+
+
+def _tombstones(keyed: pa.Table, packed: pa.ChunkedArray, groups: pa.Table) -> pa.Table:
+    place = packed.combine_chunks()
+    first = keyed.select([TIME_MS, HEADERS]).take(pc.index_in(groups["tombstone_min"], place))
+    paired_wait = pc.if_else(_is_pair(groups), groups["packed_min"], pa.scalar(None, pa.int64()))
+    waits = keyed.select([HEADERS]).take(pc.index_in(paired_wait, place, skip_nulls=True))
+    return pa.table(
+        {
+            "key": pc.cast(groups["key"], pa.string()),
+            "partition": pc.cast(pc.shift_right(groups["tombstone_max"], PARTITION_SHIFT), pa.int32()),
+            "last_offset": _offset(groups["tombstone_max"]),
+            "first_offset": _offset(groups["tombstone_min"]),
+            "first_time_ms": first[TIME_MS],
+            "first_outcome": header_values(first[HEADERS], WAIT_OUTCOME),
+            "first_is_tombstone": pc.equal(groups["tombstone_min"], groups["packed_min"]),
+            "wait_expires_ms": times_ms(header_values(waits[HEADERS], WAIT_EXPIRATION_TIME)),
+        }
+    )
+
+
+def _is_pair(groups: pa.Table) -> pa.ChunkedArray:
+    """Tell the keys whose records are a wait and then its tombstone, as those of nearly every key are."""
+    one_of_two = pc.and_(pc.equal(groups["packed_count"], 2), pc.equal(groups["tombstones_sum"], 1))
+    return pc.and_(one_of_two, pc.equal(groups["tombstone_max"], groups["packed_max"]))
+
+
+def _entwined(keyed: pa.Table, groups: pa.Table) -> pa.Table:
+    plain = pc.or_(pc.equal(groups["packed_count"], 1), _is_pair(groups))
+    keys = groups["key"].filter(pc.invert(plain))
+    return keyed.filter(pc.is_in(keyed[KEY], keys))
+
+
+def _offset(packed: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.bit_wise_and(pc.shift_right(packed, 1), (1 << OFFSET_BITS) - 1)

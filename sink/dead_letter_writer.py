@@ -1,0 +1,103 @@
+"""Writes a batch of dead letter topics into the table ``dead_letter``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import pyarrow as pa
+
+from sink.batch import HEADERS, KEY, OFFSET, PARTITION, TIME_MS, TOPIC, VALUE, records_of
+from sink.copy_binary import Column, int4, int8, jsonb, text, time_ms
+from sink.position import TopicPartition
+from sink.progress import QUERIES, Connection
+from sink.wait_rows import showable_ms
+from sink.wait_writer import copy_columns
+from sink.written import Written
+from wait_registry.records.dead_letter import decode_dead_letter
+from wait_registry.records.headers import encode_headers_json
+
+# Name, Arrow type and encoding of each column, in the order of `_values`.
+COLUMNS: Final[tuple[tuple[str, pa.DataType, Callable[[pa.Array], pa.Array]], ...]] = (
+    ("topic", pa.string(), text),
+    ("partition", pa.int32(), int4),
+    ("offset", pa.int64(), int8),
+    ("key", pa.binary(), text),
+    ("headers", pa.binary(), jsonb),
+    ("body", pa.binary(), text),
+    ("dead_letter_time", pa.int64(), time_ms),
+    ("reason", pa.string(), text),
+    ("error_class", pa.string(), text),
+    ("error_message", pa.string(), text),
+    ("error_stacktrace", pa.string(), text),
+    ("wait_expiration_uuid", pa.string(), text),
+    ("original_topic", pa.string(), text),
+    ("original_partition", pa.int32(), int4),
+    ("original_offset", pa.int64(), int8),
+    ("original_timestamp", pa.int64(), time_ms),
+    ("original_timestamp_ms", pa.int64(), int8),
+    ("original_timestamp_type", pa.string(), text),
+    ("consumer_group", pa.string(), text),
+    ("instance", pa.string(), text),
+    ("attempt", pa.int32(), int4),
+    ("wait_partition", pa.int32(), int4),
+    ("wait_offset", pa.int64(), int8),
+)
+_LINEAGE_COLUMNS: Final = 12
+
+
+class DeadLetterWriter:
+    """The dead letter topics' side of the sink; records that are no dead letters are kept too, with reason null."""
+
+    stream = "dead_letter"
+
+    def prepare(self, batch: pa.Table, whole_from: dict[TopicPartition, int]) -> list[Column]:
+        """Decode a batch into the columns of the table; pure, and bad records raise nothing."""
+        rows = [_values(record) for record in records_of(batch)]
+        transposed = zip(*rows, strict=True) if rows else [()] * len(COLUMNS)
+        return [
+            Column(name, encode, pa.array(values, kind))
+            for (name, kind, encode), values in zip(COLUMNS, transposed, strict=True)
+        ]
+
+    def write(self, connection: Connection, batch: list[Column]) -> Written:
+        """Write within the caller's transaction; errors are psycopg's."""
+        count = len(batch[0].values)
+        if not count:
+            return Written("dead_letter", 0, 0, 0, 0)
+        copy_columns(connection, "staged_dead_letter", batch)
+        connection.execute(QUERIES["analyze_dead_letters"])
+        connection.execute(QUERIES["upsert_dead_letters"])
+        connection.execute(QUERIES["lock_marking"])
+        marked = connection.execute(QUERIES["mark_by_dead_letters"]).rowcount
+        return Written("dead_letter", count, 0, 0, marked)
+
+
+def _values(record: dict[str, Any]) -> tuple[Any, ...]:
+    letter = decode_dead_letter(record[HEADERS])
+    place = (record[TOPIC], record[PARTITION], record[OFFSET], record[KEY])
+    failure, lineage = letter.failure, letter.lineage
+    content = (encode_headers_json(letter.headers), record[VALUE])
+    if failure is None or lineage is None:
+        return (*place, *content, showable_ms(record[TIME_MS]), *[None] * (4 + _LINEAGE_COLUMNS))
+    return (
+        *place,
+        *content,
+        showable_ms(failure.time_ms),
+        failure.reason.value,
+        failure.error_class,
+        failure.error_message,
+        failure.error_stacktrace,
+        lineage.wait_id,
+        lineage.original_topic,
+        lineage.original_partition,
+        lineage.original_offset,
+        showable_ms(lineage.original_timestamp_ms),
+        lineage.original_timestamp_ms,
+        lineage.original_timestamp_type,
+        lineage.group,
+        lineage.instance,
+        lineage.attempt,
+        lineage.wait_partition,
+        lineage.wait_offset,
+    )

@@ -1,0 +1,83 @@
+"""Tombstones that came too late: nothing was open any more, or what they resolve had expired."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
+
+import pyarrow as pa
+
+from sink.batch import HEADERS, KEY, OFFSET, PARTITION, TIME_MS, VALUE, records_of
+from sink.header_values import header_values, times_ms
+from wait_registry.records.names import WAIT_EXPIRATION_TIME
+from wait_registry.records.tombstone import decode_outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One record of a key; times in ms since the epoch, ``expires_at_ms`` None for a tombstone."""
+
+    offset: int
+    time_ms: int
+    is_tombstone: bool
+    outcome: str | None = None
+    by_processor: bool = False
+    expires_at_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LateOutcome:
+    """A tombstone to be kept because it came too late."""
+
+    wait_id: str
+    partition: int
+    offset: int
+    outcome: str | None
+    time_ms: int
+
+
+def late_entries(entries: Iterable[Entry]) -> Iterator[Entry]:
+    """Yield the tombstones of one key, in the order of offsets, that the batch itself shows to be late.
+
+    One is late when the record before it is a tombstone too, or when a processor wrote it after the expiry of the wait
+    that it resolves. The first record's case is open: only the table knows what was before.
+    """
+    before: Entry | None = None
+    for entry in entries:
+        if entry.is_tombstone and before is not None and (before.is_tombstone or _overdue(entry, before)):
+            yield entry
+        before = entry
+
+
+def late_outcomes(entwined: pa.Table) -> list[LateOutcome]:
+    """Return what `late_entries` finds in the records of `sink.compaction.Compacted.entwined`."""
+    expiries = times_ms(header_values(entwined[HEADERS], WAIT_EXPIRATION_TIME)).to_pylist()
+    records = zip(records_of(entwined), expiries, strict=True)
+    ordered = sorted(
+        ((record[KEY].decode(), record[PARTITION], _entry(record, expiry)) for record, expiry in records),
+        key=lambda item: (item[0], item[1], item[2].offset),
+    )
+    return [
+        LateOutcome(key, partition, entry.offset, entry.outcome, entry.time_ms)
+        for (key, partition), items in groupby(ordered, key=itemgetter(0, 1))
+        for entry in late_entries(item[2] for item in items)
+    ]
+
+
+def _entry(record: dict[str, object], expires_at_ms: int | None) -> Entry:
+    offset, time_ms = record[OFFSET], record[TIME_MS]
+    assert isinstance(offset, int) and isinstance(time_ms, int)
+    if record[VALUE] is not None:
+        return Entry(offset, time_ms, is_tombstone=False, expires_at_ms=expires_at_ms)
+    headers = record[HEADERS]
+    assert isinstance(headers, tuple)
+    outcome = decode_outcome(headers)
+    if outcome is None:
+        return Entry(offset, time_ms, is_tombstone=True)
+    return Entry(offset, time_ms, is_tombstone=True, outcome=outcome.value, by_processor=outcome.by_processor)
+
+
+def _overdue(tombstone: Entry, wait: Entry) -> bool:
+    return tombstone.by_processor and wait.expires_at_ms is not None and tombstone.time_ms > wait.expires_at_ms

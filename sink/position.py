@@ -1,0 +1,131 @@
+"""How far a partition has been read, and up to which time that is known to be all: pure decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
+from wait_registry.errors import WaitRegistryError
+
+# Only closed segments are compacted, those of an hour (segment.ms) or 1 GiB by default: 18 MB/s on one partition would
+# fill one in a minute. An idle position is written at least as often, so an ordinary restart stays below it.
+UNTOUCHED = timedelta(minutes=1)
+
+
+class TopicPartition(NamedTuple):
+    """One partition of one topic."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """``position_time`` is a lower bound on the broker time of any record at or above ``next_offset``."""
+
+    next_offset: int
+    position_time: datetime
+
+
+Positions = Mapping[TopicPartition, Position]
+
+
+class PositionTooOld(WaitRegistryError):
+    """Compaction may have removed tombstones that the sink has not seen: run ``waitreg rebuild``, then start again."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogEnds:
+    """Where the logs end (high watermark) and a time before which every record below that was appended or not at all.
+
+    ``listed_at`` is Postgres' clock, read *before* the ends were listed: a record at or above an end is younger.
+    """
+
+    ends: Mapping[TopicPartition, int]
+    listed_at: datetime
+
+
+def advanced(
+    position: Position, end_offset: int, last_append_ms: int | None, end: int, listed_at: datetime
+) -> Position:
+    """Return the position after a batch.
+
+    ``end_offset`` is where the batch ended, ``last_append_ms`` the append time of its last record (None when it had
+    none, only transaction markers). At the log's ``end`` the time is that of reading; before it the last record's
+    append time, since the broker's clock gave the next one the same or a later one; it never goes back.
+    """
+    if end_offset >= end:
+        return Position(end_offset, listed_at)
+    if last_append_ms is None:
+        return Position(end_offset, position.position_time)
+    return Position(end_offset, max(position.position_time, moment(last_append_ms)))
+
+
+def refreshed(positions: Positions, ends: LogEnds) -> dict[TopicPartition, Position]:
+    """Return positions of an idle stream: those at their log's end are as fresh as the listing."""
+    return {
+        name: Position(position.next_offset, ends.listed_at)
+        if position.next_offset >= ends.ends.get(name, position.next_offset + 1)
+        else position
+        for name, position in positions.items()
+    }
+
+
+def require_fresh(positions: Positions, ends: LogEnds, delete_retention_ms: int) -> None:
+    """Refuse to read on from a position older than half of the topic's delete.retention.ms.
+
+    Compaction may then have removed tombstones that lie at or above the position and were never seen. A position at
+    the log's end has nothing to miss. Raises `PositionTooOld`.
+    """
+    limit = timedelta(milliseconds=delete_retention_ms / 2)
+    for name, position in sorted(positions.items()):
+        age = ends.listed_at - position.position_time
+        unread = ends.ends[name] - position.next_offset
+        if unread > 0 and age > limit:
+            raise PositionTooOld(
+                f"the position {position.next_offset} of {name} dates from {position.position_time:%Y-%m-%d %H:%M:%S}Z,"
+                f" {_hours(age)} ago, and {unread} offsets follow it; after half of delete.retention.ms"
+                f" ({_hours(limit)}) tombstones may be gone that the sink has not seen. Run `waitreg rebuild`, then"
+                " start the sink again"
+            )
+
+
+def whole_from(
+    positions: Positions,
+    never_read: Collection[TopicPartition],
+    ends: LogEnds,
+    earlier: Mapping[TopicPartition, int],
+) -> dict[TopicPartition, int]:
+    """Return, for each partition, the offset from which the log is read before compaction can have touched it.
+
+    That is all of it while the sink keeps up. What lay unread for longer, or was there before the first reading, may
+    have lost its waits and kept their tombstones: there a tombstone without a wait tells nothing. ``earlier`` is what
+    was returned at this stream's last start: a stretch that it broke off in stays what it was, however fresh the
+    position has become (that of a first start is).
+    """
+    found = {
+        name: ends.ends[name]
+        if name in never_read or ends.listed_at - position.position_time > UNTOUCHED
+        else position.next_offset
+        for name, position in positions.items()
+    }
+    return {name: max(offset, earlier.get(name, 0)) for name, offset in found.items()}
+
+
+def expected_of(positions: Positions, names: Iterable[TopicPartition]) -> list[int]:
+    """Return the next offsets that compare-and-set expects for these partitions, in their order."""
+    return [positions[name].next_offset for name in names]
+
+
+def moment(time_ms: int) -> datetime:
+    """Return ms since the epoch as a time in UTC."""
+    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=time_ms)
+
+
+def _hours(duration: timedelta) -> str:
+    return f"{duration.total_seconds() / 3600:.1f} h"

@@ -1,0 +1,82 @@
+"""The rows of ``sink_progress``: position, idempotence guard and fence of the sink at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+
+import psycopg
+from psycopg.rows import TupleRow
+
+from sink.position import Position, Positions, TopicPartition, expected_of
+from wait_registry.errors import FencedError
+from wait_registry.kafka.cluster import TopicIdentity
+from wait_registry.postgres.queries import Queries
+
+QUERIES = Queries("sink")
+
+Connection = psycopg.Connection[TupleRow]
+
+
+def postgres_now(connection: Connection) -> datetime:
+    """Return Postgres' clock, the one that position times are compared with."""
+    row = connection.execute(QUERIES["now"]).fetchone()
+    assert row is not None  # a select without from has one row
+    moment = row[0]
+    assert isinstance(moment, datetime)
+    return moment
+
+
+def read_progress(connection: Connection, topic: str) -> tuple[TopicIdentity | None, dict[TopicPartition, Position]]:
+    """Return the topic as it was when the sink first saw it (None: never) and the positions written down."""
+    rows = connection.execute(QUERIES["read_progress"], {"topic": topic}).fetchall()
+    if not rows:
+        return None, {}
+    positions = {TopicPartition(topic, partition): Position(offset, time) for partition, _, offset, time in rows}
+    return TopicIdentity(topic, rows[0][1], len(rows)), positions
+
+
+def begin_progress(connection: Connection, identity: TopicIdentity, positions: Positions) -> None:
+    """Write down the first positions of a topic's partitions; those that have one keep it."""
+    rows = [
+        {
+            "topic": name.topic,
+            "topic_id": identity.topic_id,
+            "partition": name.partition,
+            "next_offset": position.next_offset,
+            "position_time": position.position_time,
+        }
+        for name, position in sorted(positions.items())
+    ]
+    # All rows at once: their number is what the sweeper compares with the partition count.
+    with connection.transaction(), connection.cursor() as cursor:
+        cursor.executemany(QUERIES["insert_progress"], rows)
+
+
+def forget_progress(connection: Connection, topic: str) -> None:
+    """Delete the positions of a topic that is gone."""
+    connection.execute(QUERIES["forget_progress"], {"topic": topic})
+
+
+def advance_progress(connection: Connection, expected: Positions, new: Mapping[TopicPartition, Position]) -> None:
+    """Move positions by compare-and-set, within the transaction that writes what was read.
+
+    Every partition of ``new`` must still stand where ``expected`` says. Raises `FencedError` when one doesn't: another
+    sink has moved it; roll back and stop.
+    """
+    names = sorted(new)
+    cursor = connection.execute(
+        QUERIES["advance"],
+        {
+            "topics": [name.topic for name in names],
+            "partitions": [name.partition for name in names],
+            "expected": expected_of(expected, names),
+            "next_offsets": [new[name].next_offset for name in names],
+            "position_times": [new[name].position_time for name in names],
+        },
+    )
+    if cursor.rowcount != len(names):
+        raise FencedError(
+            f"another sink is alive: of {len(names)} positions only {cursor.rowcount} stand where this sink left them. "
+            "Nothing was written. Run one sink per wait topic and schema; a second one waits as a standby by itself"
+        )

@@ -1,0 +1,103 @@
+"""Rebuilds the view from the log: a Spark batch over the compacted wait topic, partition by partition.
+
+The way on after a position has become too old, after Postgres was restored to an older state, or when in doubt. What a
+partition's rows, position and position time were is replaced in one transaction, by compare-and-set.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+from sink.advisory_lock import sink_lock_key, try_lock
+from sink.position import TopicPartition
+from sink.progress import Connection, begin_progress, postgres_now, read_progress
+from sink.rebuild_partition import PartitionRebuild, PartitionResult
+from sink.starting import first_positions, stable_ends
+from wait_registry.errors import FencedError
+from wait_registry.kafka.clients import admin as open_admin
+from wait_registry.kafka.cluster import describe_topic, require_same_identity
+from wait_registry.kafka.topics import require_topics
+from wait_registry.postgres.connection import connect, lift_time_limits
+from wait_registry.postgres.schema import require_schema
+from wait_registry.settings.root import Settings
+from wait_registry.spark.session import spark_session, stop_session
+
+log = logging.getLogger(__name__)
+
+Progress = Callable[[int, int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class RebuildResult:
+    """What a rebuild found, per partition; with ``dry_run`` nothing was changed."""
+
+    dry_run: bool
+    partitions: tuple[PartitionResult, ...]
+
+    @property
+    def changed(self) -> int:
+        """Rows in which log and view differed."""
+        return sum(part.missing + part.different + part.orphans for part in self.partitions)
+
+    def __str__(self) -> str:
+        did = "would be replaced" if self.dry_run else "replaced"
+        total = sum(part.rows for part in self.partitions)
+        lines = [str(part) for part in self.partitions]
+        return "\n".join([*lines, f"{len(lines)} partitions, {total} waits, {self.changed} rows {did}"])
+
+
+def rebuild(
+    settings: Settings, spark: SparkSession | None = None, dry_run: bool = False, progress: Progress | None = None
+) -> RebuildResult:
+    """Make the view of the wait topic anew from the log, or with ``dry_run`` only tell how they differ.
+
+    ``progress`` is called with partition, offsets read and offsets to read. Postgres holds what is being rebuilt, in
+    a temporary table; this process holds one chunk. Raises FencedError when a sink is running (stop it, and standbys
+    too), ConfigurationError when topic or schema aren't what they must be, TransientError or psycopg.Error when Kafka
+    or Postgres go away: a partition is replaced wholly or not at all, so run it again.
+    """
+    with closing(connect(settings.postgres, autocommit=True, application_name="waitreg rebuild")) as connection:
+        # The transaction of a partition is long, and idle while Spark reads.
+        lift_time_limits(connection)
+        require_schema(connection)
+        if not try_lock(connection, sink_lock_key(connection, settings.wait.topic)):
+            raise FencedError(
+                f"a sink is running on {settings.wait.topic}: stop it, and its standbys, then run the rebuild again"
+            )
+        require_topics(settings, "sink")
+        session = spark or spark_session(settings, "waitreg-rebuild")
+        try:
+            return _rebuild(settings, session, connection, dry_run, progress or _log_progress)
+        finally:
+            if spark is None:
+                stop_session(session)
+
+
+def _rebuild(
+    settings: Settings, spark: SparkSession, connection: Connection, dry_run: bool, progress: Progress
+) -> RebuildResult:
+    admin = open_admin(settings.kafka)
+    identity = describe_topic(admin, settings.wait.topic)
+    recorded, _ = read_progress(connection, identity.topic)
+    if recorded is not None:
+        require_same_identity(recorded, identity)
+    elif not dry_run:
+        # All partitions at once: their number is what is recorded of the topic.
+        begin_progress(connection, identity, first_positions(connection, admin, identity))
+    results = []
+    for partition in range(identity.partitions):
+        name = TopicPartition(identity.topic, partition)
+        listed_at = postgres_now(connection)
+        part = PartitionRebuild(settings, spark, connection, admin, name)
+        results.append(part.run(listed_at, stable_ends(admin, [name])[name], dry_run, progress))
+        log.info("%s", results[-1])
+    return RebuildResult(dry_run, tuple(results))
+
+
+def _log_progress(partition: int, done: int, total: int) -> None:
+    log.info("partition %d: %d of %d offsets read", partition, done, total)

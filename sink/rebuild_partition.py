@@ -1,0 +1,157 @@
+"""The rebuild of one partition of the view: chunk by chunk into a temporary table, then all at once into the view."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+import psycopg
+import pyarrow as pa
+from confluent_kafka.admin import AdminClient
+from pyspark.sql import SparkSession
+
+from sink.batch import EXPRESSIONS, SCHEMA
+from sink.batch_limit import BatchLimit
+from sink.chunks import ChunkSpan
+from sink.kafka_query import SPARK_ERRORS, BatchTooLarge, query_failure, source_options
+from sink.position import Position, TopicPartition
+from sink.progress import QUERIES as SINK_QUERIES
+from sink.progress import Connection, advance_progress, read_progress
+from sink.sampling import sample_sizes
+from sink.wait_writer import WaitBatch, WaitWriter, copy_columns, insert_quarantined
+from wait_registry.kafka.positions import earliest_offsets
+from wait_registry.postgres.queries import Queries
+from wait_registry.settings.root import Settings
+
+QUERIES = Queries("rebuild")
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionResult:
+    """What the log holds in one partition, and how the view differed from it."""
+
+    partition: int
+    rows: int
+    missing: int
+    different: int
+    orphans: int
+    quarantined: int
+    next_offset: int
+
+    def __str__(self) -> str:
+        return (
+            f"partition {self.partition}: {self.rows} waits up to offset {self.next_offset}; the view lacked "
+            f"{self.missing}, had {self.different} different and {self.orphans} that the log doesn't hold; "
+            f"{self.quarantined} records unreadable"
+        )
+
+
+class PartitionRebuild:
+    """Reads one partition from its start to an end listed before, and replaces its part of the view."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        spark: SparkSession,
+        connection: Connection,
+        admin: AdminClient,
+        name: TopicPartition,
+    ) -> None:
+        self._settings = settings
+        self._spark = spark
+        self._connection = connection
+        self._admin = admin
+        self._name = name
+        self._writer = WaitWriter(name.topic)
+        # One for all chunks: Spark's readers are cached by it, and go on where the chunk before ended.
+        self._group_id = f"waitreg-rebuild-{uuid.uuid4()}"
+        connection.execute(SINK_QUERIES["stage"])
+        connection.execute(QUERIES["stage"])
+
+    def run(
+        self, listed_at: datetime, end: int, dry_run: bool, progress: Callable[[int, int, int], None]
+    ) -> PartitionResult:
+        """Rebuild up to ``end``, the last stable offset, read after Postgres' clock was ``listed_at``.
+
+        Errors as `sink.rebuild.rebuild`.
+        """
+        _, recorded = read_progress(self._connection, self._name.topic)
+        with self._connection.transaction() as transaction:
+            quarantined = self._read(end, progress)
+            result = self._compare(end, quarantined)
+            if dry_run:
+                raise psycopg.Rollback(transaction)
+            # As fresh as the listing: what was read began at the log's start (see `sink.starting`).
+            self._replace(recorded[self._name], Position(end, listed_at))
+        return result
+
+    def _read(self, end: int, progress: Callable[[int, int, int], None]) -> int:
+        """Read the log into the temporary table; returns how many records could not be read."""
+        begin = earliest_offsets(self._admin, self._name.topic, [self._name.partition])[self._name.partition]
+        limit = BatchLimit(self._settings.sink.max_batch_records, self._settings.sink.max_batch_bytes)
+        limit = limit.sampled(*sample_sizes(self._settings.kafka, {self._name: begin}, {self._name: end}))
+        chunk = ChunkSpan.of(limit.records)
+        at, quarantined = begin, 0
+        while at < end:
+            until = min(end, at + chunk.span)
+            try:
+                records = self._fetch(at, until)
+            except BatchTooLarge:
+                smaller = chunk.halved()
+                if smaller is None:
+                    raise
+                chunk = smaller
+                continue
+            quarantined += self._keep(records)
+            at, chunk = until, chunk.after(records.num_rows)
+            progress(self._name.partition, at - begin, end - begin)
+        return quarantined
+
+    def _fetch(self, begin: int, end: int) -> pa.Table:
+        partition = str(self._name.partition)
+        options = {
+            **source_options(self._settings.kafka),
+            "kafka.group.id": self._group_id,
+            "assign": json.dumps({self._name.topic: [self._name.partition]}),
+            "startingOffsets": json.dumps({self._name.topic: {partition: begin}}),
+            "endingOffsets": json.dumps({self._name.topic: {partition: end}}),
+        }
+        try:
+            frame = self._spark.read.format("kafka").options(**options).load().selectExpr(*EXPRESSIONS)
+            return frame.toArrow().cast(SCHEMA)
+        except SPARK_ERRORS as error:
+            raise query_failure(error) from None
+
+    def _keep(self, records: pa.Table) -> int:
+        batch: WaitBatch = self._writer.prepare(records, {})
+        self._connection.execute(QUERIES["next_chunk"])
+        if len(batch.tombstones[0].values):
+            copy_columns(self._connection, "staged_tombstone", batch.tombstones)
+            self._connection.execute(QUERIES["resolve"])
+        if batch.rows.count:
+            copy_columns(self._connection, "staged_wait", batch.rows.columns)
+            self._connection.execute(QUERIES["forget_renewed"])
+            self._connection.execute(QUERIES["keep"])
+        insert_quarantined(self._connection, batch.unreadable)
+        return len(batch.unreadable)
+
+    def _compare(self, end: int, quarantined: int) -> PartitionResult:
+        self._connection.execute(QUERIES["analyze"])
+        self._connection.execute(QUERIES["keep_ages"])
+        row = self._connection.execute(QUERIES["compare"], self._place).fetchone()
+        assert row is not None  # a select of counts has one row
+        rows, missing, different, orphans = row
+        return PartitionResult(self._name.partition, rows, missing, different, orphans, quarantined, end)
+
+    def _replace(self, expected: Position, position: Position) -> None:
+        advance_progress(self._connection, {self._name: expected}, {self._name: position})
+        self._connection.execute(QUERIES["remove_view"], self._place)
+        self._connection.execute(QUERIES["remove_moved"])
+        self._connection.execute(QUERIES["insert_view"])
+
+    @property
+    def _place(self) -> dict[str, str | int]:
+        return {"topic": self._name.topic, "partition": self._name.partition}

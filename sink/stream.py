@@ -1,0 +1,236 @@
+"""One stream of the sink, from Kafka to Postgres: a run of it from start to failure or stop."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from confluent_kafka.admin import AdminClient
+from pyspark.sql import SparkSession
+
+from sink.advisory_lock import lock_key, wait_for_lock
+from sink.applier import Applied, Applier, Writer
+from sink.batch_limit import BatchLimit
+from sink.dead_letter_writer import DeadLetterWriter
+from sink.kafka_query import BatchTooLarge, KafkaQuery, require_spark
+from sink.position import LogEnds, TopicPartition, whole_from
+from sink.progress import Connection
+from sink.sampling import sample_sizes
+from sink.scratch import make_scratch, scratch_prefix
+from sink.starting import (
+    Start,
+    dead_letter_start,
+    log_ends,
+    require_same_dead_letter_topics,
+    require_same_wait_topic,
+    stable_ends,
+    wait_start,
+)
+from sink.telemetry import SinkTelemetry, StreamState
+from sink.wait_writer import WaitWriter
+from wait_registry.errors import TransientError
+from wait_registry.kafka.topics import topic_config
+from wait_registry.postgres.connection import connect, schema_of
+from wait_registry.settings.root import Settings
+
+log = logging.getLogger(__name__)
+
+POLL_S = 0.25
+
+OnCommitted = Callable[[Applied], None]
+
+
+class SmallerBatches(TransientError):
+    """The records have grown (or shrunk): the query starts again with another limit. Not a failure."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamContext:
+    """What a stream works with; ``once`` ends it at the ends (last stable offsets) that its first run sees."""
+
+    settings: Settings
+    spark: SparkSession
+    admin: AdminClient
+    telemetry: SinkTelemetry
+    state: StreamState
+    on_committed: OnCommitted
+    once: bool = False
+
+
+class SinkStream(ABC):
+    """What both streams have in common; a subclass says where it starts, what it checks and how it writes."""
+
+    name: str
+
+    def __init__(self, context: StreamContext) -> None:
+        self._settings = context.settings
+        self._spark = context.spark
+        self._admin = context.admin
+        self._telemetry = context.telemetry
+        self._state = context.state
+        self._on_committed = context.on_committed
+        self._once = context.once
+        self._targets: dict[TopicPartition, int] | None = None
+        self._whole_from: dict[TopicPartition, int] = {}
+        self._limit = BatchLimit(self._settings.sink.max_batch_records, self._settings.sink.max_batch_bytes)
+
+    @abstractmethod
+    def start(self, connection: Connection) -> Start:
+        """Return where to start; see `sink.starting`."""
+
+    @abstractmethod
+    def require_same_topics(self, start: Start) -> None:
+        """Raise when a topic isn't what it was at the start."""
+
+    @abstractmethod
+    def writer(self) -> Writer[Any]:
+        """Return what writes the batches."""
+
+    @abstractmethod
+    def delete_retention_ms(self) -> int | None:
+        """Return what bounds the age of a position, None for no bound."""
+
+    def whole_from(self, start: Start, ends: LogEnds) -> dict[TopicPartition, int]:
+        """Return `sink.position.whole_from` for a start, and keep it for the next one."""
+        self._whole_from = whole_from(start.positions, start.new, ends, self._whole_from)
+        return dict(self._whole_from)
+
+    def run_once(self, stop: threading.Event) -> bool:
+        """Run from the positions in Postgres until ``stop`` is set or, with ``once``, the ends are reached.
+
+        Returns True: it is over. Raises what broke it. FencedError, ConfigurationError, `PositionTooOld` and
+        `SparkGone` are fatal; after anything else run it again, with a pause.
+        """
+        require_spark(self._spark)
+        name = f"waitreg sink {self.name}"
+        with closing(connect(self._settings.postgres, autocommit=True, application_name=name)) as connection:
+            connection.execute("set synchronous_commit to on")
+            # An earlier connection of ours may still be committing on the server; its lock goes when it is done.
+            key = lock_key("stream", schema_of(connection), self._settings.wait.topic, self.name)
+            if not wait_for_lock(connection, key, stop, self._waiting):
+                return True
+            start = self.start(connection)
+            self._run(connection, start, stop)
+        return True
+
+    def _run(self, connection: Connection, start: Start, stop: threading.Event) -> None:
+        offsets = {name: position.next_offset for name, position in start.positions.items()}
+        ends = stable_ends(self._admin, offsets)
+        if self._once and self._targets is None:
+            self._targets = ends
+        self._limit = self._limit.sampled(*sample_sizes(self._settings.kafka, offsets, ends))
+        applier = Applier(
+            connection,
+            self.writer(),
+            start.positions,
+            list_ends=lambda: log_ends(connection, self._admin, offsets),
+            require_same_topics=lambda: self.require_same_topics(start),
+            delete_retention_ms=self.delete_retention_ms(),
+            whole_from=self.whole_from(start, log_ends(connection, self._admin, offsets)),
+        )
+        # Before the first record is asked for: a position that is too old is refused, a topic that changed is noticed.
+        self._committed(applier.refresh(), time.monotonic())
+        prefix = scratch_prefix(connection, self._settings.wait.topic, self.name)
+        self._query(applier, offsets, prefix, stop)
+
+    def _query(
+        self, applier: Applier[Any], offsets: Mapping[TopicPartition, int], prefix: str, stop: threading.Event
+    ) -> None:
+        limit = self._limit.records
+        query = KafkaQuery(
+            self._spark,
+            self._settings.kafka,
+            offsets,
+            lambda batch, ends, began: self._apply(applier, batch, ends, began),
+            name=self.name,
+            max_records=limit,
+            trigger_s=self._settings.sink.trigger_s,
+            scratch=make_scratch(self._settings.sink.checkpoint_dir, prefix),
+        )
+        log.info("%s stream: reading on, at most %d records a batch", self.name, limit)
+        try:
+            self._watch(applier, query, limit, stop)
+        except BatchTooLarge:
+            # What failed may have been less than the limit: half of that is what has to fit next.
+            self._limit = self._limit.halved(min(limit, max(1, self._state.behind())))
+            raise
+        finally:
+            query.stop()
+
+    def _watch(self, applier: Applier[Any], query: KafkaQuery, limit: int, stop: threading.Event) -> None:
+        refresh_at = time.monotonic() + self._settings.sink.idle_progress_s
+        while not stop.is_set() and not self._reached_targets(applier):
+            query.wait(POLL_S)
+            if time.monotonic() >= refresh_at:
+                self._committed(applier.refresh(), time.monotonic())
+                refresh_at = time.monotonic() + self._settings.sink.idle_progress_s
+            behind = self._state.behind()
+            if self._limit.should_restart(limit, behind):
+                raise SmallerBatches(f"batches of {self._limit.records} records instead of {limit}")
+
+    def _apply(self, applier: Applier[Any], batch: pa.Table, ends: Mapping[TopicPartition, int], began: float) -> None:
+        applied = applier.apply(batch, ends)
+        self._limit = self._limit.observed(batch.num_rows, batch.nbytes)
+        self._committed(applied, began)
+
+    def _committed(self, applied: Applied, began: float) -> None:
+        self._state.healthy(applied)
+        self._telemetry.batch(self.name, applied, time.monotonic() - began)
+        self._on_committed(applied)
+
+    def _reached_targets(self, applier: Applier[Any]) -> bool:
+        if self._targets is None:
+            return False
+        positions = applier.positions
+        return all(positions[name].next_offset >= end for name, end in self._targets.items() if name in positions)
+
+    def _waiting(self) -> None:
+        self._state.broken("waiting for an earlier connection of a sink to end in Postgres")
+
+
+class WaitStream(SinkStream):
+    """The wait topic into ``wait``."""
+
+    name = "wait"
+
+    def start(self, connection: Connection) -> Start:
+        return wait_start(connection, self._admin, self._settings.wait.topic)
+
+    def require_same_topics(self, start: Start) -> None:
+        require_same_wait_topic(self._admin, start.identities[0])
+
+    def writer(self) -> Writer[Any]:
+        return WaitWriter(self._settings.wait.topic)
+
+    def delete_retention_ms(self) -> int | None:
+        # The topic's own, not the setting: what compaction does is what counts.
+        return int(topic_config(self._admin, self._settings.wait.topic)["delete.retention.ms"])
+
+
+class DeadLetterStream(SinkStream):
+    """The dead letter topics into ``dead_letter``."""
+
+    name = "dead_letter"
+
+    def __init__(self, context: StreamContext, topics: list[str]) -> None:
+        super().__init__(context)
+        self._topics = topics
+
+    def start(self, connection: Connection) -> Start:
+        return dead_letter_start(connection, self._admin, self._topics)
+
+    def require_same_topics(self, start: Start) -> None:
+        require_same_dead_letter_topics(self._admin, start.identities)
+
+    def writer(self) -> Writer[Any]:
+        return DeadLetterWriter()
+
+    def delete_retention_ms(self) -> int | None:
+        return None

@@ -1,0 +1,105 @@
+"""Runs a stream again and again, with pauses, until it is stopped or can't go on."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+import psycopg
+
+from sink.backoff import Backoff
+from sink.kafka_query import SparkGone
+from sink.position import PositionTooOld
+from sink.stream import SmallerBatches
+from sink.telemetry import SinkTelemetry, StreamState
+from wait_registry.errors import ConfigurationError, FencedError, TransientError
+from wait_registry.postgres.connection import PostgresUnavailable
+
+log = logging.getLogger(__name__)
+
+# What broke after so long is no repetition of what broke before.
+LONG_RUN_S = 60.0
+FATAL = (FencedError, ConfigurationError, PositionTooOld, SparkGone)
+
+
+class StreamThread:
+    """One stream in a thread of its own; ``fatal`` is what ended it for good, ``done`` is set when it ended at all."""
+
+    def __init__(
+        self,
+        name: str,
+        run_once: Callable[[threading.Event], bool],
+        state: StreamState,
+        telemetry: SinkTelemetry,
+        backoff: Backoff,
+        ended: threading.Event,
+    ) -> None:
+        """``run_once`` as `sink.stream.SinkStream.run_once`; ``ended`` is set whenever a thread ends."""
+        self.fatal: BaseException | None = None
+        self.done = threading.Event()
+        self._run_once = run_once
+        self._state = state
+        self._telemetry = telemetry
+        self._backoff = backoff
+        self._ended = ended
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"sink-{name}", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def request_stop(self) -> None:
+        """Ask it to end; does not wait."""
+        self._stop.set()
+
+    def join(self) -> None:
+        """Wait until it has ended."""
+        self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            while not self._stop.is_set():
+                if self._attempt():
+                    return
+        finally:
+            self.done.set()
+            self._ended.set()
+
+    def _attempt(self) -> bool:
+        """Run the stream once; True when it is over."""
+        began = time.monotonic()
+        try:
+            return self._run_once(self._stop)
+        except FATAL as error:
+            self.fatal = error
+            self._state.broken(str(error))
+            return True
+        except SmallerBatches as change:
+            log.info("%s stream starts again: %s", self._state.stream, change)
+            self._backoff.reset()
+        except Exception as error:  # noqa: BLE001 - whatever broke it: nothing is lost, it starts again from Postgres
+            self._pause(error, time.monotonic() - began)
+        return False
+
+    def _pause(self, error: Exception, ran_s: float) -> None:
+        if isinstance(error, psycopg.OperationalError | PostgresUnavailable):
+            self._telemetry.postgres(up=False)
+        if self._state.take_worked() or ran_s > LONG_RUN_S:
+            self._backoff.reset()
+        pause_s = self._backoff.next_s()
+        self._telemetry.restart(error)
+        self._state.broken(f"{type(error).__name__}: {error}")
+        # The trace of an outage or of Spark's own error says nothing; that of anything else may be all there is.
+        known = isinstance(error, psycopg.OperationalError | TransientError)
+        log.warning(
+            "%s stream broke (%s: %s); starts again in %.1f s",
+            self._state.stream,
+            type(error).__name__,
+            error,
+            pause_s,
+            exc_info=None if known else error,
+        )
+        self._stop.wait(pause_s)

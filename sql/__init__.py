@@ -1,0 +1,1 @@
+"""The SQL files, as a resource package (`wait_registry_sql`)."""

@@ -1,0 +1,14 @@
+-- How far and how stale is the view? Per topic and partition: the next offset to read and how old the picture is.
+-- What to do: `heard_from` older than two minutes: the sink is down or can't write, see its log and /health/ready.
+-- `as_of` old while `heard_from` is fresh: it is catching up. `as_of` older than half of the wait topic's
+-- delete.retention.ms: sink and sweeper refuse to go on, run `waitreg rebuild`.
+select
+    topic,
+    partition,
+    next_offset,
+    position_time as as_of,
+    now() - position_time as behind,
+    seen_at as heard_from,
+    now() - seen_at as silent_for
+from sink_progress
+order by position_time, topic, partition;

@@ -1,0 +1,242 @@
+-- The whole schema of the wait registry, for Postgres 14 or newer. `sql/migrations` leads to exactly this; a test compares.
+-- Run with search_path set to the schema that holds it (setting postgres.schema); nothing here names a schema.
+
+create table wait_registry_migration (
+    version int primary key,
+    name text not null,
+    checksum text not null,
+    applied_at timestamptz not null default now()
+);
+
+-- One row a registration that has no later entry in the wait topic. Written by the sink alone.
+-- The key is text: a uuid column breaks the deletes of every JDBC sink.
+create table wait (
+    wait_expiration_uuid text primary key,
+    original_topic text not null,
+    original_partition int,
+    original_offset bigint,
+    original_key bytea,
+    original_timestamp timestamptz,
+    original_timestamp_ms bigint,
+    original_timestamp_type text,
+    original_headers jsonb,
+    wait_expiration_time timestamptz not null,
+    body bytea,
+    consumer_group text,
+    instance text,
+    attempt int,
+    dead_letter_topic text,
+    expiry_policy text,
+    max_attempts int,
+    wait_topic text not null,
+    wait_partition int not null,
+    wait_offset bigint not null,
+    source_topic text,
+    source_partition int,
+    source_offset bigint,
+    traceparent text,
+    tracestate text,
+    created_at timestamptz not null default now()
+) with (
+    -- Nearly every row lives for seconds: dead ones are collected long before a fifth of the table is dead.
+    autovacuum_vacuum_scale_factor = 0.02,
+    autovacuum_vacuum_threshold = 5000,
+    autovacuum_analyze_scale_factor = 0.05
+);
+
+-- The sweeper's question: what of this partition is due?
+create index wait_due on wait (wait_topic, wait_partition, wait_expiration_time);
+
+-- Position, idempotence guard and fence of the sink at once: advanced by compare-and-set on next_offset only.
+create table sink_progress (
+    topic text not null,
+    topic_id text not null,
+    partition int not null,
+    next_offset bigint not null,
+    position_time timestamptz not null,
+    seen_at timestamptz not null,
+    primary key (topic, partition)
+);
+
+-- One row a dead letter, named by its own place in its topic. Records that are none of ours are kept, with reason null.
+create table dead_letter (
+    topic text not null,
+    partition int not null,
+    "offset" bigint not null,
+    dead_letter_time timestamptz,
+    reason text,
+    error_class text,
+    error_message text,
+    error_stacktrace text,
+    wait_expiration_uuid text,
+    original_topic text,
+    original_partition int,
+    original_offset bigint,
+    original_timestamp timestamptz,
+    original_timestamp_ms bigint,
+    original_timestamp_type text,
+    consumer_group text,
+    instance text,
+    attempt int,
+    wait_partition int,
+    wait_offset bigint,
+    key bytea,
+    headers jsonb,
+    body bytea,
+    finished_late boolean not null default false,
+    finished_outcome text,
+    finished_time timestamptz,
+    created_at timestamptz not null default now(),
+    primary key (topic, partition, "offset")
+);
+
+create index dead_letter_wait on dead_letter (wait_expiration_uuid);
+create index dead_letter_unfinished on dead_letter (wait_expiration_uuid) where reason = 'expired' and not finished_late;
+create index dead_letter_age on dead_letter (created_at);
+
+-- Tombstones that came when their registration was no longer open, or after it had expired: the work was done twice, or
+-- finished late. Kept to mark the `expired` dead letter of the same id, which may be read before or after.
+create table late_outcome (
+    wait_expiration_uuid text not null,
+    outcome text,
+    wait_topic text not null,
+    wait_partition int not null,
+    wait_offset bigint not null,
+    outcome_time timestamptz,
+    created_at timestamptz not null default now(),
+    primary key (wait_topic, wait_partition, wait_offset)
+);
+
+create index late_outcome_wait on late_outcome (wait_expiration_uuid);
+create index late_outcome_age on late_outcome (created_at);
+
+-- Records of the wait topic that can't be read as what they should be.
+create table quarantine (
+    topic text not null,
+    partition int not null,
+    "offset" bigint not null,
+    record_time timestamptz,
+    error text not null,
+    key bytea,
+    headers jsonb,
+    body bytea,
+    created_at timestamptz not null default now(),
+    primary key (topic, partition, "offset")
+);
+
+create index quarantine_age on quarantine (created_at);
+
+-- One row a sweep that had something to do or could not do it. Written by the sweeper alone.
+create table sweep (
+    id bigint generated always as identity primary key,
+    wait_topic text not null,
+    started_at timestamptz not null,
+    duration_s double precision not null,
+    due bigint not null,
+    exported bigint not null,
+    redelivered bigint not null,
+    superseded bigint not null,
+    set_aside bigint not null,
+    skipped jsonb not null,
+    result text not null,
+    instance text
+);
+
+create index sweep_started on sweep (started_at);
+
+-- Bytes as text; what isn't UTF-8 (or holds NUL, which text can't) as base64.
+create function wait_registry_text(bytes bytea) returns text
+language plpgsql immutable strict parallel restricted as $$
+begin
+    return convert_from(bytes, 'UTF8');
+exception when character_not_in_repertoire or untranslatable_character then
+    return encode(bytes, 'base64');
+end $$;
+
+-- How wait_registry_text shows these bytes: 'utf-8' or 'base64'.
+create function wait_registry_encoding(bytes bytea) returns text
+language plpgsql immutable strict parallel restricted as $$
+begin
+    perform convert_from(bytes, 'UTF8');
+    return 'utf-8';
+exception when character_not_in_repertoire or untranslatable_character then
+    return 'base64';
+end $$;
+
+-- [[name, base64 | null], ...] as [[name, text | {"base64": ...} | null], ...].
+create function wait_registry_headers(headers jsonb) returns jsonb
+language sql stable strict parallel restricted
+begin atomic
+    select coalesce(jsonb_agg(jsonb_build_array(
+        item -> 0,
+        case
+            when item ->> 1 is null then null
+            when wait_registry_encoding(decode(item ->> 1, 'base64')) = 'base64'
+                then jsonb_build_object('base64', item ->> 1)
+            else to_jsonb(wait_registry_text(decode(item ->> 1, 'base64')))
+        end) order by place), '[]'::jsonb)
+    from jsonb_array_elements(headers) with ordinality as list (item, place);
+end;
+
+create view wait_readable as
+select
+    wait_expiration_uuid,
+    original_topic,
+    original_partition,
+    original_offset,
+    wait_registry_text(original_key) as original_key,
+    wait_registry_encoding(original_key) as original_key_encoding,
+    original_timestamp,
+    original_timestamp_type,
+    wait_registry_headers(original_headers) as original_headers,
+    wait_expiration_time,
+    wait_registry_text(body) as body,
+    wait_registry_encoding(body) as body_encoding,
+    consumer_group,
+    instance,
+    attempt,
+    dead_letter_topic,
+    expiry_policy,
+    max_attempts,
+    wait_topic,
+    wait_partition,
+    wait_offset,
+    source_topic,
+    source_partition,
+    source_offset,
+    traceparent,
+    tracestate,
+    created_at
+from wait;
+
+create view dead_letter_readable as
+select
+    topic,
+    partition,
+    "offset",
+    dead_letter_time,
+    reason,
+    error_class,
+    error_message,
+    error_stacktrace,
+    wait_expiration_uuid,
+    original_topic,
+    original_partition,
+    original_offset,
+    original_timestamp,
+    original_timestamp_type,
+    consumer_group,
+    instance,
+    attempt,
+    wait_partition,
+    wait_offset,
+    wait_registry_text(key) as key,
+    wait_registry_encoding(key) as key_encoding,
+    wait_registry_headers(headers) as headers,
+    wait_registry_text(body) as body,
+    wait_registry_encoding(body) as body_encoding,
+    finished_late,
+    finished_outcome,
+    finished_time,
+    created_at
+from dead_letter;

@@ -1,0 +1,217 @@
+-- What the sink does in Postgres. Tables are found by search_path.
+
+-- name: now
+select clock_timestamp();
+
+-- name: read_progress
+select partition, topic_id, next_offset, position_time
+from sink_progress
+where topic = %(topic)s
+order by partition;
+
+-- name: insert_progress
+insert into sink_progress (topic, topic_id, partition, next_offset, position_time, seen_at)
+values (%(topic)s, %(topic_id)s, %(partition)s, %(next_offset)s, %(position_time)s, clock_timestamp())
+on conflict (topic, partition) do nothing;
+
+-- name: forget_progress
+delete from sink_progress where topic = %(topic)s;
+
+-- name: advance
+update sink_progress as held
+set next_offset = step.next_offset, position_time = step.position_time, seen_at = clock_timestamp()
+from unnest(
+    %(topics)s::text[], %(partitions)s::int[], %(expected)s::bigint[], %(next_offsets)s::bigint[],
+    %(position_times)s::timestamptz[]
+) as step (topic, partition, expected, next_offset, position_time)
+where held.topic = step.topic and held.partition = step.partition
+    and held.next_offset = step.expected;
+
+-- name: stage
+create temp table if not exists staged_wait (like wait including defaults) on commit delete rows;
+create temp table if not exists staged_dead_letter (like dead_letter including defaults) on commit delete rows;
+create temp table if not exists staged_tombstone (
+    wait_expiration_uuid text not null,
+    wait_partition int not null,
+    last_offset bigint not null,
+    first_offset bigint not null,
+    first_time timestamptz not null,
+    first_outcome text,
+    first_is_tombstone boolean not null,
+    orphan_counts boolean not null,
+    by_processor boolean not null,
+    wait_expiration_time timestamptz
+) on commit delete rows;
+
+-- name: analyze_tombstones
+analyze staged_tombstone;
+
+-- name: analyze_waits
+analyze staged_wait;
+
+-- name: settle
+-- Deletes what tombstones resolve, and keeps those of them that came too late: nothing was open, or it had expired.
+with gone as (
+    delete from wait
+    using staged_tombstone as staged
+    where wait.wait_expiration_uuid = staged.wait_expiration_uuid
+        and wait.wait_topic = %(topic)s
+        and wait.wait_partition = staged.wait_partition
+        and wait.wait_offset < staged.last_offset
+    returning wait.wait_expiration_uuid, wait.wait_expiration_time
+),
+late as (
+    insert into late_outcome (
+        wait_expiration_uuid, outcome, wait_topic, wait_partition, wait_offset, outcome_time
+    )
+    select
+        staged.wait_expiration_uuid, staged.first_outcome, %(topic)s, staged.wait_partition, staged.first_offset,
+        staged.first_time
+    from staged_tombstone as staged
+    left join gone using (wait_expiration_uuid)
+    where
+        case
+            when not staged.first_is_tombstone
+                then staged.by_processor and staged.first_time > staged.wait_expiration_time
+            when gone.wait_expiration_uuid is null then staged.orphan_counts
+            else staged.by_processor and staged.first_time > gone.wait_expiration_time
+        end
+    on conflict (wait_topic, wait_partition, wait_offset) do nothing
+    returning 1
+)
+select (select count(*) from gone), (select count(*) from late);
+
+-- name: insert_late
+insert into late_outcome (wait_expiration_uuid, outcome, wait_topic, wait_partition, wait_offset, outcome_time)
+values (%s, %s, %s, %s, %s, to_timestamp(%s / 1000.0))
+on conflict (wait_topic, wait_partition, wait_offset) do nothing;
+
+-- name: upsert_waits
+insert into wait as held (
+    wait_expiration_uuid, original_topic, original_partition, original_offset, original_key, original_timestamp,
+    original_timestamp_ms, original_timestamp_type, original_headers, wait_expiration_time, body, consumer_group,
+    instance, attempt, dead_letter_topic, expiry_policy, max_attempts, wait_topic, wait_partition, wait_offset,
+    source_topic, source_partition, source_offset, traceparent, tracestate
+)
+select
+    wait_expiration_uuid, original_topic, original_partition, original_offset, original_key, original_timestamp,
+    original_timestamp_ms, original_timestamp_type, original_headers, wait_expiration_time, body, consumer_group,
+    instance, attempt, dead_letter_topic, expiry_policy, max_attempts, wait_topic, wait_partition, wait_offset,
+    source_topic, source_partition, source_offset, traceparent, tracestate
+from staged_wait
+on conflict (wait_expiration_uuid) do update set
+    original_topic = excluded.original_topic,
+    original_partition = excluded.original_partition,
+    original_offset = excluded.original_offset,
+    original_key = excluded.original_key,
+    original_timestamp = excluded.original_timestamp,
+    original_timestamp_ms = excluded.original_timestamp_ms,
+    original_timestamp_type = excluded.original_timestamp_type,
+    original_headers = excluded.original_headers,
+    wait_expiration_time = excluded.wait_expiration_time,
+    body = excluded.body,
+    consumer_group = excluded.consumer_group,
+    instance = excluded.instance,
+    attempt = excluded.attempt,
+    dead_letter_topic = excluded.dead_letter_topic,
+    expiry_policy = excluded.expiry_policy,
+    max_attempts = excluded.max_attempts,
+    wait_topic = excluded.wait_topic,
+    wait_partition = excluded.wait_partition,
+    wait_offset = excluded.wait_offset,
+    source_topic = excluded.source_topic,
+    source_partition = excluded.source_partition,
+    source_offset = excluded.source_offset,
+    traceparent = excluded.traceparent,
+    tracestate = excluded.tracestate,
+    created_at = now()
+where held.wait_topic <> excluded.wait_topic
+    or held.wait_partition <> excluded.wait_partition
+    or held.wait_offset < excluded.wait_offset;
+
+-- name: quarantine
+insert into quarantine (topic, partition, "offset", record_time, error, key, headers, body)
+values (%s, %s, %s, to_timestamp(%s / 1000.0), %s, %s, %s::jsonb, %s)
+on conflict (topic, partition, "offset") do nothing;
+
+-- name: lock_marking
+-- Whoever marks holds this to the end of its transaction: of two streams that bring the two halves of a late
+-- completion at the same time, the second sees what the first wrote.
+select pg_advisory_xact_lock(hashtextextended('waitreg.finished_late.' || current_schema(), 0));
+
+-- name: mark_by_tombstones
+-- A processor's outcome of an id that has an `expired` dead letter: those of this batch, and the late ones.
+update dead_letter as letter
+set finished_late = true, finished_outcome = finished.outcome, finished_time = finished.outcome_time
+from (
+    select wait_expiration_uuid, first_outcome as outcome, first_time as outcome_time
+    from staged_tombstone
+    where by_processor
+    union all
+    select late.wait_expiration_uuid, late.outcome, late.outcome_time
+    from late_outcome as late
+    join staged_tombstone as staged using (wait_expiration_uuid)
+    where late.outcome in ('done', 'retried', 'dead_lettered', 'discarded')
+) as finished
+where letter.wait_expiration_uuid = finished.wait_expiration_uuid
+    and letter.reason = 'expired' and not letter.finished_late;
+
+-- name: upsert_dead_letters
+insert into dead_letter (
+    topic, partition, "offset", dead_letter_time, reason, error_class, error_message, error_stacktrace,
+    wait_expiration_uuid, original_topic, original_partition, original_offset, original_timestamp,
+    original_timestamp_ms, original_timestamp_type, consumer_group, instance, attempt, wait_partition, wait_offset,
+    key, headers, body
+)
+select
+    topic, partition, "offset", dead_letter_time, reason, error_class, error_message, error_stacktrace,
+    wait_expiration_uuid, original_topic, original_partition, original_offset, original_timestamp,
+    original_timestamp_ms, original_timestamp_type, consumer_group, instance, attempt, wait_partition, wait_offset,
+    key, headers, body
+from staged_dead_letter
+on conflict (topic, partition, "offset") do update set
+    dead_letter_time = excluded.dead_letter_time,
+    reason = excluded.reason,
+    error_class = excluded.error_class,
+    error_message = excluded.error_message,
+    error_stacktrace = excluded.error_stacktrace,
+    wait_expiration_uuid = excluded.wait_expiration_uuid,
+    original_topic = excluded.original_topic,
+    original_partition = excluded.original_partition,
+    original_offset = excluded.original_offset,
+    original_timestamp = excluded.original_timestamp,
+    original_timestamp_ms = excluded.original_timestamp_ms,
+    original_timestamp_type = excluded.original_timestamp_type,
+    consumer_group = excluded.consumer_group,
+    instance = excluded.instance,
+    attempt = excluded.attempt,
+    wait_partition = excluded.wait_partition,
+    wait_offset = excluded.wait_offset,
+    key = excluded.key,
+    headers = excluded.headers,
+    body = excluded.body,
+    finished_late = false,
+    finished_outcome = null,
+    finished_time = null,
+    created_at = now();
+
+-- name: analyze_dead_letters
+analyze staged_dead_letter;
+
+-- name: mark_by_dead_letters
+-- An `expired` dead letter whose id has a processor's outcome: a late tombstone, or a `failed` dead letter.
+update dead_letter as letter
+set finished_late = true, finished_outcome = finished.outcome, finished_time = finished.outcome_time
+from (
+    select late.wait_expiration_uuid, late.outcome, late.outcome_time
+    from staged_dead_letter as staged
+    join late_outcome as late using (wait_expiration_uuid)
+    where late.outcome in ('done', 'retried', 'dead_lettered', 'discarded')
+    union all
+    select failed.wait_expiration_uuid, 'dead_lettered', failed.dead_letter_time
+    from staged_dead_letter as staged
+    join dead_letter as failed using (wait_expiration_uuid)
+    where failed.reason = 'failed'
+) as finished
+where letter.wait_expiration_uuid = finished.wait_expiration_uuid
+    and letter.reason = 'expired' and not letter.finished_late;

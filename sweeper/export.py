@@ -1,0 +1,161 @@
+"""The export of one partition: fence, view, tail, then chunk by chunk. The order is what makes it exact.
+
+After the *fence* nobody else's transaction for this partition can still commit. The *view* says which rows are due and
+up to which offset it is exact. The *tail*, read from there to the log's end of a moment after the fence, says which of
+them have been resolved or renewed since. View and tail together are the exact truth of that moment, however far the
+sink is behind. Any error ends the export: what is known is thrown away, and only a new fence begins it again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Sequence
+
+from sweeper.due_row import DueKey
+from sweeper.fence import FencedProducer
+from sweeper.outgoing import Outgoing, Policy, SetAside, outgoing
+from sweeper.partition_result import NAMED_SET_ASIDE, PartitionResult, Skip
+from sweeper.position import Position, require_young
+from sweeper.tail import Tail, Verdict
+from sweeper.tail_reader import TailReader
+from sweeper.targets import Targets
+from sweeper.view import View
+from sweeper.wait_topic import WaitTopic
+from wait_registry.clock import Clock, SystemClock
+from wait_registry.errors import ConfigurationError
+from wait_registry.kafka.clients import admin
+from wait_registry.records.tombstone import Outcome
+from wait_registry.settings.root import Settings
+
+log = logging.getLogger(__name__)
+
+
+class TopicChanged(ConfigurationError):
+    """The view is one of another topic of the same name: stop every service."""
+
+
+class PartitionExport:
+    """One attempt at one partition: `fence`, `view` and `tail` once, in this order, then `chunk` until it says no."""
+
+    def __init__(self, settings: Settings, topic: WaitTopic, partition: int, clock: Clock | None = None) -> None:
+        """Make the clients; nothing is asked yet.
+
+        Args:
+            settings: of the sweep.
+            topic: the wait topic as the sweep found it.
+            partition: of the wait topic.
+            clock: for deadlines and DLQ_TIME.
+        """
+        self._settings = settings
+        self._topic = topic
+        self._partition = partition
+        self._clock = clock or SystemClock()
+        self._policy = Policy.of(settings)
+        self._admin = admin(settings.kafka)
+        self._targets = Targets(self._admin)
+        self._producer = FencedProducer(settings, partition)
+        self._view: View | None = None
+        self._position: Position | None = None
+        self._tail: Tail | None = None
+        self._reader: TailReader | None = None
+        self._count: Counter[str] = Counter()
+        self._named: list[SetAside] = []
+
+    def fence(self) -> None:
+        """Shut out every other sweeper's transaction of this partition; errors as `FencedProducer.fence`."""
+        self._producer.fence()
+
+    def view(self) -> None:
+        """Take the snapshot of Postgres.
+
+        Raises:
+            TopicChanged: the sink has seen another topic of this name.
+            PostgresUnavailable, psycopg.Error: retry.
+        """
+        self._view = view = View(self._settings, self._partition)
+        progress = view.progress
+        if progress is None:
+            # No sink of ours has been here, so the view is exact nowhere: the log itself must show every row's own
+            # wait record as the last of its id (a Connect sink's offsets may run ahead of its table).
+            start = view.lowest_due_offset()
+            self._position = Position(start or 0, view.clock())
+        elif progress.topic_id != self._topic.identity.topic_id:
+            raise TopicChanged(
+                f"the view was made from topic id {progress.topic_id}, {self._settings.wait.topic} has the id "
+                f"{self._topic.identity.topic_id} now: it was made anew. Stop all services; see wait.topic"
+            )
+        else:
+            self._position = Position(progress.next_offset, progress.position_time)
+        self._tail = Tail(self._position.next_offset, self._settings.sweeper.max_tail_records)
+        self._reader = TailReader(self._settings, self._admin, self._clock, self._partition, self._tail)
+
+    def tail(self) -> None:
+        """Read on to the log's end of this moment; errors as `TailReader.read_on` and `require_young`."""
+        view, reader, position = self._view, self._reader, self._position
+        assert view is not None and reader is not None and position is not None, "view comes before tail"
+        before_listing = view.clock()
+        end = reader.read_on()
+        require_young(position, end, view.clock(), self._topic.delete_retention_ms)
+        self._position = Position(end, before_listing)
+
+    def chunk(self) -> bool:
+        """Read the tail on, then export the next rows in one transaction; False when no row is left.
+
+        Raises:
+            WaitRegistryError, psycopg.Error: this export is over, whatever became of its transaction.
+        """
+        view, tail, sweeper = self._view, self._tail, self._settings.sweeper
+        assert view is not None and tail is not None, "view comes before chunk"
+        keys = view.next_keys(sweeper.chunk_rows, sweeper.chunk_bytes)
+        if not keys:
+            return False
+        self.tail()
+        letters = self._letters(view, self._open_ones(tail, keys))
+        if letters:
+            self._producer.export(letters)
+            self._count.update(letter.outcome for letter in letters)
+        tail.ignore(key.wait_id for key in keys)
+        return True
+
+    def result(self, skip: Skip | None = None, reason: str = "") -> PartitionResult:
+        """Return what has been done so far, and why no more, if so."""
+        count = self._count
+        return PartitionResult(
+            partition=self._partition,
+            exported=count[Outcome.EXPIRED],
+            redelivered=count[Outcome.REDELIVERED],
+            superseded=count[Verdict.SUPERSEDED],
+            unseen=count[Verdict.UNSEEN],
+            set_aside=count["set_aside"],
+            named=tuple(self._named),
+            skip=skip,
+            reason=reason,
+        )
+
+    def close(self) -> None:
+        """Throw away producer, view and tail; what can't be closed is logged, the result stands without it."""
+        for part in (self._producer, self._reader, self._view):
+            try:
+                if part is not None:
+                    part.close()
+            except Exception as error:  # noqa: BLE001 - whatever it is, the other parts are to be closed as well
+                log.warning("partition %d: %s could not be closed: %s", self._partition, type(part).__name__, error)
+
+    def _open_ones(self, tail: Tail, keys: Sequence[DueKey]) -> list[DueKey]:
+        verdicts = [tail.verdict(key.wait_id, key.wait_offset) for key in keys]
+        self._count.update(verdict for verdict in verdicts if verdict is not Verdict.OPEN)
+        return [key for key, verdict in zip(keys, verdicts, strict=True) if verdict is Verdict.OPEN]
+
+    def _letters(self, view: View, keys: Sequence[DueKey]) -> list[Outgoing]:
+        if not keys:
+            return []
+        rows, unreadable = view.rows(keys)
+        now_ms = self._clock.now_ms()
+        decided = [outgoing(row, self._policy, self._targets, now_ms) for row in rows]
+        self._set_aside([*unreadable, *(item for item in decided if isinstance(item, SetAside))])
+        return [item for item in decided if isinstance(item, Outgoing)]
+
+    def _set_aside(self, rows: Sequence[SetAside]) -> None:
+        self._count["set_aside"] += len(rows)
+        self._named.extend(rows[: max(0, NAMED_SET_ASIDE - len(self._named))])

@@ -1,0 +1,36 @@
+"""Is the sweeper well? Pure."""
+
+from __future__ import annotations
+
+from wait_registry.telemetry.health import Health
+
+INTERVALS = 3
+GRACE_S = 60.0
+# A large backlog takes minutes; a sweep that outlasts this hangs, or nobody would learn that it does.
+LONGEST_SWEEP_S = 600.0
+
+
+def readiness(
+    scheduled: bool, trouble: str | None, swept_s_ago: float | None, interval_s: float, running_s: float | None = None
+) -> Health:
+    """Tell whether sweeps happen and succeed.
+
+    Args:
+        scheduled: the schedule is alive.
+        trouble: why the last sweep could do nothing; None when it could.
+        swept_s_ago: since the last sweep ended, None before the first; s.
+        interval_s: between sweeps, s.
+        running_s: since the sweep that is running began, None when none is; s.
+    """
+    reasons = []
+    if not scheduled:
+        reasons.append("the schedule is not running")
+    if swept_s_ago is None:
+        reasons.append("no sweep has ended yet")
+    elif running_s is None and swept_s_ago > INTERVALS * interval_s + GRACE_S:
+        reasons.append(f"the last sweep ended {swept_s_ago:.0f} s ago, one is due every {interval_s:g} s")
+    if running_s is not None and running_s > max(LONGEST_SWEEP_S, INTERVALS * interval_s):
+        reasons.append(f"a sweep has been running for {running_s:.0f} s")
+    if trouble is not None:
+        reasons.append(f"the last sweep failed: {trouble}")
+    return Health.of(reasons)

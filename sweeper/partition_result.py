@@ -1,0 +1,40 @@
+"""What a sweep did to one partition of the wait topic: a value that travels from Spark's workers to the driver."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from sweeper.outgoing import SetAside
+
+NAMED_SET_ASIDE = 20
+
+
+class Skip(StrEnum):
+    """Why a partition was left, wholly or from some chunk on; the next sweep begins it anew."""
+
+    FENCED = "fenced"
+    OPEN_TRANSACTION = "open_transaction"
+    TAIL_TOO_LONG = "tail_too_long"
+    POSITION_TOO_OLD = "position_too_old"
+    TOPIC_CHANGED = "topic_changed"
+    UNAVAILABLE = "unavailable"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionResult:
+    """Rows by what became of them; ``skip`` and ``reason`` when the partition wasn't finished.
+
+    ``set_aside`` counts all such rows, ``named`` holds the first of them.
+    """
+
+    partition: int
+    exported: int = 0
+    redelivered: int = 0
+    superseded: int = 0
+    unseen: int = 0
+    set_aside: int = 0
+    named: tuple[SetAside, ...] = ()
+    skip: Skip | None = None
+    reason: str = ""

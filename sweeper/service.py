@@ -1,0 +1,123 @@
+"""The sweeper as a service: scheduled sweeps, metrics and health; or a single sweep."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import time
+from typing import TYPE_CHECKING
+
+import orjson
+
+from sweeper.health import readiness
+from sweeper.instruments import Instruments
+from sweeper.schedule import Schedule
+from sweeper.spark_job import SparkJob
+from sweeper.sweep import Sweep, SweepResult
+from sweeper.sweeper import Sweeper
+from wait_registry.errors import WaitRegistryError
+from wait_registry.settings.relations import require_relations
+from wait_registry.settings.root import Settings
+from wait_registry.telemetry.exposition import MetricsRegistry, Reading, Readings
+from wait_registry.telemetry.health import Health
+from wait_registry.telemetry.metrics import READY
+from wait_registry.telemetry.server import TelemetryServer
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+log = logging.getLogger(__name__)
+
+# A transaction that has begun is given its whole time; what is killed after that, the next fence clears up.
+DRAIN_S = 40.0
+
+
+class SweepIncomplete(WaitRegistryError):
+    """A single sweep left something out: its line says what; run it again, or see to what it names."""
+
+
+class SweeperService:
+    """One sweeper process; any number may run, they fence one another partition by partition."""
+
+    def __init__(self, settings: Settings, spark: SparkSession | None = None, once: bool = False) -> None:
+        """Check the settings; nothing is opened yet.
+
+        Args:
+            settings: of the sweeper.
+            spark: a session to use instead of an own one.
+            once: sweep a single time, print what was done, and end.
+
+        Raises:
+            ConfigurationError: settings contradict each other.
+        """
+        require_relations(settings, "sweeper")
+        self._settings = settings
+        self._once = once
+        self._registry = MetricsRegistry()
+        self._spark = SparkJob(settings, spark)
+        instance = f"{socket.gethostname()}-{os.getpid()}"
+        self._sweeper = Sweeper(settings, self._spark, Instruments(self._registry), instance)
+        self._schedule = Schedule(self._sweep, settings.sweeper.interval_s)
+        self._last: Sweep | None = None
+        self._last_ended = 0.0
+        self._began = time.monotonic()
+
+    def run(self) -> None:
+        """Sweep until `request_stop`.
+
+        The Spark session is started first although nothing may be due for long: a missing Java or jar shows at once,
+        and the first export doesn't wait for it. A single sweep starts it only when something is due.
+
+        Raises:
+            WaitRegistryError: work can't go on; or, with ``once``, the sweep failed or left something out.
+        """
+        try:
+            if self._once:
+                self._run_once()
+            else:
+                self._spark.start()
+                self._run_scheduled()
+        finally:
+            self._sweeper.close()
+            self._spark.stop()
+
+    def request_stop(self) -> None:
+        """Ask `run` to end after the sweep that is running; from any thread."""
+        self._schedule.request_stop()
+
+    def ready(self) -> Health:
+        """Tell whether sweeps happen and succeed."""
+        now, last = time.monotonic(), self._last
+        return readiness(
+            self._schedule.alive,
+            None if last is None else last.trouble(),
+            None if last is None else now - self._last_ended,
+            self._settings.sweeper.interval_s,
+            now - self._began if self._schedule.running else None,
+        )
+
+    def _live(self) -> Health:
+        return Health.of([] if self._schedule.alive else ["the schedule is not running"])
+
+    def _run_once(self) -> None:
+        sweep = self._sweeper.run_once()
+        print(orjson.dumps(sweep.as_fields()).decode(), flush=True)
+        if sweep.result in (SweepResult.FAILED, SweepResult.PARTIAL):
+            raise SweepIncomplete(sweep.in_words())
+
+    def _run_scheduled(self) -> None:
+        telemetry = self._settings.telemetry
+        self._registry.collect_from(self._readings)
+        with TelemetryServer(telemetry.host, telemetry.port, self._registry, self._live, self.ready) as server:
+            log.info("sweeping every %g s, metrics on port %d", self._settings.sweeper.interval_s, server.port)
+            self._schedule.run(DRAIN_S)
+
+    def _sweep(self) -> None:
+        self._began = time.monotonic()
+        self._spark.require_alive()
+        self._last = self._sweeper.run_once()
+        self._last_ended = time.monotonic()
+
+    def _readings(self) -> Readings:
+        return [Reading(READY, float(self.ready().ok), ("sweeper",))]

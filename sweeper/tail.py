@@ -1,0 +1,77 @@
+"""The tail of the log: what it says of a registration after the position up to which the view is exact. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+
+from wait_registry.errors import TransientError
+
+
+class TailTooLong(TransientError):
+    """More unread records than sweeper.max_tail_records: leave the partition until the sink has caught up."""
+
+
+class Verdict(StrEnum):
+    """What view and tail together say of a due row."""
+
+    OPEN = "open"
+    SUPERSEDED = "superseded"
+    UNSEEN = "unseen"
+
+
+class Tail:
+    """The last entry of each id in the wait topic from an offset on.
+
+    Together with a view that is exact below ``start`` it is the exact truth of the moment in which it was read: any
+    later entry of a row's id supersedes the row, a tombstone because it resolves it, a newer wait because it counts by
+    its own expiry. The partition is compacted, so a row whose own wait record should stand in what was read, and
+    doesn't, isn't open either: something later has removed it.
+    """
+
+    def __init__(self, start: int, max_ids: int) -> None:
+        """Begin at an offset.
+
+        Args:
+            start: the view is exact below it.
+            max_ids: ids held, at most; this bounds the memory (about 160 bytes each).
+        """
+        self.start = start
+        self._max_ids = max_ids
+        self._last: dict[bytes, int] = {}
+        self._finished: frozenset[bytes] = frozenset()
+
+    def add(self, key: bytes | None, offset: int) -> None:
+        """Take in a record; call in the order of offsets.
+
+        Raises:
+            TailTooLong: there are too many.
+        """
+        if key is None or key in self._finished:
+            return
+        self._last[key] = offset
+        if len(self._last) > self._max_ids:
+            raise TailTooLong(
+                f"entries of more than {self._max_ids} ids from offset {self.start} on (sweeper.max_tail_records): "
+                "the sink is too far behind"
+            )
+
+    def ignore(self, wait_ids: Iterable[str]) -> None:
+        """Forget ids that are finished with, until the next call: their tombstones are read on but not held."""
+        self._finished = frozenset(wait_id.encode() for wait_id in wait_ids)
+        for key in self._finished:
+            self._last.pop(key, None)
+
+    def verdict(self, wait_id: str, wait_offset: int) -> Verdict:
+        """Judge a row of the view.
+
+        Args:
+            wait_id: its id.
+            wait_offset: where its wait record stands.
+        """
+        last = self._last.get(wait_id.encode(), -1)
+        if last > wait_offset:
+            return Verdict.SUPERSEDED
+        if wait_offset >= self.start and last != wait_offset:
+            return Verdict.UNSEEN
+        return Verdict.OPEN

@@ -1,0 +1,139 @@
+"""Reads the tail of a partition, each time up to the log's end of that moment and no open transaction before it."""
+
+from __future__ import annotations
+
+import time
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from sweeper.tail import Tail
+from wait_registry.clock import Clock
+from wait_registry.errors import TransientError
+from wait_registry.kafka.clients import Admin, consumer_config
+from wait_registry.kafka.errors import kafka_failure
+from wait_registry.kafka.positions import Isolation, end_offsets
+from wait_registry.settings.root import Settings
+
+POLL_S = 0.5
+BATCH = 10_000
+FIRST_PAUSE_S = 0.005
+LONGEST_PAUSE_S = 0.5
+
+
+class OpenTransaction(TransientError):
+    """A transaction at the log's end doesn't close: what it holds may resolve rows, so leave the partition."""
+
+
+class TailReader:
+    """Reads on from an offset, as often as asked."""
+
+    def __init__(self, settings: Settings, admin: Admin, clock: Clock, partition: int, tail: Tail) -> None:
+        """Begin at the tail's start; nothing is read yet.
+
+        Args:
+            settings: cluster, wait topic, and the limit of the wait.
+            admin: asked for the log's end.
+            clock: for deadlines.
+            partition: of the wait topic.
+            tail: takes in what is read.
+        """
+        self._settings = settings
+        self._topic = settings.wait.topic
+        self._admin = admin
+        self._clock = clock
+        self._partition = partition
+        self._tail = tail
+        self._position = tail.start
+        self._consumer: Consumer | None = None
+
+    def read_on(self) -> int:
+        """Read up to the high watermark of this moment.
+
+        Returns:
+            That offset: everything below it has been seen.
+
+        Raises:
+            OpenTransaction: the last stable offset didn't reach it in time; leave the partition.
+            TailTooLong: more than the tail holds; leave the partition.
+            TransientError: the cluster can't be reached, doesn't deliver in time, or ends before the position.
+            PermanentError: records after the position are gone.
+        """
+        deadline = self._clock.monotonic() + self._settings.sweeper.tail_timeout_s
+        end = self._end("read_uncommitted")
+        if end < self._position:
+            raise TransientError(
+                f"{self._topic}-{self._partition} ends at {end}, before the view's position {self._position}: "
+                "the topic has lost records or isn't the one the view was made from. Run `waitreg rebuild`"
+            )
+        if end > self._position:
+            self._await_stable(end, deadline)
+            self._read_to(end)
+        return end
+
+    def close(self) -> None:
+        """Stop reading."""
+        if self._consumer is not None:
+            self._consumer.close()
+            self._consumer = None
+
+    def _end(self, isolation: Isolation) -> int:
+        return end_offsets(self._admin, self._topic, [self._partition], isolation)[self._partition]
+
+    def _await_stable(self, end: int, deadline: float) -> None:
+        pause_s = FIRST_PAUSE_S
+        while (stable := self._end("read_committed")) < end:
+            if self._clock.monotonic() > deadline:
+                raise OpenTransaction(
+                    f"a transaction has been open at offset {stable} of {self._topic}-{self._partition} for "
+                    f"{self._settings.sweeper.tail_timeout_s:g} s, the log ends at {end} (kafka-transactions "
+                    "find-hanging tells whose it is)"
+                )
+            time.sleep(pause_s)
+            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+
+    def _read_to(self, end: int) -> None:
+        consumer = self._consumer or self._open()
+        limit_s = self._settings.sweeper.tail_timeout_s
+        deadline = self._clock.monotonic() + limit_s
+        while self._position < end:
+            if self._clock.monotonic() > deadline:
+                raise TransientError(
+                    f"{self._topic}-{self._partition} delivers nothing for {limit_s:g} s at {self._position}, "
+                    f"it should up to {end}"
+                )
+            first = consumer.poll(POLL_S)
+            if first is not None:
+                deadline = self._clock.monotonic() + limit_s
+                for message in (first, *consumer.consume(BATCH, 0)):
+                    self._take(message)
+
+    def _take(self, message: Message) -> None:
+        error = message.error()
+        if error is None:
+            self._tail.add(message.key(), message.offset())
+            self._position = message.offset() + 1
+        elif error.code() == KafkaError._PARTITION_EOF:
+            # The end lies past the last record where transaction markers follow it; only this event says so.
+            self._position = max(self._position, message.offset())
+        else:
+            raise kafka_failure(error, f"reading {self._topic}-{self._partition} from {self._position}")
+
+    def _open(self) -> Consumer:
+        self._consumer = Consumer(
+            consumer_config(
+                self._settings.kafka,
+                **{
+                    # Never joined and never committed to; the client can't do without one.
+                    "group.id": f"waitreg.sweep.{self._topic}",
+                    "enable.partition.eof": True,
+                    "fetch.wait.max.ms": 20,
+                    "queued.min.messages": 20_000,
+                    "queued.max.messages.kbytes": 16_384,
+                },
+            )
+        )
+        try:
+            self._consumer.assign([TopicPartition(self._topic, self._partition, self._position)])
+        except KafkaException as error:
+            raise kafka_failure(error, f"reading {self._topic}-{self._partition}") from error
+        return self._consumer

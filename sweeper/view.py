@@ -1,0 +1,125 @@
+"""The view of one partition: the sink's progress and the due rows, in one snapshot of Postgres."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import psycopg
+from psycopg import IsolationLevel
+from psycopg.rows import TupleRow, dict_row
+
+from sweeper.due import QUERIES
+from sweeper.due_row import DueKey, DueRow, due_row
+from sweeper.outgoing import Obstacle, SetAside
+from wait_registry.errors import DataError
+from wait_registry.postgres.connection import connect, lift_time_limits
+from wait_registry.settings.root import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far the sink had brought this partition when the snapshot was taken."""
+
+    topic_id: str
+    next_offset: int
+    position_time: datetime
+
+
+class View:
+    """One repeatable-read transaction: progress first, then the due rows through a server-side cursor."""
+
+    def __init__(self, settings: Settings, partition: int) -> None:
+        """Open the snapshot.
+
+        Args:
+            settings: Postgres, wait topic, skew allowance.
+            partition: of the wait topic.
+
+        Raises:
+            PostgresUnavailable: it can't be reached; retry.
+            psycopg.Error: it went away; retry.
+        """
+        self._question = {
+            "topic": settings.wait.topic,
+            "partition": partition,
+            "skew_s": settings.wait.skew_allowance_s,
+        }
+        self._pending: deque[DueKey] = deque()
+        self._connection = connect(settings.postgres, application_name=f"waitreg-sweeper-{partition}")
+        try:
+            # The snapshot lasts as long as its export, and idles while Kafka is read and written.
+            lift_time_limits(self._connection)
+            self._connection.isolation_level = IsolationLevel.REPEATABLE_READ
+            self._connection.read_only = True
+            self.progress = self._read_progress()
+            self._cursor = self._connection.cursor(name="due")
+            self._cursor.execute(QUERIES["due_keys"], self._question)
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def lowest_due_offset(self) -> int | None:
+        """Return the offset of the first wait record in the log that is due, None when none is."""
+        row = self._connection.execute(QUERIES["lowest_due_offset"], self._question).fetchone()
+        return None if row is None else row[0]
+
+    def clock(self) -> datetime:
+        """Return the time of Postgres' clock now, not that of the snapshot."""
+        row = self._connection.execute(QUERIES["clock"]).fetchone()
+        assert row is not None  # a select without from always has one row
+        time: datetime = row[0]
+        return time
+
+    def next_keys(self, max_rows: int, max_bytes: int) -> list[DueKey]:
+        """Return the next due rows' keys, earliest expiry first; none when the snapshot is used up.
+
+        Args:
+            max_rows: rows, at most.
+            max_bytes: of their keys, values and headers together, at most; a single row may be larger.
+        """
+        keys: list[DueKey] = []
+        size = 0
+        while len(keys) < max_rows:
+            if not self._pending:
+                self._pending.extend(DueKey(*row) for row in self._cursor.fetchmany(max_rows))
+            if not self._pending or (keys and size + self._pending[0].size > max_bytes):
+                break
+            keys.append(self._pending.popleft())
+            size += keys[-1].size
+        return keys
+
+    def rows(self, keys: Sequence[DueKey]) -> tuple[list[DueRow], list[SetAside]]:
+        """Return the rows of these keys, and those that can't be read."""
+        rows: list[DueRow] = []
+        unreadable: list[SetAside] = []
+        with self._connection.cursor(row_factory=dict_row, binary=True) as cursor:
+            for columns in cursor.execute(QUERIES["due_rows"], {"ids": [key.wait_id for key in keys]}):
+                try:
+                    rows.append(due_row(columns))
+                except DataError as error:
+                    unreadable.append(
+                        SetAside(
+                            columns["wait_expiration_uuid"],
+                            columns["original_topic"],
+                            columns["original_partition"],
+                            columns["original_offset"],
+                            Obstacle.UNREADABLE,
+                            str(error),
+                        )
+                    )
+        return rows, unreadable
+
+    def close(self) -> None:
+        """Give the snapshot up."""
+        self._connection.close()
+
+    def _read_progress(self) -> Progress | None:
+        row: TupleRow | None = self._connection.execute(QUERIES["progress"], self._question).fetchone()
+        return None if row is None else Progress(*row)
+
+
+# A server in recovery, or one that an operator has made read-only, will take writes again, or another one does.
+UNAVAILABLE = (psycopg.OperationalError, psycopg.InterfaceError, psycopg.errors.ReadOnlySqlTransaction)

@@ -1,0 +1,51 @@
+"""Is the wait topic still the one that was recorded? Asked at the start, before every export and now and then."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import psycopg
+from psycopg.rows import TupleRow
+
+from sweeper.due import QUERIES
+from wait_registry.kafka.clients import Admin
+from wait_registry.kafka.cluster import TopicIdentity, describe_topic, require_same_identity
+from wait_registry.kafka.topics import topic_config
+
+
+@dataclass(frozen=True, slots=True)
+class WaitTopic:
+    """What a sweep knows of the wait topic: its identity, and how long its tombstones last, ms."""
+
+    identity: TopicIdentity
+    delete_retention_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedTopic:
+    """What the sink wrote down: the topic it reads, and how old its oldest position is, s."""
+
+    identity: TopicIdentity
+    staleness_s: float
+
+
+def look_up(admin: Admin, topic: str) -> WaitTopic:
+    """Ask the broker; errors as `describe_topic`."""
+    identity = describe_topic(admin, topic)
+    return WaitTopic(identity, int(topic_config(admin, topic)["delete.retention.ms"]))
+
+
+def recorded(connection: psycopg.Connection[TupleRow], topic: str) -> list[RecordedTopic]:
+    """Ask Postgres which topic of this name the sink has been reading; none before its first start."""
+    rows = connection.execute(QUERIES["recorded_topic"], {"topic": topic}).fetchall()
+    return [RecordedTopic(TopicIdentity(topic, topic_id, count), age_s) for topic_id, count, age_s in rows]
+
+
+def require_recorded(found: list[RecordedTopic], now: TopicIdentity) -> None:
+    """Stop when the topic isn't the one the view was made from.
+
+    Raises:
+        ConfigurationError: recreated, or with another partition count.
+    """
+    for record in found:
+        require_same_identity(record.identity, now)

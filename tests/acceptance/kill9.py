@@ -1,0 +1,205 @@
+"""kill -9 of each service under load, five times each, with the reconciliation after every kill.
+
+`python -m tests.acceptance.kill9 [SERVICE ...] [--kills 5] [--seed 1]`: prints a line a kill and ends 0, or 4 when a
+promise was broken. Every kill has its own topic, group and downstream; a processor is killed each time, so that there
+is always something to expire, and for sink and sweeper the service itself as well, the sweeper in mid-export.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import random
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from confluent_kafka.admin import AdminClient
+
+from wait_registry.errors import ReconciliationError
+from wait_registry.kafka.clients import admin
+from wait_registry.kafka.positions import end_offsets
+from wait_registry.settings.processor import ProcessorSettings
+from wait_registry.settings.sweeper import SweeperSettings
+from waitreg.demo.background import Background, Backgrounds
+from waitreg.demo.plan import MIXTURE, DemoPlan
+from waitreg.demo.platform import Platform
+from waitreg.demo.run import Run
+from waitreg.demo.screen import Screen
+from waitreg.demo.verdict import show_reconciliations
+from waitreg.embedded.stack import EmbeddedStack
+from waitreg.evidence import sink_lag
+from waitreg.reconciliation import Reconciliation
+
+SERVICES = ("processor", "sink", "sweeper")
+RECORDS = 1500
+N = 50
+POLL_S = 0.02
+DEADLINE_S = 120.0
+PLAN = DemoPlan()
+
+
+@dataclass(slots=True)
+class Theatre:
+    """The running system; sink and sweeper are replaced when they have been killed."""
+
+    platform: Platform
+    backgrounds: Backgrounds
+    directory: Path
+    chance: random.Random
+    sink: Background
+    sweeper: Background
+
+    def run(self, name: str) -> Run:
+        """Describe a run with its topic filled and its downstream listening."""
+        downstream = self.backgrounds.downstream(MIXTURE, self.directory / f"{name}.calls.jsonl", f"downstream-{name}")
+        processor = ProcessorSettings(
+            group=f"kill-{name}",
+            topics=(f"orders-{name}",),
+            handler=downstream.address,
+            max_in_flight=N,
+            handler_timeout_s=PLAN.crash_timeout_s,
+            max_tries=1,
+            ttl_s=PLAN.crash_ttl_s,
+            margin_s=PLAN.crash_margin_s,
+        )
+        settings = self.platform.settings_of(processor, noticed_soon=True)
+        run = Run(name, RECORDS, settings, self.directory, downstream)
+        self.platform.create_inputs([run.topic])
+        run.publish()
+        downstream.wait_ready()
+        return run
+
+
+@contextmanager
+def theatre(seed: int) -> Iterator[Theatre]:
+    """Start everything once for all kills."""
+    with ExitStack() as resources:
+        # A killed service's JVM may still write there when we leave.
+        temporary = tempfile.TemporaryDirectory(prefix="waitreg-kill9-", ignore_cleanup_errors=True)
+        directory = Path(resources.enter_context(temporary))
+        stack = resources.enter_context(EmbeddedStack())
+        backgrounds = resources.enter_context(Backgrounds(directory))
+        platform = Platform(stack, backgrounds, PLAN)
+        # Small chunks: an export takes long enough to be killed in its middle.
+        platform.settings = platform.settings.model_copy(
+            update={"sweeper": SweeperSettings(interval_s=PLAN.sweep_interval_s, chunk_rows=2)}
+        )
+        platform.prepare()
+        sink, sweeper = platform.start_sink(), platform.start_sweeper()
+        sink.wait_ready()
+        sweeper.wait_ready()
+        yield Theatre(platform, backgrounds, directory, random.Random(seed), sink, sweeper)
+
+
+def kill_once(stage: Theatre, service: str, number: int) -> Reconciliation:
+    """Kill a service in the middle of a run and return where every record of the run ended."""
+    run = stage.run(f"{service}-{number}")
+    victim = stage.platform.start_processor(f"processor-{run.name}-a", run.settings)
+    wait_for(lambda: run.completed() > 0, "the processor that will be killed has partitions")
+    other = stage.platform.start_processor(f"processor-{run.name}-b", run.settings)
+    moment = stage.chance.randrange(50, RECORDS // 2)
+    wait_for(lambda: run.completed() >= moment, "the run is in full swing")
+    run.kill(victim)
+    KILLS[service](stage, run, number)
+    third = stage.platform.start_processor(f"processor-{run.name}-c", run.settings)
+    wait_for(lambda: has_ended(stage, run), f"every record of {run.topic} has its end")
+    result = run.reconcile()
+    for background in (other, third, run.downstream):
+        background.stop()
+    return result
+
+
+def kill(background: Background, *, only_itself: bool) -> None:
+    """Send SIGKILL to a process, or to it and all its children at once."""
+    if only_itself:
+        os.kill(background.pid, signal.SIGKILL)
+    background.kill()
+
+
+def kill_sink(stage: Theatre, _run: Run, number: int) -> None:
+    """Kill the sink while it takes the load in, its JVM with it or not, and start another one."""
+    kill(stage.sink, only_itself=bool(number % 2))
+    stage.sink = stage.platform.start_sink()
+
+
+def kill_sweeper(stage: Theatre, run: Run, number: int) -> None:
+    """Kill the sweeper once the first dead letter of an export is in the log, committed or not."""
+    client = admin(run.settings.kafka)
+    before = dead_letter_ends(client, run)
+    wait_for(lambda: dead_letter_ends(client, run) > before, f"an export of {run.topic} has begun")
+    kill(stage.sweeper, only_itself=bool(number % 2))
+    stage.sweeper = stage.platform.start_sweeper()
+
+
+KILLS: dict[str, Callable[[Theatre, Run, int], None]] = {
+    "processor": lambda _stage, _run, _number: None,
+    "sink": kill_sink,
+    "sweeper": kill_sweeper,
+}
+
+
+def has_ended(stage: Theatre, run: Run) -> bool:
+    """Return whether every record has its end and the view knows it."""
+    if run.completed() < RECORDS // 2 or sink_lag(run.settings) > 0:
+        return False
+    standing = stage.platform.query(
+        "select 1 from wait where consumer_group = %s limit 1", run.settings.processor.group
+    )
+    if standing:
+        return False
+    result = run.reconcile(look_at_view=False)
+    return result.finished and not result.lost
+
+
+def dead_letter_ends(client: AdminClient, run: Run) -> int:
+    """Return how far the dead letter topic's log goes, open transactions included."""
+    topic = run.settings.dead_letter
+    return sum(end_offsets(client, topic.topic, range(topic.partitions), "read_uncommitted").values())
+
+
+def wait_for(condition: Callable[[], bool], what: str) -> None:
+    """Poll a condition; raise AssertionError when it takes too long."""
+    deadline = time.monotonic() + DEADLINE_S
+    while not condition():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"waited {DEADLINE_S:.0f} s in vain until {what}")
+        time.sleep(POLL_S)
+
+
+def kill_services(screen: Screen, services: Sequence[str], kills: int, seed: int) -> bool:
+    """Kill each service so many times; return whether every reconciliation was kept."""
+    kept = True
+    with theatre(seed) as stage:
+        for service in services:
+            results: dict[str, Reconciliation] = {}
+            for number in range(1, kills + 1):
+                screen.step(f"kill -9 of {service}, {number} of {kills}")
+                results[f"kill {number}"] = kill_once(stage, service, number)
+            kept &= show_reconciliations(screen, results)
+    return kept
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Parse the command line, kill, and return the exit code."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("services", nargs="*", metavar="SERVICE", help=f"of {', '.join(SERVICES)}; all by default")
+    parser.add_argument("--kills", type=int, default=5, help="of each service (default %(default)s)")
+    parser.add_argument("--seed", type=int, default=1, help="of the moments of the kills (default %(default)s)")
+    given = parser.parse_args(arguments)
+    unknown = set(given.services) - set(SERVICES)
+    if unknown:
+        parser.error(f"unknown: {', '.join(sorted(unknown))}; known are {', '.join(SERVICES)}")
+    logging.getLogger().addHandler(logging.NullHandler())  # the client libraries' notes would tear the tables apart
+    kept = kill_services(Screen(), given.services or SERVICES, given.kills, given.seed)
+    return 0 if kept else ReconciliationError.exit_code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

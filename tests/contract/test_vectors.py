@@ -1,0 +1,164 @@
+"""The Python codec does what the golden vectors say."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode, b64encode
+from collections.abc import Callable
+from dataclasses import is_dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.vectors.generate import golden_files
+from wait_registry.errors import ConfigurationError, DataError
+from wait_registry.records.consumed import consumed
+from wait_registry.records.dead_letter import (
+    Failure,
+    Reason,
+    dead_letter_headers,
+    dead_letter_topic,
+    decode_dead_letter,
+)
+from wait_registry.records.headers import Headers, decode_headers_json, encode_headers_json
+from wait_registry.records.lineage import Lineage, append_lineage, split_lineage
+from wait_registry.records.original import Original, Source
+from wait_registry.records.redelivery import redelivery_headers, redelivery_topic
+from wait_registry.records.times import format_utc_ms, parse_utc_ms
+from wait_registry.records.tombstone import Outcome, decode_outcome, tombstone_headers
+from wait_registry.records.wait_id import wait_id
+from wait_registry.records.wait_record import WaitRecord, WaitRecordEncoder, decode_wait_record, encode_wait_record
+
+FOLDER = Path(__file__).parents[1] / "vectors"
+
+
+def binary(text: str | None) -> bytes | None:
+    return None if text is None else b64decode(text, validate=True)
+
+
+def headers_of(listed: list[list[Any]]) -> Headers:
+    return tuple((name, binary(value)) for name, value in listed)
+
+
+def plain(value: Any) -> Any:
+    """Turn what the codec returns into what stands in a vector."""
+    if isinstance(value, bytes):
+        return b64encode(value).decode()
+    if hasattr(value, "_asdict"):
+        return {name: plain(field) for name, field in value._asdict().items()}
+    if is_dataclass(value) and not isinstance(value, type):
+        return {name: plain(getattr(value, name)) for name in value.__dataclass_fields__}
+    if isinstance(value, dict):
+        return {name: plain(item) for name, item in value.items()}
+    if isinstance(value, (tuple, list)):
+        return [plain(item) for item in value]
+    return value
+
+
+def failure_of(fields: dict[str, Any]) -> Failure:
+    return Failure(**{**fields, "reason": Reason(fields["reason"])})
+
+
+def record_of(fields: dict[str, Any]) -> WaitRecord:
+    original = fields["original"]
+    made = Original(
+        **{
+            **original,
+            "key": binary(original["key"]),
+            "value": binary(original["value"]),
+            "headers": headers_of(original["headers"]),
+        }
+    )
+    source = None if fields["source"] is None else Source(**fields["source"])
+    return WaitRecord(**{**fields, "original": made, "source": source})
+
+
+def encode_hot(record: WaitRecord) -> list[tuple[str, bytes | None]]:
+    """Encode with the processor's encoder what encode_wait_record encodes."""
+    assert isinstance(record.original, Original)
+    assert record.group and record.instance and record.attempt and record.dead_letter_topic
+    assert record.expiry_policy and record.max_attempts
+    encoder = WaitRecordEncoder(
+        record.group, record.instance, record.dead_letter_topic, record.expiry_policy, record.max_attempts
+    )
+    return encoder.headers(record.original, record.wait_id, record.expires_at_ms, record.attempt, record.source)
+
+
+def run_encode_wait_record(given: Any) -> Any:
+    record = record_of(given)
+    value, headers = encode_wait_record(record)
+    assert encode_hot(record) == headers
+    return {"value": plain(value), "headers": plain(headers)}
+
+
+def run_consumed(given: Any) -> Any:
+    given = {**given, "key": binary(given["key"]), "value": binary(given["value"])}
+    return plain(consumed(**{**given, "headers": list(headers_of(given["headers"]))}))
+
+
+def run_decode_record(given: Any) -> Any:
+    return plain(decode_wait_record(binary(given["key"]), binary(given["value"]), headers_of(given["headers"])))
+
+
+def run_split(given: Any) -> Any:
+    headers, lineage, others = split_lineage(headers_of(given))
+    return {"headers": plain(headers), "lineage": plain(lineage), "others": plain(others)}
+
+
+def run_dead_letter(given: Any) -> Any:
+    return plain(
+        dead_letter_headers(headers_of(given["headers"]), Lineage(**given["lineage"]), failure_of(given["failure"]))
+    )
+
+
+RUNNERS: dict[tuple[str, str], Callable[[Any], Any]] = {
+    ("wait_id", "wait_id"): lambda given: wait_id(**given),
+    ("times", "parse"): parse_utc_ms,
+    ("times", "format"): format_utc_ms,
+    ("headers_json", "encode"): lambda given: encode_headers_json(headers_of(given)).decode(),
+    ("headers_json", "decode"): lambda given: plain(decode_headers_json(b64decode(given))),
+    ("wait_record", "encode"): run_encode_wait_record,
+    ("wait_record", "decode"): run_decode_record,
+    ("wait_record_older_dialect", "decode"): run_decode_record,
+    ("tombstone", "encode"): lambda given: plain(tombstone_headers(Outcome(given))),
+    ("tombstone", "decode"): lambda given: decode_outcome(headers_of(given)),
+    ("lineage", "append"): lambda given: plain(
+        append_lineage(headers_of(given["headers"]), Lineage(**given["lineage"]))
+    ),
+    ("lineage", "split"): run_split,
+    ("dead_letter", "encode"): run_dead_letter,
+    ("dead_letter", "decode"): lambda given: plain(decode_dead_letter(headers_of(given))),
+    ("dead_letter", "topic"): lambda given: dead_letter_topic(**given),
+    ("redelivery", "encode"): lambda given: plain(
+        redelivery_headers(headers_of(given["headers"]), Lineage(**given["lineage"]))
+    ),
+    ("redelivery", "topic"): lambda given: redelivery_topic(**given),
+    ("redelivery", "consumed"): run_consumed,
+}
+
+
+def vectors() -> list[Any]:
+    return [
+        pytest.param(path.stem, vector, id=f"{path.stem}: {vector['operation']} {ascii(vector['name'])[1:-1][:60]}")
+        for path in sorted(FOLDER.glob("*.json"))
+        for vector in json.loads(path.read_text(encoding="ascii"))["vectors"]
+    ]
+
+
+@pytest.mark.parametrize(("file", "vector"), vectors())
+def test_the_codec_does_what_the_vector_says(file: str, vector: dict[str, Any]) -> None:
+    run = RUNNERS[file, vector["operation"]]
+    if vector["expected"] == "error":
+        with pytest.raises((DataError, ConfigurationError)):
+            run(vector["input"])
+    else:
+        assert run(vector["input"]) == vector["expected"]
+
+
+def test_every_operation_has_vectors() -> None:
+    assert {(file, vector["operation"]) for file, vector in (param.values for param in vectors())} == set(RUNNERS)
+
+
+def test_the_committed_vectors_are_the_generators() -> None:
+    assert {path.name: path.read_text(encoding="ascii") for path in FOLDER.glob("*.json")} == golden_files()

@@ -1,0 +1,42 @@
+"""`waitreg db`: makes the schema, says where it stands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.conftest import SettingsFactory
+from tests.support.command import run_waitreg
+from tests.support.database import Database
+
+
+def test_migrate_makes_the_schema_once_and_status_says_so(
+    settings_for: SettingsFactory, database: Database, tmp_path: Path
+) -> None:
+    settings = settings_for()
+    database.drop_at_end(settings)
+
+    before = run_waitreg(tmp_path, "db", "status", settings=settings)
+    assert before.code == 2
+    assert "to come  0001 initial" in before.output
+
+    first = run_waitreg(tmp_path, "db", "migrate", settings=settings)
+    assert first.code == 0, first.errors
+    assert "applied 0001 initial" in first.output
+
+    again = run_waitreg(tmp_path, "db", "migrate", settings=settings)
+    assert again.code == 0
+    assert again.output.splitlines()[-1] == f"schema {settings.postgres.schema_name!r}: up to date"
+
+    assert run_waitreg(tmp_path, "db", "status", settings=settings).code == 0
+    assert database.rows(settings, "select count(*) from wait") == [(0,)]
+
+
+def test_a_postgres_that_is_away_ends_with_1_and_one_line_without_the_password(
+    settings_for: SettingsFactory, tmp_path: Path
+) -> None:
+    away = settings_for({"postgres.url": "postgresql://me:hunter2@127.0.0.1:1/registry"})
+    ended = run_waitreg(tmp_path, "db", "status", settings=away)
+    assert ended.code == 1
+    assert ended.errors.startswith("waitreg db: Postgres can't be reached")
+    assert "Traceback" not in ended.errors
+    assert "hunter2" not in ended.errors

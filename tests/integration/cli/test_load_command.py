@@ -1,0 +1,61 @@
+"""`waitreg load` and `waitreg downstream`: the arguments reach what they are for."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+from tests.conftest import SettingsFactory
+from tests.support.command import run_waitreg
+from tests.support.naming import Names
+from tests.support.topics import Topics
+
+
+def test_load_publishes_what_its_manifest_says(
+    settings_for: SettingsFactory, topics: Topics, names: Names, tmp_path: Path
+) -> None:
+    topic = topics.create(names("input"), 3)
+    manifest = tmp_path / "published.jsonl"
+    arguments = ["--topic", topic, "--records", "40", "--null-keys", "1", "--manifest", str(manifest)]
+    ended = run_waitreg(tmp_path, "load", *arguments, settings=settings_for())
+    assert ended.code == 0, ended.errors
+    assert ended.output.startswith("published 40 records in ")
+    records = topics.read(topic)
+    assert {(record.partition, record.offset) for record in records} == {
+        (line["partition"], line["offset"]) for line in map(json.loads, manifest.read_text().splitlines())
+    }
+    assert len(records) == 40
+    assert all(record.key is None for record in records)
+
+
+def test_load_into_a_topic_that_is_missing_ends_with_2(
+    settings_for: SettingsFactory, names: Names, tmp_path: Path
+) -> None:
+    ended = run_waitreg(tmp_path, "load", "--topic", names("nowhere"), settings=settings_for())
+    assert ended.code == 2
+    assert names("nowhere") in ended.errors
+
+
+def test_downstream_answers_with_the_chosen_failures_until_it_is_asked_to_stop(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "waitreg", "downstream", "--port", "0", "--mixture", "1ms", "--fail", "100%:503"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as service:
+        assert service.stdout is not None
+        address = next(word for word in service.stdout.readline().split() if word.startswith("http"))
+        try:
+            urllib.request.urlopen(urllib.request.Request(address, data=b"order", method="POST"), timeout=10)
+            status = 200
+        except urllib.error.HTTPError as refused:
+            status = refused.code
+        assert status == 503
+        service.terminate()
+        assert service.wait(30) == 0
+
+
+def test_a_mixture_that_can_t_be_read_ends_with_2(tmp_path: Path) -> None:
+    ended = run_waitreg(tmp_path, "downstream", "--mixture", "often:slow")
+    assert ended.code == 2
+    assert "often" in ended.errors
+    assert "Traceback" not in ended.errors

@@ -1,0 +1,79 @@
+"""`waitreg topics`: makes what is missing, leaves what is there, says what mends it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.conftest import SettingsFactory
+from tests.support.command import run_waitreg
+from tests.support.naming import Names
+from tests.support.topics import Topics
+
+
+def test_create_makes_what_is_missing_and_leaves_what_is_there(
+    settings_for: SettingsFactory, topics: Topics, tmp_path: Path
+) -> None:
+    settings = settings_for({"processor.topics": (), "processor.group": ""})
+    wait, dlq = settings.wait.topic, settings.dead_letter.topic
+
+    before = run_waitreg(tmp_path, "topics", "check", settings=settings)
+    assert before.code == 2
+    assert f"error     topic {wait}: the wait topic is missing" in before.output
+    assert "mend: `waitreg topics create`" in before.output
+
+    first = run_waitreg(tmp_path, "topics", "create", settings=settings)
+    topics.delete_at_end(wait, dlq)
+    assert first.code == 0, first.output + first.errors
+    assert f"created   topic {wait}" in first.output
+    assert f"created   topic {dlq}" in first.output
+
+    again = run_waitreg(tmp_path, "topics", "create", settings=settings)
+    assert again.code == 0
+    assert "created" not in again.output
+
+    # One broker keeps one replica: worth a warning, but nothing to mend before a start.
+    check = run_waitreg(tmp_path, "topics", "check", settings=settings)
+    assert check.code == 0
+    assert "warning   topic" in check.output
+    assert "replication factor is 1" in check.output
+
+
+def test_create_makes_missing_input_topics_only_when_asked_to(
+    settings_for: SettingsFactory, topics: Topics, names: Names, tmp_path: Path
+) -> None:
+    settings = settings_for({"processor.topics": (names("orders"), names("refunds"))})
+    topics.create(names("refunds"), 1)
+    topics.delete_at_end(settings.wait.topic, settings.dead_letter.topic, names("orders"))
+
+    without = run_waitreg(tmp_path, "topics", "create", settings=settings)
+    assert without.code == 2
+    assert f"topic {names('orders')}: the input topic is missing" in without.output
+    assert "--input-partitions" in without.output
+
+    asked = run_waitreg(tmp_path, "topics", "create", "--input-partitions", "5", settings=settings)
+    assert asked.code == 0, asked.output + asked.errors
+    assert f"created   topic {names('orders')}\n" in asked.output
+    described = topics.admin.list_topics(timeout=15).topics
+    assert len(described[names("orders")].partitions) == 5
+    assert len(described[names("refunds")].partitions) == 1
+
+
+def test_a_wait_topic_that_forgets_is_an_error_with_the_command_that_mends_it(
+    settings_for: SettingsFactory, topics: Topics, tmp_path: Path
+) -> None:
+    settings = settings_for({"processor.topics": ()})
+    topics.create(settings.wait.topic, 4, cleanup__policy="delete")
+
+    check = run_waitreg(tmp_path, "topics", "check", settings=settings)
+    assert check.code == 2
+    assert "cleanup.policy is delete, expected compact" in check.output
+    assert f"--entity-name {settings.wait.topic} --add-config cleanup.policy=compact" in check.output
+
+
+def test_a_broker_that_is_away_ends_with_1_and_one_line(settings_for: SettingsFactory, tmp_path: Path) -> None:
+    away = settings_for({"kafka.bootstrap_servers": "127.0.0.1:1", "kafka.request_timeout_s": 2})
+    ended = run_waitreg(tmp_path, "topics", "check", settings=away)
+    assert ended.code == 1
+    assert ended.errors.splitlines()[-1].startswith("waitreg topics: ")
+    assert "127.0.0.1:1" in ended.errors
+    assert "Traceback" not in ended.errors

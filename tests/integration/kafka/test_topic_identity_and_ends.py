@@ -1,0 +1,123 @@
+"""Which topic it is and where it ends, as the real broker tells."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import NewPartitions
+
+from tests.support.naming import Names
+from tests.support.topics import Topics
+from tests.support.waiting import wait_until
+from wait_registry.errors import ConfigurationError
+from wait_registry.kafka.clients import admin, producer_config
+from wait_registry.kafka.cluster import cluster_id, describe_topic, identity_changed, require_same_identity
+from wait_registry.kafka.positions import earliest_offsets, end_offsets
+from wait_registry.kafka.topics import topic_config
+from wait_registry.settings.kafka import KafkaSettings
+from wait_registry.settings.root import Settings
+
+
+@pytest.fixture
+def cluster(kafka: str) -> KafkaSettings:
+    return KafkaSettings(bootstrap_servers=kafka)
+
+
+def test_the_cluster_id_is_the_same_for_every_client(cluster: KafkaSettings, topics: Topics) -> None:
+    assert cluster_id(admin(cluster)) == cluster_id(topics.admin) == topics.admin.list_topics(timeout=15).cluster_id
+
+
+def test_a_topic_keeps_its_identity(cluster: KafkaSettings, topics: Topics, names: Names) -> None:
+    topic = topics.create(names("a"), 2)
+    first, again = describe_topic(admin(cluster), topic), describe_topic(admin(cluster), topic)
+    assert first.partitions == 2
+    assert first.topic_id
+    assert identity_changed(first, again) is None
+    require_same_identity(first, again)
+
+
+def test_a_topic_that_grew_is_not_the_same(cluster: KafkaSettings, topics: Topics, names: Names) -> None:
+    topic = topics.create(names("a"), 1)
+    before = describe_topic(admin(cluster), topic)
+    topics.admin.create_partitions([NewPartitions(topic, 2)])[topic].result(30)
+    client = admin(cluster)
+    wait_until(lambda: describe_topic(client, topic) != before, what="the new partition")
+    now = describe_topic(client, topic)
+    assert identity_changed(before, now) == f"topic {topic} had 1 partitions and has 2 now"
+    with pytest.raises(ConfigurationError, match="A wait topic is fixed for life"):
+        require_same_identity(before, now)
+
+
+def test_a_recreated_topic_is_not_the_same(cluster: KafkaSettings, topics: Topics, names: Names) -> None:
+    topic = topics.create(names("a"), 1)
+    before = describe_topic(admin(cluster), topic)
+    topics.delete(topic)
+    topics.create(topic, 1)
+    changed = identity_changed(before, describe_topic(admin(cluster), topic))
+    assert changed is not None
+    assert changed.startswith(f"topic {topic} was made anew: its id was {before.topic_id} and is now ")
+
+
+def test_a_missing_topic_is_a_configuration_error_with_the_command(cluster: KafkaSettings, names: Names) -> None:
+    client = admin(cluster)
+    with pytest.raises(ConfigurationError, match=r"is not there. Make it: `waitreg topics create`"):
+        describe_topic(client, names("absent"))
+    with pytest.raises(ConfigurationError, match=r"is not there"):
+        end_offsets(client, names("absent"), [0])
+    with pytest.raises(ConfigurationError, match="is not there"):
+        topic_config(client, names("absent"))
+
+
+def test_a_missing_partition_is_a_configuration_error(cluster: KafkaSettings, topics: Topics, names: Names) -> None:
+    topic = topics.create(names("a"), 2)
+    with pytest.raises(ConfigurationError, match="has 2 partitions; there is no partition 2"):
+        end_offsets(admin(cluster), topic, [0, 1, 2])
+
+
+def test_ends_count_records_and_transaction_markers(cluster: KafkaSettings, topics: Topics, names: Names) -> None:
+    topic = topics.create(names("a"), 2)
+    client = admin(cluster)
+    assert end_offsets(client, topic, [0, 1]) == {0: 0, 1: 0}
+    producer = Producer(producer_config(cluster, **{"transactional.id": names("tx")}))
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce(topic, b"one", partition=0)
+    producer.flush(30)
+
+    assert end_offsets(client, topic, [0, 1], "read_uncommitted") == {0: 1, 1: 0}
+    assert end_offsets(client, topic, [0, 1], "read_committed") == {0: 0, 1: 0}
+
+    producer.commit_transaction(30)
+    # The coordinator answers when it has decided; the markers follow.
+    wait_until(lambda: end_offsets(client, topic, [0, 1]) == {0: 2, 1: 0}, what="the marker")
+    assert earliest_offsets(client, topic, [0, 1]) == {0: 0, 1: 0}
+
+
+def test_no_partitions_have_no_ends(cluster: KafkaSettings) -> None:
+    assert end_offsets(admin(cluster), "any", []) == {}
+
+
+def test_our_producers_put_a_key_where_java_puts_it(cluster: KafkaSettings, topics: Topics, names: Names) -> None:
+    # Known answers of org.apache.kafka.common.utils.Utils.murmur2, from Kafka's own UtilsTest.
+    hashes = {b"21": -973932308, b"foobar": -790332482, b"a-little-bit-long-string": -985981536}
+    topic = topics.create(names("a"), 7)
+    producer = Producer(producer_config(cluster))
+    for key in hashes:
+        producer.produce(topic, key=key)
+    assert producer.flush(30) == 0
+    landed = {record.key: record.partition for record in topics.read(topic)}
+    assert landed == {key: (value & 0x7FFFFFFF) % 7 for key, value in hashes.items()}
+
+
+def test_the_default_producer_writes_the_largest_wait_record(prepared: Callable[..., Settings], topics: Topics) -> None:
+    settings = prepared({"wait.max_message_bytes": 3_000_000})
+    value = b"x" * 2_900_000
+    producer = Producer(producer_config(settings.kafka, **{"compression.type": "none"}))
+    failures: list[object] = []
+    producer.produce(settings.wait.topic, value, key=b"k", on_delivery=lambda error, _: failures.append(error))
+    assert producer.flush(30) == 0
+    assert failures == [None]
+    (record,) = topics.read(settings.wait.topic)
+    assert (record.value, record.timestamp_type) == (value, "append")

@@ -1,0 +1,120 @@
+"""`create_topics` makes what `check_topics` wants, on the real broker, and a start refuses anything else."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+import pytest
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+
+from tests.support.topics import Topics
+from tests.support.waiting import wait_until
+from wait_registry.errors import ConfigurationError
+from wait_registry.kafka.clients import admin
+from wait_registry.kafka.cluster import describe_topic
+from wait_registry.kafka.topic_rules import Severity
+from wait_registry.kafka.topics import check_topics, create_topics, require_topics, topic_config
+from wait_registry.settings.root import Settings
+
+SettingsFactory = Callable[..., Settings]
+
+
+def alter(topics: Topics, topic: str, **config: str) -> None:
+    entries = [
+        ConfigEntry(name.replace("__", "."), value, incremental_operation=AlterConfigOpType.SET)
+        for name, value in config.items()
+    ]
+    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
+    topics.admin.incremental_alter_configs([resource])[resource].result(30)
+
+    def altered() -> bool:
+        now = topic_config(topics.admin, topic)
+        return all(now[entry.name] == entry.value for entry in entries)
+
+    wait_until(altered, what=f"the new configuration of {topic}")
+
+
+def errors(settings: Settings) -> dict[tuple[str, str], str]:
+    findings = check_topics(settings)
+    return {(one.topic, one.rule): one.seen for one in findings if one.severity is Severity.ERROR}
+
+
+def test_topics_made_by_us_satisfy_every_rule_that_a_single_broker_can(prepared: SettingsFactory) -> None:
+    settings = prepared({"processor.expiry_policy": "redeliver", "dead_letter.topic": "{topic}.{group}.dlq"})
+    findings = check_topics(settings)
+    assert len({one.topic for one in findings}) == 4
+    broken = {one.rule for one in findings if one.severity is not Severity.OK}
+    assert broken == {"replication factor"}
+    assert errors(settings) == {}
+
+
+def test_a_topic_made_by_us_can_be_used_at_once_and_is_compacted_in_broker_time(prepared: SettingsFactory) -> None:
+    settings = prepared({"wait.partitions": 5})
+    client = admin(settings.kafka)
+    config = topic_config(client, settings.wait.topic)
+    assert describe_topic(client, settings.wait.topic).partitions == 5
+    assert config["cleanup.policy"] == "compact"
+    assert config["message.timestamp.type"] == "LogAppendTime"
+    assert config["delete.retention.ms"] == str(72 * 3_600_000)
+
+
+def test_making_topics_again_changes_nothing(prepared: SettingsFactory, topics: Topics) -> None:
+    settings = prepared()
+    alter(topics, settings.wait.topic, segment__ms="1234567")
+    before = describe_topic(admin(settings.kafka), settings.wait.topic)
+    assert create_topics(settings) == []
+    assert describe_topic(admin(settings.kafka), settings.wait.topic) == before
+    assert topic_config(admin(settings.kafka), settings.wait.topic)["segment.ms"] == "1234567"
+
+
+def test_a_start_refuses_a_wait_topic_that_deletes_by_age(prepared: SettingsFactory, topics: Topics) -> None:
+    settings = prepared()
+    alter(topics, settings.wait.topic, cleanup__policy="delete")
+    assert errors(settings) == {(settings.wait.topic, "cleanup.policy"): "delete"}
+    with pytest.raises(ConfigurationError, match=r"cleanup\.policy is delete, expected compact .*kafka-configs"):
+        require_topics(settings)
+
+
+def test_a_start_refuses_topics_too_small_for_the_records(prepared: SettingsFactory, topics: Topics) -> None:
+    settings = prepared()
+    alter(topics, settings.wait.topic, max__message__bytes="1000000")
+    alter(topics, settings.dead_letter.topic, max__message__bytes="2097152")
+    assert errors(settings) == {
+        (settings.wait.topic, "max.message.bytes"): "1000000",
+        (settings.dead_letter.topic, "max.message.bytes"): "2097152",
+    }
+
+
+def test_missing_topics_are_errors_for_the_services_that_use_them(
+    settings_for: SettingsFactory, topics: Topics
+) -> None:
+    settings = settings_for()
+    topics.create_own(settings)
+    topics.delete(settings.processor.topics[0])
+    topics.delete(settings.dead_letter.topic)
+    assert errors(settings) == {
+        (settings.processor.topics[0], "the input topic"): "missing",
+        (settings.dead_letter.topic, "the dead letter topic"): "missing",
+    }
+    with pytest.raises(ConfigurationError, match="the input topic is missing"):
+        require_topics(settings, "processor")
+    with pytest.raises(ConfigurationError) as caught:
+        require_topics(settings, "sink")
+    assert "input topic" not in str(caught.value)
+    assert "`waitreg topics create`" in str(caught.value)
+
+
+def test_what_is_only_unwise_is_logged_and_accepted(
+    prepared: SettingsFactory, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings = prepared()
+    with caplog.at_level(logging.WARNING):
+        require_topics(settings, "sweeper")
+    assert f"topic {settings.wait.topic}: replication factor is 1, expected at least 3" in caplog.text
+
+
+def test_more_replicas_than_brokers_say_which_setting_to_lower(settings_for: SettingsFactory) -> None:
+    settings = settings_for({"wait.replication_factor": 3})
+    with pytest.raises(ConfigurationError, match=r"can't have 3 replicas: .*Set wait\.replication_factor"):
+        create_topics(settings)

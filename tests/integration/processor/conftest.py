@@ -1,0 +1,44 @@
+"""Fixtures of the processor's tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from tests.integration.processor.running import Processors
+from tests.support.topics import Topics
+from wait_registry.settings.root import Settings
+
+
+@pytest.fixture
+def processors() -> Iterator[Processors]:
+    """Starts processors in threads."""
+    own = Processors()
+    yield own
+    own.close()
+
+
+@pytest.fixture
+def processor_settings(settings_for: Callable[..., Settings], topics: Topics) -> Callable[..., Settings]:
+    """Return a factory of settings with quick commits, whose topics exist (no Postgres anywhere).
+
+    Its arguments: settings by dotted name, the input topics' partitions, and their configuration.
+    """
+
+    def make(overrides: Mapping[str, Any], input_partitions: int = 3, **input_config: str) -> Settings:
+        quick = {
+            "processor.commit_interval_s": 0.1,
+            "processor.backoff_initial_s": 0.01,
+            "processor.drain_timeout_s": 10,
+            "processor.flush_timeout_s": 5,
+            "processor.ttl_s": 3600,
+        }
+        settings = settings_for({**quick, **overrides})
+        for topic in settings.processor.topics:
+            topics.create(topic, input_partitions, **input_config)
+        topics.create_own(settings)
+        return settings
+
+    return make

@@ -1,0 +1,121 @@
+"""A processor in a thread of the test process, with a handler that the test holds in its hands."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import types
+import uuid
+from typing import Any
+
+from processor.service import ProcessorService
+from processor.stats import Stats
+from tests.support.waiting import wait_until
+from wait_registry.settings.root import Settings
+from wait_registry.telemetry.health import Health
+
+
+class RunningProcessor:
+    """One service and its thread."""
+
+    def __init__(self, settings: Settings, once: bool = False) -> None:
+        self.settings = settings
+        self.service = ProcessorService(settings, once=once)
+        self.error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name="processor", daemon=True)
+
+    def start(self) -> RunningProcessor:
+        """Start it and return at once."""
+        self._thread.start()
+        return self
+
+    def wait_joined(self, deadline_s: float = 60.0) -> RunningProcessor:
+        """Wait until it is ready."""
+
+        wait_until(lambda: self.health.ok, deadline_s, "readiness of the processor")
+        return self
+
+    def stop(self, deadline_s: float = 60.0) -> None:
+        """Ask it to stop, wait for its end, and raise what ended it."""
+        self.service.request_stop()
+        self.join(deadline_s)
+
+    def join(self, deadline_s: float = 60.0) -> None:
+        """Wait for its end and raise what ended it."""
+        self._thread.join(deadline_s)
+        assert not self._thread.is_alive(), f"the processor still runs after {deadline_s:g} s"
+        if self.error is not None:
+            raise self.error
+
+    @property
+    def ended(self) -> bool:
+        """Whether its thread has ended."""
+        return not self._thread.is_alive()
+
+    @property
+    def stats(self) -> Stats:
+        """Its numbers; raises what ended it, so that nobody waits for a dead processor."""
+        if self.error is not None:
+            raise self.error
+        return self.service.stats
+
+    @property
+    def settled(self) -> dict[str, int]:
+        """Acknowledged tombstones by outcome."""
+        return dict(self.stats.settled)
+
+    @property
+    def done(self) -> int:
+        """Acknowledged tombstones of records that are done."""
+        return self.stats.settled["done"]
+
+    @property
+    def health(self) -> Health:
+        """What /health/ready answers; raises what ended it."""
+        if self.error is not None:
+            raise self.error
+        return self.service._ready()
+
+    def _run(self) -> None:
+        try:
+            self.service.run()
+        except BaseException as error:  # noqa: BLE001 - shown by the test that waits for the end
+            self.error = error
+
+
+class Processors:
+    """Starts processors; all are ended when the test is over."""
+
+    def __init__(self) -> None:
+        self._running: list[RunningProcessor] = []
+        self._modules: list[str] = []
+
+    def handler(self, handler: Any) -> str:
+        """Make a handler importable for the time of the test; returns its name."""
+        name = f"handler_{uuid.uuid4().hex}"
+        module = types.ModuleType(name)
+        module.handler = handler  # type: ignore[attr-defined]
+        sys.modules[name] = module
+        self._modules.append(name)
+        return f"{name}:handler"
+
+    def start(self, settings: Settings, once: bool = False) -> RunningProcessor:
+        """Start a processor."""
+        running = RunningProcessor(settings, once).start()
+        self._running.append(running)
+        return running
+
+    def run_once(self, settings: Settings, deadline_s: float = 90.0) -> RunningProcessor:
+        """Work off what is in the topics now."""
+        running = self.start(settings, once=True)
+        running.join(deadline_s)
+        return running
+
+    def close(self) -> None:
+        """End everything."""
+        for running in self._running:
+            running.service.request_stop()
+        for running in self._running:
+            running._thread.join(60)
+        for name in self._modules:
+            del sys.modules[name]

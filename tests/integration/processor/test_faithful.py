@@ -1,0 +1,130 @@
+"""Key, value and headers come out as they went in, through wait record, handler and dead letter (P5)."""
+
+from __future__ import annotations
+
+import json
+import os
+from base64 import b64decode
+from collections.abc import Callable
+
+from tests.integration.processor.running import Processors
+from tests.integration.processor.wait_topic import stories
+from tests.support.kafka_io import Outgoing
+from tests.support.topics import Topics
+from wait_registry.handler import PermanentError, Record
+from wait_registry.kafka.topics import create_topics
+from wait_registry.records.lineage import Lineage
+from wait_registry.records.redelivery import redelivery_headers, redelivery_topic
+from wait_registry.settings.root import Settings
+
+Make = Callable[..., Settings]
+
+MANY = tuple((f"h{number % 7}", os.urandom(number)) for number in range(60))
+RECORDS = [
+    Outgoing(b"value", b"key"),
+    Outgoing(b"value", None),
+    Outgoing(b"value", b""),
+    Outgoing(None, b"tombstone"),
+    Outgoing(b"", b"empty"),
+    Outgoing(b"\xff\x00\xfe", b"\x00\xff", (("binary", b"\xff\x00"), ("empty", b""), ("null", None))),
+    Outgoing(b"dup", b"d", (("name", b"1"), ("Name", b"2"), ("name", b"1"), ("name", None))),
+    Outgoing(b"words", b"w", (("grüße 🌍", "grüße 🌍".encode()), ("", b"no name"))),
+    Outgoing(b"imitates", b"i", (("WAIT_LINEAGE", b"1"), ("ORIGINAL_TOPIC", b"x"), ("DLQ_REASON", b"failed"))),
+    Outgoing(b"many", b"m", MANY),
+    Outgoing(os.urandom(1 << 20), b"a mebibyte"),
+    Outgoing(b"old", b"o", timestamp_ms=1),
+]
+
+
+def test_any_bytes_survive_registration_handler_and_dead_letter(
+    processor_settings: Make, topics: Topics, processors: Processors
+) -> None:
+    seen: dict[int, Record] = {}
+
+    async def refuses(record: Record) -> None:
+        seen[record.offset] = record
+        raise PermanentError("no")
+
+    settings = processor_settings({"processor.handler": processors.handler(refuses)}, 1, max__message__bytes="2000000")
+    topic = settings.processor.topics[0]
+    topics.produce(topic, list(RECORDS))
+    processors.run_once(settings)
+
+    inputs = {record.offset: record for record in topics.read(topic)}
+    told = {origin[2]: story for origin, story in stories(topics.read(settings.wait.topic)).items()}
+    letters = {int(letter.text("ORIGINAL_OFFSET")): letter for letter in topics.read(settings.dead_letter.topic)}
+    assert len(inputs) == len(told) == len(letters) == len(seen) == len(RECORDS)
+    for offset, original in inputs.items():
+        handled, wait, letter = seen[offset], told[offset].waits[0], letters[offset]
+        assert (handled.key, handled.value, handled.headers) == (original.key, original.value, original.headers)
+        assert handled.timestamp == original.timestamp_ms
+        assert (letter.key, letter.value) == (original.key, original.value)
+        assert letter.headers[: len(original.headers)] == original.headers
+        assert letter.headers[len(original.headers)] == ("WAIT_LINEAGE", b"%d" % len(original.headers))
+        assert int(letter.text("ORIGINAL_TIMESTAMP")) == original.timestamp_ms
+        assert wait.value == (original.value or b"")
+        assert wait.text("ORIGINAL_VALUE_NULL") == ("true" if original.value is None else "false")
+        assert wait.header("ORIGINAL_KEY") == original.key
+        kept = json.loads(wait.text("ORIGINAL_HEADERS"))
+        assert [(name, None if v is None else b64decode(v)) for name, v in kept] == list(original.headers)
+
+
+def test_a_redelivered_record_is_the_original_with_its_next_attempt(
+    processor_settings: Make, topics: Topics, processors: Processors
+) -> None:
+    seen: list[Record] = []
+
+    async def remembers(record: Record) -> None:
+        seen.append(record)
+
+    settings = processor_settings(
+        {"processor.handler": processors.handler(remembers), "processor.expiry_policy": "redeliver"}, 1
+    )
+    create_topics(settings)
+    topic, group = settings.processor.topics[0], settings.processor.group
+    again = redelivery_topic(topic, group)
+    lineage = Lineage(
+        topic, 7, 42, 1_700_000_000_000, "create", "00000000-0000-8000-8000-000000000001", 1, 2, group, "i", 2
+    )
+    originals = (("name", b"value"), ("name", None))
+    foreign = Lineage(topic, 7, 42, 1, "create", "00000000-0000-8000-8000-000000000001", 1, 2, "another", "i", 2)
+    topics.produce(
+        again,
+        [
+            Outgoing(b"value", b"key", redelivery_headers(originals, lineage)),
+            Outgoing(b"broken", b"key", (("WAIT_LINEAGE", b"0"), ("ORIGINAL_PARTITION", b"many"))),
+            Outgoing(b"foreign", b"key", redelivery_headers(originals, foreign)),
+        ],
+    )
+    processors.run_once(settings)
+
+    by_value = {record.value: record for record in seen}
+    redelivered = by_value[b"value"]
+    assert (redelivered.topic, redelivered.partition, redelivered.offset) == (topic, 7, 42)
+    assert (redelivered.timestamp, redelivered.attempt, redelivered.headers) == (1_700_000_000_000, 2, originals)
+    for value in (b"broken", b"foreign"):
+        assert (by_value[value].topic, by_value[value].attempt) == (again, 1)
+    assert len(by_value[b"broken"].headers) == 2, "a block that can't be read stays with the record"
+    assert len(by_value[b"foreign"].headers) > 2, "another group's block is provenance only"
+    story = stories(topics.read(settings.wait.topic))[topic, 7, 42]
+    wait = story.waits[0]
+    assert story.outcomes == ["done"]
+    assert wait.text("WAIT_ATTEMPT") == "2"
+    assert wait.text("SOURCE_TOPIC") == again
+    assert wait.text("WAIT_EXPIRY_POLICY") == "redeliver"
+
+
+def test_redelivered_records_are_consumed_after_the_policy_was_changed_back(
+    processor_settings: Make, topics: Topics, processors: Processors
+) -> None:
+    seen: list[Record] = []
+
+    async def remembers(record: Record) -> None:
+        seen.append(record)
+
+    settings = processor_settings({"processor.handler": processors.handler(remembers)}, 1)
+    assert settings.processor.expiry_policy == "dlq"
+    again = topics.create(redelivery_topic(settings.processor.topics[0], settings.processor.group), 1)
+    topics.produce(again, [b"left behind"])
+    processors.run_once(settings)
+    assert [record.value for record in seen] == [b"left behind"]

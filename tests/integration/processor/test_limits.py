@@ -1,0 +1,142 @@
+"""Records too large to register, time that runs short, and bounds that hold."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from tests.integration.processor.running import Processors
+from tests.integration.processor.wait_topic import committed, stories
+from tests.support.kafka_io import Outgoing
+from tests.support.topics import Topics
+from tests.support.waiting import wait_until
+from wait_registry.errors import PermanentError
+from wait_registry.handler import Record
+from wait_registry.settings.root import Settings
+
+Make = Callable[..., Settings]
+
+
+async def done(record: Record) -> None:
+    """Accept everything."""
+
+
+def test_a_record_too_large_to_register_is_dead_lettered_and_the_others_go_on(
+    processor_settings: Make, topics: Topics, processors: Processors
+) -> None:
+    settings = processor_settings({"processor.handler": processors.handler(done), "wait.max_message_bytes": 20_000}, 1)
+    large = Outgoing(os.urandom(60_000), b"large", (("name", b"value"), ("name", None)))
+    topics.produce(settings.processor.topics[0], [b"one", large, b"two", Outgoing(os.urandom(8_000)), b"three"])
+    running = processors.run_once(settings)
+
+    [letter] = topics.read(settings.dead_letter.topic)
+    assert letter.text("DLQ_REASON") == "unregistrable"
+    assert (letter.key, letter.value, letter.headers[:2]) == (large.key, large.value, large.headers)
+    assert "WAIT_OFFSET" not in dict(letter.headers), "it has no registration"
+    told = stories(topics.read(settings.wait.topic))
+    assert sorted(origin[2] for origin in told) == [0, 2, 3, 4]
+    assert all(story.outcomes == ["done"] for story in told.values())
+    assert running.settled == {"done": 4}
+    assert committed(topics.bootstrap, settings.processor.group, settings.processor.topics[0], 1) == [5]
+
+
+def test_a_record_that_even_the_dead_letter_topic_refuses_stops_the_process_before_it_is_committed(
+    processor_settings: Make, topics: Topics, processors: Processors
+) -> None:
+    settings = processor_settings(
+        {"processor.handler": processors.handler(done), "wait.max_message_bytes": 20_000},
+        1,
+        max__message__bytes="4000000",
+    )
+    topics.produce(settings.processor.topics[0], [b"one", Outgoing(os.urandom(3_000_000)), b"two"])
+    running = processors.start(settings)
+    with pytest.raises(PermanentError, match=r"writing the dead letter of .*MSG_SIZE_TOO_LARGE"):
+        running.join()
+    [position] = committed(topics.bootstrap, settings.processor.group, settings.processor.topics[0], 1)
+    assert position <= 1, "the record that could not be kept anywhere is not passed"
+
+
+def test_a_record_whose_time_runs_short_is_registered_again_before_it_starts(
+    processor_settings: Make, topics: Topics, processors: Processors
+) -> None:
+    release, started = threading.Event(), []
+
+    def blocks_at_first(record: Record) -> None:
+        started.append(record)
+        if record.value == b"block":
+            release.wait(60)
+
+    settings = processor_settings(
+        {
+            "processor.handler": processors.handler(blocks_at_first),
+            "processor.max_in_flight": 1,
+            "processor.max_tries": 1,
+            "processor.handler_timeout_s": 0.5,
+            "processor.margin_s": 0.5,
+            "processor.ttl_s": 4,
+            "processor.look_ahead_max": 2,
+            "wait.skew_allowance_s": 0,
+        },
+        1,
+    )
+    topics.produce(settings.processor.topics[0], [b"block", b"waits"])
+    running = processors.start(settings)
+    try:
+        wait_until(lambda: running.stats.renewed, 60, "the second registration")
+    finally:
+        release.set()
+    wait_until(lambda: running.settled == {"dead_lettered": 1, "done": 1}, 60, "both outcomes")
+    running.stop()
+    [renewed] = [story for origin, story in stories(topics.read(settings.wait.topic)).items() if origin[2] == 1]
+    first, *_, last = (wait.text("WAIT_EXPIRATION_TIME") for wait in renewed.waits)
+    assert first < last
+    assert renewed.resolved
+    assert renewed.outcomes == ["done"]
+    assert started[-1].expires_at.isoformat(timespec="milliseconds").replace("+00:00", "Z") == last
+
+
+def test_look_ahead_stays_within_its_bounds_and_consumption_is_paused(
+    processor_settings: Make, topics: Topics, processors: Processors
+) -> None:
+    release = threading.Event()
+
+    def blocks(record: Record) -> None:
+        release.wait(60)
+
+    settings = processor_settings(
+        {"processor.handler": processors.handler(blocks), "processor.max_in_flight": 4, "processor.look_ahead_max": 10}
+    )
+    topics.produce(settings.processor.topics[0], [b"value"] * 500)
+    running = processors.start(settings).wait_joined()
+    try:
+        wait_until(lambda: "waitreg_processor_paused 1.0" in _metrics(running.service.telemetry_port), 60, "the pause")
+        assert running.stats.registered == 10
+    finally:
+        release.set()
+    wait_until(lambda: running.done == 500, 60, "all records")
+    assert "waitreg_processor_paused 0.0" in _metrics(running.service.telemetry_port)
+    running.stop()
+
+
+def _metrics(port: int) -> str:
+    import urllib.request
+
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+        text: str = answer.read().decode()
+    return text
+
+
+def test_a_full_producer_queue_slows_down_and_drops_nothing(
+    processor_settings: Make, topics: Topics, processors: Processors
+) -> None:
+    settings = processor_settings(
+        {"processor.handler": processors.handler(done), "kafka.librdkafka": {"queue.buffering.max.messages": 3}}
+    )
+    topics.produce(settings.processor.topics[0], [b"value"] * 200)
+    assert processors.run_once(settings).settled == {"done": 200}
+    told = stories(topics.read(settings.wait.topic))
+    assert len(told) == 200
+    assert all(story.resolved for story in told.values())

@@ -1,0 +1,106 @@
+"""A broker outage is no failure: the processor waits, says so, and goes on; nothing is lost (P1, P8)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.integration.processor.running import Processors
+from tests.integration.processor.wait_topic import stories
+from tests.support.kafka_io import Outgoing
+from tests.support.naming import Names
+from tests.support.processes import Services
+from tests.support.settings import settings_against
+from tests.support.topics import Topics
+from tests.support.waiting import wait_until
+from wait_registry.handler import Record
+from waitreg.embedded.stack import EmbeddedStack
+
+
+@pytest.fixture
+def own_topics(own_stack: EmbeddedStack) -> Iterator[Topics]:
+    """Topics on a broker that this test may stop."""
+    yield Topics(own_stack.bootstrap_servers)
+
+
+def test_a_broker_that_stops_and_comes_back_loses_nothing(
+    own_stack: EmbeddedStack, own_topics: Topics, names: Names, processors: Processors
+) -> None:
+    async def takes_a_moment(record: Record) -> None:
+        await asyncio.sleep(0.01)
+
+    settings = settings_against(
+        own_stack.bootstrap_servers,
+        own_stack.postgres_url,
+        names,
+        {
+            "processor.handler": processors.handler(takes_a_moment),
+            "processor.max_in_flight": 5,
+            "processor.ttl_s": 3600,
+            "processor.commit_interval_s": 0.1,
+        },
+    )
+    own_topics.create_own(settings)
+    topic = settings.processor.topics[0]
+    own_topics.produce(topic, [Outgoing(b"%d" % number, b"%d" % number) for number in range(1500)])
+    running = processors.start(settings)
+    wait_until(lambda: running.done > 50, 60, "the first records")
+    own_stack.broker.stop()
+    assert running.stats.settled["done"] < 1500, "it was stopped in mid-work"
+    wait_until(lambda: "the broker can't be reached" in running.health.reasons, 60, "not being ready")
+    own_stack.broker.start()
+    wait_until(lambda: running.done >= 1500, 120, "all records")
+    wait_until(lambda: running.health.ok, 60, "being ready again")
+    running.stop()
+    told = stories(own_topics.read(settings.wait.topic))
+    assert len(told) == 1500
+    assert all(story.resolved for story in told.values())
+
+
+def test_a_processor_that_starts_during_an_outage_waits_for_the_broker(
+    own_stack: EmbeddedStack, own_topics: Topics, names: Names, processors: Processors
+) -> None:
+    async def done(record: Record) -> None:
+        pass
+
+    settings = settings_against(
+        own_stack.bootstrap_servers,
+        own_stack.postgres_url,
+        names,
+        {"processor.handler": processors.handler(done), "kafka.request_timeout_s": 2},
+    )
+    own_topics.create_own(settings)
+    own_topics.produce(settings.processor.topics[0], [b"value"] * 10)
+    own_stack.broker.stop()
+    running = processors.start(settings)
+    wait_until(lambda: "the broker can't be reached" in running.health.reasons, 60, "not being ready")
+    own_stack.broker.start()
+    wait_until(lambda: running.done == 10, 60, "all records")
+    running.stop()
+
+
+def test_a_processor_told_to_stop_during_an_outage_ends(
+    own_stack: EmbeddedStack, own_topics: Topics, names: Names, services: Services, tmp_path: Path
+) -> None:
+    settings = settings_against(
+        own_stack.bootstrap_servers,
+        own_stack.postgres_url,
+        names,
+        {
+            "processor.handler": "tests.integration.processor.deadly_handlers:slow",
+            "processor.commit_interval_s": 0.1,
+            "processor.drain_timeout_s": 3,
+            "processor.flush_timeout_s": 2,
+        },
+    )
+    own_topics.create_own(settings)
+    own_topics.produce(settings.processor.topics[0], [b"%d" % number for number in range(3000)])
+    calls = tmp_path / "calls"
+    service = services.start("processor", settings, environment={"CALLS": str(calls)}).wait_ready()
+    wait_until(lambda: calls.exists() and calls.read_bytes().count(b"\n") > 50, 60, "calls")
+    own_stack.broker.stop()
+    # Nobody answers: neither the last commit nor the farewell to the group.
+    assert service.terminate(60) == 0

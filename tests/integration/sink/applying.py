@@ -1,0 +1,67 @@
+"""Applies hand-made batches to the run's Postgres, as the stream does, without Kafka and Spark."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from sink.applier import Applied, Applier, Writer
+from sink.dead_letter_writer import DeadLetterWriter
+from sink.position import LogEnds, Position, TopicPartition
+from sink.progress import Connection, begin_progress, postgres_now, read_progress
+from sink.wait_writer import WaitWriter
+from tests.unit.sink.batches import Row, batch_of
+from wait_registry.kafka.cluster import TopicIdentity
+from wait_registry.postgres.connection import connect
+from wait_registry.settings.root import Settings
+
+PARTITIONS = 3
+
+
+class HandFed:
+    """An `Applier` whose log is a list of rows: batches are fed by hand, the log's end is far away."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        topic: str = "wait",
+        *,
+        dead_letters: bool = False,
+        retention_ms: int | None = None,
+        whole_from: int = 0,
+    ) -> None:
+        self.connection: Connection = connect(settings.postgres, autocommit=True, application_name="test")
+        self.topic = topic
+        names = [TopicPartition(topic, partition) for partition in range(PARTITIONS)]
+        self.log_end = 10**6
+        begin_progress(
+            self.connection,
+            TopicIdentity(topic, "id", PARTITIONS),
+            {name: Position(0, postgres_now(self.connection)) for name in names},
+        )
+        _, positions = read_progress(self.connection, topic)
+        writer: Writer[Any] = DeadLetterWriter() if dead_letters else WaitWriter(topic)
+        self.applier: Applier[Any] = Applier(
+            self.connection,
+            writer,
+            positions,
+            list_ends=lambda: LogEnds(dict.fromkeys(names, self.log_end), postgres_now(self.connection)),
+            require_same_topics=lambda: None,
+            delete_retention_ms=retention_ms,
+            whole_from=dict.fromkeys(names, whole_from),
+        )
+
+    def feed(self, rows: list[Row], ends: dict[int, int] | None = None) -> Applied:
+        """Apply a batch that ends after its last record of each partition, or at ``ends``."""
+        places = {row.partition: row.offset + 1 for row in sorted(rows, key=lambda row: row.offset)}
+        at = {TopicPartition(self.topic, partition): end for partition, end in (ends or places).items()}
+        return self.applier.apply(batch_of(rows), at)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self.connection.close()
+
+
+def now_ms() -> int:
+    """Return the time now, ms since the epoch."""
+    return int(datetime.now(UTC).timestamp() * 1000)

@@ -1,0 +1,202 @@
+"""A processor's outcome beside an `expired` dead letter of the same id is marked, in every order, whoever leads."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+
+import pytest
+
+from sink.dead_letter_writer import DeadLetterWriter
+from sink.progress import Connection
+from sink.wait_writer import WaitWriter
+from tests.conftest import SettingsFactory
+from tests.integration.sink.applying import HandFed, now_ms
+from tests.integration.sink.wait_topic import ENCODER, new_id
+from tests.support.database import Database
+from tests.support.waiting import wait_until
+from tests.unit.sink.batches import Row, batch_of
+from wait_registry.records.dead_letter import Failure, Reason, dead_letter_headers
+from wait_registry.records.lineage import Lineage
+from wait_registry.records.original import Original
+from wait_registry.records.tombstone import Outcome, tombstone_headers
+from wait_registry.settings.root import Settings
+
+ORIGINAL = Original("orders", 0, 7, 1_700_000_000_000, "create", b"k", b"body", ())
+
+
+@dataclass
+class Story:
+    """The records of one id, with offsets in the order in which they are asked for."""
+
+    wait_id: str
+    at: int = 0
+
+    def wait(self, expires_in_ms: int = -60_000) -> Row:
+        headers = ENCODER.headers(ORIGINAL, self.wait_id, now_ms() + expires_in_ms)
+        return self._row(b"body", tuple(headers))
+
+    def tombstone(self, outcome: Outcome) -> Row:
+        return self._row(None, tuple(tombstone_headers(outcome)))
+
+    def dead_letter(self, reason: Reason) -> Row:
+        lineage = Lineage.of(
+            ORIGINAL, wait_id=self.wait_id, wait_partition=0, wait_offset=0, group="g", instance="i", attempt=1
+        )
+        failure = Failure(reason, "Error", "message", None, now_ms())
+        return self._row(b"body", tuple(dead_letter_headers((), lineage, failure)), key=b"k", topic="dlq")
+
+    def _row(
+        self,
+        value: bytes | None,
+        headers: tuple[tuple[str, bytes | None], ...],
+        *,
+        key: bytes = b"",
+        topic: str = "wait",
+    ) -> Row:
+        self.at += 1
+        return Row(key or self.wait_id.encode(), value, 0, self.at, now_ms(), headers, topic)
+
+
+@contextmanager
+def two_streams(ours: Settings) -> Iterator[tuple[HandFed, HandFed]]:
+    waits, letters = HandFed(ours), HandFed(ours, "dlq", dead_letters=True)
+    try:
+        yield waits, letters
+    finally:
+        waits.close()
+        letters.close()
+
+
+def marked(database: Database, ours: Settings, reason: str = "expired") -> list[tuple[bool, str | None]]:
+    return database.rows(ours, "select finished_late, finished_outcome from dead_letter where reason = %s", reason)
+
+
+def groupings(count: int) -> Iterator[list[int]]:
+    """Yield every way to cut ``count`` records into batches, as batch numbers."""
+    for cuts in itertools.product([0, 1], repeat=count - 1):
+        yield [sum(cuts[:index]) for index in range(count)]
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations([Outcome.EXPIRED, Outcome.DONE])))
+def test_an_outcome_and_an_expiry_of_one_registration_in_every_order(
+    prepared: SettingsFactory, database: Database, order: tuple[Outcome, Outcome]
+) -> None:
+    ours = prepared()
+    expected = 0
+    with two_streams(ours) as (waits, letters):
+        story = Story("")
+        for batches in groupings(3):
+            for letter_comes_before in range(max(batches) + 2):
+                story.wait_id = new_id()
+                rows = [story.wait(), *(story.tombstone(outcome) for outcome in order)]
+                letter = story.dead_letter(Reason.EXPIRED)
+                for number in range(max(batches) + 2):
+                    if number == letter_comes_before:
+                        letters.feed([letter])
+                    waits.feed([row for row, batch in zip(rows, batches, strict=True) if batch == number])
+                expected += 1
+    assert marked(database, ours) == [(True, "done")] * expected
+
+
+def test_an_outcome_of_a_registration_renewed_after_its_expiry_marks_the_dead_letter(
+    prepared: SettingsFactory, database: Database
+) -> None:
+    ours = prepared()
+    with two_streams(ours) as (waits, letters):
+        story = Story(new_id())
+        waits.feed([story.wait(), story.tombstone(Outcome.EXPIRED)])
+        letters.feed([story.dead_letter(Reason.EXPIRED)])
+        waits.feed([story.wait(600_000)])
+        assert marked(database, ours) == [(False, None)]
+        waits.feed([story.tombstone(Outcome.DISCARDED)])
+    assert marked(database, ours) == [(True, "discarded")]
+
+
+@pytest.mark.parametrize("reasons", [[Reason.FAILED, Reason.EXPIRED], [Reason.EXPIRED, Reason.FAILED]])
+@pytest.mark.parametrize("together", [True, False])
+def test_a_failed_dead_letter_beside_an_expired_one(
+    prepared: SettingsFactory, database: Database, reasons: list[Reason], together: bool
+) -> None:
+    ours = prepared()
+    with two_streams(ours) as (_, letters):
+        story = Story(new_id())
+        rows = [story.dead_letter(reason) for reason in reasons]
+        for batch in [rows] if together else [[row] for row in rows]:
+            letters.feed(batch)
+    assert marked(database, ours) == [(True, "dead_lettered")]
+    assert marked(database, ours, "failed") == [(False, None)]
+
+
+def test_a_registration_that_only_expired_is_not_marked_nor_is_another_ids(
+    prepared: SettingsFactory, database: Database
+) -> None:
+    ours = prepared()
+    with two_streams(ours) as (waits, letters):
+        expired, done = Story(new_id()), Story(new_id(), at=100)
+        letters.feed([expired.dead_letter(Reason.EXPIRED)])
+        waits.feed([expired.wait(), expired.tombstone(Outcome.EXPIRED)])
+        waits.feed([done.wait(600_000), done.tombstone(Outcome.DONE)])
+        waits.feed([expired.tombstone(Outcome.EXPIRED)])
+    assert marked(database, ours) == [(False, None)]
+
+
+def test_tombstones_whose_waits_may_have_been_compacted_away_are_not_taken_for_late_ones(
+    prepared: SettingsFactory, database: Database
+) -> None:
+    ours = prepared()
+    with closing(HandFed(ours, whole_from=50)) as waits:
+        compacted, known = Story(new_id(), at=10), Story(new_id(), at=60)
+        waits.feed([compacted.tombstone(Outcome.DONE)])
+        waits.feed([known.tombstone(Outcome.DONE)])
+    found = database.rows(ours, "select wait_expiration_uuid from late_outcome")
+    assert found == [(known.wait_id,)]
+
+
+@pytest.mark.parametrize("first", ["waits", "letters"])
+def test_two_streams_that_bring_the_halves_at_the_same_moment_do_not_miss_each_other(
+    prepared: SettingsFactory, database: Database, first: str
+) -> None:
+    ours = prepared()
+    with two_streams(ours) as (waits, letters):
+        story = Story(new_id())
+        waits.feed([story.wait(), story.tombstone(Outcome.EXPIRED)])
+        late, letter = batch_of([story.tombstone(Outcome.DONE)]), batch_of([story.dead_letter(Reason.EXPIRED)])
+
+        def write_late() -> None:
+            writer = WaitWriter("wait")
+            writer.write(waits.connection, writer.prepare(late, {}))
+
+        def write_letter() -> None:
+            writer = DeadLetterWriter()
+            writer.write(letters.connection, writer.prepare(letter, {}))
+
+        steps: list[tuple[Connection, Callable[[], None]]] = [
+            (waits.connection, write_late),
+            (letters.connection, write_letter),
+        ]
+        (leading, lead), (following, follow) = steps if first == "waits" else steps[::-1]
+        with leading.transaction():
+            lead()
+            thread = threading.Thread(target=lambda: _in_transaction(following, follow))
+            thread.start()
+            # The second one has written its half and waits for the first one's end.
+            wait_until(lambda: waiting_for_lock(database, ours, following), 20, "the second transaction's wait")
+        thread.join()
+    assert marked(database, ours) == [(True, "done")]
+
+
+def _in_transaction(connection: Connection, write: Callable[[], None]) -> None:
+    with connection.transaction():
+        write()
+
+
+def waiting_for_lock(database: Database, ours: Settings, connection: Connection) -> bool:
+    with closing(database.connect(ours)) as other:
+        row = other.execute(
+            "select wait_event_type = 'Lock' from pg_stat_activity where pid = %s", (connection.info.backend_pid,)
+        ).fetchone()
+    return bool(row and row[0])

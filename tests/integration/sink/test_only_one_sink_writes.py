@@ -1,0 +1,152 @@
+"""The sink's fences: a standby waits and takes over, a moved position stops it, an old one is refused and rebuilt."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from sink.position import PositionTooOld
+from tests.conftest import SettingsFactory
+from tests.integration.sink.conftest import StartSink
+from tests.integration.sink.wait_topic import WaitTopic, new_id, tombstone, wait_record
+from tests.support.database import Database
+from tests.support.topics import Topics
+from tests.support.waiting import wait_until
+from wait_registry.errors import ConfigurationError, FencedError
+from wait_registry.settings.root import Settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+QUICK = {"sink.trigger_s": 0.2, "sink.idle_progress_s": 1}
+
+
+def view_of(database: Database, settings: Settings) -> dict[str, tuple[int, int]]:
+    rows = database.rows(settings, "select wait_expiration_uuid, wait_partition, wait_offset from wait")
+    return {wait_id: (partition, offset) for wait_id, partition, offset in rows}
+
+
+def execute(database: Database, settings: Settings, statement: str, *parameters: Any) -> None:
+    with database.connect(settings) as connection:
+        connection.execute(statement.encode(), parameters or None)
+
+
+def test_a_second_sink_stands_by_and_takes_over_and_a_moved_position_stops_it(
+    prepared: SettingsFactory, topics: Topics, database: Database, start_sink: StartSink
+) -> None:
+    settings = prepared(QUICK)
+    log = WaitTopic(topics, settings.wait.topic)
+    ids = [new_id() for _ in range(8)]
+    log.write(*[wait_record(wait_id, at % 4) for at, wait_id in enumerate(ids)])
+    first = start_sink(settings).wait_ready()
+    second = start_sink(settings)
+    wait_until(lambda: second.service.telemetry.ready().reasons == ("standby",), 20, "the second sink's standing by")
+    assert second.service.telemetry.live().ok
+    wait_until(lambda: view_of(database, settings) == log.view, 20, "the view")
+
+    first.stop()
+    log.write(*[tombstone(wait_id, at % 4) for at, wait_id in enumerate(ids[:5])])
+    second.wait_ready()
+    wait_until(lambda: view_of(database, settings) == log.view, 20, "the view of the second sink")
+
+    # As a zombie would have it: another one has moved the position in the meantime.
+    execute(database, settings, "update sink_progress set next_offset = next_offset + 1 where partition = 2")
+    assert isinstance(second.wait_ended(), FencedError)
+    assert view_of(database, settings) == log.view
+
+
+def test_a_restored_postgres_is_caught_up_exactly(
+    prepared: SettingsFactory, topics: Topics, database: Database, start_sink: StartSink
+) -> None:
+    settings = prepared(QUICK)
+    log = WaitTopic(topics, settings.wait.topic)
+    ids = [new_id() for _ in range(12)]
+    log.write(*[wait_record(wait_id, at % 4) for at, wait_id in enumerate(ids)])
+    start_sink(settings, once=True).wait_ended()
+    execute(
+        database,
+        settings,
+        "create table kept_wait as table wait; create table kept_progress as table sink_progress",
+    )
+    log.write(*[tombstone(wait_id, at % 4) for at, wait_id in enumerate(ids[:6])], wait_record(new_id(), 1))
+    start_sink(settings, once=True).wait_ended()
+    assert view_of(database, settings) == log.view
+    restore = (
+        "truncate wait, sink_progress; insert into wait table kept_wait; insert into sink_progress table kept_progress"
+    )
+    execute(database, settings, restore)
+    log.write(tombstone(ids[7], 3))
+    # No checkpoint outlives a run, so nothing but Postgres says where to begin.
+    assert start_sink(settings, once=True).wait_ended() is None
+    assert view_of(database, settings) == log.view
+
+
+def test_an_old_position_is_refused_then_rebuilt_then_fresh(
+    prepared: SettingsFactory,
+    topics: Topics,
+    database: Database,
+    start_sink: StartSink,
+    spark: SparkSession,
+) -> None:
+    from sink.rebuild import rebuild
+
+    settings = prepared({**QUICK, "sink.max_batch_records": 7})
+    log = WaitTopic(topics, settings.wait.topic)
+    ids = [new_id() for _ in range(40)]
+    log.write(*[wait_record(wait_id, at % 4, value=b"%d" % at) for at, wait_id in enumerate(ids)])
+    running = start_sink(settings).wait_ready()
+    wait_until(lambda: view_of(database, settings) == log.view, 20, "the view")
+    with pytest.raises(FencedError, match="a sink is running"):
+        rebuild(settings, spark)
+    running.stop()
+
+    # Away for more than half of 72 h: tombstones may be gone that would have been read.
+    log.write(*[tombstone(wait_id, at % 4) for at, wait_id in enumerate(ids) if at % 3], wait_record(ids[0], 0))
+    execute(database, settings, "update sink_progress set position_time = now() - interval '37 hours'")
+    execute(database, settings, "update wait set body = 'changed' where wait_expiration_uuid = %s", ids[3])
+    execute(database, settings, "delete from wait where wait_expiration_uuid = %s", ids[6])
+    before = view_of(database, settings)
+    refused = start_sink(settings)
+    assert isinstance(refused.wait_ended(), PositionTooOld)
+    assert "waitreg rebuild" in str(refused.error)
+    assert view_of(database, settings) == before
+
+    told = rebuild(settings, spark, dry_run=True)
+    assert view_of(database, settings) == before
+    done = rebuild(settings, spark)
+    assert done.partitions == told.partitions
+    orphans = sum(1 for at in range(40) if at % 3)
+    assert (sum(p.missing for p in done.partitions), sum(p.different for p in done.partitions)) == (1, 2)
+    assert (sum(p.orphans for p in done.partitions), sum(p.rows for p in done.partitions)) == (orphans, 40 - orphans)
+    assert view_of(database, settings) == log.view
+    assert database.rows(settings, "select body from wait where wait_expiration_uuid = %s", ids[3]) == [(b"3",)]
+    assert rebuild(settings, spark, dry_run=True).changed == 0
+
+    log.write(tombstone(ids[3], 3))
+    start_sink(settings).wait_ready()
+    wait_until(lambda: view_of(database, settings) == log.view, 20, "the view after the rebuild")
+
+
+def test_an_old_position_at_the_logs_end_is_no_reason_to_stop(
+    prepared: SettingsFactory, topics: Topics, database: Database, start_sink: StartSink
+) -> None:
+    settings = prepared(QUICK)
+    start_sink(settings, once=True).wait_ended()
+    execute(database, settings, "update sink_progress set position_time = now() - interval '37 hours'")
+    assert start_sink(settings, once=True).wait_ended() is None
+    query = "select count(*) from sink_progress where position_time < now() - interval '1 hour'"
+    assert database.rows(settings, query) == [(0,)]
+
+
+def test_a_wait_topic_made_anew_stops_the_sink_while_it_runs_and_at_its_start(
+    prepared: SettingsFactory, topics: Topics, database: Database, start_sink: StartSink
+) -> None:
+    settings = prepared(QUICK)
+    running = start_sink(settings).wait_ready()
+    topics.delete(settings.wait.topic)
+    topics.create_own(settings)
+    assert isinstance(running.wait_ended(), ConfigurationError)
+    assert "made anew" in str(running.error)
+    again = start_sink(settings)
+    assert isinstance(again.wait_ended(), ConfigurationError)

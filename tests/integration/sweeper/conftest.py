@@ -1,0 +1,26 @@
+"""A wait topic with a history, per test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.conftest import SettingsFactory
+from tests.integration.sweeper.scenario import Scenario
+from tests.support.database import Database
+from tests.support.topics import Topics
+
+ScenarioFactory = Callable[..., Scenario]
+
+
+@pytest.fixture
+def scenario(prepared: SettingsFactory, topics: Topics, database: Database) -> ScenarioFactory:
+    """Return a factory of scenarios: topics and schema exist, the wait topic has one partition."""
+
+    def make(overrides: dict[str, Any] | None = None) -> Scenario:
+        settings = prepared({"wait.partitions": 1, "wait.skew_allowance_s": 0, **(overrides or {})})
+        return Scenario(settings, topics, database)
+
+    return make

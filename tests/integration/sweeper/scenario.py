@@ -1,0 +1,189 @@
+"""A wait topic with a history, and a view that shows as much of it as a test wants: a sink at any distance behind."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sweeper.export import PartitionExport
+from sweeper.partition_result import PartitionResult
+from sweeper.partition_sweep import sweep_partition
+from sweeper.wait_topic import WaitTopic, look_up
+from tests.support.database import Database
+from tests.support.kafka_io import Outgoing, ReadRecord
+from tests.support.topics import Topics
+from wait_registry.kafka.clients import admin
+from wait_registry.kafka.positions import end_offsets
+from wait_registry.records.headers import encode_headers_json
+from wait_registry.records.original import Original
+from wait_registry.records.tombstone import Outcome, tombstone_headers
+from wait_registry.records.wait_record import WaitRecord, decode_wait_record, encode_wait_record
+from wait_registry.settings.root import Settings
+
+PAST_MS = 60_000
+
+INSERT = """
+insert into wait (
+    wait_expiration_uuid, original_topic, original_partition, original_offset, original_key, original_timestamp_ms,
+    original_timestamp_type, original_headers, wait_expiration_time, body, consumer_group, instance, attempt,
+    dead_letter_topic, expiry_policy, max_attempts, wait_topic, wait_partition, wait_offset
+) values (%s, %s, %s, %s, %s, %s, %s, %s, to_timestamp(%s), %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+on conflict (wait_expiration_uuid) do update set wait_offset = excluded.wait_offset,
+    wait_expiration_time = excluded.wait_expiration_time, attempt = excluded.attempt, body = excluded.body
+"""
+PROGRESS = """
+insert into sink_progress (topic, topic_id, partition, next_offset, position_time, seen_at)
+values (%s, %s, %s, %s, clock_timestamp() - make_interval(secs => %s), clock_timestamp())
+on conflict (topic, partition) do update set next_offset = excluded.next_offset,
+    position_time = excluded.position_time, seen_at = excluded.seen_at
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """A registration and where it landed."""
+
+    record: WaitRecord
+    partition: int
+    offset: int
+
+    @property
+    def wait_id(self) -> str:
+        return self.record.wait_id
+
+
+class Scenario:
+    """One wait topic, its dead letter topic and its view."""
+
+    def __init__(self, settings: Settings, topics: Topics, database: Database) -> None:
+        self.settings = settings
+        self.topics = topics
+        self.database = database
+        self.admin = admin(settings.kafka)
+
+    def wait_record(self, number: int = 0, expires_in_ms: int = -PAST_MS, **changes: Any) -> WaitRecord:
+        """Return a registration of record ``number``; ``original`` fields may be changed by their names too."""
+        original = Original(
+            self.settings.processor.topics[0], 1, number, 1_700_000_000_000 + number, "create", b"key", b"value", ()
+        )
+        for name in [name for name in changes if name in Original._fields]:
+            original = original._replace(**{name: changes.pop(name)})
+        record = WaitRecord(
+            original=changes.pop("original", original),
+            wait_id=str(uuid.uuid4()),
+            expires_at_ms=time.time_ns() // 1_000_000 + expires_in_ms,
+            group=self.settings.processor.group,
+            instance="host-1",
+            attempt=1,
+            dead_letter_topic=self.settings.dead_letter.topic,
+            expiry_policy="dlq",
+            max_attempts=3,
+        )
+        return replace(record, **changes)
+
+    def register(self, records: Iterable[WaitRecord], partition: int = 0) -> list[Registered]:
+        """Publish wait records as a processor does."""
+        listed = list(records)
+        outgoing = []
+        for record in listed:
+            value, headers = encode_wait_record(record)
+            outgoing.append(Outgoing(value, record.wait_id.encode(), headers, partition))
+        places = self.topics.produce(self.settings.wait.topic, list(outgoing))
+        return [Registered(record, *place) for record, place in zip(listed, places, strict=True)]
+
+    def resolve(self, registered: Iterable[Registered], outcome: Outcome = Outcome.DONE) -> None:
+        """Publish tombstones as a processor does."""
+        headers = tombstone_headers(outcome)
+        self.topics.produce(
+            self.settings.wait.topic,
+            [Outgoing(None, item.wait_id.encode(), headers, item.partition) for item in registered],
+        )
+
+    def end(self, partition: int = 0) -> int:
+        """Return the high watermark."""
+        return end_offsets(self.admin, self.settings.wait.topic, [partition], "read_uncommitted")[partition]
+
+    def show(self, up_to: int | None = None, partition: int = 0, age_s: float = 0.0) -> int:
+        """Bring the view of a partition to an offset (the end when not given), as a sink does; returns the offset.
+
+        ``age_s`` is how old the position is.
+        """
+        end = self.end(partition) if up_to is None else up_to
+        log = [record for record in self.read_wait() if record.partition == partition and record.offset < end]
+        open_ones = {record.key: record for record in log}
+        with self.database.connect(self.settings) as connection:
+            connection.execute("delete from wait where wait_partition = %s", (partition,))
+            for record in open_ones.values():
+                if record.value is not None:
+                    connection.execute(INSERT, self._row(record))
+            identity = self.topic().identity
+            connection.execute(PROGRESS, (identity.topic, identity.topic_id, partition, end, age_s))
+        return end
+
+    def read_wait(self) -> list[ReadRecord]:
+        """Return the wait topic's committed records."""
+        return self.topics.read(self.settings.wait.topic)
+
+    def dead_letters(self) -> list[ReadRecord]:
+        """Return the dead letter topic's committed records."""
+        return self.topics.read(self.settings.dead_letter.topic)
+
+    def dead_lettered_ids(self) -> list[str]:
+        """Return the wait ids of all committed dead letters, sorted, each as often as it occurs."""
+        return sorted(record.text("WAIT_EXPIRATION_UUID") for record in self.dead_letters())
+
+    def topic(self) -> WaitTopic:
+        """Return the wait topic as a sweep finds it."""
+        return look_up(self.admin, self.settings.wait.topic)
+
+    def sweep(self, partition: int = 0, **changes: object) -> PartitionResult:
+        """Sweep one partition in this process, with settings of the sweeper changed as given."""
+        return sweep_partition(self.with_sweeper(**changes), self.topic(), partition)
+
+    def export(self, partition: int = 0, **changes: object) -> PartitionExport:
+        """Return an export to be driven step by step."""
+        return PartitionExport(self.with_sweeper(**changes), self.topic(), partition)
+
+    def with_sweeper(self, **changes: object) -> Settings:
+        """Return the settings with some of the sweeper's changed."""
+        return self.settings.model_copy(update={"sweeper": self.settings.sweeper.model_copy(update=changes)})
+
+    def set_config(self, topic: str, name: str, value: str) -> None:
+        """Change a topic's configuration and wait until the broker says it back."""
+        from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+
+        from tests.support.waiting import wait_until
+        from wait_registry.kafka.topics import topic_config
+
+        entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+        resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
+        self.admin.incremental_alter_configs([resource])[resource].result(15)
+        wait_until(lambda: topic_config(self.admin, topic)[name] == value, 15, f"{name} of {topic}")
+
+    def _row(self, record: ReadRecord) -> Sequence[object]:
+        wait = decode_wait_record(record.key, record.value, record.headers)
+        original = wait.original
+        return (
+            wait.wait_id,
+            original.topic,
+            original.partition,
+            original.offset,
+            original.key,
+            original.timestamp_ms,
+            original.timestamp_type,
+            encode_headers_json(original.headers).decode(),
+            wait.expires_at_ms / 1000,
+            original.value,
+            wait.group,
+            wait.instance,
+            wait.attempt,
+            wait.dead_letter_topic,
+            wait.expiry_policy,
+            wait.max_attempts,
+            record.topic,
+            record.partition,
+            record.offset,
+        )

@@ -1,0 +1,187 @@
+"""What becomes of an expired record: dead letter, redelivery, or set aside."""
+
+from __future__ import annotations
+
+from sweeper.outgoing import Obstacle
+from tests.integration.sweeper.conftest import ScenarioFactory
+from tests.integration.sweeper.scenario import Scenario
+from wait_registry.records.consumed import consumed
+from wait_registry.records.dead_letter import decode_dead_letter
+from wait_registry.records.original import PartialOriginal
+from wait_registry.records.redelivery import redelivery_topic
+from wait_registry.records.tombstone import Outcome, decode_outcome
+
+
+def own_redelivery_topic(at: Scenario) -> str:
+    return redelivery_topic(at.settings.processor.topics[0], at.settings.processor.group)
+
+
+def outcomes(at: Scenario) -> list[Outcome | None]:
+    return [decode_outcome(record.headers) for record in at.read_wait() if record.value is None]
+
+
+def test_a_redelivery_goes_to_its_groups_own_topic_with_the_next_attempt(scenario: ScenarioFactory) -> None:
+    at = scenario()
+    at.topics.create(own_redelivery_topic(at))
+    headers = (("a", b"1"), ("a", None))
+    (registered,) = at.register([at.wait_record(7, expiry_policy="redeliver", attempt=2, headers=headers)])
+    at.show()
+
+    result = at.sweep()
+
+    assert (result.redelivered, result.exported) == (1, 0)
+    (record,) = at.topics.read(own_redelivery_topic(at))
+    again = consumed(
+        record.topic,
+        record.partition,
+        record.offset,
+        record.timestamp_ms,
+        "create",
+        record.key,
+        record.value,
+        record.headers,
+        at.settings.processor.group,
+    )
+    assert again.original == registered.record.original
+    assert again.attempt == 3
+    assert again.source is not None
+    assert outcomes(at) == [Outcome.REDELIVERED]
+    assert at.dead_letters() == []
+
+
+def test_the_last_attempt_ends_in_the_dead_letter_topic(scenario: ScenarioFactory) -> None:
+    at = scenario()
+    at.topics.create(own_redelivery_topic(at))
+    at.register([at.wait_record(1, expiry_policy="redeliver", attempt=3, max_attempts=3)])
+    at.show()
+
+    result = at.sweep()
+
+    assert (result.redelivered, result.exported) == (0, 1)
+    assert at.dead_letters()[0].text("WAIT_ATTEMPT") == "3"
+    assert outcomes(at) == [Outcome.EXPIRED]
+
+
+def test_too_large_for_redelivery_is_dead_lettered(scenario: ScenarioFactory) -> None:
+    at = scenario()
+    at.topics.create(own_redelivery_topic(at), max__message__bytes="5000")
+    at.register([at.wait_record(1, expiry_policy="redeliver", value=b"x" * 5000)])
+    at.show()
+
+    assert (at.sweep().exported, len(at.dead_letters())) == (1, 1)
+
+
+def test_redelivery_to_the_origin_goes_to_its_very_partition(scenario: ScenarioFactory) -> None:
+    at = scenario()
+    at.register([at.wait_record(number, expiry_policy="redeliver", partition=2) for number in range(5)])
+    at.show()
+
+    assert at.sweep(redeliver_to="origin").redelivered == 5
+    records = at.topics.read(at.settings.processor.topics[0])
+    assert [record.partition for record in records] == [2] * 5
+
+
+def test_a_row_too_large_for_its_dead_letter_topic_is_set_aside_and_the_others_go_on(scenario: ScenarioFactory) -> None:
+    at = scenario()
+    large, small = at.register([at.wait_record(1, value=b"x" * 40_000), at.wait_record(2)])
+    at.set_config(at.settings.dead_letter.topic, "max.message.bytes", "40000")
+    at.show()
+
+    result = at.sweep()
+
+    assert (result.exported, result.set_aside, result.skip) == (1, 1, None)
+    assert [(row.wait_id, row.obstacle) for row in result.named] == [(large.wait_id, Obstacle.TOO_LARGE)]
+    assert "--add-config max.message.bytes=" in result.named[0].reason
+    assert at.dead_lettered_ids() == [small.wait_id]
+
+    needed = result.named[0].reason.rpartition("=")[2]
+    at.set_config(at.settings.dead_letter.topic, "max.message.bytes", needed)
+    assert at.sweep().exported == 1, "the command of the message mends it"
+    assert len(at.dead_letters()) == 2
+
+
+def test_a_missing_dead_letter_topic_sets_its_rows_aside_and_is_not_created(scenario: ScenarioFactory) -> None:
+    at = scenario()
+    missing = f"{at.settings.dead_letter.topic}.missing"
+    orphan, other = at.register([at.wait_record(1, dead_letter_topic=missing), at.wait_record(2)])
+    at.show()
+
+    result = at.sweep()
+
+    assert (result.exported, result.set_aside) == (1, 1)
+    assert [(row.wait_id, row.obstacle) for row in result.named] == [(orphan.wait_id, Obstacle.NO_TOPIC)]
+    assert at.dead_lettered_ids() == [other.wait_id]
+    assert missing not in at.topics.admin.list_topics(timeout=15).topics
+
+
+def test_a_registration_in_the_older_dialect_takes_the_sweepers_defaults(scenario: ScenarioFactory) -> None:
+    at = scenario()
+    original = PartialOriginal("orders", 1, None, None, None, b"k", b"v", (("a", b"b"),))
+    older = at.wait_record(
+        original=original,
+        group=None,
+        instance=None,
+        attempt=None,
+        dead_letter_topic=None,
+        expiry_policy=None,
+        max_attempts=None,
+    )
+    at.register([older])
+    at.show()
+
+    assert at.sweep(default_expiry_policy="redeliver").exported == 1, "without a group there is nobody to redeliver to"
+    (letter,) = at.dead_letters()
+    decoded = decode_dead_letter(letter.headers)
+    assert (letter.key, letter.value, decoded.headers) == (b"k", b"v", (("a", b"b"),))
+    assert decoded.lineage is not None
+    assert decoded.lineage.original_offset is None
+
+
+def test_several_groups_with_different_policies_share_one_sweep(scenario: ScenarioFactory) -> None:
+    at = scenario()
+    topic = at.settings.processor.topics[0]
+    other_dlq = at.topics.create(f"{at.settings.dead_letter.topic}.other")
+    at.topics.create(redelivery_topic(topic, "again"))
+    at.register(
+        [
+            at.wait_record(1),
+            at.wait_record(2, group="other", dead_letter_topic=other_dlq),
+            at.wait_record(3, group="again", expiry_policy="redeliver"),
+        ]
+    )
+    at.show()
+
+    result = at.sweep()
+
+    assert (result.exported, result.redelivered) == (2, 1)
+    assert [len(at.topics.read(name)) for name in (at.settings.dead_letter.topic, other_dlq)] == [1, 1]
+    assert len(at.topics.read(redelivery_topic(topic, "again"))) == 1
+
+
+def test_an_unreadable_row_is_set_aside(scenario: ScenarioFactory) -> None:
+    at = scenario()
+    broken, odd, good = at.register([at.wait_record(number) for number in range(3)])
+    at.show()
+    with at.database.connect(at.settings) as connection:
+        update = "update wait set original_headers = %s where wait_expiration_uuid = %s"
+        connection.execute(update, ('[["a", "not base64!"]]', broken.wait_id))
+        connection.execute(update, ('[[{"base64": "YQBi"}, null]]', odd.wait_id))
+
+    result = at.sweep()
+
+    assert (result.exported, result.set_aside) == (1, 2)
+    assert {row.obstacle for row in result.named} == {Obstacle.UNREADABLE}
+    assert at.dead_lettered_ids() == [good.wait_id]
+
+
+def test_a_row_without_a_key_for_a_compacted_topic_is_set_aside_and_the_others_go_on(scenario: ScenarioFactory) -> None:
+    at = scenario()
+    at.set_config(at.settings.dead_letter.topic, "cleanup.policy", "compact")
+    bare, keyed = at.register([at.wait_record(1, key=None), at.wait_record(2)])
+    at.show()
+
+    result = at.sweep()
+
+    assert (result.exported, result.set_aside, result.skip) == (1, 1, None)
+    assert [(row.wait_id, row.obstacle) for row in result.named] == [(bare.wait_id, Obstacle.NO_KEY)]
+    assert at.dead_lettered_ids() == [keyed.wait_id]

@@ -1,0 +1,117 @@
+"""The sweeper's questions stay cheap on a large table: every plan goes through an index."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+
+from sweeper.due import QUERIES, find_due
+from sweeper.purge import TABLES
+from tests.support.database import Database
+from tests.support.naming import Names
+from tests.support.settings import settings_against
+from wait_registry.settings.root import Settings
+from waitreg.embedded.stack import EmbeddedStack
+
+ROWS = 1_000_000
+FILL = f"""
+insert into wait (wait_expiration_uuid, original_topic, original_headers, wait_expiration_time, wait_topic,
+                  wait_partition, wait_offset)
+    select '00000000-0000-8000-8000-' || lpad(n::text, 12, '0'), 'orders', '[]',
+           now() + make_interval(secs => 60 + n / 300), %s, n %% 8, n
+    from generate_series(1, {ROWS}) n
+"""
+AGED = """
+insert into dead_letter (topic, partition, "offset", created_at)
+    select 'dlq', 0, n, now() - make_interval(mins => n / 2) from generate_series(1, 20000) n;
+insert into quarantine (topic, partition, "offset", error, created_at)
+    select 'wait', 0, n, 'broken', now() - make_interval(mins => n / 2) from generate_series(1, 20000) n;
+insert into late_outcome (wait_expiration_uuid, wait_topic, wait_partition, wait_offset, created_at)
+    select n::text, 'wait', 0, n, now() - make_interval(mins => n / 2) from generate_series(1, 20000) n;
+insert into sweep (wait_topic, started_at, duration_s, due, exported, redelivered, superseded, set_aside, skipped,
+                   result)
+    select 'wait', now() - make_interval(mins => n / 2), 0, 0, 0, 0, 0, 0, '[]', 'done'
+    from generate_series(1, 20000) n;
+"""
+
+
+@pytest.fixture(scope="module")
+def large(stack: EmbeddedStack) -> Iterator[tuple[Settings, psycopg.Connection[Any]]]:
+    """A million rows that aren't due, ten that are in partition 3, and twenty thousand of each aging table."""
+    database = Database(stack.postgres_url)
+    settings = settings_against(stack.bootstrap_servers, stack.postgres_url, Names(), {"wait.partitions": 8})
+    database.install(settings)
+    with database.connect(settings) as connection:
+        connection.execute(FILL, (settings.wait.topic,))
+        connection.execute(AGED)
+        connection.execute(
+            """
+            update wait set wait_expiration_time = now() - interval '1 minute'
+            where wait_expiration_uuid in (select wait_expiration_uuid from wait where wait_partition = 3 limit 10)
+            """
+        )
+        connection.execute("vacuum analyze")
+        yield settings, connection
+    database.close()
+
+
+def nodes(connection: psycopg.Connection[Any], query: str, parameters: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return all nodes of a query's plan."""
+    row = connection.execute(f"explain (format json) {query}".encode(), parameters).fetchone()
+    assert row is not None
+    plans = row[0] if isinstance(row[0], list) else json.loads(row[0])
+    pending, found = [plans[0]["Plan"]], []
+    while pending:
+        node = pending.pop()
+        found.append(node)
+        pending.extend(node.get("Plans", ()))
+    return found
+
+
+def scans(plan: list[dict[str, Any]], table: str) -> set[tuple[str, str | None]]:
+    """Return how a table is read, and through which index."""
+    names = [(node["Node Type"], node.get("Index Name")) for node in plan if node.get("Relation Name") == table]
+    names += [(node["Node Type"], node["Index Name"]) for node in plan if node["Node Type"] == "Bitmap Index Scan"]
+    return set(names)
+
+
+def question(settings: Settings, **more: object) -> dict[str, Any]:
+    return {"topic": settings.wait.topic, "skew_s": settings.wait.skew_allowance_s, "partition": 3, **more}
+
+
+def test_the_question_what_is_due_reads_the_index_alone(large: tuple[Settings, psycopg.Connection[Any]]) -> None:
+    settings, connection = large
+    plan = nodes(connection, QUERIES["due_partitions"], question(settings, partitions=8))
+    assert scans(plan, "wait") == {("Index Only Scan", "wait_due")}
+
+    due = find_due(connection, settings, 8)
+    assert (due.partitions, due.rows) == ((3,), 10)
+
+
+@pytest.mark.parametrize("name", ["due_count", "due_keys", "lowest_due_offset"])
+def test_due_rows_are_found_through_the_index(large: tuple[Settings, psycopg.Connection[Any]], name: str) -> None:
+    settings, connection = large
+    partitions = {"partitions": [3]} if name == "due_count" else {}
+    plan = nodes(connection, QUERIES[name], question(settings, **partitions))
+    assert {index for _, index in scans(plan, "wait")} == {"wait_due"}
+
+
+def test_rows_are_fetched_by_their_key(large: tuple[Settings, psycopg.Connection[Any]]) -> None:
+    _, connection = large
+    ids = [str(number) for number in range(5_000)]
+    plan = nodes(connection, QUERIES["due_rows"], {"ids": ids})
+    assert {index for _, index in scans(plan, "wait") if index} == {"wait_pkey"}
+    assert ("Seq Scan", None) not in scans(plan, "wait")
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_retention_deletes_through_indexes(large: tuple[Settings, psycopg.Connection[Any]], table: str) -> None:
+    _, connection = large
+    plan = nodes(connection, QUERIES[f"purge_{table}"], {"days": 5, "limit": 1_000})
+    kinds = {kind for kind, _ in scans(plan, table)}
+    assert "Seq Scan" not in kinds, kinds
+    assert any("Index" in kind for kind in kinds), kinds

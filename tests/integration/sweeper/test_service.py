@@ -1,0 +1,82 @@
+"""The sweeper as a process: scheduled, watched, stopped, killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import psutil
+
+from tests.integration.sweeper.conftest import ScenarioFactory
+from tests.integration.sweeper.scenario import Scenario
+from tests.support.processes import ROOT, Services
+from tests.support.waiting import wait_until
+from waitreg.demo.environment import as_environment
+
+
+def test_a_sweeper_process_exports_what_expires_and_ends_cleanly(scenario: ScenarioFactory, services: Services) -> None:
+    at = scenario({"sweeper.interval_s": 0.5})
+    at.register([at.wait_record(1)])
+    at.show()
+    service = services.start("sweeper", at.settings).wait_ready()
+
+    wait_until(lambda: len(at.dead_letters()) == 1, 60, "the dead letter")
+    at.show()
+    at.register([at.wait_record(2, value=b"a payload that no log may hold")])
+    at.show()
+    wait_until(lambda: len(at.dead_letters()) == 2, 60, "the second dead letter")
+
+    # The dead letter is there before the sweep that wrote it is over and counted.
+    wait_until(lambda: service.metrics()["waitreg_sweeper_exported_total"] == 2, 60, "the count of both")
+    metrics = service.metrics()
+    assert metrics['waitreg_ready{service="sweeper"}'] == 1
+    assert service.get("/health/live")[0] == 200
+    assert service.terminate() == 0
+    assert "a payload" not in service.log.read_text()
+    done = [line for line in service.log_lines() if isinstance(line.get("sweep"), dict) and line["sweep"]["exported"]]
+    assert [line["sweep"]["exported"] for line in done] == [1, 1]
+
+
+def test_a_sweeper_whose_jvm_dies_ends_loudly(scenario: ScenarioFactory, services: Services) -> None:
+    """Nothing is due, so nothing would need it yet; but a sweeper that can't export must not look well."""
+    at = scenario({"sweeper.interval_s": 0.5})
+    service = services.start("sweeper", at.settings).wait_ready()
+
+    for child in psutil.Process(service.pid).children():
+        if child.name() == "java":
+            child.kill()
+
+    assert service.wait() == 1
+    assert "Spark's JVM is gone" in service.log.read_text()
+
+
+def once(at: Scenario) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [sys.executable, "-m", "waitreg", "sweeper", "--once"],
+        env={**as_environment(at.settings), "PYTHONPATH": str(ROOT), "PATH": os.environ["PATH"]},
+        capture_output=True,
+        timeout=90,
+        check=False,
+    )
+
+
+def test_a_single_sweep_prints_what_it_did(scenario: ScenarioFactory) -> None:
+    at = scenario()
+    at.register([at.wait_record(1, expires_in_ms=600_000)])
+    at.show()
+
+    run = once(at)
+    assert run.returncode == 0, run.stderr.decode()
+    sweep = json.loads(run.stdout)
+    assert (sweep["result"], sweep["due"]) == ("done", 0)
+
+
+def test_a_wait_topic_that_is_not_there_ends_the_process_with_2(scenario: ScenarioFactory) -> None:
+    at = scenario()
+    at.topics.delete(at.settings.wait.topic)
+
+    run = once(at)
+    assert run.returncode == 2
+    assert "waitreg topics create" in run.stderr.decode()

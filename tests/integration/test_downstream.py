@@ -1,0 +1,126 @@
+"""The downstream answers as its mixture says, logs what it did, and abandons work whose caller is gone."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from wait_registry.errors import ConfigurationError
+from waitreg.calls import ABORTED, Call, read_calls
+from waitreg.downstream import Downstream, DownstreamOptions
+
+HEADERS = {
+    "Idempotency-Key": "id-1",
+    "X-Waitreg-Topic": "orders",
+    "X-Waitreg-Partition": "3",
+    "X-Waitreg-Offset": "42",
+    "X-Waitreg-Attempt": "2",
+}
+
+
+def with_downstream(options: DownstreamOptions, use: Callable[[Downstream, aiohttp.ClientSession], Any]) -> Any:
+    async def run() -> Any:
+        downstream = Downstream(options)
+        await downstream.start()
+        try:
+            async with aiohttp.ClientSession() as session:
+                return await use(downstream, session)
+        finally:
+            await downstream.stop()
+
+    return asyncio.run(run())
+
+
+async def post(session: aiohttp.ClientSession, address: str, body: bytes = b"x", **headers: str) -> int:
+    async with session.post(address, data=body, headers=headers or HEADERS) as response:
+        return response.status
+
+
+async def measured(session: aiohttp.ClientSession, address: str) -> dict[str, Any]:
+    async with session.get(f"{address}stats") as response:
+        stats: dict[str, Any] = await response.json()
+        return stats
+
+
+def test_every_tenth_call_is_slow_whatever_the_callers_do(tmp_path: Path) -> None:
+    options = DownstreamOptions(port=0, mixture="10%:200ms,90%:1ms", log=tmp_path / "calls.jsonl")
+
+    async def use(downstream: Downstream, session: aiohttp.ClientSession) -> dict[str, Any]:
+        await asyncio.gather(*(post(session, downstream.address) for _ in range(40)))
+        return await measured(session, downstream.address)
+
+    stats = with_downstream(options, use)
+    calls = sorted(read_calls(tmp_path / "calls.jsonl"), key=lambda call: call.number)
+    assert [call.number for call in calls if call.latency_s >= 0.2] == [10, 20, 30, 40]
+    assert stats["count"] == 40
+    assert stats["slowest_s"] == pytest.approx(max(call.latency_s for call in calls))
+    assert stats["mean_s"] == pytest.approx(sum(call.latency_s for call in calls) / 40)
+
+
+def test_a_call_is_logged_with_its_record_and_the_body_it_got(tmp_path: Path) -> None:
+    options = DownstreamOptions(port=0, mixture="0ms", log=tmp_path / "calls.jsonl")
+
+    async def use(downstream: Downstream, session: aiohttp.ClientSession) -> None:
+        await post(session, downstream.address, b"\x00\xff")
+
+    with_downstream(options, use)
+    (call,) = read_calls(tmp_path / "calls.jsonl")
+    assert (call.wait_id, call.topic, call.partition, call.offset, call.attempt) == ("id-1", "orders", 3, 42, 2)
+    assert call.body_sha256 == "06eb7d6a69ee19e5fbdf749018d3d2abfa04bcbd1365db312eb86dc7169389b8"
+
+
+def test_failures_come_by_their_share() -> None:
+    async def use(downstream: Downstream, session: aiohttp.ClientSession) -> Counter[int]:
+        return Counter([await post(session, downstream.address) for _ in range(20)])
+
+    statuses = with_downstream(DownstreamOptions(port=0, mixture="0ms", failures="10%:503,5%:400"), use)
+    assert statuses == {200: 17, 503: 2, 400: 1}
+
+
+def test_a_call_whose_caller_hangs_up_is_logged_as_aborted_and_not_as_done(tmp_path: Path) -> None:
+    options = DownstreamOptions(port=0, mixture="60s", log=tmp_path / "calls.jsonl")
+
+    async def use(downstream: Downstream, session: aiohttp.ClientSession) -> list[Call]:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.2):
+                await post(session, downstream.address)
+        async with asyncio.timeout(20):
+            while (await measured(session, downstream.address))["in_flight"]:
+                pass
+        return list(read_calls(tmp_path / "calls.jsonl"))
+
+    (call,) = with_downstream(options, use)
+    assert call.status == ABORTED and not call.succeeded
+
+
+def test_a_port_that_is_taken_is_named_with_what_to_do() -> None:
+    async def use(downstream: Downstream, session: aiohttp.ClientSession) -> None:
+        with pytest.raises(ConfigurationError, match=rf"{downstream.port}.*--port"):
+            await Downstream(DownstreamOptions(port=downstream.port)).start()
+
+    with_downstream(DownstreamOptions(port=0), use)
+
+
+@pytest.mark.parametrize(("mixture", "failures"), [("10%:1s", ""), ("soon", ""), ("1s", "1%:700"), ("1s", "999")])
+def test_options_that_cannot_be_read_are_refused_before_anything_listens(mixture: str, failures: str) -> None:
+    with pytest.raises(ConfigurationError):
+        Downstream(DownstreamOptions(port=0, mixture=mixture, failures=failures))
+
+
+def test_sigterm_ends_the_process_with_success() -> None:
+    code = "from waitreg.downstream import *; run_downstream(DownstreamOptions(port=0), lambda s: print(s, flush=True))"
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    with process.stdout:
+        assert "http://127.0.0.1:" in process.stdout.readline()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=20) == 0

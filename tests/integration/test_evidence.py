@@ -1,0 +1,148 @@
+"""The evidence is read from real topics as the codec writes them, and nothing uncommitted or foreign is in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+
+from tests.conftest import SettingsFactory
+from tests.support.database import Database
+from tests.support.kafka_io import Outgoing
+from tests.support.topics import Topics
+from wait_registry.records.dead_letter import Failure, Reason, dead_letter_headers
+from wait_registry.records.lineage import Lineage
+from wait_registry.records.original import Original
+from wait_registry.records.tombstone import Outcome, tombstone_headers
+from wait_registry.records.wait_id import wait_id as make_wait_id
+from wait_registry.records.wait_record import WaitRecordEncoder
+from wait_registry.settings.root import Settings
+from waitreg.calls import Call, CallLog
+from waitreg.evidence import read_evidence, sink_lag
+from waitreg.fingerprint import fingerprint
+from waitreg.load import LoadPlan, run_load
+from waitreg.manifest import Published, read_manifest
+from waitreg.reconciliation import Breach, reconcile
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """Two published records: the first one done, the second one expired."""
+
+    settings: Settings
+    manifest: Path
+    calls: Path
+    lineage: Lineage
+    expired: Original
+
+    def dead_letter(self, value: bytes | None) -> Outgoing:
+        failure = Failure(Reason.EXPIRED, None, None, None, 1_800_000_000_000)
+        headers = dead_letter_headers(self.expired.headers, self.lineage, failure)
+        return Outgoing(value, self.expired.key, headers)
+
+    def judge(self) -> dict[Breach, int]:
+        result = reconcile(read_evidence(self.settings, self.manifest, self.calls, look_at_view=True))
+        return {breach: count for breach, count in result.breaches.items() if count}
+
+
+def wait_record(settings: Settings, original: Original) -> Outgoing:
+    group = settings.processor.group
+    encoder = WaitRecordEncoder(group, "here", settings.dead_letter.topic, "dlq", 3)
+    return Outgoing(
+        original.value or b"", own_id(original, group).encode(), encoder.headers(original, own_id(original, group), 0)
+    )
+
+
+def tombstone(wait: Outgoing, partition: int, outcome: Outcome) -> Outgoing:
+    return Outgoing(None, wait.key, list(tombstone_headers(outcome)), partition)
+
+
+def own_id(original: Original, group: str) -> str:
+    return make_wait_id("cluster", original.topic, original.partition, original.offset, group, original.timestamp_ms)
+
+
+def as_call(published: Published) -> Call:
+    body = published.fingerprint.value or fingerprint(None, b"", None).value or ""
+    return Call(1, 0, 0, 0.0, 0.0, "id", *published.coordinates, 1, 200, body)
+
+
+@pytest.fixture
+def scene(prepared: SettingsFactory, topics: Topics, tmp_path: Path) -> Scene:
+    settings = prepared(input_partitions=1)
+    manifest, calls = tmp_path / "manifest.jsonl", tmp_path / "calls.jsonl"
+    run_load(settings, LoadPlan(settings.processor.topics[0], 2, manifest=manifest))
+    done, expired = (
+        Original(one.topic, one.partition, one.offset, one.timestamp_ms, "create", one.key, one.value, one.headers)
+        for one in topics.read(settings.processor.topics[0])
+    )
+    with CallLog(calls) as log:
+        log.append(as_call(next(read_manifest(manifest))))
+    waits = [wait_record(settings, original) for original in (done, expired)]
+    landed = topics.produce(settings.wait.topic, [*waits])
+    outcomes = zip(waits, landed, (Outcome.DONE, Outcome.EXPIRED), strict=True)
+    topics.produce(settings.wait.topic, [tombstone(wait, place[0], outcome) for wait, place, outcome in outcomes])
+    partition, offset = landed[1]
+    lineage = Lineage.of(
+        expired,
+        wait_id=own_id(expired, settings.processor.group),
+        wait_partition=partition,
+        wait_offset=offset,
+        group=settings.processor.group,
+        instance="here",
+        attempt=1,
+    )
+    return Scene(settings, manifest, calls, lineage, expired)
+
+
+def test_a_true_history_reconciles(scene: Scene, topics: Topics) -> None:
+    topics.produce(scene.settings.dead_letter.topic, [scene.dead_letter(scene.expired.value)])
+    assert scene.judge() == {}
+
+
+def test_a_record_of_somebody_else_in_the_dead_letter_topic_is_left_out(scene: Scene, topics: Topics) -> None:
+    foreign = Outgoing(b"x", b"k", [("WAIT_LINEAGE", b"7")])
+    topics.produce(scene.settings.dead_letter.topic, [scene.dead_letter(scene.expired.value), foreign])
+    assert scene.judge() == {}
+
+
+def test_one_changed_byte_is_found(scene: Scene, topics: Topics) -> None:
+    topics.produce(scene.settings.dead_letter.topic, [scene.dead_letter((scene.expired.value or b"") + b" ")])
+    assert scene.judge() == {Breach.CHANGED: 1}
+
+
+def test_a_dead_letter_of_an_aborted_transaction_does_not_count(scene: Scene) -> None:
+    settings = scene.settings
+    producer = Producer(
+        {"bootstrap.servers": settings.kafka.bootstrap_servers, "transactional.id": settings.dead_letter.topic}
+    )
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    letter = scene.dead_letter(scene.expired.value)
+    producer.produce(settings.dead_letter.topic, key=letter.key, value=letter.value, headers=list(letter.headers))
+    producer.flush(30)
+    producer.abort_transaction(30)
+    assert scene.judge() == {Breach.LOST: 1, Breach.UNPAIRED: 1}
+
+
+def test_a_row_left_in_postgres_differs_from_the_log(scene: Scene, topics: Topics, database: Database) -> None:
+    topics.produce(scene.settings.dead_letter.topic, [scene.dead_letter(scene.expired.value)])
+    with database.connect(scene.settings) as connection:
+        connection.execute(
+            "insert into wait (wait_expiration_uuid, original_topic, wait_expiration_time, consumer_group, wait_topic,"
+            " wait_partition, wait_offset) values (%s, 'orders', now(), %s, 'wait', 0, 0)",
+            (scene.lineage.wait_id, scene.settings.processor.group),
+        )
+    assert scene.judge() == {Breach.VIEW_DIFFERS: 1}
+
+
+def test_the_lag_of_the_sink_is_what_postgres_has_not_taken_in(scene: Scene, database: Database) -> None:
+    assert sink_lag(scene.settings) == 4
+    with database.connect(scene.settings) as connection:
+        for partition in range(scene.settings.wait.partitions):
+            connection.execute(
+                "insert into sink_progress values (%s, 'id', %s, 4, now(), now())",
+                (scene.settings.wait.topic, partition),
+            )
+    assert sink_lag(scene.settings) == 0

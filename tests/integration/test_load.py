@@ -1,0 +1,58 @@
+"""What the load generator says it published is what stands in the topic."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import SettingsFactory
+from tests.support.naming import Names
+from tests.support.topics import Topics
+from wait_registry.errors import ConfigurationError, TransientError
+from wait_registry.settings.kafka import KafkaSettings
+from waitreg.fingerprint import fingerprint
+from waitreg.load import LoadPlan, run_load
+from waitreg.manifest import read_manifest
+
+
+def test_the_manifest_names_every_record_byte_for_byte(
+    settings_for: SettingsFactory, topics: Topics, names: Names, tmp_path: Path
+) -> None:
+    topic = topics.create(names("orders"))
+    told: list[int] = []
+    plan = LoadPlan(topic, 500, manifest=tmp_path / "manifest.jsonl")
+    result = run_load(settings_for(), plan, told.append)
+    assert result.records == 500 == told[-1]
+    published = {one.coordinates: one for one in read_manifest(tmp_path / "manifest.jsonl")}
+    records = topics.read(topic)
+    assert len(records) == 500 == len(published)
+    for record in records:
+        one = published[(record.topic, record.partition, record.offset)]
+        assert one.fingerprint == fingerprint(record.key, record.value, record.headers)
+        assert one.timestamp_ms == record.timestamp_ms
+
+
+def test_a_rate_is_kept(settings_for: SettingsFactory, topics: Topics, names: Names) -> None:
+    started = time.monotonic()
+    run_load(settings_for(), LoadPlan(topics.create(names("orders")), 40, rate_per_s=80))
+    assert time.monotonic() - started >= 39 / 80
+
+
+def test_two_loads_of_one_seed_continue_each_other(settings_for: SettingsFactory, topics: Topics, names: Names) -> None:
+    topic = topics.create(names("orders"), partitions=1)
+    run_load(settings_for(), LoadPlan(topic, 30))
+    run_load(settings_for(), LoadPlan(topic, 30, first=30))
+    assert len({(record.key, record.value, record.headers) for record in topics.read(topic)}) == 60
+
+
+def test_a_topic_that_is_not_there_is_named_at_once(settings_for: SettingsFactory, names: Names) -> None:
+    with pytest.raises(ConfigurationError, match=names("nowhere")):
+        run_load(settings_for(), LoadPlan(names("nowhere"), 1))
+
+
+def test_a_broker_that_is_not_there_is_a_transient_error(settings_for: SettingsFactory) -> None:
+    kafka = KafkaSettings(bootstrap_servers="127.0.0.1:1", request_timeout_s=0.5)
+    with pytest.raises(TransientError, match="bootstrap_servers"):
+        run_load(settings_for().model_copy(update={"kafka": kafka}), LoadPlan("orders", 1))

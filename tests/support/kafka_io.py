@@ -1,0 +1,178 @@
+"""Producing and reading whole topics with clients that share nothing with the product's."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    TIMESTAMP_CREATE_TIME,
+    TIMESTAMP_LOG_APPEND_TIME,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    Producer,
+    TopicPartition,
+)
+
+Headers: TypeAlias = tuple[tuple[str, bytes | None], ...]
+Isolation: TypeAlias = Literal["read_committed", "read_uncommitted"]
+TIMESTAMP_TYPES = {TIMESTAMP_CREATE_TIME: "create", TIMESTAMP_LOG_APPEND_TIME: "append"}
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """A record to produce; no partition lets the key decide, no timestamp takes the clock."""
+
+    value: bytes | None
+    key: bytes | None = None
+    headers: Sequence[tuple[str, bytes | None]] = ()
+    partition: int | None = None
+    timestamp_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRecord:
+    """A record as it stands in the topic."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+    timestamp_type: str
+    key: bytes | None
+    value: bytes | None
+    headers: Headers
+
+    def header(self, name: str) -> bytes | None:
+        """Return the last header of that name; KeyError when there is none."""
+        return dict(self.headers)[name]
+
+    def text(self, name: str) -> str:
+        """Return the last header of that name as text; KeyError when there is none."""
+        value = self.header(name)
+        assert value is not None, f"header {name} is null"
+        return value.decode()
+
+
+def produce(bootstrap: str, topic: str, records: Iterable[Outgoing | bytes]) -> list[tuple[int, int]]:
+    """Produce records in order and return the partition and offset of each.
+
+    Raises:
+        KafkaException: one was refused.
+    """
+    producer = Producer(
+        {
+            "bootstrap.servers": bootstrap,
+            "partitioner": "murmur2_random",
+            "enable.idempotence": True,
+            "linger.ms": 2,
+            "message.max.bytes": 8_388_608,
+        }
+    )
+    landed: list[tuple[int, int]] = []
+    failed: list[KafkaError] = []
+    places: dict[int, tuple[int, int]] = {}
+    count = 0
+    for record in records:
+        outgoing = record if isinstance(record, Outgoing) else Outgoing(record)
+
+        def delivered(error: KafkaError | None, message: Message, number: int = count) -> None:
+            if error is not None:
+                failed.append(error)
+            else:
+                places[number] = (message.partition(), message.offset())
+
+        _send(producer, topic, outgoing, delivered)
+        count += 1
+    if producer.flush(60) or failed:
+        raise KafkaException(failed[0] if failed else KafkaError(KafkaError._TIMED_OUT))
+    landed.extend(places[number] for number in range(count))
+    return landed
+
+
+def _send(producer: Producer, topic: str, record: Outgoing, delivered: object) -> None:
+    optional = {}
+    if record.partition is not None:
+        optional["partition"] = record.partition
+    if record.timestamp_ms is not None:
+        optional["timestamp"] = record.timestamp_ms
+    while True:
+        try:
+            producer.produce(
+                topic,
+                value=record.value,
+                key=record.key,
+                headers=list(record.headers) or None,
+                on_delivery=delivered,
+                **optional,
+            )
+        except BufferError:
+            producer.poll(0.1)
+        else:
+            producer.poll(0)
+            return
+
+
+def read_all(bootstrap: str, topic: str, isolation: Isolation = "read_committed") -> list[ReadRecord]:
+    """Return every record of a topic up to its end, ordered by partition and offset.
+
+    Args:
+        bootstrap: the broker's address.
+        topic: the topic; it must exist.
+        isolation: `read_committed` ends at the last stable offset, `read_uncommitted` at the high watermark.
+    """
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": f"reader-{uuid.uuid4()}",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "isolation.level": isolation,
+            "fetch.wait.max.ms": 10,
+            "auto.offset.reset": "error",
+            "fetch.message.max.bytes": 8_388_608,
+        }
+    )
+    try:
+        partitions = consumer.list_topics(topic, timeout=15).topics[topic].partitions
+        assert partitions, f"topic {topic} does not exist"
+        consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in partitions])
+        records = _until_ends(consumer, len(partitions))
+    finally:
+        consumer.close()
+    return sorted(records, key=lambda record: (record.partition, record.offset))
+
+
+def _until_ends(consumer: Consumer, partitions: int) -> list[ReadRecord]:
+    records: list[ReadRecord] = []
+    ended: set[int] = set()
+    while len(ended) < partitions:
+        messages = consumer.consume(1000, 0.05)
+        for message in messages:
+            error = message.error()
+            if error is None:
+                records.append(_as_record(message))
+            elif error.code() == KafkaError._PARTITION_EOF:
+                ended.add(message.partition())
+            else:
+                raise KafkaException(error)
+    return records
+
+
+def _as_record(message: Message) -> ReadRecord:
+    kind, timestamp_ms = message.timestamp()
+    return ReadRecord(
+        message.topic(),
+        message.partition(),
+        message.offset(),
+        timestamp_ms,
+        TIMESTAMP_TYPES.get(kind, "none"),
+        message.key(),
+        message.value(),
+        tuple(message.headers() or ()),
+    )

@@ -1,0 +1,47 @@
+"""Settings against the embedded stack."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tests.support.naming import Names
+from wait_registry.settings.root import Settings
+
+
+def settings_against(
+    bootstrap: str, postgres_url: str, names: Names, overrides: Mapping[str, Any] | None = None
+) -> Settings:
+    """Return settings with topics, group and schema of this test's own.
+
+    Args:
+        bootstrap: the broker's address.
+        postgres_url: the address of Postgres.
+        names: where names come from.
+        overrides: dotted name -> value, for example ``{"processor.ttl_s": 5}``; they win.
+    """
+    values: dict[str, Any] = {
+        "kafka.bootstrap_servers": bootstrap,
+        "postgres.url": postgres_url,
+        "postgres.schema": names.schema,
+        "wait.topic": names("wait"),
+        "wait.partitions": 4,
+        "wait.replication_factor": 1,
+        "wait.min_insync_replicas": 1,
+        "dead_letter.topic": names("dlq"),
+        "dead_letter.partitions": 2,
+        "processor.group": names("group"),
+        "processor.topics": (names("input"),),
+        "telemetry.port": 0,
+        "spark.master": "local[2]",
+        **(overrides or {}),
+    }
+    tree: dict[str, Any] = {}
+    for dotted, value in values.items():
+        section, _, name = dotted.partition(".")
+        place = tree.setdefault(section, {})
+        *inner, last = name.split(".")
+        for part in inner:
+            place = place.setdefault(part, {})
+        place[last] = value
+    return Settings(**tree)

@@ -1,0 +1,117 @@
+"""A TCP proxy in front of the broker that can lose chosen requests or answers, so that network faults are real ones.
+
+Clients stay behind it: wherever an answer names the broker's address, it puts its own port in its place.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from enum import Enum
+from types import TracebackType
+from typing import Self
+
+END_TXN = 26
+HEADER = struct.Struct(">ihhi")
+
+
+class Fate(Enum):
+    """What becomes of a request."""
+
+    PASS = "pass"
+    LOSE_REQUEST = "lose the request"
+    LOSE_ANSWER = "lose the answer"
+
+
+Decide = Callable[[int], Fate]
+
+
+class KafkaProxy:
+    """Forwards frames of the Kafka protocol; ``decide`` is asked for every request, with its API key."""
+
+    def __init__(self, bootstrap: str, decide: Decide) -> None:
+        host, _, port = bootstrap.rpartition(":")
+        self._host, self._port = host, int(port)
+        self._decide = decide
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._sockets: list[socket.socket] = []
+        self._threads: list[threading.Thread] = []
+        self.lost = threading.Event()
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """The address to give to clients."""
+        return f"127.0.0.1:{self._listener.getsockname()[1]}"
+
+    def __enter__(self) -> Self:
+        self._start(self._accept)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        for open_socket in (self._listener, *self._sockets):
+            with suppress(OSError):
+                open_socket.shutdown(socket.SHUT_RDWR)
+            open_socket.close()
+        for thread in self._threads:
+            thread.join(10)
+
+    def _start(self, target: Callable[..., None], *arguments: object) -> None:
+        thread = threading.Thread(target=self._until_closed, args=(target, *arguments), daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    @staticmethod
+    def _until_closed(target: Callable[..., None], *arguments: object) -> None:
+        with suppress(OSError, EOFError):
+            target(*arguments)
+
+    def _accept(self) -> None:
+        while True:
+            client, _ = self._listener.accept()
+            broker = socket.create_connection((self._host, self._port))
+            self._sockets += [client, broker]
+            unanswered: set[int] = set()
+            self._start(self._requests, client, broker, unanswered)
+            self._start(self._answers, broker, client, unanswered)
+
+    def _requests(self, client: socket.socket, broker: socket.socket, unanswered: set[int]) -> None:
+        while True:
+            frame = _frame(client)
+            _, api_key, _, correlation = HEADER.unpack_from(frame)
+            fate = self._decide(api_key)
+            if fate is Fate.LOSE_ANSWER:
+                unanswered.add(correlation)
+            if fate is Fate.LOSE_REQUEST:
+                self.lost.set()
+            else:
+                broker.sendall(frame)
+
+    def _answers(self, broker: socket.socket, client: socket.socket, unanswered: set[int]) -> None:
+        own_port = self._listener.getsockname()[1]
+        theirs = self._host.encode() + struct.pack(">i", self._port)
+        ours = self._host.encode() + struct.pack(">i", own_port)
+        while True:
+            frame = _frame(broker)
+            (correlation,) = struct.unpack_from(">i", frame, 4)
+            if correlation in unanswered:
+                self.lost.set()
+            else:
+                client.sendall(frame.replace(theirs, ours))
+
+
+def _frame(source: socket.socket) -> bytes:
+    length = _exactly(source, 4)
+    return length + _exactly(source, struct.unpack(">i", length)[0])
+
+
+def _exactly(source: socket.socket, count: int) -> bytes:
+    received = bytearray()
+    while len(received) < count:
+        part = source.recv(count - len(received))
+        if not part:
+            raise EOFError
+        received += part
+    return bytes(received)

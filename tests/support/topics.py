@@ -1,0 +1,75 @@
+"""Topics of one test, deleted when it ends."""
+
+from __future__ import annotations
+
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from tests.support.kafka_io import Isolation, Outgoing, ReadRecord, produce, read_all
+from tests.support.waiting import wait_until
+from wait_registry.settings.root import Settings
+
+
+class Topics:
+    """Creates, fills and reads topics on one broker."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self.bootstrap = bootstrap
+        self.admin = AdminClient({"bootstrap.servers": bootstrap})
+        self._created: list[str] = []
+
+    def create(self, name: str, partitions: int = 3, **config: str) -> str:
+        """Create a topic and return its name; dots in configuration names are written as double underscores."""
+        plain = {key.replace("__", "."): value for key, value in config.items()}
+        self.admin.create_topics([NewTopic(name, partitions, 1, config=plain)])[name].result(30)
+        self._created.append(name)
+        wait_until(lambda: self._leaders(name) == partitions, what=f"leaders of {name}")
+        return name
+
+    def create_own(self, settings: Settings, input_partitions: int = 3) -> None:
+        """Create the wait and dead letter topics as `waitreg topics create` does, and the input topics."""
+        from wait_registry.kafka.topics import create_topics
+
+        create_topics(settings)
+        existing = self.admin.list_topics(timeout=15).topics
+        self._created += [name for name in existing if name.startswith(settings.wait.topic.split(".")[0] + ".")]
+        for name in settings.processor.topics:
+            if name not in existing:
+                self.create(name, input_partitions)
+
+    def delete_at_end(self, *names: str) -> None:
+        """Delete these topics when the test ends, whoever made them."""
+        self._created += names
+
+    def delete(self, name: str) -> None:
+        """Delete a topic and wait until it is gone."""
+        self.admin.delete_topics([name])[name].result(30)
+        wait_until(lambda: self._leaders(name) is None, what=f"the end of {name}")
+
+    def _leaders(self, name: str) -> int | None:
+        # The controller answers before the broker knows: what follows at once may find no topic, or one still there.
+        future = self.admin.describe_topics(TopicCollection([name]))[name]
+        try:
+            partitions = future.result(30).partitions
+        except KafkaException as error:
+            if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                return None
+            raise
+        return sum(partition.leader is not None for partition in partitions)
+
+    def produce(self, name: str, records: list[Outgoing | bytes]) -> list[tuple[int, int]]:
+        """Produce records in order; see `kafka_io.produce`."""
+        return produce(self.bootstrap, name, records)
+
+    def read(self, name: str, isolation: Isolation = "read_committed") -> list[ReadRecord]:
+        """Return every record of a topic; see `kafka_io.read_all`."""
+        return read_all(self.bootstrap, name, isolation)
+
+    def close(self) -> None:
+        """Ask the broker to delete what this test created, and wait for its answer.
+
+        A client that is dropped while an answer is on its way may be destroyed in its own thread, which aborts the run.
+        """
+        if self._created:
+            for deleted in self.admin.delete_topics(sorted(set(self._created))).values():
+                deleted.exception(30)

@@ -1,0 +1,30 @@
+"""Waiting for a condition with a deadline, the only way in which tests wait."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+POLL_S = 0.05
+
+
+def wait_until(condition: Callable[[], T], deadline_s: float = 30.0, what: str = "the condition") -> T:
+    """Return the condition's first true value.
+
+    Args:
+        condition: called again and again; what it raises ends the wait at once.
+        deadline_s: how long it may take, s.
+        what: names the condition when it doesn't come true.
+
+    Raises:
+        AssertionError: it did not come true in time; the message has the last value seen.
+    """
+    deadline = time.monotonic() + deadline_s
+    while not (value := condition()):
+        if time.monotonic() > deadline:
+            raise AssertionError(f"{what} did not come true within {deadline_s:g} s; last seen: {value!r}")
+        time.sleep(POLL_S)
+    return value

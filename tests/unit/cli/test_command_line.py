@@ -1,0 +1,182 @@
+"""The command line as a user meets it: real processes, their output and their exit codes."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from waitreg.cli import build_parser
+from waitreg.commands.catalogue import COMMANDS
+from waitreg.commands.command import Command
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def waitreg(tmp_path: Path) -> Run:
+    """Run `python -m waitreg` in an empty directory, without any WAITREG_ variable of this process."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("WAITREG_")}
+
+    def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "waitreg", *arguments],
+            cwd=tmp_path,
+            env={**environment, **variables},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+
+    return run
+
+
+def test_help_names_every_command_and_every_exit_code(waitreg: Run) -> None:
+    shown = waitreg("--help")
+    assert shown.returncode == 0
+    for command in COMMANDS:
+        assert f"  {command.name}" in shown.stdout
+        assert command.summary in shown.stdout
+    assert "0 done, 1 failed, 2 usage or configuration, 3 fenced" in shown.stdout
+    assert "4 reconciliation broken" in shown.stdout
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+def test_every_command_explains_itself_with_an_example_and_its_exit_codes(
+    command: Command, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = command.name
+    with pytest.raises(SystemExit) as ended:
+        build_parser().parse_args([name, "--help"])
+    shown = capsys.readouterr().out
+    assert ended.value.code == 0
+    assert f"usage: waitreg {name}" in shown
+    assert f"waitreg {name}" in shown.partition("examples:")[2]
+    assert "exit codes: 0 done" in shown
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+def test_the_examples_in_the_help_are_commands_that_parse(command: Command) -> None:
+    for example in "\n".join(command.examples).replace("\\\n", " ").splitlines():
+        words = shlex.split(example, comments=True)
+        after_variables = words[words.index("waitreg") + 1 :]
+        assert build_parser().parse_args(after_variables).command is command
+
+
+def test_version_is_the_distribution_s(waitreg: Run) -> None:
+    from importlib.metadata import version
+
+    assert waitreg("--version").stdout == f"waitreg {version('wait-registry')}\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [(), ("sunk",), ("processor", "--twice"), ("topics",), ("topics", "drop"), ("config", "--set", "no-equals-sign")],
+)
+def test_wrong_usage_ends_with_2(waitreg: Run, arguments: tuple[str, ...]) -> None:
+    ended = waitreg(*arguments)
+    assert ended.returncode == 2
+    assert "usage:" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_an_unknown_setting_ends_with_2_and_one_line_that_names_the_nearest(waitreg: Run) -> None:
+    ended = waitreg("config", "--set", "processor.max_inflight=3")
+    assert ended.returncode == 2
+    assert ended.stderr.startswith("waitreg config: ")
+    assert "processor.max_inflight" in ended.stderr
+    assert "processor.max_in_flight" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_an_unknown_variable_ends_with_2_and_names_the_nearest(waitreg: Run) -> None:
+    ended = waitreg("config", WAITREG_SINK__TRIGER_S="2")
+    assert ended.returncode == 2
+    assert "trigger_s" in ended.stderr.lower()
+
+
+def test_a_value_out_of_bounds_ends_with_2_and_says_what_is_allowed(waitreg: Run) -> None:
+    ended = waitreg("config", "--set", "processor.max_in_flight=0")
+    assert ended.returncode == 2
+    assert "processor.max_in_flight" in ended.stderr
+    assert "1" in ended.stderr
+
+
+def test_options_before_and_after_the_command_both_count_and_the_later_wins(waitreg: Run) -> None:
+    shown = waitreg(
+        "--set", "processor.group=first", "--set", "log.level=DEBUG", "config", "--set", "processor.group=second"
+    )
+    assert shown.returncode == 0
+    assert "second" in shown.stdout
+    assert "first" not in shown.stdout
+    assert "DEBUG" in shown.stdout
+
+
+def test_the_command_line_beats_the_environment_and_the_environment_beats_the_file(
+    waitreg: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "own.toml").write_text('[processor]\ngroup = "file"\ninstance = "file"\nhandler = "a.b:c"\n')
+    shown = waitreg(
+        "config",
+        "--config",
+        "own.toml",
+        "--set",
+        "processor.group=line",
+        WAITREG_PROCESSOR__GROUP="variable",
+        WAITREG_PROCESSOR__INSTANCE="variable",
+    )
+    effective = dict(line.split(" = ", 1) for line in shown.stdout.splitlines() if " = " in line)
+    assert [effective[f"processor.{name}"].strip("'\"") for name in ("group", "instance", "handler")] == [
+        "line",
+        "variable",
+        "a.b:c",
+    ]
+
+
+def test_a_settings_file_that_is_missing_ends_with_2(waitreg: Run) -> None:
+    ended = waitreg("config", "--config", "nowhere.toml")
+    assert ended.returncode == 2
+    assert "nowhere.toml" in ended.stderr
+
+
+def test_secrets_are_masked(waitreg: Run) -> None:
+    shown = waitreg(
+        "config",
+        "--set",
+        "postgres.url=postgresql://me:hunter2@db/registry",
+        WAITREG_KAFKA__SECURITY__PASSWORD="hunter2",
+        WAITREG_KAFKA__SECURITY__KEY="hunter2",
+    )
+    assert shown.returncode == 0
+    assert "hunter2" not in shown.stdout + shown.stderr
+
+
+def test_the_processor_s_command_loads_neither_postgres_nor_spark() -> None:
+    # In a process of its own: this one has loaded everything.
+    script = (
+        "import sys; from waitreg.cli import build_parser; build_parser(); import waitreg.commands.processor, "
+        "processor.service; print(*{'psycopg', 'pyspark', 'pyarrow', 'apscheduler'} & set(sys.modules))"
+    )
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
+    assert ended.stdout.strip() == ""
+
+
+def test_the_help_loads_no_client_library() -> None:
+    script = (
+        "import sys; from waitreg.cli import build_parser; build_parser().format_help(); "
+        "print(*{'confluent_kafka', 'pydantic', 'aiohttp', 'psycopg', 'pyspark', 'rich'} & set(sys.modules))"
+    )
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
+    assert ended.stdout.strip() == ""
+
+
+def test_config_all_lists_every_setting_with_its_variable(waitreg: Run) -> None:
+    shown = waitreg("config", "--all").stdout
+    assert "postgres.schema = public" in shown
+    assert "WAITREG_PROCESSOR__HTTP__RETRY_STATUSES" in shown

@@ -1,0 +1,62 @@
+"""The incident queries' files: what is read from them, and that those committed are well-formed."""
+
+from __future__ import annotations
+
+import pytest
+
+from wait_registry.errors import ConfigurationError
+from waitreg.commands.query_file import bind, load_query, parse_query, query_names
+
+_TEXT = """\
+-- What is it?
+-- What to do: look
+-- again.
+\\if :{?minutes} \\else \\set minutes 10 \\endif
+
+select '100%'::text, cast(:'minutes' as int), :'topic', :'topic'
+"""
+
+
+def test_a_file_is_taken_apart() -> None:
+    query = parse_query("it", _TEXT)
+    assert query.question == "What is it?"
+    assert query.advice == "What to do: look\nagain."
+    assert query.defaults == {"minutes": "10"}
+    assert query.parameters == ("minutes", "topic")
+    assert query.sql == "select '100%%'::text, cast(%(minutes)s as int), %(topic)s, %(topic)s"
+
+
+def test_given_values_replace_defaults() -> None:
+    query = parse_query("it", _TEXT)
+    assert bind(query, {"topic": "orders"}) == {"minutes": "10", "topic": "orders"}
+    assert bind(query, {"topic": "orders", "minutes": "1"}) == {"minutes": "1", "topic": "orders"}
+
+
+def test_a_parameter_without_value_is_refused_with_the_command_to_type() -> None:
+    with pytest.raises(ConfigurationError, match=r"waitreg query it topic=\.\.\."):
+        bind(parse_query("it", _TEXT), {})
+
+
+def test_an_unknown_parameter_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(ConfigurationError, match="no parameter 'hours'; it has: minutes, topic"):
+        bind(parse_query("it", _TEXT), {"hours": "1", "topic": "x"})
+
+
+def test_another_psql_line_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="psql"):
+        parse_query("it", "-- What?\n\\echo hello\nselect 1\n")
+
+
+def test_an_unknown_query_is_refused_with_the_nearest() -> None:
+    with pytest.raises(ConfigurationError, match="did you mean 'stuck_now'"):
+        load_query("stuck_no")
+
+
+@pytest.mark.parametrize("name", query_names())
+def test_every_query_says_which_question_it_answers_and_what_to_do(name: str) -> None:
+    query = load_query(name)
+    assert "?" in query.question
+    assert query.advice.startswith("What to do: ")
+    assert query.sql.endswith(";")
+    assert query.sql.count(";") == 1
+    assert set(query.defaults) <= set(query.parameters)

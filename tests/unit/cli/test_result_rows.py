@@ -1,0 +1,51 @@
+"""Rows as lines: nothing is lost in JSON and CSV, nothing breaks the table."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from datetime import UTC, datetime, timedelta
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from waitreg.commands.result_rows import render_rows
+
+_CELLS = st.one_of(st.none(), st.integers(), st.text(st.characters(exclude_categories=["Cs"]), max_size=200))
+
+
+def test_a_table_is_aligned_and_counted() -> None:
+    rows = [("orders", 3), ("refunds, all", None)]
+    assert list(render_rows(["topic", "n"], rows, "table")) == [
+        "topic         n",
+        "------------  -",
+        "orders        3",
+        "refunds, all",
+        "(2 rows)",
+    ]
+
+
+def test_an_empty_result_is_a_table_too() -> None:
+    assert list(render_rows(["topic"], [], "table")) == ["topic", "-----", "(0 rows)"]
+
+
+def test_times_bytes_and_json_are_readable() -> None:
+    row = (datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), timedelta(minutes=90), b"caf\xc3\xa9 \xff", {"a": [1]}, None)
+    assert list(render_rows(["a", "b", "c", "d", "e"], [row], "csv"))[1] == (
+        '2026-01-02T03:04:05.000+00:00,1:30:00,café \\xff,"{""a"": [1]}",'
+    )
+
+
+@given(st.lists(st.tuples(_CELLS, _CELLS)))
+def test_a_row_is_one_line_in_table_and_json(rows: list[tuple[object, object]]) -> None:
+    assert len(list(render_rows(["a", "b"], rows, "table"))) == len(rows) + 3
+    lines = list(render_rows(["a", "b"], rows, "json"))
+    assert [tuple(json.loads(line).values()) for line in lines] == rows
+
+
+@given(st.lists(st.tuples(_CELLS, _CELLS)))
+def test_csv_gives_every_cell_back(rows: list[tuple[object, object]]) -> None:
+    lines = "\n".join(render_rows(["a", "b"], rows, "csv"))
+    read = list(csv.reader(io.StringIO(lines, newline="")))
+    assert read[1:] == [["" if cell is None else str(cell) for cell in row] for row in rows]

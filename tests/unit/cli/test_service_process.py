@@ -1,0 +1,103 @@
+"""A service run as a process: signals ask it to stop, what it raises comes out."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from wait_registry.errors import FencedError
+from waitreg.commands.service_process import ServiceProcess
+
+_CHILD = """
+import signal, sys, threading
+from waitreg.commands.service_process import ServiceProcess
+
+class Stubborn:
+    def __init__(self):
+        self.stop = threading.Event()
+    def run(self):
+        print("running", flush=True)
+        self.stop.wait()
+        print("draining", flush=True)
+        if "stubborn" in sys.argv:
+            threading.Event().wait()
+    def request_stop(self):
+        self.stop.set()
+
+ServiceProcess(Stubborn).run()
+print("ended", flush=True)
+"""
+
+
+class _Service:
+    """Runs until asked to stop; the signal comes from inside, as soon as it runs."""
+
+    def __init__(self, number: signal.Signals | None = None, error: BaseException | None = None) -> None:
+        self._number = number
+        self._error = error
+        self._stop = threading.Event()
+        self.stopped = False
+
+    def run(self) -> None:
+        if self._error is not None:
+            raise self._error
+        assert self._number is not None
+        os.kill(os.getpid(), self._number)
+        self.stopped = self._stop.wait(30)
+
+    def request_stop(self) -> None:
+        self._stop.set()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_asks_the_service_to_stop_and_leaves_the_handlers_as_they_were(number: signal.Signals) -> None:
+    before = [signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGINT)]
+    service = _Service(number)
+    ServiceProcess(lambda: service).run()
+    assert service.stopped
+    assert [signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGINT)] == before
+
+
+def test_a_signal_while_the_service_is_being_built_means_that_it_never_runs() -> None:
+    service = _Service(error=AssertionError("it ran"))
+    seen = threading.Event()
+
+    def build() -> _Service:
+        previous = signal.getsignal(signal.SIGTERM)
+        os.kill(os.getpid(), signal.SIGTERM)
+        # Our handler puts the default one in place: that it did is how to know that the signal has come.
+        while signal.getsignal(signal.SIGTERM) is previous:
+            seen.wait(0.01)
+        return service
+
+    ServiceProcess(build).run()
+
+
+@pytest.mark.parametrize("error", [FencedError("another sink is alive"), ZeroDivisionError("bug")])
+def test_what_the_service_raises_comes_out(error: Exception) -> None:
+    with pytest.raises(type(error), match=str(error)):
+        ServiceProcess(lambda: _Service(error=error)).run()
+
+
+def test_one_signal_lets_a_service_end_in_peace() -> None:
+    with subprocess.Popen([sys.executable, "-c", _CHILD], stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "running\n"
+        child.terminate()
+        assert child.stdout.read() == "draining\nended\n"
+        assert child.wait(30) == 0
+
+
+def test_a_second_signal_ends_the_process_at_once() -> None:
+    with subprocess.Popen([sys.executable, "-c", _CHILD, "stubborn"], stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "running\n"
+        child.terminate()
+        assert child.stdout.readline() == "draining\n"
+        child.terminate()
+        assert child.wait(30) == -signal.SIGTERM

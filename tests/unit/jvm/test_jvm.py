@@ -1,0 +1,130 @@
+"""The jars are byte for byte what was committed, or nothing starts."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from pathlib import Path
+
+import pytest
+
+from wait_registry.errors import ConfigurationError
+from wait_registry.jar_fetching import fetch_jars, ivy_command
+from wait_registry.jvm import (
+    JAR_KINDS,
+    JarKind,
+    committed_sums,
+    jar_directory,
+    jars_home,
+    java_command,
+    java_major,
+    main,
+    verify_jars,
+)
+
+
+@pytest.fixture
+def copied(tmp_path: Path) -> Path:
+    """A copy of Spark's jars, to be damaged."""
+    return Path(shutil.copytree(jars_home() / "spark", tmp_path / "spark"))
+
+
+@pytest.mark.parametrize("kind", JAR_KINDS)
+def test_the_fetched_jars_are_the_committed_ones(kind: JarKind) -> None:
+    directory = jar_directory(kind)
+
+    assert {path.name for path in directory.iterdir()} == committed_sums(kind).keys()
+
+
+def test_one_changed_byte_is_refused_by_name(copied: Path) -> None:
+    jar = copied / "kafka-clients-3.9.2.jar"
+    content = bytearray(jar.read_bytes())
+    content[len(content) // 2] ^= 1
+    jar.write_bytes(content)
+
+    with pytest.raises(ConfigurationError, match=r"kafka-clients-3\.9\.2\.jar was changed.*waitreg jars fetch"):
+        jar_directory("spark", str(copied))
+
+
+def test_a_missing_jar_is_refused_by_name(copied: Path) -> None:
+    (copied / "commons-pool2-2.13.1.jar").unlink()
+
+    with pytest.raises(ConfigurationError, match=r"commons-pool2-2\.13\.1\.jar is missing \(4 others are there\)"):
+        jar_directory("spark", str(copied))
+
+
+def test_a_jar_too_many_is_refused_by_name(copied: Path) -> None:
+    (copied / "stowaway-1.0.jar").write_bytes(b"PK")
+
+    with pytest.raises(ConfigurationError, match=r"stowaway-1\.0\.jar is not among the 5 jars expected"):
+        jar_directory("spark", str(copied))
+
+
+def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="is missing"):
+        jar_directory("spark", str(tmp_path / "nowhere"))
+
+
+def test_files_other_than_jars_do_not_matter(tmp_path: Path) -> None:
+    (tmp_path / "one.jar").write_bytes(b"one")
+    (tmp_path / "README").write_text("words")
+
+    verify_jars(tmp_path, {"one.jar": hashlib.sha256(b"one").hexdigest()})
+
+
+def test_fetching_what_is_there_changes_nothing_and_runs_no_java(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", "/nowhere")
+    before = {path: path.stat().st_mtime_ns for path in copied.iterdir()}
+
+    assert fetch_jars(copied.parent, ["spark"]) == []
+    assert {path: path.stat().st_mtime_ns for path in copied.iterdir()} == before
+
+
+def test_fetching_needs_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", "/nowhere")
+
+    with pytest.raises(ConfigurationError, match=r"no java in JAVA_HOME \(/nowhere\): install Java 17"):
+        fetch_jars(tmp_path, ["spark"])
+
+
+def test_ivy_asks_only_for_what_is_wanted_and_takes_the_users_settings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = tmp_path / "ivysettings.xml"
+    settings.write_text("<ivysettings/>")
+    monkeypatch.setenv("IVY_SETTINGS", str(settings))
+
+    command = ivy_command(["broker"], tmp_path)
+
+    assert command[command.index("-settings") + 1] == str(settings)
+    assert command[command.index("-confs") + 1 :] == ["broker"]
+
+
+def test_verify_names_both_folders(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["verify"]) == 0
+    assert capsys.readouterr().out.count("verified in") == len(JAR_KINDS)
+
+
+@pytest.mark.parametrize(
+    ("printed", "major"),
+    [
+        ('openjdk version "17.0.15" 2025-04-15', 17),
+        ('java version "1.8.0_392"', 8),
+        ('openjdk version "22-ea" 2024-03-19', 22),
+        ('Picked up JAVA_TOOL_OPTIONS: -Xmx1g\nopenjdk version "21"', 21),
+        ("Unable to locate a Java Runtime.", None),
+    ],
+)
+def test_the_major_version_of_java_is_read_from_what_it_prints(printed: str, major: int | None) -> None:
+    assert java_major(printed) == major
+
+
+def test_an_old_java_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\"' >&2\n")
+    java.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+
+    with pytest.raises(ConfigurationError, match="is Java 11: install Java 17 or newer"):
+        java_command()

@@ -1,0 +1,63 @@
+"""An outage is told once in a while, not twenty times a second."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+from confluent_kafka import KafkaError
+
+from wait_registry.kafka.client_log import RepeatFilter, client_logger, log_client_error
+
+
+class ManualClock:
+    """A clock that a test turns."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+
+    def now_ms(self) -> int:
+        return int(self.now_s * 1000)
+
+    def monotonic(self) -> float:
+        return self.now_s
+
+
+def record(text: str) -> logging.LogRecord:
+    return logging.LogRecord("librdkafka", logging.ERROR, __file__, 1, text, None, None)
+
+
+def test_a_repeated_message_passes_once_an_interval_and_then_counts_the_others() -> None:
+    clock = ManualClock()
+    repeats = RepeatFilter(30, clock)
+    assert repeats.filter(record("refused (after 1ms)"))
+    assert not any(repeats.filter(record(f"refused (after {n}ms)")) for n in range(5))
+    clock.now_s = 30
+    again = record("refused (after 9ms)")
+    assert repeats.filter(again)
+    assert again.getMessage() == "refused (after 9ms) (and 5 times more since)"
+
+
+def test_another_message_passes_at_once() -> None:
+    repeats = RepeatFilter(30, ManualClock())
+    assert repeats.filter(record("refused"))
+    assert repeats.filter(record("timed out"))
+
+
+def test_messages_are_not_remembered_without_limit() -> None:
+    repeats = RepeatFilter(30, ManualClock())
+    for number in range(5_000):
+        repeats.filter(record("x" * number))
+    assert len(repeats._seen) <= 1_000
+
+
+def test_what_comes_as_an_event_too_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    client_logger().error("FAIL [rdkafka#1] refused")
+    client_logger().error("something else altogether")
+    assert [line.getMessage() for line in caplog.records] == ["something else altogether"]
+
+
+def test_an_access_problem_is_an_error_and_an_outage_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    log_client_error(KafkaError(KafkaError._AUTHENTICATION, "wrong password, this test"))
+    log_client_error(KafkaError(KafkaError._TRANSPORT, "connection lost, this test"))
+    assert [line.levelname for line in caplog.records] == ["ERROR", "WARNING"]

@@ -1,0 +1,52 @@
+"""A client's error becomes the error of the tree that says what to do."""
+
+from __future__ import annotations
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from wait_registry.errors import ConfigurationError, FencedError, PermanentError, TransientError, WaitRegistryError
+from wait_registry.kafka.errors import is_access_problem, is_transient, kafka_failure
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        (KafkaError._AUTHENTICATION, ConfigurationError),
+        (KafkaError._SSL, ConfigurationError),
+        (KafkaError.SASL_AUTHENTICATION_FAILED, ConfigurationError),
+        (KafkaError.TOPIC_AUTHORIZATION_FAILED, ConfigurationError),
+        (KafkaError.GROUP_AUTHORIZATION_FAILED, ConfigurationError),
+        (KafkaError.UNKNOWN_TOPIC_OR_PART, ConfigurationError),
+        (KafkaError._FENCED, FencedError),
+        (KafkaError.PRODUCER_FENCED, FencedError),
+        (KafkaError._TRANSPORT, TransientError),
+        (KafkaError._ALL_BROKERS_DOWN, TransientError),
+        (KafkaError._TIMED_OUT, TransientError),
+        (KafkaError.NOT_LEADER_FOR_PARTITION, TransientError),
+        (KafkaError.NOT_ENOUGH_REPLICAS, TransientError),
+        (KafkaError.MSG_SIZE_TOO_LARGE, PermanentError),
+        (KafkaError.INVALID_CONFIG, PermanentError),
+    ],
+)
+def test_an_error_is_translated_by_what_it_asks_for(code: int, kind: type[WaitRegistryError]) -> None:
+    for given in (KafkaError(code), KafkaException(KafkaError(code))):
+        failure = kafka_failure(given, "listing offsets")
+        assert type(failure) is kind
+        assert str(failure).startswith("listing offsets failed: ")
+        assert KafkaError(code).name() in str(failure)
+
+
+def test_what_the_broker_calls_retriable_is_transient_even_if_it_is_not_listed() -> None:
+    assert is_transient(KafkaError(KafkaError.UNKNOWN_PRODUCER_ID, "later", False, True))
+    assert not is_transient(KafkaError(KafkaError.UNKNOWN_PRODUCER_ID, "no", True, True))
+
+
+def test_wrong_credentials_say_which_settings_to_check() -> None:
+    assert "Check kafka.security" in str(kafka_failure(KafkaError(KafkaError._AUTHENTICATION), "x"))
+    assert is_access_problem(KafkaError(KafkaError._AUTHENTICATION))
+    assert not is_access_problem(KafkaError(KafkaError._TRANSPORT))
+
+
+def test_an_exception_without_a_kafka_error_is_permanent() -> None:
+    assert type(kafka_failure(KafkaException("odd"), "x")) is PermanentError

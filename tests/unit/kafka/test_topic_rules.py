@@ -1,0 +1,175 @@
+"""What a topic must be like, and what is said when it isn't."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from wait_registry.kafka.topic_rules import Finding, Severity, TopicState, check_topic, missing
+from wait_registry.kafka.topic_specs import (
+    DEAD_LETTER_EXTRA_BYTES,
+    TopicRole,
+    TopicSpec,
+    dead_letter_topics,
+    redelivery_topics,
+    topic_specs,
+    wait_spec,
+)
+from wait_registry.records.dead_letter import MAX_CLASS_CHARACTERS, MAX_MESSAGE_CHARACTERS, MAX_STACKTRACE_CHARACTERS
+from wait_registry.settings.loading import load_settings
+from wait_registry.settings.root import Settings
+
+BROKER = "kafka:9092"
+
+
+def settings(**overrides: str) -> Settings:
+    named = {"processor.group": "shop", "processor.topics": "orders,refunds"}
+    return load_settings(named | {name.replace("__", "."): value for name, value in overrides.items()}, env={})
+
+
+def spec(role: TopicRole, **overrides: str) -> TopicSpec:
+    specs = topic_specs(settings(processor__expiry_policy="redeliver", **overrides))
+    return next(one for one in specs if one.role is role)
+
+
+def found(of: TopicSpec, changes: Mapping[str, str] = {}, replicas: int = 3) -> dict[str, Finding]:
+    config = {"max.message.bytes": "1048588", **of.creation_config, **changes}
+    return {one.rule: one for one in check_topic(of, TopicState(of.partitions, replicas, config), BROKER)}
+
+
+@pytest.mark.parametrize("role", list(TopicRole))
+def test_a_topic_made_as_specified_satisfies_every_rule(role: TopicRole) -> None:
+    findings = found(spec(role))
+    assert findings
+    assert {one.severity for one in findings.values()} == {Severity.OK}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "severity"),
+    [
+        ("cleanup.policy", "delete", Severity.ERROR),
+        ("cleanup.policy", "compact,delete", Severity.ERROR),
+        ("message.timestamp.type", "CreateTime", Severity.ERROR),
+        ("delete.retention.ms", "86399999", Severity.ERROR),
+        ("delete.retention.ms", "86400000", Severity.WARNING),
+        ("unclean.leader.election.enable", "true", Severity.ERROR),
+        ("max.message.bytes", "1048588", Severity.ERROR),
+        ("segment.ms", "604800000", Severity.WARNING),
+        ("max.compaction.lag.ms", "9223372036854775807", Severity.WARNING),
+        ("min.insync.replicas", "1", Severity.WARNING),
+        ("min.insync.replicas", "4", Severity.ERROR),
+    ],
+)
+def test_a_wait_topic_that_differs_is_found_with_the_command_that_mends_it(
+    name: str, value: str, severity: Severity
+) -> None:
+    wait = wait_spec(settings())
+    findings = found(wait, {name: value})
+    finding = findings.pop(name)
+    assert finding.severity is severity
+    assert finding.seen == value
+    assert finding.mend.startswith(
+        f"kafka-configs --bootstrap-server {BROKER} --alter --entity-type topics --entity-name {wait.topic} "
+        f"--add-config {name}="
+    )
+    assert finding.mend in str(finding)
+    assert {one.severity for one in findings.values()} == {Severity.OK}
+
+
+def test_the_mending_command_sets_a_value_that_satisfies_the_rule() -> None:
+    wait = wait_spec(settings())
+    broken = {name: "1" for name in wait.creation_config if name != "min.insync.replicas"}
+    mended = {}
+    for finding in found(wait, broken).values():
+        if finding.severity is not Severity.OK:
+            name, _, value = finding.mend.rpartition(" ")[2].partition("=")
+            mended[name] = value
+    assert {one.severity for one in found(wait, {**broken, **mended}).values()} == {Severity.OK}
+
+
+def test_settings_below_a_day_let_a_test_s_topic_pass() -> None:
+    short = wait_spec(settings(wait__delete_retention_ms="60000"))
+    assert found(short)["delete.retention.ms"].severity is Severity.OK
+    assert found(short, {"delete.retention.ms": "59999"})["delete.retention.ms"].severity is Severity.ERROR
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_fewer_than_three_replicas_are_warned_about(replicas: int) -> None:
+    finding = found(wait_spec(settings()), {"min.insync.replicas": "1"}, replicas)["replication factor"]
+    assert finding.severity is Severity.WARNING
+    assert finding.seen == str(replicas)
+
+
+@pytest.mark.parametrize("role", [TopicRole.DEAD_LETTER, TopicRole.REDELIVERY])
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("cleanup.policy", "compact"), ("max.message.bytes", "2097152"), ("unclean.leader.election.enable", "true")],
+)
+def test_a_dead_letter_topic_that_would_lose_or_refuse_records_is_an_error(
+    role: TopicRole, name: str, value: str
+) -> None:
+    assert found(spec(role), {name: value})[name].severity is Severity.ERROR
+
+
+def test_a_dead_letter_topic_holds_the_largest_wait_record_and_what_is_added() -> None:
+    config = spec(TopicRole.DEAD_LETTER).creation_config
+    assert int(config["max.message.bytes"]) == settings().wait.max_message_bytes + DEAD_LETTER_EXTRA_BYTES
+    text = 4 * (MAX_CLASS_CHARACTERS + MAX_MESSAGE_CHARACTERS + MAX_STACKTRACE_CHARACTERS)
+    names_and_numbers = 4_096
+    assert text + names_and_numbers <= DEAD_LETTER_EXTRA_BYTES
+
+
+def test_an_input_topic_with_larger_records_than_can_be_registered_is_warned_about() -> None:
+    finding = found(spec(TopicRole.INPUT), {"max.message.bytes": "10485760"})["max.message.bytes"]
+    assert finding.severity is Severity.WARNING
+    assert "can't be registered" in str(finding)
+
+
+def test_an_owned_topic_that_is_missing_is_made_by_the_command() -> None:
+    assert str(missing(spec(TopicRole.WAIT), BROKER)).endswith("Mend: `waitreg topics create`")
+    assert f"kafka-topics --bootstrap-server {BROKER}" in str(missing(spec(TopicRole.INPUT), BROKER))
+
+
+def test_a_template_gives_one_dead_letter_topic_per_input_topic() -> None:
+    templated = settings(dead_letter__topic="{topic}.{group}.dlq")
+    assert dead_letter_topics(templated) == ["orders.shop.dlq", "refunds.shop.dlq"]
+    assert dead_letter_topics(settings(dead_letter__topic="{group}.dlq")) == ["shop.dlq"]
+
+
+def test_a_template_that_nobody_can_resolve_names_no_topic() -> None:
+    alone = load_settings({"dead_letter.topic": "{topic}.dlq"}, env={})
+    assert dead_letter_topics(alone) == []
+    assert [one.topic for one in topic_specs(alone)] == ["waitreg.wait"]
+
+
+def test_each_service_needs_its_own_topics() -> None:
+    both = settings(
+        processor__expiry_policy="redeliver", sink__dead_letter_topics="a,b", sweeper__default_dead_letter_topic="c"
+    )
+    topics = {
+        service: {one.topic for one in topic_specs(both, service)} for service in ("processor", "sink", "sweeper")
+    }
+    assert topics["sink"] == {"waitreg.wait", "a", "b"}
+    assert topics["sweeper"] == {"waitreg.wait", "waitreg.dlq", "c"}
+    assert topics["processor"] == {
+        "waitreg.wait",
+        "waitreg.dlq",
+        "orders",
+        "refunds",
+        "orders.shop.redeliver",
+        "refunds.shop.redeliver",
+    }
+    assert {one.topic for one in topic_specs(both)} == set().union(*topics.values())
+
+
+def test_redelivery_topics_exist_under_that_policy_only() -> None:
+    assert redelivery_topics(settings()) == []
+    assert redelivery_topics(settings(processor__expiry_policy="redeliver")) == [
+        "orders.shop.redeliver",
+        "refunds.shop.redeliver",
+    ]
+
+
+def test_input_topics_are_not_ours_to_make() -> None:
+    assert {one.topic for one in topic_specs(settings()) if not one.owned} == {"orders", "refunds"}

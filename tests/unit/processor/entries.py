@@ -1,0 +1,24 @@
+"""Entries and batches for tests of the pure parts."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from processor.assigned_partition import AssignedPartition
+from processor.entry import Entry, Lifetime
+from processor.frontier import RegistrationBatch
+from wait_registry.records.original import Original
+
+LONG = Lifetime(1_900_000_000_000, datetime(2030, 3, 17, tzinfo=UTC), 1e12, 1e12)
+
+
+def entry(owner: AssignedPartition, offset: int, lifetime: Lifetime = LONG, size: int = 1) -> Entry:
+    """Return an entry consumed from ``owner`` at ``offset``."""
+    original = Original(owner.topic, owner.partition, offset, 0, "create", b"key", b"value", ())
+    return Entry(original, None, 1, f"id-{owner.partition}-{offset}", owner, offset, size, lifetime)
+
+
+def batch(*entries: Entry) -> RegistrationBatch:
+    """Return a batch of entries in this order; a refusal or a completion is nobody's business."""
+    ends = {one.owner: one.offset + 1 for one in entries}
+    return RegistrationBatch(list(entries), ends, 0, lambda refused, error: None, lambda completed, message: None)

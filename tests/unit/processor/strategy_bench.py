@@ -1,0 +1,111 @@
+"""The whole registry strategy on an event loop: a producer on librdkafka's own mock brokers, no brokers to consume."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Awaitable, Callable
+
+from confluent_kafka import Producer
+
+from processor.assigned_partition import AssignedPartition
+from processor.attempts import Attempts
+from processor.broker_link import BrokerLink
+from processor.deadline import Watchdog
+from processor.entry import Entry, EntryState, Lifetime
+from processor.expiry import time_limits
+from processor.fault import Fault
+from processor.handlers.asynchronous import AsynchronousHandler
+from processor.membership import Membership
+from processor.outbox import Outbox
+from processor.retry_decision import RetryDecision
+from processor.start_offsets import StartOffsets
+from processor.stats import Stats
+from processor.strategies.protocol import StrategyContext
+from processor.strategies.registry import RegistryStrategy
+from processor.subscription import subscription
+from tests.unit.processor.entries import LONG, entry
+from wait_registry.clock import SystemClock
+from wait_registry.handler import Outcome, Record
+from wait_registry.kafka.cluster import TopicIdentity
+from wait_registry.settings.root import Settings
+
+CLOCK = SystemClock()
+OVERDUE = LONG._replace(start_by_s=-1.0)
+
+
+async def done(record: Record) -> Outcome:
+    """Handle a record at once."""
+    return None
+
+
+class StrategyBench:
+    """Make it on a running event loop; ``owner`` is an assigned partition whose gate is closed."""
+
+    def __init__(
+        self,
+        handler: Callable[[Record], Awaitable[Outcome]] = done,
+        drain_timeout_s: float = 10.0,
+        flush_timeout_s: float = 10.0,
+        producer: dict[str, object] | None = None,
+    ) -> None:
+        settings = Settings.model_validate(
+            {
+                "kafka": {"bootstrap_servers": "127.0.0.1:1"},
+                "processor": {
+                    "topics": ["input"],
+                    "group": "group",
+                    "max_in_flight": 1,
+                    "drain_timeout_s": drain_timeout_s,
+                    "flush_timeout_s": flush_timeout_s,
+                },
+            }
+        )
+        processor = settings.processor
+        limits = time_limits(processor)
+        self.fault, self.stats, self.stop = Fault(), Stats(), threading.Event()
+        self.producer = Producer({"bootstrap.servers": "", "test.mock.num.brokers": 1, **(producer or {})})
+        self.outbox = Outbox(self.producer, self.fault)
+        decision = RetryDecision(processor, limits, lambda: 0.0)
+        self.context = StrategyContext(
+            settings=settings,
+            instance="instance",
+            cluster_id="cluster",
+            commit_metadata="",
+            topics=subscription(settings, "instance", ()),
+            limits=limits,
+            producer=self.producer,
+            outbox=self.outbox,
+            attempts=Attempts(AsynchronousHandler(handler), processor.handler_timeout_s, decision, CLOCK, self.stats),
+            watchdog=Watchdog(CLOCK, processor.handler_timeout_s),
+            start_offsets=StartOffsets(TopicIdentity("wait", "id", 1), self.stop.is_set),
+            link=BrokerLink(self.fault),
+            membership=Membership(processor),
+            clock=CLOCK,
+            fault=self.fault,
+            stats=self.stats,
+            stop=self.stop,
+            ends=None,
+        )
+        self.strategy = RegistryStrategy(self.context)
+        self.pump = self.strategy._pump
+        self.dispatcher = self.strategy._dispatcher
+        self.registration = self.strategy._registration
+        self.outstanding = self.strategy._outstanding
+        self.frontier = self.strategy._frontier
+        self.consumption = self.strategy._consumption
+        self.commits = self.pump._commits
+        self.handover = self.pump._handover
+        self.owner = AssignedPartition("input", 0, 0)
+        self.consumption.assigned["input", 0] = self.owner
+
+    def registered(self, offset: int, state: EntryState, lifetime: Lifetime = LONG) -> Entry:
+        """Return a record of the partition that is registered, and counted as in hand."""
+        one = entry(self.owner, offset, lifetime)
+        one.wait_partition, one.wait_offset, one.state = 0, offset, state
+        self.outstanding.add(1, one.size)
+        return one
+
+    def answer_until(self, condition: Callable[[], object]) -> None:
+        """Serve delivery reports until the condition holds; the caller limits the time."""
+        while not condition():
+            self.producer.poll(0.01)

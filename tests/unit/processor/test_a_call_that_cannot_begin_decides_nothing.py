@@ -1,0 +1,78 @@
+"""A thread that can't be started says nothing about the record: no dead letter, no lost slot, a fault (P1, P8)."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+
+from processor.assigned_partition import AssignedPartition
+from processor.attempts import Attempts, Result
+from processor.deadline import Watchdog
+from processor.dispatch import Dispatcher
+from processor.entry import Entry
+from processor.expiry import time_limits
+from processor.fault import Fault
+from processor.handlers.plain import PlainFunctionHandler
+from processor.handlers.threads import NoThreadError, Threads
+from processor.retry_decision import RetryDecision
+from processor.stats import Stats
+from tests.unit.processor.entries import entry
+from tests.unit.processor.event_loop import turns_until
+from wait_registry.clock import SystemClock
+from wait_registry.handler import Record
+from wait_registry.settings.processor import ProcessorSettings
+
+CLOCK = SystemClock()
+
+
+def refuse(thread: threading.Thread) -> None:
+    raise RuntimeError("can't start new thread")
+
+
+def on_loop(main: Any) -> None:
+    asyncio.run(asyncio.wait_for(main(), 30))
+
+
+def test_no_record_gets_an_outcome_and_the_process_ends_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main() -> None:
+        settings = ProcessorSettings(max_in_flight=1)
+        settled: list[Result] = []
+        fault, calls = Fault(), []
+
+        def settle(one: Entry, result: Result, elapsed_s: float) -> None:
+            settled.append(result)
+
+        def handle(record: Record) -> None:
+            calls.append(record)
+
+        handler = PlainFunctionHandler(handle, 1)
+        decision = RetryDecision(settings, time_limits(settings), lambda: 0.0)
+        attempts = Attempts(handler, settings.handler_timeout_s, decision, CLOCK, Stats())
+        watchdog = Watchdog(CLOCK, settings.handler_timeout_s)
+        dispatcher = Dispatcher(1, "group", attempts, watchdog, CLOCK, fault, settle, lambda renewed: None)
+        with monkeypatch.context() as patched:
+            patched.setattr(threading.Thread, "start", refuse)
+            dispatcher.add([entry(AssignedPartition("input", 0), 0)])
+            await turns_until(lambda: fault.error or settled)
+        assert (settled, calls) == ([], [])
+        assert isinstance(fault.error, NoThreadError)
+        assert "can't start new thread" in str(fault.error)
+        assert handler.slots is not None
+        assert (handler.slots.free, handler.slots.blocked) == (1, 0)
+        await dispatcher.stop()
+
+    on_loop(main)
+
+
+def test_a_thread_that_did_not_start_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads, ran = Threads(1), threading.Event()
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refuse)
+        with pytest.raises(NoThreadError):
+            threads.submit(ran.set)
+    threads.submit(ran.set)
+    assert ran.wait(30)
+    threads.close()

@@ -1,0 +1,132 @@
+"""When partitions are lost, what a commit may have passed stays ours: the next owner may begin behind it (P1)."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from confluent_kafka import KafkaError, TopicPartition
+
+from processor.assigned_partition import AssignedPartition
+from processor.commits import ANSWER_LIMIT_S, Commits
+from processor.entry import EntryState
+from processor.fault import Fault
+from processor.stats import Stats
+from tests.unit.processor.strategy_bench import StrategyBench
+from tests.unit.processor.test_stopping_the_workers_ends import on_loop
+
+AMBIGUOUS = [
+    KafkaError._TRANSPORT,
+    KafkaError._TIMED_OUT,
+    KafkaError.REQUEST_TIMED_OUT,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError._DESTROY,
+]
+DEFINITE = [
+    KafkaError.ILLEGAL_GENERATION,
+    KafkaError.UNKNOWN_MEMBER_ID,
+    KafkaError.REBALANCE_IN_PROGRESS,
+    KafkaError.STALE_MEMBER_EPOCH,
+]
+
+
+class Steps:
+    """A clock that stands."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+
+    def monotonic(self) -> float:
+        return self.now_s
+
+    def now_ms(self) -> int:
+        return 0
+
+
+class Bench:
+    """Commits of one partition, whose first is confirmed at offset 3."""
+
+    def __init__(self) -> None:
+        self.clock, self.fault = Steps(), Fault()
+        self.sent: list[int] = []
+        self.owner = AssignedPartition("input", 0, 3)
+        self.commits = Commits(self._send, 1.0, self.clock, self.fault, Stats(), lambda owner: None)
+
+    def _send(self, targets: dict[AssignedPartition, int]) -> None:
+        self.sent.append(targets[self.owner])
+
+    def commit(self, prefix: int) -> None:
+        self.owner.prefix = prefix
+        assert self.commits.due(self.clock.now_s)
+        self.commits.commit([self.owner])
+        self.clock.now_s += 1.0
+
+    def answer(self, offset: int, code: int | None) -> None:
+        error = None if code is None else KafkaError(code)
+        self.commits.answered(error, [TopicPartition("input", 0, offset)])
+
+    @property
+    def offsets(self) -> tuple[int, int]:
+        return self.owner.confirmed, self.owner.requested
+
+
+@pytest.mark.parametrize("code", AMBIGUOUS)
+def test_an_unclear_answer_leaves_the_offset_possible(code: int) -> None:
+    bench = Bench()
+    bench.commit(6)
+    bench.answer(6, code)
+    assert bench.offsets == (3, 6)
+    assert bench.fault.error is None
+
+
+@pytest.mark.parametrize("code", DEFINITE)
+def test_a_definite_refusal_takes_the_offset_back(code: int) -> None:
+    bench = Bench()
+    bench.commit(6)
+    bench.answer(6, code)
+    assert bench.offsets == (3, 3)
+    assert bench.fault.error is None
+
+
+@pytest.mark.parametrize(("first", "second"), list(itertools.product(AMBIGUOUS, DEFINITE)))
+def test_a_definite_refusal_takes_back_no_more_than_its_own_commit(first: int, second: int) -> None:
+    bench = Bench()
+    bench.commit(6)
+    bench.answer(6, first)
+    bench.commit(8)
+    bench.answer(8, second)
+    assert bench.offsets == (3, 6)
+
+
+@pytest.mark.parametrize("late", [None, KafkaError._TRANSPORT, KafkaError.ILLEGAL_GENERATION])
+def test_the_late_answer_to_an_earlier_commit_is_not_taken_for_that_of_the_last_one(late: int | None) -> None:
+    bench = Bench()
+    bench.commit(6)
+    bench.clock.now_s += ANSWER_LIMIT_S
+    bench.commit(8)
+    bench.answer(6, late)
+    assert not bench.commits.idle
+    assert bench.owner.requested == 8
+    bench.answer(8, None)
+    assert bench.commits.idle
+    assert bench.offsets == (8, 8)
+
+
+@pytest.mark.parametrize(("code", "divided_at"), [(None, 6), (KafkaError._TRANSPORT, 6), (DEFINITE[0], 3)])
+def test_lost_partitions_are_divided_behind_what_may_be_committed(code: int | None, divided_at: int) -> None:
+    async def main() -> None:
+        bench = StrategyBench()
+        owner = bench.owner
+        owner.confirmed = owner.requested = 3
+        owner.prefix = 6
+        bench.commits._send = lambda targets: None
+        bench.commits.commit([owner])
+        if code is not None:
+            bench.commits.answered(KafkaError(code), [TopicPartition("input", 0, 6)])
+        entries = [bench.registered(offset, EntryState.READY) for offset in range(8)]
+        bench.dispatcher.add(entries)
+        bench.pump.lost([owner])
+        assert bench.dispatcher.offsets_of(owner) == list(range(divided_at))
+        await bench.dispatcher.stop()
+
+    on_loop(main)

@@ -1,0 +1,111 @@
+"""What happens to records that haven't started when their partition moves: committed ones stay, the others go (P1)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+
+from processor.assigned_partition import AssignedPartition
+from processor.attempts import Attempts, Result
+from processor.commits import Commits
+from processor.deadline import Watchdog
+from processor.dispatch import Dispatcher
+from processor.entry import Entry, EntryState
+from processor.expiry import time_limits
+from processor.fault import Fault
+from processor.frontier import Frontier
+from processor.handlers.asynchronous import AsynchronousHandler
+from processor.handover import Handover
+from processor.outbox import Outbox
+from processor.outstanding import Outstanding
+from processor.retry_decision import RetryDecision
+from processor.stats import Stats
+from tests.unit.processor.entries import batch, entry
+from tests.unit.processor.event_loop import turns_until
+from wait_registry.clock import SystemClock
+from wait_registry.handler import Record
+from wait_registry.settings.processor import ProcessorSettings
+
+CLOCK = SystemClock()
+CONFIRMED, REQUESTED, PREFIX = 3, 6, 10
+
+
+class Bench:
+    """A handler that never ends at offset 0, nine more registered records of the partition, two on their way."""
+
+    def __init__(self) -> None:
+        settings = ProcessorSettings(max_in_flight=1)
+        limits, fault, stats = time_limits(settings), Fault(), Stats()
+        decision = RetryDecision(settings, limits, lambda: 0.0)
+        self.settled: list[int] = []
+        # Nothing is sent: what would be waits in its queue, to be counted.
+        self.producer = Producer({"bootstrap.servers": ""})
+        self.outbox, self.outstanding = Outbox(self.producer, fault), Outstanding()
+        attempts = Attempts(AsynchronousHandler(self._handle), settings.handler_timeout_s, decision, CLOCK, stats)
+        watchdog = Watchdog(CLOCK, settings.handler_timeout_s)
+        self.dispatcher = Dispatcher(1, "group", attempts, watchdog, CLOCK, fault, self._settle, lambda renewed: None)
+        frontier = Frontier()
+        commits = Commits(lambda targets: None, 1.0, CLOCK, fault, stats, lambda owner: None)
+        self.handover = Handover(frontier, self.dispatcher, self.outstanding, commits, fault)
+        self.owner = AssignedPartition("input", 0)
+        self.owner.confirmed, self.owner.requested, self.owner.prefix = CONFIRMED, REQUESTED, PREFIX
+        self.registered = [entry(self.owner, offset) for offset in range(PREFIX)]
+        self.on_their_way = [entry(self.owner, offset) for offset in range(PREFIX, PREFIX + 2)]
+        frontier.append(batch(*self.on_their_way))
+        self.outstanding.add(PREFIX + 2, PREFIX + 2)
+
+    def _settle(self, settled: Entry, result: Result, elapsed_s: float) -> None:
+        self.settled.append(settled.offset)
+
+    @staticmethod
+    async def _handle(record: Record) -> None:
+        await asyncio.sleep(3600)
+
+    async def begin(self) -> None:
+        self.dispatcher.add(self.registered)
+        await turns_until(lambda: self.dispatcher.running)
+
+    def kept(self) -> list[int]:
+        return self.dispatcher.offsets_of(self.owner)
+
+    def dropped(self) -> list[int]:
+        entries: list[Entry] = [*self.registered, *self.on_their_way]
+        return [one.offset for one in entries if one.state is EntryState.DROPPED]
+
+
+def on_loop(main: Callable[[], Any]) -> None:
+    asyncio.run(asyncio.wait_for(main(), 30))
+
+
+@pytest.mark.parametrize("how", ["revoked", "lost"])
+def test_what_may_be_committed_stays_and_the_rest_is_the_next_owners(how: str) -> None:
+    async def main() -> None:
+        bench = Bench()
+        await bench.begin()
+        if how == "revoked":
+            assert bench.handover.revoked([bench.owner]) == {bench.owner: REQUESTED}, "not past the first unstarted"
+        else:
+            bench.handover.lost([bench.owner])
+        assert bench.kept() == list(range(1, REQUESTED)), "nobody else will see these"
+        assert bench.dropped() == list(range(REQUESTED, PREFIX + 2))
+        assert bench.outstanding.records == REQUESTED
+        await bench.dispatcher.stop()
+
+    on_loop(main)
+
+
+@pytest.mark.parametrize("how", ["revoked", "lost"])
+def test_no_tombstone_is_written_because_a_partition_moves(how: str) -> None:
+    async def main() -> None:
+        bench = Bench()
+        await bench.begin()
+        getattr(bench.handover, how)([bench.owner])
+        assert bench.dropped()
+        assert (bench.settled, len(bench.producer), bench.outbox.unacknowledged) == ([], 0, 0)
+        await bench.dispatcher.stop()
+
+    on_loop(main)

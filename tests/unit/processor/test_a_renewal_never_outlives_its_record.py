@@ -1,0 +1,68 @@
+"""A second registration on its way when the partition moves is waited for, or its record stays ours: its tombstone
+follows, so no registration stands that nobody works on and that expires although the next owner has done the work."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from processor.entry import Entry, EntryState
+from processor.outbox import Letter
+from tests.unit.processor.entries import LONG
+from tests.unit.processor.strategy_bench import StrategyBench
+
+
+def on_loop(main: Any) -> None:
+    asyncio.run(asyncio.wait_for(main(), 30))
+
+
+def renewing(bench: StrategyBench, offset: int = 3) -> Entry:
+    """Return a registered record, not committed yet, whose renewal has been sent."""
+    bench.owner.prefix = offset + 1
+    one = bench.registered(offset, EntryState.READY, LONG)
+    bench.registration.renew(one)
+    return one
+
+
+def test_a_rebalance_waits_for_renewals_on_their_way_then_the_record_is_the_next_owners() -> None:
+    async def main() -> None:
+        bench = StrategyBench()
+        one = renewing(bench)
+        targets = bench.pump.revoked([bench.owner])
+        assert bench.registration.renewing == set()
+        assert one.state is EntryState.DROPPED
+        assert targets == {bench.owner: 3}
+        assert bench.outstanding.records == 0
+
+    on_loop(main)
+
+
+def test_renewals_that_wait_for_room_are_sent_meanwhile() -> None:
+    async def main() -> None:
+        bench = StrategyBench(producer={"queue.buffering.max.messages": 1})
+        bench.outbox.send(Letter("a tombstone", "wait", 0, b"id", None, [], lambda message: None))
+        one = renewing(bench)
+        assert bench.outbox.full
+        bench.pump.revoked([bench.owner])
+        assert one.state is EntryState.DROPPED
+        assert not bench.outbox.unacknowledged
+
+    on_loop(main)
+
+
+@pytest.mark.parametrize("how", ["revoked", "lost"])
+def test_a_record_whose_renewal_is_not_acknowledged_in_time_stays_ours(how: str) -> None:
+    async def main() -> None:
+        bench = StrategyBench(flush_timeout_s=0.01, producer={"test.mock.broker.rtt": 200})
+        one = renewing(bench)
+        targets = getattr(bench.pump, how)([bench.owner])
+        assert one.state is EntryState.RENEWING
+        assert bench.outstanding.records == 1
+        if how == "revoked":
+            assert targets == {bench.owner: 4}, "its first registration stands: the commit may pass it"
+        bench.answer_until(lambda: not bench.registration.renewing)
+        assert bench.dispatcher.offsets_of(bench.owner) == [3]
+
+    on_loop(main)

@@ -1,0 +1,103 @@
+"""What is in hand counts each record until its outcome, and once: ``--once`` and drains wait for nothing else (P7)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError, Message
+
+from processor.entry import Entry, EntryState
+from tests.unit.processor.entries import batch, entry
+from tests.unit.processor.strategy_bench import StrategyBench
+from wait_registry.errors import PermanentError
+
+TOO_LARGE = KafkaError(KafkaError.MSG_SIZE_TOO_LARGE)
+Refuse = Callable[[StrategyBench, Entry], None]
+
+
+def _too_large(bench: StrategyBench, one: Entry) -> None:
+    bench.registration._refused(one, TOO_LARGE)
+
+
+def _malformed(bench: StrategyBench, one: Entry) -> None:
+    bench.registration._malformed(one, PermanentError("unreadable"))
+
+
+REFUSALS = pytest.mark.parametrize("refuse", [_too_large, _malformed], ids=["too large", "malformed"])
+
+
+class TwoOnTheirWay(StrategyBench):
+    """Two records consumed, whose wait records aren't acknowledged."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = entry(self.owner, 0), entry(self.owner, 1)
+        self.frontier.append(batch(self.first, self.second))
+        self.outstanding.add(2, 2)
+
+    def acknowledge(self, one: Entry) -> None:
+        one.delivered(None, Message(topic="wait", partition=0, offset=one.offset))
+
+
+def on_loop(main: Any) -> None:
+    asyncio.run(asyncio.wait_for(main(), 30))
+
+
+@REFUSALS
+def test_a_record_that_cannot_be_registered_is_in_hand_until_its_dead_letter_is_acknowledged(refuse: Refuse) -> None:
+    async def main() -> None:
+        bench = TwoOnTheirWay()
+        refuse(bench, bench.first)
+        assert bench.outstanding.records == 2, "it takes room while the dead letter topic is away"
+        bench.acknowledge(bench.second)
+        assert bench.frontier.advance() == []
+        bench.answer_until(lambda: not bench.outbox.unacknowledged)
+        assert (bench.outstanding.records, bench.outstanding.size) == (1, 1)
+        assert bench.first.state is EntryState.FINISHED
+        assert bench.frontier.advance() == [bench.first, bench.second]
+        assert bench.owner.prefix == 2
+
+    on_loop(main)
+
+
+@REFUSALS
+@pytest.mark.parametrize("how", ["revoked", "lost"])
+def test_one_whose_partition_moves_before_that_is_counted_out_once(how: str, refuse: Refuse) -> None:
+    async def main() -> None:
+        bench = TwoOnTheirWay()
+        refuse(bench, bench.first)
+        getattr(bench.handover, how)([bench.owner])
+        assert bench.outstanding.records == 0
+        bench.answer_until(lambda: not bench.outbox.unacknowledged)
+        assert (bench.outstanding.records, bench.outstanding.size) == (0, 0)
+        assert bench.first.state is EntryState.DROPPED
+
+    on_loop(main)
+
+
+def test_one_whose_partition_moves_after_that_is_counted_out_once() -> None:
+    async def main() -> None:
+        bench = TwoOnTheirWay()
+        _too_large(bench, bench.first)
+        bench.answer_until(lambda: not bench.outbox.unacknowledged)
+        bench.handover.lost([bench.owner])
+        assert (bench.outstanding.records, bench.outstanding.size) == (0, 0)
+        assert bench.first.state is EntryState.FINISHED
+
+    on_loop(main)
+
+
+def test_a_refusal_after_the_partition_has_moved_is_the_next_owners_business() -> None:
+    async def main() -> None:
+        bench = TwoOnTheirWay()
+        bench.handover.lost([bench.owner])
+        _too_large(bench, bench.first)
+        bench.acknowledge(bench.second)
+        assert (bench.outstanding.records, bench.outbox.unacknowledged) == (0, 0)
+        bench.frontier.advance()
+        assert len(bench.frontier) == 0, "it holds up nothing behind it"
+
+    on_loop(main)

@@ -1,0 +1,97 @@
+"""P2, the pure part: a committed offset never passes a record that isn't safe."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from processor.assigned_partition import AssignedPartition
+from processor.frontier import Frontier, commit_target
+from tests.unit.processor.entries import batch, entry
+
+# Per batch: which of three partitions each record comes from. Then the order of acknowledgments, by any permutation.
+BATCHES = st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=6), max_size=8)
+
+
+@given(BATCHES, st.randoms(use_true_random=False), st.data())
+def test_the_prefix_never_passes_an_unacknowledged_record_in_whatever_order_reports_come(
+    shape: list[list[int]], random: object, data: st.DataObject
+) -> None:
+    owners = [AssignedPartition("input", number) for number in range(3)]
+    next_offset = [0, 0, 0]
+    frontier = Frontier()
+    consumed = []
+    for partitions in shape:
+        entries = []
+        for partition in partitions:
+            # Offsets have gaps: compaction and transaction markers.
+            next_offset[partition] += data.draw(st.integers(1, 3))
+            entries.append(entry(owners[partition], next_offset[partition]))
+        frontier.append(batch(*entries))
+        consumed.append(entries)
+    everything = [one for entries in consumed for one in entries]
+    order = data.draw(st.permutations(everything))
+    unsafe = set(everything)
+    popped = []
+    for acknowledged in order:
+        assert acknowledged.batch is not None
+        acknowledged.batch.acknowledge()
+        unsafe.discard(acknowledged)
+        popped += frontier.advance()
+        for owner in owners:
+            assert all(one.offset >= owner.prefix for one in unsafe if one.owner is owner)
+    assert popped == everything, "all are handed on, in the order of consumption"
+    for owner in owners:
+        offsets = [one.offset for one in everything if one.owner is owner]
+        assert owner.prefix == (max(offsets) + 1 if offsets else -1)
+    assert frontier.pending() == 0
+
+
+def test_a_record_that_is_never_acknowledged_blocks_everything_behind_it() -> None:
+    owner = AssignedPartition("input", 0, 5)
+    frontier = Frontier()
+    first, second = batch(entry(owner, 5), entry(owner, 6)), batch(entry(owner, 7))
+    frontier.append(first)
+    frontier.append(second)
+    second.acknowledge()
+    first.acknowledge()
+    assert frontier.advance() == []
+    assert owner.prefix == 5
+    assert frontier.pending() == 1
+
+
+def test_a_popped_batch_keeps_no_record_alive() -> None:
+    owner = AssignedPartition("input", 0)
+    frontier = Frontier()
+    one = batch(entry(owner, 0))
+    frontier.append(one)
+    one.acknowledge()
+    frontier.advance()
+    assert one.entries == []
+
+
+OFFSETS = st.integers(-1, 30)
+
+
+@given(OFFSETS, OFFSETS, st.lists(st.integers(0, 30)))
+def test_the_last_commit_stops_at_the_first_unstarted_record_that_no_commit_has_passed(
+    requested: int, prefix: int, unstarted: list[int]
+) -> None:
+    target = commit_target(requested, prefix, unstarted)
+    assert target >= requested, "what a commit has passed stays passed"
+    assert target <= max(requested, prefix), "nothing unregistered is passed"
+    assert not [offset for offset in unstarted if requested <= offset < target], "no unstarted record is passed now"
+    # And it is the highest such offset.
+    if target < prefix:
+        assert target in unstarted or target == requested
+        assert [offset for offset in unstarted if requested <= offset <= target] == (
+            [offset for offset in unstarted if offset == target and offset >= requested]
+        )
+
+
+@given(OFFSETS, OFFSETS, st.lists(st.integers(0, 30)))
+def test_the_last_commit_equals_a_walk_over_the_offsets(requested: int, prefix: int, unstarted: list[int]) -> None:
+    walked = requested
+    while walked < prefix and walked not in set(unstarted):
+        walked += 1
+    assert commit_target(requested, prefix, unstarted) == walked

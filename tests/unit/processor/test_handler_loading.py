@@ -1,0 +1,168 @@
+"""From ``processor.handler`` to a handler, and what is said when it can't be one."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import types
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from processor.handlers.asynchronous import AsynchronousHandler
+from processor.handlers.http import HttpHandler
+from processor.handlers.loading import load_handler
+from processor.handlers.open_handler import OpenHandler
+from processor.handlers.plain import PlainFunctionHandler
+from processor.strategies.loading import load_strategy, strategy_names
+from wait_registry.errors import ConfigurationError
+from wait_registry.handler import Record
+from wait_registry.settings.processor import ProcessorSettings
+
+RECORD = Record("input", 0, 1, 2, b"key", b"value", (), 1, "the-id", "group", datetime(2030, 1, 1, tzinfo=UTC))
+
+
+class Opened:
+    """A handler class whose ``handle`` is a coroutine function."""
+
+    def __init__(self) -> None:
+        self.story = ["made"]
+
+    async def __aenter__(self) -> Opened:
+        self.story.append("entered")
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.story.append("left")
+
+    async def handle(self, record: Record) -> None:
+        self.story.append("called")
+
+
+class Plain(Opened):
+    """The same with a plain ``handle``."""
+
+    def handle(self, record: Record) -> None:  # type: ignore[override]
+        self.story.append("called")
+
+
+class CallableObject:
+    """An object that is called."""
+
+    async def __call__(self, record: Record) -> None:
+        """Accept it."""
+
+
+async def coroutine_function(record: Record) -> None:
+    """Accept it."""
+
+
+def plain_function(record: Record, *, optional: int = 1) -> None:
+    """Accept it."""
+
+
+def two(record: Record, other: Any) -> None:
+    """Take too much."""
+
+
+def none_at_all() -> None:
+    """Take too little."""
+
+
+def keyword_only(record: Record, *, needed: int) -> None:
+    """Need what nobody gives."""
+
+
+class NotAContext:
+    """A class without a context."""
+
+    async def handle(self, record: Record) -> None:
+        """Accept it."""
+
+
+class WantsArguments(Opened):
+    """A class that can't be made without arguments."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__()
+
+
+class HandleTakesTwo(Opened):
+    """A class whose method takes too much."""
+
+    async def handle(self, record: Record, other: object) -> None:  # type: ignore[override]
+        """Accept it."""
+
+
+@pytest.fixture(autouse=True)
+def module() -> Iterator[None]:
+    """Make this module importable under a plain name."""
+    found = types.ModuleType("handlers_of_a_user")
+    found.__dict__.update(globals(), value=42, instance=CallableObject())
+    sys.modules["handlers_of_a_user"] = found
+    yield
+    del sys.modules["handlers_of_a_user"]
+
+
+def load(name: str) -> OpenHandler:
+    return load_handler(ProcessorSettings(handler=name, max_in_flight=2))
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("handlers_of_a_user:coroutine_function", AsynchronousHandler),
+        ("handlers_of_a_user:instance", AsynchronousHandler),
+        ("handlers_of_a_user:plain_function", PlainFunctionHandler),
+        ("http://localhost:1/x", HttpHandler),
+        ("https://localhost:1/x", HttpHandler),
+    ],
+)
+def test_the_kind_of_handler_follows_from_what_is_found(name: str, kind: type[Any]) -> None:
+    assert isinstance(load(name), kind)
+
+
+@pytest.mark.parametrize("name", ["Opened", "Plain"])
+def test_a_class_is_made_at_once_entered_before_the_first_record_and_left_at_the_end(name: str) -> None:
+    async def main() -> list[str]:
+        handler = load(f"handlers_of_a_user:{name}")
+        await handler.open()
+        assert (handler.slots is None) == (name == "Opened")
+        if handler.slots is not None:
+            await handler.slots.take()
+        await handler.call(RECORD)
+        await handler.close()
+        story: list[str] = handler._instance.story  # type: ignore[attr-defined]
+        return story
+
+    assert asyncio.run(main()) == ["made", "entered", "called", "left"]
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("", r"processor.handler is ''; expected 'module:name'"),
+        ("just_a_name", r"expected 'module:name'"),
+        ("no_such_module_at_all:x", r"importing 'no_such_module_at_all' failed: ModuleNotFoundError.*PYTHONPATH"),
+        ("handlers_of_a_user:plain_functoin", r"has no 'plain_functoin'; it has: .*"),
+        ("handlers_of_a_user:value", r"is a int; expected an async def, a function or a class"),
+        ("handlers_of_a_user:two", r"takes 2 parameters \(record, other\); expected one, the record"),
+        ("handlers_of_a_user:none_at_all", r"takes 0 parameters \(none\); expected one, the record"),
+        ("handlers_of_a_user:keyword_only", r"takes 2 parameters \(record, needed\); expected one"),
+        ("handlers_of_a_user:NotAContext", r"is a class without __aenter__, __aexit__;"),
+        ("handlers_of_a_user:WantsArguments", r"can't be made without arguments: .*url"),
+        ("handlers_of_a_user:HandleTakesTwo", r"HandleTakesTwo.handle' takes 2 parameters"),
+    ],
+)
+def test_what_can_not_be_a_handler_is_refused_with_what_was_seen(name: str, said: str) -> None:
+    with pytest.raises(ConfigurationError, match=said):
+        load(name)
+
+
+def test_strategies_are_the_files_of_their_folder() -> None:
+    assert strategy_names() == ["batch", "registry"]
+    assert load_strategy("batch").__module__ == "processor.strategies.batch"
+    with pytest.raises(ConfigurationError, match="expected one of batch, registry; did you mean 'batch'"):
+        load_strategy("bacth")

@@ -1,0 +1,197 @@
+"""The HTTP handler against a real server: what it sends, and what it makes of each answer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from email.utils import format_datetime
+
+import pytest
+from aiohttp import web
+
+from processor.handlers.http import HttpHandler
+from processor.retry_decision import RetryLater
+from wait_registry.errors import PermanentError, TransientError
+from wait_registry.handler import Discard, Outcome, Record
+from wait_registry.settings.processor import HttpHandlerSettings
+
+HEADERS = (
+    ("X-Tenant", b"blue"),
+    ("X-Tenant", b"green"),
+    ("traceparent", b"00-1-2-03"),
+    ("X-Binary", b"\xff\x00"),
+    ("X-Injected", b"a\r\nX-Evil: yes"),
+    ("X-Null", None),
+    ("X-Other", b"not chosen"),
+)
+RECORD = Record(
+    "orders", 3, 42, 2, b"key", b"\x00body\xff", HEADERS, 2, "the-wait-id", "group", datetime(2030, 1, 1, tzinfo=UTC)
+)
+SETTINGS = HttpHandlerSettings(
+    forward_headers=("x-tenant", "traceparent", "X-Binary", "X-Injected", "X-Null"),
+    discard_statuses=(404,),
+    content_type="application/json",
+)
+
+
+class FixedClock:
+    """A clock that stands at 2030-01-01T00:00:00Z."""
+
+    def now_ms(self) -> int:
+        return 1_893_456_000_000
+
+    def monotonic(self) -> float:
+        return 0.0
+
+
+def exchange(
+    answer: Callable[[web.Request], Awaitable[web.StreamResponse]], record: Record = RECORD, calls: int = 1
+) -> list[Outcome | BaseException]:
+    """Serve ``answer``, call the handler some times at once, and return what came of it."""
+
+    async def main() -> list[Outcome | BaseException]:
+        application = web.Application()
+        application.router.add_route("*", "/{rest:.*}", answer)
+        runner = web.AppRunner(application)
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        host, port = runner.addresses[0][:2]
+        handler = HttpHandler(f"http://{host}:{port}/orders", SETTINGS, 4, FixedClock())
+        await handler.open()
+        try:
+            return await asyncio.gather(*(handler.call(record) for _ in range(calls)), return_exceptions=True)
+        finally:
+            await handler.close()
+            await runner.cleanup()
+
+    return asyncio.run(asyncio.wait_for(main(), 30))
+
+
+def answering(status: int, **headers: str) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+    async def answer(request: web.Request) -> web.Response:
+        return web.Response(status=status, headers={name.replace("_", "-"): text for name, text in headers.items()})
+
+    return answer
+
+
+def test_the_request_carries_the_value_the_idempotency_key_and_where_the_record_came_from() -> None:
+    seen: list[tuple[str, bytes, list[tuple[str, str]]]] = []
+
+    async def answer(request: web.Request) -> web.Response:
+        seen.append((request.method, await request.read(), list(request.headers.items())))
+        return web.Response()
+
+    assert exchange(answer) == [None]
+    [(method, body, headers)] = seen
+    assert (method, body) == ("POST", b"\x00body\xff")
+    sent = dict(headers)
+    assert sent["Content-Type"] == "application/json"
+    assert sent["Idempotency-Key"] == "the-wait-id"
+    assert [sent[f"X-Waitreg-{name}"] for name in ("Topic", "Partition", "Offset", "Attempt")] == [
+        "orders",
+        "3",
+        "42",
+        "2",
+    ]
+    assert [value for name, value in headers if name == "X-Tenant"] == ["blue", "green"]
+    assert sent["traceparent"] == "00-1-2-03"
+    assert not {"X-Binary", "X-Injected", "X-Evil", "X-Null", "X-Other"} & set(sent), "only chosen, text-safe ones"
+
+
+def test_a_null_value_is_an_empty_body() -> None:
+    async def answer(request: web.Request) -> web.Response:
+        return web.Response(status=200 if await request.read() == b"" else 400)
+
+    null = Record("orders", 0, 0, 0, None, None, (), 1, "id", "group", datetime(2030, 1, 1, tzinfo=UTC))
+    assert exchange(answer, null) == [None]
+
+
+@pytest.mark.parametrize("status", [200, 201, 202, 204, 299])
+def test_2xx_is_done(status: int) -> None:
+    assert exchange(answering(status)) == [None]
+
+
+@pytest.mark.parametrize("status", SETTINGS.retry_statuses)
+def test_statuses_to_retry_are_transient(status: int) -> None:
+    [error] = exchange(answering(status))
+    assert isinstance(error, TransientError)
+    assert str(status) in str(error)
+
+
+def test_a_status_to_discard_discards() -> None:
+    assert exchange(answering(404)) == [Discard("the service answered 404 Not Found")]
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 409, 410, 422, 501, 505])
+def test_any_other_status_is_permanent(status: int) -> None:
+    [error] = exchange(answering(status))
+    assert isinstance(error, PermanentError)
+    assert str(status) in str(error)
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_redirect_is_not_followed(status: int) -> None:
+    calls = []
+
+    async def answer(request: web.Request) -> web.Response:
+        calls.append(request.path)
+        return web.Response(status=status, headers={"Location": "/elsewhere"})
+
+    [error] = exchange(answer)
+    assert isinstance(error, PermanentError)
+    assert "redirects are not followed" in str(error)
+    assert calls == ["/orders"]
+
+
+@pytest.mark.parametrize(
+    ("text", "pause_s"),
+    [("7", 7.0), (format_datetime(datetime(2030, 1, 1, 0, 0, 9, tzinfo=UTC), usegmt=True), 9.0), ("soon", None)],
+)
+def test_retry_after_is_passed_on(text: str, pause_s: float | None) -> None:
+    [error] = exchange(answering(503, Retry_After=text))
+    assert isinstance(error, TransientError)
+    assert (error.pause_s if isinstance(error, RetryLater) else None) == pause_s
+
+
+def test_no_connection_is_transient_and_says_no_payload() -> None:
+    async def main() -> None:
+        handler = HttpHandler("http://127.0.0.1:1/", SETTINGS, 1)
+        await handler.open()
+        try:
+            await handler.call(RECORD)
+        finally:
+            await handler.close()
+
+    with pytest.raises(TransientError, match="POST failed: ClientConnector") as failure:
+        asyncio.run(main())
+    assert "body" not in str(failure.value)
+
+
+def test_an_answer_that_breaks_off_is_transient() -> None:
+    async def answer(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Length": "1000"})
+        await response.prepare(request)
+        await response.write(b"half")
+        assert request.transport is not None
+        request.transport.abort()
+        return response
+
+    [error] = exchange(answer)
+    assert isinstance(error, TransientError)
+
+
+def test_as_many_requests_run_at_once_as_records_may() -> None:
+    running, most, together = 0, 0, asyncio.Barrier(4)
+
+    async def answer(request: web.Request) -> web.Response:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await together.wait()
+        running -= 1
+        return web.Response()
+
+    assert exchange(answer, calls=12) == [None] * 12
+    assert most == 4

@@ -1,0 +1,81 @@
+"""However the work ends: the group is left, workers are stopped, a fault is raised, and what is left is said (P8)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+import pytest
+
+from processor.entry import EntryState
+from tests.unit.processor.entries import batch, entry
+from tests.unit.processor.event_loop import turns_until
+from tests.unit.processor.strategy_bench import StrategyBench
+from wait_registry.errors import PermanentError
+from wait_registry.handler import Record
+
+BROKEN = PermanentError("a tombstone was refused")
+
+
+def on_loop(main: Any) -> None:
+    asyncio.run(asyncio.wait_for(main(), 30))
+
+
+async def endless(record: Record) -> None:
+    await asyncio.sleep(3600)
+
+
+@pytest.mark.parametrize("when", ["before leaving the group", "after leaving it"])
+def test_a_fault_during_the_drain_is_raised_after_leaving_the_group_and_stopping_the_workers(when: str) -> None:
+    async def main() -> None:
+        bench = StrategyBench(endless)
+        bench.stop.set()
+        if when == "before leaving the group":
+            bench.frontier.append(batch(entry(bench.owner, 1)))
+        bench.dispatcher.add([bench.registered(0, EntryState.REGISTERING)])
+        running = asyncio.ensure_future(bench.strategy.run())
+        await turns_until(lambda: bench.dispatcher.running)
+        if when == "after leaving it":
+            await turns_until(lambda: bench.strategy._leaving is not None and bench.strategy._leaving.done())
+        bench.fault.report(BROKEN)
+        with pytest.raises(PermanentError) as raised:
+            await running
+        assert raised.value is BROKEN
+        assert all(worker.cancelled() for worker in bench.dispatcher._workers)
+        with pytest.raises(RuntimeError, match="closed"):
+            bench.consumption.take(1)
+
+    on_loop(main)
+
+
+def test_a_fault_in_the_last_turn_of_the_drain_is_raised() -> None:
+    async def main() -> None:
+        async def fails_when_stopped(record: Record) -> None:
+            try:
+                await asyncio.sleep(3600)
+            finally:
+                bench.fault.report(BROKEN)
+
+        bench = StrategyBench(fails_when_stopped, drain_timeout_s=0.01)
+        bench.stop.set()
+        bench.dispatcher.add([bench.registered(0, EntryState.REGISTERING)])
+        with pytest.raises(PermanentError):
+            await bench.strategy.run()
+
+    on_loop(main)
+
+
+def test_what_is_not_acknowledged_at_the_end_is_said(caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        # The record stays in the producer's queue for as long as the test lasts.
+        bench = StrategyBench(flush_timeout_s=0.05, producer={"linger.ms": 600_000, "message.timeout.ms": 0})
+        bench.stop.set()
+        bench.dispatcher.add([bench.registered(0, EntryState.REGISTERING)])
+        with caplog.at_level(logging.INFO):
+            await bench.strategy.run()
+        assert not bench.outstanding.records
+        assert "nothing left in hand" not in caplog.text
+        assert "1 tombstones or dead letters" in caplog.text
+
+    on_loop(main)

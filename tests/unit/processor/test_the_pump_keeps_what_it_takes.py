@@ -1,0 +1,73 @@
+"""What a poll brings at an awkward moment is neither lost nor registered for a partition that is gone."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from confluent_kafka import TIMESTAMP_CREATE_TIME, KafkaError, KafkaException, Message
+
+from processor.assigned_partition import AssignedPartition
+from tests.unit.processor.strategy_bench import StrategyBench
+from wait_registry.errors import PermanentError
+
+Taken = list[tuple[AssignedPartition, Message]]
+
+
+def on_loop(main: Any) -> None:
+    asyncio.run(asyncio.wait_for(main(), 30))
+
+
+def message(offset: int) -> Message:
+    return Message(
+        topic="input", partition=0, offset=offset, key=b"k", value=b"v", timestamp=(TIMESTAMP_CREATE_TIME, 1)
+    )
+
+
+def test_records_that_come_while_a_batch_is_being_published_are_kept_back() -> None:
+    async def main() -> None:
+        bench = StrategyBench(producer={"queue.buffering.max.messages": 1})
+        assert bench.pump._register([(bench.owner, message(0)), (bench.owner, message(1))])
+        assert not bench.pump.registered()
+        late = [(bench.owner, message(2))]
+        assert not bench.pump._register(late)
+        assert bench.pump.kept_back == late
+        assert bench.outstanding.records == 2
+
+    on_loop(main)
+
+
+@pytest.mark.parametrize("paused", [False, True], ids=["polled for records", "polled without room"])
+def test_records_kept_back_of_a_partition_that_the_same_poll_gives_up_are_forgotten(paused: bool) -> None:
+    async def main() -> None:
+        bench = StrategyBench()
+        bench.pump.kept_back = [(bench.owner, message(0))]
+
+        def take(count: int) -> Taken:
+            bench.pump.revoked([bench.consumption.assigned.pop(("input", 0))])
+            return []
+
+        bench.consumption.take = take  # type: ignore[method-assign]
+        if paused:
+            bench.pump._poll_without_room(0.0)
+        else:
+            bench.pump._consume(0.0)
+        assert bench.outstanding.records == 0
+        assert bench.pump.kept_back == []
+
+    on_loop(main)
+
+
+def test_what_the_client_raises_is_translated() -> None:
+    async def main() -> None:
+        bench = StrategyBench()
+
+        def take(count: int) -> Taken:
+            raise KafkaException(KafkaError(KafkaError._FATAL, "fenced instance id"))
+
+        bench.consumption.take = take  # type: ignore[method-assign]
+        with pytest.raises(PermanentError, match="fenced instance id"):
+            await bench.pump.turn()
+
+    on_loop(main)

@@ -1,0 +1,104 @@
+"""What fails in the last flush, or in a task that nobody waits for, ends the process with its reason (P8)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+
+import pytest
+
+from processor import broker_watch
+from processor.broker_watch import BrokerWatch
+from processor.handlers.asynchronous import AsynchronousHandler
+from processor.outbox import Letter
+from processor.service import Facts, ProcessorService
+from processor.strategies.protocol import StrategyContext
+from processor.subscription import subscription
+from tests.unit.processor.event_loop import turns_until
+from tests.unit.processor.strategy_bench import done
+from wait_registry.errors import WaitRegistryError
+from wait_registry.kafka.clients import admin
+from wait_registry.kafka.cluster import TopicIdentity
+from wait_registry.settings.root import Settings
+from wait_registry.telemetry.exposition import Reading
+
+Work = Callable[[StrategyContext], Awaitable[None]]
+
+
+class Works:
+    """A strategy that does one thing and returns."""
+
+    def __init__(self, context: StrategyContext, work: Work) -> None:
+        self._context = context
+        self._work = work
+
+    async def run(self) -> None:
+        await self._work(self._context)
+
+    def not_ready(self) -> list[str]:
+        return []
+
+    def readings(self) -> Iterable[Reading]:
+        return ()
+
+
+def run(work: Work, **librdkafka: object) -> None:
+    """Run the service, on librdkafka's mock brokers, from after its start checks on."""
+    settings = Settings.model_validate(
+        {
+            "kafka": {"librdkafka": {"test.mock.num.brokers": 1, **librdkafka}},
+            "processor": {"topics": ["input"], "group": "group"},
+        }
+    )
+
+    async def main() -> None:
+        service = ProcessorService(settings)
+        # Mock brokers don't tell a cluster id.
+        facts = Facts("cluster", "instance", subscription(settings, "instance", ()), None)
+        service._facts = lambda admin: facts  # type: ignore[method-assign]
+        await service._work(
+            lambda context: Works(context, work),
+            AsynchronousHandler(done),
+            admin(settings.kafka),
+            TopicIdentity("wait", "id", 1),
+        )
+
+    asyncio.run(asyncio.wait_for(main(), 30))
+
+
+def _tombstone(partition: int) -> Letter:
+    return Letter("a tombstone", "wait", partition, b"id", None, [], lambda message: None)
+
+
+def test_a_tombstone_refused_in_the_last_flush_ends_the_process_with_a_failure() -> None:
+    async def work(context: StrategyContext) -> None:
+        context.outbox.send(_tombstone(99))  # the topic has four partitions
+
+    with pytest.raises(WaitRegistryError, match="writing a tombstone"):
+        run(work)
+
+
+def test_what_the_last_flush_leaves_is_said(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("processor.service.LAST_FLUSH_S", 0.0)
+
+    async def work(context: StrategyContext) -> None:
+        context.outbox.send(_tombstone(0))
+
+    with caplog.at_level(logging.WARNING):
+        run(work, **{"test.mock.broker.rtt": 60_000})
+    assert "1 records aren't acknowledged" in caplog.text
+
+
+def test_an_error_of_the_broker_watch_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def breaks(watch: BrokerWatch) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(broker_watch, "PROBE_EVERY_S", 0)
+    monkeypatch.setattr(BrokerWatch, "run_once", breaks)
+
+    async def work(context: StrategyContext) -> None:
+        await asyncio.wait_for(turns_until(lambda: context.fault.error), 5)
+
+    with pytest.raises(ZeroDivisionError):
+        run(work)

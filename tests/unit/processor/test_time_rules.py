@@ -1,0 +1,122 @@
+"""Expiry, retries and clocks: the rules about time."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from processor.clock_skew import SkewVerdict, clock_skew_ms, judge_skew
+from processor.expiry import longest_backoffs_s, time_limits
+from processor.retry_decision import RetryDecision, RetryLater, is_retriable
+from wait_registry.errors import DataError, PermanentError, TransientError
+from wait_registry.settings.processor import ProcessorSettings
+
+
+def processor_settings(**values: object) -> ProcessorSettings:
+    return ProcessorSettings.model_validate({"group": "g", "topics": ("t",), "handler": "m:h", **values})
+
+
+@given(
+    st.floats(0.1, 60),
+    st.integers(1, 10),
+    st.floats(0, 5),
+    st.floats(0, 20),
+    st.floats(0.1, 30),
+    st.lists(st.floats(0, 1, exclude_max=True), min_size=10, max_size=10),
+)
+def test_a_handler_started_in_time_ends_with_the_margin_left_whatever_its_attempts_do(
+    timeout_s: float, tries: int, first_s: float, longest_s: float, margin_s: float, jitter: list[float]
+) -> None:
+    settings = processor_settings(
+        handler_timeout_s=timeout_s,
+        max_tries=tries,
+        backoff_initial_s=first_s,
+        backoff_max_s=longest_s,
+        margin_s=margin_s,
+        ttl_s=1000,
+    )
+    limits = time_limits(settings)
+    decision = RetryDecision(settings, limits, iter([*jitter, *jitter]).__next__)
+    expires_s = 1000.0
+    now_s = limits.start_by_s(0.0)
+    for tried in range(1, tries + 1):
+        now_s += timeout_s  # every attempt takes its whole limit
+        pause_s = decision.pause_s(TimeoutError(), tried, now_s, expires_s)
+        assert (pause_s is None) == (tried == tries), "there is time for every attempt"
+        now_s += pause_s or 0
+    assert now_s <= expires_s - margin_s + 1e-6
+
+
+def test_no_attempt_begins_that_could_not_end_before_the_margin() -> None:
+    settings = processor_settings(handler_timeout_s=10, max_tries=3, margin_s=5, ttl_s=100, backoff_initial_s=4)
+    decision = RetryDecision(settings, time_limits(settings), lambda: 0.5)
+    assert decision.pause_s(TimeoutError(), 1, 83.0, 100.0) == 2.0
+    assert decision.pause_s(TimeoutError(), 1, 83.1, 100.0) is None
+    assert decision.still_in_time(85.0, 100.0)
+    assert not decision.still_in_time(85.1, 100.0)
+
+
+@given(st.integers(1, 20), st.floats(0, 1, exclude_max=True))
+def test_pauses_grow_twofold_up_to_the_longest_with_full_jitter(tries: int, jitter: float) -> None:
+    settings = processor_settings(max_tries=100, backoff_initial_s=0.5, backoff_max_s=8, handler_timeout_s=1, ttl_s=1e6)
+    decision = RetryDecision(settings, time_limits(settings), lambda: jitter)
+    pause_s = decision.pause_s(TransientError(), tries, 0.0, 1e6)
+    assert pause_s == pytest.approx(jitter * min(8, 0.5 * 2 ** (tries - 1)))
+
+
+def test_a_pause_that_the_service_asks_for_is_kept_within_the_longest() -> None:
+    settings = processor_settings(max_tries=5, backoff_initial_s=0.1, backoff_max_s=8)
+    decision = RetryDecision(settings, time_limits(settings), lambda: 0.0)
+    assert decision.pause_s(RetryLater("busy", 3), 1, 0.0, 600.0) == 3
+    assert decision.pause_s(RetryLater("busy", 3600), 1, 0.0, 600.0) == 8
+
+
+@pytest.mark.parametrize(
+    ("error", "retriable"),
+    [
+        (TransientError(), True),
+        (TimeoutError(), True),
+        (ConnectionResetError(), True),
+        (OSError(), True),
+        (PermanentError(), False),
+        (ValueError(), False),
+        (DataError(), False),
+        (SystemExit(1), False),
+        (KeyboardInterrupt(), False),
+    ],
+)
+def test_only_what_the_contract_names_is_tried_again(error: BaseException, retriable: bool) -> None:
+    assert is_retriable(error) is retriable
+
+
+def test_the_longest_pauses_are_those_of_the_settings() -> None:
+    assert longest_backoffs_s(processor_settings(max_tries=5, backoff_initial_s=1, backoff_max_s=3)) == 1 + 2 + 3 + 3
+    assert longest_backoffs_s(processor_settings(max_tries=1)) == 0
+
+
+@given(st.integers(-10_000, 10_000), st.integers(0, 1000), st.integers(0, 1000), st.integers(0, 1000))
+def test_only_what_the_round_trip_cannot_explain_is_a_clock_difference(
+    skew_ms: int, sent_ms: int, there_ms: int, back_ms: int
+) -> None:
+    # The broker stamps after `there_ms`, on a clock that is `skew_ms` ahead.
+    seen = clock_skew_ms(sent_ms + there_ms + skew_ms, sent_ms, sent_ms + there_ms + back_ms)
+    assert abs(seen) <= abs(skew_ms)
+    assert seen * skew_ms >= 0
+    assert abs(skew_ms - seen) <= there_ms + back_ms
+
+
+@pytest.mark.parametrize(
+    ("skew_ms", "verdict"),
+    [
+        (0, SkewVerdict.FINE),
+        (2499, SkewVerdict.FINE),
+        (2500, SkewVerdict.WARN),
+        (-2500, SkewVerdict.WARN),
+        (4999, SkewVerdict.WARN),
+        (5000, SkewVerdict.STOP),
+        (-60_000, SkewVerdict.STOP),
+    ],
+)
+def test_a_quarter_of_the_margin_warns_and_half_of_it_stops(skew_ms: int, verdict: SkewVerdict) -> None:
+    assert judge_skew(skew_ms, margin_s=10) is verdict

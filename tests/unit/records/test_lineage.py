@@ -1,0 +1,111 @@
+"""Original headers can always be cut out exactly, whatever they are and however often a record goes round."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.unit.records.strategies import ATTEMPTS, FAILURES, HEADERS, LINEAGES, ORIGINALS, TEXTS
+from wait_registry.records import names
+from wait_registry.records.consumed import consumed
+from wait_registry.records.dead_letter import Failure, dead_letter_headers, decode_dead_letter
+from wait_registry.records.headers import Headers
+from wait_registry.records.lineage import Lineage, append_lineage, split_lineage
+from wait_registry.records.original import Original, Source
+from wait_registry.records.redelivery import redelivery_headers
+
+BLOCKS = st.tuples(HEADERS, LINEAGES).map(lambda pair: tuple(append_lineage(*pair)))
+# Headers that hold a real block, whole or with something put into, behind or before it.
+IMITATIONS = st.tuples(HEADERS, BLOCKS, HEADERS).map(lambda parts: parts[0] + parts[1] + parts[2])
+ANY_HEADERS = HEADERS | BLOCKS | IMITATIONS
+KNOWN = st.tuples(LINEAGES, TEXTS, ATTEMPTS).map(
+    lambda parts: dataclasses.replace(parts[0], group=parts[1], attempt=parts[2])
+)
+
+
+@given(ANY_HEADERS, LINEAGES)
+def test_what_is_appended_is_cut_off_exactly(headers: Headers, lineage: Lineage) -> None:
+    assert split_lineage(append_lineage(headers, lineage)) == (headers, lineage, {})
+
+
+@given(ANY_HEADERS)
+def test_splitting_loses_no_header(headers: Headers) -> None:
+    originals, lineage, _ = split_lineage(headers)
+    assert originals == headers[: len(originals)]
+    if lineage is None:
+        assert originals == headers
+    else:
+        assert headers[len(originals)] == (names.WAIT_LINEAGE, str(len(originals)).encode())
+
+
+@given(ANY_HEADERS, st.lists(KNOWN, min_size=1, max_size=5), FAILURES)
+def test_round_after_round_the_block_is_replaced_and_never_stacked(
+    headers: Headers, rounds: list[Lineage], failure: Failure
+) -> None:
+    carried: list[tuple[str, bytes | None]] = redelivery_headers(headers, rounds[0])
+    for number, lineage in enumerate(rounds):
+        originals, _, _ = split_lineage(carried)
+        odd = number % 2 == 1
+        carried = dead_letter_headers(originals, lineage, failure) if odd else redelivery_headers(originals, lineage)
+    assert split_lineage(carried)[0] == headers
+    assert split_lineage(carried)[1] == rounds[-1]
+
+
+@given(ANY_HEADERS, LINEAGES, FAILURES)
+def test_a_dead_letter_reads_back_as_it_was_written(headers: Headers, lineage: Lineage, failure: Failure) -> None:
+    read = decode_dead_letter(dead_letter_headers(headers, lineage, failure))
+    assert (read.headers, read.lineage, read.failure) == (headers, lineage, failure)
+
+
+@given(ANY_HEADERS)
+def test_any_headers_of_a_dead_letter_topic_are_kept_or_understood(headers: Headers) -> None:
+    read = decode_dead_letter(headers)
+    assert (read.lineage is None) == (read.failure is None)
+    assert read.headers == headers or read.lineage is not None
+
+
+@given(ORIGINALS, KNOWN, st.sampled_from(["redeliver", "dead letter"]), FAILURES, ANY_HEADERS)
+def test_the_same_group_gets_the_first_deliverys_record_and_counts_on(
+    now: Original, lineage: Lineage, kind: str, failure: Failure, headers: Headers
+) -> None:
+    lineage = dataclasses.replace(
+        lineage,
+        original_partition=1,
+        original_offset=2,
+        original_timestamp_ms=3,
+        original_timestamp_type="append",
+    )
+    assert lineage.group is not None
+    written = (
+        redelivery_headers(headers, lineage) if kind == "redeliver" else dead_letter_headers(headers, lineage, failure)
+    )
+    original, source, attempt = consumed(*now._replace(headers=tuple(written)), lineage.group)
+    assert original == Original(lineage.original_topic, 1, 2, 3, "append", now.key, now.value, headers)
+    assert source == Source(now.topic, now.partition, now.offset)
+    assert attempt == lineage.attempt
+
+
+@given(ORIGINALS, KNOWN, ANY_HEADERS)
+def test_for_another_group_the_record_is_as_it_was_consumed_with_all_headers(
+    now: Original, lineage: Lineage, headers: Headers
+) -> None:
+    written = tuple(append_lineage(headers, lineage))
+    assert consumed(*now._replace(headers=written), f"not {lineage.group}") == (now._replace(headers=written), None, 1)
+
+
+@given(ORIGINALS, TEXTS)
+def test_consuming_any_record_loses_nothing(now: Original, group: str) -> None:
+    original, source, attempt = consumed(*now, group)
+    assert (original.key, original.value) == (now.key, now.value)
+    assert original.headers == now.headers[: len(original.headers)]
+    if source is None:
+        assert (original, attempt) == (now, 1)
+
+
+def test_a_record_without_headers_may_have_none_or_an_empty_list() -> None:
+    now = Original("orders", 0, 0, 0, "create", None, None, ())
+    assert consumed(*now[:-1], None, "g") == consumed(*now[:-1], [], "g") == (now, None, 1)
+    assert split_lineage(None) == ((), None, {})
+    assert decode_dead_letter(None).headers == ()

@@ -1,0 +1,117 @@
+"""A wait record holds all of the original, and whatever can't be read as one is refused with a reason."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.unit.records.strategies import HEADER_VALUES, ORIGINALS, WAIT_IDS, WAIT_RECORDS
+from wait_registry.errors import ConfigurationError, DataError
+from wait_registry.records import names
+from wait_registry.records.original import Original
+from wait_registry.records.wait_record import WaitRecord, WaitRecordEncoder, decode_wait_record, encode_wait_record
+
+ENCODER = WaitRecordEncoder("billing", "host-1", "waitreg.dlq", "dlq", 3)
+SYSTEM_NAMES = sorted(
+    value for value in vars(names).values() if isinstance(value, str) and value.upper() == value and "_" in value
+)
+
+
+@given(WAIT_RECORDS)
+def test_a_wait_record_reads_back_as_it_was_written(record: WaitRecord) -> None:
+    value, headers = encode_wait_record(record)
+    assert decode_wait_record(record.wait_id.encode(), value, headers) == record
+
+
+@given(WAIT_RECORDS)
+def test_the_processors_encoder_writes_the_same_headers(record: WaitRecord) -> None:
+    original = record.original
+    assert isinstance(original, Original)
+    assert record.group and record.instance and record.dead_letter_topic and record.expiry_policy
+    assert record.max_attempts and record.attempt
+    encoder = WaitRecordEncoder(
+        record.group, record.instance, record.dead_letter_topic, record.expiry_policy, record.max_attempts
+    )
+    trace = tuple(
+        (name, text.encode())
+        for name, text in ((names.TRACEPARENT, record.traceparent), (names.TRACESTATE, record.tracestate))
+        if text is not None
+    )
+    headers = encoder.headers(
+        original, record.wait_id, record.expires_at_ms, record.attempt, record.source, trace=trace
+    )
+    assert headers == encode_wait_record(record)[1]
+
+
+@given(ORIGINALS, WAIT_IDS)
+def test_whatever_headers_a_record_has_its_wait_record_can_be_read(original: Original, wait_id: str) -> None:
+    headers = ENCODER.headers(original, wait_id, 0)
+    assert decode_wait_record(wait_id, original.value or b"", headers).original == original
+
+
+@given(ORIGINALS, WAIT_IDS, st.lists(st.tuples(st.sampled_from(SYSTEM_NAMES), HEADER_VALUES), min_size=1, max_size=3))
+def test_any_bytes_in_any_header_are_read_or_refused_without_another_error(
+    original: Original, wait_id: str, damage: list[tuple[str, bytes | None]]
+) -> None:
+    headers = [*ENCODER.headers(original, wait_id, 0), *damage]
+    try:
+        record = decode_wait_record(wait_id, original.value or b"", headers)
+    except DataError as error:
+        assert len(str(error)) < 600
+    else:
+        assert record.wait_id == wait_id
+
+
+@given(ORIGINALS, WAIT_IDS, st.sets(st.sampled_from(SYSTEM_NAMES)))
+def test_of_missing_headers_only_topic_and_expiry_are_missed(
+    original: Original, wait_id: str, missing: set[str]
+) -> None:
+    headers = [header for header in ENCODER.headers(original, wait_id, 0) if header[0] not in missing]
+    if missing & {names.ORIGINAL_TOPIC, names.WAIT_EXPIRATION_TIME}:
+        with pytest.raises(DataError, match="missing"):
+            decode_wait_record(wait_id, b"x", headers)
+    else:
+        record = decode_wait_record(wait_id, original.value or b"", headers)
+        assert (record.group is None) == (names.WAIT_GROUP in missing)
+        assert (record.original.partition is None) == (names.ORIGINAL_PARTITION in missing)
+
+
+def test_trace_context_is_carried_on_but_not_what_only_bears_its_name() -> None:
+    traceparent = ("traceparent", b"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
+    odd = (("traceparent", b"a\0b"), ("tracestate", None), ("tracestate", b"x" * 5000), ("traceparent", b""))
+    original = Original("orders", 0, 0, 0, "create", None, b"x", (*odd, traceparent))
+    headers = ENCODER.headers(original, "019fc448-d29b-8abc-9def-0123456789ab", 0)
+    assert [header for header in headers if header[0].startswith("trace")] == [traceparent]
+
+
+def test_an_error_shows_only_the_beginning_of_what_was_seen_and_never_key_or_value() -> None:
+    wait_id = "019fc448-d29b-8abc-9def-0123456789ab"
+    original = Original("orders", 0, 0, 0, "create", b"key-secret", b"value-secret", (("h", b"header-secret"),))
+    headers = ENCODER.headers(original, wait_id, 0)
+    for damage in ("WAIT_GROUP", "ORIGINAL_PARTITION", "WAIT_EXPIRATION_TIME", "ORIGINAL_HEADERS", "WAIT_ATTEMPT"):
+        with pytest.raises(DataError) as refused:
+            decode_wait_record(wait_id, b"value-secret", [*headers, (damage, b"\xff" * 10_000)])
+        assert damage in str(refused.value)
+        assert "secret" not in str(refused.value)
+        assert len(str(refused.value)) < 500
+    with pytest.raises(DataError) as refused:
+        decode_wait_record(b"key-secret", b"value-secret", headers)
+    assert "secret" not in str(refused.value)
+
+
+def test_a_null_original_value_and_an_empty_one_stay_apart() -> None:
+    original = Original("orders", 0, 0, 0, "create", None, None, ())
+    record = WaitRecord(original, "019fc448-d29b-8abc-9def-0123456789ab", 0, "g", "i", 1, "d", "dlq", 1)
+    for value in (None, b""):
+        given_record = dataclasses.replace(record, original=original._replace(value=value))
+        written, headers = encode_wait_record(given_record)
+        assert written == b""
+        assert decode_wait_record(record.wait_id, written, headers).original.value == value
+
+
+def test_an_unknown_expiry_policy_is_a_configuration_error() -> None:
+    with pytest.raises(ConfigurationError, match="dlq or redeliver"):
+        WaitRecordEncoder("billing", "host-1", "waitreg.dlq", "keep", 3)

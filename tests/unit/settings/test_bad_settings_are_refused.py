@@ -1,0 +1,116 @@
+"""Unknown names and values out of bounds are refused in every source, with what to write instead."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from wait_registry.errors import ConfigurationError
+from wait_registry.settings.loading import load_settings
+from wait_registry.settings.names import nearest, setting_names
+
+
+@pytest.fixture(autouse=True)
+def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def refused(overrides: dict[str, str] | None = None, env: dict[str, str] | None = None) -> str:
+    with pytest.raises(ConfigurationError) as caught:
+        load_settings(overrides or {}, env=env or {})
+    return str(caught.value)
+
+
+def test_an_unknown_name_on_the_command_line_is_answered_with_the_nearest() -> None:
+    text = refused({"processor.max_inflight": "1"})
+    assert text == (
+        "--set processor.max_inflight: there is no setting processor.max_inflight; "
+        "did you mean processor.max_in_flight?"
+    )
+
+
+def test_an_unknown_variable_is_answered_with_the_nearest_variable() -> None:
+    text = refused(env={"WAITREG_PROCESSOR__MAX_INFLIGHT": "1"})
+    assert "environment variable WAITREG_PROCESSOR__MAX_INFLIGHT" in text
+    assert text.endswith("did you mean WAITREG_PROCESSOR__MAX_IN_FLIGHT?")
+
+
+def test_a_single_underscore_between_the_levels_is_recognised() -> None:
+    assert "did you mean WAITREG_LOG__LEVEL?" in refused(env={"WAITREG_LOG_LEVEL": "DEBUG"})
+
+
+def test_an_unknown_name_in_dotenv_names_the_file(empty_folder: Path) -> None:
+    (empty_folder / ".env").write_text("WAITREG_WAIT__PARTITION=3\n")
+    assert ".env: WAITREG_WAIT__PARTITION" in (text := refused())
+    assert "did you mean WAITREG_WAIT__PARTITIONS?" in text
+
+
+def test_an_unknown_name_in_the_file_names_the_file(empty_folder: Path) -> None:
+    (empty_folder / "waitreg.toml").write_text("[sinc]\ntrigger_s = 2\n")
+    assert "waitreg.toml: sinc.trigger_s" in (text := refused())
+    assert "did you mean sink.trigger_s?" in text
+
+
+def test_a_name_like_no_other_is_refused_with_the_way_to_the_list() -> None:
+    assert refused({"xyzzy": "1"}).endswith("`waitreg config --all` lists them all")
+
+
+def test_a_section_as_a_whole_is_no_setting() -> None:
+    assert "there is no setting processor" in refused(env={"WAITREG_PROCESSOR": "{}"})
+
+
+def test_all_unknown_names_of_all_sources_are_reported_at_once(empty_folder: Path) -> None:
+    (empty_folder / "waitreg.toml").write_text("[wait]\ntopik = 'x'\n")
+    text = refused({"log.levle": "INFO"}, {"WAITREG_SINK__TRIGER_S": "1"})
+    for near in ("wait.topic?", "log.level?", "WAITREG_SINK__TRIGGER_S?"):
+        assert near in text
+
+
+def test_the_value_of_an_unknown_name_is_not_shown() -> None:
+    assert "hunter2" not in refused(env={"WAITREG_KAFKA__SECURITY__PASWORD": "hunter2"})
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("processor.max_in_flight", "0", "processor.max_in_flight is '0'; allowed: whole number >= 1, <= 100000"),
+        ("processor.max_in_flight", "many", "is 'many'; allowed: whole number"),
+        ("processor.ttl_s", "-1", "processor.ttl_s is '-1'; allowed: number > 0 s"),
+        ("sweeper.transaction_timeout_ms", "60000", "whole number >= 1000 ms, <= 30000 ms"),
+        ("kafka.security.protocol", "TLS", "one of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL"),
+        ("postgres.schema", "Shop", "like ^[a-z_][a-z0-9_]*$"),
+        ("spark.driver_memory", "lots", r"like ^\d+[mg]$"),
+        ("processor.http.retry_statuses", "500,five", "is ['500', 'five']; allowed: a list of whole numbers"),
+        ("wait.topic", "", "not shorter than 1"),
+        ("processor.topics", "[orders", "begins like a JSON list but is none"),
+        ("kafka.librdkafka", "debug=all", "kafka.librdkafka is a table, given as a JSON object"),
+    ],
+)
+def test_a_bad_value_is_answered_with_what_was_seen_and_what_is_allowed(name: str, value: str, says: str) -> None:
+    text = refused({name: value})
+    assert says in text
+    assert f"--set {name}: " in text
+
+
+def test_a_bad_value_says_what_the_setting_is() -> None:
+    assert "from registration to expiry, s" in refused({"processor.ttl_s": "soon"})
+
+
+def test_a_bad_value_names_the_source_that_won() -> None:
+    text = refused(env={"WAITREG_WAIT__PARTITIONS": "none"})
+    assert text.startswith("environment variable WAITREG_WAIT__PARTITIONS: wait.partitions is 'none'")
+
+
+def test_several_bad_values_are_reported_at_once() -> None:
+    text = refused({"wait.partitions": "0", "telemetry.port": "70000"})
+    assert len(text.splitlines()) == 2
+
+
+@pytest.mark.parametrize("name", setting_names())
+def test_every_setting_is_found_again_after_a_slip_of_the_finger(name: str) -> None:
+    slipped = name[:-1]
+    found = nearest(slipped)
+    assert found is not None
+    assert found.removesuffix("_file").startswith(slipped[:-2])

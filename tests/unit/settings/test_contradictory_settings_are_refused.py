@@ -1,0 +1,206 @@
+"""Relations between settings: every contradiction is named with its numbers and with what to change."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wait_registry.errors import ConfigurationError
+from wait_registry.settings.loading import load_settings
+from wait_registry.settings.relations import (
+    Service,
+    least_ttl_s,
+    relation_problems,
+    require_relations,
+    steady_look_ahead,
+)
+from wait_registry.settings.root import Settings
+
+COMPLETE = {"processor.group": "shop", "processor.topics": "orders", "processor.handler": "shop:handle"}
+PEM = "-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----"
+
+
+def settings(**changes: Any) -> Settings:
+    dotted = {name.replace("__", "."): str(value) for name, value in changes.items()}
+    return load_settings({**COMPLETE, **dotted}, env={})
+
+
+def fatal(service: Service = "processor", **changes: Any) -> list[str]:
+    return [problem.message for problem in relation_problems(settings(**changes), service) if problem.fatal]
+
+
+@pytest.mark.parametrize("service", ["processor", "sink", "sweeper"])
+def test_the_defaults_contradict_nothing(service: Service) -> None:
+    assert relation_problems(settings(), service) == []
+
+
+@pytest.mark.parametrize("name", ["group", "topics", "handler"])
+def test_the_processor_needs_group_topics_and_handler(name: str) -> None:
+    changes: dict[str, Any] = {f"processor__{name}": ""}
+    (message,) = fatal(**changes)
+    assert message == f"processor.{name} isn't set, and the processor needs it"
+
+
+def test_sink_and_sweeper_need_neither_group_nor_handler() -> None:
+    bare = load_settings(env={})
+    assert relation_problems(bare, "sink") == []
+    assert relation_problems(bare, "sweeper") == []
+
+
+def test_the_least_ttl_is_what_the_design_says() -> None:
+    # N = 50: look-ahead 50 + 66 = 116; (1 + 116/50) x (30 x 3 + 0.2 + 0.4) + 5 + 10
+    assert steady_look_ahead(settings().processor) == 116
+    assert least_ttl_s(settings()) == pytest.approx(3.32 * 90.6 + 15)
+
+
+def test_a_ttl_shorter_than_the_work_it_covers_is_refused_with_the_numbers() -> None:
+    (message,) = fatal(processor__ttl_s=300)
+    assert "processor.ttl_s is 300 s, but a record may wait and work for 315.8 s" in message
+    assert "(1 + look-ahead 116 / max_in_flight 50)" in message
+    assert "raise processor.ttl_s above 315.8 s, or lower handler_timeout_s, max_tries or margin_s" in message
+
+
+def test_a_ttl_that_equals_the_limit_is_refused_and_one_above_is_taken() -> None:
+    limit = least_ttl_s(settings())
+    assert fatal(processor__ttl_s=limit)
+    assert not fatal(processor__ttl_s=limit + 0.001)
+
+
+def test_with_few_slots_the_look_ahead_counts_for_more() -> None:
+    assert fatal(processor__max_in_flight=1, processor__ttl_s=600)
+    assert not fatal(processor__max_in_flight=1, processor__ttl_s=600, processor__look_ahead_max=2)
+
+
+def test_the_batch_strategy_registers_nothing_and_so_needs_no_ttl() -> None:
+    assert not fatal(processor__ttl_s=1, processor__strategy="batch")
+
+
+@given(
+    st.integers(1, 5_000),
+    st.floats(0.1, 600),
+    st.integers(1, 20),
+    st.floats(0, 5),
+    st.floats(0, 60),
+    st.floats(0.1, 60),
+)
+def test_the_least_ttl_covers_every_round_of_the_look_ahead(
+    in_flight: int, timeout_s: float, tries: int, first_s: float, most_s: float, margin_s: float
+) -> None:
+    made = settings(
+        processor__max_in_flight=in_flight,
+        processor__handler_timeout_s=timeout_s,
+        processor__max_tries=tries,
+        processor__backoff_initial_s=first_s,
+        processor__backoff_max_s=most_s,
+        processor__margin_s=margin_s,
+    )
+    record_s = timeout_s * tries + sum(min(first_s * 2**pause, most_s) for pause in range(tries - 1))
+    rounds = -(-steady_look_ahead(made.processor) // in_flight)
+    assert least_ttl_s(made) >= rounds * record_s + margin_s + made.wait.skew_allowance_s - 1e-6
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"processor__backoff_initial_s": 20}, "more than processor.backoff_max_s = 10 s"),
+        ({"processor__look_ahead_max": 49}, "less than processor.max_in_flight = 50"),
+        ({"processor__look_ahead_max_bytes": 2_000_000}, "less than one record of wait.max_message_bytes = 2097152"),
+        (
+            {"processor__group_protocol": "consumer", "processor__assignment_strategy": "range"},
+            "under processor.group_protocol=consumer the broker assigns",
+        ),
+        ({"processor__http__discard_statuses": "503"}, "HTTP statuses [503]"),
+        ({"wait__min_insync_replicas": 4}, "more than wait.replication_factor = 3"),
+        ({"processor__topics": "orders,waitreg.wait"}, "processor.topics contains waitreg.wait"),
+        ({"processor__topics": "waitreg.dlq"}, "its own records would go round in circles"),
+        ({"dead_letter__topic": "waitreg.wait"}, "are both waitreg.wait"),
+        ({"wait__topic": "a b"}, "wait.topic is 'a b', not a topic name"),
+        ({"processor__topics": "orders,.."}, "processor.topics is '..', not a topic name"),
+        ({"dead_letter__topic": "{topic}.{reason}"}, "dead_letter.topic is '{topic}.{reason}'"),
+        ({"dead_letter__topic": "dlq {topic}"}, "dead_letter.topic is 'dlq {topic}'"),
+        ({"processor__group": "my group", "dead_letter__topic": "{group}.dlq"}, "processor.group is 'my group'"),
+        ({"processor__group": "my group", "processor__expiry_policy": "redeliver"}, "processor.group is 'my group'"),
+    ],
+)
+def test_a_contradiction_is_refused(changes: dict[str, Any], says: str) -> None:
+    messages = fatal(**changes)
+    assert [message for message in messages if says in message], messages
+
+
+def test_a_group_that_no_topic_is_named_after_may_have_any_name() -> None:
+    assert not fatal(processor__group="my group")
+
+
+def test_the_sink_must_be_told_what_stands_for_braces() -> None:
+    unresolvable = {"dead_letter.topic": "{topic}.dlq"}
+    (problem,) = relation_problems(load_settings(unresolvable, env={}), "sink")
+    assert "list the topics in sink.dead_letter_topics" in problem.message
+    listed = {**unresolvable, "sink.dead_letter_topics": "orders.dlq"}
+    assert relation_problems(load_settings(listed, env={}), "sink") == []
+    assert fatal("sink", dead_letter__topic="{topic}.dlq") == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"protocol": "SASL_SSL"}, "kafka.security.mechanism isn't set"),
+        ({"protocol": "SASL_SSL"}, "kafka.security.username isn't set"),
+        ({"protocol": "SASL_PLAINTEXT", "mechanism": "PLAIN"}, "kafka.security.password isn't set"),
+        ({"mechanism": "PLAIN"}, "kafka.security.mechanism is set, but kafka.security.protocol is PLAINTEXT"),
+        ({"protocol": "SSL", "username": "u"}, "kafka.security.username is set, but kafka.security.protocol is SSL"),
+        ({"ca": PEM}, "kafka.security.ca is set, but kafka.security.protocol is PLAINTEXT"),
+        ({"protocol": "SSL", "ca": "/etc/ca.pem"}, "the path of a file with it as kafka.security.ca_file"),
+        ({"protocol": "SSL", "certificate": PEM}, "certificate is set without kafka.security.key"),
+        ({"protocol": "SSL", "key": PEM}, "key is set without kafka.security.certificate"),
+    ],
+)
+def test_security_that_does_not_fit_together_is_refused(changes: dict[str, str], says: str) -> None:
+    messages = fatal("sweeper", **{f"kafka__security__{name}": value for name, value in changes.items()})
+    assert [message for message in messages if says in message], messages
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"protocol": "SSL"},
+        {"protocol": "SSL", "ca": PEM, "certificate": PEM, "key": PEM},
+        {"protocol": "SASL_SSL", "mechanism": "SCRAM-SHA-512", "username": "u", "password": "p", "ca": PEM},
+        {"protocol": "SASL_PLAINTEXT", "mechanism": "PLAIN", "username": "u", "password": "p"},
+    ],
+)
+def test_security_that_fits_together_is_taken(changes: dict[str, str]) -> None:
+    assert fatal("sweeper", **{f"kafka__security__{name}": value for name, value in changes.items()}) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("kafka.librdkafka.acks", "remove it: the promises rest on our value"),
+        ("kafka.librdkafka.partitioner", "remove it"),
+        ("kafka.librdkafka.isolation.level", "remove it"),
+        ("kafka.librdkafka.sasl.password", "set kafka.security.password instead"),
+        ("kafka.java.sasl.jaas.config", "set kafka.security.username and password instead"),
+        ("kafka.java.bootstrap.servers", "set kafka.bootstrap_servers instead"),
+    ],
+)
+def test_client_properties_that_the_promises_rest_on_are_not_free(name: str, says: str) -> None:
+    made = load_settings({name: "x"}, env={})
+    (problem,) = relation_problems(made, "sweeper")
+    assert says in problem.message
+
+
+def test_all_contradictions_are_reported_at_once() -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        require_relations(settings(processor__ttl_s=1, processor__group="", wait__min_insync_replicas=4), "processor")
+    assert len(str(caught.value).splitlines()) == 3
+
+
+def test_unwise_settings_are_logged_and_accepted(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        require_relations(settings(wait__delete_retention_ms=60_000), "sink")
+    assert "below 24 h" in caplog.text
+    assert "more than a quarter of wait.delete_retention_ms = 15 s" in caplog.text

@@ -1,0 +1,63 @@
+"""No way of printing settings shows a secret."""
+
+from __future__ import annotations
+
+import pytest
+
+from wait_registry.errors import ConfigurationError
+from wait_registry.settings.loading import describe, load_settings
+from wait_registry.settings.names import setting_names
+
+SECRET = "hunter2-s3cr3t"
+PEM = f"-----BEGIN PRIVATE KEY-----\n{SECRET}\n-----END PRIVATE KEY-----"
+
+GIVEN = {
+    "postgres.url": f"postgresql://waitreg:{SECRET}@db/shop",
+    "kafka.security.password": SECRET,
+    "kafka.security.ca": PEM,
+    "kafka.security.certificate": PEM,
+    "kafka.security.key": PEM,
+    "kafka.librdkafka.ssl.key.password": SECRET,
+    "kafka.librdkafka.sasl.oauthbearer.client.credentials.client.secret": SECRET,
+    "kafka.java.sasl.jaas.config": SECRET,
+    "kafka.java.ssl.keystore.key": PEM,
+    "spark.conf.spark.hadoop.fs.s3a.access.key": SECRET,
+    "processor.handler": f"https://user:{SECRET}@pay.example/charge",
+}
+
+
+def test_the_listing_has_every_setting_and_no_secret() -> None:
+    listing = describe(load_settings(GIVEN, env={}))
+    assert SECRET not in listing
+    assert "pay.example/charge" in listing
+    tables = ("kafka.librdkafka", "kafka.java", "spark.conf")
+    for name in setting_names():
+        assert f"{name}." in listing if name in tables else f"{name} = " in listing
+
+
+@pytest.mark.parametrize("name", [name for name in GIVEN if name != "processor.handler"])
+def test_the_repr_of_settings_has_no_secret(name: str) -> None:
+    settings = load_settings({name: GIVEN[name]}, env={})
+    assert SECRET not in repr(settings)
+    assert SECRET not in str(settings)
+
+
+@pytest.mark.parametrize("name", ["kafka.security.password", "kafka.security.key", "postgres.url"])
+def test_a_refused_secret_is_not_shown(name: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        load_settings({name: SECRET, "wait.partitions": "0"}, env={})
+    assert SECRET not in str(caught.value)
+
+
+def test_a_table_that_is_no_json_is_not_shown() -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        load_settings({"kafka.librdkafka": f"sasl.password={SECRET}"}, env={})
+    assert SECRET not in str(caught.value)
+    assert caught.value.__cause__ is None
+
+
+def test_a_bad_value_within_a_table_is_not_shown_when_its_name_sounds_secret() -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        load_settings({"kafka.librdkafka": f'{{"ssl.key.password": ["{SECRET}"]}}'}, env={})
+    assert "kafka.librdkafka.ssl.key.password is **********" in str(caught.value)
+    assert SECRET not in str(caught.value)

@@ -1,0 +1,66 @@
+"""Batches stay within their bytes: the limit in records follows the records' size."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sink.backoff import Backoff
+from sink.batch_limit import OVERHEAD_BYTES, BatchLimit
+from sink.chunks import ChunkSpan
+
+MIB = 1024 * 1024
+
+
+@given(st.integers(1, 250_000), st.integers(65_536, 256 * MIB), st.integers(0, 8 * MIB))
+def test_a_sampled_batch_stays_within_its_aim_or_has_one_record(records: int, aim: int, size: int) -> None:
+    limit = BatchLimit(records, aim).sampled(10, 10 * size)
+    assert 1 <= limit.records <= records
+    assert limit.records == 1 or limit.records * (size + OVERHEAD_BYTES) <= aim
+
+
+def test_records_that_grow_start_the_query_again_and_a_single_large_one_does_not() -> None:
+    limit = BatchLimit(250_000, 64 * MIB).sampled(500, 500 * 500)
+    running = limit.records
+    assert not limit.observed(1000, 1000 * 500 + MIB).should_restart(running, behind=0)
+    grown = limit.observed(20_000, 20_000 * 5_000)
+    assert grown.should_restart(running, behind=0)
+    assert not grown.should_restart(grown.records, behind=10**9)
+
+
+def test_a_limit_that_slows_a_catch_up_is_raised_only_while_behind() -> None:
+    limit = BatchLimit(250_000, 64 * MIB).sampled(500, 500 * 100_000)
+    running = limit.records
+    small = limit
+    for _ in range(20):
+        small = small.observed(5_000, 5_000 * 300)
+    assert small.should_restart(running, behind=10**6)
+    assert not small.should_restart(running, behind=10)
+
+
+def test_a_batch_too_large_halves_the_limit_until_batches_are_small_again() -> None:
+    limit = BatchLimit(1000, 64 * MIB).halved(1000).halved(500)
+    assert limit.records == 250
+    assert limit.observed(250, 1000).records == 500
+    assert limit.observed(10, 1000).records == 250
+    assert limit.observed(250, 1000).observed(500, 1000).records == 1000
+    assert BatchLimit(1000, 64 * MIB).halved(1).records == 1
+
+
+@given(st.lists(st.integers(0, 2000), max_size=30))
+def test_chunks_of_a_log_with_gaps_grow_by_a_bounded_factor(found: list[int]) -> None:
+    chunk = ChunkSpan.of(1000)
+    for count in found:
+        after = chunk.after(count)
+        assert 1 <= after.span <= 8 * chunk.span
+        chunk = after
+    assert ChunkSpan(1000, 4000).after(1000).span == 4000
+    assert ChunkSpan(1000, 1).halved() is None
+
+
+def test_pauses_double_up_to_their_bound_and_begin_anew_after_success() -> None:
+    backoff = Backoff(1.0, 5.0, random=lambda: 1.0)
+    assert [backoff.next_s() for _ in range(5)] == [1.0, 2.0, 4.0, 5.0, 5.0]
+    backoff.reset()
+    assert backoff.next_s() == 1.0
+    assert Backoff(1.0, 5.0, random=lambda: 0.0).next_s() == 0.5

@@ -1,0 +1,109 @@
+"""P3, P6: compaction of a batch agrees with reading it record by record, in whatever order Spark hands it over."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sink.batch import OFFSET
+from sink.compaction import MAX_PACKED_PARTITION, OFFSET_BITS, compact
+from tests.unit.sink.batches import Row, batch_of
+
+IDS = [f"0193{index:04x}-0000-8000-8000-0000000000ab" for index in range(6)]
+OUTCOME = (("WAIT_OUTCOME", b"done"),)
+EXPIRY = (("X", b"1"), ("WAIT_EXPIRATION_TIME", b"1970-01-01T00:00:05.000Z"))
+
+# A history: which id, and whether it is a tombstone. A key's partition is fixed by the key.
+histories = st.lists(st.tuples(st.sampled_from(range(len(IDS))), st.booleans()), max_size=40)
+
+
+def rows_of(history: list[tuple[int, bool]]) -> list[Row]:
+    return [
+        Row(
+            IDS[number].encode(),
+            None if is_tombstone else b"v",
+            partition=number % 3,
+            offset=offset,
+            time_ms=1_000 + offset,
+            headers=OUTCOME if is_tombstone else EXPIRY,
+        )
+        for offset, (number, is_tombstone) in enumerate(history)
+    ]
+
+
+@given(histories, st.randoms(use_true_random=False))
+def test_survivors_and_tombstones_are_those_of_a_record_by_record_reading(
+    history: list[tuple[int, bool]], shuffler: random.Random
+) -> None:
+    rows = rows_of(history)
+    last = {row.key: row for row in rows}
+    firsts: dict[bytes | None, Row] = {}
+    first_tombstones: dict[bytes | None, Row] = {}
+    last_tombstones: dict[bytes | None, Row] = {}
+    for row in rows:
+        firsts.setdefault(row.key, row)
+        if row.value is None:
+            first_tombstones.setdefault(row.key, row)
+            last_tombstones[row.key] = row
+    shuffler.shuffle(rows)
+
+    compacted = compact(batch_of(rows))
+
+    standing = sorted(row.offset for row in last.values() if row.value is not None)
+    assert sorted(compacted.survivors[OFFSET].to_pylist()) == standing
+    found = {row["key"].encode(): row for row in compacted.tombstones.to_pylist()}
+    assert found.keys() == last_tombstones.keys(), "every key with a tombstone, also where its wait is in the batch"
+    for key, row in found.items():
+        assert row["last_offset"] == last_tombstones[key].offset
+        assert row["first_offset"] == first_tombstones[key].offset
+        assert row["first_time_ms"] == first_tombstones[key].time_ms
+        assert row["partition"] == last_tombstones[key].partition
+        assert row["first_outcome"] == "done"
+        assert row["first_is_tombstone"] == (firsts[key].value is None)
+
+
+@given(histories)
+def test_only_keys_with_a_longer_story_are_looked_at_one_by_one(history: list[tuple[int, bool]]) -> None:
+    rows = rows_of(history)
+    stories: dict[bytes | None, list[bool]] = {}
+    for row in rows:
+        stories.setdefault(row.key, []).append(row.value is None)
+    compacted = compact(batch_of(rows))
+    plain = ([False], [True], [False, True])
+    longer = {key for key, story in stories.items() if any(story) and story not in plain}
+    assert set(compacted.entwined["key"].to_pylist()) == longer
+    paired = {row["key"].encode() for row in compacted.tombstones.to_pylist() if row["wait_expires_ms"] is not None}
+    assert paired == {key for key, story in stories.items() if story == [False, True]}
+
+
+@given(st.one_of(st.none(), st.binary(max_size=40), st.text(max_size=40).map(str.encode)))
+def test_a_key_that_is_no_wait_id_is_set_aside_wait_and_tombstone_alike(key: bytes | None) -> None:
+    good = Row(IDS[0].encode(), b"v", 0, 0)
+    compacted = compact(batch_of([good, Row(key, b"v", 0, 1), Row(key, None, 0, 2)]))
+    assert compacted.unkeyed[OFFSET].to_pylist() == [1, 2]
+    assert compacted.survivors[OFFSET].to_pylist() == [0]
+
+
+@pytest.mark.parametrize(
+    "key", [IDS[0].upper().encode() + b"", IDS[0].encode() + b"\n", b"\xff" * 36, b"{" + b"0" * 35]
+)
+def test_a_key_that_only_looks_like_a_wait_id_is_set_aside(key: bytes) -> None:
+    assert compact(batch_of([Row(key, b"v", 0, 1)])).unkeyed.num_rows == 1
+
+
+def test_an_empty_batch_compacts_to_nothing() -> None:
+    compacted = compact(batch_of([]))
+    assert compacted.survivors.num_rows == compacted.tombstones.num_rows == compacted.unkeyed.num_rows == 0
+    assert compacted.entwined.num_rows == 0
+
+
+def test_the_largest_partition_and_offset_are_ordered_and_larger_ones_refused() -> None:
+    largest = Row(IDS[0].encode(), b"v", MAX_PACKED_PARTITION, (1 << OFFSET_BITS) - 1)
+    assert compact(batch_of([largest])).survivors.num_rows == 1
+    with pytest.raises(OverflowError):
+        compact(batch_of([Row(IDS[0].encode(), b"v", 0, 1 << OFFSET_BITS)]))
+    with pytest.raises(OverflowError):
+        compact(batch_of([Row(IDS[0].encode(), b"v", MAX_PACKED_PARTITION + 1, 0)]))

@@ -1,0 +1,39 @@
+"""One header of many records is what a record-by-record reading finds."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sink.batch import HEADERS, headers_of
+from sink.header_values import header_values, times_ms
+from tests.unit.sink.batches import Headers, Row, batch_of
+
+names = st.sampled_from(["WAIT_OUTCOME", "other", ""])
+header_lists = st.lists(st.tuples(names, st.one_of(st.none(), st.binary(max_size=4))), max_size=5).map(tuple)
+
+
+def expected(headers: Headers | None) -> str | None:
+    value = dict(headers or ()).get("WAIT_OUTCOME")
+    try:
+        return None if value is None else value.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+@given(st.lists(st.one_of(st.none(), header_lists), max_size=12), st.integers(0, 5))
+def test_the_last_header_of_the_name_counts(all_headers: list[Headers | None], skipped: int) -> None:
+    batch = batch_of([Row(b"k", b"v", 0, offset, headers=headers) for offset, headers in enumerate(all_headers)])
+    sliced, kept = batch.slice(skipped), all_headers[skipped:]
+    assert header_values(sliced[HEADERS], "WAIT_OUTCOME").to_pylist() == [expected(headers) for headers in kept]
+    assert headers_of(sliced) == [headers or () for headers in kept]
+
+
+def test_times_of_both_dialects_are_read_and_others_are_null() -> None:
+    texts = ["1970-01-01T00:00:01.500Z", "1970-01-01T00:00:01.5", "soon", None, "1970-01-01T01:00:00+01:00"]
+    records = [
+        Row(b"k", b"v", 0, offset, headers=(("T", text.encode()),) if text else ()) for offset, text in enumerate(texts)
+    ]
+    found = times_ms(header_values(batch_of(records)[HEADERS], "T"))
+    assert found.to_pylist() == [1500, 1500, None, None, 0]
+    assert times_ms(header_values(batch_of(records[:1])[HEADERS], "T")).to_pylist() == [1500]

@@ -1,0 +1,110 @@
+"""A position's time is a lower bound on what follows it, and an old position is refused."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, cast
+
+import pytest
+from confluent_kafka.admin import AdminClient
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sink.position import (
+    LogEnds,
+    Position,
+    PositionTooOld,
+    TopicPartition,
+    advanced,
+    moment,
+    refreshed,
+    require_fresh,
+    whole_from,
+)
+from sink.starting import Start
+from sink.stream import StreamContext, WaitStream
+from sink.telemetry import SinkTelemetry, StreamState
+from wait_registry.settings.root import Settings
+from wait_registry.telemetry.exposition import MetricsRegistry
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+P0, P1 = TopicPartition("wait", 0), TopicPartition("wait", 1)
+HOUR_MS = 3_600_000
+NOW = moment(1_000 * HOUR_MS)
+
+
+def a_context() -> StreamContext:
+    """What a stream needs to be made, not to run."""
+    state = StreamState("wait", 90.0)
+    telemetry = SinkTelemetry(MetricsRegistry(), [state])
+    return StreamContext(Settings(), cast("SparkSession", None), AdminClient({}), telemetry, state, lambda _: None)
+
+
+def ago(hours: float) -> datetime:
+    return NOW - timedelta(hours=hours)
+
+
+def test_at_the_logs_end_the_time_is_that_of_reading() -> None:
+    assert advanced(Position(5, ago(9)), 10, None, end=10, listed_at=NOW) == Position(10, NOW)
+
+
+def test_before_the_end_the_time_is_that_of_the_last_record() -> None:
+    last_ms = int(ago(3).timestamp() * 1000)
+    assert advanced(Position(5, ago(9)), 9, last_ms, end=10, listed_at=NOW) == Position(9, ago(3))
+
+
+def test_markers_alone_and_clocks_that_step_back_leave_the_time() -> None:
+    assert advanced(Position(5, ago(9)), 7, None, end=10, listed_at=NOW) == Position(7, ago(9))
+    older_ms = int(ago(20).timestamp() * 1000)
+    assert advanced(Position(5, ago(9)), 7, older_ms, end=10, listed_at=NOW) == Position(7, ago(9))
+
+
+@given(st.lists(st.tuples(st.integers(0, 500), st.booleans()), min_size=1, max_size=30), st.data())
+def test_the_time_never_exceeds_the_append_time_of_what_follows(
+    log: list[tuple[int, bool]], data: st.DataObject
+) -> None:
+    """A log of records and markers; batches end anywhere; read at some time after the last append."""
+    times: list[int] = []
+    for gap, _ in log:
+        times.append((times[-1] if times else 0) + gap)
+    read_ms = times[-1] + 1
+    position = Position(0, moment(0))
+    while position.next_offset < len(log):
+        until = data.draw(st.integers(position.next_offset + 1, len(log)))
+        records = [times[o] for o in range(position.next_offset, until) if not log[o][1]]
+        position = advanced(position, until, records[-1] if records else None, len(log), moment(read_ms))
+        if until < len(log):
+            assert position.position_time <= moment(times[until])
+
+
+def test_idle_positions_at_the_end_are_refreshed_and_others_are_left() -> None:
+    ends = LogEnds({P0: 5, P1: 7}, NOW)
+    positions = {P0: Position(5, ago(1)), P1: Position(6, ago(1))}
+    assert refreshed(positions, ends) == {P0: Position(5, NOW), P1: Position(6, ago(1))}
+
+
+def test_a_position_older_than_half_of_delete_retention_is_refused_unless_it_is_the_end() -> None:
+    retention_ms = 72 * HOUR_MS
+    ends = LogEnds({P0: 5, P1: 7}, NOW)
+    require_fresh({P0: Position(5, ago(1000)), P1: Position(6, ago(36))}, ends, retention_ms)
+    with pytest.raises(PositionTooOld, match=r"wait-1 .*`waitreg rebuild`"):
+        require_fresh({P0: Position(5, NOW), P1: Position(6, ago(36.01))}, ends, retention_ms)
+
+
+def test_only_what_was_read_in_time_tells_that_an_id_was_resolved_before() -> None:
+    ends = LogEnds({P0: 50, P1: 70}, NOW)
+    positions = {P0: Position(5, ago(0.9 / 60)), P1: Position(6, ago(1.1 / 60))}
+    assert whole_from(positions, frozenset(), ends, {}) == {P0: 5, P1: 70}
+    assert whole_from(positions, frozenset({P0}), ends, {}) == {P0: 50, P1: 70}
+
+
+def test_a_stream_that_breaks_in_an_old_stretch_starts_again_in_the_same_stretch() -> None:
+    stream = WaitStream(a_context())
+    first = Start((), {P0: Position(0, NOW), P1: Position(6, ago(8))}, frozenset({P0}))
+    assert stream.whole_from(first, LogEnds({P0: 50, P1: 70}, NOW)) == {P0: 50, P1: 70}
+    again = Start((), {P0: Position(20, NOW), P1: Position(80, NOW)}, frozenset())
+    assert stream.whole_from(again, LogEnds({P0: 60, P1: 90}, NOW)) == {P0: 50, P1: 80}
+    long_after = Start((), {P0: Position(30, ago(8)), P1: Position(80, NOW)}, frozenset())
+    assert stream.whole_from(long_after, LogEnds({P0: 95, P1: 90}, NOW)) == {P0: 95, P1: 80}

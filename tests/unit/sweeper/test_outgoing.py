@@ -1,0 +1,131 @@
+"""What is decided for a due row, without any broker."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sweeper.due_row import DueRow
+from sweeper.outgoing import Obstacle, Outgoing, Policy, SetAside, Target, outgoing
+from sweeper.record_size import record_size
+from wait_registry.records.dead_letter import Reason, decode_dead_letter
+from wait_registry.records.lineage import split_lineage
+from wait_registry.records.original import Original
+from wait_registry.records.tombstone import Outcome
+from wait_registry.records.wait_record import WaitRecord
+
+WAIT_ID = "018bcfe5-6800-8000-8000-000000000001"
+POLICY = Policy(False, "default.dlq", False, 3)
+NOW_MS = 1_800_000_000_000
+
+
+def row(**changes: Any) -> DueRow:
+    original = Original("orders", 3, 17, 1_700_000_000_000, "create", b"k", b"v", (("a", b"b"),))
+    for name in [name for name in changes if name in Original._fields]:
+        original = original._replace(**{name: changes.pop(name)})
+    record = WaitRecord(original, WAIT_ID, 1_799_999_999_000, "billing", "host-1", 1, "orders.dlq", "dlq", 3)
+    return DueRow(replace(record, **changes), 5, 42)
+
+
+def anything(topic: str) -> Target:
+    return Target(topic, 8, 1_000_000)
+
+
+def decided(due: DueRow, policy: Policy = POLICY) -> Outgoing:
+    answer = outgoing(due, policy, anything, NOW_MS)
+    assert isinstance(answer, Outgoing)
+    return answer
+
+
+def test_the_dead_letter_names_registration_and_reason() -> None:
+    letter = decided(row())
+    assert (letter.topic, letter.partition, letter.outcome) == ("orders.dlq", None, Outcome.EXPIRED)
+    assert (letter.wait_id, letter.wait_partition) == (WAIT_ID, 5)
+    failure = decode_dead_letter(letter.headers).failure
+    assert failure is not None
+    assert (failure.reason, failure.error_class, failure.time_ms) == (Reason.EXPIRED, "WaitExpired", NOW_MS)
+    assert failure.error_message == (
+        "no outcome by 2027-01-15T07:59:59.000Z; registered by instance host-1 of group billing, attempt 1"
+    )
+
+
+@given(st.one_of(st.none(), st.sampled_from(["dlq", "redeliver"])), st.one_of(st.none(), st.integers(1, 5)),
+       st.one_of(st.none(), st.integers(1, 5)), st.booleans(), st.sampled_from([None, "", "billing"]))  # fmt: skip
+def test_redelivery_ends_at_the_last_attempt(
+    policy: Any, attempt: int | None, limit: int | None, by_default: bool, group: str | None
+) -> None:
+    due = row(expiry_policy=policy, attempt=attempt, max_attempts=limit, group=group)
+    answer = decided(due, replace(POLICY, redeliver_by_default=by_default))
+
+    wanted = by_default if policy is None else policy == "redeliver"
+    again = wanted and bool(group) and (attempt or 1) < (limit or 3)
+    assert answer.outcome is (Outcome.REDELIVERED if again else Outcome.EXPIRED)
+    if again:
+        lineage = split_lineage(answer.headers)[1]
+        assert answer.topic == "orders.billing.redeliver"
+        assert lineage is not None
+        assert lineage.attempt == (attempt or 1) + 1
+
+
+def test_redelivery_to_the_origin_keeps_the_partition() -> None:
+    again = decided(row(expiry_policy="redeliver"), replace(POLICY, redeliver_to_origin=True))
+    assert (again.topic, again.partition) == ("orders", 3)
+
+
+@pytest.mark.parametrize(
+    ("template", "topic"), [("default.dlq", "default.dlq"), ("{topic}.{group}.dlq", "orders.billing.dlq")]
+)
+def test_a_registration_that_names_no_dead_letter_topic_takes_the_default(template: str, topic: str) -> None:
+    assert decided(row(dead_letter_topic=None), replace(POLICY, dead_letter_template=template)).topic == topic
+
+
+def test_a_default_that_makes_no_topic_name_sets_the_row_aside() -> None:
+    answer = outgoing(
+        row(dead_letter_topic=None, group="a b"), replace(POLICY, dead_letter_template="{group}"), anything, 0
+    )
+    assert isinstance(answer, SetAside)
+    assert answer.obstacle is Obstacle.UNREADABLE
+
+
+@pytest.mark.parametrize("spare", [0, -1])
+def test_a_dead_letter_is_set_aside_exactly_when_it_may_not_fit(spare: int) -> None:
+    letter = decided(row())
+    size = record_size(letter.key, letter.value, letter.headers)
+    answer = outgoing(row(), POLICY, lambda topic: Target(topic, 8, size + spare), NOW_MS)
+    if spare == 0:
+        assert answer == letter
+    else:
+        assert isinstance(answer, SetAside)
+        assert (answer.obstacle, answer.wait_id, answer.topic, answer.partition, answer.offset) == (
+            Obstacle.TOO_LARGE, WAIT_ID, "orders", 3, 17)  # fmt: skip
+
+
+def test_what_does_not_fit_for_redelivery_is_dead_lettered() -> None:
+    limits = {"orders.billing.redeliver": 100, "orders.dlq": 10_000}
+    answer = outgoing(row(expiry_policy="redeliver"), POLICY, lambda topic: Target(topic, 1, limits[topic]), NOW_MS)
+    assert isinstance(answer, Outgoing)
+    assert (answer.topic, answer.outcome) == ("orders.dlq", Outcome.EXPIRED)
+
+
+def test_a_topic_with_a_problem_sets_the_row_aside_with_it() -> None:
+    answer = outgoing(row(), POLICY, lambda topic: Target(topic, 0, 0, f"{topic} is not there"), NOW_MS)
+    assert isinstance(answer, SetAside)
+    assert (answer.obstacle, answer.reason) == (Obstacle.NO_TOPIC, "orders.dlq is not there")
+
+
+def test_an_origin_that_lost_its_partition_sets_the_row_aside() -> None:
+    policy = replace(POLICY, redeliver_to_origin=True)
+    answer = outgoing(row(expiry_policy="redeliver"), policy, lambda topic: Target(topic, 3, 1_000_000), NOW_MS)
+    assert isinstance(answer, SetAside)
+    assert answer.obstacle is Obstacle.NO_TOPIC
+
+
+@pytest.mark.parametrize("name", ["a\0b", "\ud800"])
+def test_a_header_name_that_the_client_cannot_send_sets_the_row_aside(name: str) -> None:
+    answer = outgoing(row(headers=((name, b""),)), POLICY, anything, NOW_MS)
+    assert isinstance(answer, SetAside)
+    assert answer.obstacle is Obstacle.UNREADABLE

@@ -1,0 +1,83 @@
+"""One run at a time, at once and then at intervals; an error or a stop ends it."""
+
+from __future__ import annotations
+
+from threading import Event, Thread
+
+import pytest
+
+from sweeper.schedule import Schedule
+from tests.support.waiting import wait_until
+
+
+def test_the_first_run_is_at_once_and_further_ones_follow() -> None:
+    runs: list[int] = []
+
+    def job() -> None:
+        runs.append(1)
+        if len(runs) == 3:
+            schedule.request_stop()
+
+    schedule = Schedule(job, 0.05)
+    schedule.run(10)
+    assert len(runs) == 3
+    assert not schedule.alive
+
+
+def test_an_error_of_the_job_ends_it_and_is_raised() -> None:
+    def job() -> None:
+        raise ValueError("no good")
+
+    with pytest.raises(ValueError, match="no good"):
+        Schedule(job, 3600).run(10)
+
+
+def test_a_stop_waits_for_the_run_that_is_under_way() -> None:
+    started, release, finished = Event(), Event(), Event()
+
+    def job() -> None:
+        started.set()
+        assert release.wait(30)
+        finished.set()
+
+    schedule = Schedule(job, 0.01)
+    thread = Thread(target=schedule.run, args=(30,))
+    thread.start()
+    assert started.wait(30)
+    assert schedule.alive
+    assert schedule.running
+    schedule.request_stop()
+    assert thread.is_alive()
+    release.set()
+    thread.join(30)
+    assert not thread.is_alive()
+    assert finished.is_set()
+
+
+def test_runs_never_overlap_and_missed_ones_are_made_up_for_by_one(caplog: pytest.LogCaptureFixture) -> None:
+    inside, overlapped, runs = Event(), Event(), []
+
+    def job() -> None:
+        if inside.is_set():
+            overlapped.set()
+        inside.set()
+        runs.append(1)
+        if len(runs) == 1:
+            wait_until(lambda: caplog.text.count("maximum number of running instances") >= 3, 30, "missed runs")
+        else:
+            schedule.request_stop()
+        inside.clear()
+
+    schedule = Schedule(job, 0.02)
+    schedule.run(10)
+    assert len(runs) == 2
+    assert not overlapped.is_set()
+
+
+def test_a_stop_before_the_start_runs_nothing() -> None:
+    def job() -> None:
+        raise AssertionError("ran")
+
+    schedule = Schedule(job, 3600)
+    schedule.request_stop()
+    schedule.run(10)

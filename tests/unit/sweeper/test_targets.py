@@ -1,0 +1,63 @@
+"""A topic that can't be written to is that topic's problem; a cluster that refuses us is everybody's."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from types import SimpleNamespace
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AclOperation
+
+from sweeper import targets
+from sweeper.outgoing import Target
+from sweeper.targets import Targets
+from wait_registry.errors import ConfigurationError
+
+
+class Broker:
+    """What a broker with access control answers about the topic orders.dlq."""
+
+    request_timeout_s = 1.0
+
+    def __init__(self, rights: list[AclOperation] | None, refusal: int | None = None) -> None:
+        self.rights = rights
+        self.refusal = refusal
+
+    def describe_topics(self, *_: object, **__: object) -> dict[str, Future[SimpleNamespace]]:
+        future: Future[SimpleNamespace] = Future()
+        if self.refusal is None:
+            future.set_result(SimpleNamespace(topic_id="id", partitions=[0, 1], authorized_operations=self.rights))
+        else:
+            future.set_exception(KafkaException(KafkaError(self.refusal)))
+        return {"orders.dlq": future}
+
+
+@pytest.fixture(autouse=True)
+def _configured(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = {"max.message.bytes": "1000", "cleanup.policy": "compact,delete"}
+    monkeypatch.setattr(targets, "topic_config", lambda *_: config)
+
+
+def look_up(broker: Broker) -> Target:
+    return Targets(broker)("orders.dlq")  # type: ignore[arg-type] # answers what is asked of an Admin here
+
+
+@pytest.mark.parametrize("rights", [[AclOperation.DESCRIBE, AclOperation.WRITE], [AclOperation.ALL], None])
+def test_a_topic_that_may_be_written_to_has_no_problem(rights: list[AclOperation] | None) -> None:
+    target = look_up(Broker(rights))
+    assert (target.problem, target.partitions, target.max_message_bytes, target.compacted) == (None, 2, 1000, True)
+
+
+def test_a_topic_without_the_right_to_write_has_a_problem() -> None:
+    assert "WRITE" in str(look_up(Broker([AclOperation.DESCRIBE, AclOperation.READ])).problem)
+
+
+def test_a_topic_that_may_not_be_seen_has_a_problem() -> None:
+    problem = look_up(Broker(None, KafkaError.TOPIC_AUTHORIZATION_FAILED)).problem
+    assert "TOPIC_AUTHORIZATION_FAILED" in str(problem)
+
+
+def test_a_cluster_that_refuses_us_is_no_topic_s_problem() -> None:
+    with pytest.raises(ConfigurationError):
+        look_up(Broker(None, KafkaError.SASL_AUTHENTICATION_FAILED))

@@ -1,0 +1,117 @@
+"""Metrics come out in Prometheus' format, counted by instruments or read from plain numbers at scrape time."""
+
+from __future__ import annotations
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from wait_registry.telemetry.exposition import HistogramReading, MetricsRegistry, Reading, Readings
+from wait_registry.telemetry.metrics import Metric
+
+COUNTER = Metric("waitreg_test_records_total", "counter", "Records", ("topic",))
+GAUGE = Metric("waitreg_test_depth", "gauge", "Depth")
+HISTOGRAM = Metric("waitreg_test_seconds", "histogram", "Seconds", ("outcome",), (0.1, 1.0))
+
+
+def samples(registry: MetricsRegistry) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
+    families = text_string_to_metric_families(registry.expose().decode())
+    return {
+        (sample.name, tuple(sorted(sample.labels.items()))): sample.value
+        for family in families
+        for sample in family.samples
+    }
+
+
+def test_instruments_count() -> None:
+    registry = MetricsRegistry()
+    registry.counter(COUNTER).labels("orders").inc(2)
+    registry.gauge(GAUGE).set(5)
+    registry.histogram(HISTOGRAM).labels("done").observe(0.5)
+    seen = samples(registry)
+    assert seen["waitreg_test_records_total", (("topic", "orders"),)] == 2
+    assert seen["waitreg_test_depth", ()] == 5
+    assert seen["waitreg_test_seconds_bucket", (("le", "0.1"), ("outcome", "done"))] == 0
+    assert seen["waitreg_test_seconds_bucket", (("le", "1.0"), ("outcome", "done"))] == 1
+
+
+def test_asking_twice_gives_the_same_instrument() -> None:
+    registry = MetricsRegistry()
+    assert registry.counter(COUNTER) is registry.counter(COUNTER)
+
+
+def test_a_definition_of_another_kind_is_refused() -> None:
+    with pytest.raises(ValueError, match="waitreg_test_depth is a gauge, not a counter"):
+        MetricsRegistry().counter(GAUGE)
+
+
+def test_plain_numbers_are_read_at_every_scrape() -> None:
+    counts = {"orders": 1, "refunds": 7}
+
+    def read() -> Readings:
+        yield from (Reading(COUNTER, count, (topic,)) for topic, count in counts.items())
+        yield Reading(GAUGE, 3)
+
+    registry = MetricsRegistry()
+    registry.collect_from(read)
+    assert samples(registry)["waitreg_test_records_total", (("topic", "orders"),)] == 1
+    counts["orders"] = 2
+    seen = samples(registry)
+    assert seen["waitreg_test_records_total", (("topic", "orders"),)] == 2
+    assert seen["waitreg_test_records_total", (("topic", "refunds"),)] == 7
+    assert seen["waitreg_test_depth", ()] == 3
+
+
+def test_registering_a_reader_does_not_read_yet() -> None:
+    asked: list[int] = []
+
+    def read() -> Readings:
+        asked.append(1)
+        return ()
+
+    registry = MetricsRegistry()
+    registry.collect_from(read)
+    assert asked == []
+    registry.expose()
+    assert asked == [1]
+
+
+def test_a_histogram_is_read_from_counts_per_bucket() -> None:
+    registry = MetricsRegistry()
+    registry.collect_from(lambda: [HistogramReading(HISTOGRAM, (4, 2, 1), 9.5, ("done",))])
+    seen = samples(registry)
+    labels = (("outcome", "done"),)
+    assert seen["waitreg_test_seconds_bucket", (("le", "0.1"), *labels)] == 4
+    assert seen["waitreg_test_seconds_bucket", (("le", "1.0"), *labels)] == 6
+    assert seen["waitreg_test_seconds_bucket", (("le", "+Inf"), *labels)] == 7
+    assert seen["waitreg_test_seconds_count", labels] == 7
+    assert seen["waitreg_test_seconds_sum", labels] == 9.5
+
+
+def test_both_kinds_of_histogram_have_the_same_bucket_labels() -> None:
+    counted, read = MetricsRegistry(), MetricsRegistry()
+    counted.histogram(HISTOGRAM).labels("done").observe(0.5)
+    read.collect_from(lambda: [HistogramReading(HISTOGRAM, (0, 1, 0), 0.5, ("done",))])
+
+    def buckets(registry: MetricsRegistry) -> set[object]:
+        return {key for key in samples(registry) if key[0] == "waitreg_test_seconds_bucket"}
+
+    assert buckets(counted) == buckets(read)
+
+
+def test_a_wrong_number_of_buckets_is_refused() -> None:
+    registry = MetricsRegistry()
+    registry.collect_from(lambda: [HistogramReading(HISTOGRAM, (1, 2), 1.0, ("done",))])
+    with pytest.raises(ValueError, match="waitreg_test_seconds has 3 buckets, not 2"):
+        registry.expose()
+
+
+def test_the_process_itself_is_measured_too() -> None:
+    names = {name for name, _ in samples(MetricsRegistry())}
+    assert "python_info" in names
+
+
+def test_two_services_in_one_process_keep_their_numbers_apart() -> None:
+    one, other = MetricsRegistry(), MetricsRegistry()
+    one.gauge(GAUGE).set(1)
+    other.gauge(GAUGE).set(2)
+    assert samples(one)["waitreg_test_depth", ()] == 1

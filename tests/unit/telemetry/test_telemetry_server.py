@@ -1,0 +1,112 @@
+"""The HTTP port of a service, asked by a real client."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+
+import pytest
+
+from wait_registry.errors import ConfigurationError
+from wait_registry.telemetry.exposition import MetricsRegistry, Reading, Readings
+from wait_registry.telemetry.metrics import PROCESSOR_IN_FLIGHT
+from wait_registry.telemetry.server import Health, TelemetryServer
+
+
+def well() -> Health:
+    return Health(True)
+
+
+def server(
+    ready: Callable[[], Health] = well, live: Callable[[], Health] = well, read: Callable[[], Readings] = list
+) -> TelemetryServer:
+    registry = MetricsRegistry()
+    registry.collect_from(read)
+    return TelemetryServer("127.0.0.1", 0, registry, live, ready)
+
+
+def get(running: TelemetryServer, path: str) -> tuple[int, str, bytes]:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{running.port}{path}", timeout=30) as answer:
+            return answer.status, answer.headers["Content-Type"], answer.read()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.headers["Content-Type"], error.read()
+
+
+def test_metrics_are_served_in_prometheus_format() -> None:
+    with server(read=lambda: [Reading(PROCESSOR_IN_FLIGHT, 7)]) as running:
+        status, kind, body = get(running, "/metrics")
+    assert status == 200
+    assert kind.startswith("text/plain; version=")
+    assert b"\nwaitreg_processor_in_flight 7.0\n" in body
+
+
+@pytest.mark.parametrize("path", ["/health/live", "/health/ready", "/health/ready?verbose=1"])
+def test_a_well_service_answers_200(path: str) -> None:
+    with server() as running:
+        status, kind, body = get(running, path)
+    assert (status, kind, json.loads(body)) == (200, "application/json", {"ok": True, "reasons": []})
+
+
+def test_a_service_that_is_not_ready_answers_503_with_the_reasons_and_is_still_alive() -> None:
+    reasons = ("no partitions assigned", "broker away for 12 s")
+    with server(ready=lambda: Health.of(reasons)) as running:
+        status, _, body = get(running, "/health/ready")
+        assert get(running, "/health/live")[0] == 200
+    assert (status, json.loads(body)) == (503, {"ok": False, "reasons": list(reasons)})
+
+
+def test_health_is_asked_anew_at_every_request() -> None:
+    reasons: list[str] = ["starting"]
+    with server(ready=lambda: Health.of(reasons)) as running:
+        assert get(running, "/health/ready")[0] == 503
+        reasons.clear()
+        assert get(running, "/health/ready")[0] == 200
+
+
+def test_a_check_that_raises_means_not_ready() -> None:
+    def broken() -> Health:
+        raise RuntimeError("secret detail")
+
+    with server(ready=broken) as running:
+        status, _, body = get(running, "/health/ready")
+    assert status == 503
+    assert json.loads(body)["reasons"] == ["the check itself failed: RuntimeError"]
+
+
+def test_a_collector_that_raises_fails_the_scrape_and_not_the_server() -> None:
+    def broken() -> Readings:
+        raise RuntimeError("no numbers")
+
+    with server(read=broken) as running:
+        assert get(running, "/metrics")[0] == 500
+        assert get(running, "/health/live")[0] == 200
+
+
+def test_other_paths_answer_404_with_the_paths_there_are() -> None:
+    with server() as running:
+        status, _, body = get(running, "/")
+    assert status == 404
+    assert b"/metrics" in body
+
+
+def test_a_taken_port_is_a_configuration_error_that_names_the_setting() -> None:
+    with server() as running:
+        with pytest.raises(ConfigurationError, match=rf"127\.0\.0\.1:{running.port} .*Set telemetry\.port"):
+            TelemetryServer("127.0.0.1", running.port, MetricsRegistry(), well, well)
+
+
+def test_a_stopped_server_gives_its_port_back() -> None:
+    with server() as running:
+        port = running.port
+    TelemetryServer("127.0.0.1", port, MetricsRegistry(), well, well).stop()
+
+
+def test_a_server_that_never_started_can_be_stopped() -> None:
+    unstarted = server()
+    unstarted.stop()
+    with pytest.raises(urllib.error.URLError):
+        get(unstarted, "/metrics")

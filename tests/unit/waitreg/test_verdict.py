@@ -1,0 +1,57 @@
+"""What the reconciliation prints adds up and decides the exit code."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+
+import pytest
+from rich.console import Console
+
+from waitreg.demo.screen import Bar, Screen
+from waitreg.demo.verdict import equation, show_reconciliations
+from waitreg.reconciliation import Breach, Problem, Reconciliation
+
+KEPT = Reconciliation(100, 80, 20, 0, 0, 0, 0, 0, dict.fromkeys(Breach, 0), ())
+BROKEN = replace(
+    KEPT, done=79, lost=1, breaches={**KEPT.breaches, Breach.LOST: 1}, problems=(Problem(Breach.LOST, "orders/0@7"),)
+)
+
+
+@pytest.fixture
+def output() -> io.StringIO:
+    return io.StringIO()
+
+
+@pytest.fixture
+def screen(output: io.StringIO) -> Screen:
+    return Screen(Console(file=output, width=120))
+
+
+def test_a_kept_reconciliation_is_told_as_a_sum(screen: Screen, output: io.StringIO) -> None:
+    assert show_reconciliations(screen, {"one": KEPT, "two": KEPT})
+    assert "published 200 = done 160 + dead-lettered 40; lost 0, doubled 0" in output.getvalue()
+    assert "every promise was kept" in output.getvalue()
+
+
+def test_a_broken_one_names_the_record_and_the_run(screen: Screen, output: io.StringIO) -> None:
+    assert not show_reconciliations(screen, {"fine": KEPT, "crash": BROKEN})
+    assert "crash: lost: orders/0@7" in output.getvalue()
+    assert "the reconciliation is broken" in output.getvalue()
+
+
+def test_a_record_left_standing_is_no_success_either(screen: Screen) -> None:
+    assert not show_reconciliations(screen, {"one": replace(KEPT, done=79, waiting=1)})
+
+
+def test_records_both_done_and_dead_lettered_are_said_to_be_so() -> None:
+    assert "both 1 (killed between" in equation({"one": replace(KEPT, done=79, done_and_dead_lettered=1)})
+
+
+def test_without_a_terminal_progress_is_a_plain_line(screen: Screen, output: io.StringIO) -> None:
+    with screen.progress([Bar("orders", 10)]) as bars:
+        bars.bars[0].completed = 4
+        bars.show()
+        bars.show()
+        bars.bars[0].completed = 10
+    assert output.getvalue() == "         orders 4/10\n         orders 10/10\n"

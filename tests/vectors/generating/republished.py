@@ -1,0 +1,160 @@
+"""Vectors of dead letters and of redeliveries."""
+
+from __future__ import annotations
+
+from tests.vectors.generating.lineage import BLOCK, LINEAGE, Header, block_at, replaced
+from tests.vectors.generating.vector import Json, b64, listed, vector
+
+FAILURE: Json = {
+    "reason": "failed",
+    "error_class": "builtins.ValueError",
+    "error_message": "no such \u20ac",
+    "error_stacktrace": "line 1\nline 2",
+    "time_ms": 1795227601000,
+}
+DLQ: tuple[Header, ...] = (
+    ("DLQ_REASON", b"failed"),
+    ("DLQ_ERROR_CLASS", b"builtins.ValueError"),
+    ("DLQ_ERROR_MESSAGE", "no such \u20ac".encode()),
+    ("DLQ_ERROR_STACKTRACE", b"line 1\nline 2"),
+    ("DLQ_TIME", b"2026-11-21T02:20:01.000Z"),
+)
+BARE: Json = {"error_class": None, "error_message": None, "error_stacktrace": None, "time_ms": 1795227601000}
+
+
+def _both_ways() -> dict[str, tuple[list[Header], Json, list[Header]]]:
+    """Original headers, failure, headers of the dead letter."""
+    imitation: list[Header] = [("a", b""), *block_at(1, *DLQ)]
+    cases: dict[str, tuple[list[Header], Json, list[Header]]] = {
+        "all said": ([("a", b"1"), ("a", None)], FAILURE, [("a", b"1"), ("a", None), *block_at(2, *DLQ)]),
+        "headers that imitate a dead letter": (
+            imitation,
+            FAILURE,
+            [*imitation, *block_at(len(imitation), *DLQ)],
+        ),
+    }
+    for reason in ("failed", "expired", "blocked", "malformed", "unregistrable"):
+        said: list[Header] = [("DLQ_REASON", reason.encode()), ("DLQ_TIME", b"2026-11-21T02:20:01.000Z")]
+        cases[f"{reason}, no more said"] = ([], {"reason": reason, **BARE}, block_at(0, *said))
+    return cases
+
+
+def _foreign() -> dict[str, list[Header]]:
+    time: Header = ("DLQ_TIME", b"2026-11-21T02:20:01.000Z")
+    return {
+        "no headers": [],
+        "foreign headers": [("a", b"1"), ("DLQ_REASON", b"failed"), time],
+        "a redelivery": block_at(0),
+        "no reason": block_at(0, time),
+        "an unknown reason": block_at(0, ("DLQ_REASON", b"bored"), time),
+        "no time": block_at(0, ("DLQ_REASON", b"failed")),
+        "an unreadable time": block_at(0, ("DLQ_REASON", b"failed"), ("DLQ_TIME", b"now")),
+        "an unreadable block": [*replaced("WAIT_ATTEMPT", b"x"), *DLQ],
+    }
+
+
+def dead_letter_vectors() -> list[Json]:
+    """Return the vectors of dead letters."""
+    vectors = []
+    for name, (originals, failure, headers) in _both_ways().items():
+        given = {"headers": listed(originals), "lineage": LINEAGE, "failure": failure}
+        vectors.append(vector(name, "encode", given, listed(headers)))
+        vectors.append(vector(name, "decode", listed(headers), given))
+    for name, headers in _foreign().items():
+        vectors.append(
+            vector(name, "decode", listed(headers), {"headers": listed(headers), "lineage": None, "failure": None})
+        )
+    odd = block_at(0, ("DLQ_REASON", b"failed"), ("DLQ_ERROR_CLASS", b"a\xffb\0c"), ("DLQ_ERROR_MESSAGE", None), DLQ[4])
+    lenient = {**FAILURE, "error_class": "a\ufffdb\ufffdc", "error_message": None, "error_stacktrace": None}
+    expected = {"headers": [], "lineage": LINEAGE, "failure": lenient}
+    return [*vectors, vector("error texts are read leniently", "decode", listed(odd), expected), *_topics()]
+
+
+def _topics() -> list[Json]:
+    cases = {
+        "fixed": (("waitreg.dlq", "orders", "billing"), "waitreg.dlq"),
+        "per topic": (("{topic}.dlq", "orders", "billing"), "orders.dlq"),
+        "per topic and group": (("{topic}.{group}.dlq", "orders", "billing"), "orders.billing.dlq"),
+        "twice the same": (("{topic}.{topic}", "orders", "billing"), "orders.orders"),
+        "a group isn't replaced in": (("{group}", "orders", "{topic}"), "error"),
+        "another placeholder": (("{name}.dlq", "orders", "billing"), "error"),
+        "an empty placeholder": (("{}.dlq", "orders", "billing"), "error"),
+        "an open brace": (("{topic.dlq", "orders", "billing"), "error"),
+        "empty": (("", "orders", "billing"), "error"),
+        "a group that can't be in a topic name": (("{group}.dlq", "orders", "billing/eu"), "error"),
+        "the longest": (("{topic}.dlq", "o" * 245, "billing"), "o" * 245 + ".dlq"),
+        "too long": (("{topic}.dlq", "o" * 246, "billing"), "error"),
+        "a dot": ((".", "orders", "billing"), "error"),
+    }
+    keys = ("template", "topic", "group")
+    return [
+        vector(name, "topic", dict(zip(keys, given, strict=True)), expected)
+        for name, (given, expected) in cases.items()
+    ]
+
+
+def _consumed(name: str, headers: list[Header], original: Json, source: Json, attempt: int) -> Json:
+    now: Json = {
+        "topic": "orders.billing.redeliver",
+        "partition": 0,
+        "offset": 17,
+        "timestamp_ms": 1795227700000,
+        "timestamp_type": "append",
+        "key": b64(b"k"),
+        "value": None,
+    }
+    return vector(
+        name,
+        "consumed",
+        {**now, "headers": listed(headers), "group": "billing"},
+        {"original": {**now, **original}, "source": source, "attempt": attempt},
+    )
+
+
+def _consumed_vectors() -> list[Json]:
+    first = {
+        "topic": "orders",
+        "partition": 3,
+        "offset": 1234567,
+        "timestamp_ms": 1795227600123,
+        "timestamp_type": "create",
+    }
+    source = {"topic": "orders.billing.redeliver", "partition": 0, "offset": 17}
+    plain: list[Header] = [("a", b"1"), ("WAIT_GROUP", b"billing")]
+    other = [*plain, *block_at(2)[:-2], ("WAIT_INSTANCE", b"host-1"), ("WAIT_ATTEMPT", b"2")]
+    other = [
+        (name, b"shipping" if index > 2 and name == "WAIT_GROUP" else value)
+        for index, (name, value) in enumerate(other)
+    ]
+    broken = [*plain, ("WAIT_LINEAGE", b"2"), *BLOCK[:-1], ("WAIT_ATTEMPT", b"many")]
+    uncounted: list[Header] = [("WAIT_LINEAGE", b"0"), *BLOCK[:-1]]
+    partials = {
+        missing: [("a", b"1"), *(header for header in block_at(1) if header[0] != missing)]
+        for missing in ("ORIGINAL_PARTITION", "ORIGINAL_OFFSET", "ORIGINAL_TIMESTAMP", "ORIGINAL_TIMESTAMP_TYPE")
+    }
+    return [
+        _consumed("no headers", [], {"headers": []}, None, 1),
+        _consumed("an ordinary record", plain, {"headers": listed(plain)}, None, 1),
+        _consumed("a redelivery", [*plain, *block_at(2)], {**first, "headers": listed(plain)}, source, 2),
+        _consumed("a dead letter", [*plain, *block_at(2, *DLQ)], {**first, "headers": listed(plain)}, source, 2),
+        _consumed("another group's block", other, {"headers": listed(other)}, None, 1),
+        _consumed("a block that can't be read", broken, {"headers": listed(broken)}, None, 1),
+        *(
+            _consumed(f"first delivery without {missing}", headers, {"headers": listed([("a", b"1")])}, source, 2)
+            for missing, headers in partials.items()
+        ),
+        _consumed("attempt unknown", uncounted, {**first, "headers": []}, source, 1),
+    ]
+
+
+def redelivery_vectors() -> list[Json]:
+    """Return the vectors of redeliveries."""
+    originals: list[Header] = [("a", b"1"), ("a", None)]
+    given = {"headers": listed(originals), "lineage": LINEAGE}
+    return [
+        vector("attempt as given", "encode", given, listed([*originals, *block_at(2)])),
+        vector("no group", "encode", {**given, "lineage": {**LINEAGE, "group": None}}, "error"),
+        vector("no attempt", "encode", {**given, "lineage": {**LINEAGE, "attempt": None}}, "error"),
+        vector("its topic", "topic", {"topic": "orders", "group": "billing"}, "orders.billing.redeliver"),
+        *_consumed_vectors(),
+    ]

@@ -1,0 +1,138 @@
+"""Fetching the jars with nothing but Java: by the Ivy that comes inside pyspark, and only what the sums allow."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib import resources
+from importlib.util import find_spec
+from pathlib import Path
+
+from wait_registry.errors import ConfigurationError
+from wait_registry.jvm import JAR_KINDS, JarKind, committed_sums, java_command, verify_jars
+
+RESOLVED = re.compile(r"^\s+found (?P<module>\S+) in ")
+DOWNLOADED = re.compile(r"\[SUCCESSFUL ] \S+#(?P<name>[^;]+);(?P<revision>[^!]+)!\S+ \((?P<time>\d+ms)\)")
+RETRIEVE_PATTERN = "[conf]/[artifact]-[revision](-[classifier]).[ext]"
+
+
+def fetch_jars(home: Path, kinds: Sequence[JarKind] = JAR_KINDS) -> list[JarKind]:
+    """Make every kind's folder hold exactly the committed jars; what is right already is left alone.
+
+    Args:
+        home: folder that holds one folder a kind.
+        kinds: the kinds wanted.
+
+    Returns:
+        The kinds that were fetched; empty when all were there (no network is used then).
+
+    Raises:
+        ConfigurationError: Ivy could not fetch them, or a fetched jar has another SHA-256 than the committed one.
+    """
+    home.mkdir(parents=True, exist_ok=True)
+    with _one_at_a_time(home):
+        wanted = [kind for kind in kinds if not _is_verified(kind, home)]
+        if wanted:
+            scratch = Path(tempfile.mkdtemp(prefix=".fetching-", dir=home))
+            try:
+                _run_ivy(wanted, scratch)
+                _put_in_place(wanted, scratch, home)
+            finally:
+                shutil.rmtree(scratch, ignore_errors=True)
+        return wanted
+
+
+def ivy_command(kinds: Sequence[JarKind], target: Path) -> list[str]:
+    """Return the Ivy call; mirrors come from $IVY_SETTINGS or ~/.ivy2/ivysettings.xml, proxies from $JAVA_TOOL_OPTIONS.
+
+    Raises:
+        ConfigurationError: no usable Java, or no pyspark with an Ivy in it.
+    """
+    settings = Path(os.environ.get("IVY_SETTINGS") or Path.home() / ".ivy2" / "ivysettings.xml")
+    ivy_file = resources.files("wait_registry_jvm").joinpath("ivy.xml")
+    return [
+        *(java_command(), "-jar", str(_ivy_jar())),
+        *(("-settings", str(settings)) if settings.is_file() else ()),
+        *("-ivy", str(ivy_file), "-retrieve", f"{target}/{RETRIEVE_PATTERN}"),
+        *("-types", "jar", "bundle", "-confs", *kinds),
+    ]
+
+
+def _ivy_jar() -> Path:
+    spec = find_spec("pyspark")
+    jars = sorted(Path(spec.origin).parent.glob("jars/ivy-*.jar")) if spec is not None and spec.origin else []
+    if not jars:
+        raise ConfigurationError("fetching jars needs the Ivy inside pyspark: pip install 'wait-registry[spark]'")
+    return jars[-1]
+
+
+def _is_verified(kind: JarKind, home: Path) -> bool:
+    try:
+        verify_jars(home / kind, committed_sums(kind))
+    except ConfigurationError as problem:
+        print(f"jars: {problem.args[0].split(':')[0]}", flush=True)
+        return False
+    return True
+
+
+def _run_ivy(kinds: Sequence[JarKind], target: Path) -> None:
+    total = sum(len(committed_sums(kind)) for kind in kinds)
+    print(f"jars: fetching {total} for {' and '.join(kinds)} (55 MB at most, about a minute)", flush=True)
+    last: deque[str] = deque(maxlen=25)
+    with subprocess.Popen(
+        ivy_command(kinds, target), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+    ) as ivy:
+        assert ivy.stdout is not None
+        _show_progress(ivy.stdout, last)
+    if ivy.returncode != 0:
+        raise ConfigurationError(
+            "Ivy could not fetch the jars (a proxy goes into JAVA_TOOL_OPTIONS, a mirror into ~/.ivy2/ivysettings.xml "
+            "or $IVY_SETTINGS); it said:\n" + "\n".join(last)
+        )
+
+
+def _show_progress(lines: Iterator[str], last: deque[str]) -> None:
+    resolved = downloaded = 0
+    for line in lines:
+        last.append(line.rstrip())
+        if RESOLVED.match(line):
+            resolved += 1
+            print(f"\rjars: {resolved} resolved" if sys.stdout.isatty() else ".", end="", flush=True)
+        elif match := DOWNLOADED.search(line):
+            if not downloaded:
+                print(flush=True)
+            downloaded += 1
+            print(f"  {downloaded:3} {match['name']} {match['revision']} ({match['time']})", flush=True)
+    if not downloaded:
+        print(flush=True)
+
+
+def _put_in_place(kinds: Sequence[JarKind], scratch: Path, home: Path) -> None:
+    for kind in kinds:
+        try:
+            verify_jars(scratch / kind, committed_sums(kind))
+        except ConfigurationError as problem:
+            raise ConfigurationError(
+                f"what was fetched is not what was committed, nothing was changed; if ~/.ivy2/cache holds a damaged "
+                f"copy, remove it there: {problem}"
+            ) from None
+    for kind in kinds:
+        # Two renames, so that the folder is either the old one or the new one, never a mixture.
+        if (home / kind).exists():
+            (home / kind).rename(scratch / f"{kind}.old")
+        (scratch / kind).rename(home / kind)
+
+
+@contextmanager
+def _one_at_a_time(home: Path) -> Iterator[None]:
+    with (home / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,131 @@
+"""The jars and the Java that runs them: where they live, and that they are byte for byte what was committed."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from wait_registry.errors import ConfigurationError
+
+JarKind: TypeAlias = Literal["spark", "broker"]
+
+JAR_KINDS: tuple[JarKind, ...] = ("spark", "broker")
+OLDEST_JAVA = 17
+MEND_JARS = "fetch them again with `make jars` or `waitreg jars fetch`"
+
+
+def jar_directory(kind: JarKind, configured: str = "") -> Path:
+    """Return the folder with the verified jars of one JVM.
+
+    Args:
+        kind: ``spark`` for the Kafka source of the Spark session, ``broker`` for the embedded broker.
+        configured: a folder that the user set (`spark.jars_dir`); our own when empty.
+
+    Raises:
+        ConfigurationError: a jar is missing, changed or too many; the message names it and the mending command.
+    """
+    directory = Path(configured).expanduser() if configured else jars_home() / kind
+    verify_jars(directory, committed_sums(kind))
+    return directory
+
+
+def jars_home() -> Path:
+    """Return the folder that holds one folder a kind: in the checkout, or in the user's cache when installed."""
+    package = Path(str(resources.files("wait_registry_jvm")))
+    if (package.parent / "pyproject.toml").is_file():
+        return package / "jars"
+    cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(cache) / "wait-registry" / "jars"
+
+
+def committed_sums(kind: JarKind) -> dict[str, str]:
+    """Return file name -> SHA-256 in hex, as committed in jvm/<kind>.sha256."""
+    text = resources.files("wait_registry_jvm").joinpath(f"{kind}.sha256").read_text("ascii")
+    return {name: digest for digest, name in (line.split(maxsplit=1) for line in text.splitlines() if line)}
+
+
+def verify_jars(directory: Path, expected: Mapping[str, str]) -> None:
+    """Check that a folder holds the expected jars, no other, and no changed byte.
+
+    Args:
+        directory: folder of the jars.
+        expected: file name -> SHA-256 in hex.
+
+    Raises:
+        ConfigurationError: names the first file that is not as expected; fetch the jars again.
+    """
+    present = {path.name for path in directory.glob("*.jar")}
+    for name in sorted(expected.keys() - present):
+        raise ConfigurationError(
+            f"the jar {directory / name} is missing ({len(present)} others are there): {MEND_JARS}"
+        )
+    for name in sorted(present - expected.keys()):
+        raise ConfigurationError(
+            f"{directory / name} is not among the {len(expected)} jars expected there: remove it, or {MEND_JARS}"
+        )
+    for name, digest in expected.items():
+        with (directory / name).open("rb") as file:
+            seen = hashlib.file_digest(file, "sha256").hexdigest()
+        if seen != digest:
+            raise ConfigurationError(
+                f"the jar {directory / name} was changed: its SHA-256 is {seen}, expected {digest}; {MEND_JARS}"
+            )
+
+
+def java_command() -> str:
+    """Return the `java` to run: of JAVA_HOME when set, else the first on PATH.
+
+    Raises:
+        ConfigurationError: there is none, or it is older than 17; install one.
+    """
+    home = os.environ.get("JAVA_HOME")
+    found = shutil.which("java", path=f"{home}/bin") if home else shutil.which("java")
+    where = f"JAVA_HOME ({home})" if home else "PATH"
+    if found is None:
+        raise ConfigurationError(f"no java in {where}: install Java {OLDEST_JAVA} or newer")
+    done = subprocess.run([found, "-version"], capture_output=True, text=True, check=False)
+    version = java_major(done.stderr + done.stdout)
+    if version is None or version < OLDEST_JAVA:
+        seen = "an unknown version" if version is None else f"Java {version}"
+        raise ConfigurationError(f"{found} (from {where}) is {seen}: install Java {OLDEST_JAVA} or newer")
+    return found
+
+
+def java_major(printed: str) -> int | None:
+    """Return the major version in what `java -version` printed (1.8 counts as 8), or None when it isn't there."""
+    match = re.search(r'version "(?:1\.)?(\d+)', printed)
+    return int(match.group(1)) if match else None
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run `fetch` (download what isn't there or isn't right) or `verify`; returns 0.
+
+    Raises:
+        ConfigurationError: a jar is not as committed, or could not be fetched.
+    """
+    parser = argparse.ArgumentParser(prog="python -m wait_registry.jvm", description=__doc__)
+    parser.add_argument("action", choices=("fetch", "verify"))
+    if parser.parse_args(arguments).action == "fetch":
+        from wait_registry.jar_fetching import fetch_jars
+
+        fetch_jars(jars_home())
+    for kind in JAR_KINDS:
+        print(f"jars: {len(committed_sums(kind))} verified in {jar_directory(kind)}")
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except ConfigurationError as problem:
+        print(f"jars: {problem}", file=sys.stderr)
+        sys.exit(problem.exit_code)

@@ -1,0 +1,144 @@
+"""Configuration of every Kafka client, so that all speak to the cluster alike."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+from confluent_kafka import KafkaError
+from confluent_kafka.admin import AdminClient
+
+from wait_registry.kafka.client_log import client_logger, log_client_error
+from wait_registry.kafka.errors import is_access_problem
+from wait_registry.kafka.security import java_security, librdkafka_security
+from wait_registry.settings.kafka import KafkaSettings
+
+__all__ = ["Admin", "admin", "consumer_config", "java_client_config", "log_client_error", "producer_config"]
+
+# librdkafka's own limit (1 MB) would hide the topics' limits, which are what is created and checked.
+PRODUCER_MAX_MESSAGE_BYTES = 67_108_864
+
+
+def producer_config(kafka: KafkaSettings, **overrides: Any) -> dict[str, Any]:
+    """Make the configuration of a producer that loses and reorders nothing.
+
+    Args:
+        kafka: the cluster.
+        overrides: further librdkafka properties, as ``**{"linger.ms": 1}``; they win.
+
+    Returns:
+        Properties for ``confluent_kafka.Producer``; they include secrets, so never print them. The partitioner is
+        murmur2, as Java's: every producer of the wait topic must agree on a key's partition.
+    """
+    return {
+        **_client_config(kafka),
+        "acks": "all",
+        "enable.idempotence": True,
+        "partitioner": "murmur2_random",
+        "compression.type": "lz4",
+        "message.timeout.ms": 0,
+        "message.max.bytes": PRODUCER_MAX_MESSAGE_BYTES,
+        **overrides,
+    }
+
+
+def consumer_config(kafka: KafkaSettings, **overrides: Any) -> dict[str, Any]:
+    """Make the configuration of a consumer that sees committed records only and commits nothing by itself.
+
+    Args:
+        kafka: the cluster.
+        overrides: further librdkafka properties, ``group.id`` among them; they win.
+
+    Returns:
+        Properties for ``confluent_kafka.Consumer``; they include secrets, so never print them.
+    """
+    return {
+        **_client_config(kafka),
+        "isolation.level": "read_committed",
+        "enable.auto.commit": False,
+        "enable.auto.offset.store": False,
+        "auto.offset.reset": "error",
+        "allow.auto.create.topics": False,
+        **overrides,
+    }
+
+
+def java_client_config(kafka: KafkaSettings, **overrides: Any) -> dict[str, str]:
+    """Make the connection properties of a Java client; Spark wants each name prefixed with ``kafka.``."""
+    properties = {
+        "bootstrap.servers": kafka.bootstrap_servers,
+        **kafka.java,
+        **java_security(kafka),
+        **overrides,
+    }
+    return {name: _java_text(value) for name, value in properties.items()}
+
+
+class Admin(AdminClient):  # type: ignore[misc] # the client comes without types
+    """An administrative client that remembers why its requests get no answer.
+
+    With wrong credentials, a wrong address or a broken certificate every request merely times out; the reason comes to
+    the error callback alone. ``refusal`` is the last one that retrying can't mend and that may explain the request that
+    is waited for, ``last_event`` the last of any kind.
+    """
+
+    def __init__(self, kafka: KafkaSettings) -> None:
+        self.refusal: KafkaError | None = None
+        self._answered = False
+        self.last_event: KafkaError | None = None
+        self.request_timeout_s = kafka.request_timeout_s
+        self.bootstrap_servers = kafka.bootstrap_servers
+        # A bound method here would make a reference cycle, which the garbage collector may find in the client's own
+        # thread; librdkafka aborts the process when a client is destroyed there.
+        me = weakref.ref(self)
+        super().__init__({**_client_config(kafka), "error_cb": lambda error: _tell(me(), error)})
+
+    def begin_request(self) -> None:
+        """Forget refusals from before this request: days later they would make a plain outage look like one.
+
+        Until a first request has succeeded they count on: the client may have been refused before it was asked, and
+        librdkafka reports the same error of a broker only every 30 s.
+        """
+        self.poll(0)  # serves the error callback
+        if self._answered:
+            self.refusal = None
+
+    def end_request(self) -> None:
+        """Take down that the broker has answered, so that it accepts this client."""
+        self._answered = True
+
+    def _on_error(self, error: KafkaError) -> None:
+        if error.code() != KafkaError._ALL_BROKERS_DOWN:
+            self.last_event = error
+        if is_access_problem(error):
+            self.refusal = error
+        log_client_error(error)
+
+
+def _tell(admin: Admin | None, error: KafkaError) -> None:
+    if admin is not None:
+        admin._on_error(error)
+
+
+def admin(kafka: KafkaSettings) -> Admin:
+    """Open an administrative client; its requests are limited by ``kafka.request_timeout_s``."""
+    return Admin(kafka)
+
+
+def _client_config(kafka: KafkaSettings) -> dict[str, Any]:
+    return {
+        "client.id": "waitreg",
+        "statistics.interval.ms": 0,
+        "log.connection.close": False,
+        # An outage shouldn't end with clients that still pause for ten seconds.
+        "reconnect.backoff.max.ms": 2000,
+        "error_cb": log_client_error,
+        "logger": client_logger(),
+        **kafka.librdkafka,
+        "bootstrap.servers": kafka.bootstrap_servers,
+        **librdkafka_security(kafka),
+    }
+
+
+def _java_text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,107 @@
+"""Which cluster this is and which topic stands behind a name: both are part of what has been written down."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from confluent_kafka import KafkaException, TopicCollection
+from confluent_kafka.admin import AdminClient
+
+from wait_registry.errors import ConfigurationError
+from wait_registry.kafka.errors import is_unknown_topic, kafka_failure
+from wait_registry.kafka.requests import answer, timeout_of
+
+
+@dataclass(frozen=True, slots=True)
+class TopicIdentity:
+    """A topic as it was made: a recreated one has the same name and another id (KIP-516)."""
+
+    topic: str
+    topic_id: str
+    partitions: int
+
+
+def cluster_id(admin: AdminClient) -> str:
+    """Return the cluster's id, which is part of every wait id.
+
+    Raises:
+        TransientError: the cluster can't be reached now; retry.
+        ConfigurationError: the broker refuses us, or knows no cluster id.
+    """
+    described = answer(
+        admin, admin.describe_cluster(request_timeout=timeout_of(admin)), f"asking {_where(admin)} for its cluster id"
+    )
+    if not described.cluster_id:
+        raise ConfigurationError("the broker names no cluster id; brokers from 0.10.1 on have one")
+    return str(described.cluster_id)
+
+
+def topic_names(admin: AdminClient) -> frozenset[str]:
+    """Return the names of all topics that we may see.
+
+    Raises:
+        TransientError: the cluster can't be reached now; retry.
+        ConfigurationError: the broker refuses us.
+    """
+    try:
+        return frozenset(admin.list_topics(timeout=timeout_of(admin)).topics)
+    except KafkaException as error:
+        raise kafka_failure(error, f"asking {_where(admin)} for its topics") from error
+
+
+def describe_topic(admin: AdminClient, topic: str) -> TopicIdentity:
+    """Look a topic up.
+
+    Raises:
+        ConfigurationError: there is no such topic; the message has the command that makes it.
+        TransientError: the cluster can't be reached now; retry.
+    """
+    futures = admin.describe_topics(TopicCollection([topic]), request_timeout=timeout_of(admin))
+    try:
+        described = answer(admin, futures[topic], f"describing topic {topic}")
+    except ConfigurationError as error:
+        if not is_unknown_topic(error):
+            raise
+        raise no_such_topic(admin, topic) from error
+    return TopicIdentity(topic, str(described.topic_id), len(described.partitions))
+
+
+def no_such_topic(admin: AdminClient, topic: str) -> ConfigurationError:
+    """Say that a topic is missing, with the command that makes it."""
+    return ConfigurationError(
+        f"topic {topic} is not there. Make it: `waitreg topics create` (wait, dead letter and redelivery topics), "
+        f"or kafka-topics --bootstrap-server {_where(admin)} --create --topic {topic}"
+    )
+
+
+def identity_changed(recorded: TopicIdentity, now: TopicIdentity) -> str | None:
+    """Say what changed since a topic's identity was written down, or None when it is the same topic still.
+
+    A changed partition count moves keys to other partitions, so that a tombstone would miss its wait record; another
+    id means that what was written down about offsets describes a log that is gone.
+    """
+    if recorded.topic != now.topic:
+        return f"the topic was {recorded.topic} and is now {now.topic}"
+    if recorded.topic_id != now.topic_id:
+        return f"topic {now.topic} was made anew: its id was {recorded.topic_id} and is now {now.topic_id}"
+    if recorded.partitions != now.partitions:
+        return f"topic {now.topic} had {recorded.partitions} partitions and has {now.partitions} now"
+    return None
+
+
+def require_same_identity(recorded: TopicIdentity, now: TopicIdentity) -> None:
+    """Stop when a topic isn't the one that was written down.
+
+    Raises:
+        ConfigurationError: recreated or with another partition count; the service must stop.
+    """
+    changed = identity_changed(recorded, now)
+    if changed:
+        raise ConfigurationError(
+            f"{changed}. A wait topic is fixed for life: point wait.topic at a new one (`waitreg topics create`) and "
+            "leave the old one to a sweeper until it is empty."
+        )
+
+
+def _where(admin: AdminClient) -> str:
+    return str(getattr(admin, "bootstrap_servers", "the cluster"))

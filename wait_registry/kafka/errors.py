@@ -1,0 +1,111 @@
+"""What a Kafka client's error asks of us, in terms of the project's error tree."""
+
+from __future__ import annotations
+
+from confluent_kafka import KafkaError, KafkaException
+
+from wait_registry.errors import ConfigurationError, FencedError, PermanentError, TransientError, WaitRegistryError
+
+_AUTHENTICATION = frozenset(
+    {
+        KafkaError._AUTHENTICATION,
+        KafkaError._SSL,
+        KafkaError.SASL_AUTHENTICATION_FAILED,
+        KafkaError.UNSUPPORTED_SASL_MECHANISM,
+        KafkaError.ILLEGAL_SASL_STATE,
+    }
+)
+_AUTHORIZATION = frozenset(
+    {
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.GROUP_AUTHORIZATION_FAILED,
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+        KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        KafkaError.SECURITY_DISABLED,
+    }
+)
+_UNKNOWN_TOPIC = frozenset({KafkaError._UNKNOWN_TOPIC, KafkaError.UNKNOWN_TOPIC_OR_PART})
+_FENCED = frozenset({KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH})
+_TRANSIENT = frozenset(
+    {
+        KafkaError._TRANSPORT,
+        KafkaError._ALL_BROKERS_DOWN,
+        KafkaError._TIMED_OUT,
+        KafkaError._TIMED_OUT_QUEUE,
+        KafkaError._MSG_TIMED_OUT,
+        KafkaError._RESOLVE,
+        KafkaError._WAIT_COORD,
+        KafkaError._RETRY,
+        KafkaError._QUEUE_FULL,
+        KafkaError._DESTROY,
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError.NOT_COORDINATOR,
+        KafkaError.NOT_ENOUGH_REPLICAS,
+        KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.REQUEST_TIMED_OUT,
+        KafkaError.NETWORK_EXCEPTION,
+        KafkaError.BROKER_NOT_AVAILABLE,
+        KafkaError.REPLICA_NOT_AVAILABLE,
+        KafkaError.NOT_CONTROLLER,
+        KafkaError.KAFKA_STORAGE_ERROR,
+        KafkaError.REBALANCE_IN_PROGRESS,
+        KafkaError.CONCURRENT_TRANSACTIONS,
+        KafkaError.OFFSET_NOT_AVAILABLE,
+        KafkaError.UNSTABLE_OFFSET_COMMIT,
+        KafkaError.THROTTLING_QUOTA_EXCEEDED,
+    }
+)
+
+
+def is_transient(error: KafkaError) -> bool:
+    """Tell whether the same request may succeed later without anybody mending anything."""
+    return error.code() in _TRANSIENT or (bool(error.retriable()) and not error.fatal())
+
+
+def is_access_problem(error: KafkaError) -> bool:
+    """Tell whether the broker refused us: credentials, certificate or permission."""
+    return error.code() in _AUTHENTICATION or error.code() in _AUTHORIZATION
+
+
+def cause_of(error: WaitRegistryError) -> KafkaError | None:
+    """Return the client's error behind one of ours, if there is one."""
+    behind = error.__cause__.args[0] if isinstance(error.__cause__, KafkaException) else None
+    return behind if isinstance(behind, KafkaError) else None
+
+
+def is_unknown_topic(error: WaitRegistryError) -> bool:
+    """Tell whether one of our errors stands for a topic that isn't there."""
+    cause = cause_of(error)
+    return cause is not None and cause.code() in _UNKNOWN_TOPIC
+
+
+def kafka_failure(error: KafkaError | KafkaException, doing: str) -> WaitRegistryError:
+    """Translate a client's error into the one to raise.
+
+    Args:
+        error: what the client reported.
+        doing: what was tried, as it reads in "... failed", for example ``"describing topic orders"``.
+
+    Returns:
+        ConfigurationError for credentials, certificates, permissions and missing topics; FencedError when another
+        owner took over; TransientError for what may pass; else PermanentError.
+    """
+    cause = error.args[0] if isinstance(error, KafkaException) else error
+    if not isinstance(cause, KafkaError):
+        return PermanentError(f"{doing} failed: {cause}")
+    seen = f"{doing} failed: {cause.str()} ({cause.name()})"
+    if cause.code() in _AUTHENTICATION:
+        return ConfigurationError(
+            f"{seen}. Check kafka.security: protocol, mechanism, username, password and certificates must be those "
+            "that the broker's listener expects."
+        )
+    if cause.code() in _AUTHORIZATION:
+        return ConfigurationError(f"{seen}. Grant the user of kafka.security this permission (kafka-acls --add).")
+    if cause.code() in _UNKNOWN_TOPIC:
+        return ConfigurationError(f"{seen}. Make the topic, or correct its name in the settings.")
+    if cause.code() in _FENCED:
+        return FencedError(f"{seen}. Another instance has taken over.")
+    return TransientError(seen) if is_transient(cause) else PermanentError(seen)

@@ -1,0 +1,78 @@
+"""Where a topic's partitions begin and end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from concurrent.futures import Future
+from typing import Literal
+
+from confluent_kafka import IsolationLevel, KafkaError, TopicPartition
+from confluent_kafka.admin import AdminClient, ListOffsetsResultInfo, OffsetSpec
+
+from wait_registry.errors import ConfigurationError, PermanentError, TransientError
+from wait_registry.kafka.cluster import describe_topic
+from wait_registry.kafka.errors import cause_of
+from wait_registry.kafka.requests import answer, persistently, timeout_of
+
+Isolation = Literal["read_committed", "read_uncommitted"]
+
+# librdkafka found no leader: no such topic, no such partition, or an election.
+_NOBODY_TO_ASK = frozenset({KafkaError._NOENT, KafkaError._UNKNOWN_PARTITION})
+
+_LEVELS = {
+    "read_committed": IsolationLevel.READ_COMMITTED,
+    "read_uncommitted": IsolationLevel.READ_UNCOMMITTED,
+}
+
+
+def end_offsets(
+    admin: AdminClient, topic: str, partitions: Iterable[int], isolation: Isolation = "read_committed"
+) -> dict[int, int]:
+    """List the ends of partitions.
+
+    Args:
+        admin: the client to ask.
+        topic, partitions: what to ask for.
+        isolation: ``read_committed`` gives the last stable offset, ``read_uncommitted`` the high watermark; they
+            differ while a transaction is open.
+
+    Returns:
+        The offset after the last record (or transaction marker) of each partition.
+
+    Raises:
+        TransientError: the cluster can't be reached now; retry.
+        ConfigurationError: no such topic or partition, or no permission.
+    """
+    return _offsets(admin, topic, partitions, OffsetSpec.latest(), isolation)
+
+
+def earliest_offsets(admin: AdminClient, topic: str, partitions: Iterable[int]) -> dict[int, int]:
+    """List the first offset still in the log of each partition; errors as `end_offsets`."""
+    return _offsets(admin, topic, partitions, OffsetSpec.earliest(), "read_uncommitted")
+
+
+def _offsets(
+    admin: AdminClient, topic: str, partitions: Iterable[int], spec: OffsetSpec, isolation: Isolation
+) -> dict[int, int]:
+    wanted = {TopicPartition(topic, partition): spec for partition in partitions}
+
+    def ask() -> dict[int, int]:
+        futures = admin.list_offsets(wanted, isolation_level=_LEVELS[isolation], request_timeout=timeout_of(admin))
+        return {asked.partition: _offset(admin, asked, future) for asked, future in futures.items()}
+
+    return persistently(admin, ask) if wanted else {}
+
+
+def _offset(admin: AdminClient, asked: TopicPartition, future: Future[ListOffsetsResultInfo]) -> int:
+    try:
+        return int(answer(admin, future, f"listing offsets of {asked.topic}-{asked.partition}").offset)
+    except PermanentError as error:
+        cause = cause_of(error)
+        if cause is None or cause.code() not in _NOBODY_TO_ASK:
+            raise
+        count = describe_topic(admin, asked.topic).partitions
+        if asked.partition >= count:
+            raise ConfigurationError(
+                f"topic {asked.topic} has {count} partitions; there is no partition {asked.partition}"
+            ) from error
+        raise TransientError(str(error)) from error

@@ -1,0 +1,92 @@
+"""Waiting for the answer of one administrative request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from typing import TypeVar
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient
+
+from wait_registry.clock import Clock, SystemClock
+from wait_registry.errors import TransientError, WaitRegistryError
+from wait_registry.kafka.clients import Admin
+from wait_registry.kafka.errors import kafka_failure
+
+T = TypeVar("T")
+
+DEFAULT_TIMEOUT_S = 15.0
+RETRY_PAUSE_S = 0.1
+
+
+def timeout_of(admin: AdminClient) -> float:
+    """Return the request limit of this client, s."""
+    return admin.request_timeout_s if isinstance(admin, Admin) else DEFAULT_TIMEOUT_S
+
+
+def answer(admin: AdminClient, future: Future[T], doing: str) -> T:
+    """Wait for an administrative request.
+
+    Args:
+        admin: the client that sent it.
+        future: what the client returned.
+        doing: what is tried, as it reads in "... failed".
+
+    Returns:
+        The request's result.
+
+    Raises:
+        WaitRegistryError: as `wait_registry.kafka.errors.kafka_failure` decides; ConfigurationError as well when the
+            request timed out because the broker refuses the client's credentials.
+    """
+    if isinstance(admin, Admin):
+        admin.begin_request()
+    try:
+        result = future.result(timeout_of(admin) + 5)
+    except KafkaException as error:
+        raise _failure(admin, error, doing) from error
+    except FutureTimeoutError as error:
+        raise TransientError(f"{doing} failed: no answer within {timeout_of(admin):g} s") from error
+    if isinstance(admin, Admin):
+        admin.end_request()
+    return result
+
+
+def persistently(admin: AdminClient, request: Callable[[], T], clock: Clock | None = None) -> T:
+    """Repeat a request whose transient failures a moment mends: a leader that is just being elected, say.
+
+    Args:
+        admin: the client that ``request`` uses; its limit bounds the repetitions too.
+        request: sends and waits, raising what `answer` raises.
+        clock: measures the limit; this host's when absent.
+
+    Returns:
+        What ``request`` returned at last.
+
+    Raises:
+        TransientError: it still fails when the limit is reached.
+        WaitRegistryError: any other failure, at once.
+    """
+    monotonic = (clock or SystemClock()).monotonic
+    deadline = monotonic() + timeout_of(admin)
+    while True:
+        try:
+            return request()
+        except TransientError:
+            if monotonic() >= deadline:
+                raise
+            admin.poll(RETRY_PAUSE_S)
+
+
+def _failure(admin: AdminClient, error: KafkaException, doing: str) -> WaitRegistryError:
+    cause = error.args[0]
+    timed_out = isinstance(cause, KafkaError) and cause.code() in (KafkaError._TIMED_OUT, KafkaError._TRANSPORT)
+    if not timed_out or not isinstance(admin, Admin):
+        return kafka_failure(error, doing)
+    admin.poll(0)  # serves the error callback
+    if admin.refusal is not None:
+        return kafka_failure(admin.refusal, doing)
+    event = f"; the client's last event: {admin.last_event.str()}" if admin.last_event is not None else ""
+    return TransientError(f"{doing} failed: {cause.str()} ({cause.name()}){event}")

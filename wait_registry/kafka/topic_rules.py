@@ -1,0 +1,177 @@
+"""What a topic must be like, decided from what the broker says about it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from wait_registry.kafka.topic_specs import TopicRole, TopicSpec
+
+DAY_MS = 86_400_000
+
+
+class Severity(StrEnum):
+    """What a finding asks for: nothing, attention, or mending before anything starts."""
+
+    OK = "ok"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One rule and one topic: what was seen, what was expected, how to mend it (empty when all is well)."""
+
+    topic: str
+    rule: str
+    severity: Severity
+    seen: str
+    expected: str
+    mend: str = ""
+    why: str = ""
+
+    def __str__(self) -> str:
+        text = f"topic {self.topic}: {self.rule} is {self.seen}, expected {self.expected}"
+        if self.severity is Severity.OK:
+            return text
+        return text + (f" ({self.why})" if self.why else "") + (f". Mend: {self.mend}" if self.mend else "")
+
+
+@dataclass(frozen=True, slots=True)
+class TopicState:
+    """A topic as the broker describes it; ``replicas`` is the least of its partitions."""
+
+    partitions: int
+    replicas: int
+    config: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """A comparison in the making: severity if broken, and the value that would mend it."""
+
+    name: str
+    holds: bool
+    expected: str
+    mended: str
+    why: str
+    broken: Severity = Severity.ERROR
+
+
+def missing(spec: TopicSpec, bootstrap_servers: str) -> Finding:
+    """Report a topic that isn't there."""
+    mend = "`waitreg topics create`"
+    if not spec.owned:
+        plain = f"kafka-topics --bootstrap-server {bootstrap_servers} --create --topic {spec.topic}"
+        mend = f"{plain}, or `waitreg topics create --input-partitions 6`"
+    return Finding(spec.topic, f"the {spec.role} topic", Severity.ERROR, "missing", "to be there", mend)
+
+
+def check_topic(spec: TopicSpec, state: TopicState, bootstrap_servers: str) -> list[Finding]:
+    """Compare one existing topic with its specification.
+
+    Returns:
+        A finding for every rule of the topic's role, satisfied ones included.
+    """
+    rules = {
+        TopicRole.WAIT: _wait_rules,
+        TopicRole.DEAD_LETTER: _deletable_rules,
+        TopicRole.REDELIVERY: _deletable_rules,
+        TopicRole.INPUT: _input_rules,
+    }[spec.role]
+    alter = (
+        f"kafka-configs --bootstrap-server {bootstrap_servers} --alter --entity-type topics "
+        f"--entity-name {spec.topic} --add-config"
+    )
+    findings = [_finding(spec, state, rule, alter) for rule in rules(spec, state)]
+    return [*findings, *_replication(spec, state, alter)] if spec.owned else findings
+
+
+def _finding(spec: TopicSpec, state: TopicState, rule: _Rule, alter: str) -> Finding:
+    seen = state.config.get(rule.name, "unknown")
+    severity = Severity.OK if rule.holds else rule.broken
+    mend = "" if rule.holds or not rule.mended else f"{alter} {rule.name}={rule.mended}"
+    return Finding(spec.topic, rule.name, severity, seen, rule.expected, mend, rule.why)
+
+
+def _wait_rules(spec: TopicSpec, state: TopicState) -> Iterator[_Rule]:
+    yield _exactly(spec, state, "cleanup.policy", "deletion by age would lose unresolved registrations")
+    yield _exactly(spec, state, "message.timestamp.type", "freshness and clock checks need the broker's time")
+    yield from _tombstones(spec, state)
+    yield _at_most(spec, state, "segment.ms", "open segments are never compacted")
+    yield _at_most(spec, state, "max.compaction.lag.ms", "resolved registrations stay readable and take up room")
+    yield _exactly(spec, state, "unclean.leader.election.enable", "a stale leader would forget registrations")
+    wanted = spec.wait.max_message_bytes
+    yield _at_least(
+        spec, state, "max.message.bytes", wanted, "records up to wait.max_message_bytes must be registrable"
+    )
+
+
+def _tombstones(spec: TopicSpec, state: TopicState) -> Iterator[_Rule]:
+    name, wanted = "delete.retention.ms", spec.wait.delete_retention_ms
+    why = "a sink or sweeper behind by half of it must be rebuilt, since tombstones may be gone"
+    least = min(DAY_MS, wanted)
+    enough = _number(state, name, 0) >= least
+    broken = Severity.WARNING if enough else Severity.ERROR
+    yield _Rule(name, _number(state, name, 0) >= wanted, f"{wanted} (at least {least})", str(wanted), why, broken)
+
+
+def _deletable_rules(spec: TopicSpec, state: TopicState) -> Iterator[_Rule]:
+    seen = state.config.get("cleanup.policy", "")
+    # Under compaction a second dead letter of the same key removes the first.
+    why = "compaction keeps only the last record of a key, and refuses records without one"
+    yield _Rule("cleanup.policy", seen == "delete", "delete", "delete", why)
+    wanted = _number_of(spec.creation_config["max.message.bytes"])
+    yield _at_least(spec, state, "max.message.bytes", wanted, "the largest wait record and its lineage block must fit")
+    yield _exactly(spec, state, "unclean.leader.election.enable", "a stale leader would forget dead letters")
+
+
+def _input_rules(spec: TopicSpec, state: TopicState) -> Iterator[_Rule]:
+    largest, fits = _number(state, "max.message.bytes", 0), spec.wait.max_message_bytes
+    why = "a record too large for the wait topic can't be registered and goes to the dead letter topic at once"
+    yield _Rule(
+        "max.message.bytes", largest <= fits, f"at most wait.max_message_bytes = {fits}", "", why, Severity.WARNING
+    )
+
+
+def _replication(spec: TopicSpec, state: TopicState, alter: str) -> Iterator[Finding]:
+    laptop = "fewer is for laptops: a lost disk loses records that were acknowledged"
+    mend = "kafka-reassign-partitions, or make the topic anew with 3 replicas"
+    yield _least(spec, "replication factor", state.replicas, 3, laptop, mend)
+    name, insync = "min.insync.replicas", _number(state, "min.insync.replicas", 1)
+    if insync <= state.replicas:
+        if state.replicas >= 2:  # with a single one the finding above says it all
+            yield _least(spec, name, insync, 2, laptop, f"{alter} {name}=2")
+        return
+    most, why = f"at most {state.replicas}, the replicas there are", "nothing could be written"
+    yield Finding(spec.topic, name, Severity.ERROR, str(insync), most, f"{alter} {name}={state.replicas}", why)
+
+
+def _least(spec: TopicSpec, rule: str, seen: int, least: int, why: str, mend: str) -> Finding:
+    if seen >= least:
+        return Finding(spec.topic, rule, Severity.OK, str(seen), f"at least {least}")
+    return Finding(spec.topic, rule, Severity.WARNING, str(seen), f"at least {least}", mend, why)
+
+
+def _exactly(spec: TopicSpec, state: TopicState, name: str, why: str) -> _Rule:
+    wanted = spec.creation_config[name]
+    return _Rule(name, state.config.get(name) == wanted, wanted, wanted, why)
+
+
+def _at_most(spec: TopicSpec, state: TopicState, name: str, why: str) -> _Rule:
+    wanted = spec.creation_config[name]
+    holds = _number(state, name, 2**63 - 1) <= int(wanted)
+    return _Rule(name, holds, f"at most {wanted}", wanted, why, Severity.WARNING)
+
+
+def _at_least(spec: TopicSpec, state: TopicState, name: str, wanted: int, why: str) -> _Rule:
+    return _Rule(name, _number(state, name, 0) >= wanted, f"at least {wanted}", str(wanted), why)
+
+
+def _number(state: TopicState, name: str, absent: int) -> int:
+    return _number_of(state.config[name]) if name in state.config else absent
+
+
+def _number_of(text: str) -> int:
+    return int(text)

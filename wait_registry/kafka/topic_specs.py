@@ -1,0 +1,111 @@
+"""Which topics the settings name, and what each must be like. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from wait_registry.records.dead_letter import dead_letter_topic
+from wait_registry.records.redelivery import redelivery_topic
+from wait_registry.settings.processor import ExpiryPolicy
+from wait_registry.settings.relations import Service
+from wait_registry.settings.root import Settings
+from wait_registry.settings.topics import WaitTopicSettings
+
+# A dead letter is the wait record's original plus the lineage block and a bounded stack trace.
+DEAD_LETTER_EXTRA_BYTES = 131_072
+
+
+class TopicRole(StrEnum):
+    """What a topic is for."""
+
+    INPUT = "input"
+    WAIT = "wait"
+    DEAD_LETTER = "dead letter"
+    REDELIVERY = "redelivery"
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSpec:
+    """A topic as the settings want it: ``creation_config`` is what `waitreg topics create` sets."""
+
+    topic: str
+    role: TopicRole
+    wait: WaitTopicSettings
+    partitions: int = 1
+    replication_factor: int = 1
+    creation_config: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def owned(self) -> bool:
+        """Whether this system makes the topic."""
+        return self.role is not TopicRole.INPUT
+
+
+def topic_specs(settings: Settings, service: Service | None = None) -> list[TopicSpec]:
+    """List the topics that the settings name, or those of them that one service uses; each once."""
+    specs = [wait_spec(settings)]
+    if service in (None, "processor"):
+        specs += [TopicSpec(topic, TopicRole.INPUT, settings.wait) for topic in settings.processor.topics]
+        specs += [_deletable_spec(settings, topic, TopicRole.REDELIVERY) for topic in redelivery_topics(settings)]
+    specs += [
+        _deletable_spec(settings, topic, TopicRole.DEAD_LETTER) for topic in dead_letter_topics(settings, service)
+    ]
+    return list({spec.topic: spec for spec in reversed(specs)}.values())[::-1]
+
+
+def wait_spec(settings: Settings) -> TopicSpec:
+    """Describe the wait topic: compacted only, in broker time, tombstones kept long enough to be seen."""
+    wait = settings.wait
+    config = {
+        "cleanup.policy": "compact",
+        "message.timestamp.type": "LogAppendTime",
+        "delete.retention.ms": str(wait.delete_retention_ms),
+        "segment.ms": str(wait.segment_ms),
+        "max.compaction.lag.ms": str(wait.max_compaction_lag_ms),
+        "min.insync.replicas": str(wait.min_insync_replicas),
+        "unclean.leader.election.enable": "false",
+        "max.message.bytes": str(wait.max_message_bytes),
+    }
+    return TopicSpec(wait.topic, TopicRole.WAIT, wait, wait.partitions, wait.replication_factor, config)
+
+
+def dead_letter_topics(settings: Settings, service: Service | None = None) -> list[str]:
+    """Resolve the dead letter topics: ``{topic}`` and ``{group}`` are the processor's, so several may come out.
+
+    A template can't be resolved without the processor's settings; then only what sink and sweeper name is listed.
+    """
+    template, processor = settings.dead_letter.topic, settings.processor
+    topics: list[str] = []
+    if "{topic}" not in template and "{group}" not in template:
+        topics.append(template)
+    elif processor.group and processor.topics:
+        topics += [dead_letter_topic(template, topic, processor.group) for topic in processor.topics]
+    if service == "sink":
+        topics = list(settings.sink.dead_letter_topics) or topics
+    elif service is None:
+        topics += settings.sink.dead_letter_topics
+    if service in (None, "sweeper") and settings.sweeper.default_dead_letter_topic:
+        topics.append(settings.sweeper.default_dead_letter_topic)
+    return [topic for topic in dict.fromkeys(topics) if "{" not in topic]
+
+
+def redelivery_topics(settings: Settings) -> list[str]:
+    """List the group's own redelivery topics, which exist under the expiry policy ``redeliver`` only."""
+    processor = settings.processor
+    if processor.expiry_policy is not ExpiryPolicy.REDELIVER or not processor.group:
+        return []
+    return [redelivery_topic(topic, processor.group) for topic in processor.topics]
+
+
+def _deletable_spec(settings: Settings, topic: str, role: TopicRole) -> TopicSpec:
+    wait = settings.wait
+    config = {
+        "cleanup.policy": "delete",
+        "retention.ms": str(settings.dead_letter.retention_ms),
+        "min.insync.replicas": str(wait.min_insync_replicas),
+        "unclean.leader.election.enable": "false",
+        "max.message.bytes": str(wait.max_message_bytes + DEAD_LETTER_EXTRA_BYTES),
+    }
+    return TopicSpec(topic, role, wait, settings.dead_letter.partitions, wait.replication_factor, config)

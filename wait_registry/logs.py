@@ -1,0 +1,140 @@
+"""Structured logs on standard error: one JSON object a line, or lines for people. Never payloads."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from datetime import UTC, datetime
+from typing import TextIO
+
+import orjson
+
+from wait_registry.settings.runtime import LogFormat, LogSettings
+
+# The message of somebody else's exception may be of any length, and may quote what it was given.
+MAX_ERROR_MESSAGE_CHARS = 2_000
+MAX_TRACEBACK_CHARS = 16_000
+
+_STANDARD = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName"}
+_NOISY = ("py4j", "apscheduler", "asyncio", "aiohttp")
+
+
+def record_fields(
+    *,
+    wait_id: str | None = None,
+    topic: str | None = None,
+    partition: int | None = None,
+    offset: int | None = None,
+) -> dict[str, object]:
+    """Name the record that a log line concerns.
+
+    Args:
+        wait_id: the registration's id.
+        topic, partition, offset: where the record came from (its first delivery).
+
+    Returns:
+        What to pass as ``extra`` to a logging call; absent fields are left out.
+    """
+    named = {"wait_id": wait_id, "topic": topic, "partition": partition, "offset": offset}
+    return {name: value for name, value in named.items() if value is not None}
+
+
+def configure_logging(settings: LogSettings, service: str, stream: TextIO | None = None) -> None:
+    """Send this process's log lines to standard error, replacing whatever was configured before.
+
+    Args:
+        settings: level and format.
+        service: name of the service, on every line.
+        stream: where to write instead of standard error.
+    """
+    handler = logging.StreamHandler(stream if stream is not None else sys.stderr)
+    handler.setFormatter(JsonFormatter(service) if settings.format is LogFormat.JSON else ConsoleFormatter(service))
+    root = logging.getLogger()
+    for old in root.handlers[:]:
+        root.removeHandler(old)
+    root.addHandler(handler)
+    root.setLevel(settings.level)
+    logging.captureWarnings(True)
+    for name in _NOISY:
+        logging.getLogger(name).setLevel(max(logging.WARNING, logging.getLevelNamesMapping()[settings.level]))
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object a line: time (UTC, ms), level, service, logger, message, extra fields, error."""
+
+    def __init__(self, service: str) -> None:
+        super().__init__()
+        self._service = service
+
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, object] = {
+            "time": _utc_ms(record.created),
+            "level": record.levelname,
+            "service": self._service,
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        for name, value in _extra_fields(record).items():
+            line.setdefault(name, value)
+        line.update(_error_fields(self, record))
+        return orjson.dumps(_encodable(line), option=orjson.OPT_NON_STR_KEYS).decode()
+
+
+class ConsoleFormatter(logging.Formatter):
+    """Lines for people: time, level, logger, message, then fields as name=value and the traceback."""
+
+    def __init__(self, service: str) -> None:
+        super().__init__()
+        self._service = service
+
+    def format(self, record: logging.LogRecord) -> str:
+        fields = "".join(f" {name}={value}" for name, value in _extra_fields(record).items())
+        time = _utc_ms(record.created)
+        line = f"{time} {record.levelname:<7} {self._service} {record.name}: {record.getMessage()}{fields}"
+        error = _error_fields(self, record)
+        return f"{line}\n{error['traceback']}" if error else line
+
+
+def _utc_ms(created_s: float) -> str:
+    return datetime.fromtimestamp(created_s, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _extra_fields(record: logging.LogRecord) -> dict[str, object]:
+    return {name: _shown(value) for name, value in record.__dict__.items() if name not in _STANDARD}
+
+
+def _shown(value: object) -> object:
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return f"<{len(value)} bytes>"
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, (list, tuple)):
+        return [_shown(item) for item in value]
+    if isinstance(value, dict):
+        return {str(name): _shown(item) for name, item in value.items()}
+    return str(value)
+
+
+def _error_fields(formatter: logging.Formatter, record: logging.LogRecord) -> dict[str, object]:
+    if not record.exc_info or record.exc_info[0] is None:
+        return {}
+    error_class, error, _ = record.exc_info
+    # The last lines of a traceback say what happened, so a long one loses its beginning.
+    return {
+        "error_class": f"{error_class.__module__}.{error_class.__qualname__}",
+        "error_message": str(error)[:MAX_ERROR_MESSAGE_CHARS],
+        "traceback": formatter.formatException(record.exc_info)[-MAX_TRACEBACK_CHARS:],
+    }
+
+
+def _encodable(value: object) -> object:
+    """Make any text UTF-8 (names from the network may hold lone surrogates) and any integer fit into JSON."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, int) and not isinstance(value, bool) and not -(2**63) <= value < 2**64:
+        return str(value)
+    if isinstance(value, list):
+        return [_encodable(item) for item in value]
+    if isinstance(value, dict):
+        return {_encodable(name): _encodable(item) for name, item in value.items()}
+    return value

@@ -1,0 +1,84 @@
+"""Connections to the Postgres that holds the view, all opened in one place."""
+
+from __future__ import annotations
+
+import psycopg
+from psycopg import sql
+from psycopg.rows import TupleRow
+
+from wait_registry.errors import TransientError
+from wait_registry.settings.postgres import PostgresSettings
+
+# A silent network is noticed within about half a minute instead of the kernel's two hours.
+KEEPALIVE_IDLE_S = 10
+KEEPALIVE_INTERVAL_S = 5
+KEEPALIVE_COUNT = 3
+TCP_USER_TIMEOUT_MS = 30_000
+SERVER_KEEPALIVES = (
+    "select set_config('tcp_keepalives_idle', '10', false), set_config('tcp_keepalives_interval', '5', false), "
+    "set_config('tcp_keepalives_count', '3', false)"
+)
+# Whatever the server's defaults: in a zone west of UTC a time of the year 1 isn't one that Python can hold, and psycopg
+# reads no other style. Not as start options, which the URL may have already and a pooler may refuse.
+TIMES_IN_UTC = "select set_config('TimeZone', 'UTC', false), set_config('DateStyle', 'ISO', false)"
+# Those of them that this server knows: each came with another version.
+NO_TIME_LIMITS = (
+    "select set_config(name, '0', false) from pg_settings where name in ('statement_timeout', "
+    "'idle_in_transaction_session_timeout', 'idle_session_timeout', 'transaction_timeout')"
+)
+
+
+class PostgresUnavailable(TransientError):
+    """Postgres can't be reached or went away: try again with backoff."""
+
+
+def connect(
+    settings: PostgresSettings, *, autocommit: bool = False, application_name: str = "waitreg"
+) -> psycopg.Connection[TupleRow]:
+    """Open a connection whose search_path is our schema alone and whose times are read in UTC.
+
+    ``autocommit`` is psycopg's; ``application_name`` is what pg_stat_activity shows. Raises `PostgresUnavailable` when
+    no connection can be had within ``settings.connect_timeout_s``: retry with backoff.
+    """
+    try:
+        connection = psycopg.connect(
+            settings.url.get_secret_value(),
+            autocommit=True,
+            connect_timeout=settings.connect_timeout_s,
+            application_name=application_name,
+            client_encoding="utf8",
+            keepalives=1,
+            keepalives_idle=KEEPALIVE_IDLE_S,
+            keepalives_interval=KEEPALIVE_INTERVAL_S,
+            keepalives_count=KEEPALIVE_COUNT,
+            tcp_user_timeout=TCP_USER_TIMEOUT_MS,
+        )
+        # The server too: a dead client's locks must not stand in a standby's way for two hours.
+        connection.execute(SERVER_KEEPALIVES)
+        connection.execute(TIMES_IN_UTC)
+        connection.execute(sql.SQL("set search_path to {}").format(sql.Identifier(settings.schema_name)))
+    except psycopg.OperationalError as error:
+        raise PostgresUnavailable(f"Postgres can't be reached: {str(error).strip()}") from error
+    connection.autocommit = autocommit
+    return connection
+
+
+def lift_time_limits(connection: psycopg.Connection[TupleRow]) -> None:
+    """Let one session read for as long as it takes, whatever limits the server sets by default.
+
+    Args:
+        connection: outside a transaction; keepalives and an end of the caller's own bound it still.
+
+    Raises:
+        psycopg.Error: Postgres went away; retry.
+    """
+    connection.execute(NO_TIME_LIMITS)
+    if not connection.autocommit:
+        connection.commit()
+
+
+def schema_of(connection: psycopg.Connection[TupleRow]) -> str:
+    """Return the schema that `connect` set, whether it exists or not."""
+    row = connection.execute("select trim(both '\"' from current_setting('search_path'))").fetchone()
+    assert row is not None  # a select without from always has one row
+    return str(row[0])

@@ -1,0 +1,112 @@
+"""Migrations: numbered SQL files, forward only, each applied once and in order."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from importlib import resources
+from typing import LiteralString
+
+import psycopg
+from psycopg import sql
+from psycopg.rows import TupleRow
+
+from wait_registry.errors import ConfigurationError
+from wait_registry.postgres.connection import schema_of
+from wait_registry.postgres.queries import RESOURCES, sql_text
+
+# Any constant will do; two runs of `waitreg db migrate` on one database take turns by it.
+LOCK_KEY = 0x7761_6974_5F6D_6967
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """One file ``sql/migrations/NNNN_name.sql``."""
+
+    version: int
+    name: str
+    text: LiteralString
+
+    @property
+    def checksum(self) -> str:
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class MigrationStatus:
+    """Whether one migration has been applied, and whether its file is still the one that was."""
+
+    migration: Migration
+    applied: bool
+    changed: bool
+
+
+def migrations() -> tuple[Migration, ...]:
+    """Return all migrations of this version, oldest first."""
+    folder = resources.files(RESOURCES).joinpath("migrations")
+    found = []
+    for name in sorted(item.name for item in folder.iterdir() if item.name.endswith(".sql")):
+        number, _, title = name.removesuffix(".sql").partition("_")
+        found.append(Migration(int(number), title, sql_text(f"migrations/{name}")))
+    if [migration.version for migration in found] != list(range(1, len(found) + 1)):
+        raise ValueError("sql/migrations is not numbered 1, 2, 3, ...")
+    return tuple(found)
+
+
+def status(connection: psycopg.Connection[TupleRow]) -> list[MigrationStatus]:
+    """Return what has been applied to the connection's schema; all unapplied where there is none."""
+    applied = _applied(connection)
+    return [
+        MigrationStatus(
+            migration,
+            applied=migration.version in applied,
+            changed=applied.get(migration.version, migration.checksum) != migration.checksum,
+        )
+        for migration in migrations()
+    ]
+
+
+def migrate(connection: psycopg.Connection[TupleRow]) -> list[Migration]:
+    """Create the connection's schema if need be and apply what is missing, in one transaction.
+
+    Returns what was applied. Raises `ConfigurationError` when a migration that was applied has since been changed:
+    its file must be restored, a change needs a new number.
+    """
+    schema = sql.Identifier(schema_of(connection))
+    with connection.transaction():
+        lock_migrations(connection)
+        connection.execute(sql.SQL("create schema if not exists {}").format(schema))
+        missing = []
+        for step in status(connection):
+            if step.changed:
+                raise ConfigurationError(
+                    f"sql/migrations/{step.migration.version:04}_{step.migration.name}.sql was applied and has changed "
+                    "since: restore the file; what is to change needs a new migration"
+                )
+            if not step.applied:
+                connection.execute(step.migration.text)
+                record(connection, step.migration)
+                missing.append(step.migration)
+        return missing
+
+
+def record(connection: psycopg.Connection[TupleRow], migration: Migration) -> None:
+    """Write down that ``migration`` has been applied."""
+    connection.execute(
+        "insert into wait_registry_migration (version, name, checksum) values (%s, %s, %s)",
+        (migration.version, migration.name, migration.checksum),
+    )
+
+
+def lock_migrations(connection: psycopg.Connection[TupleRow]) -> None:
+    """Wait until no other transaction migrates this database; held until the end of the transaction."""
+    connection.execute("select pg_advisory_xact_lock(%s)", (LOCK_KEY,))
+
+
+def _applied(connection: psycopg.Connection[TupleRow]) -> dict[int, str]:
+    found = connection.execute(
+        "select to_regclass(quote_ident(%s) || '.wait_registry_migration')", (schema_of(connection),)
+    ).fetchone()
+    if found is None or found[0] is None:
+        return {}
+    return dict(connection.execute("select version, checksum from wait_registry_migration").fetchall())

@@ -1,0 +1,70 @@
+"""The schema as a whole: installed at once, and checked at every start."""
+
+from __future__ import annotations
+
+import psycopg
+from psycopg import sql
+from psycopg.rows import TupleRow
+
+from wait_registry.errors import ConfigurationError
+from wait_registry.postgres.connection import schema_of
+from wait_registry.postgres.migrations import lock_migrations, migrations, record
+from wait_registry.postgres.queries import sql_text
+
+OLDEST_SERVER = 140_000
+
+
+def install_schema(connection: psycopg.Connection[TupleRow], schema: str) -> None:
+    """Create ``schema`` with everything in it from ``sql/schema.sql``; does nothing where it is installed already.
+
+    Raises `ConfigurationError` when an older version is there: run ``waitreg db migrate``.
+    """
+    require_server(connection)
+    with connection.transaction():
+        lock_migrations(connection)
+        connection.execute(sql.SQL("create schema if not exists {}").format(sql.Identifier(schema)))
+        connection.execute(sql.SQL("set local search_path to {}").format(sql.Identifier(schema)))
+        if schema_version(connection) is None:
+            connection.execute(sql_text("schema.sql"))
+            for migration in migrations():
+                record(connection, migration)
+        require_schema(connection)
+
+
+def schema_version(connection: psycopg.Connection[TupleRow]) -> int | None:
+    """Return the number of the newest migration applied to the connection's schema, None when there is no schema."""
+    found = connection.execute(
+        "select to_regclass(quote_ident(%s) || '.wait_registry_migration')", (schema_of(connection),)
+    ).fetchone()
+    if found is None or found[0] is None:
+        return None
+    row = connection.execute("select max(version) from wait_registry_migration").fetchone()
+    return None if row is None else row[0]
+
+
+def require_schema(connection: psycopg.Connection[TupleRow]) -> None:
+    """Raise `ConfigurationError` unless the connection's schema is the one this version works with."""
+    require_server(connection)
+    newest = migrations()[-1].version
+    found = schema_version(connection)
+    if found == newest:
+        return
+    seen = "is not installed" if found is None else f"has version {found}"
+    mend = "run `waitreg db migrate`" if found is None or found < newest else "run a newer wait registry"
+    raise ConfigurationError(
+        f'the schema "{schema_of(connection)}" {seen}, this version needs {newest}: {mend} (setting postgres.schema)'
+    )
+
+
+def require_server(connection: psycopg.Connection[TupleRow]) -> None:
+    """Raise `ConfigurationError` for a server that is too old or whose database isn't UTF-8."""
+    if connection.info.server_version < OLDEST_SERVER:
+        raise ConfigurationError(
+            f"Postgres {connection.info.server_version // 10_000} is too old: the wait registry needs 14 or newer"
+        )
+    encoding = connection.info.parameter_status("server_encoding")
+    if encoding != "UTF8":
+        raise ConfigurationError(
+            f"the database's encoding is {encoding}, topic and header names need UTF8: "
+            "create a database `with encoding 'UTF8' template template0` and set postgres.url"
+        )

@@ -1,0 +1,167 @@
+"""The dead letter: the original record, its lineage, and why it ended here."""
+
+from __future__ import annotations
+
+import re
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from wait_registry.errors import ConfigurationError, DataError
+from wait_registry.records import names
+from wait_registry.records.headers import Headers
+from wait_registry.records.lineage import Lineage, append_lineage, split_lineage
+from wait_registry.records.system_headers import SystemHeaders
+from wait_registry.records.times import format_utc_ms
+
+MAX_CLASS_CHARACTERS: Final = 256
+MAX_MESSAGE_CHARACTERS: Final = 2_048
+MAX_STACKTRACE_CHARACTERS: Final = 8_192
+_MAX_FRAMES: Final = 64
+_MAX_TOPIC_LENGTH: Final = 249
+_TOPIC: Final = re.compile(r"[a-zA-Z0-9._-]+")
+_PLACEHOLDER: Final = re.compile(r"\{([^{}]*)\}")
+
+
+class Reason(StrEnum):
+    """Why a record was dead-lettered."""
+
+    FAILED = "failed"
+    EXPIRED = "expired"
+    BLOCKED = "blocked"
+    MALFORMED = "malformed"
+    UNREGISTRABLE = "unregistrable"
+
+
+_REASONS: Final = tuple(reason.value for reason in Reason)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What went wrong, when (ms since the epoch); the texts hold neither NUL nor lone surrogates and are bounded."""
+
+    reason: Reason
+    error_class: str | None
+    error_message: str | None
+    error_stacktrace: str | None
+    time_ms: int
+
+    @classmethod
+    def from_exception(cls, reason: Reason, error: BaseException, time_ms: int) -> Failure:
+        """Describe an exception, bounded; a stack trace keeps its end, where the error was raised."""
+        # TracebackException survives exceptions whose own __str__ fails.
+        described = traceback.TracebackException.from_exception(error, limit=-_MAX_FRAMES, compact=True)
+        return cls(
+            reason,
+            _class_name(type(error)),
+            _bounded(str(described), MAX_MESSAGE_CHARACTERS),
+            _bounded_end("".join(described.format()), MAX_STACKTRACE_CHARACTERS),
+            time_ms,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """The headers of a record of a dead letter topic; all of them and no more when this system didn't write it."""
+
+    headers: Headers
+    lineage: Lineage | None
+    failure: Failure | None
+
+
+def dead_letter_headers(
+    original_headers: Sequence[tuple[str, bytes | None]], lineage: Lineage, failure: Failure
+) -> list[tuple[str, bytes | None]]:
+    """Return the headers of a dead letter; key and value are the original's, its timestamp is the failure's time."""
+    encoded = append_lineage(original_headers, lineage)
+    encoded.append((names.DLQ_REASON, failure.reason.value.encode()))
+    for name, text, limit in (
+        (names.DLQ_ERROR_CLASS, failure.error_class, MAX_CLASS_CHARACTERS),
+        (names.DLQ_ERROR_MESSAGE, failure.error_message, MAX_MESSAGE_CHARACTERS),
+        (names.DLQ_ERROR_STACKTRACE, failure.error_stacktrace, MAX_STACKTRACE_CHARACTERS),
+    ):
+        if text is not None:
+            encoded.append((name, _bounded(text, limit).encode()))
+    encoded.append((names.DLQ_TIME, format_utc_ms(failure.time_ms).encode()))
+    return encoded
+
+
+def decode_dead_letter(headers: Sequence[tuple[str, bytes | None]] | None) -> DeadLetter:
+    """Read the headers of a record of a dead letter topic.
+
+    :returns: lineage and failure are None and ``headers`` holds everything when it isn't a dead letter of this system,
+        or one that can't be read: nothing is ever lost.
+    """
+    originals, lineage, block = split_lineage(headers)
+    failure = None if lineage is None else _decode_failure(block)
+    if failure is None:
+        return DeadLetter(tuple(headers or ()), None, None)
+    return DeadLetter(originals, lineage, failure)
+
+
+def dead_letter_topic(template: str, topic: str, group: str) -> str:
+    """Return the dead letter topic of an input topic and a group.
+
+    :param template: the setting ``dead_letter.topic``, in which ``{topic}`` and ``{group}`` are replaced.
+    :raises ConfigurationError: another placeholder, or a result that Kafka doesn't take as a topic name.
+    """
+    values = {"topic": topic, "group": group}
+
+    def replaced(placeholder: re.Match[str]) -> str:
+        if placeholder[1] not in values:
+            raise ConfigurationError(
+                f"dead_letter.topic: saw the placeholder {placeholder[0]!r} in {template!r}, "
+                "expected {topic} or {group}"
+            )
+        return values[placeholder[1]]
+
+    name = _PLACEHOLDER.sub(replaced, template)
+    if not _TOPIC.fullmatch(name) or len(name) > _MAX_TOPIC_LENGTH or name in (".", ".."):
+        raise ConfigurationError(
+            f"dead_letter.topic: {template!r} becomes {name!r} for topic {topic!r} and group {group!r}, expected a "
+            f"topic name: at most {_MAX_TOPIC_LENGTH} of the characters a-z, A-Z, 0-9, '.', '_', '-'"
+        )
+    return name
+
+
+def _decode_failure(block: dict[str, bytes | None]) -> Failure | None:
+    system = SystemHeaders(block.items())
+    try:
+        reason = system.choice(names.DLQ_REASON, _REASONS)
+        time_ms = system.time_ms(names.DLQ_TIME)
+    except DataError:
+        return None
+    if reason is None or time_ms is None:
+        return None
+    return Failure(
+        Reason(reason),
+        _shown(block.get(names.DLQ_ERROR_CLASS)),
+        _shown(block.get(names.DLQ_ERROR_MESSAGE)),
+        _shown(block.get(names.DLQ_ERROR_STACKTRACE)),
+        time_ms,
+    )
+
+
+def _shown(value: bytes | None) -> str | None:
+    return None if value is None else _sound(value.decode("utf-8", "replace"))
+
+
+def _class_name(error_class: type[BaseException]) -> str:
+    module = error_class.__module__
+    name = error_class.__qualname__
+    return _bounded(name if module == "builtins" else f"{module}.{name}", MAX_CLASS_CHARACTERS)
+
+
+def _bounded(text: str, limit: int) -> str:
+    return _sound(text if len(text) <= limit else text[: limit - 1] + "…")
+
+
+def _bounded_end(text: str, limit: int) -> str:
+    return _sound(text if len(text) <= limit else "…" + text[1 - limit :])
+
+
+def _sound(text: str) -> str:
+    """Replace what Postgres text and UTF-8 can't hold, a character by a character."""
+    return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode()

@@ -1,0 +1,136 @@
+"""Record headers, and the JSON in which a wait record carries the original ones."""
+
+from __future__ import annotations
+
+from binascii import a2b_base64, b2a_base64
+from collections.abc import Iterable
+from typing import Final, TypeAlias
+
+import orjson
+
+from wait_registry.errors import DataError
+
+Headers: TypeAlias = tuple[tuple[str, bytes | None], ...]
+
+MAX_JSON_BYTES: Final = 16 * 1024 * 1024
+
+_NUL_IN_JSON: Final = b"\\u0000"
+
+
+def encode_headers_json(headers: Headers) -> bytes:
+    """Encode headers as a JSON list of ``[name, base64 or null]``, in order, duplicates kept.
+
+    A name that Postgres JSON can't hold (NUL, lone surrogates) becomes ``{"base64": ...}`` of its UTF-8 bytes.
+
+    :returns: compact UTF-8 JSON.
+    """
+    if not headers:
+        return b"[]"
+    try:
+        encoded = orjson.dumps(
+            [
+                (name, None if value is None else b2a_base64(value, newline=False).decode("ascii"))
+                for name, value in headers
+            ]
+        )
+    except orjson.JSONEncodeError:  # a lone surrogate: not UTF-8, so not JSON either
+        return _encode_with_odd_names(headers)
+    return _encode_with_odd_names(headers) if _NUL_IN_JSON in encoded else encoded
+
+
+def decode_headers_json(data: bytes) -> Headers:
+    """Decode headers from JSON: a list of ``[name, base64 or null]``, or the older dialect's object of strings.
+
+    :param data: the JSON text, at most 16 MiB.
+    :raises DataError: it is neither, or too large; quarantine the record. The message never holds the headers.
+    """
+    if len(data) > MAX_JSON_BYTES:
+        raise DataError(f"headers JSON: saw {len(data)} bytes, expected at most {MAX_JSON_BYTES}")
+    try:
+        document = orjson.loads(data)
+    except orjson.JSONDecodeError as error:
+        # The error keeps the whole document, so it isn't chained.
+        raise DataError(f"headers JSON: saw invalid JSON of {len(data)} bytes ({error.msg})") from None
+    if isinstance(document, dict):
+        return tuple((name, _older_value(index, value)) for index, (name, value) in enumerate(document.items()))
+    if isinstance(document, list):
+        return tuple(_pair(index, item) for index, item in enumerate(document))
+    raise DataError(f"headers JSON: saw {_kind(document)}, expected a list of pairs or an object of strings")
+
+
+def require_sendable_names(headers: Iterable[tuple[str, bytes | None]]) -> None:
+    """Refuse header names that librdkafka's Python client can't send as they are.
+
+    It cuts a name at NUL, and a lone surrogate ends the process (a segmentation fault in 2.16). No record that this
+    client consumed has such a name; a wait record written by another client may.
+
+    :raises DataError: a name holds NUL or a lone surrogate; set the record aside.
+    """
+    for index, (name, _) in enumerate(headers):
+        if _is_odd(name):
+            raise DataError(f"header {index}: the name holds NUL or a lone surrogate, which this client can't send")
+
+
+def _encode_with_odd_names(headers: Headers) -> bytes:
+    return orjson.dumps(
+        [
+            (_odd_name(name) if _is_odd(name) else name, None if value is None else _base64(value))
+            for name, value in headers
+        ]
+    )
+
+
+def _is_odd(name: str) -> bool:
+    return "\0" in name or any("\ud800" <= character <= "\udfff" for character in name)
+
+
+def _odd_name(name: str) -> dict[str, str]:
+    return {"base64": _base64(name.encode("utf-8", "surrogatepass"))}
+
+
+def _base64(data: bytes) -> str:
+    return b2a_base64(data, newline=False).decode("ascii")
+
+
+def _pair(index: int, item: object) -> tuple[str, bytes | None]:
+    if not isinstance(item, list) or len(item) != 2:
+        size = f" of {len(item)}" if isinstance(item, list) else ""
+        raise DataError(f"headers JSON, item {index}: saw {_kind(item)}{size}, expected a list of 2")
+    name, value = item
+    return _name(index, name), None if value is None else _bytes(index, "value", value)
+
+
+def _name(index: int, name: object) -> str:
+    if isinstance(name, str):
+        return name
+    if isinstance(name, dict) and name.keys() == {"base64"}:
+        try:
+            return _bytes(index, "name", name["base64"]).decode("utf-8", "surrogatepass")
+        except UnicodeDecodeError:
+            raise DataError(f"headers JSON, item {index}: the name's base64 doesn't hold UTF-8") from None
+    raise DataError(f'headers JSON, item {index}: the name is {_kind(name)}, expected a string or {{"base64": string}}')
+
+
+def _bytes(index: int, part: str, text: object) -> bytes:
+    if not isinstance(text, str):
+        raise DataError(f"headers JSON, item {index}: the {part} is {_kind(text)}, expected base64 text")
+    try:
+        return a2b_base64(text, strict_mode=True)
+    except ValueError:
+        raise DataError(f"headers JSON, item {index}: the {part} isn't base64 (standard alphabet, padded)") from None
+
+
+def _older_value(index: int, value: object) -> bytes | None:
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return value.encode()
+    raise DataError(f"headers JSON, member {index}: saw {_kind(value)}, expected a string")
+
+
+def _kind(value: object) -> str:
+    """Name a JSON value's type without showing the value."""
+    if value is None:
+        return "null"
+    names = {bool: "a boolean", str: "a string", list: "a list", dict: "an object"}
+    return names.get(type(value), "a number")

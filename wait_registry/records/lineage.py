@@ -1,0 +1,141 @@
+"""The lineage block: what is appended to the original headers of a record that this system publishes again.
+
+It begins with WAIT_LINEAGE = the number of original headers, and is valid only if that number is its own index and only
+block names follow; else all headers are original. So the original headers come out exactly, whatever they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, cast, get_args
+
+from wait_registry.errors import DataError
+from wait_registry.records import names
+from wait_registry.records.headers import Headers
+from wait_registry.records.original import Original, PartialOriginal, TimestampType
+from wait_registry.records.system_headers import MAX_INT32, MAX_INT64, SystemHeaders, missing
+
+_TIMESTAMP_TYPES: Final[tuple[str, ...]] = get_args(TimestampType)
+
+
+@dataclass(frozen=True, slots=True)
+class Lineage:
+    """Where a record came from first and which registration it had.
+
+    ``wait_partition`` and ``wait_offset`` are None when there was no registration (`unregistrable`, `malformed`), what
+    a registration in the older dialect doesn't say is None likewise: no header is written for it.
+    """
+
+    original_topic: str
+    original_partition: int | None
+    original_offset: int | None
+    original_timestamp_ms: int | None
+    original_timestamp_type: TimestampType | None
+    wait_id: str
+    wait_partition: int | None
+    wait_offset: int | None
+    group: str | None
+    instance: str | None
+    attempt: int | None
+
+    @classmethod
+    def of(
+        cls,
+        original: Original | PartialOriginal,
+        *,
+        wait_id: str,
+        wait_partition: int | None,
+        wait_offset: int | None,
+        group: str | None,
+        instance: str | None,
+        attempt: int | None,
+    ) -> Lineage:
+        """Return the lineage of an original record and its registration."""
+        return cls(
+            original.topic,
+            original.partition,
+            original.offset,
+            original.timestamp_ms,
+            original.timestamp_type,
+            wait_id,
+            wait_partition,
+            wait_offset,
+            group,
+            instance,
+            attempt,
+        )
+
+
+def append_lineage(
+    original_headers: Sequence[tuple[str, bytes | None]], lineage: Lineage
+) -> list[tuple[str, bytes | None]]:
+    """Return the original headers, unchanged and in order, followed by the lineage block.
+
+    :param original_headers: without an earlier block of this group: `consumed` and `split_lineage` cut it off.
+    """
+    block: tuple[tuple[str, str | int | None], ...] = (
+        (names.WAIT_LINEAGE, len(original_headers)),
+        (names.ORIGINAL_TOPIC, lineage.original_topic),
+        (names.ORIGINAL_PARTITION, lineage.original_partition),
+        (names.ORIGINAL_OFFSET, lineage.original_offset),
+        (names.ORIGINAL_TIMESTAMP, lineage.original_timestamp_ms),
+        (names.ORIGINAL_TIMESTAMP_TYPE, lineage.original_timestamp_type),
+        (names.WAIT_EXPIRATION_UUID, lineage.wait_id),
+        (names.WAIT_PARTITION, lineage.wait_partition),
+        (names.WAIT_OFFSET, lineage.wait_offset),
+        (names.WAIT_GROUP, lineage.group),
+        (names.WAIT_INSTANCE, lineage.instance),
+        (names.WAIT_ATTEMPT, lineage.attempt),
+    )
+    return [*original_headers, *((name, str(text).encode()) for name, text in block if text is not None)]
+
+
+def split_lineage(
+    headers: Sequence[tuple[str, bytes | None]] | None,
+) -> tuple[Headers, Lineage | None, dict[str, bytes | None]]:
+    """Cut the lineage block off a record's headers.
+
+    :returns: the original headers, the lineage, and the block's DLQ_* headers by name. All headers, None and nothing
+        when there is no valid block, or one whose values can't be read: nothing is ever lost.
+    """
+    everything = tuple(headers or ())
+    start = _block_start(everything)
+    if start is None:
+        return everything, None, {}
+    block = everything[start + 1 :]
+    try:
+        lineage = _decode(SystemHeaders(block))
+    except DataError:
+        return everything, None, {}
+    return everything[:start], lineage, {name: value for name, value in block if name in names.DLQ_NAMES}
+
+
+def _block_start(headers: Headers) -> int | None:
+    """Return the index of the only WAIT_LINEAGE that can be valid: the last, if none but block names follow."""
+    index = len(headers) - 1
+    while index >= 0 and headers[index][0] in names.BLOCK_NAMES:
+        index -= 1
+    return index if index >= 0 and headers[index] == (names.WAIT_LINEAGE, b"%d" % index) else None
+
+
+def _decode(block: SystemHeaders) -> Lineage:
+    topic = block.text(names.ORIGINAL_TOPIC)
+    wait_id = block.wait_id(names.WAIT_EXPIRATION_UUID)
+    if topic is None or wait_id is None:
+        raise missing(f"{names.ORIGINAL_TOPIC}, {names.WAIT_EXPIRATION_UUID}", "both in every lineage block")
+    return Lineage(
+        original_topic=topic,
+        original_partition=block.integer(names.ORIGINAL_PARTITION, 0, MAX_INT32),
+        original_offset=block.integer(names.ORIGINAL_OFFSET, 0, MAX_INT64),
+        original_timestamp_ms=block.integer(names.ORIGINAL_TIMESTAMP, -MAX_INT64 - 1, MAX_INT64),
+        original_timestamp_type=cast(
+            "TimestampType | None", block.choice(names.ORIGINAL_TIMESTAMP_TYPE, _TIMESTAMP_TYPES)
+        ),
+        wait_id=wait_id,
+        wait_partition=block.integer(names.WAIT_PARTITION, 0, MAX_INT32),
+        wait_offset=block.integer(names.WAIT_OFFSET, 0, MAX_INT64),
+        group=block.text(names.WAIT_GROUP),
+        instance=block.text(names.WAIT_INSTANCE),
+        attempt=block.integer(names.WAIT_ATTEMPT, 1, MAX_INT32),
+    )

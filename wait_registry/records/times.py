@@ -1,0 +1,105 @@
+"""Times as headers carry them: ISO 8601, read and written as ms since the epoch."""
+
+from __future__ import annotations
+
+import re
+from datetime import date, datetime, timedelta
+from functools import lru_cache
+from typing import Final
+
+from wait_registry.errors import DataError
+
+_DAY_S: Final = 86_400
+_EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
+_EPOCH: Final = datetime(1970, 1, 1)
+MIN_TIME_MS: Final = (date.min.toordinal() - _EPOCH_DAY) * _DAY_S * 1000
+MAX_TIME_MS: Final = (date.max.toordinal() + 1 - _EPOCH_DAY) * _DAY_S * 1000 - 1
+_MAX_ZONE_S: Final = 18 * 3600  # java.time.ZoneOffset.MAX
+_LONGEST: Final = 128
+
+# What toString() of java.time's Instant, LocalDateTime, OffsetDateTime and ZonedDateTime prints: seconds are left out
+# when they and the fraction are zero, an offset may have seconds, a region stands in brackets behind the offset.
+_ISO: Final = re.compile(
+    r"(?P<date>[0-9]{4}-[0-9]{2}-[0-9]{2})T(?P<hour>[0-9]{2}):(?P<minute>[0-9]{2})"
+    r"(?::(?P<second>[0-9]{2})(?:\.(?P<fraction>[0-9]{1,9}))?)?"
+    r"(?P<zone>(?:Z|(?P<sign>[+-])(?P<zone_hour>[0-9]{2}):(?P<zone_minute>[0-9]{2})(?::(?P<zone_second>[0-9]{2}))?)"
+    r"(?:\[[A-Za-z0-9_/+:~.-]{1,64}\])?)?"
+)
+
+
+def format_utc_ms(time_ms: int) -> str:
+    """Write a time as ISO 8601 UTC with ms and ``Z``, for example ``2026-11-21T02:20:00.123Z``.
+
+    :param time_ms: ms since the epoch, years 1 to 9999.
+    :raises DataError: the time lies outside of those years.
+    """
+    second, ms = divmod(time_ms, 1000)
+    return f"{_second_text(second)}.{ms:03d}Z"
+
+
+def parse_utc_ms(text: str) -> int:
+    """Read an ISO 8601 time as java.time prints it; one without a zone is UTC.
+
+    :param text: a date and a time, 0 to 9 digits of a second's fraction, ``Z``, an offset or none.
+    :returns: ms since the epoch, rounded down.
+    :raises DataError: the text is no such time, or lies outside of the years 1 to 9999; quarantine the record.
+    """
+    fraction = text[19:]
+    if (
+        len(fraction) == 5
+        and fraction[0] == "."
+        and fraction[4] == "Z"
+        and fraction.isascii()
+        and fraction[1:4].isdigit()
+    ):
+        # What format_utc_ms writes; expiry times of a batch share their second.
+        return _second_ms(text[:19]) + int(fraction[1:4])
+    return _parse(text)
+
+
+@lru_cache(maxsize=64)
+def _second_ms(text: str) -> int:
+    return _parse(text)
+
+
+def _parse(text: str) -> int:
+    matched = _ISO.fullmatch(text) if len(text) <= _LONGEST else None
+    if matched is None:
+        raise _unreadable(text)
+    part = matched.groupdict(default="0")
+    hour, minute, second = int(part["hour"]), int(part["minute"]), int(part["second"])
+    zone_s = _zone_s(part)
+    if hour > 23 or minute > 59 or second > 59 or zone_s is None:
+        raise _unreadable(text)
+    try:
+        day = date.fromisoformat(part["date"]).toordinal() - _EPOCH_DAY
+    except ValueError:
+        raise _unreadable(text) from None
+    seconds = day * _DAY_S + hour * 3600 + minute * 60 + second - zone_s
+    time_ms = seconds * 1000 + int(part["fraction"].ljust(3, "0")[:3])
+    if not MIN_TIME_MS <= time_ms <= MAX_TIME_MS:
+        raise _unreadable(text)
+    return time_ms
+
+
+# Expiry times of a batch share their second; the cache spares the calendar on the hot path.
+@lru_cache(maxsize=64)
+def _second_text(second: int) -> str:
+    if not MIN_TIME_MS <= second * 1000 <= MAX_TIME_MS:
+        raise DataError(f"time: saw {second} s since the epoch, expected one in the years 1 to 9999")
+    return (_EPOCH + timedelta(seconds=second)).isoformat()
+
+
+def _zone_s(part: dict[str, str]) -> int | None:
+    """Return the offset in s, or None when it isn't one."""
+    hour, minute, second = int(part["zone_hour"]), int(part["zone_minute"]), int(part["zone_second"])
+    total = hour * 3600 + minute * 60 + second
+    if minute > 59 or second > 59 or total > _MAX_ZONE_S:
+        return None
+    return -total if part["sign"] == "-" else total
+
+
+def _unreadable(text: str) -> DataError:
+    return DataError(
+        f"time: saw {text[:64]!r}, expected ISO 8601 in the years 1 to 9999, for example '2026-11-21T02:20:00.123Z'"
+    )

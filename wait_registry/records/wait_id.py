@@ -1,0 +1,36 @@
+"""The wait id: the same record consumed by the same group always has the same one."""
+
+from __future__ import annotations
+
+import re
+from hashlib import sha256
+from typing import Final
+
+_MAX_TIMESTAMP_MS: Final = (1 << 48) - 1
+_VARIANT: Final = 0b10 << 62
+_CANONICAL: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+
+
+def wait_id(cluster_id: str, topic: str, partition: int, offset: int, group: str, timestamp_ms: int) -> str:
+    """Derive the wait id of a record: a UUID version 8 (RFC 9562, section 5.8) ordered by the record's time.
+
+    48 bits of time, the version, the first 12 bits of the hash, the variant, the next 62 bits of the hash. The hash is
+    SHA-256 over ``waitreg1\\n{cluster id}\\n{topic}\\n{partition}\\n{offset}\\n{group}`` in UTF-8.
+
+    :param cluster_id: the Kafka cluster's id.
+    :param topic: the topic the record is consumed from now; partition and offset likewise.
+    :param timestamp_ms: the record's timestamp in ms; what 48 bits can't hold counts as the nearest that they can.
+    :returns: the canonical text of 36 characters.
+    """
+    digest = sha256(f"waitreg1\n{cluster_id}\n{topic}\n{partition}\n{offset}\n{group}".encode()).hexdigest()
+    if not 0 <= timestamp_ms <= _MAX_TIMESTAMP_MS:
+        timestamp_ms = 0 if timestamp_ms < 0 else _MAX_TIMESTAMP_MS
+    time = f"{timestamp_ms:012x}"
+    # Hexadecimal digits 3 to 18 are bits 12 to 75 of the hash: all but the last two of them are wanted.
+    low = f"{_VARIANT | int(digest[3:19], 16) >> 2:016x}"
+    return f"{time[:8]}-{time[8:]}-8{digest[:3]}-{low[:4]}-{low[4:]}"
+
+
+def is_wait_id(text: str) -> bool:
+    """Tell whether a text can key a wait record: any UUID in canonical form (the older dialect's are random ones)."""
+    return _CANONICAL.fullmatch(text) is not None

@@ -1,0 +1,240 @@
+"""The wait record: a record written to the wait topic with all it takes to deliver it again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias, cast, get_args
+
+from wait_registry.errors import ConfigurationError, DataError
+from wait_registry.records import names
+from wait_registry.records.headers import Headers, decode_headers_json, encode_headers_json
+from wait_registry.records.original import Original, PartialOriginal, Source, TimestampType
+from wait_registry.records.system_headers import MAX_INT32, MAX_INT64, SystemHeaders, is_trace, missing, unreadable
+from wait_registry.records.times import format_utc_ms
+from wait_registry.records.wait_id import is_wait_id
+
+ExpiryPolicy: TypeAlias = Literal["dlq", "redeliver"]
+
+_POLICIES: Final[tuple[str, ...]] = get_args(ExpiryPolicy)
+_TIMESTAMP_TYPES: Final[tuple[str, ...]] = get_args(TimestampType)
+_TRACE_NAMES: Final = (names.TRACEPARENT, names.TRACESTATE)
+
+
+@dataclass(frozen=True, slots=True)
+class WaitRecord:
+    """One registration; what a wait record in the older dialect doesn't say is None, and ``original`` partial."""
+
+    original: Original | PartialOriginal
+    wait_id: str
+    expires_at_ms: int
+    group: str | None
+    instance: str | None
+    attempt: int | None
+    dead_letter_topic: str | None
+    expiry_policy: ExpiryPolicy | None
+    max_attempts: int | None
+    source: Source | None = None
+    traceparent: str | None = None
+    tracestate: str | None = None
+
+
+class WaitRecordEncoder:
+    """Writes the headers of wait records for one group and one dead letter topic; runs once per record."""
+
+    __slots__ = ("_group", "_policy")
+
+    def __init__(
+        self, group: str, instance: str, dead_letter_topic: str, expiry_policy: str, max_attempts: int
+    ) -> None:
+        """Prepare the headers that all records share.
+
+        :param dead_letter_topic: the resolved name, without ``{topic}``.
+        :param expiry_policy: ``dlq`` or ``redeliver``.
+        :param max_attempts: deliveries under ``redeliver``, from 1.
+        :raises ConfigurationError: another expiry policy.
+        """
+        if expiry_policy not in _POLICIES:
+            raise ConfigurationError(f"expiry policy: saw {expiry_policy!r}, expected {' or '.join(_POLICIES)}")
+        self._group = ((names.WAIT_GROUP, group.encode()), (names.WAIT_INSTANCE, instance.encode()))
+        self._policy = (
+            (names.WAIT_DEAD_LETTER_TOPIC, dead_letter_topic.encode()),
+            (names.WAIT_EXPIRY_POLICY, expiry_policy.encode()),
+            (names.WAIT_MAX_ATTEMPTS, b"%d" % max_attempts),
+        )
+
+    def headers(
+        self,
+        original: Original,
+        wait_id: str,
+        expires_at_ms: int,
+        attempt: int = 1,
+        source: Source | None = None,
+        trace: Headers | None = None,
+    ) -> list[tuple[str, bytes | None]]:
+        """Return the headers of one wait record; its value is the original's, or empty when that is null.
+
+        :param expires_at_ms: ms since the epoch.
+        :param attempt: which delivery this is, from 1.
+        :param source: where the record was consumed now, when this system delivered it again.
+        :param trace: headers to carry the trace on with; when None those of the original do, if it has them.
+        """
+        topic, partition, offset, timestamp_ms, timestamp_type, key, value, originals = original
+        encoded: list[tuple[str, bytes | None]] = [
+            (names.ORIGINAL_TOPIC, topic.encode()),
+            (names.ORIGINAL_PARTITION, b"%d" % partition),
+            (names.ORIGINAL_OFFSET, b"%d" % offset),
+            (names.ORIGINAL_TIMESTAMP, b"%d" % timestamp_ms),
+            (names.ORIGINAL_TIMESTAMP_TYPE, timestamp_type.encode()),
+            (names.ORIGINAL_KEY, key),
+            (names.ORIGINAL_HEADERS, encode_headers_json(originals)),
+            (names.ORIGINAL_VALUE_NULL, b"true" if value is None else b"false"),
+            (names.WAIT_EXPIRATION_UUID, wait_id.encode()),
+            (names.WAIT_EXPIRATION_TIME, format_utc_ms(expires_at_ms).encode()),
+            *self._group,
+            (names.WAIT_ATTEMPT, b"%d" % attempt),
+            *self._policy,
+        ]
+        if source is not None:
+            encoded += _source_headers(source)
+        for header in originals if trace is None else trace:
+            # What can't be trace context isn't carried on: it stands among the original headers anyway.
+            if header[0] in _TRACE_NAMES and is_trace(header[1]):
+                encoded.append(header)
+        return encoded
+
+
+def encode_wait_record(record: WaitRecord) -> tuple[bytes, list[tuple[str, bytes | None]]]:
+    """Return the value and the headers of a wait record, whose key is its wait id; what it doesn't know gets none."""
+    original = record.original
+    texts = (
+        (names.ORIGINAL_TOPIC, original.topic),
+        (names.ORIGINAL_PARTITION, original.partition),
+        (names.ORIGINAL_OFFSET, original.offset),
+        (names.ORIGINAL_TIMESTAMP, original.timestamp_ms),
+        (names.ORIGINAL_TIMESTAMP_TYPE, original.timestamp_type),
+    )
+    registration = (
+        (names.WAIT_EXPIRATION_UUID, record.wait_id),
+        (names.WAIT_EXPIRATION_TIME, format_utc_ms(record.expires_at_ms)),
+        (names.WAIT_GROUP, record.group),
+        (names.WAIT_INSTANCE, record.instance),
+        (names.WAIT_ATTEMPT, record.attempt),
+        (names.WAIT_DEAD_LETTER_TOPIC, record.dead_letter_topic),
+        (names.WAIT_EXPIRY_POLICY, record.expiry_policy),
+        (names.WAIT_MAX_ATTEMPTS, record.max_attempts),
+    )
+    headers: list[tuple[str, bytes | None]] = [
+        *_known(texts),
+        (names.ORIGINAL_KEY, original.key),
+        (names.ORIGINAL_HEADERS, encode_headers_json(original.headers)),
+        (names.ORIGINAL_VALUE_NULL, b"true" if original.value is None else b"false"),
+        *_known(registration),
+        *(_source_headers(record.source) if record.source is not None else ()),
+        *_known(((names.TRACEPARENT, record.traceparent), (names.TRACESTATE, record.tracestate))),
+    ]
+    return original.value or b"", headers
+
+
+def decode_wait_record(
+    key: bytes | str | None, value: bytes | None, headers: Iterable[tuple[str, bytes | None]] | None
+) -> WaitRecord:
+    """Read a wait record in this dialect or the older one.
+
+    The older one says PARTITION instead of ORIGINAL_PARTITION, holds ORIGINAL_HEADERS as a JSON object of strings, an
+    expiry time without a zone, and needs no headers but ORIGINAL_TOPIC and WAIT_EXPIRATION_TIME. Of headers with one
+    name the last counts; names that aren't this system's are ignored.
+
+    :raises DataError: it can't be read as a wait record; quarantine it. The message says which header, what was seen,
+        what was expected, and holds nothing of key, value or original headers.
+    """
+    system = SystemHeaders(headers)
+    if value is None:
+        raise DataError("wait record: saw a null value (a tombstone), expected a value")
+    expires_at_ms = system.time_ms(names.WAIT_EXPIRATION_TIME)
+    if expires_at_ms is None:
+        raise missing(names.WAIT_EXPIRATION_TIME, "the expiry time")
+    return WaitRecord(
+        original=_original(system, value),
+        wait_id=_wait_id(system, key),
+        expires_at_ms=expires_at_ms,
+        group=system.text(names.WAIT_GROUP),
+        instance=system.text(names.WAIT_INSTANCE),
+        attempt=system.integer(names.WAIT_ATTEMPT, 1, MAX_INT32),
+        dead_letter_topic=system.text(names.WAIT_DEAD_LETTER_TOPIC),
+        expiry_policy=cast("ExpiryPolicy | None", system.choice(names.WAIT_EXPIRY_POLICY, _POLICIES)),
+        max_attempts=system.integer(names.WAIT_MAX_ATTEMPTS, 1, MAX_INT32),
+        source=_source(system),
+        traceparent=system.trace(names.TRACEPARENT),
+        tracestate=system.trace(names.TRACESTATE),
+    )
+
+
+def _known(texts: Iterable[tuple[str, str | int | None]]) -> list[tuple[str, bytes | None]]:
+    return [(name, str(text).encode()) for name, text in texts if text is not None]
+
+
+def _source_headers(source: Source) -> list[tuple[str, bytes | None]]:
+    return [
+        (names.SOURCE_TOPIC, source.topic.encode()),
+        (names.SOURCE_PARTITION, b"%d" % source.partition),
+        (names.SOURCE_OFFSET, b"%d" % source.offset),
+    ]
+
+
+def _wait_id(system: SystemHeaders, key: bytes | str | None) -> str:
+    try:
+        text = key.decode() if isinstance(key, bytes) else key
+    except UnicodeDecodeError:
+        text = None
+    if text is None or not is_wait_id(text):
+        seen = "null" if key is None else f"{len(key)} bytes that aren't one"
+        raise DataError(f"wait record's key: saw {seen}, expected a wait id (canonical lower-case UUID)")
+    if system.wait_id(names.WAIT_EXPIRATION_UUID) not in (None, text):
+        raise unreadable(names.WAIT_EXPIRATION_UUID, system.raw(names.WAIT_EXPIRATION_UUID), f"the key, {text}")
+    return text
+
+
+def _original(system: SystemHeaders, value: bytes) -> Original | PartialOriginal:
+    topic = system.text(names.ORIGINAL_TOPIC)
+    if topic is None:
+        raise missing(names.ORIGINAL_TOPIC, "the topic the record came from")
+    partition = system.integer(names.ORIGINAL_PARTITION, 0, MAX_INT32)
+    if partition is None:
+        partition = system.integer(names.OLDER_PARTITION, 0, MAX_INT32)
+    offset = system.integer(names.ORIGINAL_OFFSET, 0, MAX_INT64)
+    timestamp_ms = system.integer(names.ORIGINAL_TIMESTAMP, -MAX_INT64 - 1, MAX_INT64)
+    timestamp_type = cast("TimestampType | None", system.choice(names.ORIGINAL_TIMESTAMP_TYPE, _TIMESTAMP_TYPES))
+    key = system.raw(names.ORIGINAL_KEY)
+    headers_json = system.raw(names.ORIGINAL_HEADERS)
+    headers = () if headers_json is None else _original_headers(headers_json)
+    original_value = _original_value(system, value)
+    if partition is None or offset is None or timestamp_ms is None or timestamp_type is None:
+        return PartialOriginal(topic, partition, offset, timestamp_ms, timestamp_type, key, original_value, headers)
+    return Original(topic, partition, offset, timestamp_ms, timestamp_type, key, original_value, headers)
+
+
+def _original_headers(data: bytes) -> Headers:
+    try:
+        return decode_headers_json(data)
+    except DataError as error:
+        raise DataError(f"header {names.ORIGINAL_HEADERS}: {error}") from None
+
+
+def _original_value(system: SystemHeaders, value: bytes) -> bytes | None:
+    if system.choice(names.ORIGINAL_VALUE_NULL, ("true", "false")) != "true":
+        return value
+    if value:
+        raise DataError(f"header {names.ORIGINAL_VALUE_NULL}: saw 'true' beside a value of {len(value)} bytes")
+    return None
+
+
+def _source(system: SystemHeaders) -> Source | None:
+    topic = system.text(names.SOURCE_TOPIC)
+    partition = system.integer(names.SOURCE_PARTITION, 0, MAX_INT32)
+    offset = system.integer(names.SOURCE_OFFSET, 0, MAX_INT64)
+    if topic is None and partition is None and offset is None:
+        return None
+    if topic is None or partition is None or offset is None:
+        raise missing("SOURCE_*", "all of topic, partition and offset, or none")
+    return Source(topic, partition, offset)

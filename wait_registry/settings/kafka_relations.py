@@ -1,0 +1,94 @@
+"""Relations within the Kafka section: security that fits together, and client properties that we must keep."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from wait_registry.settings.kafka import KafkaSettings, SecuritySettings
+from wait_registry.settings.problem import Problem
+
+# Properties that the promises rest on, or that another setting renders: a second value would silently lose or win.
+_OURS = {
+    "bootstrap.servers": "kafka.bootstrap_servers",
+    "metadata.broker.list": "kafka.bootstrap_servers",
+    "security.protocol": "kafka.security.protocol",
+    "sasl.mechanism": "kafka.security.mechanism",
+    "sasl.mechanisms": "kafka.security.mechanism",
+    "sasl.username": "kafka.security.username",
+    "sasl.password": "kafka.security.password",
+    "sasl.jaas.config": "kafka.security.username and password",
+    "ssl.ca.pem": "kafka.security.ca",
+    "ssl.certificate.pem": "kafka.security.certificate",
+    "ssl.key.pem": "kafka.security.key",
+    "ssl.truststore.certificates": "kafka.security.ca",
+    "ssl.keystore.certificate.chain": "kafka.security.certificate",
+    "ssl.keystore.key": "kafka.security.key",
+    "group.id": "processor.group",
+    "group.instance.id": "",
+    "group.protocol": "processor.group_protocol",
+    "partition.assignment.strategy": "processor.assignment_strategy",
+    "acks": "",
+    "request.required.acks": "",
+    "enable.idempotence": "",
+    "partitioner": "",
+    "message.timeout.ms": "",
+    "delivery.timeout.ms": "",
+    "enable.auto.commit": "",
+    "enable.auto.offset.store": "",
+    "auto.offset.reset": "",
+    "isolation.level": "",
+    "transactional.id": "",
+    "transaction.timeout.ms": "sweeper.transaction_timeout_ms",
+    "key.deserializer": "",
+    "value.deserializer": "",
+}
+
+
+def kafka_problems(kafka: KafkaSettings) -> list[Problem]:
+    """List the contradictions within the Kafka section."""
+    security = kafka.security
+    problems = [*_sasl_problems(security), *_tls_problems(security)]
+    for section, properties in (("librdkafka", kafka.librdkafka), ("java", kafka.java)):
+        for name in sorted(set(properties) & set(_OURS)):
+            mend = f"set {_OURS[name]} instead" if _OURS[name] else "remove it: the promises rest on our value"
+            problems.append(Problem(f"kafka.{section} sets {name}, which isn't free: {mend}"))
+    return problems
+
+
+def _sasl_problems(security: SecuritySettings) -> Iterator[Problem]:
+    protocol = security.protocol.value
+    given = {
+        "mechanism": security.mechanism is not None,
+        "username": bool(security.username),
+        "password": security.password is not None,
+    }
+    if protocol.startswith("SASL_"):
+        for name in (name for name, there in given.items() if not there):
+            yield Problem(f"kafka.security.protocol is {protocol}, and kafka.security.{name} isn't set: it is needed")
+    else:
+        for name in (name for name, there in given.items() if there):
+            yield Problem(
+                f"kafka.security.{name} is set, but kafka.security.protocol is {protocol}, which doesn't use it: "
+                "set the protocol to SASL_SSL (or SASL_PLAINTEXT), or remove it"
+            )
+
+
+def _tls_problems(security: SecuritySettings) -> Iterator[Problem]:
+    key = security.key.get_secret_value() if security.key else None
+    given = {"ca": security.ca, "certificate": security.certificate, "key": key}
+    for name, text in given.items():
+        if text is None:
+            continue
+        if not security.protocol.value.endswith("SSL"):
+            yield Problem(
+                f"kafka.security.{name} is set, but kafka.security.protocol is {security.protocol.value}, which "
+                "doesn't use it: set the protocol to SSL or SASL_SSL, or remove it"
+            )
+        if "-----BEGIN" not in text:
+            yield Problem(
+                f"kafka.security.{name} is no PEM text (it has no '-----BEGIN' line): give the text itself, or the "
+                f"path of a file with it as kafka.security.{name}_file"
+            )
+    if (security.certificate is None) != (security.key is None):
+        there, absent = ("key", "certificate") if security.certificate is None else ("certificate", "key")
+        yield Problem(f"kafka.security.{there} is set without kafka.security.{absent}: mutual TLS needs both")

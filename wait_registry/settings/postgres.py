@@ -1,0 +1,25 @@
+"""The Postgres that holds the view of the wait topic."""
+
+from __future__ import annotations
+
+from pydantic import Field, SecretStr
+
+from wait_registry.settings.section import Section
+
+
+class PostgresSettings(Section):
+    """How to reach Postgres and which schema is ours."""
+
+    url: SecretStr = Field(
+        SecretStr("postgresql://localhost:5432/postgres"),
+        description="libpq connection string or URL; may carry the password, so it is never printed",
+    )
+    # The schema: the field can't be called `schema`, which pydantic's models reserve.
+    schema_name: str = Field(
+        "public",
+        alias="schema",
+        pattern=r"^[a-z_][a-z0-9_]*$",
+        max_length=63,
+        description="schema of all tables, made by `waitreg db migrate`",
+    )
+    connect_timeout_s: int = Field(10, ge=1, le=300, description="limit for opening a connection, s")

@@ -1,0 +1,70 @@
+"""The processor: what it consumes, what it runs, and the bounds it keeps."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from pydantic import Field
+
+from wait_registry.settings.section import Section
+
+
+class ExpiryPolicy(StrEnum):
+    """What the sweeper does with an expired registration of this group."""
+
+    DLQ = "dlq"
+    REDELIVER = "redeliver"
+
+
+class GroupProtocol(StrEnum):
+    """Kafka's group protocols: ``consumer`` is KIP-848."""
+
+    CLASSIC = "classic"
+    CONSUMER = "consumer"
+
+
+class AssignmentStrategy(StrEnum):
+    """Assignors of the classic protocol; the first is cooperative, the others are eager."""
+
+    COOPERATIVE_STICKY = "cooperative-sticky"
+    RANGE = "range"
+    ROUNDROBIN = "roundrobin"
+
+
+class HttpHandlerSettings(Section):
+    """The HTTP handler (``processor.handler = "http://..."``): one POST a record."""
+
+    forward_headers: tuple[str, ...] = Field((), description="record headers sent on as HTTP headers")
+    retry_statuses: tuple[int, ...] = Field((408, 425, 429, 500, 502, 503, 504), description="statuses tried again")
+    discard_statuses: tuple[int, ...] = Field((), description="statuses that discard the record")
+    content_type: str = Field("application/octet-stream", description="Content-Type of the request")
+
+
+class ProcessorSettings(Section):
+    """One processor process; start as many of a group as the input has partitions."""
+
+    group: str = Field("", description="consumer group; needed by the processor")
+    topics: tuple[str, ...] = Field((), description="input topics; needed by the processor")
+    handler: str = Field("", description="'module:name' of a handler, or an http(s) URL to POST to")
+    strategy: str = Field("registry", description="'registry', or 'batch' (poll, run all, commit) for comparison")
+    instance: str = Field("", description="name of this process in wait records; host name and start time when empty")
+    max_in_flight: int = Field(50, ge=1, le=100_000, description="handlers that run at once (N)")
+    handler_timeout_s: float = Field(30.0, gt=0, description="limit of one attempt, s")
+    max_tries: int = Field(3, ge=1, le=100, description="attempts in process before the record is dead-lettered")
+    backoff_initial_s: float = Field(0.2, ge=0, description="upper bound of the first pause between attempts, s")
+    backoff_max_s: float = Field(10.0, ge=0, description="upper bound of any pause between attempts, s")
+    ttl_s: float = Field(600.0, gt=0, description="from registration to expiry, s")
+    margin_s: float = Field(10.0, gt=0, description="time kept in hand between a handler's last limit and expiry, s")
+    look_ahead_max: int = Field(20_000, ge=1, description="records registered and not finished, at most")
+    look_ahead_max_bytes: int = Field(67_108_864, ge=1, description="their keys, values and headers, bytes at most")
+    linger_ms: float = Field(1.0, ge=0, le=1000, description="producer linger; 5 trades latency for throughput, ms")
+    commit_interval_s: float = Field(0.5, gt=0, le=60, description="pause between offset commits, s")
+    drain_timeout_s: float = Field(30.0, ge=0, description="how long SIGTERM waits for running handlers, s")
+    flush_timeout_s: float = Field(10.0, gt=0, description="limit of the flush within a rebalance callback, s")
+    expiry_policy: ExpiryPolicy = Field(ExpiryPolicy.DLQ, description="what the sweeper does with an expired record")
+    max_attempts: int = Field(3, ge=1, le=1000, description="deliveries under 'redeliver' before the dead letter topic")
+    group_protocol: GroupProtocol = Field(GroupProtocol.CLASSIC, description="group.protocol; 'consumer' is KIP-848")
+    assignment_strategy: AssignmentStrategy = Field(
+        AssignmentStrategy.COOPERATIVE_STICKY, description="partition.assignment.strategy of the classic protocol"
+    )
+    http: HttpHandlerSettings = Field(HttpHandlerSettings(), description="the HTTP handler")

@@ -1,0 +1,198 @@
+"""Relations between settings: each a pure check that yields what is wrong, with the numbers and what to change."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator
+from typing import Literal
+
+from wait_registry.errors import ConfigurationError
+from wait_registry.settings.kafka_relations import kafka_problems
+from wait_registry.settings.problem import Problem
+from wait_registry.settings.processor import AssignmentStrategy, ExpiryPolicy, GroupProtocol, ProcessorSettings
+from wait_registry.settings.root import Settings
+from wait_registry.settings.topics import HOUR_MS
+
+__all__ = ["Problem", "Service", "least_ttl_s", "relation_problems", "require_relations", "steady_look_ahead"]
+
+Service = Literal["processor", "sink", "sweeper"]
+
+log = logging.getLogger(__name__)
+
+_TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+_PLACEHOLDER = re.compile(r"\{[^{}]*\}")
+
+
+def require_relations(settings: Settings, service: Service) -> None:
+    """Refuse settings that contradict each other; those that are merely unwise are logged as warnings.
+
+    Raises:
+        ConfigurationError: names every contradiction, the numbers behind it and what to change.
+    """
+    problems = relation_problems(settings, service)
+    for problem in problems:
+        if not problem.fatal:
+            log.warning("%s", problem.message)
+    fatal = [problem.message for problem in problems if problem.fatal]
+    if fatal:
+        raise ConfigurationError("\n".join(fatal))
+
+
+def relation_problems(settings: Settings, service: Service) -> list[Problem]:
+    """List the contradictions among the settings that this service uses."""
+    problems = [*kafka_problems(settings.kafka), *_topic_problems(settings)]
+    if service == "processor":
+        problems += _processor_problems(settings)
+    if service == "sink":
+        problems += _sink_problems(settings)
+    return problems
+
+
+def steady_look_ahead(processor: ProcessorSettings) -> int:
+    """Return how many records may be registered and not finished while handlers are slow.
+
+    The allowance for fast handlers (0.2 s of the completion rate) isn't in it: it shrinks with the rate, and a record
+    that it registered too early is registered again before it starts.
+    """
+    return min(2 * processor.max_in_flight + 16, max(processor.look_ahead_max, processor.max_in_flight))
+
+
+def least_ttl_s(settings: Settings) -> float:
+    """Return what ``processor.ttl_s`` must exceed, s: (1 + look-ahead / N) x one record's longest work, and allowances.
+
+    One record's longest work is every try to its limit, and the pauses between them.
+    """
+    processor = settings.processor
+    rounds = 1 + steady_look_ahead(processor) / processor.max_in_flight
+    work_s = processor.handler_timeout_s * processor.max_tries + _backoffs_s(processor)
+    return rounds * work_s + settings.wait.skew_allowance_s + processor.margin_s
+
+
+def _backoffs_s(processor: ProcessorSettings) -> float:
+    pauses = range(processor.max_tries - 1)
+    return sum(min(processor.backoff_initial_s * 2.0**pause, processor.backoff_max_s) for pause in pauses)
+
+
+def _processor_problems(settings: Settings) -> Iterator[Problem]:
+    processor = settings.processor
+    for name, value in (("group", processor.group), ("topics", processor.topics), ("handler", processor.handler)):
+        if not value:
+            yield Problem(f"processor.{name} isn't set, and the processor needs it")
+    yield from _expiry_problems(settings)
+    yield from _limit_problems(settings)
+    if processor.group_protocol is GroupProtocol.CONSUMER and processor.assignment_strategy is not (
+        AssignmentStrategy.COOPERATIVE_STICKY
+    ):
+        yield Problem(
+            f"processor.assignment_strategy is {processor.assignment_strategy.value}, but under "
+            "processor.group_protocol=consumer the broker assigns (KIP-848): remove one of the two"
+        )
+    both = sorted(set(processor.http.retry_statuses) & set(processor.http.discard_statuses))
+    if both:
+        yield Problem(
+            f"HTTP statuses {both} stand in processor.http.retry_statuses and in discard_statuses: choose one"
+        )
+
+
+def _expiry_problems(settings: Settings) -> Iterator[Problem]:
+    processor = settings.processor
+    if processor.backoff_initial_s > processor.backoff_max_s:
+        yield Problem(
+            f"processor.backoff_initial_s is {processor.backoff_initial_s:g} s, more than processor.backoff_max_s = "
+            f"{processor.backoff_max_s:g} s: lower the first or raise the second"
+        )
+    # Without registrations nothing expires.
+    least_s = least_ttl_s(settings)
+    if processor.strategy == "batch" or processor.ttl_s > least_s:
+        return
+    look_ahead = steady_look_ahead(processor)
+    yield Problem(
+        f"processor.ttl_s is {processor.ttl_s:g} s, but a record may wait and work for {least_s:.1f} s: "
+        f"(1 + look-ahead {look_ahead} / max_in_flight {processor.max_in_flight}) x (handler_timeout_s "
+        f"{processor.handler_timeout_s:g} x max_tries {processor.max_tries} + pauses {_backoffs_s(processor):.1f} s) "
+        f"+ wait.skew_allowance_s {settings.wait.skew_allowance_s:g} + margin_s {processor.margin_s:g}. A record must "
+        f"not expire while it is worked on: raise processor.ttl_s above {least_s:.1f} s, or lower handler_timeout_s, "
+        "max_tries or margin_s"
+    )
+
+
+def _limit_problems(settings: Settings) -> Iterator[Problem]:
+    processor, wait = settings.processor, settings.wait
+    if processor.look_ahead_max < processor.max_in_flight:
+        yield Problem(
+            f"processor.look_ahead_max is {processor.look_ahead_max}, less than processor.max_in_flight = "
+            f"{processor.max_in_flight}: slots would never be filled; raise the first or lower the second"
+        )
+    if processor.look_ahead_max_bytes < wait.max_message_bytes:
+        yield Problem(
+            f"processor.look_ahead_max_bytes is {processor.look_ahead_max_bytes} bytes, less than one record of "
+            f"wait.max_message_bytes = {wait.max_message_bytes}: raise the first or lower the second"
+        )
+
+
+def _topic_problems(settings: Settings) -> Iterator[Problem]:
+    wait, dead_letter, processor = settings.wait, settings.dead_letter, settings.processor
+    if wait.min_insync_replicas > wait.replication_factor:
+        yield Problem(
+            f"wait.min_insync_replicas is {wait.min_insync_replicas}, more than wait.replication_factor = "
+            f"{wait.replication_factor}: nothing could be written; lower the first or raise the second"
+        )
+    if wait.delete_retention_ms < 24 * HOUR_MS:
+        yield Problem(
+            f"wait.delete_retention_ms is {wait.delete_retention_ms} ms, below 24 h: a sink that is away for half of "
+            "it must be rebuilt; set it to 86400000 or more outside of tests",
+            fatal=False,
+        )
+    yield from _topic_name_problems(settings)
+    for topic in processor.topics:
+        if topic in (wait.topic, dead_letter.topic):
+            yield Problem(
+                f"processor.topics contains {topic}, which this system writes to (wait.topic, dead_letter.topic): "
+                "its own records would go round in circles; remove it"
+            )
+    if dead_letter.topic == wait.topic:
+        yield Problem(f"dead_letter.topic and wait.topic are both {wait.topic}: give each its own topic")
+
+
+def _topic_name_problems(settings: Settings) -> Iterator[Problem]:
+    for name, value in (
+        ("wait.topic", settings.wait.topic),
+        *(("processor.topics", t) for t in settings.processor.topics),
+    ):
+        if not _is_topic_name(value):
+            yield Problem(f"{name} is {value!r}, not a topic name: at most 249 letters, digits, dots, _ and -")
+    template, group = settings.dead_letter.topic, settings.processor.group
+    unknown = [found for found in _PLACEHOLDER.findall(template) if found not in ("{topic}", "{group}")]
+    if unknown or not _is_topic_name(_PLACEHOLDER.sub("x", template)):
+        yield Problem(
+            f"dead_letter.topic is {template!r}: a topic name, in which {{topic}} and {{group}} may stand, is needed"
+        )
+    uses_group = "{group}" in template or settings.processor.expiry_policy is ExpiryPolicy.REDELIVER
+    if group and uses_group and not _is_topic_name(group):
+        yield Problem(
+            f"processor.group is {group!r}, which can't be part of a topic name, but dead_letter.topic or "
+            "processor.expiry_policy=redeliver puts it into one: use letters, digits, dots, _ and - only"
+        )
+
+
+def _is_topic_name(text: str) -> bool:
+    return _TOPIC_NAME.fullmatch(text) is not None and text not in (".", "..")
+
+
+def _sink_problems(settings: Settings) -> Iterator[Problem]:
+    template, sink = settings.dead_letter.topic, settings.sink
+    resolvable = settings.processor.group and settings.processor.topics
+    if "{" in template and not sink.dead_letter_topics and not resolvable:
+        yield Problem(
+            f"dead_letter.topic is {template!r}, and the sink can't know what stands for its braces: list the topics "
+            "in sink.dead_letter_topics"
+        )
+    # A position may be at most half of delete.retention.ms old; a quarter leaves room for one missed heartbeat.
+    longest_s = settings.wait.delete_retention_ms / 1000 / 4
+    if sink.idle_progress_s > longest_s:
+        yield Problem(
+            f"sink.idle_progress_s is {sink.idle_progress_s:g} s, more than a quarter of wait.delete_retention_ms = "
+            f"{longest_s:g} s: the sweeper may refuse the view as too old; lower it",
+            fatal=False,
+        )

@@ -1,0 +1,39 @@
+"""What all services need beside Kafka: Spark, telemetry, logs."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from pydantic import Field
+
+from wait_registry.settings.section import Section
+
+
+class SparkSettings(Section):
+    """The Spark session of sink, sweeper and rebuild."""
+
+    master: str = Field("local[2]", description="Spark master URL")
+    driver_memory: str = Field("512m", pattern=r"^\d+[mg]$", description="heap of the driver's JVM")
+    jars_dir: str = Field("", description="folder with the Kafka source's jars; the one `waitreg` fetched when empty")
+    conf: dict[str, str] = Field({}, repr=False, description="any further Spark properties")
+
+
+class TelemetrySettings(Section):
+    """The HTTP port with /metrics, /health/live and /health/ready."""
+
+    host: str = Field("127.0.0.1", description="address to listen on; loopback unless you set another")
+    port: int = Field(9464, ge=0, le=65_535, description="port to listen on; 0 takes a free one")
+
+
+class LogFormat(StrEnum):
+    """How log lines look."""
+
+    JSON = "json"
+    CONSOLE = "console"
+
+
+class LogSettings(Section):
+    """Structured logs on standard error."""
+
+    level: str = Field("INFO", pattern="^(DEBUG|INFO|WARNING|ERROR)$", description="least severe level written")
+    format: LogFormat = Field(LogFormat.JSON, description="one JSON object a line, or lines for people")

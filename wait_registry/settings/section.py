@@ -1,0 +1,11 @@
+"""What all settings sections share: frozen, and nothing unknown is accepted."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Section(BaseModel):
+    """A frozen group of settings; every field has a type, a unit in its name, a default, a bound and a reason."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)

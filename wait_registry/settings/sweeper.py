@@ -1,0 +1,32 @@
+"""The sweeper: when it runs and how much it exports at once."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from wait_registry.settings.processor import ExpiryPolicy
+from wait_registry.settings.section import Section
+
+
+class SweeperSettings(Section):
+    """The scheduled export of expired registrations."""
+
+    interval_s: float = Field(30.0, gt=0, description="pause between sweeps, s")
+    chunk_rows: int = Field(5_000, ge=1, description="rows exported in one Kafka transaction, at most")
+    chunk_bytes: int = Field(8_388_608, ge=1024, description="bytes exported in one Kafka transaction, at most")
+    transaction_timeout_ms: int = Field(30_000, ge=1000, le=30_000, description="transaction.timeout.ms, ms")
+    max_tail_records: int = Field(
+        2_000_000, ge=1, description="ids in the tail that the sink has not shown yet; more skip the partition"
+    )
+    tail_timeout_s: float = Field(60.0, gt=0, description="limit for an open transaction at the log's end to close, s")
+    retention_days: int = Field(30, ge=1, description="age at which dead_letter, quarantine and sweep rows are purged")
+    redeliver_to: str = Field(
+        "group",
+        pattern="^(group|origin)$",
+        description="'group': {topic}.{group}.redeliver; 'origin': where it came from",
+    )
+    default_dead_letter_topic: str = Field(
+        "", description="for wait records that name none (older dialect); the one of dead_letter.topic when empty"
+    )
+    default_expiry_policy: ExpiryPolicy = Field(ExpiryPolicy.DLQ, description="for wait records that name none")
+    default_max_attempts: int = Field(3, ge=1, le=1000, description="for wait records that name none")

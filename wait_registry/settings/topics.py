@@ -1,0 +1,33 @@
+"""The topics this system owns: wait topic, dead letter topics, redelivery topics."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from wait_registry.settings.section import Section
+
+HOUR_MS = 3_600_000
+
+
+class WaitTopicSettings(Section):
+    """The durable registry. Everything below ``topic`` is what `waitreg topics create` makes and every start checks."""
+
+    topic: str = Field("waitreg.wait", min_length=1, max_length=249, description="name of the wait topic")
+    partitions: int = Field(8, ge=1, le=10_000, description="partitions at creation; fixed for the topic's life")
+    replication_factor: int = Field(3, ge=1, description="replicas at creation; fewer is for laptops and warned about")
+    min_insync_replicas: int = Field(2, ge=1, description="replicas that must acknowledge a wait record")
+    delete_retention_ms: int = Field(72 * HOUR_MS, ge=1, description="how long tombstones survive compaction, ms")
+    segment_ms: int = Field(HOUR_MS, ge=1000, description="age at which a segment is rolled, ms")
+    max_compaction_lag_ms: int = Field(6 * HOUR_MS, ge=1000, description="a resolved wait is compacted within this, ms")
+    max_message_bytes: int = Field(2_097_152, ge=1024, description="largest input with its headers in JSON, bytes")
+    skew_allowance_s: float = Field(
+        5.0, ge=0, le=3600, description="clock difference between hosts that is tolerated, s"
+    )
+
+
+class DeadLetterSettings(Section):
+    """Where records go that can't be processed."""
+
+    topic: str = Field("waitreg.dlq", min_length=1, description="dead letter topic; may contain {topic} and {group}")
+    partitions: int = Field(4, ge=1, le=10_000, description="partitions at creation")
+    retention_ms: int = Field(30 * 24 * HOUR_MS, ge=-1, description="retention at creation, ms; -1 keeps for ever")

@@ -1,0 +1,124 @@
+"""The Spark session of sink, sweeper and rebuild."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from py4j.protocol import Py4JError
+from pyspark.sql import SparkSession
+
+from wait_registry.errors import ConfigurationError
+from wait_registry.jvm import jar_directory
+from wait_registry.settings.root import Settings
+from wait_registry.settings.runtime import SparkSettings
+
+log = logging.getLogger(__name__)
+
+# A batch that is larger than this part of the heap fails as a job, with a message, instead of ending the JVM.
+RESULT_SHARE_OF_HEAP = 2
+# A batch longer than its trigger is a catch-up, what doesn't suit streams is off, a stopped query's job is gone, and
+# the rebuild's group id, which many jobs share, is wanted.
+QUIET_LOGGERS = (
+    "org.apache.spark.sql.execution.streaming.runtime.ProcessingTimeExecutor",
+    "org.apache.spark.sql.execution.streaming.runtime.ResolveWriteToStream",
+    "org.apache.spark.scheduler.DAGScheduler",
+    "org.apache.spark.sql.kafka010.KafkaSourceProvider",
+)
+# Where Spark is one process nothing of it needs to be reached from outside, nor the host's name to resolve.
+LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+LOCAL_MASTER = re.compile(r"^local(\[(\*|\d+)\])?$")
+
+
+def spark_session(settings: Settings, app_name: str) -> SparkSession:
+    """Return the process's Spark session, started as ``settings.spark`` says.
+
+    Any master may be set; by default Spark runs within this process's child JVM, which ends with this process.
+    Raises `ConfigurationError` when the jars are not there or not as they should be, or when the JVM can't be started.
+    """
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if LOCAL_MASTER.match(settings.spark.master):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    jars = sorted(jar_directory("spark", settings.spark.jars_dir).glob("*.jar"))
+    builder = SparkSession.builder.appName(app_name)
+    for name, value in session_conf(settings.spark, jars).items():
+        builder = builder.config(name, value)
+    try:
+        session = builder.getOrCreate()
+    except RuntimeError as error:  # pyspark's answer when its JVM exits before it answers
+        raise ConfigurationError(
+            f"Spark's JVM did not start ({error}): is Java 17 or newer on the PATH, and is there room for "
+            f"spark.driver_memory={settings.spark.driver_memory}?"
+        ) from error
+    _quieten(session)
+    return session
+
+
+def stop_session(session: SparkSession) -> None:
+    """End a session; one whose JVM is gone has ended already, which is only logged: it must not hide why."""
+    try:
+        session.stop()
+    except (Py4JError, OSError, EOFError) as error:
+        log.warning("Spark could not be stopped, its JVM is gone: %s", error)
+
+
+def _quieten(session: SparkSession) -> None:
+    """Silence warnings of Spark's that tell nothing a reader could act on."""
+    configurator = session.sparkContext._jvm.org.apache.logging.log4j.core.config.Configurator
+    levels = session.sparkContext._jvm.org.apache.logging.log4j.Level
+    for logger in QUIET_LOGGERS:
+        configurator.setLevel(logger, levels.ERROR)
+    # A query that fails is told by whoever runs it, in a line instead of pages.
+    configurator.setLevel("org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution", levels.OFF)
+
+
+def session_conf(settings: SparkSettings, jars: list[Path]) -> Mapping[str, str]:
+    """Return the session's Spark properties; the user's own ``spark.conf`` comes last and wins."""
+    return {
+        "spark.master": failing_fast(settings.master),
+        "spark.jars": ",".join(str(jar) for jar in jars),
+        "spark.driver.memory": settings.driver_memory,
+        "spark.driver.maxResultSize": result_limit(settings.driver_memory),
+        # Out of memory leaves a JVM that answers and does nothing: better to end it and be restarted.
+        "spark.driver.extraJavaOptions": "-XX:+ExitOnOutOfMemoryError -Djava.net.preferIPv4Stack=true",
+        "spark.pyspark.python": sys.executable,
+        "spark.pyspark.driver.python": sys.executable,
+        "spark.task.maxFailures": "1",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "WARN",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
+        "spark.sql.shuffle.partitions": "2",
+        # The checkpoint is scratch: it lives as long as one query, and what it holds is never read by another.
+        "spark.sql.streaming.minBatchesToRetain": "2",
+        "spark.sql.streaming.numRecentProgressUpdates": "5",
+        "spark.sql.streaming.metricsEnabled": "false",
+        "spark.sql.streaming.stopTimeout": "30s",
+        # Readers keep megabytes fetched ahead, per partition and query: let go of those of ended queries soon.
+        "spark.kafka.consumer.cache.timeout": "30s",
+        "spark.kafka.consumer.cache.evictorThreadRunInterval": "10s",
+        "spark.kafka.consumer.fetchedData.cache.timeout": "30s",
+        "spark.kafka.consumer.fetchedData.cache.evictorThreadRunInterval": "10s",
+        **(LOOPBACK if LOCAL_MASTER.match(settings.master) else {}),
+        **settings.conf,
+    }
+
+
+def failing_fast(master: str) -> str:
+    """Return ``master`` with task retries off where Spark runs in one process, which ignores spark.task.maxFailures."""
+    match = LOCAL_MASTER.match(master)
+    return f"local[{match.group(2) or 1},1]" if match else master
+
+
+def result_limit(driver_memory: str) -> str:
+    """Return spark.driver.maxResultSize for a heap such as ``512m`` or ``2g``."""
+    size, unit = int(driver_memory[:-1]), driver_memory[-1]
+    mebibytes = size * (1024 if unit == "g" else 1)
+    return f"{max(64, mebibytes // RESULT_SHARE_OF_HEAP)}m"

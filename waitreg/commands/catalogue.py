@@ -1,0 +1,40 @@
+"""All subcommands, in the order of `waitreg --help`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from waitreg.commands import (
+    config,
+    db,
+    demo,
+    doctor,
+    downstream,
+    jars,
+    load,
+    processor,
+    query,
+    rebuild,
+    sink,
+    stack,
+    sweeper,
+    topics,
+)
+from waitreg.commands.command import Command
+
+COMMANDS: Final[tuple[Command, ...]] = (
+    processor.COMMAND,
+    sink.COMMAND,
+    sweeper.COMMAND,
+    topics.COMMAND,
+    db.COMMAND,
+    jars.COMMAND,
+    doctor.COMMAND,
+    config.COMMAND,
+    query.COMMAND,
+    rebuild.COMMAND,
+    demo.COMMAND,
+    stack.COMMAND,
+    load.COMMAND,
+    downstream.COMMAND,
+)

@@ -1,0 +1,29 @@
+"""One line of `waitreg doctor`: what was looked at, how it stands, what mends it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Standing(StrEnum):
+    """How the thing looked at stands; only ``error`` keeps a service from starting."""
+
+    OK = "ok"
+    WARNING = "warning"
+    ERROR = "error"
+    SKIPPED = "skipped"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckLine:
+    """``subject`` is what was looked at, ``seen`` what was found, ``mend`` the command or change that mends it."""
+
+    subject: str
+    standing: Standing
+    seen: str
+    mend: str = ""
+
+    def __str__(self) -> str:
+        mend = f"\n{'':<10}mend: {self.mend}" if self.mend and self.standing is not Standing.OK else ""
+        return f"{self.standing:<8}  {self.subject}: {self.seen}{mend}"

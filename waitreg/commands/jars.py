@@ -1,0 +1,31 @@
+"""`waitreg jars fetch|verify`."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Final
+
+from waitreg.commands.command import Command, Invocation
+
+
+def _configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("action", choices=("fetch", "verify"), help="download what is missing, or only check the sums")
+
+
+def _run(invocation: Invocation) -> int:
+    from wait_registry.jvm import main
+
+    return main([invocation.arguments.action])
+
+
+COMMAND: Final = Command(
+    name="jars",
+    group="setting up",
+    summary="fetch and verify the jars of Spark's Kafka source and of the embedded broker",
+    description="""\
+`fetch` downloads the jars that jvm/ivy.xml names, with the Ivy inside pyspark and your own mirror settings, and
+verifies each against the committed SHA-256 sums; a second run does nothing. `verify` only compares.""",
+    examples=("waitreg jars fetch", "waitreg jars verify"),
+    run=_run,
+    configure=_configure,
+)

@@ -1,0 +1,94 @@
+"""An incident query: a file in sql/queries that psql runs as it stands, read for `waitreg query`.
+
+The file begins with a comment: the question it answers, then what to do. Parameters are psql's own quoted variables
+(``:'minutes'``); a line ``\\if :{?minutes} \\else \\set minutes 10 \\endif`` gives one a default, in psql and here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from importlib.resources import files
+
+from wait_registry.errors import ConfigurationError
+
+_PARAMETER = re.compile(r"(?<!:):'([a-z_]+)'")
+_DEFAULT = re.compile(r"^\\if :\{\?(?P<name>[a-z_]+)\} \\else \\set (?P=name) (?P<value>.*?) \\endif$")
+_SUFFIX = ".sql"
+
+
+@dataclass(frozen=True, slots=True)
+class QueryFile:
+    """One query: its name, what it answers, the further lines of its comment, its parameters and its SQL."""
+
+    name: str
+    question: str
+    advice: str
+    defaults: Mapping[str, str]
+    parameters: tuple[str, ...]
+    sql: str
+
+
+def query_names() -> list[str]:
+    """Return the names of all queries, sorted."""
+    folder = files("wait_registry_sql") / "queries"
+    return sorted(entry.name.removesuffix(_SUFFIX) for entry in folder.iterdir() if entry.name.endswith(_SUFFIX))
+
+
+def load_query(name: str) -> QueryFile:
+    """Read the query of this name; raises ConfigurationError with the nearest known name when there is none."""
+    known = query_names()
+    if name not in known:
+        near = get_close_matches(name, known, 1)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        raise ConfigurationError(f"there is no query {name!r}; {hint}`waitreg query LIST` names them all")
+    return parse_query(name, (files("wait_registry_sql") / "queries" / f"{name}{_SUFFIX}").read_text("utf-8"))
+
+
+def parse_query(name: str, text: str) -> QueryFile:
+    """Take a query file apart; ``sql`` of the result has psycopg's placeholders."""
+    lines = text.splitlines()
+    comment_end = next((i for i, line in enumerate(lines) if not line.startswith("--")), len(lines))
+    comment = [line.removeprefix("--").strip() for line in lines[:comment_end]]
+    defaults: dict[str, str] = {}
+    statement: list[str] = []
+    for line in lines[comment_end:]:
+        if not line.startswith("\\"):
+            statement.append(line)
+            continue
+        match = _DEFAULT.match(line)
+        if match is None:
+            raise ConfigurationError(
+                f"query {name!r}: {line!r} is no default of a parameter, the one psql line allowed"
+            )
+        defaults[match["name"]] = match["value"].strip("'")
+    sql = "\n".join(statement).strip()
+    return QueryFile(
+        name=name,
+        question=comment[0] if comment else "",
+        advice="\n".join(comment[1:]),
+        defaults=defaults,
+        parameters=tuple(dict.fromkeys(_PARAMETER.findall(sql))),
+        sql=_PARAMETER.sub(r"%(\1)s", sql.replace("%", "%%")),
+    )
+
+
+def bind(query: QueryFile, given: Mapping[str, str]) -> dict[str, str]:
+    """Return a value for every parameter of the query: the given one, else its default.
+
+    Raises ConfigurationError for a parameter that is unknown or has no value.
+    """
+    for name in given:
+        if name not in query.parameters:
+            known = ", ".join(query.parameters) or "none"
+            raise ConfigurationError(f"query {query.name!r} has no parameter {name!r}; it has: {known}")
+    values = {**query.defaults, **given}
+    missing = [name for name in query.parameters if name not in values]
+    if missing:
+        example = " ".join(f"{name}=..." for name in missing)
+        raise ConfigurationError(
+            f"query {query.name!r} needs {', '.join(missing)}: waitreg query {query.name} {example}"
+        )
+    return {name: values[name] for name in query.parameters}

@@ -1,0 +1,49 @@
+"""`waitreg rebuild`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Final
+
+from wait_registry.errors import TransientError
+from waitreg.commands.command import Command, Invocation
+
+
+def _configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--dry-run", action="store_true", help="say what would change, change nothing")
+
+
+def _run(invocation: Invocation) -> int:
+    import psycopg
+
+    from sink.rebuild import rebuild
+    from wait_registry.logs import configure_logging
+
+    settings = invocation.settings()
+    configure_logging(settings.log, "rebuild")
+    try:
+        result = rebuild(settings, dry_run=invocation.arguments.dry_run, progress=_show)
+    except psycopg.OperationalError as error:
+        raise TransientError("Postgres went away during the rebuild; run it again") from error
+    print(result)
+    return 0
+
+
+def _show(partition: int, done: int, total: int) -> None:
+    print(f"partition {partition}: {done} of {total} offsets read", file=sys.stderr)
+
+
+COMMAND: Final = Command(
+    name="rebuild",
+    group="looking and mending",
+    summary="make Postgres exact again from the wait topic, after a restore or a long outage",
+    description="""\
+Reads the whole compacted wait topic and replaces, partition by partition and in one transaction each, the rows and the
+position of the view. The one way on when the sink or the sweeper refuses a position as too old, and after any restore
+or failover of Postgres. The sink must be stopped; processors go on meanwhile.""",
+    examples=("waitreg rebuild --dry-run", "waitreg rebuild"),
+    run=_run,
+    configure=_configure,
+    exit_codes=(0, 1, 2, 3),
+)

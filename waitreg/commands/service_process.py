@@ -1,0 +1,66 @@
+"""A service as a process: SIGTERM and Ctrl-C ask it to stop, its error ends the process."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable
+from types import FrameType
+from typing import Protocol
+
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+_JOIN_S = 0.5
+
+
+class Service(Protocol):
+    """What processor, sink and sweeper have in common."""
+
+    def run(self) -> None:
+        """Work until stopped; raise an error of the tree when work can't go on."""
+
+    def request_stop(self) -> None:
+        """Ask ``run`` to end soon; may be called from any thread and more than once."""
+
+
+class ServiceProcess:
+    """Runs one service in a thread of its own while the main thread waits for signals.
+
+    The main thread holds none of the service's locks then, so that a signal handler can't deadlock with what it
+    interrupts; and pyspark, which claims SIGINT when its session is made in the main thread, leaves ours alone. The
+    first signal asks the service to stop, a second one ends the process at once.
+    """
+
+    def __init__(self, build: Callable[[], Service]) -> None:
+        self._build = build
+        self._service: Service | None = None
+        self._error: BaseException | None = None
+        self._stop = threading.Event()
+
+    def run(self) -> None:
+        """Run the service until it ends; raises what it raised."""
+        previous = {number: signal.signal(number, self._on_signal) for number in _SIGNALS}
+        thread = threading.Thread(target=self._run_service, name="service", daemon=True)
+        try:
+            thread.start()
+            while thread.is_alive():
+                # With a limit: where locks are made of condition variables (macOS), a signal doesn't interrupt a join.
+                thread.join(_JOIN_S)
+        finally:
+            for number, handler in previous.items():
+                signal.signal(number, handler)
+        if self._error is not None:
+            raise self._error
+
+    def _run_service(self) -> None:
+        try:
+            self._service = self._build()
+            if not self._stop.is_set():
+                self._service.run()
+        except BaseException as error:  # noqa: BLE001 - handed to the main thread, which raises it
+            self._error = error
+
+    def _on_signal(self, number: int, _frame: FrameType | None) -> None:
+        signal.signal(number, signal.SIG_DFL)
+        self._stop.set()
+        if self._service is not None:
+            self._service.request_stop()

@@ -1,0 +1,34 @@
+"""`waitreg stack up`."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Final
+
+from waitreg.commands.command import Command, Invocation
+
+
+def _configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("action", choices=("up",), help="start it, print its addresses, keep it until Ctrl-C")
+    parser.add_argument("--data-dir", metavar="DIR", type=Path, help="keep the data there; a temporary one otherwise")
+
+
+def _run(invocation: Invocation) -> int:
+    from waitreg.embedded.command import run_stack
+
+    return run_stack(invocation.settings(), data_dir=invocation.arguments.data_dir)
+
+
+COMMAND: Final = Command(
+    name="stack",
+    group="trying out",
+    summary="run a real Kafka broker and a real Postgres on this machine, no Docker",
+    description="""\
+Starts a Kafka broker and a Postgres as child processes on free loopback ports, with topics and schema made, and prints
+their addresses as WAITREG_* lines for your shell. Ctrl-C, or the end of this process however it comes, takes both
+down. Needs Java 17 or newer.""",
+    examples=("waitreg stack up", "waitreg stack up --data-dir .waitreg/stack"),
+    run=_run,
+    configure=_configure,
+)

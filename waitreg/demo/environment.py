@@ -1,0 +1,34 @@
+"""Settings as the environment variables that make a service process read the very same ones."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from pydantic import BaseModel, SecretStr
+
+from wait_registry.settings.root import Settings
+
+PREFIX = "WAITREG_"
+
+
+def as_environment(settings: Settings) -> dict[str, str]:
+    """Return the WAITREG_* variables of everything that differs from its default."""
+    return dict(_variables(settings, PREFIX))
+
+
+def _variables(model: BaseModel, prefix: str) -> Iterator[tuple[str, str]]:
+    for name, field in type(model).model_fields.items():
+        value = getattr(model, name)
+        variable = f"{prefix}{(field.alias or name).upper()}"
+        if isinstance(value, BaseModel):
+            yield from _variables(value, f"{variable}__")
+        elif value is not None and value != field.default:
+            yield variable, _text(value)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, SecretStr):
+        return value.get_secret_value()
+    return str(value) if isinstance(value, str) else json.dumps(value)

@@ -1,0 +1,49 @@
+"""How large the demo is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+MIXTURE = "10%:1s,90%:200ms"
+SLOWEST_S = 1.0
+MEAN_S = 0.28
+
+
+@dataclass(frozen=True, slots=True)
+class DemoPlan:
+    """Sizes of the demo.
+
+    ``in_flight``: the Ns at which both strategies run. ``seconds``: how long each of these runs takes about.
+    ``crash_records`` are published for the run whose processor is killed after ``kill_after`` completions; its
+    records expire ``crash_ttl_s`` after their registration.
+    """
+
+    in_flight: tuple[int, ...] = (10, 50)
+    seconds: float = 25.0
+    crash_records: int = 300
+    crash_in_flight: int = 10
+    kill_after: int = 60
+    crash_ttl_s: float = 13.0
+    crash_timeout_s: float = 2.0
+    crash_margin_s: float = 1.5
+    skew_allowance_s: float = 1.0
+    sweep_interval_s: float = 2.0
+
+    def records(self, strategy: str, max_in_flight: int) -> int:
+        """Return how many records keep a strategy busy for ``seconds``: whole fives of batches."""
+        per_s = max_in_flight / (SLOWEST_S if strategy == "batch" else MEAN_S)
+        step = 5 * max_in_flight  # both ends of the measured span then lie at the same place within a batch
+        return max(20, round(per_s * self.seconds / step) * step)
+
+
+SMALL = DemoPlan(
+    in_flight=(10,),
+    seconds=6.0,
+    crash_records=150,
+    kill_after=40,
+    crash_ttl_s=9.0,
+    crash_timeout_s=1.5,
+    crash_margin_s=1.0,
+    skew_allowance_s=0.5,
+    sweep_interval_s=1.0,
+)

@@ -1,0 +1,148 @@
+"""Reads what a reconciliation is judged by, with clients that belong to no service."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from wait_registry.errors import TransientError
+from wait_registry.kafka.clients import admin, consumer_config
+from wait_registry.kafka.cluster import describe_topic
+from wait_registry.kafka.positions import end_offsets
+from wait_registry.postgres.connection import connect
+from wait_registry.records import names
+from wait_registry.records.dead_letter import dead_letter_topic, decode_dead_letter
+from wait_registry.records.tombstone import decode_outcome
+from wait_registry.settings.root import Settings
+from waitreg.calls import read_calls
+from waitreg.fingerprint import fingerprint
+from waitreg.manifest import read_manifest
+from waitreg.reconciliation import DeadLetterSeen, Evidence, WaitEntry
+
+BATCH = 1000
+
+
+def read_evidence(
+    settings: Settings, manifest: Path, calls: Path, *, look_at_view: bool, kills_ms: Sequence[int] | None = None
+) -> Evidence:
+    """Read everything known from outside about the processor's group of these settings.
+
+    Args:
+        settings: name cluster, wait and dead letter topics, group and input topics, and Postgres.
+        manifest: what the load generator wrote.
+        calls: the downstream's log.
+        look_at_view: compare with Postgres too; only sensible once the sink has caught up (see `sink_lag`).
+        kills_ms: when processors of the group were killed, ms since the epoch; None when nobody knows.
+
+    Raises:
+        TransientError: Kafka or Postgres can't be reached; try again.
+    """
+    processor = settings.processor
+    letter_topics = {
+        dead_letter_topic(settings.dead_letter.topic, topic, processor.group) for topic in processor.topics
+    }
+    return Evidence(
+        published=list(read_manifest(manifest)),
+        calls=list(read_calls(calls)),
+        dead_letters=[
+            letter for topic in sorted(letter_topics) for letter in read_dead_letters(settings, topic, processor.group)
+        ],
+        wait_log=list(read_wait_log(settings, processor.group)),
+        view=view_ids(settings, processor.group) if look_at_view else None,
+        kills_ms=kills_ms,
+    )
+
+
+def read_dead_letters(settings: Settings, topic: str, group: str) -> Iterator[DeadLetterSeen]:
+    """Return a group's dead letters as a read_committed consumer sees them; records of other origin are left out."""
+    for message in read_committed(settings, topic):
+        letter = decode_dead_letter(message.headers())
+        lineage, failure = letter.lineage, letter.failure
+        if lineage is None or failure is None or lineage.group != group:
+            continue
+        if lineage.original_partition is None or lineage.original_offset is None:
+            continue
+        yield DeadLetterSeen(
+            original=(lineage.original_topic, lineage.original_partition, lineage.original_offset),
+            timestamp_ms=-1 if lineage.original_timestamp_ms is None else lineage.original_timestamp_ms,
+            reason=failure.reason.value,
+            wait_id=lineage.wait_id,
+            registration=_registration(lineage.wait_partition, lineage.wait_offset),
+            time_ms=failure.time_ms,
+            fingerprint=fingerprint(message.key(), message.value(), letter.headers),
+        )
+
+
+def read_wait_log(settings: Settings, group: str) -> Iterator[WaitEntry]:
+    """Return the wait topic's whole log: a group's registrations, and all tombstones (which name no group)."""
+    for message in read_committed(settings, settings.wait.topic):
+        partition, offset, append_ms, wait_id = _place(message)
+        if message.value() is None:
+            outcome = decode_outcome(message.headers())
+            yield WaitEntry(partition, offset, append_ms, wait_id, None, None if outcome is None else outcome.value)
+            continue
+        headers = dict(message.headers() or ())
+        if headers.get(names.WAIT_GROUP) == group.encode():
+            original = (
+                _text(headers[names.ORIGINAL_TOPIC]),
+                int(_text(headers[names.ORIGINAL_PARTITION])),
+                int(_text(headers[names.ORIGINAL_OFFSET])),
+            )
+            yield WaitEntry(partition, offset, append_ms, wait_id, original)
+
+
+def view_ids(settings: Settings, group: str) -> frozenset[str]:
+    """Return the ids of a group that stand in Postgres."""
+    with connect(settings.postgres, autocommit=True, application_name="waitreg reconciliation") as connection:
+        rows = connection.execute("select wait_expiration_uuid from wait where consumer_group = %s", (group,))
+        return frozenset(row[0] for row in rows)
+
+
+def sink_lag(settings: Settings) -> int:
+    """Return how many offsets of the wait topic Postgres has not taken in yet."""
+    client = admin(settings.kafka)
+    topic = settings.wait.topic
+    ends = end_offsets(client, topic, range(describe_topic(client, topic).partitions))
+    with connect(settings.postgres, autocommit=True, application_name="waitreg reconciliation") as connection:
+        rows = connection.execute("select partition, next_offset from sink_progress where topic = %s", (topic,))
+        positions: dict[int, int] = dict(rows.fetchall())
+    return sum(max(0, end - positions.get(partition, 0)) for partition, end in ends.items())
+
+
+def read_committed(settings: Settings, topic: str) -> Iterator[Message]:
+    """Return every committed record of a topic, up to the end that it has at the call; raise TransientError."""
+    own = {"group.id": "waitreg-reconciliation", "enable.partition.eof": True, "fetch.wait.max.ms": 10}
+    consumer = Consumer(consumer_config(settings.kafka, **own))
+    try:
+        partitions = consumer.list_topics(topic, timeout=settings.kafka.request_timeout_s).topics[topic].partitions
+        consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in partitions])
+        ended: set[int] = set()
+        while len(ended) < len(partitions):
+            for message in consumer.consume(BATCH, 0.1):
+                error = message.error()
+                if error is None:
+                    yield message
+                elif error.code() == KafkaError._PARTITION_EOF:
+                    ended.add(message.partition() or 0)
+                else:
+                    raise TransientError(f"reading {topic} failed: {error.str()}")
+    except KafkaException as error:
+        raise TransientError(f"reading {topic} failed: {error.args[0].str()}") from error
+    finally:
+        consumer.close()
+
+
+def _place(message: Message) -> tuple[int, int, int, str]:
+    partition, offset = message.partition(), message.offset()
+    assert partition is not None and offset is not None
+    return partition, offset, message.timestamp()[1], (message.key() or b"").decode("utf-8", "backslashreplace")
+
+
+def _registration(partition: int | None, offset: int | None) -> tuple[int, int] | None:
+    return None if partition is None or offset is None else (partition, offset)
+
+
+def _text(value: bytes | None) -> str:
+    return (value or b"").decode()

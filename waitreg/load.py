@@ -1,0 +1,151 @@
+"""The load generator: publishes orders at a rate or as fast as the broker takes them, and keeps a manifest."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from wait_registry.errors import ConfigurationError, TransientError
+from wait_registry.kafka.clients import producer_config
+from wait_registry.settings.root import Settings
+from waitreg.fingerprint import Fingerprint, fingerprint
+from waitreg.manifest import ManifestWriter, Published
+from waitreg.orders import ORDERS, Order, Shape, order
+
+POLL_EVERY = 100
+DELIVERY_TIMEOUT_MS = 60_000
+NEW_TOPIC_S = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class LoadPlan:
+    """What to publish.
+
+    ``records`` in all; ``rate_per_s`` records a second, as fast as possible when None; ``seed`` chooses the content;
+    ``first`` is the index of the first order, so that two loads of one seed need not repeat each other; ``manifest``
+    is the file that every acknowledged record is appended to.
+    """
+
+    topic: str
+    records: int
+    rate_per_s: float | None = None
+    seed: int = 1
+    first: int = 0
+    shape: Shape = ORDERS
+    manifest: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LoadResult:
+    """How many records the broker acknowledged, in how many seconds."""
+
+    records: int
+    seconds: float
+
+    @property
+    def rate_per_s(self) -> float:
+        """Return acknowledged records a second."""
+        return self.records / self.seconds if self.seconds else 0.0
+
+
+class _Publication:
+    """The deliveries of one load; the producer's callbacks run in the thread that polls."""
+
+    def __init__(self, producer: Producer, manifest: ManifestWriter | None, progress: Callable[[int], None]) -> None:
+        self.acknowledged = 0
+        self._error: KafkaError | None = None
+        self._producer = producer
+        self._manifest = manifest
+        self._progress = progress
+
+    def publish(self, topic: str, record: Order) -> None:
+        content = fingerprint(record.key, record.value, record.headers)
+        while True:
+            try:
+                self._producer.produce(
+                    topic,
+                    key=record.key,
+                    value=record.value,
+                    headers=record.headers,
+                    on_delivery=lambda error, message: self._delivered(error, message, content),
+                )
+                return
+            except BufferError:
+                self.poll(0.1)
+
+    def poll(self, seconds: float) -> None:
+        self._producer.poll(seconds)
+        self.require_no_error()
+        self._progress(self.acknowledged)
+
+    def require_no_error(self) -> None:
+        if self._error is None:
+            return
+        if self._error.retriable() or self._error.code() == KafkaError._MSG_TIMED_OUT:
+            raise TransientError(f"the load stopped after {self.acknowledged} records: {self._error.str()}; try again")
+        raise ConfigurationError(f"the load stopped after {self.acknowledged} records: {self._error.str()}")
+
+    def _delivered(self, error: KafkaError | None, message: Message, content: Fingerprint) -> None:
+        if error is not None:
+            self._error = self._error or error
+            return
+        self.acknowledged += 1
+        if self._manifest is not None:
+            topic, partition, offset = message.topic(), message.partition(), message.offset()
+            assert topic is not None and partition is not None and offset is not None
+            self._manifest.append(Published(topic, partition, offset, message.timestamp()[1], content))
+
+
+def run_load(settings: Settings, plan: LoadPlan, progress: Callable[[int], None] = lambda _: None) -> LoadResult:
+    """Publish the plan's records and wait until the broker has acknowledged all of them.
+
+    ``progress`` is told the number acknowledged so far, again and again. Raises ConfigurationError when the topic
+    does not exist or refuses a record, TransientError when the broker did not acknowledge within a minute.
+    """
+    overrides = {"linger.ms": 5, "message.timeout.ms": DELIVERY_TIMEOUT_MS}
+    producer = Producer(producer_config(settings.kafka, **overrides))
+    _require_topic(producer, plan.topic, settings.kafka.request_timeout_s)
+    started = time.monotonic()
+    with ExitStack() as resources:
+        manifest = resources.enter_context(ManifestWriter(plan.manifest)) if plan.manifest else None
+        publication = _Publication(producer, manifest, progress)
+        for number in range(plan.records):
+            publication.publish(plan.topic, order(plan.seed, plan.first + number, plan.shape))
+            if plan.rate_per_s is not None:
+                _pace(publication, started + (number + 1) / plan.rate_per_s)
+            elif number % POLL_EVERY == 0:
+                publication.poll(0)
+        while len(producer):
+            publication.poll(0.1)
+        publication.poll(0)
+    return LoadResult(publication.acknowledged, time.monotonic() - started)
+
+
+def _require_topic(producer: Producer, topic: str, timeout_s: float) -> None:
+    # Asked first: without it a missing topic is found out only when the delivery times out. A broker learns of a topic
+    # that has just been created a moment later.
+    deadline = time.monotonic() + NEW_TOPIC_S
+    while (error := _topic_error(producer, topic, timeout_s)) is not None:
+        if time.monotonic() > deadline:
+            raise ConfigurationError(f"topic {topic!r}: {error.str()}; create it first, or check --topic")
+        time.sleep(0.1)
+
+
+def _topic_error(producer: Producer, topic: str, timeout_s: float) -> KafkaError | None:
+    try:
+        return producer.list_topics(topic, timeout=timeout_s).topics[topic].error
+    except KafkaException as error:
+        raise TransientError(
+            f"no answer from Kafka: {error.args[0].str()}; is kafka.bootstrap_servers right?"
+        ) from error
+
+
+def _pace(publication: _Publication, due: float) -> None:
+    publication.poll(0)
+    while (ahead := due - time.monotonic()) > 0:
+        publication.poll(min(ahead, 0.1))
