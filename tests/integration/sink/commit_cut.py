@@ -18,6 +18,7 @@ class CommitCut:
         self._commit_arrives = commit_arrives
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._sockets: list[socket.socket] = []
+        self._answers_dropped = threading.Event()
         self.armed = threading.Event()
 
     @property
@@ -48,12 +49,19 @@ class CommitCut:
         with suppress(OSError):
             while data := source.recv(65_536):
                 if from_client and self.armed.is_set() and b"COMMIT" in data:
-                    _close(source)  # first, so that no answer gets through
-                    if self._commit_arrives:
-                        target.sendall(data)
-                        return
-                    _close(target)
-                target.sendall(data)
+                    self._cut(source, target, data)
+                    return
+                if from_client or not self._answers_dropped.is_set():
+                    target.sendall(data)
+
+    def _cut(self, client: socket.socket, server: socket.socket, commit: bytes) -> None:
+        """End the connection; a COMMIT that is to arrive is on its way before the client can learn of the end."""
+        self._answers_dropped.set()
+        if self._commit_arrives:
+            server.sendall(commit)
+        _close(client)
+        if not self._commit_arrives:
+            _close(server)
 
 
 def _close(each: socket.socket) -> None:
