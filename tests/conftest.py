@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 import hypothesis
 import pytest
 
+from tests.support.certificates import openssl_is_there
 from tests.support.database import Database
 from tests.support.given_stack import GivenStack
 from tests.support.naming import Names
 from tests.support.processes import Services
+from tests.support.secured_broker import SecuredBroker
 from tests.support.settings import settings_against
 from tests.support.topics import Topics
 from wait_registry.settings.root import Settings
@@ -57,6 +59,15 @@ def stack() -> Iterator[EmbeddedStack | GivenStack]:
 def own_stack() -> Iterator[EmbeddedStack]:
     """A broker and a Postgres for one test alone, to be stopped, killed and paused (ready in about 3 s)."""
     with EmbeddedStack(postgres_settings={"fsync": "off"}) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredBroker]:
+    """A broker of the run that asks for users, certificates and rights, started when the first test wants it."""
+    if not openssl_is_there():
+        pytest.skip("no `openssl` command here to make certificates with")
+    with SecuredBroker(tmp_path_factory.mktemp("secured")) as running:
         yield running
 
 
