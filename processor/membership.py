@@ -29,18 +29,25 @@ class Membership:
         self._group = settings.group
         self._is_told = settings.group_protocol is GroupProtocol.CLASSIC
         self.joined = False
+        # The consumer's, asked for in the event loop's thread alone: another thread may be closing the consumer.
         self.member_id: Callable[[], str] = str
 
-    def ask(self, admin: AdminClient) -> None:
+    @property
+    def must_ask(self) -> bool:
+        """Whether only the broker can tell."""
+        return not (self.joined or self._is_told)
+
+    def ask(self, admin: AdminClient, own: str) -> None:
         """Ask the broker whether the group is settled and this member has no partitions.
+
+        Args:
+            admin: asked.
+            own: this consumer's member id.
 
         Raises:
             TransientError: the broker doesn't answer now.
             ConfigurationError: it refuses us.
         """
-        own = self.member_id()
-        if self._is_told or not own:
-            return
         futures = admin.describe_consumer_groups([self._group], request_timeout=timeout_of(admin))
         try:
             described = answer(admin, futures[self._group], f"describing group {self._group}")
