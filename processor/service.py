@@ -25,11 +25,11 @@ from processor.exposition import stats_readings
 from processor.fault import Fault
 from processor.handlers.loading import load_handler
 from processor.handlers.open_handler import OpenHandler
-from processor.identity import encode_identity
 from processor.membership import Membership
 from processor.once import ends_now
 from processor.outbox import Outbox
 from processor.retry_decision import RetryDecision
+from processor.rule_watch import RuleWatch
 from processor.start_offsets import StartOffsets
 from processor.stats import Stats
 from processor.strategies.loading import load_strategy
@@ -40,6 +40,8 @@ from wait_registry.errors import TransientError
 from wait_registry.kafka.clients import admin as open_admin
 from wait_registry.kafka.clients import producer_config
 from wait_registry.kafka.cluster import TopicIdentity, cluster_id, describe_topic, topic_names
+from wait_registry.kafka.commit_metadata import CommitMetadata
+from wait_registry.kafka.time_rules import TimeRules
 from wait_registry.kafka.topics import require_topics
 from wait_registry.settings.relations import require_relations
 from wait_registry.settings.root import Settings
@@ -198,20 +200,20 @@ class ProcessorService:
         facts: Facts,
     ) -> StrategyContext:
         processor = self._settings.processor
-        limits = time_limits(processor)
+        limits, rules = time_limits(processor), TimeRules.of(self._settings)
         decision = RetryDecision(processor, limits, self._random)
         return StrategyContext(
             settings=self._settings,
             instance=facts.instance,
             cluster_id=facts.cluster_id,
-            commit_metadata=encode_identity(wait_topic),
+            commit_metadata=CommitMetadata(wait_topic, rules).encode(),
             topics=facts.topics,
             limits=limits,
             producer=producer,
             outbox=Outbox(producer, self._fault),
             attempts=Attempts(handler, processor.handler_timeout_s, decision, self._clock, self.stats),
             watchdog=watchdog,
-            start_offsets=StartOffsets(wait_topic, self._stop.is_set),
+            start_offsets=StartOffsets(wait_topic, self._stop.is_set, RuleWatch(processor.group, rules)),
             link=self._link,
             membership=self._membership,
             clock=self._clock,

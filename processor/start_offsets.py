@@ -7,8 +7,9 @@ from collections.abc import Callable
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPartition
 
-from processor.identity import decode_identity
+from processor.rule_watch import RuleWatch
 from wait_registry.kafka.cluster import TopicIdentity, require_same_identity
+from wait_registry.kafka.commit_metadata import decode_metadata
 from wait_registry.kafka.errors import is_transient, kafka_failure
 
 log = logging.getLogger(__name__)
@@ -25,11 +26,15 @@ class StartOffsets:
     Args:
         wait_topic: what the wait topic is now.
         stopping: when it says so, asking ends although the broker doesn't answer.
+        rule_watch: told under which rules about time the offsets were committed.
     """
 
-    def __init__(self, wait_topic: TopicIdentity, stopping: Callable[[], bool]) -> None:
+    def __init__(
+        self, wait_topic: TopicIdentity, stopping: Callable[[], bool], rule_watch: RuleWatch | None = None
+    ) -> None:
         self._wait_topic = wait_topic
         self._stopping = stopping
+        self._rule_watch = rule_watch
 
     def of(self, consumer: Consumer, partitions: list[TopicPartition]) -> list[TopicPartition]:
         """Return the partitions with their start offset; waits through a broker outage.
@@ -60,9 +65,11 @@ class StartOffsets:
     def _start(self, answer: TopicPartition) -> TopicPartition:
         if answer.offset < 0:
             return TopicPartition(answer.topic, answer.partition, OFFSET_BEGINNING)
-        recorded = decode_identity(answer.metadata)
+        recorded = decode_metadata(answer.metadata)
         if recorded is not None:
-            self._check(recorded)
+            self._check(recorded.wait_topic)
+            if self._rule_watch is not None and recorded.rules is not None:
+                self._rule_watch.seen(recorded.rules)
         return TopicPartition(answer.topic, answer.partition, answer.offset)
 
     def _check(self, recorded: TopicIdentity) -> None:

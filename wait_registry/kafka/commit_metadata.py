@@ -1,0 +1,74 @@
+"""What stands in the metadata of a processor's offset commits: the wait topic they rely on, and the rules about time.
+
+The processor has no database of its own, and an offset is only worth something together with the wait topic in which
+the records below it are registered. See docs/decisions/0001 and 0007.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from confluent_kafka import ConsumerGroupTopicPartitions
+from confluent_kafka.admin import AdminClient
+
+from wait_registry.kafka.cluster import TopicIdentity
+from wait_registry.kafka.requests import answer, persistently, timeout_of
+from wait_registry.kafka.time_rules import TimeRules
+
+PREFIX = "waitreg1"
+SEPARATOR = ";"
+IDENTITY_PARTS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class CommitMetadata:
+    """The wait topic that a commit relies on; ``rules`` is None where an older processor committed."""
+
+    wait_topic: TopicIdentity
+    rules: TimeRules | None = None
+
+    def encode(self) -> str:
+        """Return ``waitreg1;{wait topic};{topic id};{partition count};ttl_s={s};skew_allowance_s={s}``."""
+        topic = self.wait_topic
+        parts = [PREFIX, topic.topic, topic.topic_id, str(topic.partitions)]
+        if self.rules is not None:
+            parts += [f"ttl_s={self.rules.ttl_s:.15g}", f"skew_allowance_s={self.rules.skew_allowance_s:.15g}"]
+        return SEPARATOR.join(parts)
+
+
+def decode_metadata(text: str | None) -> CommitMetadata | None:
+    """Read a metadata string; None when there is none, or another program wrote it.
+
+    Parts behind the wait topic are ``name=value``; unknown ones are passed over, so that a later version may add some.
+    """
+    parts = (text or "").split(SEPARATOR)
+    if len(parts) < IDENTITY_PARTS or parts[0] != PREFIX or not parts[3].isdecimal():
+        return None
+    named = dict(part.partition("=")[::2] for part in parts[IDENTITY_PARTS:])
+    return CommitMetadata(TopicIdentity(parts[1], parts[2], int(parts[3])), _rules(named))
+
+
+def committed_rules(admin: AdminClient, group: str) -> frozenset[TimeRules]:
+    """Read under which rules a group's offsets were committed; those of older processors and other programs tell none.
+
+    Raises:
+        ConfigurationError: we may not see the group (DESCRIBE).
+        TransientError: the cluster can't be reached now; retry.
+    """
+
+    def ask() -> frozenset[TimeRules]:
+        asked = admin.list_consumer_group_offsets(
+            [ConsumerGroupTopicPartitions(group)], request_timeout=timeout_of(admin)
+        )
+        found = answer(admin, asked[group], f"reading the offsets of group {group}")
+        read = (decode_metadata(place.metadata) for place in found.topic_partitions)
+        return frozenset(one.rules for one in read if one is not None and one.rules is not None)
+
+    return persistently(admin, ask)
+
+
+def _rules(named: dict[str, str]) -> TimeRules | None:
+    try:
+        return TimeRules(float(named["ttl_s"]), float(named["skew_allowance_s"]))
+    except (KeyError, ValueError):
+        return None
