@@ -1,0 +1,81 @@
+"""A handler that charges payments over HTTP, once each although it may be called more often.
+
+Delivery is at least once: after a time-out, a crash or a rebalance the same record comes again, always with the same
+``wait_id``. It travels as the idempotency key, so the service can tell a repetition from a second payment.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from http import HTTPStatus
+from typing import Any
+
+import aiohttp
+
+from wait_registry.handler import Discard, Outcome, PermanentError, Record, TransientError
+
+URL = os.environ.get("PAYMENTS_URL", "http://127.0.0.1:8080/charges")
+
+# The service is busy, restarting or limits us: another attempt may succeed.
+TRY_AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})
+
+
+class ChargePayment:
+    """Opened once a process; ``handle`` runs up to ``processor.max_in_flight`` times at once."""
+
+    def __init__(self) -> None:
+        self._http: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> ChargePayment:
+        # No limit on connections and none on time: max_in_flight and handler_timeout_s are the limits, in one place.
+        self._http = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0), timeout=aiohttp.ClientTimeout(total=None)
+        )
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._http is not None:
+            await self._http.close()
+
+    async def handle(self, record: Record) -> Outcome:
+        """Charge one payment."""
+        if record.value is None:
+            return Discard("the payment was deleted before it was charged")
+        payment = _payment(record.value)
+        if payment.get("status") == "cancelled":
+            return Discard("the payment was cancelled")
+        status, answer = await self._charge(record.value, record.wait_id)
+        return _judge(status, answer)
+
+    async def _charge(self, body: bytes, idempotency_key: str) -> tuple[int, str]:
+        assert self._http is not None, "opened before the first record"
+        headers = {"Content-Type": "application/json", "Idempotency-Key": idempotency_key}
+        try:
+            async with self._http.post(URL, data=body, headers=headers) as answer:
+                return answer.status, await answer.text(errors="replace")
+        except aiohttp.ClientError as error:
+            # Not all of aiohttp's errors are OSErrors: said in the handler's own words they are all tried again.
+            raise TransientError(f"no answer from the payment service: {type(error).__name__}: {error}") from error
+
+
+def _payment(value: bytes) -> dict[str, Any]:
+    try:
+        payment = json.loads(value)
+    except ValueError as error:
+        raise PermanentError(f"the value is no JSON: {error}") from error
+    if not isinstance(payment, dict):
+        raise PermanentError(f"the value is a JSON {type(payment).__name__}, not an object")
+    return payment
+
+
+def _judge(status: int, answer: str) -> Outcome:
+    if 200 <= status < 300:
+        return None
+    if status == HTTPStatus.CONFLICT:
+        # It has this payment already: an earlier attempt got through although its answer didn't.
+        return None
+    if status in TRY_AGAIN:
+        raise TransientError(f"the payment service answered {status}")
+    # The answer's first words end up in the dead letter, where whoever looks at it needs them.
+    raise PermanentError(f"the payment service refused with {status}: {answer[:200]}")

@@ -1,0 +1,99 @@
+"""A real HTTP service whose answers the test writes; it remembers every call."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from aiohttp import web
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request: ``attempt`` counts the calls with the same path and idempotency key from 1."""
+
+    path: str
+    headers: dict[str, str]
+    body: bytes
+    attempt: int
+
+    @property
+    def idempotency_key(self) -> str:
+        """The header of that name; empty when there is none."""
+        return self.headers.get("Idempotency-Key", "")
+
+    def json(self) -> Any:
+        """The body, parsed."""
+        return json.loads(self.body)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the service says; ``held_back``: not before the service ends, when nobody waits for it any more."""
+
+    status: int = 200
+    body: object = None
+    held_back: bool = False
+
+
+class HttpService:
+    """Serves on loopback in a thread of its own.
+
+    Args:
+        answer: called in that thread, one call after another.
+    """
+
+    def __init__(self, answer: Callable[[Call], Answer]) -> None:
+        self.calls: list[Call] = []
+        self._answer = answer
+        self._loop = asyncio.new_event_loop()
+        self._runner: web.AppRunner | None = None
+        self._ending = asyncio.Event()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="http-service", daemon=True)
+
+    def __enter__(self) -> HttpService:
+        self._thread.start()
+        asyncio.run_coroutine_threadsafe(self._start(), self._loop).result(30)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        asyncio.run_coroutine_threadsafe(self._end(), self._loop).result(30)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(30)
+        self._loop.close()
+
+    @property
+    def address(self) -> str:
+        """Where to POST to, without a path."""
+        assert self._runner is not None
+        host, port = self._runner.addresses[0][:2]
+        return f"http://{host}:{port}"
+
+    async def _start(self) -> None:
+        application = web.Application()
+        application.router.add_post("/{path:.*}", self._serve)
+        # A caller that gives up doesn't end what it asked for: the work is done, only the answer is lost.
+        self._runner = web.AppRunner(application, handler_cancellation=False)
+        await self._runner.setup()
+        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
+
+    async def _end(self) -> None:
+        assert self._runner is not None
+        self._ending.set()
+        await self._runner.cleanup()
+
+    async def _serve(self, request: web.Request) -> web.Response:
+        body = await request.read()
+        headers = dict(request.headers)
+        key = headers.get("Idempotency-Key", "")
+        before = sum(call.path == request.path and call.idempotency_key == key for call in self.calls)
+        call = Call(request.path, headers, body, before + 1)
+        self.calls.append(call)
+        answer = self._answer(call)
+        if answer.held_back:
+            await self._ending.wait()
+        return web.json_response(answer.body, status=answer.status)

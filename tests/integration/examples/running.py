@@ -1,0 +1,95 @@
+"""An example's folder, run as a user runs it: its waitreg.toml, its code, a processor process in it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+
+from tests.integration.processor.wait_topic import Story, stories
+from tests.support.kafka_io import Outgoing, ReadRecord
+from tests.support.naming import Names
+from tests.support.topics import Topics
+from wait_registry.settings.loading import load_settings
+from wait_registry.settings.root import Settings
+
+ROOT = Path(__file__).parents[3]
+
+
+class Example:
+    """Runs one folder of `examples` with topics and a group of the test's own; nothing else in it is changed."""
+
+    def __init__(self, topics: Topics, names: Names, scratch: Path) -> None:
+        self._topics = topics
+        self._names = names
+        self._log = scratch / "processor.log"
+        self._environment: dict[str, str] = {}
+        self._settings = Settings()
+
+    def run(self, folder: str, values: list[Outgoing], environment: Mapping[str, str]) -> None:
+        """Publish the records and work them off in a processor process whose current directory is the folder."""
+        place = ROOT / "examples" / folder
+        self._environment = self._own_names(place) | dict(environment)
+        self._settings = load_settings(config_file=place / "waitreg.toml", env=self._environment)
+        self._topics.create_own(self._settings, input_partitions=2)
+        self._topics.produce(self._settings.processor.topics[0], list(values))
+        self._process(place)
+
+    def _own_names(self, place: Path) -> dict[str, str]:
+        own = tomllib.loads((place / "waitreg.toml").read_text("utf-8"))
+        return {
+            "WAITREG_KAFKA__BOOTSTRAP_SERVERS": self._topics.bootstrap,
+            "WAITREG_WAIT__TOPIC": self._names("wait"),
+            "WAITREG_WAIT__REPLICATION_FACTOR": "1",
+            "WAITREG_WAIT__MIN_INSYNC_REPLICAS": "1",
+            "WAITREG_PROCESSOR__TOPICS": self._names(own["processor"]["topics"][0]),
+            "WAITREG_PROCESSOR__GROUP": self._names(own["processor"]["group"]),
+            "WAITREG_DEAD_LETTER__TOPIC": self._names(own["dead_letter"]["topic"]),
+            "WAITREG_TELEMETRY__PORT": "0",
+        }
+
+    def _process(self, place: Path) -> None:
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("WAITREG_")}
+        # The current directory comes first on the path, as it does for the installed command.
+        with self._log.open("wb") as log:
+            ended = subprocess.run(
+                [sys.executable, "-m", "waitreg", "processor", "--once"],
+                cwd=place,
+                env={**inherited, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1", **self._environment},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                timeout=120,
+                check=False,
+            )
+        assert ended.returncode == 0, self._log.read_text("utf-8", errors="replace")[-4000:]
+
+    def stories(self) -> dict[bytes, Story]:
+        """Return what the wait topic tells, by the records' keys (which the tests choose to be unique)."""
+        told = stories(self._topics.read(self._settings.wait.topic)).values()
+        return {story.waits[0].header("ORIGINAL_KEY") or b"": story for story in told}
+
+    def outcomes(self) -> dict[str, str]:
+        """Return each record's outcome by its key."""
+        return {key.decode(): outcome_of(story) for key, story in self.stories().items()}
+
+    def wait_ids(self) -> dict[str, str]:
+        """Return each record's wait id by its key."""
+        return {key.decode(): (story.waits[0].key or b"").decode() for key, story in self.stories().items()}
+
+    def dead_letters(self) -> dict[str, ReadRecord]:
+        """Return the dead letters by key."""
+        letters = self._topics.read(self._settings.dead_letter.topic)
+        found = {(letter.key or b"").decode(): letter for letter in letters}
+        assert len(found) == len(letters), "a dead letter a record"
+        return found
+
+
+def outcome_of(story: Story) -> str:
+    """Return the one outcome of a record that is resolved."""
+    assert story.resolved, f"{story.origin} is not resolved"
+    (outcome,) = story.outcomes
+    return outcome

@@ -1,0 +1,58 @@
+"""examples/http_push: no code, every value POSTed, and the status decides."""
+
+from __future__ import annotations
+
+from tests.integration.examples.http_service import Answer, Call, HttpService
+from tests.integration.examples.running import Example
+from tests.support.kafka_io import Outgoing
+
+STATUSES = {b"good": 204, b"known": 409, b"gone": 410, b"refused": 422, b"moved": 302, b"down": 503}
+
+
+def answer(call: Call) -> Answer:
+    """Answer what the body asks for."""
+    if call.body == b"slow" and call.attempt == 1:
+        return Answer(200, held_back=True)
+    if call.body == b"flaky":
+        return Answer(503 if call.attempt == 1 else 200)
+    return Answer(STATUSES.get(call.body, 200))
+
+
+def test_the_status_decides_and_the_wait_id_is_the_idempotency_key(example: Example) -> None:
+    headers = [("tenant", b"blue"), ("secret", b"stays here"), ("traceparent", b"00-1-2-03"), ("tenant", b"\xff\x00")]
+    values = [b"good", b"known", b"gone", b"refused", b"moved", b"down", b"flaky", b"slow", b""]
+    records = [Outgoing(value, value or b"empty", headers) for value in values] + [Outgoing(None, b"null")]
+    with HttpService(answer) as service:
+        example.run("http_push", records, {"WAITREG_PROCESSOR__HANDLER": f"{service.address}/events"})
+
+    assert example.outcomes() == {
+        "good": "done",
+        "known": "discarded",
+        "gone": "discarded",
+        "refused": "dead_lettered",
+        "moved": "dead_lettered",
+        "down": "dead_lettered",
+        "flaky": "done",
+        "slow": "done",
+        "empty": "done",
+        "null": "done",
+    }
+    assert {key: letter.text("DLQ_REASON") for key, letter in example.dead_letters().items()} == {
+        "refused": "failed",
+        "moved": "failed",
+        "down": "failed",
+    }
+    ids = example.wait_ids()
+    keys = [call.idempotency_key for call in service.calls]
+    assert {name: keys.count(wait_id) for name, wait_id in ids.items()} == {
+        **dict.fromkeys(["good", "known", "gone", "refused", "moved", "empty", "null"], 1),
+        "flaky": 2,
+        "slow": 2,
+        "down": 3,
+    }
+    sent = next(call for call in service.calls if call.body == b"good").headers
+    assert sent["Content-Type"] == "application/json"
+    assert sent["tenant"] == "blue", "a value that is no plain text stays here"
+    assert sent["traceparent"] == "00-1-2-03"
+    assert "secret" not in sent
+    assert sent["X-Waitreg-Attempt"] == "1"

@@ -1,0 +1,93 @@
+"""examples/payment_call: no payment is charged twice, and each record ends as the example's README says."""
+
+from __future__ import annotations
+
+import json
+
+from tests.integration.examples.http_service import Answer, Call, HttpService
+from tests.integration.examples.running import Example
+from tests.support.kafka_io import Outgoing
+
+
+class Payments:
+    """The payment service: charges a payment once and answers 409 from then on."""
+
+    def __init__(self) -> None:
+        self.charged: list[str] = []
+
+    def answer(self, call: Call) -> Answer:
+        """Do what the payment's name asks for."""
+        payment = call.json()["payment"]
+        if payment == "unchargeable":
+            return Answer(422, {"problem": "card expired"})
+        if payment == "down" or (payment == "flaky" and call.attempt == 1):
+            return Answer(503)
+        if payment in self.charged:
+            return Answer(409)
+        self.charged.append(payment)
+        # The first charge is made, but its answer comes after the handler's limit.
+        return Answer(201, held_back=payment == "slow")
+
+
+def record(key: str, payment: str, **more: object) -> Outgoing:
+    return Outgoing(json.dumps({"payment": payment, "cents": 1299, **more}).encode(), key.encode())
+
+
+def test_good_failing_slow_and_repeated_payments_end_as_the_readme_says(example: Example) -> None:
+    payments = Payments()
+    records = [
+        record("good", "good"),
+        record("good-again", "good"),
+        record("flaky", "flaky"),
+        record("slow", "slow"),
+        record("down", "down"),
+        record("unchargeable", "unchargeable"),
+        record("cancelled", "cancelled", status="cancelled"),
+        Outgoing(None, b"deleted"),
+        Outgoing(b"\xff not JSON", b"garbled"),
+    ]
+    with HttpService(payments.answer) as service:
+        example.run("payment_call", records, {"PAYMENTS_URL": f"{service.address}/charges"})
+
+    assert example.outcomes() == {
+        "good": "done",
+        "good-again": "done",
+        "flaky": "done",
+        "slow": "done",
+        "down": "dead_lettered",
+        "unchargeable": "dead_lettered",
+        "cancelled": "discarded",
+        "deleted": "discarded",
+        "garbled": "dead_lettered",
+    }
+    assert sorted(payments.charged) == ["flaky", "good", "slow"], "each is charged once, however often it was asked for"
+
+    ids = example.wait_ids()
+    keys = [call.idempotency_key for call in service.calls]
+    calls = {name: keys.count(wait_id) for name, wait_id in ids.items()}
+    assert calls == {
+        "good": 1,
+        "good-again": 1,
+        "flaky": 2,
+        "slow": 2,
+        "down": 3,
+        "unchargeable": 1,
+        "cancelled": 0,
+        "deleted": 0,
+        "garbled": 0,
+    }
+    assert set(keys) <= set(ids.values()), "every call carries its record's wait id"
+
+    letters = example.dead_letters()
+    assert {key: letter.text("DLQ_REASON") for key, letter in letters.items()} == {
+        "down": "failed",
+        "unchargeable": "failed",
+        "garbled": "failed",
+    }
+    assert letters["down"].text("DLQ_ERROR_CLASS") == "wait_registry.errors.TransientError"
+    assert letters["unchargeable"].text("DLQ_ERROR_CLASS") == "wait_registry.errors.PermanentError"
+    assert "card expired" in letters["unchargeable"].text("DLQ_ERROR_MESSAGE")
+    assert letters["garbled"].value == b"\xff not JSON"
+    assert {key: letter.text("WAIT_EXPIRATION_UUID") for key, letter in letters.items()} == {
+        key: ids[key] for key in letters
+    }
