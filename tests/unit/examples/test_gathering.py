@@ -1,4 +1,4 @@
-"""examples/batch_enrich/gathering.py: a batch belongs to all of its records, and no one record decides for the others."""
+"""examples/batch_enrich/gathering.py: a batch belongs to all of its records; none decides for the others."""
 
 from __future__ import annotations
 
