@@ -61,6 +61,7 @@ class PartitionExport:
         self._reader: TailReader | None = None
         self._count: Counter[str] = Counter()
         self._named: list[SetAside] = []
+        self._groups: set[str] = set()
 
     def fence(self) -> None:
         """Shut out every other sweeper's transaction of this partition; errors as `FencedProducer.fence`."""
@@ -131,6 +132,7 @@ class PartitionExport:
             named=tuple(self._named),
             skip=skip,
             reason=reason,
+            groups=frozenset(self._groups),
         )
 
     def close(self) -> None:
@@ -151,6 +153,7 @@ class PartitionExport:
         if not keys:
             return []
         rows, unreadable = view.rows(keys)
+        self._groups.update(row.record.group for row in rows if row.record.group)
         now_ms = self._clock.now_ms()
         decided = [outgoing(row, self._policy, self._targets, now_ms) for row in rows]
         self._set_aside([*unreadable, *(item for item in decided if isinstance(item, SetAside))])

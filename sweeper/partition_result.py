@@ -26,7 +26,7 @@ class Skip(StrEnum):
 class PartitionResult:
     """Rows by what became of them; ``skip`` and ``reason`` when the partition wasn't finished.
 
-    ``set_aside`` counts all such rows, ``named`` holds the first of them.
+    ``set_aside`` counts all such rows, ``named`` holds the first of them; ``groups`` are those whose rows were due.
     """
 
     partition: int
@@ -38,3 +38,4 @@ class PartitionResult:
     named: tuple[SetAside, ...] = ()
     skip: Skip | None = None
     reason: str = ""
+    groups: frozenset[str] = frozenset()

@@ -12,6 +12,7 @@ import psycopg
 from psycopg.rows import TupleRow
 
 from sweeper.due import QUERIES, find_due
+from sweeper.group_rules import GroupRules
 from sweeper.instruments import Instruments
 from sweeper.partition_result import PartitionResult, Skip
 from sweeper.purge import ROWS_AT_ONCE, purge
@@ -43,6 +44,7 @@ class _Attempt:
     partitions: Sequence[PartitionResult] = ()
     result: SweepResult | None = None
     reason: str = ""
+    warnings: tuple[str, ...] = ()
 
 
 class Sweeper:
@@ -66,6 +68,7 @@ class Sweeper:
         self._instance = instance
         self._clock = clock or SystemClock()
         self._admin = admin(settings.kafka)
+        self._group_rules = GroupRules(self._admin, settings.wait.skew_allowance_s, self._clock)
         self._connection: psycopg.Connection[TupleRow] | None = None
         self._topic: WaitTopic | None = None
         self._look_up_at = 0.0
@@ -89,7 +92,9 @@ class Sweeper:
                 self._disconnect()
             attempt = _Attempt(result=SweepResult.FAILED, reason=f"{type(error).__name__}: {error}".strip())
         duration_s = self._clock.monotonic() - started
-        sweep = swept(self._settings.wait.topic, started_at, duration_s, attempt.due, attempt.partitions)
+        sweep = swept(
+            self._settings.wait.topic, started_at, duration_s, attempt.due, attempt.partitions, attempt.warnings
+        )
         if attempt.result is not None:
             sweep = sweep.ended(attempt.result, attempt.reason)
         self._instruments.swept(sweep)
@@ -114,7 +119,8 @@ class Sweeper:
             self._look_up_at = 0.0
             results = self._job(self._settings, self._wait_topic(connection), due.partitions)
             self._instruments.left_out(self._settings.wait.topic, results)
-            return _Attempt(due.rows, results)
+            groups = {group for result in results for group in result.groups}
+            return _Attempt(due.rows, results, warnings=self._group_rules.warnings(groups))
 
     def _connected(self) -> psycopg.Connection[TupleRow]:
         if self._connection is None:

@@ -1,0 +1,141 @@
+"""Processors of one group, or a processor and the sweeper, with different rules about time: told, and nothing is lost.
+
+Every registration carries its own expiry, so none is exported before its own time, whatever another processor's is.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sweeper.instruments import Instruments
+from sweeper.sweeper import Sweeper
+from tests.conftest import SettingsFactory
+from tests.integration.processor.running import Processors
+from tests.integration.processor.wait_topic import committed, stories
+from tests.integration.sweeper.conftest import ScenarioFactory
+from tests.integration.sweeper.scenario import Scenario
+from tests.integration.sweeper.test_sweeper import in_process
+from tests.support.database import Database
+from tests.support.kafka_io import Outgoing, ReadRecord
+from tests.support.processes import Services
+from tests.support.topics import Topics
+from tests.support.waiting import wait_until
+from wait_registry.handler import Record
+from wait_registry.records.times import parse_utc_ms
+from wait_registry.settings.root import Settings
+from wait_registry.telemetry.exposition import MetricsRegistry
+
+DEADLY = "tests.integration.processor.deadly_handlers:dies_of_poison"
+SOON_S, LATER_S, ALLOWANCE_S = 8.0, 3600.0, 1.0
+A_PARTITION = 5
+
+
+def rules(ttl_s: float) -> dict[str, object]:
+    return {
+        "processor.handler": DEADLY,
+        "processor.ttl_s": ttl_s,
+        "processor.max_in_flight": 4,
+        "processor.look_ahead_max": 8,
+        "processor.max_tries": 1,
+        "processor.handler_timeout_s": 1,
+        "processor.margin_s": 0.5,
+        "processor.commit_interval_s": 0.1,
+        "wait.skew_allowance_s": ALLOWANCE_S,
+        "wait.partitions": 1,
+        # Whoever is killed frees its partitions when its session is over.
+        "kafka.librdkafka": {"session.timeout.ms": 6000},
+    }
+
+
+@pytest.mark.timeout(240)
+def test_each_record_expires_by_the_rule_of_the_processor_that_registered_it_and_none_is_lost(
+    prepared: SettingsFactory, topics: Topics, database: Database, services: Services, processors: Processors,
+    tmp_path: Path, caplog: pytest.LogCaptureFixture,
+) -> None:  # fmt: skip
+    soon, later = prepared(rules(SOON_S), 2), prepared(rules(LATER_S), 2)
+    topic, group = soon.processor.topics[0], soon.processor.group
+    both = [services.start("processor", each, environment={"CALLS": str(tmp_path / "calls")}) for each in (soon, later)]
+    for one in both:
+        one.wait_ready(90)
+    owned = "waitreg_processor_assigned_partitions"
+    wait_until(lambda: all(one.metrics()[owned] == 1 for one in both), 60, "a partition for each")
+    for partition in (0, 1):
+        values = [b"poison", *[b"%d" % number for number in range(1, A_PARTITION)]]
+        topics.produce(topic, [Outgoing(value, partition=partition) for value in values])
+    assert [one.wait(60) for one in both] == [9, 9]
+
+    told = stories(topics.read(soon.wait.topic))
+    positions = committed(topics.bootstrap, group, topic, 2)
+    assert all((topic, part, offset) in told for part in (0, 1) for offset in range(max(positions[part], 0)))
+    by_ttl = {SOON_S: set[bytes | None](), LATER_S: set[bytes | None]()}
+    for story in told.values():
+        by_ttl[SOON_S if lifetime_s(story.waits[0]) < 2 * SOON_S else LATER_S].add(story.waits[0].key)
+    assert all(by_ttl.values()), "each of them has registered records"
+
+    at = Scenario(soon, topics, database)
+    at.show()
+    wait_until(lambda: at.sweep().exported + len(at.dead_letters()) >= len(by_ttl[SOON_S]), 60, "the export")
+    letters = at.dead_letters()
+    assert {letter.header("WAIT_EXPIRATION_UUID") for letter in letters} == by_ttl[SOON_S], "the others have time left"
+    expiry = {story.waits[0].key: parse_utc_ms(story.waits[0].text("WAIT_EXPIRATION_TIME")) for story in told.values()}
+    for letter in letters:
+        due_ms = expiry[letter.header("WAIT_EXPIRATION_UUID")] + ALLOWANCE_S * 1000
+        assert parse_utc_ms(letter.text("DLQ_TIME")) >= due_ms
+
+    handled: list[tuple[int, int]] = []
+
+    async def take(record: Record) -> None:
+        handled.append((record.partition, record.offset))
+
+    third = soon.model_copy(
+        update={
+            "processor": soon.processor.model_copy(update={"handler": processors.handler(take), "ttl_s": SOON_S + 1})
+        }
+    )
+    processors.run_once(third)
+    warned = [record.getMessage() for record in caplog.records if "has committed offsets under" in record.getMessage()]
+    assert len(warned) == len(set(warned)) == 2, warned
+    assert any("processor.ttl_s = 8 s, here it is 9 s" in text for text in warned)
+    assert any("processor.ttl_s = 3600 s, here it is 9 s" in text for text in warned)
+    everything = {(partition, offset) for partition in (0, 1) for offset in range(A_PARTITION)}
+    assert {(origin[1], origin[2]) for origin in told} | set(handled) == everything
+
+
+def test_a_sweeper_that_gives_less_time_for_clocks_than_a_group_counts_on_says_so(
+    scenario: ScenarioFactory, processors: Processors, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def take(record: Record) -> None:
+        """Accept everything."""
+
+    at = scenario({"processor.handler": processors.handler(take), "processor.ttl_s": 3600})
+    topic, group = at.settings.processor.topics[0], at.settings.processor.group
+    at.topics.produce(topic, [b"value"])
+    processors.run_once(with_allowance(at.settings, 30))
+    at.register([at.wait_record(1)])
+    at.show()
+
+    sweeper = Sweeper(at.settings, in_process, Instruments(MetricsRegistry()))
+    sweep = sweeper.run_once()
+    assert sweep.exported == 1, "a warning, not a refusal"
+    [warning] = sweep.warnings
+    said = f"group {group} has committed offsets under wait.skew_allowance_s = 30 s, here it is 0 s"
+    assert warning.startswith(said)
+    assert sum(said in record.getMessage() for record in caplog.records) == 1
+    sweeper.close()
+
+    at.register([at.wait_record(2)])
+    at.show()
+    generous = Sweeper(with_allowance(at.settings, 31), in_process, Instruments(MetricsRegistry()))
+    assert generous.run_once().warnings == ()
+    generous.close()
+
+
+def with_allowance(settings: Settings, allowance_s: float) -> Settings:
+    return settings.model_copy(update={"wait": settings.wait.model_copy(update={"skew_allowance_s": allowance_s})})
+
+
+def lifetime_s(wait: ReadRecord) -> float:
+    """Return how long a registration had from when the broker took it, s."""
+    return (parse_utc_ms(wait.text("WAIT_EXPIRATION_TIME")) - wait.timestamp_ms) / 1000
