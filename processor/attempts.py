@@ -52,6 +52,7 @@ class Attempts:
         self._timeout_s = timeout_s
         self._decision = decision
         self._monotonic = clock.monotonic
+        self.stats = stats
         self._tries = stats.tries
 
     async def run(self, record: Record, expires_s: float, deadline: Deadline) -> Result:

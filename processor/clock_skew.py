@@ -26,11 +26,16 @@ def clock_skew_ms(broker_ms: int, sent_ms: int, acknowledged_ms: int) -> int:
     return 0
 
 
+def stop_at_s(margin_s: float) -> float:
+    """Return the difference at which the process stops, s: half of the margin."""
+    return margin_s / 2
+
+
 def judge_skew(skew_ms: int, margin_s: float) -> SkewVerdict:
-    """Decide about a difference: a warning at a quarter of the margin, a stop at half of it."""
+    """Decide about a difference: a warning at half of what stops the process."""
     size_s = abs(skew_ms) / 1000
-    if size_s >= margin_s / 2:
+    if size_s >= stop_at_s(margin_s):
         return SkewVerdict.STOP
-    if size_s >= margin_s / 4:
+    if size_s >= stop_at_s(margin_s) / 2:
         return SkewVerdict.WARN
     return SkewVerdict.FINE

@@ -63,6 +63,7 @@ class Commits:
         self._send = send
         self._interval_s = interval_s
         self._monotonic = clock.monotonic
+        self._now_ms = clock.now_ms
         self._fault = fault
         self._stats = stats
         self._confirmed = confirmed
@@ -109,7 +110,6 @@ class Commits:
             del self._in_flight[owner]
             refusal = error or (answer.error if answer is not None else None)
             if refusal is None:
-                self._stats.commits["ok"] += 1
                 self.confirm(owner, target)
                 continue
             if refusal.code() in DEFINITE:
@@ -120,6 +120,7 @@ class Commits:
         """Take note that the broker has an offset."""
         owner.requested = max(owner.requested, offset)
         owner.confirmed = max(owner.confirmed, offset)
+        self._stats.committed(self._now_ms())
         self._confirmed(owner)
 
     def _failed(self, error: KafkaError, what: str) -> None:

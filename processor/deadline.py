@@ -24,13 +24,18 @@ def tick_s(timeout_s: float) -> float:
 
 
 class Deadline:
-    """When the running attempt of one worker's task must be over; ``math.inf`` while none is running."""
+    """When the running attempt of one worker's task must be over; ``math.inf`` while none is running.
 
-    __slots__ = ("at_s", "passed", "task")
+    ``started_s`` is when the task's record was first started, ``math.inf`` between records; nothing but telemetry
+    reads it.
+    """
+
+    __slots__ = ("at_s", "passed", "started_s", "task")
 
     def __init__(self, task: asyncio.Task[Any]) -> None:
         self.task = task
         self.at_s = math.inf
+        self.started_s = math.inf
         self.passed = False
 
     def clear(self) -> bool:
@@ -69,6 +74,11 @@ class Watchdog:
     def forget(self, deadline: Deadline) -> None:
         """Stop watching a task that has ended."""
         self._deadlines.discard(deadline)
+
+    def oldest_s(self) -> float:
+        """Return for how long the record that was started first has been worked on, 0 if none is; from any thread."""
+        started_s = min((deadline.started_s for deadline in list(self._deadlines)), default=math.inf)
+        return 0.0 if started_s == math.inf else max(0.0, self._clock.monotonic() - started_s)
 
     def start(self) -> None:
         """Begin to watch, on the running event loop."""

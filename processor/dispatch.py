@@ -52,6 +52,7 @@ class Dispatcher:
         self._group = group
         self._attempts = attempts
         self._slots = attempts.slots
+        self._queued = attempts.stats.queue
         self._watchdog = watchdog
         self._monotonic = clock.monotonic
         self._fault = fault
@@ -157,11 +158,13 @@ class Dispatcher:
             entry = await self._next()
             entry.state = EntryState.STARTED
             self.running += 1
-            started_s = self._monotonic()
+            started_s = deadline.started_s = self._monotonic()
+            self._queued.observe(started_s - entry.lifetime.registered_s)
             try:
                 result = await attempts.run(entry.record(self._group), entry.lifetime.expires_s, deadline)
             finally:
                 self.running -= 1
+                deadline.started_s = math.inf
             self._settle(entry, result, self._monotonic() - started_s)
             del entry, result  # nothing may keep the record alive while the worker rests
 

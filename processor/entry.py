@@ -32,13 +32,15 @@ class EntryState(Enum):
 class Lifetime(NamedTuple):
     """When registrations made together expire: in ms since the epoch, as a datetime (UTC), and on the monotonic clock.
 
-    ``start_by_s``, on the monotonic clock too, is the latest moment to call a handler for the first time.
+    On the monotonic clock too: ``start_by_s``, the latest moment to call a handler for the first time, and
+    ``registered_s``, when they were made.
     """
 
     expires_at_ms: int
     expires_at: datetime
     expires_s: float
     start_by_s: float
+    registered_s: float
 
 
 class Entry:

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from processor.assigned_partition import AssignedPartition
 from processor.broker_link import BrokerLink
-from processor.stats import Stats
+from processor.clock_skew import stop_at_s
+from processor.expiry import time_limits
+from processor.stats import Latencies, Stats
+from wait_registry.settings.processor import ProcessorSettings
 from wait_registry.telemetry import metrics
 from wait_registry.telemetry.exposition import HistogramReading, Reading
+from wait_registry.telemetry.metrics import Metric
 
 
 def stats_readings(stats: Stats, link: BrokerLink) -> Iterator[Reading | HistogramReading]:
-    """Return the counters; lists are copied, since the event loop goes on writing."""
+    """Return what is counted, each label value that can be known with 0 from the start."""
     yield Reading(metrics.PROCESSOR_REGISTERED, stats.registered)
     yield Reading(metrics.PROCESSOR_RENEWED, stats.renewed)
     yield Reading(metrics.PROCESSOR_BROKER_UP, link.up)
     yield Reading(metrics.PROCESSOR_CLOCK_SKEW, stats.clock_skew_ms / 1000)
+    yield Reading(metrics.PROCESSOR_LAST_COMMIT, stats.last_commit_ms / 1000)
     for metric, counter in (
         (metrics.PROCESSOR_CONSUMED, stats.consumed),
         (metrics.PROCESSOR_SETTLED, stats.settled),
@@ -25,12 +31,19 @@ def stats_readings(stats: Stats, link: BrokerLink) -> Iterator[Reading | Histogr
         (metrics.PROCESSOR_COMMITS, stats.commits),
         (metrics.PROCESSOR_REBALANCES, stats.rebalances),
     ):
-        for label, count in list(counter.items()):
-            yield Reading(metric, count, (label,))
-    for outcome, latencies in list(stats.seconds.items()):
-        yield HistogramReading(
-            metrics.PROCESSOR_HANDLER_SECONDS, tuple(latencies.counts), latencies.total_s, (str(outcome),)
-        )
+        yield from _counted(metric, counter)
+    yield _histogram(metrics.PROCESSOR_QUEUE_SECONDS, stats.queue)
+    for outcome, latencies in stats.seconds.items():
+        yield _histogram(metrics.PROCESSOR_HANDLER_SECONDS, latencies, outcome)
+
+
+def settings_readings(processor: ProcessorSettings, wait_instance: str) -> Iterator[Reading]:
+    """Return what the settings say: who this is, and the limits that other numbers are held against."""
+    yield Reading(metrics.PROCESSOR_INFO, 1, (processor.group, processor.strategy, wait_instance))
+    yield Reading(metrics.PROCESSOR_IN_FLIGHT_LIMIT, processor.max_in_flight)
+    limits = time_limits(processor)
+    yield Reading(metrics.PROCESSOR_QUEUE_LIMIT, limits.ttl_s - limits.start_needs_s)
+    yield Reading(metrics.PROCESSOR_CLOCK_SKEW_LIMIT, stop_at_s(processor.margin_s))
 
 
 def partition_readings(owners: Iterable[AssignedPartition]) -> Iterator[Reading]:
@@ -44,3 +57,13 @@ def partition_readings(owners: Iterable[AssignedPartition]) -> Iterator[Reading]
             lag = max(0, owner.high_watermark - max(owner.position, owner.end_seen))
             yield Reading(metrics.PROCESSOR_CONSUMER_LAG, lag, labels)
     yield Reading(metrics.PROCESSOR_ASSIGNED, count)
+
+
+def _counted(metric: Metric, counter: Counter[str]) -> Iterator[Reading]:
+    # A copy, since the event loop goes on counting.
+    for label, count in {**{label: 0 for (label,) in metric.known}, **counter}.items():
+        yield Reading(metric, count, (label,))
+
+
+def _histogram(metric: Metric, latencies: Latencies, *labels: str) -> HistogramReading:
+    return HistogramReading(metric, tuple(latencies.counts), latencies.total_s, labels)

@@ -159,7 +159,7 @@ class Registration:
         limits, now_s = self._limits, self._clock.monotonic()
         expires_at_ms = self._clock.now_ms() + round(limits.ttl_s * 1000)
         expires_at = _EPOCH + timedelta(milliseconds=expires_at_ms)
-        return Lifetime(expires_at_ms, expires_at, now_s + limits.ttl_s, limits.start_by_s(now_s))
+        return Lifetime(expires_at_ms, expires_at, now_s + limits.ttl_s, limits.start_by_s(now_s), now_s)
 
     def _refused(self, entry: Entry, error: KafkaError) -> None:
         if error.code() in _TOO_LARGE:

@@ -21,7 +21,7 @@ from processor.broker_watch import BrokerWatch
 from processor.deadline import Watchdog
 from processor.ending_loop import run_and_end
 from processor.expiry import time_limits
-from processor.exposition import stats_readings
+from processor.exposition import settings_readings, stats_readings
 from processor.fault import Fault
 from processor.handlers.loading import load_handler
 from processor.handlers.open_handler import OpenHandler
@@ -38,7 +38,7 @@ from processor.subscription import SubscribedTopic, subscription
 from wait_registry.clock import Clock, SystemClock
 from wait_registry.errors import TransientError
 from wait_registry.kafka.clients import admin as open_admin
-from wait_registry.kafka.clients import producer_config
+from wait_registry.kafka.clients import producer_config, usable_settings
 from wait_registry.kafka.cluster import TopicIdentity, cluster_id, describe_topic, topic_names
 from wait_registry.kafka.commit_metadata import CommitMetadata
 from wait_registry.kafka.time_rules import TimeRules
@@ -47,6 +47,7 @@ from wait_registry.settings.relations import require_relations
 from wait_registry.settings.root import Settings
 from wait_registry.telemetry.exposition import HistogramReading, MetricsRegistry, Reading
 from wait_registry.telemetry.health import Health
+from wait_registry.telemetry.metrics import READY
 from wait_registry.telemetry.server import TelemetryServer
 
 log = logging.getLogger(__name__)
@@ -93,6 +94,7 @@ class ProcessorService:
         self._random = random
         self._stop = threading.Event()
         self._strategy: Strategy | None = None
+        self._instance = ""
         self._fault = Fault()
         self._link = BrokerLink(self._fault)
         self._membership = Membership(settings.processor)
@@ -156,10 +158,13 @@ class ProcessorService:
         admin: AdminClient,
         wait_topic: TopicIdentity,
     ) -> None:
-        producer = Producer(self._producer_config())
+        with usable_settings():
+            producer = Producer(self._producer_config())
         facts = await self._when_reachable(lambda: self._facts(admin))
         if facts is None:
             return
+        self._instance = facts.instance
+        self.stats.consumed.update(dict.fromkeys(facts.topics, 0))
         watchdog = Watchdog(self._clock, self._settings.processor.handler_timeout_s)
         self._strategy = build(self._context(producer, handler, watchdog, wait_topic, facts))
         watch = asyncio.create_task(
@@ -235,8 +240,10 @@ class ProcessorService:
         )
 
     def _readings(self) -> Iterator[Reading | HistogramReading]:
+        yield Reading(READY, self._ready().ok, ("processor",))
         yield from stats_readings(self.stats, self._link)
         if self._strategy is not None:
+            yield from settings_readings(self._settings.processor, self._instance)
             yield from self._strategy.readings()
 
     def _live(self) -> Health:

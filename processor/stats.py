@@ -5,23 +5,26 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 
-from wait_registry.telemetry.metrics import PROCESSOR_HANDLER_SECONDS
-
-BUCKETS = PROCESSOR_HANDLER_SECONDS.buckets
+from wait_registry.telemetry.metrics import OUTCOMES, PROCESSOR_HANDLER_SECONDS, PROCESSOR_QUEUE_SECONDS
 
 
 class Latencies:
-    """A histogram of seconds: observations per bucket (upper bounds inclusive) and their sum."""
+    """A histogram of seconds: observations per bucket and their sum.
 
-    __slots__ = ("counts", "total_s")
+    Args:
+        buckets: upper bounds, inclusive; what is above the last one has a bucket too.
+    """
 
-    def __init__(self) -> None:
-        self.counts = [0] * (len(BUCKETS) + 1)
+    __slots__ = ("_buckets", "counts", "total_s")
+
+    def __init__(self, buckets: tuple[float, ...]) -> None:
+        self._buckets = buckets
+        self.counts = [0] * (len(buckets) + 1)
         self.total_s = 0.0
 
     def observe(self, elapsed_s: float) -> None:
         """Count one duration, s."""
-        self.counts[bisect_left(BUCKETS, elapsed_s)] += 1
+        self.counts[bisect_left(self._buckets, elapsed_s)] += 1
         self.total_s += elapsed_s
 
 
@@ -37,12 +40,16 @@ class Stats:
         self.tries: Counter[str] = Counter()
         self.commits: Counter[str] = Counter()
         self.rebalances: Counter[str] = Counter()
-        self.seconds: dict[str, Latencies] = {}
+        self.seconds = {outcome: Latencies(PROCESSOR_HANDLER_SECONDS.buckets) for outcome in OUTCOMES}
+        self.queue = Latencies(PROCESSOR_QUEUE_SECONDS.buckets)
+        self.last_commit_ms = 0
         self.clock_skew_ms = 0
 
     def observe(self, outcome: str, elapsed_s: float) -> None:
         """Count the time from a record's first start to its outcome, s."""
-        latencies = self.seconds.get(outcome)
-        if latencies is None:
-            latencies = self.seconds[outcome] = Latencies()
-        latencies.observe(elapsed_s)
+        self.seconds[outcome].observe(elapsed_s)
+
+    def committed(self, now_ms: int) -> None:
+        """Count a commit that the broker has confirmed, at ``now_ms`` of the wall clock."""
+        self.commits["ok"] += 1
+        self.last_commit_ms = now_ms

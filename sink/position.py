@@ -76,13 +76,18 @@ def refreshed(positions: Positions, ends: LogEnds) -> dict[TopicPartition, Posit
     }
 
 
+def oldest_allowed(delete_retention_ms: int) -> timedelta:
+    """Return how old a position may be: half of the topic's delete.retention.ms."""
+    return timedelta(milliseconds=delete_retention_ms / 2)
+
+
 def require_fresh(positions: Positions, ends: LogEnds, delete_retention_ms: int) -> None:
     """Refuse to read on from a position older than half of the topic's delete.retention.ms.
 
     Compaction may then have removed tombstones that lie at or above the position and were never seen. A position at
     the log's end has nothing to miss. Raises `PositionTooOld`.
     """
-    limit = timedelta(milliseconds=delete_retention_ms / 2)
+    limit = oldest_allowed(delete_retention_ms)
     for name, position in sorted(positions.items()):
         age = ends.listed_at - position.position_time
         unread = ends.ends[name] - position.next_offset

@@ -119,6 +119,8 @@ class SinkService:
                 return self._watch(connection, threads)
             finally:
                 _end(threads)
+                for state in self._states.values():
+                    state.broken("not running")
                 mirror.close()
 
     def _watch(self, connection: Connection, threads: list[StreamThread]) -> bool:

@@ -125,6 +125,8 @@ class SinkStream(ABC):
         ends = stable_ends(self._admin, offsets)
         if self._once and self._targets is None:
             self._targets = ends
+        retention_ms = self.delete_retention_ms()
+        self._state.bounded(retention_ms)
         self._limit = self._limit.sampled(*sample_sizes(self._settings.kafka, offsets, ends))
         applier = Applier(
             connection,
@@ -132,7 +134,7 @@ class SinkStream(ABC):
             start.positions,
             list_ends=lambda: log_ends(connection, self._admin, offsets),
             require_same_topics=lambda: self.require_same_topics(start),
-            delete_retention_ms=self.delete_retention_ms(),
+            delete_retention_ms=retention_ms,
             whole_from=self.whole_from(start, log_ends(connection, self._admin, offsets)),
         )
         # Before the first record is asked for: a position that is too old is refused, a topic that changed is noticed.

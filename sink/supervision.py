@@ -10,10 +10,10 @@ from collections.abc import Callable
 import psycopg
 
 from sink.backoff import Backoff
-from sink.kafka_query import SparkGone
+from sink.kafka_query import QueryFailed, SparkGone
 from sink.position import PositionTooOld
 from sink.stream import SmallerBatches
-from sink.telemetry import SinkTelemetry, StreamState
+from sink.telemetry import Cause, SinkTelemetry, StreamState
 from wait_registry.errors import ConfigurationError, FencedError, TransientError
 from wait_registry.postgres.connection import PostgresUnavailable
 
@@ -90,7 +90,7 @@ class StreamThread:
         if self._state.take_worked() or ran_s > LONG_RUN_S:
             self._backoff.reset()
         pause_s = self._backoff.next_s()
-        self._telemetry.restart(error)
+        self._telemetry.restart(self._state.stream, cause_of(error))
         self._state.broken(f"{type(error).__name__}: {error}")
         # The trace of an outage or of Spark's own error says nothing; that of anything else may be all there is.
         known = isinstance(error, psycopg.OperationalError | TransientError)
@@ -103,3 +103,12 @@ class StreamThread:
             exc_info=None if known else error,
         )
         self._stop.wait(pause_s)
+
+
+def cause_of(error: Exception) -> Cause:
+    """Return where an error that broke a stream came from, as the restarts are counted by it."""
+    if isinstance(error, psycopg.Error | PostgresUnavailable):
+        return "postgres"
+    if isinstance(error, QueryFailed):
+        return "spark"
+    return "kafka" if isinstance(error, TransientError) else "other"

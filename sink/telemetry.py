@@ -6,13 +6,16 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import Literal
 
 from sink.applier import Applied
+from sink.position import oldest_allowed
 from wait_registry.telemetry import metrics
 from wait_registry.telemetry.exposition import MetricsRegistry, Reading, Readings
 from wait_registry.telemetry.health import Health
 
 Monotonic = Callable[[], float]
+Cause = Literal["postgres", "kafka", "spark", "other"]
 
 
 class StreamState:
@@ -28,6 +31,14 @@ class StreamState:
         self._worked = False
         self._seen_at: float | None = None
         self._applied: Applied | None = None
+        self._oldest_allowed_s: float | None = None
+
+    def bounded(self, delete_retention_ms: int | None) -> None:
+        """Take note of what bounds the age of this stream's positions, None for no bound."""
+        with self._guard:
+            self._oldest_allowed_s = (
+                None if delete_retention_ms is None else oldest_allowed(delete_retention_ms).total_seconds()
+            )
 
     def healthy(self, applied: Applied | None = None) -> None:
         """The query runs; ``applied`` is what it has just committed."""
@@ -69,7 +80,7 @@ class StreamState:
     def readings(self) -> Readings:
         """Return lag and staleness as of now."""
         with self._guard:
-            applied, up = self._applied, self._trouble is None
+            applied, up, limit_s = self._applied, self._trouble is None, self._oldest_allowed_s
         yield Reading(metrics.SINK_QUERY_UP, float(up), (self.stream,))
         if applied is None:
             return
@@ -81,6 +92,8 @@ class StreamState:
             oldest[name.topic] = min(oldest.get(name.topic, position.position_time), position.position_time)
         for topic, position_time in oldest.items():
             yield Reading(metrics.SINK_STALENESS, max(0.0, (now - position_time).total_seconds()), (topic,))
+            if limit_s is not None:
+                yield Reading(metrics.SINK_STALENESS_LIMIT, limit_s, (topic,))
 
 
 class SinkTelemetry:
@@ -116,9 +129,9 @@ class SinkTelemetry:
         self._quarantined.labels(stream).inc(written.quarantined)
         self._late.inc(written.marked)
 
-    def restart(self, cause: BaseException) -> None:
+    def restart(self, stream: str, cause: Cause) -> None:
         """Count a restart."""
-        self._restarts.labels(type(cause).__name__).inc()
+        self._restarts.labels(stream, cause).inc()
 
     def postgres(self, up: bool) -> None:
         """Note whether Postgres answers."""

@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from datetime import datetime
+from typing import NamedTuple
 
 from sweeper.partition_result import PartitionResult, Skip
+from sweeper.position import oldest_allowed
 from sweeper.sweep import Sweep, SweepResult
 from wait_registry.logs import record_fields
 from wait_registry.telemetry import metrics
-from wait_registry.telemetry.exposition import MetricsRegistry
+from wait_registry.telemetry.exposition import MetricsRegistry, Reading, Readings
 
 log = logging.getLogger(__name__)
+
+
+class _View(NamedTuple):
+    """Since when, on the monotonic clock, the view is what it is; and how old it may become, s."""
+
+    since_s: float
+    oldest_allowed_s: float
+
 
 # Another sweeper at work is no trouble; the others want to be looked at, and these want a person's hand.
 _LEVELS = {
@@ -27,8 +38,8 @@ _SWEEP_LEVELS = {SweepResult.PARTIAL: logging.WARNING, SweepResult.FAILED: loggi
 class Instruments:
     """The sweeper's metrics; several may live in one process."""
 
-    def __init__(self, registry: MetricsRegistry) -> None:
-        """Make all metrics at once, so that they are exposed before the first sweep."""
+    def __init__(self, registry: MetricsRegistry, monotonic: Callable[[], float] = time.monotonic) -> None:
+        """Make all metrics at once, so that they are exposed before the first sweep; those of the view with it."""
         self._sweeps = registry.counter(metrics.SWEEPER_SWEEPS)
         self._seconds = registry.histogram(metrics.SWEEPER_SWEEP_SECONDS)
         self._exported = registry.counter(metrics.SWEEPER_EXPORTED)
@@ -36,13 +47,17 @@ class Instruments:
         self._superseded = registry.counter(metrics.SWEEPER_SUPERSEDED)
         self._unseen = registry.counter(metrics.SWEEPER_UNSEEN)
         self._set_aside = registry.counter(metrics.SWEEPER_SET_ASIDE)
+        self._rows_set_aside = registry.gauge(metrics.SWEEPER_ROWS_SET_ASIDE)
         self._skipped = registry.counter(metrics.SWEEPER_SKIPPED)
         self._due = registry.gauge(metrics.SWEEPER_DUE)
         self._oldest_due = registry.gauge(metrics.SWEEPER_OLDEST_DUE)
+        self._last_sweep = registry.gauge(metrics.SWEEPER_LAST_SWEEP)
         self._last_success = registry.gauge(metrics.SWEEPER_LAST_SUCCESS)
-        self._staleness = registry.gauge(metrics.SWEEPER_STALENESS)
         self._purged = registry.counter(metrics.SWEEPER_PURGED)
         self._postgres_up = registry.gauge(metrics.SWEEPER_POSTGRES_UP)
+        self._monotonic = monotonic
+        self._view: _View | None = None
+        registry.collect_from(self._view_readings)
 
     def swept(self, sweep: Sweep) -> None:
         """Report a sweep that ended, however it did."""
@@ -55,8 +70,12 @@ class Instruments:
         self._set_aside.inc(sweep.set_aside)
         for skipped in sweep.skipped:
             self._skipped.labels(skipped.skip.value).inc()
+        ended = sweep.started_at.timestamp() + sweep.duration_s
+        if sweep.result in (SweepResult.DONE, SweepResult.PARTIAL):
+            self._last_sweep.set(ended)
+            self._rows_set_aside.set(sweep.set_aside)
         if sweep.result is SweepResult.DONE:
-            self._last_success.set(sweep.started_at.timestamp() + sweep.duration_s)
+            self._last_success.set(ended)
         log.log(
             _SWEEP_LEVELS.get(sweep.result, logging.INFO), "%s", sweep.in_words(), extra={"sweep": sweep.as_fields()}
         )
@@ -77,9 +96,9 @@ class Instruments:
         self._due.set(rows)
         self._oldest_due.set(0 if oldest is None else max(0.0, (now - oldest).total_seconds()))
 
-    def view_staleness(self, seconds: float) -> None:
-        """Report how old the view's oldest position is."""
-        self._staleness.set(seconds)
+    def view(self, staleness_s: float, delete_retention_ms: int) -> None:
+        """Report how old the view's oldest position is, and what bounds its age."""
+        self._view = _View(self._monotonic() - staleness_s, oldest_allowed(delete_retention_ms).total_seconds())
 
     def purged(self, rows: dict[str, int]) -> None:
         """Report rows deleted because of their age."""
@@ -91,3 +110,10 @@ class Instruments:
     def postgres(self, up: bool) -> None:
         """Report whether Postgres answered."""
         self._postgres_up.set(up)
+
+    def _view_readings(self) -> Readings:
+        # It grows on while nobody can look: that is when somebody must be told.
+        view = self._view
+        if view is not None:
+            yield Reading(metrics.SWEEPER_STALENESS, max(0.0, self._monotonic() - view.since_s))
+            yield Reading(metrics.SWEEPER_STALENESS_LIMIT, view.oldest_allowed_s)

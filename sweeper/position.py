@@ -20,6 +20,11 @@ class Position:
     time: datetime
 
 
+def oldest_allowed(delete_retention_ms: int) -> timedelta:
+    """Return how old a position may be: half of the topic's delete.retention.ms."""
+    return timedelta(milliseconds=delete_retention_ms / 2)
+
+
 def require_young(position: Position, end: int, now: datetime, delete_retention_ms: int) -> None:
     """Refuse a position that compaction may have overtaken; call it after the records from there on have been read.
 
@@ -34,7 +39,7 @@ def require_young(position: Position, end: int, now: datetime, delete_retention_
     Raises:
         PositionTooOld: run `waitreg rebuild`.
     """
-    limit = timedelta(milliseconds=delete_retention_ms / 2)
+    limit = oldest_allowed(delete_retention_ms)
     age = now - position.time
     if position.next_offset < end and age > limit:
         raise PositionTooOld(

@@ -21,7 +21,7 @@ from wait_registry.settings.relations import require_relations
 from wait_registry.settings.root import Settings
 from wait_registry.telemetry.exposition import MetricsRegistry, Reading, Readings
 from wait_registry.telemetry.health import Health
-from wait_registry.telemetry.metrics import READY
+from wait_registry.telemetry.metrics import READY, SWEEPER_INTERVAL
 from wait_registry.telemetry.server import TelemetryServer
 
 if TYPE_CHECKING:
@@ -120,4 +120,7 @@ class SweeperService:
         self._last_ended = time.monotonic()
 
     def _readings(self) -> Readings:
-        return [Reading(READY, float(self.ready().ok), ("sweeper",))]
+        return [
+            Reading(READY, float(self.ready().ok), ("sweeper",)),
+            Reading(SWEEPER_INTERVAL, self._settings.sweeper.interval_s),
+        ]

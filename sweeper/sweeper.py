@@ -168,7 +168,8 @@ class Sweeper:
             require_same_identity(known.identity, topic.identity)
         found = recorded(connection, self._settings.wait.topic)
         require_recorded(found, topic.identity)
-        self._instruments.view_staleness(max((record.staleness_s for record in found), default=0.0))
+        if found:
+            self._instruments.view(max(record.staleness_s for record in found), topic.delete_retention_ms)
         self._topic, self._look_up_at = topic, self._clock.monotonic() + IDENTITY_CHECK_S
         return topic
 

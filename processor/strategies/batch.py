@@ -163,6 +163,7 @@ class BatchStrategy:
         started_s = context.clock.monotonic()
         if context.attempts.slots is not None:
             await context.attempts.slots.take()
+        deadline.started_s = started_s
         self._running += 1
         try:
             result = await context.attempts.run(record, started_s + context.limits.ttl_s, deadline)
@@ -230,7 +231,7 @@ class BatchStrategy:
                     raise kafka_failure(error, "committing offsets") from raised
                 await asyncio.sleep(RETRY_COMMIT_S)
             else:
-                stats.commits["ok"] += 1
+                stats.committed(self._context.clock.now_ms())
                 for owner, target in ours.items():
                     owner.prefix = owner.requested = owner.confirmed = target
                 return
@@ -276,7 +277,8 @@ class BatchStrategy:
         """Return what runs, and the lags."""
         slots = self._context.attempts.slots
         yield Reading(metrics.PROCESSOR_IN_FLIGHT, self._running)
-        yield Reading(metrics.PROCESSOR_IN_FLIGHT_LIMIT, self._size)
+        yield Reading(metrics.PROCESSOR_OLDEST_IN_FLIGHT, self._context.watchdog.oldest_s())
+        yield Reading(metrics.PROCESSOR_OUTBOX, self._context.outbox.unacknowledged)
         yield Reading(metrics.PROCESSOR_BLOCKED_SLOTS, slots.blocked if slots is not None else 0)
         yield from partition_readings(list(self._consumption.assigned.values()))
 

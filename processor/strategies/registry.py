@@ -177,13 +177,15 @@ class RegistryStrategy:
 
     def readings(self) -> Iterable[Reading]:
         """Return what is in hand, the bounds, and the lags."""
-        slots, processor = self._context.attempts.slots, self._context.settings.processor
+        slots = self._context.attempts.slots
         yield Reading(metrics.PROCESSOR_IN_FLIGHT, self._dispatcher.running)
-        yield Reading(metrics.PROCESSOR_IN_FLIGHT_LIMIT, processor.max_in_flight)
+        yield Reading(metrics.PROCESSOR_OLDEST_IN_FLIGHT, self._context.watchdog.oldest_s())
+        yield Reading(metrics.PROCESSOR_WAITING, self._dispatcher.waiting)
         yield Reading(metrics.PROCESSOR_LOOK_AHEAD, self._outstanding.records)
         yield Reading(metrics.PROCESSOR_LOOK_AHEAD_LIMIT, self._pump.look_ahead.bound)
         yield Reading(metrics.PROCESSOR_LOOK_AHEAD_BYTES, self._outstanding.size)
         yield Reading(metrics.PROCESSOR_UNACKNOWLEDGED, self._frontier.pending())
+        yield Reading(metrics.PROCESSOR_OUTBOX, self._context.outbox.unacknowledged)
         yield Reading(metrics.PROCESSOR_BLOCKED_SLOTS, slots.blocked if slots is not None else 0)
         yield Reading(metrics.PROCESSOR_PAUSED, self._pump.pausing.paused)
         yield from partition_readings(list(self._consumption.assigned.values()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from importlib.metadata import version
 from typing import TypeVar
 
 from prometheus_client import (
@@ -20,7 +21,7 @@ from prometheus_client.exposition import generate_latest
 from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
 
-from wait_registry.telemetry.metrics import Metric
+from wait_registry.telemetry.metrics import BUILD_INFO, Metric
 
 Instrument = TypeVar("Instrument", Counter, Gauge, Histogram)
 
@@ -56,6 +57,7 @@ class MetricsRegistry:
         ProcessCollector(registry=self.prometheus)
         PlatformCollector(registry=self.prometheus)
         GCCollector(registry=self.prometheus)
+        self.gauge(BUILD_INFO).labels(version("wait-registry")).set(1)
 
     def counter(self, metric: Metric) -> Counter:
         """Return the counter of this definition, made at the first call; ValueError when it is no counter."""
@@ -88,6 +90,8 @@ class MetricsRegistry:
         if known is None:
             further = {"buckets": metric.buckets} if metric.buckets else {}
             known = make(metric.name, metric.help, metric.labels, registry=self.prometheus, **further)  # type: ignore[arg-type]
+            for values in metric.known:
+                known.labels(*values)
             self._instruments[metric.name] = known
         assert isinstance(known, make)
         return known

@@ -1,46 +1,82 @@
 """Every metric of every service: the one place where names, kinds, labels and meanings are written down.
 
-Names follow Prometheus' rules: base units in the name, counters end in ``_total``. Dashboards, alerts and
-``docs/metrics.md`` are made from this file, so a name is a promise to those who watch.
+Names follow Prometheus' rules: base units in the name, counters end in ``_total``. ``docs/metrics.md`` is made from
+this file, and tests hold dashboard and alerts to it, so a name is a promise to those who watch.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from itertools import product
+from typing import Final, Literal
 
 Kind = Literal["counter", "gauge", "histogram"]
 
-HANDLER_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+HANDLER_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0)
+QUEUE_SECONDS = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0)
 STEP_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
+
+# A label whose values nobody knows in advance; each is bounded by what it names (topics, partitions, settings).
+OPEN: Final[tuple[str, ...]] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One metric: ``labels`` in the order in which values are given, ``buckets`` (upper bounds) of a histogram."""
+    """One metric: ``labels`` in the order in which values are given, ``buckets`` (upper bounds) of a histogram.
+
+    ``known`` are the label values that can be said in advance, as tuples in the order of the labels. They are exposed
+    from the start, with 0: a counter that appears with its first increment hides that increment from rate().
+    """
 
     name: str
     kind: Kind
     help: str
     labels: tuple[str, ...] = ()
     buckets: tuple[float, ...] = ()
+    known: tuple[tuple[str, ...], ...] = ()
+
+    @property
+    def service(self) -> str:
+        """The service that exposes it; empty for one that all do."""
+        part = self.name.split("_")[1]
+        return part if part in ("processor", "sink", "sweeper") else ""
 
 
-def _counter(name: str, help: str, *labels: str) -> Metric:
-    return Metric(name, "counter", help, labels)
+def _counter(name: str, help: str, **labels: tuple[str, ...]) -> Metric:
+    return Metric(name, "counter", help, tuple(labels), known=_known(labels))
 
 
-def _gauge(name: str, help: str, *labels: str) -> Metric:
-    return Metric(name, "gauge", help, labels)
+def _gauge(name: str, help: str, **labels: tuple[str, ...]) -> Metric:
+    return Metric(name, "gauge", help, tuple(labels), known=_known(labels))
 
 
-def _histogram(name: str, help: str, buckets: tuple[float, ...], *labels: str) -> Metric:
-    return Metric(name, "histogram", help, labels, buckets)
+def _histogram(name: str, help: str, buckets: tuple[float, ...], **labels: tuple[str, ...]) -> Metric:
+    return Metric(name, "histogram", help, tuple(labels), buckets, _known(labels))
 
+
+def _known(labels: dict[str, tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
+    # Without labels there is nothing to know, and a single open one keeps all combinations open.
+    return tuple(product(*labels.values())) if labels else ()
+
+
+OUTCOMES = ("done", "discarded", "dead_lettered")
+STREAMS = ("wait", "dead_letter")
+
+# ---- all services ---------------------------------------------------------------------------------------------------
+
+READY = _gauge("waitreg_ready", "1 while /health/ready says yes", service=OPEN)
+BUILD_INFO = _gauge("waitreg_build_info", "Always 1; its label tells which version runs", version=OPEN)
 
 # ---- processor ------------------------------------------------------------------------------------------------------
 
-PROCESSOR_CONSUMED = _counter("waitreg_processor_consumed_total", "Records consumed from the input topics", "topic")
+PROCESSOR_INFO = _gauge(
+    "waitreg_processor_info",
+    "Always 1; consumer group, strategy, and the name that this process has in wait records and in the tables",
+    group=OPEN,
+    strategy=OPEN,
+    wait_instance=OPEN,
+)
+PROCESSOR_CONSUMED = _counter("waitreg_processor_consumed_total", "Records taken from the input topics", topic=OPEN)
 PROCESSOR_REGISTERED = _counter(
     "waitreg_processor_registered_total", "Wait records acknowledged by the broker, renewed ones not counted"
 )
@@ -48,116 +84,185 @@ PROCESSOR_RENEWED = _counter(
     "waitreg_processor_renewed_total", "Records registered again because too little time was left to start them"
 )
 PROCESSOR_SETTLED = _counter(
-    "waitreg_processor_settled_total",
-    "Records whose tombstone is acknowledged, by outcome (done, dead_lettered, discarded, retried)",
-    "outcome",
+    "waitreg_processor_settled_total", "Records whose tombstone is acknowledged, by outcome", outcome=OUTCOMES
 )
 PROCESSOR_DEAD_LETTERS = _counter(
     "waitreg_processor_dead_letters_total",
-    "Dead letters acknowledged, by reason (failed, unregistrable, ...)",
-    "reason",
+    "Dead letters acknowledged, by reason; unregistrable and malformed records were never registered nor worked on",
+    reason=("failed", "unregistrable", "malformed"),
 )
 PROCESSOR_TRIES = _counter(
-    "waitreg_processor_handler_tries_total", "Handler calls that ended, by result (ok, error, timeout)", "result"
+    "waitreg_processor_handler_tries_total",
+    "Handler calls that ended, by result; a record that is tried again counts each time",
+    result=("ok", "error", "timeout"),
 )
 PROCESSOR_HANDLER_SECONDS = _histogram(
     "waitreg_processor_handler_seconds",
-    "From a record's first start to its outcome, tries and pauses included, by outcome",
+    "From a record's first start to its outcome, tries and pauses included",
     HANDLER_SECONDS,
-    "outcome",
+    outcome=OUTCOMES,
+)
+PROCESSOR_QUEUE_SECONDS = _histogram(
+    "waitreg_processor_queue_seconds",
+    "From a record's registration (the last one, if renewed) to its first start",
+    QUEUE_SECONDS,
+)
+PROCESSOR_QUEUE_LIMIT = _gauge(
+    "waitreg_processor_queue_limit_seconds", "The longest such wait; a record that waits longer is registered again"
 )
 PROCESSOR_IN_FLIGHT = _gauge("waitreg_processor_in_flight", "Handlers that run now")
 PROCESSOR_IN_FLIGHT_LIMIT = _gauge("waitreg_processor_in_flight_limit", "Handlers that may run at once (N)")
+PROCESSOR_OLDEST_IN_FLIGHT = _gauge(
+    "waitreg_processor_oldest_in_flight_seconds",
+    "Since the first start of the record that has been worked on longest; 0 if none",
+)
+PROCESSOR_BLOCKED_SLOTS = _gauge(
+    "waitreg_processor_blocked_slots", "Slots held by plain handlers that timed out and have not returned"
+)
+PROCESSOR_WAITING = _gauge("waitreg_processor_waiting", "Registered records that wait for a free slot")
 PROCESSOR_LOOK_AHEAD = _gauge("waitreg_processor_look_ahead", "Records registered (or on their way) and not finished")
 PROCESSOR_LOOK_AHEAD_LIMIT = _gauge("waitreg_processor_look_ahead_limit", "Most records that may be so now")
 PROCESSOR_LOOK_AHEAD_BYTES = _gauge(
     "waitreg_processor_look_ahead_bytes", "Keys, values and headers of the records in look-ahead"
 )
+PROCESSOR_PAUSED = _gauge("waitreg_processor_paused", "1 while consumption is paused because look-ahead is at a limit")
 PROCESSOR_UNACKNOWLEDGED = _gauge("waitreg_processor_unacknowledged", "Wait records sent and not yet acknowledged")
-PROCESSOR_BLOCKED_SLOTS = _gauge(
-    "waitreg_processor_blocked_slots", "Slots held by plain handlers that timed out and have not returned"
+PROCESSOR_OUTBOX = _gauge(
+    "waitreg_processor_outbox", "Tombstones, dead letters and renewed wait records not yet acknowledged"
 )
 PROCESSOR_ASSIGNED = _gauge("waitreg_processor_assigned_partitions", "Input partitions assigned to this process")
-PROCESSOR_PAUSED = _gauge("waitreg_processor_paused", "1 while consumption is paused because a limit is reached")
+PROCESSOR_CONSUMER_LAG = _gauge(
+    "waitreg_processor_consumer_lag",
+    "Records between the position and the end of an input partition: not consumed yet",
+    topic=OPEN,
+    partition=OPEN,
+)
 PROCESSOR_COMMIT_LAG = _gauge(
     "waitreg_processor_commit_lag",
     "Records consumed whose offset is not yet committed, per partition",
-    "topic",
-    "partition",
+    topic=OPEN,
+    partition=OPEN,
 )
-PROCESSOR_CONSUMER_LAG = _gauge(
-    "waitreg_processor_consumer_lag",
-    "Records between the position and the end of an input partition",
-    "topic",
-    "partition",
+PROCESSOR_COMMITS = _counter(
+    "waitreg_processor_commits_total", "Commits, one a partition (batch: one a batch)", result=("ok", "failed")
 )
-PROCESSOR_COMMITS = _counter("waitreg_processor_commits_total", "Offset commits, by result (ok, failed)", "result")
+PROCESSOR_LAST_COMMIT = _gauge(
+    "waitreg_processor_last_commit_timestamp_seconds", "Last commit that the broker confirmed (epoch); 0 before it"
+)
 PROCESSOR_REBALANCES = _counter(
-    "waitreg_processor_rebalances_total", "Rebalance callbacks, by kind (assigned, revoked, lost)", "kind"
+    "waitreg_processor_rebalances_total", "Rebalance callbacks, by kind", kind=("assigned", "revoked", "lost")
 )
 PROCESSOR_BROKER_UP = _gauge("waitreg_processor_broker_up", "1 while the broker answers, 0 during an outage")
 PROCESSOR_CLOCK_SKEW = _gauge(
-    "waitreg_processor_clock_skew_seconds", "Broker's append time of a wait record against this host's clock"
+    "waitreg_processor_clock_skew_seconds",
+    "Broker's clock minus this host's, as far as certain, when a wait record was last acknowledged",
+)
+PROCESSOR_CLOCK_SKEW_LIMIT = _gauge(
+    "waitreg_processor_clock_skew_limit_seconds", "The difference, either way, at which the process stops"
 )
 
 # ---- sink -----------------------------------------------------------------------------------------------------------
 
-SINK_RECORDS = _counter("waitreg_sink_records_total", "Records read, by stream (wait, dead_letter)", "stream")
-SINK_BATCHES = _counter("waitreg_sink_batches_total", "Micro-batches committed to Postgres", "stream")
+SINK_RECORDS = _counter("waitreg_sink_records_total", "Records read, by stream", stream=STREAMS)
+SINK_BATCHES = _counter("waitreg_sink_batches_total", "Micro-batches committed to Postgres", stream=STREAMS)
 SINK_BATCH_SECONDS = _histogram(
-    "waitreg_sink_batch_seconds", "From the start of a micro-batch to its commit in Postgres", STEP_SECONDS, "stream"
+    "waitreg_sink_batch_seconds",
+    "From the start of a micro-batch to its commit in Postgres",
+    STEP_SECONDS,
+    stream=STREAMS,
 )
-SINK_ROWS_WRITTEN = _counter("waitreg_sink_rows_written_total", "Rows inserted or replaced, by table", "table")
+SINK_ROWS_WRITTEN = _counter("waitreg_sink_rows_written_total", "Rows inserted or replaced, by table", table=STREAMS)
 SINK_ROWS_DELETED = _counter("waitreg_sink_rows_deleted_total", "Rows of wait deleted by tombstones")
-SINK_QUARANTINED = _counter("waitreg_sink_quarantined_total", "Records that couldn't be decoded", "stream")
+SINK_QUARANTINED = _counter(
+    "waitreg_sink_quarantined_total", "Records that couldn't be decoded, now in the table quarantine", stream=STREAMS
+)
 SINK_LATE = _counter("waitreg_sink_finished_late_total", "Expired dead letters whose handler finished after all")
-SINK_LAG = _gauge("waitreg_sink_lag", "Records between the sink's position and the log's end", "topic", "partition")
+SINK_LAG = _gauge(
+    "waitreg_sink_lag",
+    "Records between the sink's position and the log's end, when it last committed",
+    topic=OPEN,
+    partition=OPEN,
+)
 SINK_STALENESS = _gauge(
     "waitreg_sink_staleness_seconds",
-    "Age of the view: now minus position_time, oldest partition of the topic",
-    "topic",
+    "Age of the view: now minus position_time, oldest partition of the topic; an idle sink renews it (idle_progress_s)",
+    topic=OPEN,
 )
-SINK_RESTARTS = _counter("waitreg_sink_restarts_total", "Restarts of a broken query, by cause (error class)", "cause")
-SINK_QUERY_UP = _gauge("waitreg_sink_query_up", "1 while the streaming query runs", "stream")
+SINK_STALENESS_LIMIT = _gauge(
+    "waitreg_sink_staleness_limit_seconds",
+    "The age from which the sink reads on only after a rebuild: half of delete.retention.ms",
+    topic=OPEN,
+)
+SINK_RESTARTS = _counter(
+    "waitreg_sink_restarts_total",
+    "Restarts of a broken stream, by cause; spark is the streaming query itself, its reading from Kafka included",
+    stream=STREAMS,
+    cause=("postgres", "kafka", "spark", "other"),
+)
+SINK_QUERY_UP = _gauge("waitreg_sink_query_up", "1 while the streaming query runs", stream=STREAMS)
 SINK_STANDBY = _gauge("waitreg_sink_standby", "1 while another sink holds the lock and this one waits")
 SINK_POSTGRES_UP = _gauge("waitreg_sink_postgres_up", "1 while Postgres answers")
 
 # ---- sweeper --------------------------------------------------------------------------------------------------------
 
 SWEEPER_SWEEPS = _counter(
-    "waitreg_sweeper_sweeps_total", "Sweeps, by result (done, partial, skipped, failed)", "result"
+    "waitreg_sweeper_sweeps_total",
+    "Sweeps, by result: partial ones left rows or partitions out, skipped ones left all to another sweeper",
+    result=("done", "partial", "skipped", "failed"),
 )
 SWEEPER_SWEEP_SECONDS = _histogram("waitreg_sweeper_sweep_seconds", "Duration of a sweep", STEP_SECONDS)
-SWEEPER_EXPORTED = _counter("waitreg_sweeper_exported_total", "Expired registrations sent to their dead letter topic")
-SWEEPER_REDELIVERED = _counter("waitreg_sweeper_redelivered_total", "Expired registrations delivered again")
-SWEEPER_SUPERSEDED = _counter(
-    "waitreg_sweeper_superseded_total", "Due rows that a later entry in the wait topic had resolved or renewed"
+SWEEPER_INTERVAL = _gauge("waitreg_sweeper_interval_seconds", "Pause between sweeps (sweeper.interval_s)")
+SWEEPER_LAST_SWEEP = _gauge(
+    "waitreg_sweeper_last_sweep_timestamp_seconds", "End of the last sweep that was done or partial (epoch)"
 )
-SWEEPER_UNSEEN = _counter(
-    "waitreg_sweeper_unseen_total", "Due rows whose own wait record is not in the wait topic: the view needs a rebuild"
-)
-SWEEPER_SET_ASIDE = _counter(
-    "waitreg_sweeper_set_aside_total", "Due rows too large for their dead letter topic, without one, or unreadable"
-)
-SWEEPER_SKIPPED = _counter(
-    "waitreg_sweeper_partitions_skipped_total",
-    "Partitions of the wait topic that a sweep left out, by reason",
-    "reason",
-)
-SWEEPER_DUE = _gauge("waitreg_sweeper_due", "Rows due when the last sweep looked")
-SWEEPER_OLDEST_DUE = _gauge("waitreg_sweeper_oldest_due_seconds", "How long the oldest due row has been due; 0 if none")
 SWEEPER_LAST_SUCCESS = _gauge(
     "waitreg_sweeper_last_success_timestamp_seconds", "End of the last sweep that left nothing out (epoch)"
 )
-SWEEPER_STALENESS = _gauge(
-    "waitreg_sweeper_view_staleness_seconds", "Age of the view that the last sweep worked on, oldest partition"
+SWEEPER_DUE = _gauge("waitreg_sweeper_due", "Rows due when the last sweep looked, those set aside included")
+SWEEPER_OLDEST_DUE = _gauge("waitreg_sweeper_oldest_due_seconds", "How long the oldest due row has been due; 0 if none")
+SWEEPER_EXPORTED = _counter("waitreg_sweeper_exported_total", "Expired registrations sent to their dead letter topic")
+SWEEPER_REDELIVERED = _counter("waitreg_sweeper_redelivered_total", "Expired registrations delivered again")
+SWEEPER_SUPERSEDED = _counter(
+    "waitreg_sweeper_superseded_total",
+    "Due rows that a later entry in the wait topic had resolved or renewed; at every sweep until the sink shows it",
 )
-SWEEPER_PURGED = _counter("waitreg_sweeper_purged_rows_total", "Rows deleted because of their age, by table", "table")
+SWEEPER_UNSEEN = _counter(
+    "waitreg_sweeper_unseen_total",
+    "Due rows whose own wait record is not in the wait topic: the view needs a rebuild; at every sweep until then",
+)
+SWEEPER_SET_ASIDE = _counter(
+    "waitreg_sweeper_set_aside_total",
+    "Due rows that can't be exported: too large for their dead letter topic; no such topic, or one that takes no "
+    "writes; without a key, which a compacted topic refuses; or unreadable. At every sweep until mended",
+)
+SWEEPER_ROWS_SET_ASIDE = _gauge("waitreg_sweeper_rows_set_aside", "Rows that the last sweep set aside so")
+SWEEPER_SKIPPED = _counter(
+    "waitreg_sweeper_partitions_skipped_total",
+    "Partitions of the wait topic that a sweep left out, by reason",
+    reason=(
+        "fenced",
+        "open_transaction",
+        "tail_too_long",
+        "position_too_old",
+        "topic_changed",
+        "unavailable",
+        "failed",
+    ),
+)
+SWEEPER_STALENESS = _gauge(
+    "waitreg_sweeper_view_staleness_seconds",
+    "Age of the view (oldest partition) when the sweeper last looked, plus the time since",
+)
+SWEEPER_STALENESS_LIMIT = _gauge(
+    "waitreg_sweeper_view_staleness_limit_seconds",
+    "The age from which nothing is exported until a rebuild: half of delete.retention.ms",
+)
+SWEEPER_PURGED = _counter(
+    "waitreg_sweeper_purged_rows_total",
+    "Rows deleted because of their age, by table",
+    table=("dead_letter", "quarantine", "late_outcome", "sweep"),
+)
 SWEEPER_POSTGRES_UP = _gauge("waitreg_sweeper_postgres_up", "1 when Postgres answered the last time it was asked")
-
-# ---- all services ---------------------------------------------------------------------------------------------------
-
-READY = _gauge("waitreg_ready", "1 while /health/ready says yes", "service")
 
 
 def all_metrics() -> tuple[Metric, ...]:

@@ -9,7 +9,7 @@ from processor.entry import Entry, Lifetime
 from processor.frontier import RegistrationBatch
 from wait_registry.records.original import Original
 
-LONG = Lifetime(1_900_000_000_000, datetime(2030, 3, 17, tzinfo=UTC), 1e12, 1e12)
+LONG = Lifetime(1_900_000_000_000, datetime(2030, 3, 17, tzinfo=UTC), 1e12, 1e12, 0.0)
 
 
 def entry(owner: AssignedPartition, offset: int, lifetime: Lifetime = LONG, size: int = 1) -> Entry:
