@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import TextIO
 
@@ -17,6 +18,15 @@ MAX_TRACEBACK_CHARS = 16_000
 
 _STANDARD = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName"}
 _NOISY = ("py4j", "apscheduler", "asyncio", "aiohttp")
+
+ContextFields = Callable[[], Mapping[str, object]]
+
+
+def _no_fields() -> Mapping[str, object]:
+    return {}
+
+
+_context_fields: ContextFields = _no_fields
 
 
 def record_fields(
@@ -37,6 +47,16 @@ def record_fields(
     """
     named = {"wait_id": wait_id, "topic": topic, "partition": partition, "offset": offset}
     return {name: value for name, value in named.items() if value is not None}
+
+
+def take_fields_from(context_fields: ContextFields | None) -> None:
+    """Have every line carry what the place it is written from adds, such as the ids of the current trace.
+
+    Args:
+        context_fields: called with every line, in the thread and context that writes it; None for nothing more.
+    """
+    global _context_fields
+    _context_fields = context_fields or _no_fields
 
 
 def configure_logging(settings: LogSettings, service: str, stream: TextIO | None = None) -> None:
@@ -100,7 +120,8 @@ def _utc_ms(created_s: float) -> str:
 
 
 def _extra_fields(record: logging.LogRecord) -> dict[str, object]:
-    return {name: _shown(value) for name, value in record.__dict__.items() if name not in _STANDARD}
+    fields = {name: _shown(value) for name, value in record.__dict__.items() if name not in _STANDARD}
+    return {**_context_fields(), **fields}
 
 
 def _shown(value: object) -> object:

@@ -12,6 +12,7 @@ from wait_registry.settings.kafka_relations import kafka_problems
 from wait_registry.settings.problem import Problem
 from wait_registry.settings.processor import AssignmentStrategy, ExpiryPolicy, GroupProtocol, ProcessorSettings
 from wait_registry.settings.root import Settings
+from wait_registry.settings.telemetry_relations import telemetry_problems
 from wait_registry.settings.topics import HOUR_MS
 
 __all__ = ["Problem", "Service", "least_ttl_s", "relation_problems", "require_relations", "steady_look_ahead"]
@@ -42,10 +43,14 @@ def require_relations(settings: Settings, service: Service) -> None:
 def relation_problems(settings: Settings, service: Service) -> list[Problem]:
     """List the contradictions among the settings that this service uses."""
     problems = [*kafka_problems(settings.kafka), *_topic_problems(settings)]
+    if service != "sink":  # which has nothing to trace
+        problems += telemetry_problems(settings.telemetry)
     if service == "processor":
         problems += _processor_problems(settings)
     if service == "sink":
         problems += _sink_problems(settings)
+    if service == "sweeper":
+        problems += _sweeper_problems(settings)
     return problems
 
 
@@ -195,4 +200,14 @@ def _sink_problems(settings: Settings) -> Iterator[Problem]:
             f"sink.idle_progress_s is {sink.idle_progress_s:g} s, more than a quarter of wait.delete_retention_ms = "
             f"{longest_s:g} s: the sweeper may refuse the view as too old; lower it",
             fatal=False,
+        )
+
+
+def _sweeper_problems(settings: Settings) -> Iterator[Problem]:
+    # A chunk goes into one transaction, and so into the producer's queue: a dead letter and a tombstone a row.
+    queue, chunk_rows = settings.kafka.librdkafka.get("queue.buffering.max.messages"), settings.sweeper.chunk_rows
+    if str(queue).isdecimal() and int(str(queue)) < 2 * chunk_rows:
+        yield Problem(
+            f"kafka.librdkafka.queue.buffering.max.messages is {queue}, less than twice sweeper.chunk_rows = "
+            f"{chunk_rows}: a chunk could never be sent; raise the first or lower the second"
         )

@@ -40,5 +40,5 @@ class Settings(BaseSettings):
     sink: SinkSettings = Field(SinkSettings(), description="the sink")
     sweeper: SweeperSettings = Field(SweeperSettings(), description="the sweeper")
     spark: SparkSettings = Field(SparkSettings(), description="Spark of sink, sweeper and rebuild")
-    telemetry: TelemetrySettings = Field(TelemetrySettings(), description="metrics and health")
+    telemetry: TelemetrySettings = Field(TelemetrySettings(), description="metrics, health and traces")
     log: LogSettings = Field(LogSettings(), description="logs")

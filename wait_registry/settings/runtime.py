@@ -19,10 +19,17 @@ class SparkSettings(Section):
 
 
 class TelemetrySettings(Section):
-    """The HTTP port with /metrics, /health/live and /health/ready."""
+    """The HTTP port with /metrics, /health/live and /health/ready, and traces."""
 
     host: str = Field("127.0.0.1", description="address to listen on; loopback unless you set another")
     port: int = Field(9464, ge=0, le=65_535, description="port to listen on; 0 takes a free one")
+    traces: bool = Field(False, description="send OpenTelemetry traces (OTLP/HTTP); needs the extra 'otel'")
+    traces_endpoint: str = Field(
+        "", description="URL that spans are posted to, path included; as OTEL_EXPORTER_OTLP_* say when empty"
+    )
+    traces_service_name: str = Field(
+        "", description="service.name of the spans; OTEL_SERVICE_NAME or waitreg-<service> when empty"
+    )
 
 
 class LogFormat(StrEnum):

@@ -1,0 +1,35 @@
+"""What tracing needs beside its settings: packages that aren't installed by default, and an address."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+from typing import Final
+
+from wait_registry.settings.problem import Problem
+from wait_registry.settings.runtime import TelemetrySettings
+
+MISSING_EXTRA: Final = (
+    "telemetry.traces is on, and OpenTelemetry isn't installed: install the extra, pip install 'wait-registry[otel]', "
+    "or set telemetry.traces=false"
+)
+
+
+def telemetry_problems(settings: TelemetrySettings) -> Iterator[Problem]:
+    """Yield what keeps traces from being made or sent."""
+    if not settings.traces:
+        return
+    if not _installed():
+        yield Problem(MISSING_EXTRA)
+    if settings.traces_endpoint and not settings.traces_endpoint.startswith(("http://", "https://")):
+        yield Problem(
+            f"telemetry.traces_endpoint is {settings.traces_endpoint!r}, expected the http(s) URL of an OTLP/HTTP "
+            "receiver, path included (http://localhost:4318/v1/traces)"
+        )
+
+
+def _installed() -> bool:
+    try:
+        return all(importlib.util.find_spec(f"opentelemetry.{part}") for part in ("sdk", "exporter.otlp.proto.http"))
+    except ModuleNotFoundError:
+        return False
