@@ -19,7 +19,7 @@ from processor.fault import Fault
 from processor.membership import Membership
 from processor.start_offsets import StartOffsets
 from wait_registry.errors import PermanentError
-from wait_registry.kafka.clients import consumer_config
+from wait_registry.kafka.clients import consumer_config, usable_settings
 from wait_registry.kafka.errors import is_transient, kafka_failure
 from wait_registry.settings.processor import AssignmentStrategy, GroupProtocol
 from wait_registry.settings.root import Settings
@@ -111,14 +111,15 @@ class Consumption:
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="consumer")
         self.assigned: dict[tuple[str, int], AssignedPartition] = {}
         self._closing = False
-        self._consumer = Consumer(
-            {
-                **group_config(settings),
-                "enable.partition.eof": ends_too,
-                "error_cb": link.on_error,
-                "on_commit": self._on_commit,
-            }
-        )
+        with usable_settings():
+            self._consumer = Consumer(
+                {
+                    **group_config(settings),
+                    "enable.partition.eof": ends_too,
+                    "error_cb": link.on_error,
+                    "on_commit": self._on_commit,
+                }
+            )
 
     def subscribe(self, topics: Iterable[str]) -> None:
         """Join the group."""

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from operator import methodcaller
-from typing import Final
-
 from confluent_kafka import Message
 
 from wait_registry.errors import PermanentError
+from wait_registry.kafka.message_headers import UNREADABLE, headers_of
 from wait_registry.records.consumed import Consumed, consumed
 from wait_registry.records.headers import Headers
 from wait_registry.records.original import TIMESTAMP_TYPES
 from wait_registry.records.wait_id import wait_id
-
-# Not `message.headers()`: once CPython (3.11 on) has specialised that call, it doesn't check any more that a result
-# comes without an exception: the list with the null pointer would get through, and the exception at some later line.
-_headers_of: Final[Callable[[Message], Headers | None]] = methodcaller("headers")
 
 
 def decode(
@@ -42,10 +35,8 @@ def decode(
     headers: Headers | None = None
     unreadable = None
     try:
-        headers = _headers_of(message)
-    except (SystemError, UnicodeDecodeError) as error:
-        # confluent-kafka 2.16, for a name that isn't UTF-8. It must not be asked again: the list it would return holds
-        # a null pointer as the name.
+        headers = headers_of(message)
+    except UNREADABLE as error:
         unreadable = PermanentError(
             "a header's name isn't UTF-8, so the client can't read the headers; this dead letter has key and value "
             f"only. Read the record itself at {topic}[{partition}] offset {offset} while it is there"

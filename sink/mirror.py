@@ -8,7 +8,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as Assignment
 
 from sink.position import Positions
-from wait_registry.kafka.clients import consumer_config
+from wait_registry.kafka.clients import consumer_config, usable_settings
 from wait_registry.settings.kafka import KafkaSettings
 
 log = logging.getLogger(__name__)
@@ -43,7 +43,8 @@ class OffsetMirror:
 
     def __init__(self, kafka: KafkaSettings, group: str) -> None:
         self._state = MirrorState()
-        self._consumer = Consumer(consumer_config(kafka, **{"group.id": group, "on_commit": self._state.answered}))
+        with usable_settings():
+            self._consumer = Consumer(consumer_config(kafka, **{"group.id": group, "on_commit": self._state.answered}))
 
     def commit(self, positions: Positions) -> None:
         """Send the positions; does not wait, and a failure is only logged, once the broker has answered."""

@@ -47,7 +47,9 @@ class FencedProducer:
                     "transaction.timeout.ms": settings.sweeper.transaction_timeout_ms,
                     # Within a transaction a message can't outlive it.
                     "message.timeout.ms": settings.sweeper.transaction_timeout_ms,
-                    "queue.buffering.max.messages": max(100_000, 2 * settings.sweeper.chunk_rows),
+                    "queue.buffering.max.messages": settings.kafka.librdkafka.get(
+                        "queue.buffering.max.messages", max(100_000, 2 * settings.sweeper.chunk_rows)
+                    ),
                     "batch.size": BATCH_BYTES,
                     "linger.ms": 5,
                 },

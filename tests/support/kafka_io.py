@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from operator import methodcaller
 from typing import Literal, TypeAlias
 
 from confluent_kafka import (
@@ -21,6 +22,8 @@ from confluent_kafka import (
 
 Headers: TypeAlias = tuple[tuple[str, bytes | None], ...]
 Isolation: TypeAlias = Literal["read_committed", "read_uncommitted"]
+UNREADABLE_NAME = "(a name that isn't UTF-8)"
+_headers_of = methodcaller("headers")
 TIMESTAMP_TYPES = {TIMESTAMP_CREATE_TIME: "create", TIMESTAMP_LOG_APPEND_TIME: "append"}
 
 
@@ -174,5 +177,13 @@ def _as_record(message: Message) -> ReadRecord:
         TIMESTAMP_TYPES.get(kind, "none"),
         message.key(),
         message.value(),
-        tuple(message.headers() or ()),
+        _headers(message),
     )
+
+
+def _headers(message: Message) -> Headers:
+    # A name that isn't UTF-8: the plain call may hand out a list with a null pointer in it instead of raising.
+    try:
+        return tuple(_headers_of(message) or ())
+    except (SystemError, UnicodeDecodeError):
+        return ((UNREADABLE_NAME, None),)

@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
+from wait_registry.errors import ConfigurationError
 from wait_registry.kafka.client_log import client_logger, log_client_error
 from wait_registry.kafka.errors import is_access_problem
 from wait_registry.kafka.security import java_security, librdkafka_security
 from wait_registry.settings.kafka import KafkaSettings
 
-__all__ = ["Admin", "admin", "consumer_config", "java_client_config", "log_client_error", "producer_config"]
+__all__ = [
+    "Admin",
+    "admin",
+    "consumer_config",
+    "java_client_config",
+    "log_client_error",
+    "producer_config",
+    "usable_settings",
+]
 
 # librdkafka's own limit (1 MB) would hide the topics' limits, which are what is created and checked.
 PRODUCER_MAX_MESSAGE_BYTES = 67_108_864
@@ -74,6 +85,22 @@ def java_client_config(kafka: KafkaSettings, **overrides: Any) -> dict[str, str]
     return {name: _java_text(value) for name, value in properties.items()}
 
 
+@contextmanager
+def usable_settings() -> Iterator[None]:
+    """Make a client within this: a property or certificate that librdkafka can't use is the settings' fault.
+
+    Raises:
+        ConfigurationError: the message has what librdkafka said of it.
+    """
+    try:
+        yield
+    except KafkaException as error:
+        raise ConfigurationError(
+            f"no Kafka client can be made of the settings: {error.args[0].str()}. Correct kafka.librdkafka or "
+            "kafka.security (certificates and keys are PEM text; a key must be that of its certificate)"
+        ) from error
+
+
 class Admin(AdminClient):  # type: ignore[misc] # the client comes without types
     """An administrative client that remembers why its requests get no answer.
 
@@ -91,7 +118,8 @@ class Admin(AdminClient):  # type: ignore[misc] # the client comes without types
         # A bound method here would make a reference cycle, which the garbage collector may find in the client's own
         # thread; librdkafka aborts the process when a client is destroyed there.
         me = weakref.ref(self)
-        super().__init__({**_client_config(kafka), "error_cb": lambda error: _tell(me(), error)})
+        with usable_settings():
+            super().__init__({**_client_config(kafka), "error_cb": lambda error: _tell(me(), error)})
 
     def begin_request(self) -> None:
         """Forget refusals from before this request: days later they would make a plain outage look like one.
@@ -121,7 +149,11 @@ def _tell(admin: Admin | None, error: KafkaError) -> None:
 
 
 def admin(kafka: KafkaSettings) -> Admin:
-    """Open an administrative client; its requests are limited by ``kafka.request_timeout_s``."""
+    """Open an administrative client; its requests are limited by ``kafka.request_timeout_s``.
+
+    Raises:
+        ConfigurationError: as `usable_settings`.
+    """
     return Admin(kafka)
 
 

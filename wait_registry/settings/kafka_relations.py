@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from wait_registry.settings.kafka import KafkaSettings, SecuritySettings
 from wait_registry.settings.problem import Problem
 
-# Properties that the promises rest on, or that another setting renders: a second value would silently lose or win.
+# Properties that the promises rest on, that another setting renders, or that our clients set themselves: a second value
+# would silently lose or win.
 _OURS = {
     "bootstrap.servers": "kafka.bootstrap_servers",
     "metadata.broker.list": "kafka.bootstrap_servers",
@@ -33,7 +34,16 @@ _OURS = {
     "partitioner": "",
     "message.timeout.ms": "",
     "delivery.timeout.ms": "",
+    "message.max.bytes": "wait.max_message_bytes",
+    "compression.type": "",
+    "compression.codec": "",
+    "linger.ms": "processor.linger_ms",
+    "queue.buffering.max.ms": "processor.linger_ms",
+    "batch.size": "",
+    "allow.auto.create.topics": "",
+    "enable.partition.eof": "",
     "enable.auto.commit": "",
+    "auto.commit.enable": "",
     "enable.auto.offset.store": "",
     "auto.offset.reset": "",
     "isolation.level": "",
@@ -41,16 +51,25 @@ _OURS = {
     "transaction.timeout.ms": "sweeper.transaction_timeout_ms",
     "key.deserializer": "",
     "value.deserializer": "",
+    "interceptor.classes": "",
+    **dict.fromkeys(("error_cb", "stats_cb", "throttle_cb", "oauth_cb", "on_commit", "on_delivery", "logger"), ""),
 }
+# What only one family of clients has set by us, and is free (or unknown) in the other.
+_OURS_IN_JAVA = {**_OURS, "fetch.max.wait.ms": ""}
+# Rendered for Java beside the PEM texts: free as long as those aren't given.
+_STORE_TYPES = {"ssl.truststore.type": "ca", "ssl.keystore.type": "certificate"}
 
 
 def kafka_problems(kafka: KafkaSettings) -> list[Problem]:
     """List the contradictions within the Kafka section."""
     security = kafka.security
     problems = [*_sasl_problems(security), *_tls_problems(security)]
-    for section, properties in (("librdkafka", kafka.librdkafka), ("java", kafka.java)):
-        for name in sorted(set(properties) & set(_OURS)):
-            mend = f"set {_OURS[name]} instead" if _OURS[name] else "remove it: the promises rest on our value"
+    java = _OURS_IN_JAVA | {
+        name: f"kafka.security.{text}" for name, text in _STORE_TYPES.items() if getattr(security, text) is not None
+    }
+    for section, properties, ours in (("librdkafka", kafka.librdkafka, _OURS), ("java", kafka.java, java)):
+        for name in sorted(set(properties) & set(ours)):
+            mend = f"set {ours[name]} instead" if ours[name] else "remove it: the services need their own value"
             problems.append(Problem(f"kafka.{section} sets {name}, which isn't free: {mend}"))
     return problems
 

@@ -179,9 +179,16 @@ def test_security_that_fits_together_is_taken(changes: dict[str, str]) -> None:
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("kafka.librdkafka.acks", "remove it: the promises rest on our value"),
+        ("kafka.librdkafka.acks", "remove it: the services need their own value"),
         ("kafka.librdkafka.partitioner", "remove it"),
         ("kafka.librdkafka.isolation.level", "remove it"),
+        ("kafka.librdkafka.compression.type", "remove it"),
+        ("kafka.librdkafka.batch.size", "remove it"),
+        ("kafka.librdkafka.error_cb", "remove it"),
+        ("kafka.librdkafka.message.max.bytes", "set wait.max_message_bytes instead"),
+        ("kafka.librdkafka.linger.ms", "set processor.linger_ms instead"),
+        ("kafka.java.fetch.max.wait.ms", "remove it"),
+        ("kafka.java.interceptor.classes", "remove it"),
         ("kafka.librdkafka.sasl.password", "set kafka.security.password instead"),
         ("kafka.java.sasl.jaas.config", "set kafka.security.username and password instead"),
         ("kafka.java.bootstrap.servers", "set kafka.bootstrap_servers instead"),
@@ -191,6 +198,22 @@ def test_client_properties_that_the_promises_rest_on_are_not_free(name: str, say
     made = load_settings({name: "x"}, env={})
     (problem,) = relation_problems(made, "sweeper")
     assert says in problem.message
+
+
+def test_a_store_type_is_free_until_pem_texts_are_given() -> None:
+    jks = {"kafka__security__protocol": "SSL", "kafka__java.ssl.truststore.type": "JKS"}
+    jks["kafka__java.ssl.truststore.location"] = "/etc/trust.jks"
+    assert fatal("sink", **jks) == []
+    (message,) = fatal("sink", **jks, kafka__security__ca=PEM)
+    assert message == "kafka.java sets ssl.truststore.type, which isn't free: set kafka.security.ca instead"
+
+
+def test_a_producer_queue_that_holds_no_chunk_is_refused_by_the_sweeper_alone() -> None:
+    small = {"kafka__librdkafka.queue.buffering.max.messages": 9_999}
+    (message,) = fatal("sweeper", **small)
+    assert "is 9999, less than twice sweeper.chunk_rows = 5000" in message
+    assert fatal("processor", **small) == []
+    assert fatal("sweeper", **small, sweeper__chunk_rows=4_999) == []
 
 
 def test_all_contradictions_are_reported_at_once() -> None:
