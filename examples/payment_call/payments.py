@@ -1,6 +1,6 @@
 """A handler that charges payments over HTTP, once each although it may be called more often.
 
-Delivery is at least once: after a time-out, a crash or a rebalance the same record comes again, always with the same
+Delivery is at least once: after a time-out, a crash or a rebalance the same record comes again, with the same
 ``wait_id``. It travels as the idempotency key, so the service can tell a repetition from a second payment.
 """
 

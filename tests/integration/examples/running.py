@@ -36,7 +36,7 @@ class Example:
         self._settings = load_settings(config_file=place / "waitreg.toml", env=self._environment)
         self._topics.create_own(self._settings, input_partitions=2)
         self._topics.produce(self._settings.processor.topics[0], list(values))
-        self._process(place)
+        self.process(folder)
 
     def _own_names(self, place: Path) -> dict[str, str]:
         own = tomllib.loads((place / "waitreg.toml").read_text("utf-8"))
@@ -51,13 +51,19 @@ class Example:
             "WAITREG_TELEMETRY__PORT": "0",
         }
 
-    def _process(self, place: Path) -> None:
+    @property
+    def settings(self) -> Settings:
+        """The settings of the last run."""
+        return self._settings
+
+    def process(self, folder: str) -> None:
+        """Work off what is in the topics now, with the settings of the last run."""
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("WAITREG_")}
         # The current directory comes first on the path, as it does for the installed command.
         with self._log.open("wb") as log:
             ended = subprocess.run(
                 [sys.executable, "-m", "waitreg", "processor", "--once"],
-                cwd=place,
+                cwd=ROOT / "examples" / folder,
                 env={**inherited, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1", **self._environment},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -75,6 +81,11 @@ class Example:
     def outcomes(self) -> dict[str, str]:
         """Return each record's outcome by its key."""
         return {key.decode(): outcome_of(story) for key, story in self.stories().items()}
+
+    def outcomes_by_wait_id(self) -> dict[str, str]:
+        """Return each registration's outcome."""
+        tombstones = [entry for entry in self._topics.read(self._settings.wait.topic) if entry.value is None]
+        return {(entry.key or b"").decode(): entry.text("WAIT_OUTCOME") for entry in tombstones}
 
     def wait_ids(self) -> dict[str, str]:
         """Return each record's wait id by its key."""

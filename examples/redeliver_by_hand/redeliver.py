@@ -1,0 +1,112 @@
+"""Publishes chosen dead letters again, key, value and headers as they were, to the topic that their group reads.
+
+Dry unless told to --send. Which ones is a condition on the table `dead_letter`:
+
+    python redeliver.py "reason = 'failed' and error_class like '%PermanentError' and original_topic = 'orders'"
+
+They carry the block of headers that says where they came from, so the group that dead-lettered them counts the attempt
+on and sees topic, partition and offset of the first delivery. The wait id is a new one: see the README beside it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import psycopg
+from confluent_kafka import KafkaError, Message, Producer
+
+from wait_registry.errors import DataError, WaitRegistryError
+from wait_registry.kafka.clients import producer_config
+from wait_registry.postgres.connection import connect
+from wait_registry.records.headers import decode_headers_json, require_sendable_names
+from wait_registry.records.lineage import Lineage
+from wait_registry.records.redelivery import redelivery_headers, redelivery_topic
+from wait_registry.settings.loading import load_settings
+from wait_registry.settings.root import Settings
+
+# The table holds the original headers; the block is made anew from the columns.
+CHOSEN = """
+select
+    topic, partition, "offset", key, headers::text, body,
+    original_topic, original_partition, original_offset, original_timestamp_ms, original_timestamp_type,
+    wait_expiration_uuid, wait_partition, wait_offset, consumer_group, instance, attempt + 1
+from dead_letter
+where reason is not null and ({})
+order by topic, partition, "offset"
+"""
+
+
+class Letter(NamedTuple):
+    """A dead letter to publish again: where to, where it stands (for messages), and all of it."""
+
+    topic: str
+    place: str
+    key: bytes | None
+    value: bytes | None
+    headers: list[tuple[str, bytes | None]]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Show or publish what the condition chooses; 0 when all of it was acknowledged."""
+    parser = argparse.ArgumentParser(description="Publish chosen dead letters again; settings as for waitreg.")
+    parser.add_argument("condition", help="SQL condition on the table dead_letter")
+    parser.add_argument("--to", metavar="TOPIC", help="instead of {original topic}.{group}.redeliver")
+    parser.add_argument("--send", action="store_true", help="publish; without it they are only counted")
+    given = parser.parse_args(arguments)
+    settings = load_settings()
+    chosen = list(choose(settings, given.condition, given.to))
+    for topic, count in sorted(Counter(letter.topic for letter in chosen).items()):
+        print(f"{count} dead letters for {topic}")
+    if not chosen or not given.send:
+        print("nothing published" if chosen else "nothing chosen")
+        return 0
+    refused = publish(settings, chosen)
+    print(f"{len(chosen) - len(refused)} published, {len(refused)} refused")
+    for place, error in refused:
+        print(f"{place}: {error}", file=sys.stderr)
+    return 1 if refused else 0
+
+
+def choose(settings: Settings, condition: str, to: str | None) -> Iterator[Letter]:
+    """Yield what the condition chooses."""
+    with connect(settings.postgres, application_name="redeliver by hand") as connection:
+        connection.read_only = True
+        # The condition is the operator's own, typed by who may do all this in psql anyway.
+        rows = connection.execute(CHOSEN.format(condition).encode())
+        for topic, partition, offset, key, headers, body, *columns in rows:
+            place, lineage = f"{topic}-{partition} offset {offset}", Lineage(*columns)
+            try:
+                originals = decode_headers_json(headers.encode())
+                require_sendable_names(originals)
+                again = redelivery_headers(originals, lineage)
+            except DataError as error:
+                raise DataError(f"{place}: {error}. Choose without it") from error
+            goes_to = to or redelivery_topic(lineage.original_topic, str(lineage.group))
+            yield Letter(goes_to, place, key, body, again)
+
+
+def publish(settings: Settings, chosen: Iterable[Letter]) -> list[tuple[str, KafkaError]]:
+    """Publish all and wait for the broker's word on each; what it refused is returned."""
+    refused: list[tuple[str, KafkaError]] = []
+    producer = Producer(producer_config(settings.kafka))
+    for letter in chosen:
+
+        def delivered(error: KafkaError | None, _: Message, place: str = letter.place) -> None:
+            if error is not None:
+                refused.append((place, error))
+
+        producer.produce(letter.topic, letter.value, letter.key, headers=letter.headers, on_delivery=delivered)
+        producer.poll(0)
+    producer.flush()
+    return refused
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except (WaitRegistryError, psycopg.Error) as error:
+        sys.exit(f"redeliver.py: {error}")

@@ -1,0 +1,116 @@
+"""examples/redeliver_by_hand: chosen dead letters reach their group again, and are known by their first delivery."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from tests.integration.examples.http_service import Answer, Call, HttpService
+from tests.integration.examples.running import Example
+from tests.integration.sink.applying import HandFed
+from tests.support.database import Database
+from tests.support.kafka_io import Outgoing, ReadRecord
+from tests.support.naming import Names
+from tests.support.topics import Topics
+from tests.unit.sink.batches import Row
+from waitreg.demo.environment import as_environment
+
+FILE = Path(__file__).parents[3] / "examples" / "redeliver_by_hand" / "redeliver.py"
+
+
+@pytest.fixture
+def redeliver() -> Iterator[ModuleType]:
+    """The script as a module."""
+    spec = importlib.util.spec_from_file_location("redeliver_of_the_example", FILE)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    yield module
+
+
+def shown(example: Example, database: Database) -> None:
+    """Write the dead letters into the table, as the sink does."""
+    settings = example.settings
+    database.install(settings)
+    feeder = HandFed(settings, settings.dead_letter.topic, dead_letters=True)
+    letters = example.dead_letters().values()
+    feeder.feed([Row(r.key, r.value, r.partition, r.offset, r.timestamp_ms, r.headers, r.topic) for r in letters])
+    feeder.close()
+
+
+def test_what_is_chosen_is_worked_on_again_and_nothing_else(
+    example: Example,
+    database: Database,
+    topics: Topics,
+    names: Names,
+    redeliver: ModuleType,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    mended = False
+
+    def answer(call: Call) -> Answer:
+        return Answer(200 if mended else 422)
+
+    headers = [("tenant", b"blue"), ("tenant", None), ("raw", b"\xff\x00")]
+    records = [Outgoing(b"first", b"first", headers), Outgoing(b"second", b"second", headers)]
+    environment = {
+        "WAITREG_POSTGRES__URL": database.url,
+        "WAITREG_POSTGRES__SCHEMA": names.schema,
+        "WAITREG_DEAD_LETTER__PARTITIONS": "1",
+        "WAITREG_PROCESSOR__EXPIRY_POLICY": "redeliver",
+    }
+    with HttpService(answer) as service:
+        handler = {"WAITREG_PROCESSOR__HANDLER": f"{service.address}/events"}
+        example.run("http_push", records, environment | handler)
+        ids = example.wait_ids()
+        shown(example, database)
+
+        monkeypatch.chdir(tmp_path)
+        for name, value in as_environment(example.settings).items():
+            monkeypatch.setenv(name, value)
+        condition = "reason = 'failed' and key = 'first'"
+        again = f"{example.settings.processor.topics[0]}.{example.settings.processor.group}.redeliver"
+        assert redeliver.main([condition]) == 0
+        assert capsys.readouterr().out == f"1 dead letters for {again}\nnothing published\n"
+        assert topics.read(again) == []
+
+        assert redeliver.main([condition, "--send"]) == 0
+        assert "1 published, 0 refused" in capsys.readouterr().out
+        (sent,) = topics.read(again)
+        assert (sent.key, sent.value, sent.headers[:3]) == (b"first", b"first", tuple(headers))
+        assert sent.text("WAIT_EXPIRATION_UUID") == ids["first"]
+
+        mended = True
+        before = len(service.calls)
+        example.process("http_push")
+        (call,) = service.calls[before:]
+
+    first, second = (origin_of(example, key) for key in (b"first", b"second"))
+    assert call.body == b"first"
+    assert tuple(call.headers[f"X-Waitreg-{name}"] for name in ("Topic", "Partition", "Offset")) == first
+    assert call.headers["X-Waitreg-Attempt"] == "2"
+    assert call.headers["tenant"] == "blue"
+    assert call.idempotency_key != ids["first"], "another registration has another wait id, as the README warns"
+    told = {letter.text("WAIT_EXPIRATION_UUID"): origin(letter) for letter in example.dead_letters().values()}
+    assert told == {ids["first"]: first, ids["second"]: second}
+    assert example.outcomes_by_wait_id() == {
+        ids["first"]: "dead_lettered",
+        ids["second"]: "dead_lettered",
+        call.idempotency_key: "done",
+    }
+
+
+def origin(letter: ReadRecord) -> tuple[str, str, str]:
+    """Return topic, partition and offset of the first delivery."""
+    return letter.text("ORIGINAL_TOPIC"), letter.text("ORIGINAL_PARTITION"), letter.text("ORIGINAL_OFFSET")
+
+
+def origin_of(example: Example, key: bytes) -> tuple[str, str, str]:
+    """Return the same of the dead letter with this key."""
+    return origin(example.dead_letters()[key.decode()])
