@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from wait_registry.errors import ConfigurationError, WaitRegistryError
+from wait_registry.errors import WaitRegistryError
 from waitreg.commands.catalogue import COMMANDS
 from waitreg.commands.command import EXIT_CODES, Command, Invocation
 
@@ -107,8 +107,6 @@ def _assignment(text: str) -> tuple[str, str]:
 
 def _invocation(arguments: argparse.Namespace) -> Invocation:
     config_file: Path | None = arguments.config_after or arguments.config_before
-    if config_file is not None and not config_file.is_file():
-        raise ConfigurationError(f"settings file {str(config_file)!r} is missing; --config takes an existing TOML file")
     return Invocation(arguments, dict([*arguments.set_before, *arguments.set_after]), config_file)
 
 

@@ -17,13 +17,28 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CheckLine:
-    """``subject`` is what was looked at, ``seen`` what was found, ``mend`` the command or change that mends it."""
+    """``subject`` is what was looked at, ``seen`` what was found, ``mend`` the command or change that mends it.
+
+    ``id`` names the check for scripts (``kafka.reachable``, ``topic.wait.cleanup.policy``) and never changes; the
+    runner fills in that of the check when a line has none of its own.
+    """
 
     subject: str
     standing: Standing
     seen: str
     mend: str = ""
+    id: str = ""
 
     def __str__(self) -> str:
         mend = f"\n{'':<10}mend: {self.mend}" if self.mend and self.standing is not Standing.OK else ""
         return f"{self.standing:<8}  {self.subject}: {self.seen}{mend}"
+
+    def as_json(self) -> dict[str, str]:
+        """Return it as plain JSON values; a line that is well needs no mending."""
+        return {
+            "id": self.id,
+            "subject": self.subject,
+            "standing": self.standing.value,
+            "seen": self.seen,
+            "mend": "" if self.standing is Standing.OK else self.mend,
+        }

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from wait_registry.errors import ConfigurationError
+
 if TYPE_CHECKING:
     from wait_registry.settings.root import Settings
 
@@ -31,11 +33,14 @@ class Invocation:
     def settings(self) -> Settings:
         """Load the settings of this call.
 
-        Returns the frozen tree. Raises ConfigurationError for an unknown name or a value out of bounds: let it end the
-        command, its message says what to write instead.
+        Returns the frozen tree. Raises ConfigurationError for a missing file, an unknown name or a value out of bounds:
+        let it end the command, its message says what to write instead.
         """
         from wait_registry.settings.loading import load_settings
 
+        if self.config_file is not None and not self.config_file.is_file():
+            missing = f"settings file {str(self.config_file)!r} is missing"
+            raise ConfigurationError(f"{missing}; --config takes an existing TOML file")
         return load_settings(self.overrides, self.config_file)
 
 

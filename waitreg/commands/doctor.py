@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import argparse
-from typing import Final
+import logging
+import sys
+from contextlib import redirect_stdout
+from typing import TYPE_CHECKING, Final
 
 from wait_registry.errors import ConfigurationError
 from waitreg.commands.command import Command, Invocation
+
+if TYPE_CHECKING:
+    from wait_registry.settings.relations import Service
+    from waitreg.commands.check_line import CheckLine
 
 
 def _configure(parser: argparse.ArgumentParser) -> None:
@@ -16,33 +23,86 @@ def _configure(parser: argparse.ArgumentParser) -> None:
         nargs="*",
         help="only what these need: processor, sink, sweeper (default: all three)",
     )
+    parser.add_argument("--json", action="store_true", help="one JSON object on standard output, for scripts")
 
 
 def _run(invocation: Invocation) -> int:
-    from waitreg.commands.check_line import Standing
-    from waitreg.commands.start_checks import SERVICES, check_all
+    # Clients log what they meet; it comes back as the line of the check that met it.
+    logging.getLogger().addHandler(logging.NullHandler())
+    return _run_json(invocation) if invocation.arguments.json else _run_text(invocation)
 
-    services = invocation.arguments.services or list(SERVICES)
-    for unknown in set(services) - set(SERVICES):
-        raise ConfigurationError(f"{unknown!r} is no service; they are {', '.join(SERVICES)}")
-    settings = invocation.settings()
-    errors = 0
-    for line in check_all(settings, services):
+
+def _run_text(invocation: Invocation) -> int:
+    from waitreg.commands.check_report import exit_code, summary, to_mend
+    from waitreg.commands.start_checks import check_all
+
+    services = _services(invocation)
+    lines = []
+    for line in check_all(invocation.settings(), services, _tell):
         print(line, flush=True)
-        errors += line.standing is Standing.ERROR
-    print(f"{errors} to mend" if errors else f"{', '.join(services)} could start")
-    return 2 if errors else 0
+        lines.append(line)
+    for sentence in to_mend(lines):
+        print(sentence)
+    print(summary(lines, f"{', '.join(services)} could start"))
+    return exit_code(lines)
+
+
+def _run_json(invocation: Invocation) -> int:
+    from waitreg.commands.check_report import as_json, exit_code
+    from waitreg.commands.start_checks import check_all
+
+    services: list[Service] = []
+    try:
+        services = _services(invocation)
+        # A handler's module may print what it likes.
+        with redirect_stdout(sys.stderr):
+            lines = list(check_all(invocation.settings(), services, _tell))
+    except ConfigurationError as error:
+        lines = [_refused(error)]
+    print(as_json(lines, services))
+    return exit_code(lines)
+
+
+def _services(invocation: Invocation) -> list[Service]:
+    from waitreg.commands.start_checks import SERVICES
+
+    given: list[Service] = invocation.arguments.services
+    for unknown in sorted(set(given) - set(SERVICES)):
+        raise ConfigurationError(f"{unknown!r} is no service; they are {', '.join(SERVICES)}")
+    return [name for name in SERVICES if name in given or not given]
+
+
+def _refused(error: ConfigurationError) -> CheckLine:
+    from waitreg.commands.check_line import CheckLine, Standing
+
+    mend = "correct the command line, the environment, .env or waitreg.toml; `waitreg config --all` lists all settings"
+    return CheckLine("settings", Standing.ERROR, str(error), mend, "settings")
+
+
+def _tell(sentence: str) -> None:
+    print(f"          {sentence}", file=sys.stderr, flush=True)
 
 
 COMMAND: Final = Command(
     name="doctor",
     group="setting up",
-    summary="look at everything a service checks when it starts, a line each",
+    summary="look at everything a service checks when it starts, and at how it does",
     description="""\
-Checks settings and their relations, the handler, Java and jars, Kafka and its topics, Postgres and its schema: a line
-each, with what mends it. Changes nothing. Ends with 2 when something must be mended. A processor's host needs no
-Postgres: `waitreg doctor processor` looks only at what a processor needs.""",
-    examples=("waitreg doctor", "waitreg doctor processor --config orders.toml"),
+Looks, a line each, with what mends it: settings and their relations, versions, handler, Java and jars, telemetry port,
+disk; Kafka, its topics and what this user may do there; Postgres, its schema and what this role may do there; clocks;
+how far and how fresh the view is, what is due, what the group has still to consume. Changes nothing, and no check takes
+longer than kafka.request_timeout_s and postgres.connect_timeout_s let it. A processor's host needs no Postgres:
+`waitreg doctor processor` looks only at what a processor needs. Ends with 0 when nothing must be mended (warnings
+may stand), else with 2.
+
+--json prints one object: "version", "services", "errors", "warnings" (counts) and "checks", a list of objects with
+"id" (stable, e.g. kafka.reachable, topic.wait.cleanup.policy, postgres.schema, group.offsets; refused settings are
+the one check "settings"), "subject", "standing" (ok, warning, error, skipped), "seen" and "mend" (empty when ok).""",
+    examples=(
+        "waitreg doctor",
+        "waitreg doctor processor --config orders.toml",
+        "waitreg doctor sink sweeper --json",
+    ),
     run=_run,
     configure=_configure,
 )

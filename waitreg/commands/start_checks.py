@@ -1,140 +1,111 @@
-"""Everything a service looks at before it starts, as lines; nothing here changes anything."""
+"""Everything a service looks at before it starts, and what an operator looks at besides: the list of all checks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from itertools import chain
 from typing import TYPE_CHECKING, Final
 
-from wait_registry.errors import WaitRegistryError
-from waitreg.commands.check_line import CheckLine, Standing
-from waitreg.commands.position_checks import group_positions, view_position
+from waitreg.commands.check_line import CheckLine
+from waitreg.commands.checks import (
+    clocks,
+    disk,
+    group,
+    handler,
+    kafka_cluster,
+    kafka_permissions,
+    postgres_permissions,
+    postgres_server,
+    settings_relations,
+    sweeps,
+    telemetry_port,
+    versions,
+    view,
+)
+from waitreg.commands.checks.check import PROCESSOR, SINK, SWEEPER, VIEWING, Check
+from waitreg.commands.checks.running import run_checks
 
 if TYPE_CHECKING:
-    from confluent_kafka.admin import AdminClient
-
     from wait_registry.settings.relations import Service
     from wait_registry.settings.root import Settings
 
 SERVICES: Final[tuple[Service, ...]] = ("processor", "sink", "sweeper")
-Check = Callable[["Settings"], Iterator[CheckLine]]
+_KAFKA: Final = "kafka.reachable"
+_POSTGRES: Final = "postgres.reachable"
+_SCHEMA: Final = "postgres.schema"
 
 
-def check_all(settings: Settings, services: Sequence[Service]) -> Iterator[CheckLine]:
-    """Yield a line for every start check of these services, in the order in which they depend on each other.
+def check_all(
+    settings: Settings, services: Sequence[Service], tell: Callable[[str], None] = lambda _: None
+) -> Iterator[CheckLine]:
+    """Yield a line for everything that these services check when they start and more; nothing is changed by it.
 
-    A check that meets an error of the tree yields it as its line; nothing is raised for what a user can mend.
+    What a check meets is its line; nothing is raised for what a user can mend. ``tell`` gets a sentence when a check
+    takes long.
     """
-    viewing = bool({"sink", "sweeper"} & set(services))
-    for service in services:
-        yield from _guarded(f"settings of the {service}", partial(_relations, service), settings)
-    if "processor" in services and settings.processor.handler:
-        yield from _guarded("handler", _handler, settings)
-    if viewing:
-        yield from _guarded("Java", _java, settings)
-        yield from _guarded("jars of Spark's Kafka source", _jars, settings)
-    reached: list[CheckLine] = []
-    for line in chain(_kafka_lines(settings, services), _postgres_lines(settings) if viewing else ()):
-        reached.append(line)
-        yield line
-    if any(line.standing is Standing.ERROR for line in reached):
-        yield CheckLine("positions", Standing.SKIPPED, "what they are positions in must be sound first")
-        return
-    if viewing:
-        yield from _guarded("position of the view", view_position, settings)
-    if "processor" in services and settings.processor.group:
-        yield from _guarded(f"offsets of group {settings.processor.group}", group_positions, settings)
+    wanted = (check for check in all_checks(services) if check.services & set(services))
+    return run_checks(wanted, settings, tell)
 
 
-def _guarded(subject: str, check: Check, settings: Settings) -> Iterator[CheckLine]:
-    try:
-        yield from check(settings)
-    except WaitRegistryError as error:
-        yield CheckLine(subject, Standing.ERROR, str(error))
+def all_checks(services: Sequence[Service] = SERVICES) -> list[Check]:
+    """List every check there is, what others need before them; some look for all these services at once."""
+    return [*_host(services), *_kafka(services), *_postgres(), *_at_work()]
 
 
-def _relations(service: Service, settings: Settings) -> Iterator[CheckLine]:
-    from wait_registry.settings.relations import relation_problems
-
-    problems = relation_problems(settings, service)
-    for problem in problems:
-        standing = Standing.ERROR if problem.fatal else Standing.WARNING
-        yield CheckLine(f"settings of the {service}", standing, problem.message)
-    if not problems:
-        yield CheckLine(f"settings of the {service}", Standing.OK, "no contradictions")
-
-
-def _handler(settings: Settings) -> Iterator[CheckLine]:
-    from processor.handlers.loading import load_handler
-    from waitreg.commands.handler_path import make_handlers_importable
-
-    make_handlers_importable()
-    load_handler(settings.processor)
-    yield CheckLine("handler", Standing.OK, settings.processor.handler)
-
-
-def _java(_settings: Settings) -> Iterator[CheckLine]:
-    from wait_registry.jvm import java_command
-
-    yield CheckLine("Java", Standing.OK, java_command())
+def _host(services: Sequence[Service]) -> Iterator[Check]:
+    for name in SERVICES:
+        look = partial(settings_relations.relations, name)
+        yield Check(f"settings.{name}", f"settings of the {name}", look, frozenset({name}))
+    yield Check("version.python", "Python", versions.python)
+    yield Check(
+        "version.kafka_client", "Kafka client", versions.kafka_client, mend="pip install --upgrade wait-registry"
+    )
+    yield Check("version.java", "Java", versions.java, VIEWING, mend=versions.INSTALL_JAVA)
+    yield Check("version.spark", "Spark", versions.spark, VIEWING, mend=versions.INSTALL_SPARK)
+    yield Check(
+        "jars", "jars of Spark's Kafka source", versions.jars, VIEWING, mend="`waitreg jars fetch` or `make jars`"
+    )
+    yield Check("handler", handler.SUBJECT, handler.handler, PROCESSOR, mend=handler.MEND)
+    yield Check("telemetry.port", telemetry_port.SUBJECT, partial(telemetry_port.telemetry_port, services))
+    yield Check("disk.checkpoints", disk.CHECKPOINTS, disk.checkpoints, SINK)
+    yield Check("disk.spark", disk.SPARK, disk.spark, VIEWING)
 
 
-def _jars(settings: Settings) -> Iterator[CheckLine]:
-    from wait_registry.jvm import jar_directory
-
-    yield CheckLine("jars of Spark's Kafka source", Standing.OK, str(jar_directory("spark", settings.spark.jars_dir)))
-
-
-def _kafka_lines(settings: Settings, services: Sequence[Service]) -> Iterator[CheckLine]:
-    reached = list(_guarded("Kafka", _kafka, settings))
-    yield from reached
-    if any(line.standing is Standing.ERROR for line in reached):
-        yield CheckLine("topics", Standing.SKIPPED, "Kafka must be reachable first")
-    else:
-        yield from _guarded("topics", partial(_topics, services), settings)
-
-
-def _kafka(settings: Settings) -> Iterator[CheckLine]:
-    from wait_registry.kafka.clients import admin
-    from wait_registry.kafka.cluster import cluster_id
-
-    client: AdminClient = admin(settings.kafka)
-    yield CheckLine("Kafka", Standing.OK, f"{settings.kafka.bootstrap_servers}, cluster {cluster_id(client)}")
+def _kafka(services: Sequence[Service]) -> Iterator[Check]:
+    yield Check(_KAFKA, "Kafka", kafka_cluster.reach, mend=kafka_cluster.REACH_MEND)
+    yield Check("version.kafka", kafka_cluster.VERSION, kafka_cluster.broker_version, needs=(_KAFKA,))
+    topics = partial(kafka_cluster.topics, services)
+    yield Check("topic", "topics", topics, needs=(_KAFKA,), mend=kafka_permissions.MEND)
+    for name in SERVICES:
+        look, subject = partial(kafka_permissions.permissions, name), f"permissions in Kafka ({name})"
+        mend = kafka_permissions.MEND
+        yield Check(f"kafka.permissions.{name}", subject, look, frozenset({name}), (_KAFKA,), mend)
+    yield Check(
+        "kafka.permissions.transactions",
+        kafka_permissions.TRANSACTIONS,
+        kafka_permissions.transactions,
+        SWEEPER,
+        (_KAFKA,),
+        kafka_permissions.MEND,
+    )
+    yield Check("kafka.clock", clocks.BROKER, clocks.broker_clock, needs=(_KAFKA, "topic.wait"), mend=clocks.MEND)
 
 
-def _topics(services: Sequence[Service], settings: Settings) -> Iterator[CheckLine]:
-    from wait_registry.kafka.topics import check_topics
-    from waitreg.commands.topic_lines import topic_lines
-
-    # Two services share topics: each finding once.
-    findings = {(f.topic, f.rule): f for service in services for f in check_topics(settings, service)}
-    yield from topic_lines(sorted(findings.values(), key=lambda finding: finding.topic))
-
-
-def _postgres_lines(settings: Settings) -> Iterator[CheckLine]:
-    reached = list(_guarded("Postgres", _postgres, settings))
-    yield from reached
-    if any(line.standing is Standing.ERROR for line in reached):
-        yield CheckLine("schema", Standing.SKIPPED, "Postgres must be reachable first")
-    else:
-        yield from _guarded("schema", _schema, settings)
+def _postgres() -> Iterator[Check]:
+    yield Check(_POSTGRES, "Postgres", postgres_server.reach, VIEWING, mend=postgres_server.REACH_MEND)
+    yield Check(_SCHEMA, "schema", postgres_server.schema, VIEWING, (_POSTGRES,), postgres_server.SCHEMA_MEND)
+    for name in ("sink", "sweeper"):
+        look, subject = partial(postgres_permissions.permissions, name), f"permissions in Postgres ({name})"
+        mend = postgres_permissions.MEND
+        yield Check(f"postgres.permissions.{name}", subject, look, frozenset({name}), (_POSTGRES,), mend)
+    yield Check("postgres.clock", clocks.POSTGRES, clocks.postgres_clock, VIEWING, (_POSTGRES,), clocks.MEND)
 
 
-def _postgres(settings: Settings) -> Iterator[CheckLine]:
-    from wait_registry.postgres.connection import connect
-
-    with connect(settings.postgres, application_name="waitreg doctor") as connection:
-        version = connection.info.server_version
-        where = f"{connection.info.host}:{connection.info.port}/{connection.info.dbname}"
-    yield CheckLine("Postgres", Standing.OK, f"{where}, version {version // 10000}")
-
-
-def _schema(settings: Settings) -> Iterator[CheckLine]:
-    from wait_registry.postgres.connection import connect
-    from wait_registry.postgres.schema import require_schema, schema_version
-
-    with connect(settings.postgres, application_name="waitreg doctor") as connection:
-        require_schema(connection)
-        version = schema_version(connection)
-    yield CheckLine("schema", Standing.OK, f"{settings.postgres.schema_name!r} at version {version}")
+def _at_work() -> Iterator[Check]:
+    both = (_KAFKA, "topic.wait", _POSTGRES, _SCHEMA)
+    yield Check("view.position", view.POSITION, view.position, VIEWING, both, view.POSITION_MEND)
+    yield Check("view.freshness", view.FRESHNESS, view.freshness, VIEWING, (_POSTGRES, _SCHEMA))
+    yield Check("sweep.due", sweeps.DUE, sweeps.due, SWEEPER, both)
+    yield Check("sweep.last", sweeps.LAST, sweeps.last, SWEEPER, (_POSTGRES, _SCHEMA))
+    sound = (_KAFKA, "topic.wait", "topic.input", "topic.redelivery")
+    yield Check("group.offsets", group.OFFSETS, group.group_offsets, PROCESSOR, sound, group.OFFSETS_MEND)

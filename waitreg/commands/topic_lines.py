@@ -4,19 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import groupby
+from typing import TYPE_CHECKING
 
-from wait_registry.kafka.topic_rules import Finding, Severity
 from waitreg.commands.check_line import CheckLine, Standing
 
+if TYPE_CHECKING:
+    from wait_registry.kafka.topic_rules import Finding
+    from wait_registry.settings.root import Settings
 
-def topic_lines(findings: Iterable[Finding]) -> Iterator[CheckLine]:
-    """Yield the lines that say how each topic stands; findings of one topic follow one another."""
+
+def topic_lines(findings: Iterable[Finding], settings: Settings) -> Iterator[CheckLine]:
+    """Yield the lines that say how each topic stands; findings of one topic follow one another.
+
+    A line's id is ``topic.<role>``, followed by the rule when it is broken: ``topic.wait.cleanup.policy``.
+    """
+    from wait_registry.kafka.topic_rules import Severity
+    from wait_registry.kafka.topic_specs import topic_specs
+
+    roles = {spec.topic: spec.role.value for spec in topic_specs(settings)}
     for topic, group in groupby(findings, key=lambda finding: finding.topic):
+        role = roles.get(topic, "dead letter")
+        id, subject = f"topic.{role.replace(' ', '_')}", f"topic {topic}"
         rules = list(group)
         broken = [finding for finding in rules if finding.severity is not Severity.OK]
         for finding in broken:
             why = f" ({finding.why})" if finding.why else ""
             seen = f"{finding.rule} is {finding.seen}, expected {finding.expected}{why}"
-            yield CheckLine(f"topic {topic}", Standing(finding.severity.value), seen, finding.mend)
+            standing = Standing(finding.severity.value)
+            yield CheckLine(subject, standing, seen, finding.mend, f"{id}.{_rule(finding.rule, role)}")
         if not broken:
-            yield CheckLine(f"topic {topic}", Standing.OK, f"{len(rules)} rules hold")
+            yield CheckLine(subject, Standing.OK, f"the {role} topic, {len(rules)} rules hold", id=id)
+
+
+def _rule(rule: str, role: str) -> str:
+    return "missing" if rule == f"the {role} topic" else rule.replace(" ", ".")

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from wait_registry.errors import ConfigurationError
 from waitreg.commands.command import Command, Invocation
+
+if TYPE_CHECKING:
+    from wait_registry.settings.root import Settings
+    from waitreg.commands.check_line import CheckLine
 
 
 def _configure(parser: argparse.ArgumentParser) -> None:
@@ -16,25 +21,44 @@ def _configure(parser: argparse.ArgumentParser) -> None:
         metavar="COUNT",
         help="with create: also make the missing topics of processor.topics, with so many partitions",
     )
+    parser.add_argument("--json", action="store_true", help="with check: one JSON object, as `waitreg doctor --json`")
 
 
 def _run(invocation: Invocation) -> int:
-    from wait_registry.kafka.topics import check_topics, create_topics
-    from waitreg.commands.check_line import Standing
-    from waitreg.commands.input_topics import create_input_topics
-    from waitreg.commands.topic_lines import topic_lines
+    from waitreg.commands.check_report import as_json, exit_code, summary
 
+    given = invocation.arguments
+    if given.json and given.action != "check":
+        raise ConfigurationError("--json goes with `topics check` only")
     settings = invocation.settings()
-    if invocation.arguments.action == "create":
-        made = create_topics(settings)
-        if invocation.arguments.input_partitions is not None:
-            made += create_input_topics(settings, invocation.arguments.input_partitions)
-        for topic in made:
-            print(f"created   topic {topic}")
-    lines = list(topic_lines(check_topics(settings)))
+    if given.action == "create":
+        _create(settings, given.input_partitions)
+    lines = _check(settings)
+    if given.json:
+        print(as_json(lines, ()))
+        return exit_code(lines)
     for line in lines:
         print(line)
-    return 2 if any(line.standing is Standing.ERROR for line in lines) else 0
+    print(summary(lines, f"{len({line.subject for line in lines})} topics, nothing to mend"))
+    return exit_code(lines)
+
+
+def _create(settings: Settings, input_partitions: int | None) -> None:
+    from wait_registry.kafka.topics import create_topics
+    from waitreg.commands.input_topics import create_input_topics
+
+    made = create_topics(settings)
+    if input_partitions is not None:
+        made += create_input_topics(settings, input_partitions)
+    for topic in made:
+        print(f"created   topic {topic}")
+
+
+def _check(settings: Settings) -> list[CheckLine]:
+    from wait_registry.kafka.topics import check_topics
+    from waitreg.commands.topic_lines import topic_lines
+
+    return list(topic_lines(check_topics(settings), settings))
 
 
 COMMAND: Final = Command(
@@ -45,7 +69,8 @@ COMMAND: Final = Command(
 `create` makes the wait topic (compacted, broker time) and the dead letter topics (under the policy `redeliver` the
 redelivery topics too) that the settings name, leaving those that exist as they are, then checks. `check` compares
 them, and the input topics, with what the promises need, prints the command that mends what differs, and ends with 2
-when something must be mended. Every service does the same check when it starts.""",
+when something must be mended. Every service does the same check when it starts. --json prints the same object as
+`waitreg doctor --json`, whose checks have ids like topic.wait.cleanup.policy or topic.dead_letter.missing.""",
     examples=(
         "waitreg topics create --set wait.replication_factor=1 --set wait.min_insync_replicas=1   # a laptop",
         "waitreg topics create --set processor.topics=orders --input-partitions 6   # the input too, for trying out",

@@ -1,0 +1,104 @@
+"""The consumer group of a processor: do its offsets fit the logs, and is anybody working on what waits?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from wait_registry.errors import ConfigurationError
+from waitreg.commands.check_line import CheckLine, Standing
+
+if TYPE_CHECKING:
+    from wait_registry.kafka.clients import Admin
+    from wait_registry.settings.root import Settings
+
+OFFSETS: Final = "offsets of the group"
+OFFSETS_MEND: Final = (
+    "choose where the group goes on (kafka-consumer-groups --reset-offsets), or another processor.group"
+)
+START: Final = "start `waitreg processor` (or look why it doesn't consume: its log and /health/ready)"
+
+
+def group_offsets(settings: Settings) -> Iterator[CheckLine]:
+    """Check the group's committed offsets as a processor does: made with this wait topic, and within the input topics.
+
+    A line a topic says how many records wait. Raises ConfigurationError when the wait topic was made anew or grew since
+    they were committed.
+    """
+    from confluent_kafka import Consumer, TopicPartition
+
+    from processor.start_offsets import StartOffsets
+    from processor.subscription import subscription
+    from wait_registry.kafka.clients import admin, consumer_config
+    from wait_registry.kafka.cluster import describe_topic, topic_names
+    from wait_registry.kafka.requests import persistently
+
+    client, group = admin(settings.kafka), settings.processor.group
+    if not group:
+        # The relations have said that it is missing.
+        return
+    members = _members(client, group)
+    consumer = Consumer(consumer_config(settings.kafka, **{"group.id": group, "enable.auto.commit": False}))
+    try:
+        offsets = StartOffsets(describe_topic(client, settings.wait.topic), stopping=lambda: True)
+        for topic in subscription(settings, "", topic_names(client)):
+            partitions = [TopicPartition(topic, number) for number in range(describe_topic(client, topic).partitions)]
+            # Of a group that is new to the broker, the coordinator is only being elected.
+            starts = persistently(client, partial(offsets.of, consumer, partitions))
+            yield _topic_line(client, settings, topic, {start.partition: start.offset for start in starts}, members)
+    finally:
+        consumer.close()
+
+
+def _topic_line(
+    client: Admin, settings: Settings, topic: str, starts: Mapping[int, int], members: int | None
+) -> CheckLine:
+    from wait_registry.kafka.positions import earliest_offsets, end_offsets
+
+    first = earliest_offsets(client, topic, starts)
+    ends = end_offsets(client, topic, starts, "read_uncommitted")
+    for partition, offset in starts.items():
+        if offset >= 0 and not first[partition] <= offset <= ends[partition]:
+            raise _outside(settings, topic, partition, offset, (first[partition], ends[partition]))
+    waiting = sum(ends[number] - (offset if offset >= 0 else first[number]) for number, offset in starts.items())
+    committed = sum(offset >= 0 for offset in starts.values())
+    return lag_line(settings.processor.group, topic, committed, len(starts), waiting, members)
+
+
+def lag_line(group: str, topic: str, committed: int, partitions: int, waiting: int, members: int | None) -> CheckLine:
+    """Say how far a group is in a topic: only records that nobody is there to take are worth a warning. Pure.
+
+    ``members`` is None when the broker doesn't tell.
+    """
+    seen = f"group {group}: {committed} of {partitions} partitions of {topic} have one, {waiting} offsets to the end"
+    if waiting == 0 or members is None:
+        return CheckLine(OFFSETS, Standing.OK, seen)
+    if members == 0:
+        return CheckLine(OFFSETS, Standing.WARNING, f"{seen}, and no member of the group is alive", START)
+    return CheckLine(OFFSETS, Standing.OK, f"{seen}, {members} members")
+
+
+def _members(client: Admin, group: str) -> int | None:
+    from wait_registry.errors import WaitRegistryError
+    from wait_registry.kafka.requests import answer, persistently, timeout_of
+
+    def ask() -> int:
+        future = client.describe_consumer_groups([group], request_timeout=timeout_of(client))[group]
+        return len(answer(client, future, f"describing group {group}").members)
+
+    try:
+        return persistently(client, ask)
+    except WaitRegistryError:
+        # What the offsets are checked with says the same, and better.
+        return None
+
+
+def _outside(settings: Settings, topic: str, partition: int, offset: int, log: tuple[int, int]) -> ConfigurationError:
+    group = settings.processor.group
+    return ConfigurationError(
+        f"group {group} has committed offset {offset} of {topic}[{partition}], whose log holds {log[0]} to {log[1]}: "
+        "records were deleted unread, or the topic was made anew. Choose where to go on: kafka-consumer-groups "
+        f"--bootstrap-server {settings.kafka.bootstrap_servers} --group {group} --topic {topic}:{partition} "
+        "--reset-offsets --to-earliest --execute"
+    )

@@ -1,0 +1,49 @@
+"""Can the handler be had: imported, or its host connected to?"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
+
+from waitreg.commands.check_line import CheckLine, Standing
+
+if TYPE_CHECKING:
+    from wait_registry.settings.root import Settings
+
+SUBJECT: Final = "handler"
+MEND: Final = "correct processor.handler (module:name or URL), or run where the module can be imported"
+_CONNECT_S: Final = 3.0
+
+
+def handler(settings: Settings) -> Iterator[CheckLine]:
+    """Load the handler as a processor does, without opening it; connect to the host of an HTTP handler.
+
+    Raises ConfigurationError: it can't be imported or can't be a handler.
+    """
+    from processor.handlers.loading import load_handler
+    from waitreg.commands.handler_path import make_handlers_importable
+
+    name = settings.processor.handler
+    if not name:
+        # The relations have said that it is missing.
+        return
+    make_handlers_importable()
+    load_handler(settings.processor)
+    unreachable = _unreachable(name) if name.startswith(("http://", "https://")) else None
+    if unreachable is None:
+        yield CheckLine(SUBJECT, Standing.OK, name)
+        return
+    mend = "start that service or correct processor.handler; until it answers, records fail and are dead-lettered"
+    yield CheckLine(SUBJECT, Standing.WARNING, f"{name} can't be connected to: {unreachable}", mend)
+
+
+def _unreachable(url: str) -> str | None:
+    place = urlsplit(url)
+    port = place.port or (443 if place.scheme == "https" else 80)
+    try:
+        socket.create_connection((place.hostname or "", port), timeout=_CONNECT_S).close()
+    except OSError as error:
+        return error.strerror or str(error)
+    return None

@@ -1,0 +1,70 @@
+"""Is what has expired being exported?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import TYPE_CHECKING, Final
+
+from waitreg.commands.check_line import CheckLine, Standing
+from waitreg.commands.checks.postgres_server import asking
+
+if TYPE_CHECKING:
+    from wait_registry.settings.root import Settings
+
+DUE: Final = "expired registrations"
+LAST: Final = "last sweep"
+# As the sweeper's own readiness: a sweep takes a while to start Spark's job.
+INTERVALS: Final = 3
+GRACE_S: Final = 60.0
+_NOW: Final = "select clock_timestamp()"
+_LAST: Final = """
+select result, due, exported, redelivered, skipped, extract(epoch from clock_timestamp() - started_at)::float8
+from sweep
+where wait_topic = %(topic)s
+order by started_at desc
+limit 1
+"""
+
+
+def due(settings: Settings) -> Iterator[CheckLine]:
+    """Ask what a sweeper would find due, and since when."""
+    from sweeper.due import find_due
+    from wait_registry.kafka.clients import admin
+    from wait_registry.kafka.cluster import describe_topic
+
+    partitions = describe_topic(admin(settings.kafka), settings.wait.topic).partitions
+    with asking(settings) as connection:
+        found = find_due(connection, settings, partitions)
+        row = connection.execute(_NOW).fetchone()
+    assert row is not None  # a select without from always has one row
+    yield due_line(found.rows, found.oldest, row[0], settings)
+
+
+def due_line(rows: int, oldest: datetime | None, now: datetime, settings: Settings) -> CheckLine:
+    """Warn when something has been due for longer than a working sweeper leaves it. Pure."""
+    if oldest is None:
+        return CheckLine(DUE, Standing.OK, "none is due")
+    since_s = (now - oldest).total_seconds() - settings.wait.skew_allowance_s
+    seen = f"{rows} due, the oldest for {since_s:.0f} s"
+    if since_s <= INTERVALS * settings.sweeper.interval_s + GRACE_S:
+        return CheckLine(DUE, Standing.OK, seen)
+    mend = "start `waitreg sweeper`, or look at its log and /health/ready, and at what `last sweep` says here"
+    return CheckLine(DUE, Standing.WARNING, f"{seen}: nobody exports them", mend)
+
+
+def last(settings: Settings) -> Iterator[CheckLine]:
+    """Say what the last sweep that was written down did."""
+    with asking(settings) as connection:
+        row = connection.execute(_LAST, {"topic": settings.wait.topic}).fetchone()
+    if row is None:
+        yield CheckLine(LAST, Standing.OK, "none is written down yet")
+        return
+    result, due_rows, exported, redelivered, skipped, ago_s = row
+    seen = f"{ago_s:.0f} s ago, {result}: {due_rows} due, {exported} exported, {redelivered} redelivered"
+    if result not in ("partial", "failed"):
+        yield CheckLine(LAST, Standing.OK, seen)
+        return
+    reasons = dict.fromkeys(str(item.get("reason", item)) for item in skipped)
+    told = f"{seen}; left out: {'; '.join(reasons)}" if reasons else seen
+    yield CheckLine(LAST, Standing.WARNING, told, "mend what it names; the next sweep tries again by itself")

@@ -1,0 +1,89 @@
+"""Is the telemetry port free, or is it one of our services that has it?"""
+
+from __future__ import annotations
+
+import errno
+import http.client
+import json
+import re
+import socket
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from waitreg.commands.check_line import CheckLine, Standing
+
+if TYPE_CHECKING:
+    from wait_registry.settings.relations import Service
+    from wait_registry.settings.root import Settings
+
+SUBJECT: Final = "telemetry port"
+_ANSWER_S: Final = 3.0
+_SERVICE: Final = re.compile(r'^waitreg_ready\{[^}]*service="(\w+)"', re.MULTILINE)
+_MOST_BYTES: Final = 4 << 20
+
+
+class Listener(NamedTuple):
+    """A service of ours that listens: its name (empty when its metrics don't tell), and why it isn't ready."""
+
+    service: str
+    reasons: tuple[str, ...]
+
+
+def telemetry_port(services: Sequence[Service], settings: Settings) -> Iterator[CheckLine]:
+    """Try to listen; where somebody does already, ask who it is."""
+    host, port = settings.telemetry.host, settings.telemetry.port
+    where = f"{host}:{port}"
+    failure = _bind(host, port)
+    if failure is None:
+        yield CheckLine(SUBJECT, Standing.OK, f"{where} is free" if port else f"any free one of {host}")
+    elif failure.errno == errno.EADDRINUSE:
+        yield taken(where, _who(host, port), services)
+    else:
+        mend = "set telemetry.host to an address of this host, telemetry.port to one that this user may take"
+        yield CheckLine(SUBJECT, Standing.ERROR, f"can't listen on {where}: {failure.strerror or failure}", mend)
+
+
+def taken(where: str, listener: Listener | None, services: Sequence[Service]) -> CheckLine:
+    """Say what it means that a port is taken by this listener, None for a stranger. Pure."""
+    if listener is None:
+        seen = f"{where} is taken by something that isn't a service of the wait registry"
+        return CheckLine(SUBJECT, Standing.ERROR, seen, "set telemetry.port to a free one (0 takes any)")
+    name = listener.service or "service"
+    if listener.service and listener.service not in services:
+        mend = "give each service of a host its own telemetry.port (0 takes any free one)"
+        return CheckLine(SUBJECT, Standing.ERROR, f"{where} is taken by a running {name}", mend)
+    state = f"not ready: {'; '.join(listener.reasons)}" if listener.reasons else "ready"
+    return CheckLine(SUBJECT, Standing.OK, f"{where} is in use by a running {name}, {state}")
+
+
+def _bind(host: str, port: int) -> OSError | None:
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, kind, protocol) as probe:
+            # As the service does: connections of an earlier run that linger are no obstacle.
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+    except OSError as error:
+        return error
+    return None
+
+
+def _who(host: str, port: int) -> Listener | None:
+    reachable = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    try:
+        health = json.loads(_get(reachable, port, "/health/ready"))
+        if not isinstance(health["ok"], bool):
+            return None
+        named = _SERVICE.search(_get(reachable, port, "/metrics"))
+        return Listener(named.group(1) if named else "", tuple(map(str, health["reasons"])))
+    except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError):
+        return None
+
+
+def _get(host: str, port: int, path: str) -> str:
+    connection = http.client.HTTPConnection(host, port, timeout=_ANSWER_S)
+    try:
+        connection.request("GET", path)
+        return connection.getresponse().read(_MOST_BYTES).decode("utf-8", "replace")
+    finally:
+        connection.close()

@@ -1,0 +1,82 @@
+"""The view in Postgres: does its position fit the log, and is anybody moving it?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+from waitreg.commands.check_line import CheckLine, Standing
+from waitreg.commands.checks.postgres_server import asking
+
+if TYPE_CHECKING:
+    from wait_registry.settings.root import Settings
+
+POSITION: Final = "position of the view"
+POSITION_MEND: Final = "`waitreg rebuild`, once the cluster, the topic and the schema are the right ones"
+FRESHNESS: Final = "freshness of the view"
+SILENT_MOST: Final = timedelta(minutes=3)
+_HEARD: Final = """
+select now() - max(seen_at), now() - min(position_time)
+from sink_progress
+where topic = %(topic)s
+"""
+
+
+def position(settings: Settings) -> Iterator[CheckLine]:
+    """Check the sink's position in the wait topic as sink and sweeper do: same topic, within the log, not too old.
+
+    Raises ConfigurationError or `sink.position.PositionTooOld`: their messages say what to do.
+    """
+    from sink.position import require_fresh
+    from sink.progress import read_progress
+    from sink.starting import log_ends, wait_start
+    from wait_registry.kafka.clients import admin
+    from wait_registry.kafka.topics import topic_config
+
+    client, topic = admin(settings.kafka), settings.wait.topic
+    with asking(settings) as connection:
+        recorded, _ = read_progress(connection, topic)
+        if recorded is None:
+            yield CheckLine(POSITION, Standing.OK, f"none yet: the first sink reads {topic} from its beginning")
+            return
+        # Where something is recorded, this only compares.
+        start = wait_start(connection, client, topic)
+        ends = log_ends(connection, client, start.positions)
+    retention_ms = int(topic_config(client, topic)["delete.retention.ms"])
+    require_fresh(start.positions, ends, retention_ms)
+    unread = {name: ends.ends[name] - place.next_offset for name, place in start.positions.items()}
+    ages = [ends.listed_at - place.position_time for name, place in start.positions.items() if unread[name] > 0]
+    seen = f"{sum(unread.values())} offsets behind the end of {topic}"
+    yield aged(seen, max(ages, default=timedelta()), timedelta(milliseconds=retention_ms))
+
+
+def aged(seen: str, age: timedelta, retention: timedelta) -> CheckLine:
+    """Warn when half of the time is gone after which only a rebuild helps. Pure."""
+    if age < retention / 4:
+        return CheckLine(POSITION, Standing.OK, seen)
+    why = f"{seen}, and {_words(age)} old: at {_words(retention / 2)} sink and sweeper refuse it"
+    return CheckLine(POSITION, Standing.WARNING, why, "start a sink now, before only `waitreg rebuild` helps")
+
+
+def freshness(settings: Settings) -> Iterator[CheckLine]:
+    """Say when a sink wrote last: a running one does at least every minute, idle or not."""
+    with asking(settings) as connection:
+        row = connection.execute(_HEARD, {"topic": settings.wait.topic}).fetchone()
+    silent, behind = row if row is not None else (None, None)
+    if silent is None:
+        yield CheckLine(FRESHNESS, Standing.OK, f"no sink has read {settings.wait.topic} yet")
+        return
+    seen = f"a sink wrote {_words(silent)} ago what the log held {_words(behind)} ago"
+    if silent <= SILENT_MOST:
+        yield CheckLine(FRESHNESS, Standing.OK, seen)
+        return
+    mend = "start `waitreg sink`, or look at its log and /health/ready: what people and the sweeper see is old"
+    yield CheckLine(FRESHNESS, Standing.WARNING, f"{seen}: no sink is at work", mend)
+
+
+def _words(duration: timedelta) -> str:
+    seconds = duration.total_seconds()
+    if seconds < 120:
+        return f"{max(seconds, 0):.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
