@@ -1,8 +1,10 @@
 # Two commands are enough: `make demo` and `make test`. Each sets up what it needs and finds it done the next time.
-# Variables: TESTS="tests/unit -k lineage" (what `make test` runs), ARGS="--keep" (for the demo), PYTHON=python3.12.
+# Variables: TESTS="tests/unit -k lineage" (what `make test` runs), STACK=containers (on which Kafka and Postgres),
+# ARGS="--keep" (for the demo), PYTHON=python3.12.
 
 BIN := .venv/bin
 TESTS ?= tests
+STACK ?= embedded
 ARGS ?=
 CHECKED := wait_registry processor sink sweeper waitreg tests
 
@@ -10,7 +12,7 @@ CHECKED := wait_registry processor sink sweeper waitreg tests
 step = printf '\n== %s\n' '$(1)' && $(2) || { printf '\nmake check: the step "%s" failed (%s)\n' '$(1)' '$(2)' >&2; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help setup jars demo test check acceptance kills mutants lock clean
+.PHONY: help setup jars prometheus demo test check acceptance kills mutants lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -21,11 +23,14 @@ setup: ## the virtual environment, exactly as locked
 jars: setup ## the jars of Spark's Kafka source and of the embedded broker, verified
 	@$(BIN)/python -m wait_registry.jvm fetch
 
+prometheus: ## Prometheus and promtool for the tests of alerts and dashboard (they are skipped without)
+	@sh setup/prometheus.sh
+
 demo: jars ## watch it work: real Kafka, Spark and Postgres, a crash, and the reconciliation
 	@$(BIN)/waitreg demo $(ARGS)
 
-test: jars ## the tests on the embedded stack; TESTS= picks some
-	@$(BIN)/pytest -m "not acceptance" $(TESTS)
+test: jars ## the tests; TESTS= picks some, STACK=containers runs Kafka and Postgres in Docker
+	@$(BIN)/pytest -m "not acceptance" --stack=$(STACK) $(TESTS)
 
 check: jars ## the gate: format, lint, types, import contracts, tests
 	@$(call step,format,$(BIN)/ruff format --check .)

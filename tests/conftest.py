@@ -11,15 +11,16 @@ import hypothesis
 import pytest
 
 from tests.support.certificates import openssl_is_there
+from tests.support.chosen_stack import CONTAINERS, EMBEDDED, ChosenStack, is_for_want_of_an_engine, skips_are_failures
 from tests.support.database import Database
 from tests.support.given_stack import GivenStack
 from tests.support.naming import Names
 from tests.support.processes import Services
 from tests.support.secured_broker import SecuredBroker
 from tests.support.settings import settings_against
+from tests.support.stack import OwnStack, Stack
 from tests.support.topics import Topics
 from wait_registry.settings.root import Settings
-from waitreg.embedded.stack import EmbeddedStack
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -45,20 +46,54 @@ hypothesis.settings.load_profile("suite")
 SettingsFactory = Callable[..., Settings]
 
 
-@pytest.fixture(scope="session")
-def stack() -> Iterator[EmbeddedStack | GivenStack]:
-    """The broker and the Postgres of the run; a test that stops or breaks one takes `own_stack`."""
-    if GIVEN_STACK is not None:
-        yield GIVEN_STACK
+CHOSEN: pytest.StashKey[ChosenStack] = pytest.StashKey()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add ``--stack``."""
+    parser.addoption(
+        "--stack",
+        choices=(EMBEDDED, CONTAINERS),
+        default=EMBEDDED,
+        help="where Kafka and Postgres of the tests run: as child processes, or in containers of the official images",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Choose the stack before anything starts."""
+    config.stash[CHOSEN] = ChosenStack(config.getoption("--stack"), GIVEN_STACK)
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """Say which stack it is."""
+    return config.stash[CHOSEN].header()
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> Iterator[None]:
+    """Say in the last line when the wanted stack wasn't there; on a CI machine that is a failure."""
+    yield
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    reports = reporter.getreports("skipped") if reporter is not None else []
+    skipped = sum(is_for_want_of_an_engine(str(report.longrepr)) for report in reports)
+    if skipped == 0:
         return
-    with EmbeddedStack(postgres_settings={"fsync": "off"}) as running:
+    reporter.write_line(session.config.stash[CHOSEN].not_tested(skipped), red=True, bold=True)
+    if exitstatus == pytest.ExitCode.OK and skips_are_failures():
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.fixture(scope="session")
+def stack(pytestconfig: pytest.Config) -> Iterator[Stack]:
+    """The broker and the Postgres of the run; a test that stops or breaks one takes `own_stack`."""
+    with pytestconfig.stash[CHOSEN].for_the_run() as running:
         yield running
 
 
 @pytest.fixture
-def own_stack() -> Iterator[EmbeddedStack]:
+def own_stack(pytestconfig: pytest.Config) -> Iterator[OwnStack]:
     """A broker and a Postgres for one test alone, to be stopped, killed and paused (ready in about 3 s)."""
-    with EmbeddedStack(postgres_settings={"fsync": "off"}) as running:
+    with pytestconfig.stash[CHOSEN].for_one_test() as running:
         yield running
 
 
@@ -72,7 +107,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredBroker]
 
 
 @pytest.fixture(scope="session")
-def kafka(stack: EmbeddedStack) -> str:
+def kafka(stack: Stack) -> str:
     """The broker's address."""
     return stack.bootstrap_servers
 
@@ -92,7 +127,7 @@ def topics(kafka: str) -> Iterator[Topics]:
 
 
 @pytest.fixture
-def database(stack: EmbeddedStack) -> Iterator[Database]:
+def database(stack: Stack) -> Iterator[Database]:
     """The run's Postgres, in a schema of this test's own."""
     own = Database(stack.postgres_url)
     yield own
@@ -100,7 +135,7 @@ def database(stack: EmbeddedStack) -> Iterator[Database]:
 
 
 @pytest.fixture
-def settings_for(stack: EmbeddedStack, names: Names) -> SettingsFactory:
+def settings_for(stack: Stack, names: Names) -> SettingsFactory:
     """Return a factory of settings against the run's stack; nothing is created by it."""
 
     def make(overrides: Mapping[str, Any] | None = None) -> Settings:
@@ -131,7 +166,7 @@ def services(tmp_path: Path) -> Iterator[Services]:
 
 
 @pytest.fixture(scope="session")
-def spark(stack: EmbeddedStack) -> Iterator[SparkSession]:
+def spark(stack: Stack) -> Iterator[SparkSession]:
     """The Spark session of the run, made when the first test asks for it."""
     from wait_registry.spark.session import spark_session
 

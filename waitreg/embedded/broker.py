@@ -39,6 +39,10 @@ PROPERTIES: Mapping[str, str] = {
     "share.coordinator.state.topic.min.isr": "1",
     "share.coordinator.state.topic.num.partitions": "4",
     "group.initial.rebalance.delay.ms": "0",
+    # Let clients choose short sessions and learn of rebalances soon: here members are killed on purpose.
+    "group.min.session.timeout.ms": "1000",
+    "group.consumer.min.heartbeat.interval.ms": "100",
+    "group.consumer.heartbeat.interval.ms": "300",
     "broker.session.timeout.ms": "5000",  # after a crash the broker is taken back only when its old session is over
     "broker.heartbeat.interval.ms": "1000",
     "auto.create.topics.enable": "false",

@@ -13,7 +13,7 @@ from tests.support.waiting import wait_until
 from wait_registry.settings.root import Settings
 
 # A killed member blocks its group until its session is over: 45 s by default.
-QUICK = {"kafka.librdkafka": {"session.timeout.ms": 6000}}
+QUICK = {"kafka.librdkafka": {"session.timeout.ms": 2000, "heartbeat.interval.ms": 300}}
 HANDLERS = "tests.integration.processor.deadly_handlers"
 
 Make = Callable[..., Settings]

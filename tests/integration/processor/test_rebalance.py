@@ -17,9 +17,11 @@ from tests.support.waiting import wait_until
 from wait_registry.handler import Record
 from wait_registry.settings.root import Settings
 
+# A member learns of a rebalance by its next heartbeat: 3 s later by default.
+SOON = {"kafka.librdkafka": {"heartbeat.interval.ms": 300}}
 PROTOCOLS = {
-    "cooperative": {"processor.assignment_strategy": "cooperative-sticky"},
-    "eager": {"processor.assignment_strategy": "range"},
+    "cooperative": {"processor.assignment_strategy": "cooperative-sticky", **SOON},
+    "eager": {"processor.assignment_strategy": "range", **SOON},
     "KIP-848": {"processor.group_protocol": "consumer"},
 }
 
@@ -99,10 +101,10 @@ def test_stopping_gives_unstarted_records_back_and_finishes_what_was_started(
     first = processors.start(settings)
     wait_until(lambda: len(gate.calls) == 12 and first.stats.registered >= 20, 60, "two held handlers")
     first.service.request_stop()
-    wait_until(lambda: "draining" in first.health.reasons, 30, "the drain")
+    wait_until(lambda: "draining" in first.health.reasons, 60, "the drain")
     [position] = wait_until(
         lambda: [p for p in committed(topics.bootstrap, settings.processor.group, topic, 1) if p >= 12],
-        30,
+        60,
         "the commit before the handlers have ended",
     )
     gate.opened.set()

@@ -1,0 +1,52 @@
+"""What tests may ask of a stack, whoever runs it: the embedded one, containers, or somebody else."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class Stack(Protocol):
+    """A broker and a Postgres that are shared: a test uses them and leaves them as they are."""
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """The broker's address."""
+
+    @property
+    def postgres_url(self) -> str:
+        """The address of Postgres."""
+
+
+class StackServer(Protocol):
+    """One server that a test may break; every start finds the same data on the same port."""
+
+    @property
+    def running(self) -> bool:
+        """Whether it is there (it may be paused)."""
+
+    def start(self) -> None:
+        """Start it and wait until it serves; nothing happens when it runs."""
+
+    def stop(self) -> None:
+        """Stop it in order."""
+
+    def kill(self) -> None:
+        """Crash it."""
+
+    def pause(self) -> None:
+        """Freeze it: connections stay open and nothing answers."""
+
+    def resume(self) -> None:
+        """Let it go on after `pause`."""
+
+
+class OwnStack(Stack, Protocol):
+    """A stack of one test alone."""
+
+    @property
+    def broker(self) -> StackServer:
+        """The broker."""
+
+    @property
+    def postgres(self) -> StackServer:
+        """Postgres."""
