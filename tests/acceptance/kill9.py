@@ -14,7 +14,6 @@ import random
 import signal
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from pathlib import Path
 
 from confluent_kafka.admin import AdminClient
 
+from tests.support.waiting import wait_until
 from wait_registry.errors import ReconciliationError
 from wait_registry.kafka.clients import admin
 from wait_registry.kafka.positions import end_offsets
@@ -165,12 +165,8 @@ def dead_letter_ends(client: AdminClient, run: Run) -> int:
 
 
 def wait_for(condition: Callable[[], bool], what: str) -> None:
-    """Poll a condition; raise AssertionError when it takes too long."""
-    deadline = time.monotonic() + DEADLINE_S
-    while not condition():
-        if time.monotonic() > deadline:
-            raise AssertionError(f"waited {DEADLINE_S:.0f} s in vain until {what}")
-        time.sleep(POLL_S)
+    """Wait for a condition, looking often: a kill is to hit what goes on; AssertionError when it takes too long."""
+    wait_until(condition, DEADLINE_S, what, POLL_S)
 
 
 def kill_services(screen: Screen, services: Sequence[str], kills: int, seed: int) -> bool:

@@ -166,7 +166,7 @@ def test_servers_pause_crash_and_start_again_with_their_data(second: EmbeddedSta
         second.postgres.resume()
 
         assert connection.execute("select one from kept").fetchone() == (1,)
-        wait_until(lambda: answers(second.bootstrap_servers), 30, "the broker's answer")
+        wait_until(lambda: answers(second.bootstrap_servers), 60, "the broker's answer")
 
     second.broker.kill()
     second.postgres.kill()

@@ -45,7 +45,7 @@ def program(folder: Path, *arguments: str, grace_s: float = 30) -> Program:
 
 
 def wait_started(log: Path) -> None:
-    wait_until(lambda: log.exists() and "started" in log.read_text(), 30, "the child's first word")
+    wait_until(lambda: log.exists() and "started" in log.read_text(), 60, "the child's first word")
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ def test_a_child_that_ignores_the_request_is_killed_with_its_children_after_its_
     child.stop()
 
     assert child.exit_status == 128 + signal.SIGKILL
-    wait_until(lambda: not any(map(runs, processes)), 10, "the end of the grandchild")
+    wait_until(lambda: not any(map(runs, processes)), 60, "the end of the grandchild")
 
 
 def test_kill_takes_the_grandchildren_along(child: GuardedChild) -> None:
@@ -87,17 +87,17 @@ def test_kill_takes_the_grandchildren_along(child: GuardedChild) -> None:
 
     child.kill()
 
-    wait_until(lambda: not any(map(runs, processes)), 10, "the end of all")
+    wait_until(lambda: not any(map(runs, processes)), 60, "the end of all")
 
 
 def test_pause_freezes_and_resume_wakes_the_whole_tree(child: GuardedChild) -> None:
     processes = tree(child)
 
     child.pause()
-    wait_until(lambda: {each.status() for each in processes} == {psutil.STATUS_STOPPED}, 10, "standstill")
+    wait_until(lambda: {each.status() for each in processes} == {psutil.STATUS_STOPPED}, 60, "standstill")
 
     child.resume()
-    wait_until(lambda: psutil.STATUS_STOPPED not in {each.status() for each in processes}, 10, "going on")
+    wait_until(lambda: psutil.STATUS_STOPPED not in {each.status() for each in processes}, 60, "going on")
 
 
 def test_a_paused_child_can_be_stopped(child: GuardedChild) -> None:
@@ -132,7 +132,7 @@ def test_a_killed_parent_takes_child_grandchild_guard_and_files_along(
     parent.kill()
     parent.communicate()
 
-    wait_until(lambda: not any(map(runs, left_behind)), 30, "the end of all")
+    wait_until(lambda: not any(map(runs, left_behind)), 60, "the end of all")
     assert not (tmp_path / "own").exists()
 
 
@@ -145,7 +145,7 @@ def test_a_killed_guard_takes_the_child_along(child: GuardedChild) -> None:
     guard.kill()
 
     try:
-        wait_until(lambda: not runs(process), 10, "the end of the child")
+        wait_until(lambda: not runs(process), 60, "the end of the child")
     finally:
         grandchild.kill()  # nobody is left who would: what a killed child leaves behind is its own business
 

@@ -60,8 +60,8 @@ class KafkaProxy:
 
     def _start(self, target: Callable[..., None], *arguments: object) -> None:
         thread = threading.Thread(target=self._until_closed, args=(target, *arguments), daemon=True)
-        self._threads.append(thread)
         thread.start()
+        self._threads.append(thread)  # started: the end joins it
 
     @staticmethod
     def _until_closed(target: Callable[..., None], *arguments: object) -> None:

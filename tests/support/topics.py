@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from confluent_kafka import KafkaError, KafkaException, TopicCollection
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 from tests.support.kafka_io import Isolation, Outgoing, ReadRecord, produce, read_all
 from tests.support.waiting import wait_until
 from wait_registry.settings.root import Settings
+
+LEVELS = {"read_committed": IsolationLevel.READ_COMMITTED, "read_uncommitted": IsolationLevel.READ_UNCOMMITTED}
 
 
 class Topics:
@@ -63,7 +65,21 @@ class Topics:
 
     def read(self, name: str, isolation: Isolation = "read_committed") -> list[ReadRecord]:
         """Return every record of a topic; see `kafka_io.read_all`."""
+        if isolation == "read_committed":
+            self.wait_settled(name)
         return read_all(self.bootstrap, name, isolation)
+
+    def wait_settled(self, name: str) -> None:
+        """Wait until no transaction is open in a topic: a commit is answered before its markers are written."""
+        wait_until(
+            lambda: self._ends(name, "read_committed") == self._ends(name, "read_uncommitted"), what=f"{name} settled"
+        )
+
+    def _ends(self, name: str, isolation: Isolation) -> dict[int, int]:
+        partitions = self.admin.list_topics(name, timeout=30).topics[name].partitions
+        asked = {TopicPartition(name, partition): OffsetSpec.latest() for partition in partitions}
+        answers = self.admin.list_offsets(asked, isolation_level=LEVELS[isolation]) if asked else {}
+        return {place.partition: answer.result(30).offset for place, answer in answers.items()}
 
     def close(self) -> None:
         """Ask the broker to delete what this test created, and wait for its answer.

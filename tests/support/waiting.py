@@ -8,16 +8,21 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
+# Patience costs nothing where the condition comes true, and a loaded machine may need it.
+PATIENCE_S = 60.0
 POLL_S = 0.05
 
 
-def wait_until(condition: Callable[[], T], deadline_s: float = 30.0, what: str = "the condition") -> T:
+def wait_until(
+    condition: Callable[[], T], deadline_s: float = PATIENCE_S, what: str = "the condition", poll_s: float = POLL_S
+) -> T:
     """Return the condition's first true value.
 
     Args:
         condition: called again and again; what it raises ends the wait at once.
         deadline_s: how long it may take, s.
         what: names the condition when it doesn't come true.
+        poll_s: pause between two calls, s.
 
     Raises:
         AssertionError: it did not come true in time; the message has the last value seen.
@@ -26,5 +31,5 @@ def wait_until(condition: Callable[[], T], deadline_s: float = 30.0, what: str =
     while not (value := condition()):
         if time.monotonic() > deadline:
             raise AssertionError(f"{what} did not come true within {deadline_s:g} s; last seen: {value!r}")
-        time.sleep(POLL_S)
+        time.sleep(poll_s)
     return value

@@ -52,7 +52,7 @@ def test_nothing_is_committed_while_wait_records_do_not_arrive(
 
             losing = False
             wait_until(lambda: running.done == 20, 60, "all records")
-            wait_until(lambda: committed(topics.bootstrap, group, topic, 1) == [20], 30, "the commit")
+            wait_until(lambda: committed(topics.bootstrap, group, topic, 1) == [20], 60, "the commit")
         finally:  # it leaves the group through the proxy
             losing = False
             running.stop()

@@ -117,7 +117,7 @@ def test_look_ahead_stays_within_its_bounds_and_consumption_is_paused(
     finally:
         release.set()
     wait_until(lambda: running.done == 500, 60, "all records")
-    assert "waitreg_processor_paused 0.0" in _metrics(running.service.telemetry_port)
+    wait_until(lambda: "waitreg_processor_paused 0.0" in _metrics(running.service.telemetry_port), 60, "the resumption")
     running.stop()
 
 

@@ -38,7 +38,7 @@ def test_a_record_whose_dead_letter_is_refused_stands_in_the_registry_and_the_pr
     refusing.set()
 
     with pytest.raises(PermanentError, match="writing the dead letter"):
-        running.join(30)
+        running.join()
     [story] = stories(topics.read(settings.wait.topic)).values()
     assert story.outcomes == [], "a tombstone would have ended the only copy that is left"
     assert topics.read(settings.dead_letter.topic) == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -29,15 +30,20 @@ def own_topics(own_stack: EmbeddedStack) -> Iterator[Topics]:
 def test_a_broker_that_stops_and_comes_back_loses_nothing(
     own_stack: EmbeddedStack, own_topics: Topics, names: Names, processors: Processors
 ) -> None:
-    async def takes_a_moment(record: Record) -> None:
-        await asyncio.sleep(0.01)
+    calls: list[int] = []
+    stopped = threading.Event()
+
+    async def waits_for_the_outage(record: Record) -> None:
+        calls.append(record.offset)
+        while len(calls) > 100 and not stopped.is_set():  # noqa: ASYNC110 - set by another thread
+            await asyncio.sleep(0.01)
 
     settings = settings_against(
         own_stack.bootstrap_servers,
         own_stack.postgres_url,
         names,
         {
-            "processor.handler": processors.handler(takes_a_moment),
+            "processor.handler": processors.handler(waits_for_the_outage),
             "processor.max_in_flight": 5,
             "processor.ttl_s": 3600,
             "processor.commit_interval_s": 0.1,
@@ -50,6 +56,7 @@ def test_a_broker_that_stops_and_comes_back_loses_nothing(
     wait_until(lambda: running.done > 50, 60, "the first records")
     own_stack.broker.stop()
     assert running.stats.settled["done"] < 1500, "it was stopped in mid-work"
+    stopped.set()
     wait_until(lambda: "the broker can't be reached" in running.health.reasons, 60, "not being ready")
     own_stack.broker.start()
     wait_until(lambda: running.done >= 1500, 120, "all records")

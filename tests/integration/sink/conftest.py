@@ -31,7 +31,7 @@ class RunningSink:
         """Whether `run` returned or raised."""
         return not self._thread.is_alive()
 
-    def wait_ready(self, deadline_s: float = 40.0) -> RunningSink:
+    def wait_ready(self, deadline_s: float = 90.0) -> RunningSink:
         """Wait until it says that it is ready."""
 
         def ready() -> bool:
@@ -41,7 +41,7 @@ class RunningSink:
         wait_until(ready, deadline_s, "readiness of the sink")
         return self
 
-    def wait_ended(self, deadline_s: float = 40.0) -> BaseException | None:
+    def wait_ended(self, deadline_s: float = 90.0) -> BaseException | None:
         """Wait until it has ended and return what it raised."""
         wait_until(lambda: self.ended, deadline_s, "the end of the sink")
         return self.error
@@ -49,7 +49,7 @@ class RunningSink:
     def stop(self) -> None:
         """Stop it and wait."""
         self.service.request_stop()
-        self._thread.join(40)
+        self._thread.join(90)
         assert self.ended
 
     def _run(self) -> None:

@@ -42,7 +42,7 @@ def test_the_next_run_begins_where_the_positions_say(
         cut.armed.set()
         with pytest.raises(psycopg.OperationalError):
             broken.feed(second)
-    wait_until(lambda: no_session_left(database, ours, pid), 20, "the end of the broken session")
+    wait_until(lambda: no_session_left(database, ours, pid), 60, "the end of the broken session")
 
     again = HandFed(ours)
     _, positions = read_progress(again.connection, "wait")

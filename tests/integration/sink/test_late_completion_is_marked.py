@@ -184,7 +184,7 @@ def test_two_streams_that_bring_the_halves_at_the_same_moment_do_not_miss_each_o
             thread = threading.Thread(target=lambda: _in_transaction(following, follow))
             thread.start()
             # The second one has written its half and waits for the first one's end.
-            wait_until(lambda: waiting_for_lock(database, ours, following), 20, "the second transaction's wait")
+            wait_until(lambda: waiting_for_lock(database, ours, following), 60, "the second transaction's wait")
         thread.join()
     assert marked(database, ours) == [(True, "done")]
 

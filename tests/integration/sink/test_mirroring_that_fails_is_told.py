@@ -30,7 +30,7 @@ def test_refused_offsets_are_told(prepared: SettingsFactory, caplog: pytest.LogC
             return levels() == expected
 
         mirror.commit({nowhere: Position(0, datetime.now(UTC))})
-        wait_until(lambda: answers([logging.WARNING]), 20, "the warning")
+        wait_until(lambda: answers([logging.WARNING]), 60, "the warning")
     assert f"{nowhere.topic} could not be mirrored" in caplog.text
 
 

@@ -41,14 +41,14 @@ def test_a_second_sink_stands_by_and_takes_over_and_a_moved_position_stops_it(
     log.write(*[wait_record(wait_id, at % 4) for at, wait_id in enumerate(ids)])
     first = start_sink(settings).wait_ready()
     second = start_sink(settings)
-    wait_until(lambda: second.service.telemetry.ready().reasons == ("standby",), 20, "the second sink's standing by")
+    wait_until(lambda: second.service.telemetry.ready().reasons == ("standby",), 60, "the second sink's standing by")
     assert second.service.telemetry.live().ok
-    wait_until(lambda: view_of(database, settings) == log.view, 20, "the view")
+    wait_until(lambda: view_of(database, settings) == log.view, 60, "the view")
 
     first.stop()
     log.write(*[tombstone(wait_id, at % 4) for at, wait_id in enumerate(ids[:5])])
     second.wait_ready()
-    wait_until(lambda: view_of(database, settings) == log.view, 20, "the view of the second sink")
+    wait_until(lambda: view_of(database, settings) == log.view, 60, "the view of the second sink")
 
     # As a zombie would have it: another one has moved the position in the meantime.
     execute(database, settings, "update sink_progress set next_offset = next_offset + 1 where partition = 2")
@@ -96,7 +96,7 @@ def test_an_old_position_is_refused_then_rebuilt_then_fresh(
     ids = [new_id() for _ in range(40)]
     log.write(*[wait_record(wait_id, at % 4, value=b"%d" % at) for at, wait_id in enumerate(ids)])
     running = start_sink(settings).wait_ready()
-    wait_until(lambda: view_of(database, settings) == log.view, 20, "the view")
+    wait_until(lambda: view_of(database, settings) == log.view, 60, "the view")
     with pytest.raises(FencedError, match="a sink is running"):
         rebuild(settings, spark)
     running.stop()
@@ -125,7 +125,7 @@ def test_an_old_position_is_refused_then_rebuilt_then_fresh(
 
     log.write(tombstone(ids[3], 3))
     start_sink(settings).wait_ready()
-    wait_until(lambda: view_of(database, settings) == log.view, 20, "the view after the rebuild")
+    wait_until(lambda: view_of(database, settings) == log.view, 60, "the view after the rebuild")
 
 
 def test_an_old_position_at_the_logs_end_is_no_reason_to_stop(

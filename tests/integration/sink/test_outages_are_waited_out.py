@@ -39,16 +39,16 @@ def test_postgres_away_at_the_start_and_killed_in_between_and_the_broker_gone_fo
     own_stack.postgres.stop()
     sink = start_sink(settings)
     telemetry = sink.service.telemetry
-    wait_until(lambda: "PostgresUnavailable" in "".join(telemetry.ready().reasons), 30, "the sink's complaint")
+    wait_until(lambda: "PostgresUnavailable" in "".join(telemetry.ready().reasons), 60, "the sink's complaint")
     own_stack.postgres.start()
     sink.wait_ready()
-    wait_until(lambda: view_of(database, settings) == log.view, 30, "the view")
+    wait_until(lambda: view_of(database, settings) == log.view, 60, "the view")
 
     own_stack.postgres.kill()
     log.write(*waits[50:], *[tombstone(wait_id, at % 4) for at, wait_id in enumerate(ids) if at % 3])
-    wait_until(lambda: not telemetry.ready().ok, 30, "the sink's not being ready")
+    wait_until(lambda: not telemetry.ready().ok, 60, "the sink's not being ready")
     own_stack.postgres.start()
-    wait_until(lambda: view_of(database, settings) == log.view, 40, "the view after the outage")
+    wait_until(lambda: view_of(database, settings) == log.view, 60, "the view after the outage")
     sink.wait_ready()
 
     own_stack.broker.stop()

@@ -21,13 +21,13 @@ def test_an_aborted_tombstone_resolves_nothing_and_the_position_is_the_logs_end(
     settings = prepared({"sink.trigger_s": 0.2})
     log, (resolved, standing) = WaitTopic(topics, settings.wait.topic), (new_id(), new_id())
     log.write(wait_record(resolved, 0), wait_record(standing, 1))
-    with transaction(topics, commit=True) as producer:
+    with transaction(topics, log.name, commit=True) as producer:
         producer.produce(log.name, key=resolved.encode(), value=None, partition=0)
         log.view.pop(resolved)
-    with transaction(topics, commit=False) as producer:
+    with transaction(topics, log.name, commit=False) as producer:
         producer.produce(log.name, key=standing.encode(), value=None, partition=1)
 
-    assert start_sink(settings, once=True).wait_ended(30) is None
+    assert start_sink(settings, once=True).wait_ended() is None
 
     assert view_of(database, settings) == log.view
     assert positions_of(database, settings, log.name) == high_watermarks(topics, log.name, 4)

@@ -51,13 +51,14 @@ def high_watermarks(topics: Topics, topic: str, partitions: int) -> list[tuple[i
 
 
 @contextmanager
-def transaction(topics: Topics, *, commit: bool) -> Iterator[Producer]:
+def transaction(topics: Topics, topic: str, *, commit: bool) -> Iterator[Producer]:
     producer = Producer({"bootstrap.servers": topics.bootstrap, "transactional.id": new_id()})
     producer.init_transactions(30)
     producer.begin_transaction()
     yield producer
     producer.flush(30)
     (producer.commit_transaction if commit else producer.abort_transaction)(30)
+    topics.wait_settled(topic)
 
 
 def random_history(chooser: random.Random, count: int) -> list[Outgoing]:
@@ -75,29 +76,29 @@ def test_any_history_over_several_batches_and_what_comes_while_it_runs(
     settings = prepared({"sink.trigger_s": 0.2, "sink.max_batch_records": 60, "sink.idle_progress_s": 1})
     log, chooser = WaitTopic(topics, settings.wait.topic), random.Random(7)
     log.write(*random_history(chooser, 400))
-    with transaction(topics, commit=False) as producer:
+    with transaction(topics, log.name, commit=False) as producer:
         producer.produce(log.name, key=new_id().encode(), value=b"aborted", partition=1)
     sink = start_sink(settings).wait_ready()
-    wait_until(lambda: view_of(database, settings) == log.view, 30, "the view")
+    wait_until(lambda: view_of(database, settings) == log.view, 60, "the view")
 
     # What is running already reads on, past markers that nothing follows.
     early = new_id()
     log.write(*random_history(chooser, 100), tombstone(early, 2), wait_record(early, 2))
-    with transaction(topics, commit=True) as producer:
+    with transaction(topics, log.name, commit=True) as producer:
         producer.produce(log.name, key=early.encode(), value=None, partition=2)
         log.view.pop(early)
-    with transaction(topics, commit=False) as producer:
+    with transaction(topics, log.name, commit=False) as producer:
         producer.produce(log.name, key=new_id().encode(), value=b"aborted", partition=3)
     # The coordinator writes markers after it has answered, so the end is asked for again and again.
-    wait_until(lambda: at_the_end(topics, database, settings, log.name), 30, "positions at the log's end")
+    wait_until(lambda: at_the_end(topics, database, settings, log.name), 60, "positions at the log's end")
     assert view_of(database, settings) == log.view
 
-    wait_until(lambda: fresh(database, settings, log.name), 20, "fresh position times while idle")
+    wait_until(lambda: fresh(database, settings, log.name), 60, "fresh position times while idle")
     group = ConsumerGroupTopicPartitions(
         f"waitreg.sink.{log.name}", [TopicPartition(log.name, partition) for partition in range(4)]
     )
     positions = positions_of(database, settings, log.name)
-    wait_until(lambda: mirrored(topics, group) == positions, 20, "the mirrored offsets")
+    wait_until(lambda: mirrored(topics, group) == positions, 60, "the mirrored offsets")
     text = sink.service.telemetry.registry.expose().decode()
     assert 'waitreg_sink_records_total{stream="wait"}' in text
     assert 'waitreg_ready{service="sink"} 1.0' in text

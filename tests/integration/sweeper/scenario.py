@@ -103,7 +103,8 @@ class Scenario:
         )
 
     def end(self, partition: int = 0) -> int:
-        """Return the high watermark."""
+        """Return the high watermark, once every transaction has its marker."""
+        self.topics.wait_settled(self.settings.wait.topic)
         return end_offsets(self.admin, self.settings.wait.topic, [partition], "read_uncommitted")[partition]
 
     def show(self, up_to: int | None = None, partition: int = 0, age_s: float = 0.0) -> int:
@@ -141,7 +142,11 @@ class Scenario:
 
     def sweep(self, partition: int = 0, **changes: object) -> PartitionResult:
         """Sweep one partition in this process, with settings of the sweeper changed as given."""
-        return sweep_partition(self.with_sweeper(**changes), self.topic(), partition)
+        result = sweep_partition(self.with_sweeper(**changes), self.topic(), partition)
+        if result.exported or result.redelivered:
+            for topic in (self.settings.wait.topic, self.settings.dead_letter.topic):
+                self.topics.wait_settled(topic)
+        return result
 
     def export(self, partition: int = 0, **changes: object) -> PartitionExport:
         """Return an export to be driven step by step."""
@@ -161,7 +166,7 @@ class Scenario:
         entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
         resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
         self.admin.incremental_alter_configs([resource])[resource].result(15)
-        wait_until(lambda: topic_config(self.admin, topic)[name] == value, 15, f"{name} of {topic}")
+        wait_until(lambda: topic_config(self.admin, topic)[name] == value, 60, f"{name} of {topic}")
 
     def _row(self, record: ReadRecord) -> Sequence[object]:
         wait = decode_wait_record(record.key, record.value, record.headers)

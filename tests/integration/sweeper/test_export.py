@@ -204,7 +204,7 @@ def test_chunks_are_bounded_in_bytes(scenario: ScenarioFactory) -> None:
 
     assert at.sweep(chunk_bytes=1_500).exported == 5
     # A commit is answered before its marker is written.
-    wait_until(lambda: at.end() - start >= 5 + 3, 30, "five tombstones and a marker for each of three transactions")
+    wait_until(lambda: at.end() - start >= 5 + 3, 60, "five tombstones and a marker for each of three transactions")
     assert at.end() - start == 5 + 3
 
 

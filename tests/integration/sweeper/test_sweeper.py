@@ -98,7 +98,7 @@ def test_a_recreated_wait_topic_ends_the_process(scenario: ScenarioFactory) -> N
     at.show()
     at.topics.delete(at.settings.wait.topic)
     wait_until(
-        lambda: at.settings.wait.topic not in at.topics.admin.list_topics(timeout=15).topics, 15, "the topic's end"
+        lambda: at.settings.wait.topic not in at.topics.admin.list_topics(timeout=15).topics, 60, "the topic's end"
     )
     at.topics.create_own(at.settings)
 
