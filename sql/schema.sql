@@ -47,6 +47,11 @@ create table wait (
 -- The sweeper's question: what of this partition is due?
 create index wait_due on wait (wait_topic, wait_partition, wait_expiration_time);
 
+-- What incident queries look up. Keys may be longer than a B-tree takes: their beginning is indexed, and a query
+-- compares both.
+create index wait_place on wait (original_offset, original_partition);
+create index wait_key on wait (substring(original_key from 1 for 64));
+
 -- Position, idempotence guard and fence of the sink at once: advanced by compare-and-set on next_offset only.
 create table sink_progress (
     topic text not null,
@@ -93,6 +98,9 @@ create table dead_letter (
 create index dead_letter_wait on dead_letter (wait_expiration_uuid);
 create index dead_letter_unfinished on dead_letter (wait_expiration_uuid) where reason = 'expired' and not finished_late;
 create index dead_letter_age on dead_letter (created_at);
+create index dead_letter_time on dead_letter (dead_letter_time);
+create index dead_letter_place on dead_letter (original_offset, original_partition);
+create index dead_letter_key on dead_letter (substring(key from 1 for 64));
 
 -- Tombstones that came when their registration was no longer open, or after it had expired: the work was done twice, or
 -- finished late. Kept to mark the `expired` dead letter of the same id, which may be read before or after.
@@ -126,7 +134,9 @@ create table quarantine (
 
 create index quarantine_age on quarantine (created_at);
 
--- One row a sweep that had something to do or could not do it. Written by the sweeper alone.
+-- One row a sweep, also one with nothing due: the newest is the sweeper's sign of life. At the default interval of 30 s
+-- that is 86,000 small rows a month for each sweeper; those older than the retention are purged. Written by the sweeper
+-- alone.
 create table sweep (
     id bigint generated always as identity primary key,
     wait_topic text not null,
@@ -153,6 +163,10 @@ exception when character_not_in_repertoire or untranslatable_character then
     return encode(bytes, 'base64');
 end $$;
 
+-- Quarantined records are looked up by wait id and by the headers that say where they came from.
+create index quarantine_wait on quarantine (wait_registry_text(substring(key from 1 for 36)));
+create index quarantine_headers on quarantine using gin (headers jsonb_path_ops);
+
 -- How wait_registry_text shows these bytes: 'utf-8' or 'base64'.
 create function wait_registry_encoding(bytes bytea) returns text
 language plpgsql immutable strict parallel restricted as $$
@@ -162,6 +176,20 @@ begin
 exception when character_not_in_repertoire or untranslatable_character then
     return 'base64';
 end $$;
+
+-- Bytes as people type them: text where they are text, else \x and hexadecimal digits.
+create function wait_registry_key(bytes bytea) returns text
+language sql immutable strict parallel restricted
+return case
+    when wait_registry_encoding(bytes) = 'utf-8' and left(wait_registry_text(bytes), 2) <> '\x'
+        then wait_registry_text(bytes)
+    else '\x' || encode(bytes, 'hex')
+end;
+
+-- The bytes of what wait_registry_key shows.
+create function wait_registry_key_bytes(shown text) returns bytea
+language sql immutable strict parallel safe
+return case when left(shown, 2) = '\x' then decode(substr(shown, 3), 'hex') else convert_to(shown, 'UTF8') end;
 
 -- [[name, base64 | null], ...] as [[name, text | {"base64": ...} | null], ...].
 create function wait_registry_headers(headers jsonb) returns jsonb
@@ -240,3 +268,70 @@ select
     finished_time,
     created_at
 from dead_letter;
+
+-- All that is known of a registration, one row an event: order by at.
+create view record_event as
+select
+    wait_expiration_uuid,
+    created_at as at,
+    'waiting' as event,
+    original_topic,
+    original_partition,
+    original_offset,
+    consumer_group,
+    instance,
+    attempt,
+    wait_topic as log_topic,
+    wait_partition as log_partition,
+    wait_offset as log_offset,
+    'expires ' || to_char(wait_expiration_time at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')
+    || coalesce(', then ' || expiry_policy, '') as detail
+from wait
+union all
+select
+    wait_expiration_uuid,
+    dead_letter_time,
+    'dead letter: ' || coalesce(reason, 'not ours'),
+    original_topic,
+    original_partition,
+    original_offset,
+    consumer_group,
+    instance,
+    attempt,
+    topic,
+    partition,
+    "offset",
+    concat_ws(': ', error_class, error_message)
+from dead_letter
+union all
+select
+    wait_expiration_uuid,
+    outcome_time,
+    'late tombstone: ' || coalesce(outcome, 'unknown'),
+    null,
+    null,
+    null,
+    null,
+    null,
+    null,
+    wait_topic,
+    wait_partition,
+    wait_offset,
+    'came after another outcome, or after the expiry'
+from late_outcome
+union all
+select
+    wait_registry_text(substring(key from 1 for 36)),
+    record_time,
+    'quarantined',
+    null,
+    null,
+    null,
+    null,
+    null,
+    null,
+    topic,
+    partition,
+    "offset",
+    error
+from quarantine;

@@ -1,7 +1,8 @@
 -- What is stuck now, and since when? Open registrations older than so many minutes, by group, topic and instance.
 -- What to do: one instance only: is that process alive, and its /health/ready? If it died, wait for the expiry: the
--- sweeper dead-letters what it left. Several instances of one group: its downstream is slow or down, see the
--- handler's latency. `overdue` above 0 for longer than a sweep: is the sweeper running (table sweep)?
+-- sweeper dead-letters what it left. Several instances of one group: its downstream is slow or down, see the handler's
+-- latency. `overdue` above 0 for longer than a sweep: is the sweeper running (table sweep)?
+-- Kind: waiting now
 \if :{?minutes} \else \set minutes 1 \endif
 
 select

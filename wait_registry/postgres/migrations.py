@@ -11,12 +11,14 @@ import psycopg
 from psycopg import sql
 from psycopg.rows import TupleRow
 
-from wait_registry.errors import ConfigurationError
+from wait_registry.errors import ConfigurationError, TransientError
 from wait_registry.postgres.connection import schema_of
 from wait_registry.postgres.queries import RESOURCES, sql_text
 
 # Any constant will do; two runs of `waitreg db migrate` on one database take turns by it.
 LOCK_KEY = 0x7761_6974_5F6D_6967
+# While a migration waits for a table, everybody who comes after it waits too: a rebuild may hold one for minutes.
+LOCK_TIMEOUT_S = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,24 +72,47 @@ def migrate(connection: psycopg.Connection[TupleRow]) -> list[Migration]:
     """Create the connection's schema if need be and apply what is missing, in one transaction.
 
     Returns what was applied. Raises `ConfigurationError` when a migration that was applied has since been changed:
-    its file must be restored, a change needs a new number.
+    its file must be restored, a change needs a new number; or when the schema is of a newer version. Raises
+    `TransientError` when a table is in use for longer than `LOCK_TIMEOUT_S`: nothing was changed, try again later.
     """
-    schema = sql.Identifier(schema_of(connection))
+    schema = schema_of(connection)
     with connection.transaction():
         lock_migrations(connection)
-        connection.execute(sql.SQL("create schema if not exists {}").format(schema))
-        missing = []
-        for step in status(connection):
-            if step.changed:
-                raise ConfigurationError(
-                    f"sql/migrations/{step.migration.version:04}_{step.migration.name}.sql was applied and has changed "
-                    "since: restore the file; what is to change needs a new migration"
-                )
-            if not step.applied:
-                connection.execute(step.migration.text)
-                record(connection, step.migration)
-                missing.append(step.migration)
+        connection.execute(sql.SQL("create schema if not exists {}").format(sql.Identifier(schema)))
+        steps = status(connection)
+        _require_unchanged(steps)
+        _require_none_newer(connection, schema)
+        missing = [step.migration for step in steps if not step.applied]
+        # Not for the advisory lock above: that other run is doing our work.
+        connection.execute("select set_config('lock_timeout', %s, true)", (f"{LOCK_TIMEOUT_S}s",))
+        try:
+            for migration in missing:
+                connection.execute(migration.text)
+                record(connection, migration)
+        except psycopg.errors.LockNotAvailable as error:
+            raise TransientError(
+                f'a table of the schema "{schema}" was in use for more than {LOCK_TIMEOUT_S} s, nothing was changed: '
+                "wait for the end of what uses it (a rebuild?) and run `waitreg db migrate` again"
+            ) from error
         return missing
+
+
+def _require_unchanged(steps: list[MigrationStatus]) -> None:
+    for step in steps:
+        if step.changed:
+            raise ConfigurationError(
+                f"sql/migrations/{step.migration.version:04}_{step.migration.name}.sql was applied and has changed "
+                "since: restore the file; what is to change needs a new migration"
+            )
+
+
+def _require_none_newer(connection: psycopg.Connection[TupleRow], schema: str) -> None:
+    found, newest = max(_applied(connection), default=0), migrations()[-1].version
+    if found > newest:
+        raise ConfigurationError(
+            f'the schema "{schema}" has version {found}, this version knows {newest} and none newer: '
+            "run `waitreg db migrate` of the newer wait registry (or set postgres.schema to another schema)"
+        )
 
 
 def record(connection: psycopg.Connection[TupleRow], migration: Migration) -> None:

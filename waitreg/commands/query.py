@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final, cast
 
 from wait_registry.errors import ConfigurationError
 from waitreg.commands.command import Command, Invocation
@@ -12,7 +13,9 @@ if TYPE_CHECKING:
     import psycopg
     from psycopg.rows import TupleRow
 
+    from wait_registry.settings.root import Settings
     from waitreg.commands.query_file import QueryFile
+    from waitreg.commands.result_rows import Form
 
 _LIST: Final = "LIST"
 
@@ -33,28 +36,41 @@ def _run(invocation: Invocation) -> int:
         return _list()
     query = load_query(name)
     values = bind(query, _given(invocation.arguments.parameters))
-    _ask(invocation, query, values)
+    form = cast("Form", invocation.arguments.form or "table")
+    _ask(invocation.settings(), query, values, form)
+    if form == "table":
+        print(f"\n{query.advice}")
     return 0
 
 
-def _ask(invocation: Invocation, query: QueryFile, values: dict[str, str]) -> None:
+def _ask(settings: Settings, query: QueryFile, values: Mapping[str, str], form: Form) -> None:
     import psycopg
 
-    from wait_registry.postgres.connection import connect
+    from wait_registry.postgres.connection import PostgresUnavailable, connect
     from wait_registry.postgres.schema import require_schema
     from waitreg.commands.result_rows import render_rows
 
-    settings = invocation.settings()
     with connect(settings.postgres, application_name="waitreg query") as connection:
         require_schema(read_only(connection))
         try:
             # The text comes from our own files, never from input; values travel beside it.
             cursor = connection.execute(query.sql.encode(), values)
+            columns = [column.name for column in cursor.description or ()]
+            for line in render_rows(columns, cursor, form):
+                print(line)
         except psycopg.DataError as error:
-            raise ConfigurationError(f"query {query.name!r} can't use these values: {error}") from error
-        columns = [column.name for column in cursor.description or ()]
-        for line in render_rows(columns, cursor, invocation.arguments.form or "table"):
-            print(line)
+            raise ConfigurationError(f"query {query.name!r} can't use these values: {_said(error)}") from None
+        except psycopg.errors.InsufficientPrivilege as error:
+            raise ConfigurationError(
+                f"{_said(error)}: grant select on it, or set postgres.url to another user"
+            ) from None
+        except psycopg.OperationalError as error:
+            raise PostgresUnavailable(f"query {query.name!r} was cut off, ask again: {_said(error)}") from None
+
+
+def _said(error: psycopg.Error) -> str:
+    """Return what the server said, without the statement that it quotes."""
+    return error.diag.message_primary or str(error).strip()
 
 
 def read_only(connection: psycopg.Connection[TupleRow]) -> psycopg.Connection[TupleRow]:
@@ -65,15 +81,10 @@ def read_only(connection: psycopg.Connection[TupleRow]) -> psycopg.Connection[Tu
 
 def _list() -> int:
     from waitreg.commands.query_file import load_query, query_names
+    from waitreg.commands.query_list import query_lines
 
-    names = query_names()
-    width = max((len(name) for name in names), default=0)
-    for query in map(load_query, names):
-        parameters = "".join(
-            f" [{name}={query.defaults[name]}]" if name in query.defaults else f" {name}=..."
-            for name in query.parameters
-        )
-        print(f"{query.name:<{width}}  {query.question}{parameters}")
+    for line in query_lines(map(load_query, query_names())):
+        print(line)
     return 0
 
 
@@ -82,7 +93,11 @@ def _given(parameters: list[str]) -> dict[str, str]:
     for text in parameters:
         name, separator, value = text.partition("=")
         if not separator:
-            raise ConfigurationError(f"{text!r} is no PARAMETER=VALUE")
+            raise ConfigurationError(f"{text!r} is no PARAMETER=VALUE, e.g. minutes=5")
+        if not value.isprintable():
+            raise ConfigurationError(
+                f"the value of {name} isn't printable text: give such a key as \\x and hexadecimal digits"
+            )
         given[name] = value
     return given
 
@@ -92,11 +107,13 @@ COMMAND: Final = Command(
     group="looking and mending",
     summary="ask the registry: what is stuck, what was dead-lettered and why",
     description="""\
-Runs one of the incident queries of sql/queries, read-only. Each is plain SQL that psql runs too, with a comment that
-says which question it answers and what to do then.""",
+Runs one of the incident queries of sql/queries, read-only, and says what to do then. Each is plain SQL that psql runs
+too: psql -v minutes=5 -f sql/queries/stuck_now.sql. Times are UTC; a parameter that is a time takes what Postgres reads
+as one (2026-11-21T08:00Z, now, yesterday).""",
     examples=(
         "waitreg query LIST",
         "waitreg query stuck_now",
+        "waitreg query record_by_key key=customer-17",
         "waitreg query dead_letters_by_reason hours=6 --json",
     ),
     run=_run,

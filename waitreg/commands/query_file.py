@@ -1,7 +1,8 @@
 """An incident query: a file in sql/queries that psql runs as it stands, read for `waitreg query`.
 
-The file begins with a comment: the question it answers, then what to do. Parameters are psql's own quoted variables
-(``:'minutes'``); a line ``\\if :{?minutes} \\else \\set minutes 10 \\endif`` gives one a default, in psql and here.
+The file begins with a comment: the question it answers, then what to do, and last its kind, one of `KINDS`. Parameters
+are psql's own quoted variables (``:'minutes'``); a line ``\\if :{?minutes} \\else \\set minutes 10 \\endif`` gives one
+a default, in psql and here.
 """
 
 from __future__ import annotations
@@ -11,21 +12,27 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib.resources import files
+from typing import Final
 
 from wait_registry.errors import ConfigurationError
 
 _PARAMETER = re.compile(r"(?<!:):'([a-z_]+)'")
 _DEFAULT = re.compile(r"^\\if :\{\?(?P<name>[a-z_]+)\} \\else \\set (?P=name) (?P<value>.*?) \\endif$")
 _SUFFIX = ".sql"
+_KIND = "Kind: "
+
+# In the order in which somebody called at night asks.
+KINDS: Final = ("waiting now", "one instance, one record", "dead letters", "the system")
 
 
 @dataclass(frozen=True, slots=True)
 class QueryFile:
-    """One query: its name, what it answers, the further lines of its comment, its parameters and its SQL."""
+    """One query: its name, what it answers, what to do then, its kind (of `KINDS`), its parameters and its SQL."""
 
     name: str
     question: str
     advice: str
+    kind: str
     defaults: Mapping[str, str]
     parameters: tuple[str, ...]
     sql: str
@@ -52,6 +59,11 @@ def parse_query(name: str, text: str) -> QueryFile:
     lines = text.splitlines()
     comment_end = next((i for i, line in enumerate(lines) if not line.startswith("--")), len(lines))
     comment = [line.removeprefix("--").strip() for line in lines[:comment_end]]
+    kind = comment.pop().removeprefix(_KIND) if comment and comment[-1].startswith(_KIND) else ""
+    if kind not in KINDS:
+        raise ConfigurationError(
+            f"query {name!r}: its comment must end with a line `-- {_KIND}...`, one of: {'; '.join(KINDS)}"
+        )
     defaults: dict[str, str] = {}
     statement: list[str] = []
     for line in lines[comment_end:]:
@@ -69,6 +81,7 @@ def parse_query(name: str, text: str) -> QueryFile:
         name=name,
         question=comment[0] if comment else "",
         advice="\n".join(comment[1:]),
+        kind=kind,
         defaults=defaults,
         parameters=tuple(dict.fromkeys(_PARAMETER.findall(sql))),
         sql=_PARAMETER.sub(r"%(\1)s", sql.replace("%", "%%")),

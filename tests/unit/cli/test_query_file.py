@@ -11,6 +11,7 @@ _TEXT = """\
 -- What is it?
 -- What to do: look
 -- again.
+-- Kind: the system
 \\if :{?minutes} \\else \\set minutes 10 \\endif
 
 select '100%'::text, cast(:'minutes' as int), :'topic', :'topic'
@@ -21,6 +22,7 @@ def test_a_file_is_taken_apart() -> None:
     query = parse_query("it", _TEXT)
     assert query.question == "What is it?"
     assert query.advice == "What to do: look\nagain."
+    assert query.kind == "the system"
     assert query.defaults == {"minutes": "10"}
     assert query.parameters == ("minutes", "topic")
     assert query.sql == "select '100%%'::text, cast(%(minutes)s as int), %(topic)s, %(topic)s"
@@ -44,7 +46,12 @@ def test_an_unknown_parameter_is_refused_with_the_known_ones() -> None:
 
 def test_another_psql_line_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="psql"):
-        parse_query("it", "-- What?\n\\echo hello\nselect 1\n")
+        parse_query("it", "-- What?\n-- Kind: dead letters\n\\echo hello\nselect 1\n")
+
+
+def test_a_query_of_no_known_kind_is_refused_with_the_kinds() -> None:
+    with pytest.raises(ConfigurationError, match="one of: waiting now; "):
+        parse_query("it", "-- What?\n-- What to do: look.\n-- Kind: odd\nselect 1;\n")
 
 
 def test_an_unknown_query_is_refused_with_the_nearest() -> None:

