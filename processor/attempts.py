@@ -15,6 +15,7 @@ from wait_registry.clock import Clock
 from wait_registry.errors import PermanentError
 from wait_registry.handler import Discard, Record
 from wait_registry.logs import record_fields
+from wait_registry.telemetry.tracing import RecordTrace
 
 log = logging.getLogger(__name__)
 
@@ -55,13 +56,16 @@ class Attempts:
         self.stats = stats
         self._tries = stats.tries
 
-    async def run(self, record: Record, expires_s: float, deadline: Deadline) -> Result:
+    async def run(
+        self, record: Record, expires_s: float, deadline: Deadline, trace: RecordTrace | None = None
+    ) -> Result:
         """Work on one record; the caller has taken a slot if the handler has any.
 
         Args:
             record: what the handler gets.
             expires_s: when its registration expires, on the monotonic clock.
             deadline: the calling task's own.
+            trace: told of each attempt, if the record is traced.
 
         Returns:
             None (done), ``Discard``, or ``Failed``; no exception of the handler's comes out.
@@ -73,6 +77,8 @@ class Attempts:
         tries = 0
         while True:
             tries += 1
+            if trace is not None:
+                trace.attempt_started(tries)
             deadline.at_s = self._monotonic() + self._timeout_s
             error: BaseException
             try:
@@ -83,18 +89,24 @@ class Attempts:
                 deadline.clear()
                 raise  # the record hasn't been tried
             except BaseException as raised:  # noqa: BLE001 - the handler decides about its record, never about the loop
-                error = self._explain(record, raised, deadline, tries)
+                error = self._explain(record, raised, deadline, tries, trace)
             else:
                 deadline.clear()
                 if answer is None or isinstance(answer, Discard):
                     self._tries["ok"] += 1
+                    if trace is not None:
+                        trace.attempt_ended(None)
                     return answer
                 self._tries["error"] += 1
-                return Failed(_invalid(answer), tries)
+                error = _invalid(answer)
+            if trace is not None:
+                trace.attempt_ended(error)
             if not await self._again(error, tries, expires_s):
                 return Failed(error, tries)
 
-    def _explain(self, record: Record, raised: BaseException, deadline: Deadline, tries: int) -> BaseException:
+    def _explain(
+        self, record: Record, raised: BaseException, deadline: Deadline, tries: int, trace: RecordTrace | None
+    ) -> BaseException:
         """Tell a passed limit, a cancelled worker and the handler's own failure apart."""
         overran = deadline.clear()
         task = asyncio.current_task()
@@ -107,6 +119,8 @@ class Attempts:
             error = TimeoutError(f"attempt {tries} was over its limit of {self._timeout_s:g} s")
             log.warning("%s", error, extra=_fields(record))
             error.__cause__ = None if isinstance(raised, asyncio.CancelledError) else raised
+            if trace is not None:
+                trace.attempt_over_limit()
             return error
         self._tries["error"] += 1
         return raised

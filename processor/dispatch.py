@@ -13,6 +13,8 @@ from processor.attempts import Attempts, Result
 from processor.deadline import Watchdog
 from processor.entry import Entry, EntryState
 from processor.fault import Fault
+from processor.handlers.threads import NoThreadError
+from processor.traces import Traces
 from wait_registry.clock import Clock
 
 log = logging.getLogger(__name__)
@@ -34,6 +36,7 @@ class Dispatcher:
         settle: called with a record, its result, and the seconds since its start.
         renew: called with a record that has too little time left to start.
         stop_limit_s: how long `stop` waits for handlers that it has cancelled, s.
+        traces: begins the trace of each record that starts, if tracing is on.
     """
 
     def __init__(
@@ -47,6 +50,7 @@ class Dispatcher:
         settle: Callable[[Entry, Result, float], None],
         renew: Callable[[Entry], None],
         stop_limit_s: float = STOP_LIMIT_S,
+        traces: Traces | None = None,
     ) -> None:
         self._max_in_flight = max_in_flight
         self._group = group
@@ -59,6 +63,7 @@ class Dispatcher:
         self._settle = settle
         self._renew = renew
         self._stop_limit_s = stop_limit_s
+        self._traces = traces
         self._ready: deque[Entry] = deque()
         self._renewed: deque[Entry] = deque()
         # No record that waits is overdue before this moment, on the monotonic clock.
@@ -152,7 +157,7 @@ class Dispatcher:
         task = asyncio.current_task()
         assert task is not None
         deadline = self._watchdog.watch(task)
-        attempts = self._attempts
+        attempts, traces = self._attempts, self._traces
         self._waking = False
         while not self._stopping:
             entry = await self._next()
@@ -160,13 +165,20 @@ class Dispatcher:
             self.running += 1
             started_s = deadline.started_s = self._monotonic()
             self._queued.observe(started_s - entry.lifetime.registered_s)
+            trace = None if traces is None else traces.begin(entry)
             try:
-                result = await attempts.run(entry.record(self._group), entry.lifetime.expires_s, deadline)
+                result = await attempts.run(entry.record(self._group), entry.lifetime.expires_s, deadline, trace)
+            except (asyncio.CancelledError, NoThreadError):
+                if trace is not None:
+                    trace.left()
+                raise
             finally:
                 self.running -= 1
                 deadline.started_s = math.inf
             self._settle(entry, result, self._monotonic() - started_s)
-            del entry, result  # nothing may keep the record alive while the worker rests
+            if trace is not None:
+                trace.leave()
+            del entry, result, trace  # nothing may keep the record alive while the worker rests
 
     async def _next(self) -> Entry:
         """Wait for a record, and for a slot if the handler has any; both are the caller's then."""

@@ -10,6 +10,7 @@ from confluent_kafka import KafkaError, Message
 
 from wait_registry.handler import Record
 from wait_registry.records.original import Original, Source
+from wait_registry.telemetry.tracing import RecordTrace
 
 if TYPE_CHECKING:
     from processor.assigned_partition import AssignedPartition
@@ -60,6 +61,7 @@ class Entry:
         "size",
         "source",
         "state",
+        "trace",
         "wait_id",
         "wait_offset",
         "wait_partition",
@@ -88,6 +90,7 @@ class Entry:
         self.wait_partition = -1
         self.wait_offset = -1
         self.state = EntryState.REGISTERING
+        self.trace: RecordTrace | None = None
 
     def delivered(self, error: KafkaError | None, message: Message) -> None:
         """Take the delivery report of the wait record (called by ``producer.poll``)."""

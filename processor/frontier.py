@@ -22,7 +22,7 @@ class RegistrationBatch:
         completed: called with the batch and the delivery report that completes it.
     """
 
-    __slots__ = ("_completed", "_refused", "ends", "entries", "pending", "published", "sent_ms")
+    __slots__ = ("_completed", "_refused", "acknowledged_ms", "ends", "entries", "pending", "published", "sent_ms")
 
     def __init__(
         self,
@@ -37,6 +37,8 @@ class RegistrationBatch:
         self.pending = len(entries)
         self.published = 0
         self.sent_ms = sent_ms
+        # For telemetry; when its last wait record was acknowledged, by this host's clock.
+        self.acknowledged_ms = sent_ms
         self._refused = refused
         self._completed = completed
         for entry in entries:

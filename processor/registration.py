@@ -168,4 +168,5 @@ class Registration:
             self._fault.report(kafka_failure(error, f"writing wait record {entry.wait_id} to {self._wait_topic}"))
 
     def _completed(self, batch: RegistrationBatch, message: Message) -> None:
+        batch.acknowledged_ms = self._clock.now_ms()
         self._clock_watch.observe(message.timestamp(), batch.sent_ms)

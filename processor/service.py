@@ -49,6 +49,7 @@ from wait_registry.telemetry.exposition import HistogramReading, MetricsRegistry
 from wait_registry.telemetry.health import Health
 from wait_registry.telemetry.metrics import READY
 from wait_registry.telemetry.server import TelemetryServer
+from wait_registry.telemetry.tracing import Tracer, start_tracing
 
 log = logging.getLogger(__name__)
 
@@ -79,6 +80,7 @@ class ProcessorService:
         once: stop when what was in the topics at the start has been worked off.
         clock: wall clock and monotonic clock.
         random: returns a number in [0, 1), for jitter.
+        tracer: makes traces, instead of the one that the settings ask for; stopped at the end like that.
     """
 
     def __init__(
@@ -87,11 +89,13 @@ class ProcessorService:
         once: bool = False,
         clock: Clock | None = None,
         random: Callable[[], float] = random.random,
+        tracer: Tracer | None = None,
     ) -> None:
         self._settings = settings
         self._once = once
         self._clock = clock or SystemClock()
         self._random = random
+        self._tracer = tracer
         self._stop = threading.Event()
         self._strategy: Strategy | None = None
         self._instance = ""
@@ -118,7 +122,17 @@ class ProcessorService:
         settings = self._settings
         require_relations(settings, "processor")
         build = load_strategy(settings.processor.strategy)
-        handler = load_handler(settings.processor)
+        # Before the handler is imported, which may ask for the process's tracer.
+        tracer = self._tracer = self._tracer or start_tracing(settings.telemetry, "processor")
+        try:
+            handler = load_handler(settings.processor, None if tracer is None else tracer.http_headers)
+            await self._serve(build, handler)
+        finally:
+            if tracer is not None:
+                await asyncio.to_thread(tracer.stop)
+
+    async def _serve(self, build: Callable[[StrategyContext], Strategy], handler: OpenHandler) -> None:
+        settings = self._settings
         metrics = MetricsRegistry()
         metrics.collect_from(self._readings)
         telemetry = settings.telemetry
@@ -226,6 +240,7 @@ class ProcessorService:
             stats=self.stats,
             stop=self._stop,
             ends=facts.ends,
+            tracer=self._tracer,
         )
 
     def _producer_config(self) -> dict[str, object]:

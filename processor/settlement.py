@@ -12,6 +12,7 @@ from processor.entry import Entry, EntryState
 from processor.outbox import Letter, Outbox
 from processor.outstanding import Outstanding
 from processor.stats import Stats
+from processor.traces import Traces
 from wait_registry.errors import PermanentError
 from wait_registry.handler import Discard
 from wait_registry.logs import record_fields
@@ -34,16 +35,24 @@ class Settlement:
         outstanding: a record leaves it when its tombstone is queued, one without registration when its dead letter is
             acknowledged.
         stats: counts outcomes when their tombstone is acknowledged.
+        traces: begins the trace of a record that can't be registered, if tracing is on.
     """
 
     def __init__(
-        self, outbox: Outbox, dead_letters: DeadLetters, wait_topic: str, outstanding: Outstanding, stats: Stats
+        self,
+        outbox: Outbox,
+        dead_letters: DeadLetters,
+        wait_topic: str,
+        outstanding: Outstanding,
+        stats: Stats,
+        traces: Traces | None = None,
     ) -> None:
         self._outbox = outbox
         self._dead_letters = dead_letters
         self._wait_topic = wait_topic
         self._outstanding = outstanding
         self._stats = stats
+        self._traces = traces
         self._counted = {outcome: _Counted(stats, outcome) for outcome in Outcome}
 
     def settle(self, entry: Entry, result: Result, elapsed_s: float) -> None:
@@ -80,9 +89,13 @@ class Settlement:
         def safe() -> None:
             self._outstanding.finish(entry)
             batch.acknowledge()
+            _end_trace(entry, Outcome.DEAD_LETTERED, reason)
 
         entry.state = EntryState.DEAD_LETTERING
+        trace = None if self._traces is None else self._traces.begin(entry)
         self._dead_letters.send(_delivery(entry, registered=False), reason, error, safe)
+        if trace is not None:
+            trace.leave()
 
     def _fail(self, entry: Entry, failed: Failed, elapsed_s: float) -> None:
         self._stats.observe(Outcome.DEAD_LETTERED, elapsed_s)
@@ -90,10 +103,10 @@ class Settlement:
             _delivery(entry, registered=True),
             Reason.FAILED,
             failed.error,
-            lambda: self._tombstone(entry, Outcome.DEAD_LETTERED),
+            lambda: self._tombstone(entry, Outcome.DEAD_LETTERED, Reason.FAILED),
         )
 
-    def _tombstone(self, entry: Entry, outcome: Outcome) -> None:
+    def _tombstone(self, entry: Entry, outcome: Outcome, reason: Reason | None = None) -> None:
         self._outbox.send(
             Letter(
                 "a tombstone",
@@ -106,6 +119,8 @@ class Settlement:
             )
         )
         self._outstanding.finish(entry)
+        if entry.trace is not None:
+            _end_trace(entry, outcome, reason)
 
 
 class _Counted:
@@ -119,6 +134,14 @@ class _Counted:
 
     def __call__(self, message: Message) -> None:
         self._stats.settled[self._outcome] += 1
+
+
+def _end_trace(entry: Entry, outcome: Outcome, reason: Reason | None) -> None:
+    if entry.trace is None:
+        return
+    if reason is not None:
+        entry.trace.dead_lettered(reason)
+    entry.trace.ended(outcome)
 
 
 def _delivery(entry: Entry, *, registered: bool) -> Delivery:

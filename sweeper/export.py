@@ -9,6 +9,7 @@ sink is behind. Any error ends the export: what is known is thrown away, and onl
 from __future__ import annotations
 
 import logging
+import time
 from collections import Counter
 from collections.abc import Sequence
 
@@ -27,6 +28,7 @@ from wait_registry.errors import ConfigurationError
 from wait_registry.kafka.clients import admin
 from wait_registry.records.tombstone import Outcome
 from wait_registry.settings.root import Settings
+from wait_registry.telemetry.tracing import RecordPublished, Tracer
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +40,14 @@ class TopicChanged(ConfigurationError):
 class PartitionExport:
     """One attempt at one partition: `fence`, `view` and `tail` once, in this order, then `chunk` until it says no."""
 
-    def __init__(self, settings: Settings, topic: WaitTopic, partition: int, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        topic: WaitTopic,
+        partition: int,
+        clock: Clock | None = None,
+        tracer: Tracer | None = None,
+    ) -> None:
         """Make the clients; nothing is asked yet.
 
         Args:
@@ -46,11 +55,13 @@ class PartitionExport:
             topic: the wait topic as the sweep found it.
             partition: of the wait topic.
             clock: for deadlines and DLQ_TIME.
+            tracer: told of each record whose export is committed, if tracing is on.
         """
         self._settings = settings
         self._topic = topic
         self._partition = partition
         self._clock = clock or SystemClock()
+        self._tracer = tracer
         self._policy = Policy.of(settings)
         self._admin = admin(settings.kafka)
         self._targets = Targets(self._admin)
@@ -114,7 +125,9 @@ class PartitionExport:
         self.tail()
         letters = self._letters(view, self._open_ones(tail, keys))
         if letters:
+            began_ns = time.time_ns()
             self._producer.export(letters)
+            self._trace(letters, began_ns)
             self._count.update(letter.outcome for letter in letters)
         tail.ignore(key.wait_id for key in keys)
         return True
@@ -158,6 +171,15 @@ class PartitionExport:
         decided = [outgoing(row, self._policy, self._targets, now_ms) for row in rows]
         self._set_aside([*unreadable, *(item for item in decided if isinstance(item, SetAside))])
         return [item for item in decided if isinstance(item, Outgoing)]
+
+    def _trace(self, letters: Sequence[Outgoing], began_ns: int) -> None:
+        if self._tracer is None:
+            return
+        ended_ns = time.time_ns()
+        for letter in letters:
+            self._tracer.record_published(
+                RecordPublished(letter.topic, tuple(letter.headers), letter.outcome, began_ns, ended_ns)
+            )
 
     def _set_aside(self, rows: Sequence[SetAside]) -> None:
         self._count["set_aside"] += len(rows)

@@ -15,6 +15,7 @@ from sweeper.wait_topic import WaitTopic
 from wait_registry.errors import FencedError, TransientError
 from wait_registry.logs import configure_logging
 from wait_registry.settings.root import Settings
+from wait_registry.telemetry.tracing import Tracer, start_tracing
 
 log = logging.getLogger(__name__)
 
@@ -41,15 +42,22 @@ def sweep_partitions(settings: Settings, topic: WaitTopic, partitions: Iterable[
         A result each.
     """
     configure_logging(settings.log, "sweeper")
-    for partition in partitions:
-        yield sweep_partition(settings, topic, partition)
+    tracer = start_tracing(settings.telemetry, "sweeper")
+    try:
+        for partition in partitions:
+            yield sweep_partition(settings, topic, partition, tracer)
+    finally:
+        if tracer is not None:
+            tracer.stop()
 
 
-def sweep_partition(settings: Settings, topic: WaitTopic, partition: int) -> PartitionResult:
+def sweep_partition(
+    settings: Settings, topic: WaitTopic, partition: int, tracer: Tracer | None = None
+) -> PartitionResult:
     """Sweep one partition from its fence to its last due row, or to the first error."""
     export: PartitionExport | None = None
     try:
-        export = PartitionExport(settings, topic, partition)
+        export = PartitionExport(settings, topic, partition, tracer=tracer)
         export.fence()
         export.view()
         export.tail()

@@ -13,7 +13,9 @@ from processor.retry_decision import RetryLater
 from wait_registry.clock import Clock, SystemClock
 from wait_registry.errors import ConfigurationError, PermanentError, TransientError
 from wait_registry.handler import Discard, Outcome, Record
+from wait_registry.records.names import TRACEPARENT, TRACESTATE
 from wait_registry.settings.processor import HttpHandlerSettings
+from wait_registry.telemetry.tracing import HttpHeadersSource
 
 # What a header value may hold so that every server reads it alike (RFC 9110, section 5.5).
 _SAFE_VALUE = re.compile(rb"[\x21-\x7e](?:[\x20-\x7e\t]*[\x21-\x7e])?")
@@ -32,14 +34,26 @@ class HttpHandler:
         settings: statuses, forwarded headers, content type.
         max_in_flight: connections kept at most.
         clock: for ``Retry-After`` dates.
+        trace_headers: gives the headers that carry the trace on, if tracing is on; a record's own are then not sent,
+            whatever ``forward_headers`` says.
     """
 
-    def __init__(self, url: str, settings: HttpHandlerSettings, max_in_flight: int, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        settings: HttpHandlerSettings,
+        max_in_flight: int,
+        clock: Clock | None = None,
+        trace_headers: HttpHeadersSource | None = None,
+    ) -> None:
         self._url = url
         self._settings = settings
         self._max_in_flight = max_in_flight
         self._clock = clock or SystemClock()
         self._forward = {name.lower() for name in settings.forward_headers}
+        self._trace_headers = trace_headers
+        if trace_headers is not None:
+            self._forward -= {TRACEPARENT, TRACESTATE}
         self._session: ClientSession | None = None
         self.slots: Slots | None = None
 
@@ -89,6 +103,8 @@ class HttpHandler:
             ("X-Waitreg-Offset", str(record.offset)),
             ("X-Waitreg-Attempt", str(record.attempt)),
         ]
+        if self._trace_headers is not None:
+            headers += self._trace_headers()
         if self._forward:
             headers += [
                 (name, value.decode("ascii"))

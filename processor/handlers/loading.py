@@ -14,15 +14,17 @@ from processor.handlers.plain import PlainFunctionHandler
 from processor.handlers.signature import is_asynchronous, require_one_parameter
 from wait_registry.errors import ConfigurationError
 from wait_registry.settings.processor import ProcessorSettings
+from wait_registry.telemetry.tracing import HttpHeadersSource
 
 URL_SCHEMES = ("http://", "https://")
 
 
-def load_handler(settings: ProcessorSettings) -> OpenHandler:
+def load_handler(settings: ProcessorSettings, trace_headers: HttpHeadersSource | None = None) -> OpenHandler:
     """Find and check the handler.
 
     Args:
         settings: ``handler`` is ``module:name`` or a URL; ``max_in_flight`` bounds threads and connections.
+        trace_headers: for the HTTP handler.
 
     Returns:
         The handler, not opened yet.
@@ -32,7 +34,7 @@ def load_handler(settings: ProcessorSettings) -> OpenHandler:
     """
     name = settings.handler
     if name.startswith(URL_SCHEMES):
-        return HttpHandler(name, settings.http, settings.max_in_flight)
+        return HttpHandler(name, settings.http, settings.max_in_flight, trace_headers=trace_headers)
     found = _find(name)
     if inspect.isclass(found):
         return _contextual(name, found, settings.max_in_flight)

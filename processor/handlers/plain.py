@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 from concurrent.futures import Future
 
 from processor.handlers.slots import Slots
@@ -43,7 +44,9 @@ class PlainFunctionHandler:
         ended: asyncio.Future[Outcome] = loop.create_future()
         call = _Call(ended, self.slots)
         try:
-            self._threads.submit(lambda: call.report(loop, _run(self._function, record)))
+            # What the user's own tracing calls the current span is the attempt's in the thread too.
+            context = contextvars.copy_context()
+            self._threads.submit(lambda: call.report(loop, context.run(_run, self._function, record)))
         except NoThreadError:
             if self.slots is not None:
                 self.slots.give()

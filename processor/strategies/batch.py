@@ -22,10 +22,12 @@ from processor.consumption import Consumption
 from processor.dead_letters import DeadLetters, Delivery
 from processor.decoding import decode
 from processor.exposition import partition_readings
+from processor.handlers.threads import NoThreadError
 from processor.once import reached
 from processor.readiness import not_ready_reasons
 from processor.stats import Stats
 from processor.strategies.protocol import Strategy, StrategyContext
+from processor.traces import Traces
 from wait_registry.handler import Discard, Record
 from wait_registry.kafka.errors import is_transient, kafka_failure
 from wait_registry.logs import record_fields
@@ -34,6 +36,7 @@ from wait_registry.records.dead_letter import Reason
 from wait_registry.records.tombstone import Outcome
 from wait_registry.telemetry import metrics
 from wait_registry.telemetry.exposition import Reading
+from wait_registry.telemetry.tracing import RecordTrace
 
 log = logging.getLogger(__name__)
 
@@ -76,6 +79,7 @@ class BatchStrategy:
             context.fault,
             ends_too=context.ends is not None,
         )
+        self._traces = Traces.of(context.tracer, processor.group, context.instance)
         self._early: list[Taken] = []
         self._paused = False
         self._running = 0
@@ -154,8 +158,9 @@ class BatchStrategy:
         context.stats.consumed[owner.topic] += 1
         taken, identifier, unreadable = decode(message, owner.topic, owner.partition, self._group, context.cluster_id)
         record = self._record(taken, identifier)
+        trace = self._trace(owner, message, taken, identifier)
         if unreadable is not None:
-            self._dead_letter(owner, taken, record, Reason.MALFORMED, unreadable)
+            self._dead_letter(owner, taken, record, Reason.MALFORMED, unreadable, trace)
             return
         task = asyncio.current_task()
         assert task is not None
@@ -166,11 +171,21 @@ class BatchStrategy:
         deadline.started_s = started_s
         self._running += 1
         try:
-            result = await context.attempts.run(record, started_s + context.limits.ttl_s, deadline)
+            result = await context.attempts.run(record, started_s + context.limits.ttl_s, deadline, trace)
+        except (asyncio.CancelledError, NoThreadError):
+            if trace is not None:
+                trace.left()
+            raise
         finally:
             self._running -= 1
             context.watchdog.forget(deadline)
-        self._settle(owner, taken, record, result, context.clock.monotonic() - started_s)
+        self._settle(owner, taken, record, result, context.clock.monotonic() - started_s, trace)
+
+    def _trace(self, owner: AssignedPartition, message: Message, taken: Consumed, wait_id: str) -> RecordTrace | None:
+        if self._traces is None:
+            return None
+        now_ms = self._context.clock.now_ms()
+        return self._traces.begin_unregistered(owner, message.offset(), taken, wait_id, now_ms)
 
     def _record(self, taken: Consumed, identifier: str) -> Record:
         expires_at = _EPOCH + timedelta(seconds=self._context.clock.now_ms() / 1000 + self._context.limits.ttl_s)
@@ -190,12 +205,18 @@ class BatchStrategy:
         )
 
     def _settle(
-        self, owner: AssignedPartition, taken: Consumed, record: Record, result: Result, elapsed_s: float
+        self,
+        owner: AssignedPartition,
+        taken: Consumed,
+        record: Record,
+        result: Result,
+        elapsed_s: float,
+        trace: RecordTrace | None,
     ) -> None:
         stats = self._context.stats
         if isinstance(result, Failed):
             stats.observe(Outcome.DEAD_LETTERED, elapsed_s)
-            self._dead_letter(owner, taken, record, Reason.FAILED, result.error)
+            self._dead_letter(owner, taken, record, Reason.FAILED, result.error, trace)
             return
         outcome = Outcome.DONE
         if isinstance(result, Discard):
@@ -205,14 +226,20 @@ class BatchStrategy:
             )
             log.info("discarded: %s", result.reason, extra=fields)
         stats.observe(outcome, elapsed_s)
-        _count(stats, outcome)
+        _count(stats, outcome, trace)
 
     def _dead_letter(
-        self, owner: AssignedPartition, taken: Consumed, record: Record, reason: Reason, error: BaseException
+        self,
+        owner: AssignedPartition,
+        taken: Consumed,
+        record: Record,
+        reason: Reason,
+        error: BaseException,
+        trace: RecordTrace | None,
     ) -> None:
         stats = self._context.stats
         delivery = Delivery(taken.original, owner.topic, record.wait_id, record.attempt, None, None)
-        self._letters.send(delivery, reason, error, lambda: _count(stats, Outcome.DEAD_LETTERED))
+        self._letters.send(delivery, reason, error, lambda: _count(stats, Outcome.DEAD_LETTERED, trace, reason))
 
     async def _commit(self, targets: dict[AssignedPartition, int]) -> None:
         """Commit what is still ours, through an outage; after a rebalance the next owner gets the batch again."""
@@ -283,5 +310,10 @@ class BatchStrategy:
         yield from partition_readings(list(self._consumption.assigned.values()))
 
 
-def _count(stats: Stats, outcome: Outcome) -> None:
+def _count(stats: Stats, outcome: Outcome, trace: RecordTrace | None, reason: Reason | None = None) -> None:
     stats.settled[outcome.value] += 1
+    if trace is None:
+        return
+    if reason is not None:
+        trace.dead_lettered(reason)
+    trace.ended(outcome)

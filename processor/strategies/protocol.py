@@ -25,6 +25,7 @@ from processor.subscription import SubscribedTopic
 from wait_registry.clock import Clock
 from wait_registry.settings.root import Settings
 from wait_registry.telemetry.exposition import Reading
+from wait_registry.telemetry.tracing import Tracer
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,7 @@ class StrategyContext:
 
     ``stop`` is set when the process is to end: stop consuming, drain, return. ``ends`` is None, or for ``--once`` the
     end offset of each consumed partition at the start: return when what is assigned has been worked off to there.
+    ``tracer`` is None unless tracing is on.
     """
 
     settings: Settings
@@ -53,6 +55,7 @@ class StrategyContext:
     stats: Stats
     stop: Event
     ends: dict[tuple[str, int], int] | None
+    tracer: Tracer | None = None
 
 
 class Strategy(Protocol):

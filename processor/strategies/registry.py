@@ -23,6 +23,7 @@ from processor.readiness import not_ready_reasons
 from processor.registration import Registration
 from processor.settlement import Settlement
 from processor.strategies.protocol import Strategy, StrategyContext
+from processor.traces import Traces
 from wait_registry.telemetry import metrics
 from wait_registry.telemetry.exposition import Reading
 
@@ -48,7 +49,8 @@ class RegistryStrategy:
         self._frontier = Frontier()
         self._outstanding = Outstanding()
         letters = DeadLetters(outbox, context.topics, processor.group, context.instance, clock, stats)
-        settlement = Settlement(outbox, letters, settings.wait.topic, self._outstanding, stats)
+        traces = Traces.of(context.tracer, processor.group, context.instance)
+        settlement = Settlement(outbox, letters, settings.wait.topic, self._outstanding, stats, traces)
         self._registration = Registration(
             context.producer,
             outbox,
@@ -74,6 +76,7 @@ class RegistryStrategy:
             fault,
             settlement.settle,
             self._registration.renew,
+            traces=traces,
         )
         self._pump = self._make_pump(context)
 

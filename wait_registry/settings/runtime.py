@@ -28,7 +28,7 @@ class TelemetrySettings(Section):
         "", description="URL that spans are posted to, path included; as OTEL_EXPORTER_OTLP_* say when empty"
     )
     traces_service_name: str = Field(
-        "", description="service.name of the spans; OTEL_SERVICE_NAME or waitreg-<service> when empty"
+        "", description="service.name of the spans; OTEL_SERVICE_NAME or waitreg-processor (-sweeper) when empty"
     )
 
 
