@@ -13,14 +13,15 @@ from processor.stats import Stats
 from tests.support.waiting import wait_until
 from wait_registry.settings.root import Settings
 from wait_registry.telemetry.health import Health
+from wait_registry.telemetry.tracing import Tracer
 
 
 class RunningProcessor:
     """One service and its thread."""
 
-    def __init__(self, settings: Settings, once: bool = False) -> None:
+    def __init__(self, settings: Settings, once: bool = False, tracer: Tracer | None = None) -> None:
         self.settings = settings
-        self.service = ProcessorService(settings, once=once)
+        self.service = ProcessorService(settings, once=once, tracer=tracer)
         self.error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="processor", daemon=True)
 
@@ -99,15 +100,15 @@ class Processors:
         self._modules.append(name)
         return f"{name}:handler"
 
-    def start(self, settings: Settings, once: bool = False) -> RunningProcessor:
+    def start(self, settings: Settings, once: bool = False, tracer: Tracer | None = None) -> RunningProcessor:
         """Start a processor."""
-        running = RunningProcessor(settings, once).start()
+        running = RunningProcessor(settings, once, tracer).start()
         self._running.append(running)
         return running
 
-    def run_once(self, settings: Settings, deadline_s: float = 90.0) -> RunningProcessor:
+    def run_once(self, settings: Settings, deadline_s: float = 90.0, tracer: Tracer | None = None) -> RunningProcessor:
         """Work off what is in the topics now."""
-        running = self.start(settings, once=True)
+        running = self.start(settings, True, tracer)
         running.join(deadline_s)
         return running
 

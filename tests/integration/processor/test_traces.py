@@ -1,0 +1,194 @@
+"""A record's trace goes on through the processor: as published, attempt by attempt, into what the handler calls."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Iterator
+
+import pytest
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.trace import StatusCode
+
+from tests.integration.processor.running import Processors
+from tests.integration.processor.wait_topic import stories
+from tests.support.kafka_io import Outgoing
+from tests.support.topics import Topics
+from tests.support.traces import Traced, attributes, events, id_of, trace_of, traceparent
+from wait_registry.handler import Discard, Outcome, Record, TransientError
+from wait_registry.records.lineage import Lineage
+from wait_registry.records.original import Original
+from wait_registry.records.redelivery import redelivery_headers
+from wait_registry.settings.root import Settings
+from wait_registry.telemetry.tracing_ids import FirstDelivery
+
+Make = Callable[..., Settings]
+
+QUICK = {"processor.handler_timeout_s": 0.5, "processor.max_tries": 2}
+VALUES = (b"done", b"discard", b"fail", b"flaky", b"slow")
+TRACES = {value: 0xABC0 + number for number, value in enumerate(VALUES)}
+PARENT = 0xB7AD6B7169203331
+SECRET = b"4711"
+
+
+@pytest.fixture
+def traced() -> Iterator[Traced]:
+    own = Traced()
+    yield own
+    own.close()
+
+
+def published(value: bytes) -> Outgoing:
+    return Outgoing(value, b"card-" + SECRET, (("card", SECRET), traceparent(TRACES[value], PARENT)))
+
+
+def by_trace(traced: Traced) -> dict[int, ReadableSpan]:
+    return {trace_of(span): span for span in traced.spans("process")}
+
+
+def handler_of(traced: Traced) -> Callable[[Record], object]:
+    """Return a handler that does what a record says, and traces that as a user's code does."""
+    tried: set[str] = set()
+
+    async def by_value(record: Record) -> Outcome:
+        with traced.tracing.tracer.start_as_current_span(f"call {record.value!r}"):
+            match record.value:
+                case b"discard":
+                    return Discard("nothing to do for 4711")
+                case b"fail":
+                    raise ValueError("no such card: 4711")
+                case b"flaky" if record.wait_id not in tried:
+                    tried.add(record.wait_id)
+                    raise TransientError("busy")
+                case b"slow":
+                    await asyncio.sleep(60)
+        return None
+
+    return by_value
+
+
+def test_each_record_is_a_span_below_its_publisher_s_and_each_attempt_one_below_that(
+    processor_settings: Make, topics: Topics, processors: Processors, traced: Traced
+) -> None:
+    settings = processor_settings({**QUICK, "processor.handler": processors.handler(handler_of(traced))}, 1)
+    topic = settings.processor.topics[0]
+    topics.produce(topic, [published(value) for value in VALUES])
+    processors.run_once(settings, tracer=traced.tracer)
+
+    spans = {value: by_trace(traced)[TRACES[value]] for value in VALUES}
+    assert len(traced.spans("process")) == len(VALUES)
+    told = stories(topics.read(settings.wait.topic))
+    for offset, span in enumerate(spans.values()):
+        assert span.name == f"process {topic}"
+        assert span.parent is not None
+        assert (span.parent.span_id, span.parent.is_remote) == (PARENT, True), "the publisher's span"
+        wait = told[topic, 0, offset].waits[0]
+        assert attributes(span)["messaging.message.id"].encode() == wait.key
+        assert attributes(span)["messaging.kafka.offset"] == offset
+        assert attributes(span)["messaging.consumer.group.name"] == settings.processor.group
+        where = {"waitreg.wait.partition": wait.partition, "waitreg.wait.offset": wait.offset}
+        assert events(span)["registered"] == where
+        assert attributes(span)["waitreg.outcome"] == told[topic, 0, offset].outcomes[0]
+
+    failed = {b"fail", b"slow"}
+    errors = {value for value, span in spans.items() if span.status.status_code is StatusCode.ERROR}
+    assert errors == {value for value, span in spans.items() if "dead-lettered" in events(span)} == failed
+    tries = {value: traced.children(span) for value, span in spans.items()}
+    assert {value: [attributes(one).get("error.type") for one in own] for value, own in tries.items()} == {
+        b"done": [None],
+        b"discard": [None],
+        b"fail": ["ValueError"],
+        b"flaky": ["wait_registry.errors.TransientError", None],
+        b"slow": ["TimeoutError", "TimeoutError"],
+    }
+    assert [attributes(one).get("waitreg.timed_out") for one in tries[b"slow"]] == [True, True]
+    for value, own in tries.items():
+        for attempt in own:
+            [call] = traced.children(attempt)
+            assert call.name == f"call {value!r}", "what the handler traces itself stands below its attempt"
+    # The calls are the handler's own: what it records of its errors is its business.
+    ours = [span.to_json() for span in traced.spans() if not span.name.startswith("call")]
+    assert not [text for text in ours if SECRET.decode() in text], "no key, value, header or message of an error"
+
+
+def test_a_plain_handler_s_own_spans_stand_below_its_attempt_although_it_runs_in_a_thread(
+    processor_settings: Make, topics: Topics, processors: Processors, traced: Traced
+) -> None:
+    def plain(record: Record) -> None:
+        traced.tracing.tracer.start_span("call").end()
+
+    settings = processor_settings({"processor.handler": processors.handler(plain), "processor.max_in_flight": 2}, 1)
+    topics.produce(settings.processor.topics[0], [b"%d" % number for number in range(20)])
+    processors.run_once(settings, tracer=traced.tracer)
+    attempts = traced.spans("attempt")
+    assert len(attempts) == 20
+    assert [len(traced.children(attempt)) for attempt in attempts] == [1] * 20
+
+
+def test_without_a_registry_the_spans_are_the_same_but_for_the_registration(
+    processor_settings: Make, topics: Topics, processors: Processors, traced: Traced
+) -> None:
+    settings = processor_settings(
+        {**QUICK, "processor.handler": processors.handler(handler_of(traced)), "processor.strategy": "batch"}, 1
+    )
+    topics.produce(settings.processor.topics[0], [published(value) for value in VALUES])
+    processors.run_once(settings, tracer=traced.tracer)
+    spans = by_trace(traced)
+    assert {value: attributes(spans[trace_id])["waitreg.outcome"] for value, trace_id in TRACES.items()} == {
+        b"done": "done",
+        b"discard": "discarded",
+        b"fail": "dead_lettered",
+        b"flaky": "done",
+        b"slow": "dead_lettered",
+    }
+    assert [len(traced.children(spans[TRACES[value]])) for value in VALUES] == [1, 1, 1, 2, 2]
+    assert not [span for span in spans.values() if "registered" in events(span)]
+
+
+def test_redelivered_oddly_traced_and_oversized_records_are_worked_off_each_in_its_trace(
+    processor_settings: Make, topics: Topics, processors: Processors, traced: Traced
+) -> None:
+    async def done(record: Record) -> None:
+        pass
+
+    settings = processor_settings(
+        {
+            "processor.handler": processors.handler(done),
+            "processor.expiry_policy": "redeliver",
+            "wait.max_message_bytes": 20_000,
+        },
+        1,
+        max__message__bytes="1000000",
+    )
+    group, [topic] = settings.processor.group, settings.processor.topics
+    original = Original(topic, 0, 77, 1_700_000_000_000, "create", b"key", b"again", ())
+    lineage = Lineage.of(
+        original,
+        wait_id="019a4f8e-0000-8000-8000-000000000001",
+        wait_partition=0,
+        wait_offset=0,
+        group=group,
+        instance="host-1",
+        attempt=2,
+    )
+    topics.produce(
+        topic,
+        [
+            Outgoing(b"again", b"key", redelivery_headers((), lineage)),
+            Outgoing(b"odd", b"key", (("traceparent", b"00-zz"), ("tracestate", b"\xff"))),
+            Outgoing(os.urandom(100_000), b"key", (traceparent(0xABC, PARENT),)),
+        ],
+    )
+    running = processors.run_once(settings, tracer=traced.tracer)
+    assert running.done == 2
+    spans = {attributes(span)["messaging.kafka.offset"]: span for span in traced.spans("process")}
+    first = FirstDelivery.of(original, group)
+    assert trace_of(spans[0]) == first.trace_id()
+    assert [link.context.span_id for link in spans[0].links] == [first.redelivery_span_id(2)]
+    assert attributes(spans[0])["waitreg.original.offset"] == 77
+    assert spans[1].parent is None
+    assert attributes(spans[1])["waitreg.outcome"] == "done"
+    assert trace_of(spans[2]) == 0xABC
+    assert events(spans[2]) == {"dead-lettered": {"waitreg.reason": "unregistrable"}}
+    assert attributes(spans[2])["waitreg.outcome"] == "dead_lettered"
+    assert id_of(spans[0]) != first.redelivery_span_id(2)

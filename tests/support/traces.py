@@ -1,0 +1,64 @@
+"""Spans in memory: a tracer whose spans a test reads as they end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from wait_registry.telemetry.tracing_provider import Tracing
+from wait_registry.telemetry.tracing_spans import SpanTracer
+
+
+class Traced:
+    """A tracer, and the spans that have ended.
+
+    ``tracing.tracer`` is what a user's handler would get from OpenTelemetry's ``get_tracer``.
+    """
+
+    def __init__(self) -> None:
+        self._exporter = InMemorySpanExporter()
+        self.tracing = Tracing.to_exporter(self._exporter, "processor")
+        self.tracer = SpanTracer(self.tracing)
+
+    def spans(self, beginning: str = "") -> list[ReadableSpan]:
+        """Return the spans whose name begins so, in the order in which they ended."""
+        return [span for span in self._exporter.get_finished_spans() if span.name.startswith(beginning)]
+
+    def children(self, parent: ReadableSpan) -> list[ReadableSpan]:
+        """Return the spans below a span, in the order in which they began."""
+        below = [span for span in self.spans() if span.parent is not None and span.parent.span_id == id_of(parent)]
+        return sorted(below, key=lambda span: span.start_time or 0)
+
+    def close(self) -> None:
+        """Stop it, so that log lines carry no ids any more."""
+        self.tracer.stop()
+
+
+def id_of(span: ReadableSpan) -> int:
+    """Return the id of a span."""
+    assert span.context is not None
+    return span.context.span_id
+
+
+def trace_of(span: ReadableSpan) -> int:
+    """Return the id of a span's trace."""
+    assert span.context is not None
+    return span.context.trace_id
+
+
+def attributes(span: ReadableSpan) -> Mapping[str, Any]:
+    """Return the attributes of a span."""
+    return span.attributes or {}
+
+
+def events(span: ReadableSpan) -> dict[str, Mapping[str, Any]]:
+    """Return the events of a span by name, with their attributes."""
+    return {event.name: event.attributes or {} for event in span.events}
+
+
+def traceparent(trace_id: int, span_id: int, flags: int = 1) -> tuple[str, bytes]:
+    """Return the header that names a parent (W3C Trace Context, section 3.2)."""
+    return "traceparent", f"00-{trace_id:032x}-{span_id:016x}-{flags:02x}".encode()

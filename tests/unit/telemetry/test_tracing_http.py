@@ -1,0 +1,59 @@
+"""The HTTP handler carries the trace on to the service that it calls."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+
+from aiohttp import web
+
+from processor.handlers.http import HttpHandler
+from tests.support.traces import Traced, id_of, traceparent
+from wait_registry.handler import Record
+from wait_registry.records.original import Original
+from wait_registry.settings.processor import HttpHandlerSettings
+from wait_registry.telemetry.tracing import RecordTaken
+
+TRACE = 0x0AF7651916CD43DD8448EB211C80319C
+HEADERS = (traceparent(TRACE, 1), ("tracestate", b"vendor=1"), ("tenant", b"acme"))
+RECORD = Record("orders", 3, 42, 2, b"key", b"body", HEADERS, 1, "id", "shop", datetime(2030, 1, 1, tzinfo=UTC))
+TAKEN = RecordTaken(
+    "orders", 3, 42, Original("orders", 3, 42, 2, "create", b"key", b"body", HEADERS), "shop", "host", "id", 1, 2, None
+)
+
+
+def test_the_request_is_a_child_of_the_attempt_whatever_is_forwarded(traced: Traced) -> None:
+    seen: list[list[tuple[str, str]]] = []
+
+    async def answer(request: web.Request) -> web.Response:
+        seen.append(list(request.headers.items()))
+        return web.Response()
+
+    async def main() -> None:
+        application = web.Application()
+        application.router.add_post("/", answer)
+        runner = web.AppRunner(application)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        host, port = runner.addresses[0][:2]
+        settings = HttpHandlerSettings(forward_headers=("traceparent", "tracestate", "tenant"))
+        handler = HttpHandler(f"http://{host}:{port}/", settings, 1, trace_headers=traced.tracer.http_headers)
+        await handler.open()
+        try:
+            record = traced.tracer.record_taken(TAKEN)
+            record.attempt_started(1)
+            await handler.call(RECORD)
+            record.attempt_ended(None)
+            record.leave()
+        finally:
+            await handler.close()
+            await runner.cleanup()
+
+    asyncio.run(asyncio.wait_for(main(), 60))
+    [attempt] = traced.spans("attempt")
+    sent = [(name.lower(), value) for name, value in seen[0] if name.lower() in ("traceparent", "tracestate", "tenant")]
+    assert sorted(sent) == [
+        ("tenant", "acme"),
+        ("traceparent", f"00-{TRACE:032x}-{id_of(attempt):016x}-01"),
+        ("tracestate", "vendor=1"),
+    ]

@@ -1,0 +1,51 @@
+"""A record's ids can be worked out again by whoever sees it next, and are as good as random for samplers."""
+
+from __future__ import annotations
+
+from opentelemetry.sdk.trace.sampling import Decision, TraceIdRatioBased
+
+from wait_registry.records.lineage import Lineage
+from wait_registry.records.original import Original
+from wait_registry.telemetry.tracing_ids import ChosenIds, FirstDelivery
+
+ORIGINAL = Original("orders", 3, 42, 1_795_227_600_123, "create", b"key", b"value", ())
+FIRST = FirstDelivery.of(ORIGINAL, "shop")
+
+
+def test_what_is_consumed_and_what_its_lineage_tells_give_the_same_ids() -> None:
+    lineage = Lineage.of(
+        ORIGINAL, wait_id="the-id", wait_partition=1, wait_offset=2, group="shop", instance="host-1", attempt=2
+    )
+    assert FirstDelivery.of_lineage(lineage) == FIRST
+
+
+def test_the_ids_stay_what_they_are_so_that_versions_meet_in_one_trace() -> None:
+    assert f"{FIRST.trace_id():032x}" == "6a0065f9e220f9969ac062d894bce229"
+    assert f"{FIRST.redelivery_span_id(2):016x}" == "b137f25b67c41ff5"
+
+
+def test_records_groups_and_deliveries_have_ids_of_their_own() -> None:
+    others = [
+        FirstDelivery.of(ORIGINAL._replace(topic="orders2"), "shop"),
+        FirstDelivery.of(ORIGINAL._replace(partition=4), "shop"),
+        FirstDelivery.of(ORIGINAL._replace(offset=43), "shop"),
+        FirstDelivery.of(ORIGINAL._replace(timestamp_ms=0), "shop"),
+        FirstDelivery.of(ORIGINAL, "shop2"),
+    ]
+    assert len({first.trace_id() for first in [FIRST, *others]}) == 6
+    assert len({FIRST.redelivery_span_id(attempt) for attempt in (2, 3, 4)}) == 3
+
+
+def test_a_sampler_takes_its_share_of_the_traces_that_records_start() -> None:
+    sampler = TraceIdRatioBased(0.25)
+    ids = [FirstDelivery.of(ORIGINAL._replace(offset=offset), "shop").trace_id() for offset in range(2000)]
+    taken = sum(sampler.should_sample(None, one, "process").decision is Decision.RECORD_AND_SAMPLE for one in ids)
+    assert 400 < taken < 600
+
+
+def test_chosen_ids_are_used_once_and_never_by_another_span() -> None:
+    ids = ChosenIds()
+    ids.choose(7, 8)
+    assert (ids.generate_trace_id(), ids.generate_span_id()) == (7, 8)
+    assert ids.generate_trace_id() != 7
+    assert ids.generate_span_id() != 8

@@ -1,0 +1,200 @@
+"""What a record's spans say, what they never say, and what the log says beside them."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+from dataclasses import replace
+
+import pytest
+from opentelemetry import trace
+from opentelemetry.trace import SpanKind, StatusCode
+
+from tests.support.traces import Traced, attributes, events, id_of, trace_of, traceparent
+from wait_registry.errors import TransientError
+from wait_registry.logs import configure_logging
+from wait_registry.records.dead_letter import Failure, Reason, dead_letter_headers
+from wait_registry.records.lineage import Lineage
+from wait_registry.records.original import Original
+from wait_registry.records.redelivery import redelivery_headers
+from wait_registry.settings.runtime import LogSettings
+from wait_registry.telemetry.tracing import RecordPublished, RecordTaken, Registered
+from wait_registry.telemetry.tracing_ids import FirstDelivery
+
+WAIT_ID = "019a4f8e-0000-8000-8000-000000000001"
+TRACE, PARENT = 0x0AF7651916CD43DD8448EB211C80319C, 0xB7AD6B7169203331
+PARENTED = (("tenant", b"acme"), traceparent(TRACE, PARENT))
+ORIGINAL = Original("orders", 3, 42, 1_795_227_600_123, "create", b"card 4711", b"amount 4711", PARENTED)
+TAKEN = RecordTaken(
+    "orders", 3, 42, ORIGINAL, "shop", "host-1", WAIT_ID, 1, 1_795_227_600_500, Registered(2, 9, 1_795_227_600_510)
+)
+AGAIN = replace(TAKEN, topic="orders.shop.redeliver", partition=0, offset=5, attempt=2)
+LINEAGE = Lineage.of(
+    ORIGINAL, wait_id=WAIT_ID, wait_partition=2, wait_offset=9, group="shop", instance="host-1", attempt=2
+)
+
+
+def test_a_span_names_the_record_after_the_conventions_and_nothing_of_its_content(traced: Traced) -> None:
+    record = traced.tracer.record_taken(TAKEN)
+    record.attempt_started(1)
+    record.attempt_ended(ValueError("no such card: 4711"))
+    record.leave()
+    record.dead_lettered("failed")
+    record.ended("dead_lettered")
+    [span] = traced.spans("process")
+    assert (span.name, span.kind, span.status.status_code) == ("process orders", SpanKind.CONSUMER, StatusCode.ERROR)
+    assert span.parent is not None
+    assert (trace_of(span), span.parent.span_id, span.parent.is_remote) == (TRACE, PARENT, True)
+    assert span.start_time == 1_795_227_600_500_000_000, "when it was consumed"
+    assert attributes(span) == {
+        "messaging.system": "kafka",
+        "messaging.operation.name": "process",
+        "messaging.operation.type": "process",
+        "messaging.destination.name": "orders",
+        "messaging.destination.partition.id": "3",
+        "messaging.kafka.offset": 42,
+        "messaging.consumer.group.name": "shop",
+        "messaging.client.id": "host-1",
+        "messaging.message.id": WAIT_ID,
+        "waitreg.delivery": 1,
+        "waitreg.tries": 1,
+        "waitreg.outcome": "dead_lettered",
+        "error.type": "ValueError",
+    }
+    assert events(span) == {
+        "registered": {"waitreg.wait.partition": 2, "waitreg.wait.offset": 9},
+        "dead-lettered": {"waitreg.reason": "failed"},
+    }
+    [attempt] = traced.spans("attempt")
+    assert events(attempt) == {"exception": {"exception.type": "ValueError"}}
+    assert not [one.name for one in traced.spans() if "4711" in one.to_json() or "acme" in one.to_json()]
+
+
+def test_a_record_that_succeeds_in_the_end_is_no_error(traced: Traced) -> None:
+    record = traced.tracer.record_taken(TAKEN)
+    record.attempt_started(1)
+    record.attempt_ended(TransientError("busy"))
+    record.attempt_started(2)
+    record.attempt_over_limit()
+    record.attempt_ended(TimeoutError())
+    record.attempt_started(3)
+    record.attempt_ended(None)
+    record.leave()
+    record.ended("done")
+    [span] = traced.spans("process")
+    assert span.status.status_code is StatusCode.UNSET
+    assert "error.type" not in attributes(span)
+    tries = traced.children(span)
+    assert [attributes(one).get("waitreg.try") for one in tries] == [1, 2, 3]
+    assert [attributes(one).get("error.type") for one in tries] == [
+        "wait_registry.errors.TransientError",
+        "TimeoutError",
+        None,
+    ]
+    assert [attributes(one).get("waitreg.timed_out") for one in tries] == [None, True, None]
+
+
+def test_a_record_left_to_the_registry_says_so_and_leaves_nothing_current(traced: Traced) -> None:
+    record = traced.tracer.record_taken(TAKEN)
+    record.attempt_started(1)
+    record.left()
+    assert [attributes(span)["waitreg.outcome"] for span in traced.spans()] == ["left", "left"]
+    assert not trace.get_current_span().get_span_context().is_valid
+
+
+@pytest.mark.parametrize("headers", [(), (("traceparent", b"00-1-2-03"),), (("traceparent", None),)])
+def test_a_record_without_a_trace_starts_the_one_that_its_redelivery_finds_again(
+    traced: Traced, headers: tuple[tuple[str, bytes | None], ...]
+) -> None:
+    for taken in (TAKEN, AGAIN):
+        record = traced.tracer.record_taken(replace(taken, original=ORIGINAL._replace(headers=headers)))
+        record.leave()
+        record.ended("done")
+    first, again = traced.spans("process")
+    assert (first.parent, again.parent) == (None, None)
+    assert trace_of(first) == trace_of(again) == FirstDelivery.of(ORIGINAL, "shop").trace_id()
+    assert id_of(first) != id_of(again)
+
+
+@pytest.mark.parametrize("headers", [(), PARENTED])
+def test_a_redelivered_record_links_to_the_sweeper_s_span_in_its_own_trace(
+    traced: Traced, headers: tuple[tuple[str, bytes | None], ...]
+) -> None:
+    published = RecordPublished(
+        "orders.shop.redeliver", tuple(redelivery_headers(headers, LINEAGE)), "redelivered", 1_000, 2_000
+    )
+    traced.tracer.record_published(published)
+    record = traced.tracer.record_taken(replace(AGAIN, original=ORIGINAL._replace(headers=headers)))
+    record.leave()
+    record.ended("done")
+    [sent], [again] = traced.spans("send"), traced.spans("process")
+    assert (sent.kind, sent.start_time, sent.end_time) == (SpanKind.PRODUCER, 1_000, 2_000)
+    assert trace_of(sent) == trace_of(again)
+    assert sent.parent == again.parent, "both continue what the record came in"
+    [link] = again.links
+    assert (link.context.trace_id, link.context.span_id) == (trace_of(sent), id_of(sent))
+    assert attributes(again)["waitreg.original.offset"] == 42
+    assert attributes(again)["messaging.destination.name"] == "orders.shop.redeliver"
+
+
+def test_an_expired_record_s_dead_letter_is_a_span_of_its_trace(traced: Traced) -> None:
+    failure = Failure(Reason.EXPIRED, "WaitExpired", "no outcome", None, 5)
+    headers = tuple(dead_letter_headers(PARENTED, LINEAGE, failure))
+    traced.tracer.record_published(RecordPublished("waitreg.dlq", headers, "expired", 1_000, 2_000))
+    [sent] = traced.spans("send waitreg.dlq")
+    assert sent.parent is not None
+    assert (trace_of(sent), sent.parent.span_id) == (TRACE, PARENT)
+    assert attributes(sent) == {
+        "messaging.system": "kafka",
+        "messaging.operation.name": "send",
+        "messaging.operation.type": "send",
+        "messaging.destination.name": "waitreg.dlq",
+        "messaging.message.id": WAIT_ID,
+        "waitreg.outcome": "expired",
+        "waitreg.delivery": 2,
+        "waitreg.group": "shop",
+        "waitreg.instance": "host-1",
+    }
+
+
+def test_sampling_follows_the_parent_and_is_passed_on(traced: Traced) -> None:
+    unsampled = ORIGINAL._replace(headers=(traceparent(TRACE, PARENT, flags=0),))
+    record = traced.tracer.record_taken(replace(TAKEN, original=unsampled))
+    record.attempt_started(1)
+    sent = dict(traced.tracer.http_headers())["traceparent"]
+    record.attempt_ended(None)
+    record.leave()
+    record.ended("done")
+    assert traced.spans() == []
+    assert (sent[3:35], sent[-2:]) == (f"{TRACE:032x}", "00")
+
+
+def test_log_lines_about_a_record_carry_its_ids_and_others_none(traced: Traced) -> None:
+    stream, root = io.StringIO(), logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    configure_logging(LogSettings(), "processor", stream)
+    try:
+        log = logging.getLogger("shop.orders")
+        log.info("before")
+        record = traced.tracer.record_taken(TAKEN)
+        record.attempt_started(1)
+        log.info("in the handler")
+        record.attempt_ended(None)
+        log.info("settled")
+        record.leave()
+        record.ended("done")
+        log.info("after")
+    finally:
+        root.handlers[:] = handlers
+        root.setLevel(level)
+        logging.captureWarnings(False)
+    lines = [json.loads(line) for line in stream.getvalue().splitlines()]
+    [attempt], [span] = traced.spans("attempt"), traced.spans("process")
+    trace_id = f"{TRACE:032x}"
+    assert [(line.get("trace_id"), line.get("span_id")) for line in lines] == [
+        (None, None),
+        (trace_id, f"{id_of(attempt):016x}"),
+        (trace_id, f"{id_of(span):016x}"),
+        (None, None),
+    ]
