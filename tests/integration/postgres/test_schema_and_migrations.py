@@ -4,34 +4,19 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from typing import Any
 
 import psycopg
 import pytest
 from pydantic import SecretStr
 
 from tests.conftest import SettingsFactory
+from tests.support.catalogue import catalogue
 from tests.support.database import Database
 from wait_registry.errors import ConfigurationError
 from wait_registry.postgres.connection import PostgresUnavailable, connect, schema_of
 from wait_registry.postgres.migrations import migrate, migrations, status
 from wait_registry.postgres.schema import install_schema, require_schema, schema_version
 from wait_registry.settings.postgres import PostgresSettings
-
-# What makes a schema; its name is cut out of everything.
-CATALOGUE = {
-    "columns": """
-        select table_name, ordinal_position, column_name, data_type, is_nullable, column_default, is_identity
-        from information_schema.columns where table_schema = %s""",
-    "indexes": "select tablename, indexname, indexdef from pg_indexes where schemaname = %s",
-    "constraints": """
-        select conrelid::regclass::text, conname, pg_get_constraintdef(oid)
-        from pg_constraint where connamespace = to_regnamespace(%s)""",
-    "views": "select viewname, definition from pg_views where schemaname = %s",
-    "functions": "select proname, pg_get_functiondef(oid) from pg_proc where pronamespace = to_regnamespace(%s)",
-    "tables": "select relname, relkind::text, reloptions from pg_class where relnamespace = to_regnamespace(%s)",
-    "applied": "select version, name, checksum from {schema}.wait_registry_migration where %s <> ''",
-}
 
 
 @pytest.fixture
@@ -46,19 +31,6 @@ def two_schemas(
     with psycopg.connect(database.url, autocommit=True) as connection:
         for each in pair:
             connection.execute(f"drop schema if exists {each.schema_name} cascade".encode())
-
-
-def catalogue(settings: PostgresSettings) -> dict[str, list[Any]]:
-    with connect(settings, autocommit=True) as connection:
-        return {
-            part: sorted(
-                repr(row).replace(settings.schema_name, "schema")
-                for row in connection.execute(
-                    query.replace("{schema}", settings.schema_name).encode(), (settings.schema_name,)
-                )
-            )
-            for part, query in CATALOGUE.items()
-        }
 
 
 def test_migrations_lead_to_exactly_the_whole_schema(two_schemas: tuple[PostgresSettings, PostgresSettings]) -> None:
@@ -114,6 +86,8 @@ def test_a_missing_older_newer_or_changed_schema_is_refused(
         connection.execute("insert into wait_registry_migration values (99, 'of the future', '', now())")
         with pytest.raises(ConfigurationError, match=r"version 99.*newer wait registry"):
             require_schema(connection)
+        with pytest.raises(ConfigurationError, match=r"has version 99, .*`waitreg db migrate` of the newer"):
+            migrate(connection)
         connection.execute("delete from wait_registry_migration where version = 99")
         connection.execute("update wait_registry_migration set checksum = 'other' where version = 1")
         assert status(connection)[0].changed
