@@ -72,7 +72,7 @@ BUILD_INFO = _gauge("waitreg_build_info", "Always 1; its label tells which versi
 PROCESSOR_INFO = _gauge(
     "waitreg_processor_info",
     "Always 1; consumer group, strategy, and the name that this process has in wait records and in the tables",
-    group=OPEN,
+    consumer_group=OPEN,
     strategy=OPEN,
     wait_instance=OPEN,
 )

@@ -1,0 +1,114 @@
+"""A real Prometheus for one test: on PATH or where `make prometheus` puts it, with a folder and port of its own."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.chosen_stack import skips_are_failures
+from tests.support.waiting import wait_until
+from waitreg.embedded.child import log_tail
+from waitreg.embedded.ports import LOOPBACK, free_ports
+
+ROOT = Path(__file__).parents[2]
+RULES = ROOT / "deploy" / "prometheus" / "alerts.yml"
+TOOLS = ROOT / ".waitreg" / "tools"
+
+
+def prometheus_tool(name: str) -> str:
+    """Return the path of ``prometheus`` or ``promtool``; without it the test is skipped, on a CI machine it fails."""
+    found = shutil.which(name) or shutil.which(name, path=str(TOOLS))
+    if found is None:
+        missing = f"NOT TESTED: {name} is not here; `make prometheus` gets it"
+        if skips_are_failures():
+            pytest.fail(missing)
+        pytest.skip(missing)
+    return found
+
+
+class Prometheus:
+    """One running server, asked over its HTTP API."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    def query(self, expression: str) -> list[dict[str, Any]]:
+        """Return the series of an instant query; AssertionError with Prometheus' words when it refuses it."""
+        answer = self._get("query", {"query": expression})
+        assert answer["resultType"] in ("vector", "scalar"), expression
+        result: list[dict[str, Any]] = answer["result"]
+        return result
+
+    def targets_up(self) -> list[str]:
+        """Return the jobs of the targets whose last scrape succeeded."""
+        return sorted(t["labels"]["job"] for t in self._get("targets")["activeTargets"] if t["health"] == "up")
+
+    def rules(self) -> list[dict[str, Any]]:
+        """Return all alert rules with their state."""
+        return [rule for group in self._get("rules")["groups"] for rule in group["rules"]]
+
+    def is_up(self) -> bool:
+        """Tell whether it answers."""
+        try:
+            with urllib.request.urlopen(f"{self._url}/-/ready", timeout=5) as answer:
+                return bool(answer.status == 200)
+        except OSError:
+            return False
+
+    def _get(self, what: str, parameters: Mapping[str, str] | None = None) -> Any:
+        query = urllib.parse.urlencode(parameters or {})
+        try:
+            with urllib.request.urlopen(f"{self._url}/api/v1/{what}?{query}", timeout=30) as answer:
+                return json.load(answer)["data"]
+        except urllib.error.HTTPError as error:
+            with error:
+                raise AssertionError(f"{parameters}: {error.read().decode()}") from None
+
+
+@contextmanager
+def running_prometheus(folder: Path, jobs: Mapping[str, Sequence[int]]) -> Iterator[Prometheus]:
+    """Scrape these telemetry ports of this host, by job, every second, with the alert rules loaded."""
+    binary, (port,) = prometheus_tool("prometheus"), free_ports(1)
+    targets = {job: [f"{LOOPBACK}:{number}" for number in ports] for job, ports in jobs.items()}
+    configuration = {
+        "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
+        "rule_files": [str(RULES)],
+        "scrape_configs": [{"job_name": job, "static_configs": [{"targets": found}]} for job, found in targets.items()],
+    }
+    # JSON is YAML.
+    (folder / "prometheus.yml").write_text(json.dumps(configuration))
+    log = folder / "prometheus.log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [
+                binary,
+                f"--config.file={folder / 'prometheus.yml'}",
+                f"--storage.tsdb.path={folder / 'prometheus'}",
+                f"--web.listen-address={LOOPBACK}:{port}",
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+        )
+    try:
+        server = Prometheus(f"http://{LOOPBACK}:{port}")
+
+        def ready() -> bool:
+            assert process.poll() is None, f"prometheus ended:\n{log_tail(log, 30)}"
+            return server.is_up()
+
+        wait_until(ready, 60, "readiness of prometheus")
+        yield server
+    finally:
+        process.kill()
+        process.wait()

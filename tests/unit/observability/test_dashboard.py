@@ -1,0 +1,83 @@
+"""The dashboard's file is what the code makes, asks for metrics that exist, and is laid out as Grafana takes it."""
+
+from __future__ import annotations
+
+import json
+from itertools import combinations
+from typing import Any
+
+import pytest
+
+from tests.support.alert_rules import metric_names
+from tests.support.prometheus import ROOT
+from wait_registry.telemetry.metrics import all_metrics
+from waitreg.dashboard.page import COLUMNS, dashboard_json
+from waitreg.dashboard.rows import ROWS
+
+FILE = ROOT / "deploy" / "grafana" / "waitreg.json"
+MODEL: dict[str, Any] = json.loads(dashboard_json(ROWS))
+PANELS: list[dict[str, Any]] = MODEL["panels"]
+QUERIED = [panel for panel in PANELS if panel["type"] != "row"]
+# Grafana's own ids of units (packages/grafana-data/src/valueFormats).
+UNITS = {"short", "s", "reqps", "percentunit", "bytes"}
+
+
+def title(panel: dict[str, Any]) -> str:
+    return str(panel["title"])
+
+
+def test_the_committed_file_is_current() -> None:
+    made = dashboard_json(ROWS)
+    assert FILE.read_text("utf-8") == made, "run `waitreg metrics --dashboard > deploy/grafana/waitreg.json`"
+
+
+def test_the_model_has_what_grafana_asks_for() -> None:
+    assert {"uid", "title", "schemaVersion", "panels", "templating", "time", "annotations"} <= MODEL.keys()
+    variables = {variable["name"]: variable["type"] for variable in MODEL["templating"]["list"]}
+    assert variables == {"datasource": "datasource", "job": "query", "instance": "query"}
+
+
+@pytest.mark.parametrize("panel", QUERIED, ids=title)
+def test_a_panel_is_one_that_grafana_can_show(panel: dict[str, Any]) -> None:
+    assert panel["type"] in ("timeseries", "stat")
+    assert panel["datasource"] == {"type": "prometheus", "uid": "${datasource}"}
+    assert panel["fieldConfig"]["defaults"]["unit"] in UNITS
+    steps = panel["fieldConfig"]["defaults"]["thresholds"]["steps"]
+    assert steps[0]["value"] is None
+    assert [step["value"] for step in steps[1:]] == sorted(step["value"] for step in steps[1:])
+    assert panel["targets"]
+    assert len({target["refId"] for target in panel["targets"]}) == len(panel["targets"])
+
+
+@pytest.mark.parametrize("panel", QUERIED, ids=title)
+def test_a_panel_says_what_to_do_about_what_it_shows(panel: dict[str, Any]) -> None:
+    assert panel["description"].endswith((".", "?"))
+    assert all(target["legendFormat"] for target in panel["targets"])
+
+
+@pytest.mark.parametrize("panel", QUERIED, ids=title)
+def test_a_panel_asks_only_for_metrics_that_exist_of_what_was_chosen(panel: dict[str, Any]) -> None:
+    for target in panel["targets"]:
+        assert metric_names(target["expr"]) <= {metric.name for metric in all_metrics()}
+        assert 'job=~"$job",instance=~"$instance"' in target["expr"] or "ALERTS" in target["expr"]
+
+
+def test_every_metric_is_shown() -> None:
+    shown = set().union(*(metric_names(target["expr"]) for panel in QUERIED for target in panel["targets"]))
+    assert {metric.name for metric in all_metrics()} - shown == set()
+
+
+def test_ids_are_unique_and_no_panel_lies_on_another() -> None:
+    assert len({panel["id"] for panel in PANELS}) == len(PANELS)
+    for panel in PANELS:
+        place = panel["gridPos"]
+        assert place["x"] >= 0 and place["x"] + place["w"] <= COLUMNS
+        assert place["w"] > 0 and place["h"] > 0
+    for one, other in combinations(PANELS, 2):
+        assert not _overlap(one["gridPos"], other["gridPos"]), (title(one), title(other))
+
+
+def _overlap(one: dict[str, int], other: dict[str, int]) -> bool:
+    beside = one["x"] + one["w"] <= other["x"] or other["x"] + other["w"] <= one["x"]
+    above = one["y"] + one["h"] <= other["y"] or other["y"] + other["h"] <= one["y"]
+    return not beside and not above
