@@ -65,8 +65,8 @@ class BrokerWatch:
         """Ask what is due now; a broker that doesn't answer is no error."""
         if not self._link.up and await self._ask(lambda: cluster_id(self._admin)) is not None:
             self._link.answered()
-        if self._link.up and self._membership.must_ask and (own := self._membership.member_id()):
-            await self._ask(lambda: self._membership.ask(self._admin, own))
+        if self._link.up and self._membership.must_ask:
+            await self._ask(lambda: self._membership.ask(self._admin))
         if self._link.up and self._clock.monotonic() - self._checked_s >= IDENTITY_EVERY_S:
             self._checked_s = self._clock.monotonic()
             await self._ask(self._check_identity)

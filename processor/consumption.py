@@ -123,7 +123,8 @@ class Consumption:
 
     def subscribe(self, topics: Iterable[str]) -> None:
         """Join the group."""
-        self._membership.member_id = self._member_id
+        # Now or never: while a rebalance callback waits for the event loop, the client doesn't answer this question.
+        self._membership.member_id = str(self._consumer.memberid() or "")
         self._consumer.subscribe(
             list(topics), on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost
         )
@@ -176,7 +177,6 @@ class Consumption:
         the drain's limit the group finds out by the session's end.
         """
         self._closing = True
-        self._membership.member_id = str
         closed: asyncio.Future[None] = self._loop.create_future()
         threading.Thread(target=self._close, args=(closed,), name="consumer-close", daemon=True).start()
         try:
@@ -194,9 +194,6 @@ class Consumption:
         # The loop may be gone by now: then nobody waits.
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(_answer, closed, error)
-
-    def _member_id(self) -> str:
-        return str(self._consumer.memberid() or "")
 
     def _sorted_out(self, messages: list[Message]) -> list[tuple[AssignedPartition, Message]]:
         taken: list[tuple[AssignedPartition, Message]] = []

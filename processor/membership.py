@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 
 from confluent_kafka import ConsumerGroupState
 from confluent_kafka.admin import AdminClient
@@ -29,20 +28,16 @@ class Membership:
         self._group = settings.group
         self._is_told = settings.group_protocol is GroupProtocol.CLASSIC
         self.joined = False
-        # The consumer's, asked for in the event loop's thread alone: another thread may be closing the consumer.
-        self.member_id: Callable[[], str] = str
+        # Under KIP-848 the consumer's for all its life.
+        self.member_id = ""
 
     @property
     def must_ask(self) -> bool:
         """Whether only the broker can tell."""
-        return not (self.joined or self._is_told)
+        return bool(self.member_id) and not (self.joined or self._is_told)
 
-    def ask(self, admin: AdminClient, own: str) -> None:
+    def ask(self, admin: AdminClient) -> None:
         """Ask the broker whether the group is settled and this member has no partitions.
-
-        Args:
-            admin: asked.
-            own: this consumer's member id.
 
         Raises:
             TransientError: the broker doesn't answer now.
@@ -55,5 +50,5 @@ class Membership:
             log.debug("%s", error)  # brokers answer so while the group isn't there yet
             return
         partitions = {member.member_id: len(member.assignment.topic_partitions) for member in described.members}
-        if described.state is ConsumerGroupState.STABLE and partitions.get(own) == 0:
+        if described.state is ConsumerGroupState.STABLE and partitions.get(self.member_id) == 0:
             self.joined = True

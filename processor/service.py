@@ -232,7 +232,7 @@ class ProcessorService:
             outbox=Outbox(producer, self._fault),
             attempts=Attempts(handler, processor.handler_timeout_s, decision, self._clock, self.stats),
             watchdog=watchdog,
-            start_offsets=StartOffsets(wait_topic, self._stop.is_set, RuleWatch(processor.group, rules)),
+            start_offsets=StartOffsets(wait_topic, self._stop.wait, RuleWatch(processor.group, rules)),
             link=self._link,
             membership=self._membership,
             clock=self._clock,

@@ -15,6 +15,8 @@ from wait_registry.kafka.errors import is_transient, kafka_failure
 log = logging.getLogger(__name__)
 
 ASK_LIMIT_S = 5.0
+# Some refusals come at once, for as long as the coordinator moves.
+ASK_PAUSE_S = 0.2
 
 
 class StartOffsets:
@@ -25,12 +27,12 @@ class StartOffsets:
 
     Args:
         wait_topic: what the wait topic is now.
-        stopping: when it says so, asking ends although the broker doesn't answer.
+        stopping: waits so many seconds; True as soon as the process is to end, which ends the asking too.
         rule_watch: told under which rules about time the offsets were committed.
     """
 
     def __init__(
-        self, wait_topic: TopicIdentity, stopping: Callable[[], bool], rule_watch: RuleWatch | None = None
+        self, wait_topic: TopicIdentity, stopping: Callable[[float], bool], rule_watch: RuleWatch | None = None
     ) -> None:
         self._wait_topic = wait_topic
         self._stopping = stopping
@@ -38,6 +40,8 @@ class StartOffsets:
 
     def of(self, consumer: Consumer, partitions: list[TopicPartition]) -> list[TopicPartition]:
         """Return the partitions with their start offset; waits through a broker outage.
+
+        None of them when the process is to end before the broker has answered.
 
         Raises:
             ConfigurationError: the offsets rely on another wait topic of the same name; or permission is missing.
@@ -58,9 +62,11 @@ class StartOffsets:
                 refused = error.args[0]
             if refused is None:
                 return answers
-            if not is_transient(refused) or self._stopping():
+            if not is_transient(refused):
                 raise kafka_failure(refused, "asking for committed offsets")
             log.warning("asking for committed offsets, once more: %s (%s)", refused.str(), refused.name())
+            if self._stopping(ASK_PAUSE_S):
+                return []
 
     def _start(self, answer: TopicPartition) -> TopicPartition:
         if answer.offset < 0:

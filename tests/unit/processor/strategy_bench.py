@@ -77,7 +77,7 @@ class StrategyBench:
             outbox=self.outbox,
             attempts=Attempts(AsynchronousHandler(handler), processor.handler_timeout_s, decision, CLOCK, self.stats),
             watchdog=Watchdog(CLOCK, processor.handler_timeout_s),
-            start_offsets=StartOffsets(TopicIdentity("wait", "id", 1), self.stop.is_set),
+            start_offsets=StartOffsets(TopicIdentity("wait", "id", 1), self.stop.wait),
             link=BrokerLink(self.fault),
             membership=Membership(processor),
             clock=CLOCK,
