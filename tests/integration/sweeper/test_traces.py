@@ -1,0 +1,65 @@
+"""What expires goes on in the trace that it came in."""
+
+from __future__ import annotations
+
+from pyspark.sql import SparkSession
+
+from sweeper.partition_sweep import sweep_partition
+from sweeper.spark_job import SparkJob
+from tests.integration.sweeper.conftest import ScenarioFactory
+from tests.support.collector import Collector
+from tests.support.traces import Traced, attributes, id_of, trace_of, traceparent
+from wait_registry.records.original import Original
+from wait_registry.records.redelivery import redelivery_topic
+from wait_registry.telemetry.tracing_ids import FirstDelivery
+
+TRACE, PARENT = 0x0AF7651916CD43DD8448EB211C80319C, 0xB7AD6B7169203331
+PARENTED = (("tenant", b"acme"), traceparent(TRACE, PARENT))
+
+
+def test_a_dead_letter_and_a_redelivery_are_spans_of_their_record_s_trace_and_carry_it(
+    scenario: ScenarioFactory,
+) -> None:
+    at = scenario()
+    again = redelivery_topic(at.settings.processor.topics[0], at.settings.processor.group)
+    at.topics.create(again)
+    dead, redelivered = at.register(
+        [at.wait_record(1, headers=PARENTED), at.wait_record(2, expiry_policy="redeliver", value=b"card 4711")]
+    )
+    at.show()
+    traced = Traced()
+    try:
+        sweep_partition(at.settings, at.topic(), 0, traced.tracer)
+    finally:
+        traced.close()
+
+    [letter], [delivery] = at.dead_letters(), at.topics.read(again)
+    assert letter.headers[: len(PARENTED)] == PARENTED, "the dead letter names the trace as the record did"
+    [exported] = traced.spans(f"send {letter.topic}")
+    assert exported.parent is not None
+    assert (trace_of(exported), exported.parent.span_id) == (TRACE, PARENT)
+    assert attributes(exported)["messaging.message.id"] == dead.wait_id
+    assert attributes(exported)["waitreg.outcome"] == "expired"
+
+    original = redelivered.record.original
+    assert isinstance(original, Original)
+    first = FirstDelivery.of(original, at.settings.processor.group)
+    [sent] = traced.spans(f"send {delivery.topic}")
+    assert sent.parent is None
+    assert (trace_of(sent), id_of(sent)) == (first.trace_id(), first.redelivery_span_id(2))
+    assert attributes(sent)["waitreg.delivery"] == 2
+    assert not [span for span in traced.spans() if "4711" in span.to_json() or "acme" in span.to_json()]
+
+
+def test_a_sweep_in_spark_has_sent_its_spans_when_it_is_over(scenario: ScenarioFactory, spark: SparkSession) -> None:
+    collector = Collector()
+    try:
+        at = scenario({"telemetry.traces": True, "telemetry.traces_endpoint": collector.endpoint})
+        at.register([at.wait_record(1, headers=PARENTED)])
+        at.show()
+        [result] = SparkJob(at.settings, spark)(at.settings, at.topic(), [0])
+        assert result.exported == 1
+    finally:
+        collector.close()
+    [span] = collector.received
+    assert (span.service, span.trace_id, span.parent_id) == ("waitreg-sweeper", f"{TRACE:032x}", f"{PARENT:016x}")
