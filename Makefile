@@ -12,7 +12,7 @@ CHECKED := wait_registry processor sink sweeper waitreg tests
 step = printf '\n== %s\n' '$(1)' && $(2) || { printf '\nmake check: the step "%s" failed (%s)\n' '$(1)' '$(2)' >&2; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help setup jars prometheus demo test check acceptance kills mutants lock clean
+.PHONY: help setup jars prometheus demo test check coverage acceptance kills incident mutants lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,11 +39,17 @@ check: jars ## the gate: format, lint, types, import contracts, tests
 	@$(call step,import contracts,$(BIN)/lint-imports)
 	@$(call step,tests,$(BIN)/pytest -m "not acceptance" tests)
 
+coverage: jars ## line coverage of the core and of each service, at least 90 % (takes longer than the tests)
+	@sh setup/coverage.sh "$(BIN)" $(TESTS)
+
 acceptance: jars ## whole-system runs: kill -9 of each service under load
 	@$(BIN)/pytest -m acceptance tests/acceptance
 
 kills: jars ## kill -9 of each service under load, five times each, with every reconciliation; ARGS="sink --kills 1"
 	@$(BIN)/python -m tests.acceptance.kill9 $(ARGS)
+
+incident: jars ## play an incident for real and write docs/incident.md with what every query says about it
+	@$(BIN)/python -m tests.acceptance.incident
 
 mutants: jars ## every listed one-line change must turn its named test red
 	@$(BIN)/python -m tests.mutants.run

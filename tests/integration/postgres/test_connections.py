@@ -7,12 +7,12 @@ from datetime import UTC, datetime
 import pytest
 from pydantic import SecretStr
 
+from tests.support.stack import Stack
 from wait_registry.postgres.connection import connect, lift_time_limits
 from wait_registry.settings.postgres import PostgresSettings
-from waitreg.embedded.stack import EmbeddedStack
 
 
-def server_with(stack: EmbeddedStack, **defaults: str) -> PostgresSettings:
+def server_with(stack: Stack, **defaults: str) -> PostgresSettings:
     """Return settings for the run's server as if somebody had given it other defaults."""
     options = "%20".join(f"-c%20{name}%3D{value}" for name, value in defaults.items())
     joint = "&" if "?" in stack.postgres_url else "?"
@@ -20,7 +20,7 @@ def server_with(stack: EmbeddedStack, **defaults: str) -> PostgresSettings:
 
 
 @pytest.mark.parametrize("zone", ["America/Los_Angeles", "Asia/Tokyo"])
-def test_the_first_and_the_last_time_are_read_whatever_the_server_s_zone(stack: EmbeddedStack, zone: str) -> None:
+def test_the_first_and_the_last_time_are_read_whatever_the_server_s_zone(stack: Stack, zone: str) -> None:
     with connect(server_with(stack, TimeZone=zone, DateStyle="SQL"), autocommit=True) as connection:
         question = "select timestamptz '0001-01-01T00:00:00Z', timestamptz '9999-12-31T23:59:59Z'"
         for binary in (False, True):
@@ -29,7 +29,7 @@ def test_the_first_and_the_last_time_are_read_whatever_the_server_s_zone(stack: 
 
 
 @pytest.mark.parametrize("autocommit", [True, False])
-def test_a_long_reader_has_no_time_limit_of_the_server_s(stack: EmbeddedStack, autocommit: bool) -> None:
+def test_a_long_reader_has_no_time_limit_of_the_server_s(stack: Stack, autocommit: bool) -> None:
     limits = {"statement_timeout": "60000", "idle_in_transaction_session_timeout": "60000"}
     with connect(server_with(stack, **limits), autocommit=autocommit) as connection:
         lift_time_limits(connection)

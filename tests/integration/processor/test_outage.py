@@ -15,20 +15,20 @@ from tests.support.kafka_io import Outgoing
 from tests.support.naming import Names
 from tests.support.processes import Services
 from tests.support.settings import settings_against
+from tests.support.stack import OwnStack
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
 from wait_registry.handler import Record
-from waitreg.embedded.stack import EmbeddedStack
 
 
 @pytest.fixture
-def own_topics(own_stack: EmbeddedStack) -> Iterator[Topics]:
+def own_topics(own_stack: OwnStack) -> Iterator[Topics]:
     """Topics on a broker that this test may stop."""
     yield Topics(own_stack.bootstrap_servers)
 
 
 def test_a_broker_that_stops_and_comes_back_loses_nothing(
-    own_stack: EmbeddedStack, own_topics: Topics, names: Names, processors: Processors
+    own_stack: OwnStack, own_topics: Topics, names: Names, processors: Processors
 ) -> None:
     calls: list[int] = []
     stopped = threading.Event()
@@ -68,7 +68,7 @@ def test_a_broker_that_stops_and_comes_back_loses_nothing(
 
 
 def test_a_processor_that_starts_during_an_outage_waits_for_the_broker(
-    own_stack: EmbeddedStack, own_topics: Topics, names: Names, processors: Processors
+    own_stack: OwnStack, own_topics: Topics, names: Names, processors: Processors
 ) -> None:
     async def done(record: Record) -> None:
         pass
@@ -90,7 +90,7 @@ def test_a_processor_that_starts_during_an_outage_waits_for_the_broker(
 
 
 def test_a_processor_told_to_stop_during_an_outage_ends(
-    own_stack: EmbeddedStack, own_topics: Topics, names: Names, services: Services, tmp_path: Path
+    own_stack: OwnStack, own_topics: Topics, names: Names, services: Services, tmp_path: Path
 ) -> None:
     settings = settings_against(
         own_stack.bootstrap_servers,
@@ -98,6 +98,7 @@ def test_a_processor_told_to_stop_during_an_outage_ends(
         names,
         {
             "processor.handler": "tests.integration.processor.deadly_handlers:slow",
+            "kafka.request_timeout_s": 2,
             "processor.commit_interval_s": 0.1,
             "processor.drain_timeout_s": 3,
             "processor.flush_timeout_s": 2,

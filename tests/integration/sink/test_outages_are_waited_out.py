@@ -7,10 +7,10 @@ from tests.integration.sink.wait_topic import WaitTopic, new_id, tombstone, wait
 from tests.support.database import Database
 from tests.support.naming import Names
 from tests.support.settings import settings_against
+from tests.support.stack import OwnStack
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
 from wait_registry.settings.root import Settings
-from waitreg.embedded.stack import EmbeddedStack
 
 
 def view_of(database: Database, settings: Settings) -> dict[str, tuple[int, int]]:
@@ -19,7 +19,7 @@ def view_of(database: Database, settings: Settings) -> dict[str, tuple[int, int]
 
 
 def test_postgres_away_at_the_start_and_killed_in_between_and_the_broker_gone_for_a_while(
-    own_stack: EmbeddedStack, names: Names, start_sink: StartSink
+    own_stack: OwnStack, names: Names, start_sink: StartSink
 ) -> None:
     overrides = {
         "sink.trigger_s": 0.2,

@@ -14,8 +14,8 @@ from sweeper.purge import TABLES
 from tests.support.database import Database
 from tests.support.naming import Names
 from tests.support.settings import settings_against
+from tests.support.stack import Stack
 from wait_registry.settings.root import Settings
-from waitreg.embedded.stack import EmbeddedStack
 
 ROWS = 1_000_000
 FILL = f"""
@@ -40,7 +40,7 @@ insert into sweep (wait_topic, started_at, duration_s, due, exported, redelivere
 
 
 @pytest.fixture(scope="module")
-def large(stack: EmbeddedStack) -> Iterator[tuple[Settings, psycopg.Connection[Any]]]:
+def large(stack: Stack) -> Iterator[tuple[Settings, psycopg.Connection[Any]]]:
     """A million rows that aren't due, ten that are in partition 3, and twenty thousand of each aging table."""
     database = Database(stack.postgres_url)
     settings = settings_against(stack.bootstrap_servers, stack.postgres_url, Names(), {"wait.partitions": 8})

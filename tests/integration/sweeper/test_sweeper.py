@@ -19,12 +19,12 @@ from tests.conftest import SettingsFactory
 from tests.integration.sweeper.conftest import ScenarioFactory
 from tests.integration.sweeper.scenario import Scenario
 from tests.support.database import Database
+from tests.support.stack import OwnStack
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
 from wait_registry.errors import ConfigurationError
 from wait_registry.settings.root import Settings
 from wait_registry.telemetry.exposition import MetricsRegistry
-from waitreg.embedded.stack import EmbeddedStack
 
 
 def in_process(settings: Settings, topic: WaitTopic, partitions: Sequence[int]) -> list[PartitionResult]:
@@ -137,7 +137,7 @@ def test_a_missing_wait_topic_ends_the_process(settings_for: SettingsFactory, da
         Sweeper(settings, in_process, Instruments(MetricsRegistry())).run_once()
 
 
-def test_postgres_away_fails_a_sweep_and_nothing_else(own_stack: EmbeddedStack) -> None:
+def test_postgres_away_fails_a_sweep_and_nothing_else(own_stack: OwnStack) -> None:
     from tests.support.naming import Names
     from tests.support.settings import settings_against
 
