@@ -13,6 +13,7 @@ from confluent_kafka.admin import AdminClient
 from processor.broker_link import BrokerLink
 from processor.fault import Fault
 from processor.membership import Membership
+from processor.once import Once
 from wait_registry.clock import Clock
 from wait_registry.errors import TransientError, WaitRegistryError
 from wait_registry.kafka.cluster import TopicIdentity, cluster_id, describe_topic, require_same_identity
@@ -32,6 +33,7 @@ class BrokerWatch:
         admin: asked.
         wait_topic: what the wait topic was at the start; a change ends the process.
         membership: asked for while no partitions have been assigned.
+        once: asked for, with ``--once``.
     """
 
     def __init__(
@@ -39,6 +41,7 @@ class BrokerWatch:
         admin: AdminClient,
         wait_topic: TopicIdentity,
         membership: Membership,
+        once: Once | None,
         link: BrokerLink,
         clock: Clock,
         fault: Fault,
@@ -46,6 +49,7 @@ class BrokerWatch:
         self._admin = admin
         self._wait_topic = wait_topic
         self._membership = membership
+        self._once = once if once is not None and once.must_ask else None
         self._link = link
         self._clock = clock
         self._fault = fault
@@ -67,6 +71,8 @@ class BrokerWatch:
             self._link.answered()
         if self._link.up and self._membership.must_ask:
             await self._ask(lambda: self._membership.ask(self._admin))
+        if (once := self._once) is not None and self._link.up and self._membership.joined:
+            await self._ask(lambda: once.ask(self._admin, self._membership.member_id))
         if self._link.up and self._clock.monotonic() - self._checked_s >= IDENTITY_EVERY_S:
             self._checked_s = self._clock.monotonic()
             await self._ask(self._check_identity)

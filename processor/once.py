@@ -1,25 +1,150 @@
-"""``--once``: how far the records go that were there at the start."""
+"""``--once``: how far the records go that were there at the start, and whether the group has them all."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import logging
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import TypeAlias
 
+from confluent_kafka import ConsumerGroupState, ConsumerGroupTopicPartitions, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from processor.assigned_partition import AssignedPartition
+from wait_registry.clock import Clock
 from wait_registry.kafka.cluster import describe_topic
-from wait_registry.kafka.positions import end_offsets
+from wait_registry.kafka.positions import earliest_offsets, end_offsets
+from wait_registry.kafka.requests import answer, timeout_of
+from wait_registry.settings.processor import GroupProtocol, ProcessorSettings
+
+log = logging.getLogger(__name__)
+
+Place: TypeAlias = tuple[str, int]
+
+# The longest session that brokers grant by default: a member that is still there after so long sends heartbeats.
+ALIVE_AFTER_S = 60.0
 
 
-def ends_now(admin: AdminClient, topics: Iterable[str]) -> dict[tuple[str, int], int]:
+@dataclass(frozen=True, slots=True)
+class Share:
+    """Who has what, by the broker: ``ours`` is this member's; ``left`` is unfinished and somebody else's, by member.
+
+    ``settled`` when every partition that isn't ours is finished, or held by a member that is alive.
+    """
+
+    settled: bool
+    ours: frozenset[Place] = frozenset()
+    left: tuple[tuple[Place, str], ...] = ()
+
+
+class Once:
+    """Decides when a processor that is to work off what is there has done so.
+
+    The classic protocols let a member in when all others have answered: what it doesn't get then, somebody alive has.
+    Under KIP-848 a member that died keeps its partitions until its session is over, and a new one is told nothing: the
+    broker is asked who holds what, and a member counts as alive when it has outlasted any session.
+
+    Args:
+        settings: group and protocol.
+        ends: how far each consumed partition went at the start.
+        clock: measures how long a member has been seen.
+    """
+
+    def __init__(self, settings: ProcessorSettings, ends: Mapping[Place, int], clock: Clock) -> None:
+        self._group = settings.group
+        self.must_ask = settings.group_protocol is GroupProtocol.CONSUMER
+        self._ends = dict(ends)
+        self._monotonic = clock.monotonic
+        self._seen_s: dict[str, float] = {}
+        self._told: Share | None = None
+        self._share = Share(settled=not self.must_ask)
+
+    def reached(self, assigned: Mapping[Place, AssignedPartition]) -> bool:
+        """Return whether all that is ours has been consumed to its end, and the rest is in good hands."""
+        share = self._share
+        return share.settled and share.ours <= assigned.keys() and reached(self._ends, assigned.values())
+
+    def ask(self, admin: AdminClient, own: str) -> None:
+        """Ask the broker who holds what; in the watch's thread.
+
+        Args:
+            admin: asked.
+            own: this consumer's member id.
+
+        Raises:
+            WaitRegistryError: the broker doesn't answer, or refuses us.
+        """
+        futures = admin.describe_consumer_groups([self._group], request_timeout=timeout_of(admin))
+        described = answer(admin, futures[self._group], f"describing group {self._group}")
+        holders = {
+            (place.topic, place.partition): member.member_id
+            for member in described.members
+            for place in member.assignment.topic_partitions
+        }
+        now_s = self._monotonic()
+        self._seen_s = {m.member_id: self._seen_s.get(m.member_id, now_s) for m in described.members}
+        if described.state is not ConsumerGroupState.STABLE:
+            self._share = Share(settled=False)
+            return
+        alive = {member for member, since_s in self._seen_s.items() if now_s - since_s >= ALIVE_AFTER_S}
+        self._share = share_of(self._unfinished(admin, holders, own), holders, own, alive)
+        self._tell(self._share)
+
+    def _unfinished(self, admin: AdminClient, holders: Mapping[Place, str], own: str) -> list[Place]:
+        """Return what isn't ours and not committed to its end."""
+        others = [place for place in self._ends if holders.get(place) != own]
+        if not others:
+            return []
+        asked = [TopicPartition(*place) for place in others]
+        request = admin.list_consumer_group_offsets(
+            [ConsumerGroupTopicPartitions(self._group, asked)], request_timeout=timeout_of(admin)
+        )
+        future: Future[ConsumerGroupTopicPartitions] = request[self._group]
+        found = answer(admin, future, f"listing the offsets of group {self._group}").topic_partitions
+        committed = {(place.topic, place.partition): place.offset for place in found}
+        behind = [place for place in others if committed.get(place, -1) < self._ends[place]]
+        return [place for place in behind if _first(admin, place) < self._ends[place]]
+
+    def _tell(self, share: Share) -> None:
+        if not share.left or share == self._told:
+            return
+        self._told = share
+        held = ", ".join(f"{topic}[{number}] by {member}" for (topic, number), member in share.left)
+        if share.settled:
+            log.warning("not worked off here, but left to members of the group that are alive: %s", held)
+        else:
+            log.info("waiting until other members finish, or lose, what they hold: %s", held)
+
+
+def share_of(unfinished: Iterable[Place], holders: Mapping[Place, str], own: str, alive: set[str]) -> Share:
+    """Judge who has what.
+
+    Args:
+        unfinished: partitions of others, or of nobody, that aren't committed to their ends.
+        holders: the member that has a partition.
+        own: our member id.
+        alive: members that are certainly alive.
+    """
+    left = tuple((place, holders.get(place, "nobody yet")) for place in unfinished)
+    ours = frozenset(place for place, member in holders.items() if member == own)
+    return Share(all(member in alive for _, member in left), ours, left)
+
+
+def ends_now(admin: AdminClient, topics: Iterable[str]) -> dict[Place, int]:
     """Return the end offset of every partition of the consumed topics."""
-    ends: dict[tuple[str, int], int] = {}
+    ends: dict[Place, int] = {}
     for topic in topics:
         partitions = range(describe_topic(admin, topic).partitions)
         ends |= {(topic, partition): end for partition, end in end_offsets(admin, topic, partitions).items()}
     return ends
 
 
-def reached(ends: dict[tuple[str, int], int], assigned: Iterable[AssignedPartition]) -> bool:
+def reached(ends: Mapping[Place, int], assigned: Iterable[AssignedPartition]) -> bool:
     """Return whether all assigned partitions have been consumed to those ends (transaction markers count as read)."""
     return all(max(owner.position, owner.end_seen) >= ends.get((owner.topic, owner.partition), 0) for owner in assigned)
+
+
+def _first(admin: AdminClient, place: Place) -> int:
+    topic, partition = place
+    return earliest_offsets(admin, topic, [partition])[partition]

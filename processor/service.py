@@ -26,7 +26,7 @@ from processor.fault import Fault
 from processor.handlers.loading import load_handler
 from processor.handlers.open_handler import OpenHandler
 from processor.membership import Membership
-from processor.once import ends_now
+from processor.once import Once, ends_now
 from processor.outbox import Outbox
 from processor.retry_decision import RetryDecision
 from processor.rule_watch import RuleWatch
@@ -64,12 +64,12 @@ GC_THRESHOLDS = (50_000, 20, 50)
 
 
 class Facts(NamedTuple):
-    """What the broker told at the start; ``ends`` only with ``--once``."""
+    """What the broker told at the start; ``once`` only with ``--once``."""
 
     cluster_id: str
     instance: str
     topics: dict[str, SubscribedTopic]
-    ends: dict[tuple[str, int], int] | None
+    once: Once | None
 
 
 class ProcessorService:
@@ -182,7 +182,7 @@ class ProcessorService:
         watchdog = Watchdog(self._clock, self._settings.processor.handler_timeout_s)
         self._strategy = build(self._context(producer, handler, watchdog, wait_topic, facts))
         watch = asyncio.create_task(
-            BrokerWatch(admin, wait_topic, self._membership, self._link, self._clock, self._fault).run(),
+            BrokerWatch(admin, wait_topic, self._membership, facts.once, self._link, self._clock, self._fault).run(),
             name="broker-watch",
         )
         watch.add_done_callback(self._watch_ended)
@@ -208,7 +208,8 @@ class ProcessorService:
     def _facts(self, admin: AdminClient) -> Facts:
         instance = self._settings.processor.instance or instance_name(self._clock)
         topics = subscription(self._settings, instance, topic_names(admin))
-        return Facts(cluster_id(admin), instance, topics, ends_now(admin, topics) if self._once else None)
+        once = Once(self._settings.processor, ends_now(admin, topics), self._clock) if self._once else None
+        return Facts(cluster_id(admin), instance, topics, once)
 
     def _context(
         self,
@@ -239,7 +240,7 @@ class ProcessorService:
             fault=self._fault,
             stats=self.stats,
             stop=self._stop,
-            ends=facts.ends,
+            once=facts.once,
             tracer=self._tracer,
         )
 

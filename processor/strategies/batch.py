@@ -23,7 +23,6 @@ from processor.dead_letters import DeadLetters, Delivery
 from processor.decoding import decode
 from processor.exposition import partition_readings
 from processor.handlers.threads import NoThreadError
-from processor.once import reached
 from processor.readiness import not_ready_reasons
 from processor.stats import Stats
 from processor.strategies.protocol import Strategy, StrategyContext
@@ -77,7 +76,7 @@ class BatchStrategy:
             context.link,
             context.membership,
             context.fault,
-            ends_too=context.ends is not None,
+            ends_too=context.once is not None,
         )
         self._traces = Traces.of(context.tracer, processor.group, context.instance)
         self._early: list[Taken] = []
@@ -100,12 +99,12 @@ class BatchStrategy:
             await self._consumption.close()
 
     def _worked_off(self) -> bool:
-        ends = self._context.ends
+        once = self._context.once
         return (
-            ends is not None
+            once is not None
             and self._context.membership.joined
             and not self._early
-            and reached(ends, self._consumption.assigned.values())
+            and once.reached(self._consumption.assigned)
         )
 
     async def _next(self) -> list[Taken]:

@@ -18,6 +18,7 @@ from processor.deadline import Watchdog
 from processor.expiry import TimeLimits
 from processor.fault import Fault
 from processor.membership import Membership
+from processor.once import Once
 from processor.outbox import Outbox
 from processor.start_offsets import StartOffsets
 from processor.stats import Stats
@@ -32,8 +33,8 @@ from wait_registry.telemetry.tracing import Tracer
 class StrategyContext:
     """What every strategy is built of; one per process, made on the event loop's thread, start checks done.
 
-    ``stop`` is set when the process is to end: stop consuming, drain, return. ``ends`` is None, or for ``--once`` the
-    end offset of each consumed partition at the start: return when what is assigned has been worked off to there.
+    ``stop`` is set when the process is to end: stop consuming, drain, return. ``once`` is None, or for ``--once``
+    what tells when all that stood in the topics at the start is consumed: return when it has been worked off.
     ``tracer`` is None unless tracing is on.
     """
 
@@ -54,7 +55,7 @@ class StrategyContext:
     fault: Fault
     stats: Stats
     stop: Event
-    ends: dict[tuple[str, int], int] | None
+    once: Once | None
     tracer: Tracer | None = None
 
 

@@ -16,7 +16,6 @@ from processor.exposition import partition_readings
 from processor.frontier import Frontier
 from processor.handover import Handover
 from processor.look_ahead import LookAhead
-from processor.once import reached
 from processor.outstanding import Outstanding
 from processor.pump import Pump
 from processor.readiness import not_ready_reasons
@@ -103,7 +102,7 @@ class RegistryStrategy:
             context.link,
             context.membership,
             fault,
-            ends_too=context.ends is not None,
+            ends_too=context.once is not None,
         )
         commit = self._consumption.commit
         commits = Commits(commit, processor.commit_interval_s, clock, fault, stats, pump.confirmed)
@@ -133,11 +132,11 @@ class RegistryStrategy:
         return self._leaving
 
     def _worked_off(self) -> bool:
-        ends = self._context.ends
+        once = self._context.once
         return (
-            ends is not None
+            once is not None
             and self._context.membership.joined
-            and reached(ends, self._consumption.assigned.values())
+            and once.reached(self._consumption.assigned)
             and not self._outstanding.records
             and not self._pump.kept_back
             and not self._context.outbox.unacknowledged

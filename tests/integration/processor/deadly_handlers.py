@@ -26,3 +26,7 @@ async def slow(record: Record) -> None:
     """Take a while, so that a kill hits records in every state."""
     _note(record)
     await asyncio.sleep(0.05 if record.offset % 10 else 0.5)
+
+
+async def accepts(record: Record) -> None:
+    """Be done with everything at once, and note nothing."""

@@ -84,7 +84,7 @@ class StrategyBench:
             fault=self.fault,
             stats=self.stats,
             stop=self.stop,
-            ends=None,
+            once=None,
         )
         self.strategy = RegistryStrategy(self.context)
         self.pump = self.strategy._pump
