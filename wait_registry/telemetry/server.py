@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import orjson
 from prometheus_client import CONTENT_TYPE_LATEST
@@ -82,6 +83,13 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
     # A second service on the same port must fail, not share it.
     allow_reuse_port = False
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Log what a request ended with; a client that has gone (a scrape over its time) is no trouble of ours."""
+        if isinstance(sys.exception(), ConnectionError):
+            log.debug("%s has hung up before its answer", client_address)
+        else:
+            log.exception("a request of %s failed", client_address)
 
 
 class _Request(BaseHTTPRequestHandler):

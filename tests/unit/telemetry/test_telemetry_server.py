@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import logging
+import socket
+import struct
+import threading
 import urllib.error
 import urllib.request
 from collections.abc import Callable
 
 import pytest
 
+from tests.support.waiting import wait_until
 from wait_registry.errors import ConfigurationError
 from wait_registry.telemetry.exposition import MetricsRegistry, Reading, Readings
-from wait_registry.telemetry.metrics import PROCESSOR_IN_FLIGHT
+from wait_registry.telemetry.metrics import PROCESSOR_CONSUMED, PROCESSOR_IN_FLIGHT
 from wait_registry.telemetry.server import Health, TelemetryServer
 
 
@@ -110,3 +115,26 @@ def test_a_server_that_never_started_can_be_stopped() -> None:
     unstarted.stop()
     with pytest.raises(urllib.error.URLError):
         get(unstarted, "/metrics")
+
+
+def test_a_scraper_that_hangs_up_early_leaves_no_trace_in_the_log(
+    capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    answering, hung_up = threading.Event(), threading.Event()
+
+    def read() -> Readings:
+        answering.set()
+        hung_up.wait(30)
+        yield from (Reading(PROCESSOR_CONSUMED, 1, (f"topic {number} {'x' * 1000}",)) for number in range(10_000))
+
+    with server(read=read) as running, caplog.at_level(logging.DEBUG, "wait_registry.telemetry.server"):
+        client = socket.create_connection(("127.0.0.1", running.port))
+        client.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
+        assert answering.wait(30)
+        # With a reset, so that the answer can't be written.
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        client.close()
+        hung_up.set()
+        wait_until(lambda: "has hung up" in caplog.text, 30, "the note of it")
+    assert {record.levelname for record in caplog.records} == {"DEBUG"}
+    assert capfd.readouterr().err == ""
