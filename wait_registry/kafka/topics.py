@@ -20,7 +20,7 @@ from wait_registry.kafka.topic_specs import TopicSpec, topic_specs
 from wait_registry.settings.relations import Service
 from wait_registry.settings.root import Settings
 
-__all__ = ["Finding", "Severity", "check_topics", "create_topics", "require_topics", "topic_config"]
+__all__ = ["Finding", "Severity", "check_topics", "create_topics", "refuse_unfit", "require_topics", "topic_config"]
 
 log = logging.getLogger(__name__)
 
@@ -79,6 +79,11 @@ def require_topics(settings: Settings, service: Service | None = None) -> None:
     for finding in findings:
         if finding.severity is Severity.WARNING:
             log.warning("%s", finding)
+    refuse_unfit(findings)
+
+
+def refuse_unfit(findings: Iterable[Finding]) -> None:
+    """Raise ConfigurationError when there is an error among the findings; it lists them all."""
     errors = [str(finding) for finding in findings if finding.severity is Severity.ERROR]
     if errors:
         raise ConfigurationError("\n".join(errors))
