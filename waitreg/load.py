@@ -1,4 +1,4 @@
-"""The load generator: publishes orders at a rate or as fast as the broker takes them, and keeps a manifest."""
+"""The load generator: publishes records at a rate or as fast as the broker takes them, and keeps a manifest."""
 
 from __future__ import annotations
 
@@ -6,16 +6,19 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from wait_registry.errors import ConfigurationError, TransientError
 from wait_registry.kafka.clients import producer_config
+from wait_registry.kafka.errors import kafka_failure
 from wait_registry.settings.root import Settings
 from waitreg.fingerprint import Fingerprint, fingerprint
 from waitreg.manifest import ManifestWriter, Published
-from waitreg.orders import ORDERS, Order, Shape, order
+from waitreg.orders import Order, order
+from waitreg.shapes import Maker
 
 POLL_EVERY = 100
 DELIVERY_TIMEOUT_MS = 60_000
@@ -26,17 +29,18 @@ NEW_TOPIC_S = 3.0
 class LoadPlan:
     """What to publish.
 
-    ``records`` in all; ``rate_per_s`` records a second, as fast as possible when None; ``seed`` chooses the content;
-    ``first`` is the index of the first order, so that two loads of one seed need not repeat each other; ``manifest``
-    is the file that every acknowledged record is appended to.
+    ``records`` in all, until it is asked to stop when None; ``rate_per_s`` records a second, as fast as possible when
+    None; ``seed`` chooses the content; ``first`` is the index of the first record, so that two loads of one seed need
+    not repeat each other; ``make`` makes the record of a seed and an index; ``manifest`` is the file that every
+    acknowledged record is appended to.
     """
 
     topic: str
-    records: int
+    records: int | None
     rate_per_s: float | None = None
     seed: int = 1
     first: int = 0
-    shape: Shape = ORDERS
+    make: Maker = order
     manifest: Path | None = None
 
 
@@ -101,23 +105,31 @@ class _Publication:
             self._manifest.append(Published(topic, partition, offset, message.timestamp()[1], content))
 
 
-def run_load(settings: Settings, plan: LoadPlan, progress: Callable[[int], None] = lambda _: None) -> LoadResult:
+def run_load(
+    settings: Settings,
+    plan: LoadPlan,
+    progress: Callable[[int], None] = lambda _: None,
+    stopping: Callable[[], bool] = lambda: False,
+) -> LoadResult:
     """Publish the plan's records and wait until the broker has acknowledged all of them.
 
-    ``progress`` is told the number acknowledged so far, again and again. Raises ConfigurationError when the topic
-    does not exist or refuses a record, TransientError when the broker did not acknowledge within a minute.
+    ``progress`` is told the number acknowledged so far, again and again; once ``stopping`` says yes nothing more is
+    published, and what was is waited for. Raises ConfigurationError when the topic does not exist or refuses a record,
+    TransientError when the broker did not acknowledge within a minute.
     """
     overrides = {"linger.ms": 5, "message.timeout.ms": DELIVERY_TIMEOUT_MS}
     producer = Producer(producer_config(settings.kafka, **overrides))
-    _require_topic(producer, plan.topic, settings.kafka.request_timeout_s)
+    _require_topic(producer, plan.topic, settings)
     started = time.monotonic()
     with ExitStack() as resources:
         manifest = resources.enter_context(ManifestWriter(plan.manifest)) if plan.manifest else None
         publication = _Publication(producer, manifest, progress)
-        for number in range(plan.records):
-            publication.publish(plan.topic, order(plan.seed, plan.first + number, plan.shape))
+        for number in count() if plan.records is None else range(plan.records):
+            if stopping():
+                break
+            publication.publish(plan.topic, plan.make(plan.seed, plan.first + number))
             if plan.rate_per_s is not None:
-                _pace(publication, started + (number + 1) / plan.rate_per_s)
+                _pace(publication, started + (number + 1) / plan.rate_per_s, stopping)
             elif number % POLL_EVERY == 0:
                 publication.poll(0)
         while len(producer):
@@ -126,13 +138,19 @@ def run_load(settings: Settings, plan: LoadPlan, progress: Callable[[int], None]
     return LoadResult(publication.acknowledged, time.monotonic() - started)
 
 
-def _require_topic(producer: Producer, topic: str, timeout_s: float) -> None:
+def _require_topic(producer: Producer, topic: str, settings: Settings) -> None:
     # Asked first: without it a missing topic is found out only when the delivery times out. A broker learns of a topic
     # that has just been created a moment later.
     deadline = time.monotonic() + NEW_TOPIC_S
-    while (error := _topic_error(producer, topic, timeout_s)) is not None:
+    while (error := _topic_error(producer, topic, settings.kafka.request_timeout_s)) is not None:
+        if error.code() != KafkaError.UNKNOWN_TOPIC_OR_PART and not error.retriable():
+            raise kafka_failure(error, f"looking for topic {topic!r}")
         if time.monotonic() > deadline:
-            raise ConfigurationError(f"topic {topic!r}: {error.str()}; create it first, or check --topic")
+            raise ConfigurationError(
+                f"topic {topic!r}: {error.str()}. Check --topic, or make it: `waitreg topics create --set "
+                f"processor.topics={topic} --input-partitions 6`, or kafka-topics --bootstrap-server "
+                f"{settings.kafka.bootstrap_servers} --create --topic {topic}"
+            )
         time.sleep(0.1)
 
 
@@ -145,7 +163,7 @@ def _topic_error(producer: Producer, topic: str, timeout_s: float) -> KafkaError
         ) from error
 
 
-def _pace(publication: _Publication, due: float) -> None:
+def _pace(publication: _Publication, due: float, stopping: Callable[[], bool]) -> None:
     publication.poll(0)
-    while (ahead := due - time.monotonic()) > 0:
+    while (ahead := due - time.monotonic()) > 0 and not stopping():
         publication.poll(min(ahead, 0.1))

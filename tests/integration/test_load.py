@@ -15,6 +15,7 @@ from wait_registry.settings.kafka import KafkaSettings
 from waitreg.fingerprint import fingerprint
 from waitreg.load import LoadPlan, run_load
 from waitreg.manifest import read_manifest
+from waitreg.shapes import Keys, maker
 
 
 def test_the_manifest_names_every_record_byte_for_byte(
@@ -34,6 +35,32 @@ def test_the_manifest_names_every_record_byte_for_byte(
         assert one.timestamp_ms == record.timestamp_ms
 
 
+@pytest.mark.parametrize("shape", ["binary", "large", "hostile"])
+def test_every_shape_arrives_byte_for_byte(
+    settings_for: SettingsFactory, topics: Topics, names: Names, tmp_path: Path, shape: str
+) -> None:
+    topic = topics.create(names(shape))
+    plan = LoadPlan(topic, 28, make=maker(shape, Keys()), manifest=tmp_path / "manifest.jsonl")
+    assert run_load(settings_for(), plan).records == 28
+    published = {one.coordinates: one.fingerprint for one in read_manifest(tmp_path / "manifest.jsonl")}
+    records = topics.read(topic)
+    assert len(records) == 28
+    for record in records:
+        here = (record.topic, record.partition, record.offset)
+        assert published[here] == fingerprint(record.key, record.value, record.headers)
+
+
+def test_a_load_that_is_asked_to_stop_waits_for_what_it_has_published(
+    settings_for: SettingsFactory, topics: Topics, names: Names
+) -> None:
+    topic = topics.create(names("orders"))
+    told: list[int] = []
+    plan = LoadPlan(topic, None, rate_per_s=200)
+    result = run_load(settings_for(), plan, told.append, lambda: bool(told) and told[-1] >= 20)
+    assert 20 <= result.records < 200
+    assert len(topics.read(topic)) == result.records
+
+
 def test_a_rate_is_kept(settings_for: SettingsFactory, topics: Topics, names: Names) -> None:
     started = time.monotonic()
     run_load(settings_for(), LoadPlan(topics.create(names("orders")), 40, rate_per_s=80))
@@ -48,7 +75,8 @@ def test_two_loads_of_one_seed_continue_each_other(settings_for: SettingsFactory
 
 
 def test_a_topic_that_is_not_there_is_named_at_once(settings_for: SettingsFactory, names: Names) -> None:
-    with pytest.raises(ConfigurationError, match=names("nowhere")):
+    command = f"waitreg topics create --set processor.topics={names('nowhere')} --input-partitions"
+    with pytest.raises(ConfigurationError, match=command):
         run_load(settings_for(), LoadPlan(names("nowhere"), 1))
 
 

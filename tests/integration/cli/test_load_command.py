@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import urllib.request
@@ -12,6 +14,8 @@ from tests.conftest import SettingsFactory
 from tests.support.command import run_waitreg
 from tests.support.naming import Names
 from tests.support.topics import Topics
+from tests.support.waiting import wait_until
+from waitreg.demo.environment import as_environment
 
 
 def test_load_publishes_what_its_manifest_says(
@@ -31,12 +35,32 @@ def test_load_publishes_what_its_manifest_says(
     assert all(record.key is None for record in records)
 
 
+def test_ctrl_c_ends_a_load_with_what_was_published(
+    settings_for: SettingsFactory, topics: Topics, names: Names, tmp_path: Path
+) -> None:
+    topic = topics.create(names("input"), 3)
+    environment = {**os.environ, **as_environment(settings_for())}
+    command = [sys.executable, "-m", "waitreg", "load", "--topic", topic, "--records", "0", "--rate", "50"]
+    with subprocess.Popen(
+        [*command, "--shape", "tiny"], cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True
+    ) as load:
+        try:
+            wait_until(lambda: len(topics.read(topic)) >= 10, what="the first records", deadline_s=60)
+            load.send_signal(signal.SIGINT)
+            said, _ = load.communicate(timeout=60)
+        finally:
+            load.kill()
+    assert load.returncode == 0
+    assert said.endswith("and stopped, as asked\n")
+    assert int(said.split()[1]) == len(topics.read(topic))
+
+
 def test_load_into_a_topic_that_is_missing_ends_with_2(
     settings_for: SettingsFactory, names: Names, tmp_path: Path
 ) -> None:
     ended = run_waitreg(tmp_path, "load", "--topic", names("nowhere"), settings=settings_for())
     assert ended.code == 2
-    assert names("nowhere") in ended.errors
+    assert f"`waitreg topics create --set processor.topics={names('nowhere')}" in ended.errors
 
 
 def test_downstream_answers_with_the_chosen_failures_until_it_is_asked_to_stop(tmp_path: Path) -> None:
