@@ -102,6 +102,73 @@ def test_a_call_whose_caller_hangs_up_is_logged_as_aborted_and_not_as_done(tmp_p
     assert call.status == ABORTED and not call.succeeded
 
 
+def test_a_dropped_call_gets_no_answer_and_a_range_is_kept(tmp_path: Path) -> None:
+    log = tmp_path / "calls.jsonl"
+    options = DownstreamOptions(port=0, mixture="20ms-40ms", failures="20%:drop", log=log)
+
+    async def use(downstream: Downstream, session: aiohttp.ClientSession) -> dict[str, Any]:
+        dropped = 0
+        for _ in range(10):
+            try:
+                assert await post(session, downstream.address) == 200
+            except aiohttp.ClientConnectionError:
+                dropped += 1
+        assert dropped == 2
+        return await measured(session, downstream.address)
+
+    stats = with_downstream(options, use)
+    assert (stats["count"], stats["dropped"], stats["by_status"]) == (8, 2, {"200": 8})
+    calls = list(read_calls(log))
+    assert sorted(call.status for call in calls) == [0, 0, *[200] * 8]
+    assert all(call.latency_s >= 0.02 for call in calls)
+
+
+def test_a_call_that_hangs_ends_when_its_caller_or_the_service_gives_up() -> None:
+    async def use(downstream: Downstream, session: aiohttp.ClientSession) -> dict[str, Any]:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.2):
+                await post(session, downstream.address)
+        hanging = asyncio.create_task(post(session, downstream.address))
+        async with asyncio.timeout(20):
+            while (await measured(session, downstream.address))["in_flight"] != 1 or not hanging:
+                pass
+        await downstream.stop()
+        with pytest.raises(aiohttp.ClientError):
+            await hanging
+        return downstream.stats()
+
+    assert with_downstream(DownstreamOptions(port=0, mixture="hang"), use)["by_status"] == {"499": 2}
+
+
+def test_the_mixture_is_changed_while_it_runs() -> None:
+    async def use(downstream: Downstream, session: aiohttp.ClientSession) -> list[Any]:
+        async def change(body: str) -> tuple[int, dict[str, Any]]:
+            async with session.post(f"{downstream.address}mixture", data=body) as response:
+                return response.status, await response.json()
+
+        answers: list[Any] = [await post(session, downstream.address)]
+        answers.append(await change('{"fail": "100%:503"}'))
+        answers.append(await post(session, downstream.address))
+        answers.append(await change("2ms"))
+        answers.append((await change("soon"))[0])
+        answers.append((await change('{"mixtur": "2ms"}'))[0])
+        answers.append((await change('{"mixture": 5}'))[0])
+        async with session.get(f"{downstream.address}mixture") as response:
+            answers.append(await response.json())
+        return answers
+
+    assert with_downstream(DownstreamOptions(port=0, mixture="1ms"), use) == [
+        200,
+        (200, {"mixture": "1ms", "fail": "100%:503"}),
+        503,
+        (200, {"mixture": "2ms", "fail": "100%:503"}),
+        400,
+        400,
+        400,
+        {"mixture": "2ms", "fail": "100%:503"},
+    ]
+
+
 def test_a_port_that_is_taken_is_named_with_what_to_do() -> None:
     async def use(downstream: Downstream, session: aiohttp.ClientSession) -> None:
         with pytest.raises(ConfigurationError, match=rf"{downstream.port}.*--port"):

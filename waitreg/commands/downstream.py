@@ -13,9 +13,17 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default %(default)s)")
     parser.add_argument("--port", type=int, default=8080, help="0 takes a free one (default %(default)s)")
     parser.add_argument(
-        "--mixture", default="10%:1s,90%:200ms", metavar="SHARES", help="shares of latencies (default %(default)s)"
+        "--mixture",
+        default="10%:1s,90%:200ms",
+        metavar="SHARES",
+        help="latencies: 200ms, 1s-5s (evenly between) or hang, by shares (default %(default)s)",
     )
-    parser.add_argument("--fail", default="", metavar="SHARES", help="calls that fail, e.g. 1%%:503,0.5%%:400")
+    parser.add_argument(
+        "--fail",
+        default="",
+        metavar="SHARES",
+        help="calls that fail: a status, or drop (no answer), e.g. 1%%:503,0.5%%:drop",
+    )
     parser.add_argument("--log", type=Path, metavar="FILE", help="append one JSON line a call")
 
 
@@ -36,10 +44,12 @@ COMMAND: Final = Command(
     summary="an HTTP service with the latencies and failures you choose",
     description="""\
 Answers every POST after a latency chosen by its own counter, so that runs are comparable: of ten calls under
-"10%:1s,90%:200ms" one takes a second. GET /stats says what it measured: count, mean, percentiles.""",
+"10%:1s,90%:200ms" one takes a second. A call that hangs ends when its caller gives up; one that is dropped sees its
+connection closed instead of an answer. GET /stats says what it measured: count, mean, percentiles. POST /mixture makes
+it slow (or well again) while it runs: the body is a mixture, or JSON {"mixture": ..., "fail": ...}; GET shows it.""",
     examples=(
         "waitreg downstream --port 8080",
-        "waitreg downstream --mixture '5%:2s,95%:50ms' --fail '1%:503' --log calls.jsonl",
+        "waitreg downstream --mixture '5%:1s-5s,1%:hang,94%:50ms' --fail '1%:503,0.5%:drop' --log calls.jsonl",
     ),
     run=_run,
     configure=_configure,
