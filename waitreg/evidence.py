@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from operator import methodcaller
 from pathlib import Path
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
@@ -22,6 +23,11 @@ from waitreg.manifest import read_manifest
 from waitreg.reconciliation import DeadLetterSeen, Evidence, WaitEntry
 
 BATCH = 1000
+
+Headers = Sequence[tuple[str, bytes | None]] | None
+
+# Not `message.headers()`: once CPython has specialised that call, an unreadable name's exception comes up elsewhere.
+_headers_of: Callable[[Message], Headers] = methodcaller("headers")
 
 
 def read_evidence(
@@ -58,7 +64,10 @@ def read_evidence(
 def read_dead_letters(settings: Settings, topic: str, group: str) -> Iterator[DeadLetterSeen]:
     """Return a group's dead letters as a read_committed consumer sees them; records of other origin are left out."""
     for message in read_committed(settings, topic):
-        letter = decode_dead_letter(message.headers())
+        headers = read_headers(message)
+        if headers is None:
+            continue
+        letter = decode_dead_letter(headers)
         lineage, failure = letter.lineage, letter.failure
         if lineage is None or failure is None or lineage.group != group:
             continue
@@ -80,10 +89,10 @@ def read_wait_log(settings: Settings, group: str) -> Iterator[WaitEntry]:
     for message in read_committed(settings, settings.wait.topic):
         partition, offset, append_ms, wait_id = _place(message)
         if message.value() is None:
-            outcome = decode_outcome(message.headers())
+            outcome = decode_outcome(read_headers(message))
             yield WaitEntry(partition, offset, append_ms, wait_id, None, None if outcome is None else outcome.value)
             continue
-        headers = dict(message.headers() or ())
+        headers = dict(read_headers(message) or ())
         if headers.get(names.WAIT_GROUP) == group.encode():
             original = (
                 _text(headers[names.ORIGINAL_TOPIC]),
@@ -132,6 +141,17 @@ def read_committed(settings: Settings, topic: str) -> Iterator[Message]:
         raise TransientError(f"reading {topic} failed: {error.args[0].str()}") from error
     finally:
         consumer.close()
+
+
+def read_headers(message: Message) -> Headers:
+    """Return a record's headers; None when a name isn't UTF-8, which no record of ours has and the client can't read.
+
+    Such a record must be asked once only: a second time the client hands out a null pointer as the name.
+    """
+    try:
+        return _headers_of(message) or []
+    except (SystemError, UnicodeDecodeError):
+        return None
 
 
 def _place(message: Message) -> tuple[int, int, int, str]:
