@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Final
 
-from wait_registry.errors import ConfigurationError
+from wait_registry.errors import ConfigurationError, WaitRegistryError
 from waitreg.commands.command import Command, Invocation
 
 if TYPE_CHECKING:
@@ -25,22 +25,35 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(invocation: Invocation) -> int:
-    from waitreg.commands.check_report import as_json, exit_code, summary
+    from waitreg.commands.check_report import exit_code, summary
 
     given = invocation.arguments
-    if given.json and given.action != "check":
-        raise ConfigurationError("--json goes with `topics check` only")
+    if given.json:
+        return _check_as_json(invocation)
     settings = invocation.settings()
     if given.action == "create":
         _create(settings, given.input_partitions)
     lines = _check(settings)
-    if given.json:
-        print(as_json(lines, ()))
-        return exit_code(lines)
     for line in lines:
         print(line)
     print(summary(lines, f"{len({line.subject for line in lines})} topics, nothing to mend"))
     return exit_code(lines)
+
+
+def _check_as_json(invocation: Invocation) -> int:
+    from waitreg.commands.check_line import CheckLine, Standing
+    from waitreg.commands.check_report import as_json, exit_code
+
+    if invocation.arguments.action != "check":
+        raise ConfigurationError("--json goes with `topics check` only")
+    try:
+        lines = _check(invocation.settings())
+        code = exit_code(lines)
+    except WaitRegistryError as error:
+        lines = [CheckLine("topics", Standing.ERROR, str(error), "`waitreg doctor` says more", "topic")]
+        code = error.exit_code
+    print(as_json(lines, ()))
+    return code
 
 
 def _create(settings: Settings, input_partitions: int | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from tests.conftest import SettingsFactory
@@ -67,7 +68,15 @@ def test_a_wait_topic_that_forgets_is_an_error_with_the_command_that_mends_it(
     check = run_waitreg(tmp_path, "topics", "check", settings=settings)
     assert check.code == 2
     assert "cleanup.policy is delete, expected compact" in check.output
-    assert f"--entity-name {settings.wait.topic} --add-config cleanup.policy=compact" in check.output
+    mend = f"--entity-name {settings.wait.topic} --add-config cleanup.policy=compact"
+    assert mend in check.output
+
+    as_json = run_waitreg(tmp_path, "topics", "check", "--json", settings=settings)
+    assert as_json.code == 2
+    checks = {found["id"]: found for found in json.loads(as_json.output)["checks"]}
+    assert checks["topic.wait.cleanup.policy"]["standing"] == "error"
+    assert mend in checks["topic.wait.cleanup.policy"]["mend"]
+    assert checks["topic.dead_letter.missing"]["mend"] == "`waitreg topics create`"
 
 
 def test_a_broker_that_is_away_ends_with_1_and_one_line(settings_for: SettingsFactory, tmp_path: Path) -> None:
@@ -77,3 +86,9 @@ def test_a_broker_that_is_away_ends_with_1_and_one_line(settings_for: SettingsFa
     assert ended.errors.splitlines()[-1].startswith("waitreg topics: ")
     assert "127.0.0.1:1" in ended.errors
     assert "Traceback" not in ended.errors
+
+    as_json = run_waitreg(tmp_path, "topics", "check", "--json", settings=away)
+    assert as_json.code == 1
+    [check] = json.loads(as_json.output)["checks"]
+    assert (check["id"], check["standing"]) == ("topic", "error")
+    assert "127.0.0.1:1" in check["seen"]

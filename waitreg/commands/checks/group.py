@@ -6,10 +6,13 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from wait_registry.errors import ConfigurationError
+from wait_registry.errors import ConfigurationError, TransientError
 from waitreg.commands.check_line import CheckLine, Standing
 
 if TYPE_CHECKING:
+    from confluent_kafka import Consumer, TopicPartition
+
+    from processor.start_offsets import StartOffsets
     from wait_registry.kafka.clients import Admin
     from wait_registry.settings.root import Settings
 
@@ -41,14 +44,21 @@ def group_offsets(settings: Settings) -> Iterator[CheckLine]:
     members = _members(client, group)
     consumer = Consumer(consumer_config(settings.kafka, **{"group.id": group, "enable.auto.commit": False}))
     try:
-        offsets = StartOffsets(describe_topic(client, settings.wait.topic), stopping=lambda: True)
+        offsets = StartOffsets(describe_topic(client, settings.wait.topic), stopping=lambda *_: True)
         for topic in subscription(settings, "", topic_names(client)):
             partitions = [TopicPartition(topic, number) for number in range(describe_topic(client, topic).partitions)]
             # Of a group that is new to the broker, the coordinator is only being elected.
-            starts = persistently(client, partial(offsets.of, consumer, partitions))
+            starts = persistently(client, partial(_starts, offsets, consumer, partitions))
             yield _topic_line(client, settings, topic, {start.partition: start.offset for start in starts}, members)
     finally:
         consumer.close()
+
+
+def _starts(offsets: StartOffsets, consumer: Consumer, partitions: list[TopicPartition]) -> list[TopicPartition]:
+    found = offsets.of(consumer, partitions)
+    if len(found) < len(partitions):
+        raise TransientError("the group's coordinator doesn't say what has been committed")
+    return found
 
 
 def _topic_line(

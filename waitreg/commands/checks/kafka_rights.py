@@ -36,21 +36,32 @@ ALL_OF_THE_CLUSTER: Final = frozenset({"ALTER", "CLUSTER_ACTION", "DESCRIBE", "I
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """Operations (as Kafka names them) that a service must be allowed on one resource."""
+    """Operations (as Kafka names them) that a service must be allowed on one resource.
+
+    Without one that isn't ``essential`` the service works, and lag tools don't see it.
+    """
 
     resource: Resource
     name: str
     operations: tuple[str, ...]
+    essential: bool = True
 
 
 def needs(settings: Settings, service: Service) -> list[Need]:
-    """List what a service must be allowed: on its topics, and on the consumer group of a processor."""
+    """List what a service must be allowed: on its topics, and on the consumer groups that it names to the broker."""
     rights = _RIGHTS[service]
     specs = [spec for spec in topic_specs(settings, service) if spec.role in rights]
     found = [Need("topic", spec.topic, (*rights[spec.role], *_LOOK)) for spec in specs]
+    return [*found, *_groups(settings, service)]
+
+
+def _groups(settings: Settings, service: Service) -> Iterator[Need]:
     if service == "processor" and settings.processor.group:
-        found.append(Need("group", settings.processor.group, ("READ", "DESCRIBE")))
-    return found
+        yield Need("group", settings.processor.group, ("READ",))
+    elif service == "sink":
+        yield Need("group", settings.sink.offset_group or f"waitreg.sink.{settings.wait.topic}", ("READ",), False)
+    elif service == "sweeper":
+        yield Need("group", f"waitreg.sweep.{settings.wait.topic}", ("READ",))
 
 
 def missing(need: Need, allowed: frozenset[str]) -> tuple[str, ...]:

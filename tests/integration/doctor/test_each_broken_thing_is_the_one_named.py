@@ -1,0 +1,124 @@
+"""What is broken is named, with what mends it; what is sound is not; and nothing is changed by looking."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from tests.conftest import SettingsFactory
+from tests.integration.doctor.looking import look
+from tests.support.database import Database
+from tests.support.naming import Names
+from tests.support.topics import Topics
+from wait_registry.settings.root import Settings
+from waitreg.commands.check_line import Standing
+
+
+@pytest.fixture
+def module(names: Names, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A handler's module of this test's own, in the current directory."""
+    (tmp_path / f"{names.prefix}_shop.py").write_text("async def handle(record):\n    return None\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return f"{names.prefix}_shop"
+
+
+def test_a_sound_installation_has_no_errors_and_looking_leaves_no_trace(
+    prepared: SettingsFactory, topics: Topics, database: Database, module: str
+) -> None:
+    settings = prepared({"processor.handler": f"{module}:handle"})
+    topics.produce(settings.processor.topics[0], [b"order"])
+    found = look(settings)
+    assert found.broken == []
+    assert all(line.mend for line in found.lines if line.standing is Standing.WARNING)
+    assert database.rows(settings, "select count(*) from sink_progress") == [(0,)]
+    groups = AdminClient({"bootstrap.servers": topics.bootstrap}).list_consumer_groups().result(30).valid
+    assert settings.processor.group not in {group.group_id for group in groups}
+    assert topics.read(settings.wait.topic) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "id", "said"),
+    [
+        ("processor.handler", "{module}:handel", "handler", "handel"),
+        ("processor.handler", "{module}p:handle", "handler", "p'"),
+        ("processor.ttl_s", "20", "settings.processor", "ttl_s"),
+        ("spark.jars_dir", "/nowhere", "jars", "/nowhere"),
+        ("sink.checkpoint_dir", "/dev/null/here", "disk.checkpoints", "/dev/null is not a folder"),
+        ("telemetry.host", "203.0.113.1", "telemetry.port", "203.0.113.1"),
+        ("postgres.schema", "nowhere", "postgres.schema", "waitreg db migrate"),
+    ],
+)
+def test_each_broken_thing_is_the_one_named(
+    prepared: SettingsFactory,
+    settings_for: SettingsFactory,
+    module: str,
+    name: str,
+    value: str,
+    id: str,
+    said: str,
+) -> None:
+    sound = {"processor.handler": f"{module}:handle"}
+    prepared(sound)
+    found = look(settings_for({**sound, name: value.format(module=module)}))
+    assert found.broken == [id]
+    assert said in found.one(id).seen
+    assert found.one(id).mend
+
+
+def test_a_wrong_cleanup_policy_is_named_with_its_rule_and_does_not_hide_the_group(
+    prepared: SettingsFactory, settings_for: SettingsFactory, topics: Topics, names: Names, module: str
+) -> None:
+    settings = prepared({"processor.handler": f"{module}:handle"})
+    forgetful = settings_for({"processor.handler": f"{module}:handle", "dead_letter.topic": names("compacted")})
+    topics.create(names("compacted"), 2, cleanup__policy="compact", max__message__bytes="4000000")
+    found = look(forgetful)
+    assert found.broken == ["topic.dead_letter.cleanup.policy"]
+    assert "cleanup.policy=delete" in found.one("topic.dead_letter.cleanup.policy").mend
+    assert found.standing("group.offsets") is Standing.OK
+    assert found.standing("view.position") is Standing.OK
+    assert settings.wait.topic == forgetful.wait.topic
+
+
+def test_missing_redelivery_topics_are_named(prepared: SettingsFactory, topics: Topics, module: str) -> None:
+    settings = prepared({"processor.handler": f"{module}:handle", "processor.expiry_policy": "redeliver"})
+    topic = f"{settings.processor.topics[0]}.{settings.processor.group}.redeliver"
+    topics.delete(topic)
+    found = look(settings, "processor")
+    assert found.broken == ["topic.redelivery.missing"]
+    assert found.one("topic.redelivery.missing").subject == f"topic {topic}"
+    assert found.standing("group.offsets") is Standing.SKIPPED
+
+
+def test_a_postgres_that_does_not_answer_hides_nothing_of_kafka_s(prepared: SettingsFactory, module: str) -> None:
+    settings = prepared({"processor.handler": f"{module}:handle"})
+    url = "postgresql://me:hunter2@127.0.0.1:1/registry"
+    away = settings.model_copy(update={"postgres": settings.postgres.model_validate({"url": url})})
+    found = look(away)
+    assert found.broken == ["postgres.reachable"]
+    assert found.standing("postgres.schema") is Standing.SKIPPED
+    assert found.standing("view.freshness") is Standing.SKIPPED
+    assert found.standing("group.offsets") is Standing.OK
+    assert "hunter2" not in "".join(map(str, found.lines))
+    on_a_processor_s_host = look(away, "processor")
+    assert on_a_processor_s_host.broken == []
+    assert not any(
+        line.id.startswith(("postgres", "view", "sweep", "version.java")) for line in on_a_processor_s_host.lines
+    )
+
+
+def test_an_http_handler_whose_host_does_not_answer_is_a_warning(settings_for: SettingsFactory) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+        assert _handler_line(settings_for({"processor.handler": f"http://127.0.0.1:{port}/orders"})) is Standing.OK
+    assert _handler_line(settings_for({"processor.handler": f"http://127.0.0.1:{port}/orders"})) is Standing.WARNING
+
+
+def _handler_line(settings: Settings) -> Standing:
+    from waitreg.commands.checks.handler import handler
+
+    [line] = handler(settings)
+    return line.standing

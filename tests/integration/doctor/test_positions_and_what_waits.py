@@ -1,0 +1,148 @@
+"""How far the view and the group are, how fresh the view is, and what should have been exported."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from confluent_kafka import Consumer
+
+from tests.conftest import SettingsFactory
+from tests.integration.doctor.looking import Findings
+from tests.support.database import Database
+from tests.support.kafka_io import Outgoing
+from tests.support.topics import Topics
+from tests.support.waiting import wait_until
+from wait_registry.kafka.clients import admin
+from wait_registry.kafka.cluster import describe_topic
+from wait_registry.settings.root import Settings
+from waitreg.commands.check_line import CheckLine, Standing
+from waitreg.commands.checks import group, sweeps, view
+from waitreg.commands.checks.check import Look
+from waitreg.commands.checks.running import run_checks
+from waitreg.commands.start_checks import all_checks
+
+
+def say(look: Look, settings: Settings) -> CheckLine:
+    [check] = [check for check in all_checks() if check.look is look]
+    alone = [type(check)(check.id, check.subject, look, mend=check.mend)]
+    return Findings(list(run_checks(alone, settings, lambda _: None))).lines[0]
+
+
+@pytest.mark.parametrize(
+    ("topic_id", "offset", "age", "standing", "said"),
+    [
+        ("{now}", 0, "0 s", Standing.OK, "1 offsets behind the end"),
+        ("{now}", 1, "40 hours", Standing.OK, "0 offsets behind the end"),
+        ("{now}", 0, "20 hours", Standing.WARNING, "20.0 h old: at 36.0 h sink and sweeper refuse it"),
+        ("{now}", 0, "40 hours", Standing.ERROR, "waitreg rebuild"),
+        ("{now}", 99, "0 s", Standing.ERROR, "has lost its end"),
+        ("another", 0, "0 s", Standing.ERROR, "was made anew"),
+    ],
+)
+def test_a_view_is_as_sound_as_its_position(
+    prepared: SettingsFactory,
+    topics: Topics,
+    database: Database,
+    topic_id: str,
+    offset: int,
+    age: str,
+    standing: Standing,
+    said: str,
+) -> None:
+    settings = prepared({"wait.partitions": 1})
+    topics.produce(settings.wait.topic, [Outgoing(b"", key=b"one")])
+    now = describe_topic(admin(settings.kafka), settings.wait.topic).topic_id
+    _record_position(database, settings, topic_id.format(now=now), offset, age, "0 s")
+    line = say(view.position, settings)
+    assert (line.standing, said in line.seen) == (standing, True), line
+
+
+@pytest.mark.parametrize(("silent", "standing"), [("30 s", Standing.OK), ("10 minutes", Standing.WARNING)])
+def test_a_sink_that_has_not_written_for_minutes_is_a_warning(
+    prepared: SettingsFactory, database: Database, silent: str, standing: Standing
+) -> None:
+    settings = prepared()
+    assert say(view.freshness, settings).standing is Standing.OK
+    _record_position(database, settings, "any", 0, silent, silent)
+    line = say(view.freshness, settings)
+    assert line.standing is standing, line
+
+
+def test_records_that_wait_are_a_warning_only_while_nobody_is_there_to_take_them(
+    prepared: SettingsFactory, topics: Topics
+) -> None:
+    settings = prepared()
+    topic, own = settings.processor.topics[0], settings.processor.group
+    line = say(group.group_offsets, settings)
+    assert (line.standing, line.seen) == (
+        Standing.OK,
+        f"group {own}: 0 of 3 partitions of {topic} have one, 0 offsets to the end",
+    )
+    topics.produce(topic, [b"order"] * 7)
+    line = say(group.group_offsets, settings)
+    assert line.standing is Standing.WARNING
+    assert "7 offsets to the end, and no member of the group is alive" in line.seen
+    with _member(settings):
+        line = say(group.group_offsets, settings)
+    assert (line.standing, "7 offsets to the end, 1 members" in line.seen) == (Standing.OK, True), line
+
+
+def test_what_has_been_due_for_long_is_a_warning(prepared: SettingsFactory, database: Database) -> None:
+    settings = prepared()
+    assert say(sweeps.due, settings).seen == "none is due"
+    _insert_wait(database, settings, "20 s")
+    assert say(sweeps.due, settings).standing is Standing.OK
+    _insert_wait(database, settings, "1 hour")
+    line = say(sweeps.due, settings)
+    assert line.standing is Standing.WARNING
+    assert line.seen.startswith("2 due, the oldest for 35")
+
+
+def test_a_sweep_that_left_something_out_is_a_warning_with_its_reasons(
+    prepared: SettingsFactory, database: Database
+) -> None:
+    settings = prepared()
+    assert say(sweeps.last, settings).seen == "none is written down yet"
+    for result, skipped in (("partial", '[{"partition": 1, "reason": "a transaction is open"}]'), ("done", "[]")):
+        with database.connect(settings) as connection:
+            connection.execute(
+                "insert into sweep (wait_topic, started_at, duration_s, due, exported, redelivered, superseded,"
+                " set_aside, skipped, result) values (%s, now(), 1, 5, 3, 1, 0, 0, %s, %s)",
+                (settings.wait.topic, skipped, result),
+            )
+        line = say(sweeps.last, settings)
+        assert (line.standing is Standing.WARNING, "a transaction is open" in line.seen) == (result == "partial",) * 2
+        assert f"{result}: 5 due, 3 exported, 1 redelivered" in line.seen
+
+
+@contextmanager
+def _member(settings: Settings) -> Iterator[None]:
+    consumer = Consumer(
+        {"bootstrap.servers": settings.kafka.bootstrap_servers, "group.id": settings.processor.group}
+        | {"enable.auto.commit": False}
+    )
+    try:
+        consumer.subscribe(list(settings.processor.topics))
+        wait_until(lambda: consumer.poll(0.1) or consumer.assignment(), what="an assignment")
+        yield
+    finally:
+        consumer.close()
+
+
+def _record_position(database: Database, settings: Settings, topic_id: str, offset: int, age: str, silent: str) -> None:
+    with database.connect(settings) as connection:
+        connection.execute(
+            "insert into sink_progress values (%s, %s, 0, %s, now() - %s::interval, now() - %s::interval)",
+            (settings.wait.topic, topic_id, offset, age, silent),
+        )
+
+
+def _insert_wait(database: Database, settings: Settings, overdue: str) -> None:
+    with database.connect(settings) as connection:
+        connection.execute(
+            "insert into wait (wait_expiration_uuid, original_topic, wait_expiration_time, wait_topic, wait_partition,"
+            " wait_offset) values (gen_random_uuid()::text, 'orders', now() - %s::interval, %s, 0, 0)",
+            (overdue, settings.wait.topic),
+        )

@@ -1,0 +1,112 @@
+"""What a user may not do in Kafka is named before a service meets it, with the command that grants it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from typing import cast
+
+import pytest
+
+from tests.conftest import SettingsFactory
+from tests.support.naming import Names
+from tests.support.secured_broker import Resource, SecuredBroker
+from tests.support.topics import Topics
+from wait_registry.settings.relations import Service
+from wait_registry.settings.root import Settings
+from waitreg.commands.check_line import CheckLine, Standing
+from waitreg.commands.checks.kafka_permissions import NO_AUTHORIZER, permissions, transactions
+
+TOOL_NAMES = {"DescribeConfigs": "DESCRIBE_CONFIGS", "IdempotentWrite": "IDEMPOTENT_WRITE"}
+
+
+@pytest.fixture
+def operator(secured: SecuredBroker, settings_for: SettingsFactory) -> Iterator[Settings]:
+    """Settings of whoever may do everything on the secured broker, whose topics are there."""
+    settings = settings_for({"kafka.bootstrap_servers": secured.operator})
+    own = Topics(secured.operator)
+    own.create_own(settings)
+    yield settings
+    own.close()
+
+
+@pytest.fixture
+def user(secured: SecuredBroker, names: Names, settings_for: SettingsFactory, operator: Settings) -> Settings:
+    """The same as a user who may do nothing."""
+    name = f"{names.prefix}-user"
+    return settings_for(secured.security("SASL_PLAINTEXT", name, secured.add_user(name)))
+
+
+def _obey(secured: SecuredBroker, command: str) -> None:
+    """Do what a kafka-acls command says, by the operator's client."""
+    words = shlex.split(command)
+    operations = [words[place + 1] for place, word in enumerate(words) if word == "--operation"]
+    resource = next(word for word in words if word in ("--topic", "--group", "--transactional-id"))
+    user = words[words.index("--allow-principal") + 1].removeprefix("User:")
+    secured.grant(
+        user,
+        cast("Resource", resource.removeprefix("--").replace("-", "_")),
+        words[words.index(resource) + 1],
+        [TOOL_NAMES.get(operation, operation.upper()) for operation in operations],
+        prefixed="prefixed" in words,
+    )
+
+
+@pytest.mark.parametrize(
+    ("service", "lacking"),
+    [
+        ("processor", {"topic wait": "WRITE", "topic dlq": "WRITE", "topic input": "READ", "group group": "READ"}),
+        ("sink", {"topic wait": "READ", "topic dlq": "READ", "group waitreg.sink.": "READ"}),
+        ("sweeper", {"topic wait": "READ, WRITE", "topic dlq": "WRITE", "group waitreg.sweep.": "READ"}),
+    ],
+)
+def test_the_grants_it_names_are_what_was_missing(
+    secured: SecuredBroker, user: Settings, names: Names, service: Service, lacking: dict[str, str]
+) -> None:
+    lines = list(permissions(service, user))
+    assert {line.seen for line in lines} == {
+        f"{operations}{further} on {kind} {names(word) if word.isalpha() else f'{word}{user.wait.topic}'} not allowed"
+        for (kind, word), operations in ((what.split(), operations) for what, operations in lacking.items())
+        for further in (", DESCRIBE, DESCRIBE_CONFIGS" if kind == "topic" else "",)
+    }
+    # Without its group the sink works, and only lag tools don't see it.
+    at_warning = {line.seen for line in lines if line.standing is Standing.WARNING}
+    assert all("waitreg.sink." in seen for seen in at_warning) and len(at_warning) == (service == "sink")
+    for line in lines:
+        _obey(secured, line.mend)
+    [line] = permissions(service, user)
+    assert line.standing is Standing.OK
+    assert line.seen.endswith(f" on {len(lacking)} resources")
+
+
+def test_one_right_that_is_missing_is_the_one_named(secured: SecuredBroker, user: Settings) -> None:
+    for line in permissions("sweeper", user):
+        _obey(secured, line.mend)
+    name = str(user.kafka.security.username)
+    secured.revoke(name, "topic", user.wait.topic, ["WRITE"])
+    [line] = permissions("sweeper", user)
+    assert (line.standing, line.seen) == (Standing.ERROR, f"WRITE on topic {user.wait.topic} not allowed")
+
+
+def test_who_may_do_everything_is_told_so(operator: Settings) -> None:
+    for service in ("processor", "sink", "sweeper"):
+        [line] = permissions(cast("Service", service), operator)
+        assert (line.standing, line.seen) == (Standing.OK, NO_AUTHORIZER)
+    assert _transactions(operator).seen == NO_AUTHORIZER
+
+
+def test_rights_on_transactional_ids_are_seen_by_those_who_may_read_the_rules(
+    secured: SecuredBroker, user: Settings
+) -> None:
+    unseen = _transactions(user)
+    assert (unseen.standing, "can't be seen with this user's rights" in unseen.seen) == (Standing.OK, True)
+    secured.grant(str(user.kafka.security.username), "cluster", "", ["DESCRIBE"])
+    lacking = _transactions(user)
+    assert lacking.standing is Standing.WARNING
+    _obey(secured, lacking.mend)
+    assert _transactions(user).standing is Standing.OK
+
+
+def _transactions(settings: Settings) -> CheckLine:
+    [line] = transactions(settings)
+    return line

@@ -1,0 +1,97 @@
+"""A check that fails, hangs or breaks is one line; the others say what they have to say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from threading import Event
+
+import pytest
+
+from wait_registry.errors import ConfigurationError
+from wait_registry.settings.root import Settings
+from waitreg.commands.check_line import CheckLine, Standing
+from waitreg.commands.checks import running
+from waitreg.commands.checks.check import Check, Look
+from waitreg.commands.checks.running import run_checks
+from waitreg.commands.start_checks import SERVICES, all_checks
+
+SETTINGS = Settings()
+
+
+def sound(_settings: Settings) -> Iterator[CheckLine]:
+    yield CheckLine("a thing", Standing.OK, "sound")
+
+
+def raising(error: BaseException) -> Look:
+    def look(_settings: Settings) -> Iterator[CheckLine]:
+        yield CheckLine("the first part", Standing.OK, "sound")
+        raise error
+
+    return look
+
+
+def run(*checks: Check) -> list[CheckLine]:
+    return list(run_checks(checks, SETTINGS, lambda _: None))
+
+
+@pytest.mark.parametrize(
+    ("error", "seen", "mend"),
+    [
+        (ConfigurationError("the topic is missing"), "the topic is missing", "make it"),
+        (ValueError("unforeseen"), "ValueError: unforeseen", "make it"),
+        (SystemExit("a handler's module ends it"), "SystemExit: a handler's module ends it", "make it"),
+        (ImportError("No module named 'psycopg'"), "No module named 'psycopg'", "pip install 'wait-registry[spark]'"),
+    ],
+)
+def test_what_is_raised_is_a_line_and_the_next_check_runs(error: BaseException, seen: str, mend: str) -> None:
+    lines = run(Check("thing", "a thing", raising(error), mend="make it"), Check("other", "another", sound))
+    assert [line.standing for line in lines] == [Standing.OK, Standing.ERROR, Standing.OK]
+    assert (lines[1].id, lines[1].subject, lines[1].seen) == ("thing", "a thing", seen)
+    assert lines[1].mend.startswith(mend)
+
+
+def test_a_check_that_hangs_ends_with_its_limit_and_says_so_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "PATIENCE_S", 0.01)
+    monkeypatch.setattr(running, "longest_s", lambda _settings: 0.1)
+    released, told = Event(), list[str]()
+
+    def hang(_settings: Settings) -> Iterator[CheckLine]:
+        yield CheckLine("the first part", Standing.OK, "sound")
+        released.wait(60)
+
+    checks = (Check("thing", "a thing", hang, mend="look at it"), Check("other", "another", sound))
+    lines = list(run_checks(checks, SETTINGS, told.append))
+    released.set()
+    assert [line.standing for line in lines[-2:]] == [Standing.ERROR, Standing.OK]
+    assert "didn't end within" in lines[-2].seen
+    assert told == ["a thing: no answer yet, waiting 0 s at most"]
+
+
+@pytest.mark.parametrize(
+    ("failed", "need", "skipped"),
+    [
+        ("topic.wait.cleanup.policy", "topic.wait", True),
+        ("topic.wait", "topic.wait", True),
+        ("topic", "topic.wait", True),
+        ("topic.dead_letter.missing", "topic.wait", False),
+        ("topic.waiting", "topic.wait", False),
+    ],
+)
+def test_a_check_is_skipped_only_when_what_it_needs_is_unsound(failed: str, need: str, skipped: bool) -> None:
+    broken = Check(failed, "the topic", raising(ConfigurationError("broken")))
+    then = Check("then", "the next", sound, needs=(need,))
+    after = Check("after", "the one after", sound, needs=("then",))
+    lines = run(broken, then, after)[2:]
+    expected = [Standing.SKIPPED] * 2 if skipped else [Standing.OK] * 2
+    assert [line.standing for line in lines] == expected
+    if skipped:
+        assert {line.seen for line in lines} == {"the topic must be sound first"}
+
+
+def test_ids_are_unique_and_what_is_needed_is_looked_at_before() -> None:
+    ids: list[str] = []
+    for check in all_checks(SERVICES):
+        for need in check.needs:
+            assert any(need == known or need.startswith(f"{known}.") for known in ids), (check.id, need)
+        assert check.id not in ids
+        ids.append(check.id)

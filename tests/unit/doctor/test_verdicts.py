@@ -1,0 +1,102 @@
+"""What the checks conclude from what they saw."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from wait_registry.settings.root import Settings
+from waitreg.commands.check_line import CheckLine, Standing
+from waitreg.commands.check_report import summary, to_mend
+from waitreg.commands.checks import clocks, disk, kafka_cluster, view
+from waitreg.commands.checks.group import lag_line
+from waitreg.commands.checks.versions import parts
+
+GIB, MIB = 1 << 30, 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("free", "standing", "shown"),
+    [
+        (3 * GIB, Standing.OK, "3.0 GiB"),
+        (GIB, Standing.OK, "1.0 GiB"),
+        (GIB - 1, Standing.WARNING, "1024 MiB"),
+        (100 * MIB, Standing.WARNING, "100 MiB"),
+        (100 * MIB - 1, Standing.ERROR, "100 MiB"),
+        (0, Standing.ERROR, "0 MiB"),
+    ],
+)
+def test_little_room_is_a_warning_and_none_an_error(free: int, standing: Standing, shown: str) -> None:
+    line = disk.judged("disk", "/scratch", free, "move it")
+    assert line.standing is standing
+    assert line.seen.startswith(f"{shown} free in /scratch")
+
+
+@pytest.mark.parametrize(
+    ("margin_s", "allowance_s", "off_s", "standing", "named"),
+    [
+        (10, 5, 1.2, Standing.OK, ""),
+        (10, 5, 1.25, Standing.WARNING, "a quarter of wait.skew_allowance_s = 5 s"),
+        (10, 5, 2.5, Standing.ERROR, "half of wait.skew_allowance_s = 5 s"),
+        (2, 5, 0.5, Standing.WARNING, "a quarter of processor.margin_s = 2 s"),
+        (10, 0, 4.9, Standing.WARNING, "a quarter of processor.margin_s = 10 s"),
+    ],
+)
+def test_clocks_may_differ_by_less_than_a_quarter_of_what_is_tolerated(
+    margin_s: float, allowance_s: float, off_s: float, standing: Standing, named: str
+) -> None:
+    settings = Settings.model_validate({"processor": {"margin_s": margin_s}, "wait": {"skew_allowance_s": allowance_s}})
+    line = clocks.judged("clock", "off", off_s, settings)
+    assert (line.standing, named in line.seen) == (standing, True), line
+
+
+def test_a_broker_that_is_behind_can_t_be_told_from_an_idle_topic_and_that_is_said() -> None:
+    line = clocks.broker_line(1_000_000, 1_060_000, Settings())
+    assert line.standing is Standing.OK
+    assert "newest record 60.0 s old" in line.seen and "whether it is behind can't be measured" in line.seen
+
+
+@pytest.mark.parametrize(
+    ("config", "standing", "said"),
+    [
+        ({"inter.broker.protocol.version": "3.7-IV4"}, Standing.WARNING, "3.7 "),
+        ({"group.coordinator.rebalance.protocols": "classic,consumer"}, Standing.OK, "4.0 or newer"),
+        ({"log.retention.ms": "1"}, Standing.OK, "version unknown"),
+    ],
+)
+def test_a_broker_s_version_is_told_as_far_as_it_can_be_known(
+    config: dict[str, str], standing: Standing, said: str
+) -> None:
+    line = kafka_cluster.broker_line(config)
+    assert (line.standing, line.seen.startswith(said)) == (standing, True), line
+
+
+@pytest.mark.parametrize(("age_h", "standing"), [(17.9, Standing.OK), (18, Standing.WARNING), (35.9, Standing.WARNING)])
+def test_a_view_is_a_warning_from_a_quarter_of_the_tombstones_life_on(age_h: float, standing: Standing) -> None:
+    assert view.aged("5 offsets behind", timedelta(hours=age_h), timedelta(hours=72)).standing is standing
+
+
+@pytest.mark.parametrize(
+    ("waiting", "members", "standing"),
+    [(0, 0, Standing.OK), (5, 0, Standing.WARNING), (5, 2, Standing.OK), (5, None, Standing.OK)],
+)
+def test_only_records_that_nobody_takes_are_a_warning(waiting: int, members: int | None, standing: Standing) -> None:
+    assert lag_line("shop", "orders", 3, 3, waiting, members).standing is standing
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"), [("2.16.1", (2, 16, 1)), ("2.16.1rc1", (2, 16, 1)), ("3.7-IV4", (3, 7)), ("dev", ())]
+)
+def test_versions_are_compared_by_their_leading_numbers(text: str, numbers: tuple[int, ...]) -> None:
+    assert parts(text) == numbers
+
+
+def test_the_last_line_counts_and_the_list_before_it_has_only_errors() -> None:
+    ok = CheckLine("Java", Standing.OK, "17")
+    warning = CheckLine("topic wait", Standing.WARNING, "one replica", "add two")
+    error = CheckLine("schema", Standing.ERROR, "missing", "waitreg db migrate")
+    assert list(to_mend([ok, warning])) == []
+    assert summary([ok, warning], "sink could start") == "sink could start, 1 warning"
+    assert list(to_mend([ok, error, warning]))[1:] == ["  1. schema: missing", "     waitreg db migrate"]
+    assert summary([ok, error, warning, warning], "") == "1 to mend, 2 warnings"
