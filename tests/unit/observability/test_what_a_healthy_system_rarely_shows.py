@@ -1,0 +1,198 @@
+"""Metrics that stay 0 while all is well are counted too, and every label value that is known is one that exists."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+
+import psycopg
+import pytest
+from confluent_kafka import KafkaError, TopicPartition
+
+from processor.assigned_partition import AssignedPartition
+from processor.broker_link import BrokerLink
+from processor.commits import Commits
+from processor.exposition import partition_readings, stats_readings
+from processor.fault import Fault
+from processor.stats import Stats
+from sink.applier import Applied
+from sink.backoff import Backoff
+from sink.kafka_query import QueryFailed
+from sink.position import LogEnds, Position
+from sink.position import TopicPartition as SinkPartition
+from sink.supervision import StreamThread, cause_of
+from sink.telemetry import SinkTelemetry, StreamState
+from sweeper.instruments import Instruments
+from sweeper.partition_result import PartitionResult, Skip
+from sweeper.purge import TABLES
+from sweeper.sweep import SweepResult, swept
+from tests.unit.processor.entries import batch, entry
+from tests.unit.processor.strategy_bench import StrategyBench
+from wait_registry.clock import SystemClock
+from wait_registry.errors import TransientError
+from wait_registry.postgres.connection import PostgresUnavailable
+from wait_registry.records.tombstone import Outcome
+from wait_registry.telemetry import metrics as m
+from wait_registry.telemetry.exposition import HistogramReading, MetricsRegistry, Reading
+from wait_registry.telemetry.metrics import Metric
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def values(readings: Iterable[Reading | HistogramReading], metric: Metric) -> dict[tuple[str, ...], float]:
+    return {r.labels: r.value for r in readings if isinstance(r, Reading) and r.metric is metric}
+
+
+# ---- processor
+
+
+def test_what_is_on_its_way_to_the_broker_is_shown() -> None:
+    async def readings() -> list[Reading]:
+        bench = StrategyBench()
+        bench.frontier.append(batch(entry(bench.owner, 0), entry(bench.owner, 1)))
+        bench.outbox.unacknowledged = 3
+        return list(bench.strategy.readings())
+
+    found = asyncio.run(readings())
+    assert values(found, m.PROCESSOR_UNACKNOWLEDGED) == {(): 2}
+    assert values(found, m.PROCESSOR_OUTBOX) == {(): 3}
+
+
+def test_what_is_consumed_and_not_committed_is_shown_by_partition() -> None:
+    behind, level = AssignedPartition("orders", 0, 10), AssignedPartition("orders", 1, 4)
+    behind.position = 17
+    assert values(partition_readings([behind, level]), m.PROCESSOR_COMMIT_LAG) == {
+        ("orders", "0"): 7,
+        ("orders", "1"): 0,
+    }
+
+
+def test_refused_commits_are_counted_and_confirmed_ones_leave_their_time() -> None:
+    stats, owner, clock = Stats(), AssignedPartition("orders", 0, 10), SystemClock()
+    commits = Commits(lambda targets: None, 1.0, clock, Fault(), stats, lambda confirmed: None)
+    before_ms = clock.now_ms()
+    for refusal in (KafkaError(KafkaError.REBALANCE_IN_PROGRESS), None):
+        owner.prefix = owner.position = 12
+        commits.commit([owner])
+        commits.answered(refusal, [TopicPartition("orders", 0, 12)])
+    found = list(stats_readings(stats, BrokerLink(Fault())))
+    assert values(found, m.PROCESSOR_COMMITS) == {("ok",): 1, ("failed",): 1}
+    assert values(found, m.PROCESSOR_LAST_COMMIT)[()] * 1000 >= before_ms
+
+
+def test_a_processor_that_has_done_nothing_shows_zeros() -> None:
+    found = list(stats_readings(Stats(), BrokerLink(Fault())))
+    for metric in (m.PROCESSOR_SETTLED, m.PROCESSOR_DEAD_LETTERS, m.PROCESSOR_TRIES, m.PROCESSOR_REBALANCES):
+        assert values(found, metric) == dict.fromkeys(metric.known, 0)
+    histograms = {(r.metric, r.labels) for r in found if isinstance(r, HistogramReading)}
+    assert histograms == {
+        (m.PROCESSOR_QUEUE_SECONDS, ()),
+        *((m.PROCESSOR_HANDLER_SECONDS, (outcome,)) for outcome in m.OUTCOMES),
+    }
+
+
+# ---- sink
+
+
+def test_a_sink_that_is_behind_shows_by_how_much_and_how_old_it_is() -> None:
+    state, place = StreamState("wait", 90.0), SinkPartition("waits", 0)
+    state.bounded(7_200_000)
+    an_hour_ago = datetime.now(UTC) - timedelta(hours=1)
+    state.healthy(Applied({place: Position(5, an_hour_ago)}, LogEnds({place: 30}, an_hour_ago), 5, None))
+    found = list(state.readings())
+    assert values(found, m.SINK_LAG) == {("waits", "0"): 25}
+    assert values(found, m.SINK_STALENESS)["waits",] == pytest.approx(3600, abs=600)
+    assert values(found, m.SINK_STALENESS_LIMIT) == {("waits",): 3600}
+
+
+@pytest.mark.parametrize(
+    ("error", "cause"),
+    [
+        (psycopg.OperationalError("gone"), "postgres"),
+        (PostgresUnavailable("away"), "postgres"),
+        (QueryFailed("no leader"), "spark"),
+        (TransientError("no answer"), "kafka"),
+        (ValueError("a bug"), "other"),
+    ],
+)
+def test_a_stream_that_breaks_is_counted_by_what_broke_it(error: Exception, cause: str) -> None:
+    registry, state, broken = MetricsRegistry(), StreamState("wait", 90.0), threading.Event()
+
+    def run_once(stop: threading.Event) -> bool:
+        if broken.is_set():
+            return True
+        broken.set()
+        raise error
+
+    telemetry = SinkTelemetry(registry, [state])
+    thread = StreamThread("wait", run_once, state, telemetry, Backoff(0.001, 0.001, lambda: 0.0), threading.Event())
+    thread.start()
+    thread.join()
+    assert cause_of(error) == cause
+    assert f'\nwaitreg_sink_restarts_total{{cause="{cause}",stream="wait"}} 1.0\n' in registry.expose().decode()
+
+
+# ---- sweeper
+
+
+def last_sweep(registry: MetricsRegistry) -> float | None:
+    return registry.prometheus.get_sample_value(m.SWEEPER_LAST_SWEEP.name)
+
+
+def test_what_a_sweep_leaves_out_is_counted_by_reason_and_row() -> None:
+    registry = MetricsRegistry()
+    instruments = Instruments(registry)
+    results = [PartitionResult(0, superseded=4, unseen=3, set_aside=2), *(PartitionResult(1, skip=s) for s in Skip)]
+    instruments.swept(swept("waits", NOW, 1.5, 9, results))
+    text = registry.expose().decode()
+    for line in (
+        "waitreg_sweeper_superseded_total 4.0",
+        "waitreg_sweeper_unseen_total 3.0",
+        "waitreg_sweeper_set_aside_total 2.0",
+        "waitreg_sweeper_rows_set_aside 2.0",
+        'waitreg_sweeper_sweeps_total{result="partial"} 1.0',
+        *(f'waitreg_sweeper_partitions_skipped_total{{reason="{skip.value}"}} 1.0' for skip in Skip),
+        "waitreg_sweeper_last_success_timestamp_seconds 0.0",
+    ):
+        assert f"\n{line}\n" in text
+    assert last_sweep(registry) == NOW.timestamp() + 1.5
+
+
+def test_a_sweep_that_failed_is_no_sweep_and_forgets_no_row_that_was_set_aside() -> None:
+    registry = MetricsRegistry()
+    instruments = Instruments(registry)
+    instruments.swept(swept("waits", NOW, 1.0, 1, [PartitionResult(0, set_aside=1)]))
+    instruments.swept(swept("waits", NOW, 9.0, 0, ()).ended(SweepResult.FAILED, "Postgres is away"))
+    assert "\nwaitreg_sweeper_rows_set_aside 1.0\n" in registry.expose().decode()
+    assert last_sweep(registry) == NOW.timestamp() + 1.0
+
+
+def test_the_age_of_the_view_grows_while_nobody_can_look() -> None:
+    registry, now_s = MetricsRegistry(), [100.0]
+    instruments = Instruments(registry, lambda: now_s[0])
+    assert "waitreg_sweeper_view_staleness_seconds" not in registry.expose().decode(), "nothing is known yet"
+    instruments.view(30.0, 7_200_000)
+    now_s[0] += 50
+    text = registry.expose().decode()
+    assert "\nwaitreg_sweeper_view_staleness_seconds 80.0\n" in text
+    assert "\nwaitreg_sweeper_view_staleness_limit_seconds 3600.0\n" in text
+
+
+# ---- label values
+
+
+@pytest.mark.parametrize(
+    ("metric", "exist"),
+    [
+        (m.SWEEPER_SKIPPED, [skip.value for skip in Skip]),
+        (m.SWEEPER_SWEEPS, [result.value for result in SweepResult]),
+        (m.SWEEPER_PURGED, TABLES),
+        # `retried` is the outcome of a record that goes on in a retry topic, which nothing writes yet.
+        (m.PROCESSOR_SETTLED, [o.value for o in Outcome if o.by_processor and o is not Outcome.RETRIED]),
+    ],
+    ids=lambda value: value.name if isinstance(value, Metric) else None,
+)
+def test_the_known_label_values_are_those_that_exist(metric: Metric, exist: Iterable[str]) -> None:
+    assert {label for (label,) in metric.known} == set(exist)
