@@ -54,9 +54,10 @@ class RepeatFilter(logging.Filter):
 
 
 def client_logger() -> logging.Logger:
-    """Return the logger to give to a client as ``logger``; it never floods."""
+    """Return the logger to give to a client as ``logger``; it never floods, and is silent where nobody set logs up."""
     logger = logging.getLogger("librdkafka")
     if not logger.filters:
+        logger.addFilter(_is_wanted)
         logger.addFilter(_is_no_event)
         logger.addFilter(RepeatFilter())
     return logger
@@ -68,9 +69,15 @@ def log_client_error(error: KafkaError) -> None:
     log.log(level, "Kafka client: %s (%s)", error.str(), error.name())
 
 
+def _is_wanted(record: logging.LogRecord) -> bool:
+    # Python would print it bare on standard error: between the lines of a command that tells the failed request itself.
+    return logging.getLogger().hasHandlers()
+
+
 def _is_no_event(record: logging.LogRecord) -> bool:
     # What librdkafka logs as FAIL it reports to error_cb as well, with its code.
     return not record.getMessage().startswith("FAIL [")
 
 
+log.addFilter(_is_wanted)
 log.addFilter(RepeatFilter())

@@ -61,3 +61,15 @@ def test_an_access_problem_is_an_error_and_an_outage_a_warning(caplog: pytest.Lo
     log_client_error(KafkaError(KafkaError._AUTHENTICATION, "wrong password, this test"))
     log_client_error(KafkaError(KafkaError._TRANSPORT, "connection lost, this test"))
     assert [line.levelname for line in caplog.records] == ["ERROR", "WARNING"]
+
+
+def test_where_nobody_set_logs_up_clients_are_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    heard: list[logging.LogRecord] = []
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])
+    monkeypatch.setattr(logging, "lastResort", handler := logging.NullHandler())
+    monkeypatch.setattr(handler, "handle", heard.append)
+    client_logger().error("refused, this test too")
+    log_client_error(KafkaError(KafkaError._TRANSPORT, "connection lost, this test too"))
+    assert heard == []
+    logging.getLogger("another").error("not a client's")
+    assert len(heard) == 1
