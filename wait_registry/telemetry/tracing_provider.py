@@ -74,6 +74,11 @@ class Tracing:
         provider.add_span_processor(SimpleSpanProcessor(exporter))
         return cls(provider, ids)
 
+    @property
+    def offered(self) -> int:
+        """Spans that have ended and were to be sent."""
+        return self._counted.offered
+
     def stop(self, limit_s: float = STOP_LIMIT_S) -> None:
         """Send what is queued, for no longer than the limit (s), and say how much was lost since the start."""
         # The SDK's own limits are the exporter's retries, up to 30 s: too long for the end of a service.

@@ -44,7 +44,7 @@ class SpanTracer:
             parent,
             SpanKind.CONSUMER,
             _taken_attributes(taken),
-            first.trace_id(),
+            first,
             links=links,
             start_ns=taken.taken_ms * NS_PER_MS,
         )
@@ -69,7 +69,7 @@ class SpanTracer:
             context_of(originals),
             SpanKind.PRODUCER,
             _published_attributes(published, lineage.wait_id, lineage.group, lineage.instance, attempt),
-            first.trace_id(),
+            first,
             span_id=first.redelivery_span_id(attempt) if again else None,
             start_ns=published.began_ns,
         )
@@ -90,12 +90,13 @@ class SpanTracer:
         parent: Context,
         kind: SpanKind,
         attributes: Attributes,
-        trace_id: int,
+        first: FirstDelivery,
         span_id: int | None = None,
         links: list[Link] | None = None,
         start_ns: int | None = None,
     ) -> Span:
-        self._tracing.ids.choose(trace_id, span_id)
+        has_parent = trace.get_current_span(parent).get_span_context().is_valid
+        self._tracing.ids.choose(None if has_parent else first.trace_id(), span_id)
         try:
             return self._tracing.tracer.start_span(
                 name, parent, kind, attributes, links, start_ns, record_exception=False, set_status_on_exception=False

@@ -36,6 +36,19 @@ print([problem.message for problem in telemetry_problems(TelemetrySettings(trace
 start_tracing(TelemetrySettings(traces=True), "processor")
 """
 
+BESIDE_ANOTHER = """
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from wait_registry.settings.runtime import TelemetrySettings
+from wait_registry.telemetry.tracing import start_tracing
+theirs = TracerProvider()
+trace.set_tracer_provider(theirs)
+tracer = start_tracing(TelemetrySettings(traces=True, traces_service_name="shop"), "processor")
+assert trace.get_tracer_provider() is theirs
+print(tracer._tracing._provider.resource.attributes["service.name"])
+tracer.stop()
+"""
+
 
 def test_no_module_of_the_services_loads_a_tracing_library_while_tracing_is_off() -> None:
     run = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, check=True, text=True, timeout=120)
@@ -66,3 +79,8 @@ def test_a_variable_that_the_sdk_refuses_is_a_configuration_error(monkeypatch: p
     monkeypatch.setenv("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "5000")
     with pytest.raises(ConfigurationError, match="max_export_batch_size"):
         start_tracing(TelemetrySettings(traces=True), "processor")
+
+
+def test_a_provider_that_the_process_has_already_is_left_alone() -> None:
+    run = subprocess.run([sys.executable, "-c", BESIDE_ANOTHER], capture_output=True, text=True, timeout=120)
+    assert (run.stdout, run.stderr) == ("shop\n", "")
