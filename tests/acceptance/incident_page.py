@@ -1,0 +1,193 @@
+"""docs/incident.md: the story, then each query with its question, its output there, and what one concludes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from waitreg.commands.query_file import KINDS, load_query
+
+MAX_ROWS = 6
+HEADER_LINES = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Chapter:
+    """One query of the page: its parameters (with names of facts in braces) and what is concluded from its answer."""
+
+    name: str
+    parameters: tuple[str, ...]
+    conclusion: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What `waitreg query` printed for a chapter."""
+
+    chapter: Chapter
+    parameters: list[str]
+    output: str
+
+
+STORY = """\
+# An incident, and what every query says about it
+
+A shop has three consumer groups. `billing` charges orders (instances `payments-1` and `payments-2`), `shipping` hands
+parcels to a carrier (`parcels-1`), `refunding` pays money back (`refunds-1`). This afternoon:
+
+1. Some cards are declined, as on any day; the orders of customer-13 come without lines, which the code can't take; one
+   order is larger than the wait topic takes.
+2. Somebody's script writes three records to the wait topic that are no wait records.
+3. `payments-1` is killed in mid-work. What it had committed and not finished expires and is exported; the rest is
+   handled by `payments-2`.
+4. The carrier's service stops answering; every parcel waits for it.
+5. `payments-2` is frozen for longer than its records live (a paused virtual machine). They are exported; then it wakes
+   up and finishes them.
+6. The sweeper goes down, and then `refunds-1` dies.
+
+Below, every query of `sql/queries` is asked about it, with its real output. `make incident` plays all of it on the
+embedded stack (records there live for 20 s instead of the default 10 minutes) and writes this page anew. Long results
+are cut to their first rows; the commands print below each table what to do next, which is left out here.
+
+The same with psql: `psql -v minutes=1 -f sql/queries/stuck_now.sql`.
+"""
+
+CHAPTERS = (
+    Chapter(
+        "stuck_now",
+        ("minutes=1",),
+        "Twelve parcels, all of one instance, none overdue: `parcels-1` lives and its carrier doesn't answer.",
+    ),
+    Chapter(
+        "waiting_by_group",
+        (),
+        "Two groups have something waiting. `shipping` has nothing overdue, so that is a slow downstream; `refunding` "
+        "has, so that is a dead process and a sweeper that doesn't sweep. `billing` is clean again.",
+    ),
+    Chapter("waiting_by_topic", (), "The same by topic: only `parcels` and `refunds` are touched, orders flow."),
+    Chapter(
+        "waiting_by_partition",
+        (),
+        "The refunds come from several partitions alike: no hot key and no single bad record, the process itself.",
+    ),
+    Chapter(
+        "waiting_by_instance",
+        (),
+        "`refunds-1` has taken nothing since `newest_since`, and all that it left is overdue: it is dead.",
+    ),
+    Chapter(
+        "oldest_waits",
+        ("rows=5",),
+        "The oldest are parcels: they have waited since the carrier went away, in their first attempt.",
+    ),
+    Chapter(
+        "expiring_soon",
+        (),
+        "If the carrier's service isn't back by `first_expires_at` (or the handlers time out before), its parcels end "
+        "in the dead letter topic: warn whoever reads that.",
+    ),
+    Chapter(
+        "overdue",
+        (),
+        "Due, and nobody exports: `last_sweep_at` is older than these records' expiry. Start the sweeper. "
+        "`view_behind` is small, so the sink is not the reason.",
+    ),
+    Chapter(
+        "instance_in_flight",
+        ("instance=payments-1", "rows=5"),
+        "What `payments-1` was working on when it died: all exported, none finished late. These may be redriven.",
+    ),
+    Chapter(
+        "record_by_wait_id",
+        ("id={late_id}",),
+        "This order expired, was exported, and its tombstone came afterwards: it has been charged, don't redrive it.",
+    ),
+    Chapter(
+        "record_by_key",
+        ("key=customer-13",),
+        "Each order of customer-13 failed at once and with the same error.",
+    ),
+    Chapter(
+        "record_by_offset",
+        ("topic=orders", "partition={partition}", "offset={offset}"),
+        "Somebody has the coordinates from a log: the record is safe, in the dead letter topic at `log_offset`.",
+    ),
+    Chapter(
+        "dead_letters_by_reason",
+        ("hours=1",),
+        "Declined cards are business. The ValueError is a bug. The expired ones are the two processors' accidents, and "
+        "of `payments-2`'s some were finished late. One record was too large to register.",
+    ),
+    Chapter(
+        "dead_letters_over_time",
+        ("minutes=1", "hours=1"),
+        "First the failures, then a block of expired ones: an instance died one TTL earlier.",
+    ),
+    Chapter(
+        "burst_timeline",
+        (),
+        "Which minute brought what. The registrations of the parcels and of the refunds still stand.",
+    ),
+    Chapter(
+        "poison_keys",
+        (),
+        "One key, one error: customer-13 is the trouble, not the downstream. Nothing more of it is on its way.",
+    ),
+    Chapter(
+        "finished_late",
+        ("rows=5",),
+        "All of `payments-2`, within a moment: a frozen process, not a slow downstream. Leave these out of a redrive.",
+    ),
+    Chapter(
+        "sink_freshness",
+        (),
+        "Every position is seconds old: what the other queries say is what stands in the log.",
+    ),
+    Chapter(
+        "last_sweeps",
+        ("rows=5",),
+        "The sweeps that exported the two accidents, and since then no sign of life: the sweeper is down.",
+    ),
+    Chapter(
+        "quarantined",
+        (),
+        "Two records without an expiry and one whose key is no wait id: nobody of ours writes such. Find the script, "
+        "take its right to write to the wait topic away.",
+    ),
+    Chapter("sizes", (), "Nothing to worry about; dead rows in `wait` are what every finished record leaves."),
+    Chapter("growth_per_day", (), "What this afternoon added, by table."),
+)
+
+
+def page(answers: Sequence[Answer]) -> str:
+    """Return the whole page."""
+    parts = [STORY]
+    for kind in KINDS:
+        parts.append(f"## {kind[0].upper()}{kind[1:]}\n")
+        parts += [_section(answer) for answer in answers if load_query(answer.chapter.name).kind == kind]
+    return "\n".join(parts)
+
+
+def _section(answer: Answer) -> str:
+    query = load_query(answer.chapter.name)
+    command = " ".join(["waitreg query", query.name, *answer.parameters])
+    return f"""\
+### {query.name}
+
+{query.question}
+
+```
+$ {command}
+{_shortened(answer.output)}
+```
+
+{answer.chapter.conclusion}
+"""
+
+
+def _shortened(output: str) -> str:
+    table = output.split("\n\n")[0].splitlines()
+    head, rows, count = table[:HEADER_LINES], table[HEADER_LINES:-1], table[-1]
+    if len(rows) > MAX_ROWS:
+        rows = [*rows[:MAX_ROWS], f"... {len(rows) - MAX_ROWS} more"]
+    return "\n".join([*head, *rows, count])
