@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from sweeper.outgoing import SetAside
 
@@ -22,11 +23,19 @@ class Skip(StrEnum):
     FAILED = "failed"
 
 
+class Source(NamedTuple):
+    """Where records were consumed, and by which group."""
+
+    group: str
+    topic: str
+    partition: int
+
+
 @dataclass(frozen=True, slots=True)
 class PartitionResult:
     """Rows by what became of them; ``skip`` and ``reason`` when the partition wasn't finished.
 
-    ``set_aside`` counts all such rows, ``named`` holds the first of them; ``groups`` are those whose rows were due.
+    ``set_aside`` counts all such rows, ``named`` holds the first of them; ``sources`` are those of the open rows.
     """
 
     partition: int
@@ -38,4 +47,4 @@ class PartitionResult:
     named: tuple[SetAside, ...] = ()
     skip: Skip | None = None
     reason: str = ""
-    groups: frozenset[str] = frozenset()
+    sources: frozenset[Source] = frozenset()

@@ -68,7 +68,7 @@ class Sweeper:
         self._instance = instance
         self._clock = clock or SystemClock()
         self._admin = admin(settings.kafka)
-        self._group_rules = GroupRules(self._admin, settings.wait.skew_allowance_s, self._clock)
+        self._group_rules = GroupRules(settings, self._clock)
         self._connection: psycopg.Connection[TupleRow] | None = None
         self._topic: WaitTopic | None = None
         self._look_up_at = 0.0
@@ -119,8 +119,8 @@ class Sweeper:
             self._look_up_at = 0.0
             results = self._job(self._settings, self._wait_topic(connection), due.partitions)
             self._instruments.left_out(self._settings.wait.topic, results)
-            groups = {group for result in results for group in result.groups}
-            return _Attempt(due.rows, results, warnings=self._group_rules.warnings(groups))
+            sources = {source for result in results for source in result.sources}
+            return _Attempt(due.rows, results, warnings=self._group_rules.warnings(sources))
 
     def _connected(self) -> psycopg.Connection[TupleRow]:
         if self._connection is None:

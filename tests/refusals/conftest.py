@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,11 @@ import pytest
 from tests.integration.processor.conftest import processor_settings, processors
 from tests.integration.sink.conftest import start_sink
 from tests.integration.sweeper.conftest import scenario
+from tests.refusals.secured_settings import SecuredSettings
+from tests.support.given_stack import GivenStack
+from tests.support.naming import Names
+from tests.support.secured_broker import SecuredBroker
+from waitreg.embedded.stack import EmbeddedStack
 
 __all__ = ["processor_settings", "processors", "scenario", "start_sink"]
 
@@ -20,3 +26,13 @@ def here(tmp_path: Path) -> Path:
     """The folder that services run in, with a handler ``shop:handle`` that accepts everything."""
     (tmp_path / "shop.py").write_text(HANDLER)
     return tmp_path
+
+
+@pytest.fixture
+def secured_settings(
+    secured: SecuredBroker, stack: EmbeddedStack | GivenStack, names: Names
+) -> Iterator[SecuredSettings]:
+    """Settings against the broker that asks for users and rights; Postgres is the run's."""
+    own = SecuredSettings(secured, stack.postgres_url, names)
+    yield own
+    own.close()

@@ -115,6 +115,7 @@ class Admin(AdminClient):  # type: ignore[misc] # the client comes without types
         self.last_event: KafkaError | None = None
         self.request_timeout_s = kafka.request_timeout_s
         self.bootstrap_servers = kafka.bootstrap_servers
+        self.protocol = kafka.security.protocol.value
         # A bound method here would make a reference cycle, which the garbage collector may find in the client's own
         # thread; librdkafka aborts the process when a client is destroyed there.
         me = weakref.ref(self)

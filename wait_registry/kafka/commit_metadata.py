@@ -6,14 +6,13 @@ the records below it are registered. See docs/decisions/0001 and 0007.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from confluent_kafka import ConsumerGroupTopicPartitions
-from confluent_kafka.admin import AdminClient
-
 from wait_registry.kafka.cluster import TopicIdentity
-from wait_registry.kafka.requests import answer, persistently, timeout_of
+from wait_registry.kafka.committed_offsets import committed_offsets
 from wait_registry.kafka.time_rules import TimeRules
+from wait_registry.settings.kafka import KafkaSettings
 
 PREFIX = "waitreg1"
 SEPARATOR = ";"
@@ -48,23 +47,21 @@ def decode_metadata(text: str | None) -> CommitMetadata | None:
     return CommitMetadata(TopicIdentity(parts[1], parts[2], int(parts[3])), _rules(named))
 
 
-def committed_rules(admin: AdminClient, group: str) -> frozenset[TimeRules]:
+def committed_rules(kafka: KafkaSettings, group: str, partitions: Iterable[tuple[str, int]]) -> frozenset[TimeRules]:
     """Read under which rules a group's offsets were committed; those of older processors and other programs tell none.
 
+    Args:
+        kafka: the cluster.
+        group: whose offsets.
+        partitions: topic and number of those to look at.
+
     Raises:
-        ConfigurationError: we may not see the group (DESCRIBE).
+        ConfigurationError: we may not see the group (DESCRIBE) or a topic.
         TransientError: the cluster can't be reached now; retry.
     """
-
-    def ask() -> frozenset[TimeRules]:
-        asked = admin.list_consumer_group_offsets(
-            [ConsumerGroupTopicPartitions(group)], request_timeout=timeout_of(admin)
-        )
-        found = answer(admin, asked[group], f"reading the offsets of group {group}")
-        read = (decode_metadata(place.metadata) for place in found.topic_partitions)
-        return frozenset(one.rules for one in read if one is not None and one.rules is not None)
-
-    return persistently(admin, ask)
+    found = committed_offsets(kafka, group, partitions)
+    read = (decode_metadata(place.metadata) for place in found if place.offset >= 0)
+    return frozenset(one.rules for one in read if one is not None and one.rules is not None)
 
 
 def _rules(named: dict[str, str]) -> TimeRules | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from confluent_kafka import KafkaError, KafkaException
 
 from wait_registry.errors import ConfigurationError, FencedError, PermanentError, TransientError, WaitRegistryError
@@ -15,6 +17,8 @@ _AUTHENTICATION = frozenset(
         KafkaError.ILLEGAL_SASL_STATE,
     }
 )
+# With TLS 1.3 the broker refuses a client's certificate after the handshake, which comes as a broken connection.
+_CERTIFICATE_ALERT = re.compile(r"tls(v1)? alert|sslv3 alert|peer did not return a certificate", re.IGNORECASE)
 _AUTHORIZATION = frozenset(
     {
         KafkaError.TOPIC_AUTHORIZATION_FAILED,
@@ -67,7 +71,11 @@ def is_transient(error: KafkaError) -> bool:
 
 def is_access_problem(error: KafkaError) -> bool:
     """Tell whether the broker refused us: credentials, certificate or permission."""
-    return error.code() in _AUTHENTICATION or error.code() in _AUTHORIZATION
+    return error.code() in _AUTHENTICATION or error.code() in _AUTHORIZATION or _is_certificate_refused(error)
+
+
+def _is_certificate_refused(error: KafkaError) -> bool:
+    return _CERTIFICATE_ALERT.search(error.str() or "") is not None
 
 
 def cause_of(error: WaitRegistryError) -> KafkaError | None:
@@ -97,6 +105,16 @@ def kafka_failure(error: KafkaError | KafkaException, doing: str) -> WaitRegistr
     if not isinstance(cause, KafkaError):
         return PermanentError(f"{doing} failed: {cause}")
     seen = f"{doing} failed: {cause.str()} ({cause.name()})"
+    if _is_certificate_refused(cause):
+        return ConfigurationError(
+            f"{seen}. The broker refuses our certificate: kafka.security.certificate and key must be set, be valid now "
+            "and be signed by an authority that the broker trusts."
+        )
+    if cause.code() == KafkaError._SSL:
+        return ConfigurationError(
+            f"{seen}. The broker's certificate must be signed by who stands in kafka.security.ca, and hold for the "
+            "host name in kafka.bootstrap_servers; and the listener must be one with TLS."
+        )
     if cause.code() in _AUTHENTICATION:
         return ConfigurationError(
             f"{seen}. Check kafka.security: protocol, mechanism, username, password and certificates must be those "

@@ -88,5 +88,14 @@ def _failure(admin: AdminClient, error: KafkaException, doing: str) -> WaitRegis
     admin.poll(0)  # serves the error callback
     if admin.refusal is not None:
         return kafka_failure(admin.refusal, doing)
-    event = f"; the client's last event: {admin.last_event.str()}" if admin.last_event is not None else ""
-    return TransientError(f"{doing} failed: {cause.str()} ({cause.name()}){event}")
+    return TransientError(f"{doing} failed: {cause.str()} ({cause.name()}){_what_it_may_be(admin)}")
+
+
+def _what_it_may_be(admin: Admin) -> str:
+    if admin.last_event is not None:
+        return f"; the client's last event: {admin.last_event.str()}"
+    # A listener with TLS or SASL hangs up on a client without, which to the client is a connection like any other.
+    return (
+        f"; nobody answers at {admin.bootstrap_servers}: if that stays so, look whether this is the address of a "
+        f"listener for kafka.security.protocol={admin.protocol}"
+    )

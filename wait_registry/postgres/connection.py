@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import psycopg
 from psycopg import sql
 from psycopg.rows import TupleRow
 
-from wait_registry.errors import TransientError
+from wait_registry.errors import ConfigurationError, TransientError
+from wait_registry.postgres.refusal import refusal_of
 from wait_registry.settings.postgres import PostgresSettings
 
 # A silent network is noticed within about half a minute instead of the kernel's two hours.
@@ -28,8 +31,16 @@ NO_TIME_LIMITS = (
 )
 
 
+# What libpq quotes from a connection string that it can't read.
+_REPEATED_TEXT = re.compile(r"""(: | after )"[^"]*".*""", re.DOTALL)
+
+
 class PostgresUnavailable(TransientError):
     """Postgres can't be reached or went away: try again with backoff."""
+
+
+class PostgresRefused(ConfigurationError):
+    """Postgres is there and doesn't let us in, or we don't trust it: mend it as the message says, then start again."""
 
 
 def connect(
@@ -38,7 +49,8 @@ def connect(
     """Open a connection whose search_path is our schema alone and whose times are read in UTC.
 
     ``autocommit`` is psycopg's; ``application_name`` is what pg_stat_activity shows. Raises `PostgresUnavailable` when
-    no connection can be had within ``settings.connect_timeout_s``: retry with backoff.
+    no connection can be had within ``settings.connect_timeout_s``: retry with backoff; `PostgresRefused` for wrong
+    credentials, a certificate that isn't trusted and an address that can't be read.
     """
     try:
         connection = psycopg.connect(
@@ -58,7 +70,14 @@ def connect(
         connection.execute(TIMES_IN_UTC)
         connection.execute(sql.SQL("set search_path to {}").format(sql.Identifier(settings.schema_name)))
     except psycopg.OperationalError as error:
-        raise PostgresUnavailable(f"Postgres can't be reached: {str(error).strip()}") from error
+        said = str(error).strip()
+        mend = refusal_of(said)
+        if mend is not None:
+            raise PostgresRefused(f"Postgres can't be used: {said}. {mend}.") from error
+        raise PostgresUnavailable(f"Postgres can't be reached: {said}") from error
+    except psycopg.ProgrammingError as error:
+        # What libpq says of it may repeat the whole text, password and all; so it isn't kept as the cause either.
+        raise PostgresRefused(_unreadable(str(error))) from None
     connection.autocommit = autocommit
     return connection
 
@@ -82,3 +101,11 @@ def schema_of(connection: psycopg.Connection[TupleRow]) -> str:
     row = connection.execute("select trim(both '\"' from current_setting('search_path'))").fetchone()
     assert row is not None  # a select without from always has one row
     return str(row[0])
+
+
+def _unreadable(said: str) -> str:
+    reason = _REPEATED_TEXT.sub("", said.strip())
+    return (
+        f"postgres.url can't be read: {reason}. Expected postgresql://user:password@host:5432/database "
+        "(special characters in it as %XX) or libpq's key=value form"
+    )

@@ -6,8 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import Consumer, TopicPartition
 
 from tests.support.kafka_io import ReadRecord
 
@@ -54,11 +53,15 @@ def stories(records: Iterable[ReadRecord]) -> dict[tuple[str, int, int], Story]:
 
 
 def committed(bootstrap: str, group: str, topic: str, partitions: int) -> list[int]:
-    """Return the group's committed offsets of a topic, -1 where there is none."""
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-    asked = [TopicPartition(topic, partition) for partition in range(partitions)]
-    answer = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group, asked)])
-    answered = answer[group].result(15).topic_partitions
+    """Return the group's committed offsets of a topic, -1 where there is none.
+
+    Not by an administrative client: its answer crashes the process while the group's coordinator loads (librdkafka).
+    """
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group, "enable.auto.commit": False})
+    try:
+        answered = consumer.committed([TopicPartition(topic, partition) for partition in range(partitions)], timeout=30)
+    finally:
+        consumer.close()
     offsets = {partition.partition: partition.offset for partition in answered}
     return [max(offsets.get(partition, -1), -1) for partition in range(partitions)]
 

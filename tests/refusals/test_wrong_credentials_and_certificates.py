@@ -1,0 +1,168 @@
+"""Who isn't let in ends with 2 and a sentence that says why, without its password; nothing is registered or committed.
+
+The same broker lets the right user in, over every protocol: see the end-to-end test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pydantic import SecretStr
+
+from sweeper.instruments import Instruments
+from sweeper.sweeper import Sweeper
+from tests.integration.processor.running import Processors
+from tests.integration.processor.wait_topic import committed
+from tests.integration.sweeper.test_sweeper import in_process
+from tests.refusals.secured_settings import SecuredSettings
+from tests.support.command import run_waitreg
+from tests.support.database import Database
+from tests.support.secured_broker import PLAIN_USER
+from tests.support.waiting import wait_until
+from wait_registry.errors import ConfigurationError
+from wait_registry.handler import Record
+from wait_registry.settings.root import Settings
+from wait_registry.telemetry.exposition import MetricsRegistry
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Wrong = Callable[[SecuredSettings, Settings], Settings]
+QUICK = {"kafka.request_timeout_s": 1.5, "processor.handler": "shop:handle"}
+SECRET = "hunter2-not-the-password"
+
+
+async def take(record: Record) -> None:
+    """Accept everything."""
+
+
+def changed(settings: Settings, **security: Any) -> Settings:
+    kafka = settings.kafka
+    new = kafka.model_copy(update={"security": kafka.security.model_copy(update=security)})
+    return settings.model_copy(update={"kafka": new})
+
+
+def at(settings: Settings, address: str) -> Settings:
+    return settings.model_copy(update={"kafka": settings.kafka.model_copy(update={"bootstrap_servers": address})})
+
+
+def reconnected(own: SecuredSettings, settings: Settings, protocol: str, **security: Any) -> Settings:
+    """Return the same processor at another listener."""
+    handler = {"processor.handler": settings.processor.handler}
+    return own.of("processor", protocol, {**QUICK, **handler, **security}, granted=False)
+
+
+def wrong_password(own: SecuredSettings, settings: Settings) -> Settings:
+    return changed(settings, password=SecretStr(SECRET))
+
+
+def wrong_plain_password(own: SecuredSettings, settings: Settings) -> Settings:
+    plain = own.secured.security("SASL_PLAINTEXT", PLAIN_USER, SECRET, "PLAIN")
+    return reconnected(own, settings, "SASL_PLAINTEXT", **plain)
+
+
+def unknown_user(own: SecuredSettings, settings: Settings) -> Settings:
+    return changed(settings, username="nobody")
+
+
+def foreign_authority(own: SecuredSettings, settings: Settings) -> Settings:
+    return changed(settings, ca=own.secured.other_authority.certificate)
+
+
+def certificate_of_another_host(own: SecuredSettings, settings: Settings) -> Settings:
+    return at(settings, settings.kafka.bootstrap_servers.replace("127.0.0.1", "localhost"))
+
+
+def no_client_certificate(own: SecuredSettings, settings: Settings) -> Settings:
+    return changed(reconnected(own, settings, "SSL"), certificate=None, key=None)
+
+
+def client_certificate_of_a_foreign_authority(own: SecuredSettings, settings: Settings) -> Settings:
+    stranger = own.secured.other_authority.issue("stranger")
+    by_certificate = reconnected(own, settings, "SSL")
+    return changed(by_certificate, certificate=stranger.certificate, key=SecretStr(stranger.key))
+
+
+def key_of_another_certificate(own: SecuredSettings, settings: Settings) -> Settings:
+    by_certificate = reconnected(own, settings, "SSL")
+    return changed(by_certificate, key=SecretStr(own.secured.client_certificate("somebody-else").key))
+
+
+REFUSED = [
+    (wrong_password, r"invalid credentials .*Check kafka\.security"),
+    (wrong_plain_password, r"Invalid username or password.*Check kafka\.security"),
+    (unknown_user, r"invalid credentials .*Check kafka\.security"),
+    (foreign_authority, r"certificate verify failed.*signed by who stands in kafka\.security\.ca"),
+    (certificate_of_another_host, r"certificate verify failed.*hold for the host name in kafka\.bootstrap_servers"),
+    (no_client_certificate, r"alert.*The broker refuses our certificate: kafka\.security\.certificate"),
+    (client_certificate_of_a_foreign_authority, r"alert.*The broker refuses our certificate"),
+    (key_of_another_certificate, r"key values mismatch.*a key must be that of its certificate"),
+]
+
+
+@pytest.mark.parametrize(("wrong", "said"), REFUSED, ids=[wrong.__name__ for wrong, _ in REFUSED])
+def test_a_processor_that_is_not_let_in_says_why_and_has_done_nothing(
+    wrong: Wrong, said: str, secured_settings: SecuredSettings, processors: Processors
+) -> None:
+    right = secured_settings.of("processor", "SASL_SSL", {**QUICK, "processor.handler": processors.handler(take)})
+    topics, group, topic = secured_settings.topics, right.processor.group, right.processor.topics[0]
+    topics.produce(topic, [b"value"])
+    with pytest.raises(ConfigurationError, match=said) as caught:
+        processors.start(wrong(secured_settings, right)).join()
+    assert SECRET not in str(caught.value)
+    assert topics.read(right.wait.topic) == []
+    assert committed(topics.bootstrap, group, topic, 1) == [-1]
+
+
+def test_sink_and_sweeper_that_are_not_let_in_say_why(
+    secured_settings: SecuredSettings, spark: SparkSession, database: Database
+) -> None:
+    from sink.service import SinkService
+
+    sink = secured_settings.of("sink", "SASL_SSL", QUICK, granted=False)
+    database.install(sink)
+    with pytest.raises(ConfigurationError, match=r"Check kafka\.security"):
+        SinkService(wrong_password(secured_settings, sink), spark, once=True).run()
+    sweeper = secured_settings.of("sweeper", "SASL_SSL", QUICK, granted=False)
+    with pytest.raises(ConfigurationError, match=r"Check kafka\.security"):
+        Sweeper(wrong_password(secured_settings, sweeper), in_process, Instruments(MetricsRegistry())).run_once()
+
+
+def test_the_command_ends_with_2_one_line_and_no_password(secured_settings: SecuredSettings, here: Path) -> None:
+    settings = wrong_password(secured_settings, secured_settings.of("processor", "SASL_SSL", QUICK, granted=False))
+    ended = run_waitreg(here, "processor", settings=settings)
+    assert ended.code == 2, ended.errors
+    last = ended.errors.strip().splitlines()[-1]
+    assert last.startswith("waitreg processor: ")
+    assert "Check kafka.security" in last
+    assert "Traceback" not in ended.errors
+    assert SECRET not in ended.errors + ended.output
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (lambda own, plain: at(reconnected(own, plain, "SSL"), own.secured.operator), "PLAINTEXT broker listener?"),
+        (lambda own, plain: at(plain, own.secured.address("SASL_SSL")), "kafka.security.protocol=SASL_PLAINTEXT"),
+        (lambda own, plain: at(plain, own.secured.operator), "SASL"),
+    ],
+    ids=["TLS to a plain listener", "no TLS to a listener with TLS", "SASL to a listener without"],
+)
+def test_a_listener_of_another_protocol_looks_like_an_outage_and_every_line_of_the_wait_says_what_it_may_be(
+    wrong: Wrong, said: str, secured_settings: SecuredSettings, processors: Processors, caplog: pytest.LogCaptureFixture
+) -> None:
+    plain = secured_settings.of("processor", "SASL_PLAINTEXT", {**QUICK, "processor.handler": processors.handler(take)})
+    running = processors.start(wrong(secured_settings, plain))
+
+    def told() -> bool:
+        if running.ended:
+            return running.error is not None and said in str(running.error)
+        lines = [r.getMessage() for r in caplog.records if "the broker doesn't answer yet" in r.getMessage()]
+        return any(said in line for line in lines)
+
+    wait_until(told, 30, f"a line with {said!r}")
+    assert running.ended or not running.health.ok
+    running.service.request_stop()

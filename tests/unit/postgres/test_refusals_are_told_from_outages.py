@@ -1,0 +1,64 @@
+"""What libpq says of a failed connection: what the same settings will never get, and what may pass."""
+
+from __future__ import annotations
+
+import pytest
+from pydantic import SecretStr
+
+from wait_registry.postgres.connection import PostgresRefused, connect
+from wait_registry.postgres.refusal import refusal_of
+from wait_registry.settings.postgres import PostgresSettings
+
+
+@pytest.mark.parametrize(
+    ("said", "mend"),
+    [
+        ('FATAL:  password authentication failed for user "waitreg"', "user and password"),
+        ("fe_sendauth: no password supplied", "user and password"),
+        ('FATAL:  role "waitreg" does not exist', "user and password"),
+        ('FATAL:  database "registry" does not exist', "database's name"),
+        (
+            'FATAL:  no pg_hba.conf entry for host "10.0.0.1", user "waitreg", database "x", no encryption',
+            "pg_hba.conf",
+        ),
+        ("SSL error: certificate verify failed", "sslrootcert"),
+        ('server certificate for "db" does not match host name "localhost"', "sslrootcert"),
+        ("server does not support SSL, but SSL was required", "sslmode"),
+        ('invalid sslmode value: "never"', "postgres.url"),
+    ],
+)
+def test_a_refusal_comes_with_what_to_do(said: str, mend: str) -> None:
+    assert mend in str(refusal_of(f'connection to server at "127.0.0.1", port 5432 failed: {said}'))
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Connection refused",
+        "FATAL:  the database system is starting up",
+        "FATAL:  sorry, too many clients already",
+        "SSL error: unexpected eof while reading",
+        "connection timeout expired",
+        "failed to resolve host 'db'",
+        "FATAL:  terminating connection due to administrator command",
+    ],
+)
+def test_what_may_pass_is_no_refusal(said: str) -> None:
+    assert refusal_of(said) is None
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://me:hunt%zzer2@db/registry",
+        "host=db password=hunt er2",
+        "postgresql://me:hunter2@db/registry?no_such_option=1",
+        "hunter2",
+    ],
+)
+def test_an_address_that_cannot_be_read_is_refused_and_not_repeated(url: str) -> None:
+    with pytest.raises(PostgresRefused, match=r"^postgres\.url can't be read: (missing|invalid) ") as raised:
+        connect(PostgresSettings(url=SecretStr(url)))
+    assert "hunt" not in str(raised.value)
+    assert "er2" not in str(raised.value)
+    assert raised.value.__cause__ is None
