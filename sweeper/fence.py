@@ -84,7 +84,9 @@ class FencedProducer:
         if self._broken:
             raise RuntimeError("this producer has failed: begin again at the fence, with a new one")
         self._broken = True
-        doing = f"exporting {len(letters)} rows of {self._wait_topic}-{self._partition}"
+        # What one topic refuses fails the transaction, with an error that need not name it.
+        topics = ", ".join(sorted({letter.topic for letter in letters}))
+        doing = f"exporting {len(letters)} rows of {self._wait_topic}-{self._partition} to {topics}"
         try:
             self._producer.begin_transaction()
             self._produce(letters)
