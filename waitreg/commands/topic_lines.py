@@ -33,7 +33,11 @@ def topic_lines(findings: Iterable[Finding], settings: Settings) -> Iterator[Che
             standing = Standing(finding.severity.value)
             yield CheckLine(subject, standing, seen, finding.mend, f"{id}.{_rule(finding.rule, role)}")
         if not broken:
-            yield CheckLine(subject, Standing.OK, f"the {role} topic, {len(rules)} rules hold", id=id)
+            yield CheckLine(subject, Standing.OK, f"the {role} topic, {_hold(len(rules))}", id=id)
+
+
+def _hold(rules: int) -> str:
+    return "its rule holds" if rules == 1 else f"{rules} rules hold"
 
 
 def _rule(rule: str, role: str) -> str:

@@ -64,7 +64,7 @@ def test_a_check_that_hangs_ends_with_its_limit_and_says_so_early(monkeypatch: p
     released.set()
     assert [line.standing for line in lines[-2:]] == [Standing.ERROR, Standing.OK]
     assert "didn't end within" in lines[-2].seen
-    assert told == ["a thing: no answer yet, waiting 0 s at most"]
+    assert told == ["a thing: still looking, for 0 s at most"]
 
 
 @pytest.mark.parametrize(

@@ -59,12 +59,13 @@ def _look(check: Check, settings: Settings, limit_s: float, tell: Tell) -> list[
     thread.start()
     thread.join(PATIENCE_S)
     if thread.is_alive():
-        tell(f"{check.subject}: no answer yet, waiting {limit_s:.0f} s at most")
+        tell(f"{check.subject}: still looking, for {limit_s:.0f} s at most")
         thread.join(limit_s - PATIENCE_S)
     found = list(lines)
     if thread.is_alive():
         found.append(CheckLine(check.subject, Standing.ERROR, f"didn't end within {limit_s:.0f} s", check.mend))
-    return [replace(line, id=line.id or check.id) for line in found]
+    # What a client says may have several lines; a check's has one.
+    return [replace(line, id=line.id or check.id, seen=" ".join(line.seen.split())) for line in found]
 
 
 def _collect(check: Check, settings: Settings, lines: list[CheckLine]) -> None:

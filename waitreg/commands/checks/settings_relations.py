@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from waitreg.commands.check_line import CheckLine, Standing
 
@@ -11,7 +12,7 @@ if TYPE_CHECKING:
     from wait_registry.settings.relations import Service
     from wait_registry.settings.root import Settings
 
-MEND = "change the setting as the line says: --set, WAITREG_*, .env or waitreg.toml (`waitreg config` shows all)"
+_DOTTED: Final = re.compile(r"[a-z_]+(?:\.[a-z_]+)+")
 
 
 def relations(service: Service, settings: Settings) -> Iterator[CheckLine]:
@@ -22,6 +23,17 @@ def relations(service: Service, settings: Settings) -> Iterator[CheckLine]:
     problems = relation_problems(settings, service)
     for problem in problems:
         standing = Standing.ERROR if problem.fatal else Standing.WARNING
-        yield CheckLine(subject, standing, problem.message, MEND)
+        yield CheckLine(subject, standing, problem.message, _mend(problem.message))
     if not problems:
         yield CheckLine(subject, Standing.OK, "no contradictions")
+
+
+def _mend(message: str) -> str:
+    """Say where the first setting that a message names is set; the message itself says to what."""
+    from wait_registry.settings.names import find_setting, variable_of
+
+    known = (name for name in _DOTTED.findall(message) if find_setting(name))
+    name = next(known, None)
+    if name is None:
+        return "`waitreg config --all` lists every setting and where it comes from"
+    return f"--set {name}=..., {variable_of(name)}=..., or waitreg.toml"
