@@ -90,11 +90,19 @@ def stack(pytestconfig: pytest.Config) -> Iterator[Stack]:
         yield running
 
 
-@pytest.fixture
-def own_stack(pytestconfig: pytest.Config) -> Iterator[OwnStack]:
-    """A broker and a Postgres for one test alone, to be stopped, killed and paused (ready in about 3 s)."""
-    with pytestconfig.stash[CHOSEN].for_one_test() as running:
+@pytest.fixture(scope="session")
+def breakable(pytestconfig: pytest.Config) -> Iterator[OwnStack]:
+    """A second broker and Postgres, started when the first test wants to break them."""
+    with pytestconfig.stash[CHOSEN].to_break() as running:
         yield running
+
+
+@pytest.fixture
+def own_stack(breakable: OwnStack) -> Iterator[OwnStack]:
+    """A broker and a Postgres that nobody else uses meanwhile, to be stopped, killed and paused; mended afterwards."""
+    yield breakable
+    for server in (breakable.broker, breakable.postgres):
+        (server.resume if server.running else server.start)()
 
 
 @pytest.fixture(scope="session")

@@ -37,10 +37,10 @@ class ChosenStack:
 
     def for_the_run(self) -> AbstractContextManager[Stack]:
         """Return the stack that all tests share; without an engine for containers the test is skipped."""
-        return nullcontext(self._given) if self._given is not None else self.for_one_test()
+        return nullcontext(self._given) if self._given is not None else self.to_break()
 
-    def for_one_test(self) -> AbstractContextManager[OwnStack]:
-        """Return a stack to be stopped, killed and paused; without an engine for containers the test is skipped."""
+    def to_break(self) -> AbstractContextManager[OwnStack]:
+        """Return one to be stopped, killed and paused; without an engine for containers the test is skipped."""
         if self.kind == EMBEDDED:
             return EmbeddedStack(postgres_settings=POSTGRES_SETTINGS)
         problem = engine_problem_of_the_run()

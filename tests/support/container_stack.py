@@ -75,8 +75,10 @@ class ContainerServer(ABC):
         self._container.get_wrapped_container().pause()
 
     def resume(self) -> None:
-        """Let it go on after `pause`."""
-        self._container.get_wrapped_container().unpause()
+        """Let it go on after `pause`; nothing happens when it isn't paused."""
+        self._container.reload()
+        if self._container.status == "paused":
+            self._container.get_wrapped_container().unpause()
 
     def remove(self) -> None:
         """End it and remove it with its data; may be called whatever has happened to it."""

@@ -37,7 +37,7 @@ class StackServer(Protocol):
         """Freeze it: connections stay open and nothing answers."""
 
     def resume(self) -> None:
-        """Let it go on after `pause`."""
+        """Let it go on after `pause`; nothing happens when it isn't paused."""
 
 
 class OwnStack(Stack, Protocol):

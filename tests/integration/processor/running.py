@@ -30,18 +30,18 @@ class RunningProcessor:
         self._thread.start()
         return self
 
-    def wait_joined(self, deadline_s: float = 60.0) -> RunningProcessor:
+    def wait_joined(self, deadline_s: float = 120.0) -> RunningProcessor:
         """Wait until it is ready."""
 
         wait_until(lambda: self.health.ok, deadline_s, "readiness of the processor")
         return self
 
-    def stop(self, deadline_s: float = 60.0) -> None:
+    def stop(self, deadline_s: float = 120.0) -> None:
         """Ask it to stop, wait for its end, and raise what ended it."""
         self.service.request_stop()
         self.join(deadline_s)
 
-    def join(self, deadline_s: float = 60.0) -> None:
+    def join(self, deadline_s: float = 120.0) -> None:
         """Wait for its end and raise what ended it."""
         self._thread.join(deadline_s)
         assert not self._thread.is_alive(), f"the processor still runs after {deadline_s:g} s"

@@ -22,7 +22,7 @@ FILL = f"""
 insert into wait (wait_expiration_uuid, original_topic, original_headers, wait_expiration_time, wait_topic,
                   wait_partition, wait_offset)
     select '00000000-0000-8000-8000-' || lpad(n::text, 12, '0'), 'orders', '[]',
-           now() + make_interval(secs => 60 + n / 300), %s, n %% 8, n
+           now() + make_interval(secs => 3600 + n / 300), %s, n %% 8, n
     from generate_series(1, {ROWS}) n
 """
 AGED = """
