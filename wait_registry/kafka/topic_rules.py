@@ -49,7 +49,7 @@ class TopicState:
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """A comparison in the making: severity if broken, and the value that would mend it."""
+    """A comparison in the making: severity if broken, and the value that would mend it, or the advice that would."""
 
     name: str
     holds: bool
@@ -57,6 +57,7 @@ class _Rule:
     mended: str
     why: str
     broken: Severity = Severity.ERROR
+    advice: str = ""
 
 
 def missing(spec: TopicSpec, bootstrap_servers: str) -> Finding:
@@ -91,7 +92,7 @@ def check_topic(spec: TopicSpec, state: TopicState, bootstrap_servers: str) -> l
 def _finding(spec: TopicSpec, state: TopicState, rule: _Rule, alter: str) -> Finding:
     seen = state.config.get(rule.name, "unknown")
     severity = Severity.OK if rule.holds else rule.broken
-    mend = "" if rule.holds or not rule.mended else f"{alter} {rule.name}={rule.mended}"
+    mend = "" if rule.holds else rule.advice or f"{alter} {rule.name}={rule.mended}"
     return Finding(spec.topic, rule.name, severity, seen, rule.expected, mend, rule.why)
 
 
@@ -130,9 +131,10 @@ def _deletable_rules(spec: TopicSpec, state: TopicState) -> Iterator[_Rule]:
 def _input_rules(spec: TopicSpec, state: TopicState) -> Iterator[_Rule]:
     largest, fits = _number(state, "max.message.bytes", 0), spec.wait.max_message_bytes
     why = "a record too large for the wait topic can't be registered and goes to the dead letter topic at once"
-    yield _Rule(
-        "max.message.bytes", largest <= fits, f"at most wait.max_message_bytes = {fits}", "", why, Severity.WARNING
-    )
+    at_most = f"at most wait.max_message_bytes = {fits}"
+    # The producers of the input know what they need: it is the wait topic that has to follow.
+    advice = f"set wait.max_message_bytes to {largest}, then `waitreg topics check` says which topics must take more"
+    yield _Rule("max.message.bytes", largest <= fits, at_most, "", why, Severity.WARNING, advice)
 
 
 def _replication(spec: TopicSpec, state: TopicState, alter: str) -> Iterator[Finding]:

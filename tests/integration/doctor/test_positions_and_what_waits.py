@@ -100,21 +100,33 @@ def test_what_has_been_due_for_long_is_a_warning(prepared: SettingsFactory, data
     assert line.seen.startswith("2 due, the oldest for 35")
 
 
-def test_a_sweep_that_left_something_out_is_a_warning_with_its_reasons(
-    prepared: SettingsFactory, database: Database
+@pytest.mark.parametrize(
+    ("result", "skipped", "ago", "standing", "said"),
+    [
+        ("done", "[]", "10 s", Standing.OK, "done: 5 due, 3 exported, 1 redelivered"),
+        ("partial", '[{"partition": 1, "reason": "a transaction is open"}]', "1 s", Standing.WARNING, "is open"),
+        ("done", "[]", "10 minutes", Standing.WARNING, "one is due every 30 s: no sweeper is at work"),
+    ],
+)
+def test_a_last_sweep_long_ago_or_one_that_left_something_out_is_a_warning(
+    prepared: SettingsFactory,
+    database: Database,
+    result: str,
+    skipped: str,
+    ago: str,
+    standing: Standing,
+    said: str,
 ) -> None:
     settings = prepared()
     assert say(sweeps.last, settings).seen == "none is written down yet"
-    for result, skipped in (("partial", '[{"partition": 1, "reason": "a transaction is open"}]'), ("done", "[]")):
-        with database.connect(settings) as connection:
-            connection.execute(
-                "insert into sweep (wait_topic, started_at, duration_s, due, exported, redelivered, superseded,"
-                " set_aside, skipped, result) values (%s, now(), 1, 5, 3, 1, 0, 0, %s, %s)",
-                (settings.wait.topic, skipped, result),
-            )
-        line = say(sweeps.last, settings)
-        assert (line.standing is Standing.WARNING, "a transaction is open" in line.seen) == (result == "partial",) * 2
-        assert f"{result}: 5 due, 3 exported, 1 redelivered" in line.seen
+    with database.connect(settings) as connection:
+        connection.execute(
+            "insert into sweep (wait_topic, started_at, duration_s, due, exported, redelivered, superseded, set_aside,"
+            " skipped, result) values (%s, now() - %s::interval, 1, 5, 3, 1, 0, 0, %s, %s)",
+            (settings.wait.topic, ago, skipped, result),
+        )
+    line = say(sweeps.last, settings)
+    assert (line.standing, said in line.seen) == (standing, True), line
 
 
 @contextmanager

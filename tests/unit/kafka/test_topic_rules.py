@@ -124,6 +124,7 @@ def test_an_input_topic_with_larger_records_than_can_be_registered_is_warned_abo
     finding = found(spec(TopicRole.INPUT), {"max.message.bytes": "10485760"})["max.message.bytes"]
     assert finding.severity is Severity.WARNING
     assert "can't be registered" in str(finding)
+    assert finding.mend.startswith("set wait.max_message_bytes to 10485760, ")
 
 
 def test_an_owned_topic_that_is_missing_is_made_by_the_command() -> None:

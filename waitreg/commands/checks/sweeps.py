@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 DUE: Final = "expired registrations"
 LAST: Final = "last sweep"
+START: Final = "start `waitreg sweeper`, or look at its log and /health/ready"
 # As the sweeper's own readiness: a sweep takes a while to start Spark's job.
 INTERVALS: Final = 3
 GRACE_S: Final = 60.0
@@ -49,12 +50,11 @@ def due_line(rows: int, oldest: datetime | None, now: datetime, settings: Settin
     seen = f"{rows} due, the oldest for {since_s:.0f} s"
     if since_s <= INTERVALS * settings.sweeper.interval_s + GRACE_S:
         return CheckLine(DUE, Standing.OK, seen)
-    mend = "start `waitreg sweeper`, or look at its log and /health/ready, and at what `last sweep` says here"
-    return CheckLine(DUE, Standing.WARNING, f"{seen}: nobody exports them", mend)
+    return CheckLine(DUE, Standing.WARNING, f"{seen}: nobody exports them", f"{START}, and at `last sweep` here")
 
 
 def last(settings: Settings) -> Iterator[CheckLine]:
-    """Say what the last sweep that was written down did."""
+    """Say what the last sweep did and when it was: a sweeper writes each one down, also one with nothing due."""
     with asking(settings) as connection:
         row = connection.execute(_LAST, {"topic": settings.wait.topic}).fetchone()
     if row is None:
@@ -62,9 +62,13 @@ def last(settings: Settings) -> Iterator[CheckLine]:
         return
     result, due_rows, exported, redelivered, skipped, ago_s = row
     seen = f"{ago_s:.0f} s ago, {result}: {due_rows} due, {exported} exported, {redelivered} redelivered"
-    if result not in ("partial", "failed"):
-        yield CheckLine(LAST, Standing.OK, seen)
-        return
     reasons = dict.fromkeys(str(item.get("reason", item)) for item in skipped)
-    told = f"{seen}; left out: {'; '.join(reasons)}" if reasons else seen
-    yield CheckLine(LAST, Standing.WARNING, told, "mend what it names; the next sweep tries again by itself")
+    if result in ("partial", "failed"):
+        told = f"{seen}; left out: {'; '.join(reasons)}" if reasons else seen
+        yield CheckLine(LAST, Standing.WARNING, told, "mend what it names; the next sweep tries again by itself")
+    elif ago_s > INTERVALS * settings.sweeper.interval_s + GRACE_S:
+        every = f"{settings.sweeper.interval_s:g} s"
+        told = f"{seen}; one is due every {every}: no sweeper is at work"
+        yield CheckLine(LAST, Standing.WARNING, told, START)
+    else:
+        yield CheckLine(LAST, Standing.OK, seen)

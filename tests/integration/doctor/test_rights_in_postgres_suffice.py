@@ -1,0 +1,108 @@
+"""With the rights that doctor asks for, and no others, sink and sweeper do all that they do in Postgres."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from sink.advisory_lock import sink_lock_key, try_lock
+from sink.progress import forget_progress
+from sweeper.due import find_due
+from sweeper.purge import purge
+from sweeper.sweep import Sweep, SweepResult
+from sweeper.sweep_table import record_sweep
+from sweeper.view import View
+from tests.conftest import SettingsFactory
+from tests.integration.sink.applying import HandFed, now_ms
+from tests.integration.sink.wait_topic import ENCODER, new_id
+from tests.support.database import Database
+from tests.support.naming import Names
+from tests.unit.sink.batches import Row
+from wait_registry.postgres.connection import connect
+from wait_registry.postgres.queries import Queries
+from wait_registry.postgres.schema import require_schema
+from wait_registry.records.dead_letter import Failure, Reason, dead_letter_headers
+from wait_registry.records.lineage import Lineage
+from wait_registry.records.original import Original
+from wait_registry.records.tombstone import Outcome, tombstone_headers
+from wait_registry.settings.relations import Service
+from wait_registry.settings.root import Settings
+from waitreg.commands.check_line import Standing
+from waitreg.commands.checks.postgres_permissions import permissions
+
+ORIGINAL = Original("orders", 0, 7, 1_700_000_000_000, "create", b"k", b"body", ())
+
+
+@pytest.fixture
+def role(database: Database, names: Names) -> Iterator[str]:
+    """A role that may log in and nothing else."""
+    name = f"{names.prefix}_role"
+    with psycopg.connect(database.url, autocommit=True) as connection:
+        connection.execute(sql.SQL("create role {} login").format(sql.Identifier(name)))
+        yield name
+        connection.execute(sql.SQL("drop owned by {}").format(sql.Identifier(name)))
+        connection.execute(sql.SQL("drop role {}").format(sql.Identifier(name)))
+
+
+def _as(role: str, service: Service, settings: Settings, database: Database) -> Settings:
+    """Return settings of the role once it has got what doctor finds missing."""
+    url = type(settings.postgres.url)(psycopg.conninfo.make_conninfo(database.url, user=role))
+    mine = settings.model_copy(update={"postgres": settings.postgres.model_copy(update={"url": url})})
+    with psycopg.connect(database.url, autocommit=True) as connection:
+        for line in permissions(service, mine):
+            assert line.standing is Standing.ERROR
+            connection.execute(line.mend.removeprefix("psql: ").encode())
+    return mine
+
+
+def test_a_sink_with_these_rights_fills_and_clears_every_table(
+    prepared: SettingsFactory, database: Database, role: str
+) -> None:
+    settings = _as(role, "sink", prepared(), database)
+    wait_id = new_id()
+    wait = Row(wait_id.encode(), b"body", 0, 1, headers=tuple(ENCODER.headers(ORIGINAL, wait_id, now_ms() - 60_000)))
+    unreadable = Row(b"\xff", b"body", 0, 2)
+    done = Row(wait_id.encode(), None, 0, 3, now_ms(), tuple(tombstone_headers(Outcome.DONE)))
+    lineage = Lineage.of(ORIGINAL, wait_id=wait_id, wait_partition=0, wait_offset=1, group="g", instance="i", attempt=1)
+    failure = Failure(Reason.EXPIRED, None, None, None, now_ms())
+    letter = Row(b"k", b"body", 0, 1, headers=tuple(dead_letter_headers((), lineage, failure)), topic="dlq")
+    with closing(HandFed(settings)) as waits, closing(HandFed(settings, "dlq", dead_letters=True)) as letters:
+        require_schema(waits.connection)
+        assert try_lock(waits.connection, sink_lock_key(waits.connection, "wait"))
+        waits.feed([wait])
+        letters.feed([letter])
+        waits.feed([unreadable, done])
+        rebuild = Queries("rebuild")
+        waits.connection.execute(rebuild["stage"])
+        waits.connection.execute(rebuild["remove_view"], {"topic": "wait", "partition": 0})
+        waits.connection.execute(rebuild["insert_view"])
+        forget_progress(letters.connection, "dlq")
+    counts = (
+        "select (select count(*) from wait), (select count(*) from quarantine), (select count(*) from late_outcome)"
+    )
+    assert database.rows(settings, counts) == [(0, 1, 1)]
+    assert database.rows(settings, "select finished_late from dead_letter") == [(True,)]
+
+
+def test_a_sweeper_with_these_rights_reads_the_view_keeps_its_book_and_purges(
+    prepared: SettingsFactory, database: Database, role: str
+) -> None:
+    plain = prepared()
+    settings = _as(role, "sweeper", plain, database)
+    with closing(HandFed(plain)) as sink:
+        old = Row(b"\xff", b"body", 0, 1)
+        sink.feed([old])
+    with database.connect(plain) as connection:
+        connection.execute("update quarantine set created_at = now() - interval '99 days'")
+    with connect(settings.postgres, autocommit=True) as connection:
+        require_schema(connection)
+        assert find_due(connection, settings, 4).rows == 0
+        record_sweep(connection, Sweep("wait", datetime.now(UTC), 1.0, SweepResult.DONE), "here")
+        assert purge(connection, 30)["quarantine"] == 1
+    with closing(View(settings, 0)) as view:
+        assert view.next_keys(10, 1000) == []

@@ -1,0 +1,26 @@
+"""Doctor asks for the rights with which the services are shown to work on a broker with an authorizer."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.naming import Names
+from tests.support.rights import rights_of
+from tests.support.settings import settings_against
+from wait_registry.settings.relations import Service
+from waitreg.commands.checks.kafka_rights import needs
+
+
+@pytest.mark.parametrize("service", ["processor", "sink", "sweeper"])
+def test_no_right_too_many_and_none_too_few(service: Service) -> None:
+    settings = settings_against("broker:9092", "postgresql://nowhere", Names())
+    # Transactional ids have a line of their own; DESCRIBE comes with READ and WRITE.
+    granted = {
+        (right.resource, right.name, frozenset(right.operations))
+        for right in rights_of(service, settings)
+        if right.resource != "transactional_id" and not right.prefixed
+    }
+    wanted = {
+        (need.resource, need.name, frozenset(need.operations) - {"DESCRIBE"}) for need in needs(settings, service)
+    }
+    assert {need for need in wanted if not need[1].startswith("waitreg.sink.")} == granted
