@@ -1,4 +1,4 @@
-"""On a log that the broker has compacted, sink, rebuild and sweeper find what stands in it and nothing else (P3, P6)."""
+"""On a log that the broker has compacted, sink, rebuild and sweeper find exactly what stands in it (P3, P6)."""
 
 from __future__ import annotations
 
