@@ -115,8 +115,8 @@ CHAPTERS = (
     Chapter(
         "dead_letters_by_reason",
         ("hours=1",),
-        "Declined cards are business. The ValueError is a bug. The expired ones are the two processors' accidents; those "
-        "that `finished_late` counts were done after all. One record was too large to register.",
+        "Declined cards are business. The ValueError is a bug. The expired ones are the two processors' accidents; "
+        "those that `finished_late` counts were done after all. One record was too large to register.",
     ),
     Chapter(
         "dead_letters_over_time",
