@@ -15,13 +15,15 @@ class AssignedPartition:
     ``position`` after the last record taken, ``prefix`` after the contiguous acknowledged registrations, ``requested``
     of the last commit asked for that may have been done, ``confirmed`` of the last one that the broker confirmed,
     ``end_seen`` of the end of the log when it was last reached (with ``--once`` only). Always ``confirmed <= requested
-    <= prefix <= position``.
+    <= prefix <= position``. ``low_watermark`` and ``high_watermark`` are where the log began and ended when the client
+    last heard of it.
     """
 
     __slots__ = (
         "confirmed",
         "end_seen",
         "high_watermark",
+        "low_watermark",
         "partition",
         "position",
         "prefix",
@@ -40,8 +42,23 @@ class AssignedPartition:
         self.requested = committed
         self.confirmed = committed
         self.end_seen = UNKNOWN_OFFSET
+        self.low_watermark = UNKNOWN_OFFSET
         self.high_watermark = UNKNOWN_OFFSET
         self.window: FirstWindow[Entry] = FirstWindow(first_window)
 
     def __repr__(self) -> str:
         return f"{self.topic}[{self.partition}]"
+
+    @property
+    def lag(self) -> int | None:
+        """How many records of the log haven't been taken, as far as its end is known; None while it isn't."""
+        # Without a committed offset the first record is the log's first.
+        position = self.low_watermark if self.position == UNKNOWN_OFFSET else self.position
+        if UNKNOWN_OFFSET in (position, self.high_watermark):
+            return None
+        return max(0, self.high_watermark - max(position, self.end_seen))
+
+    def heard_of(self, low: int, high: int) -> None:
+        """Take note of the log's ends; negative where the client doesn't know, and never back."""
+        self.low_watermark = max(self.low_watermark, low)
+        self.high_watermark = max(self.high_watermark, high)

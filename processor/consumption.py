@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -35,6 +36,9 @@ TUNING = {
     "queued.max.messages.kbytes": 16_384,
     "fetch.wait.max.ms": 100,
 }
+
+ASK_ENDS_EVERY_S = 5.0
+ASK_ENDS_TIMEOUT_S = 1.0
 
 _OUT_OF_RANGE = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE})
 
@@ -111,6 +115,8 @@ class Consumption:
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="consumer")
         self.assigned: dict[tuple[str, int], AssignedPartition] = {}
         self._closing = False
+        self._asking: asyncio.Future[None] | None = None
+        self._asked_s = -math.inf
         with usable_settings():
             self._consumer = Consumer(
                 {
@@ -167,8 +173,25 @@ class Consumption:
     def read_ends(self) -> None:
         """Note the ends of the assigned partitions as the last fetch answers gave them, for the lag."""
         for owner in self.assigned.values():
-            _, high = self._consumer.get_watermark_offsets(TopicPartition(owner.topic, owner.partition), cached=True)
-            owner.high_watermark = high
+            partition = TopicPartition(owner.topic, owner.partition)
+            owner.heard_of(*self._consumer.get_watermark_offsets(partition, cached=True))
+
+    def ask_ends(self, now_s: float) -> None:
+        """Ask the broker for them, in the consumer's thread: no fetch tells them while consumption is paused."""
+        still_asking = self._asking is not None and not self._asking.done()
+        if self._closing or still_asking or now_s - self._asked_s < ASK_ENDS_EVERY_S:
+            return
+        self._asked_s = now_s
+        self._asking = self._loop.run_in_executor(self._executor, self._ask_ends, list(self.assigned.values()))
+
+    def _ask_ends(self, owners: list[AssignedPartition]) -> None:
+        for owner in owners:
+            partition = TopicPartition(owner.topic, owner.partition)
+            try:
+                owner.heard_of(*self._consumer.get_watermark_offsets(partition, timeout=ASK_ENDS_TIMEOUT_S))
+            except KafkaException as error:
+                log.debug("the end of %r isn't known now: %s", owner, error)
+                return
 
     async def close(self) -> None:
         """Leave the group; the listener's ``revoked`` is called for what is still assigned.

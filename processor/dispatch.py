@@ -56,7 +56,7 @@ class Dispatcher:
         self._group = group
         self._attempts = attempts
         self._slots = attempts.slots
-        self._queued = attempts.stats.queue
+        self._queued = attempts.stats.queue.observe
         self._watchdog = watchdog
         self._monotonic = clock.monotonic
         self._fault = fault
@@ -157,14 +157,14 @@ class Dispatcher:
         task = asyncio.current_task()
         assert task is not None
         deadline = self._watchdog.watch(task)
-        attempts, traces = self._attempts, self._traces
+        attempts, traces, queued = self._attempts, self._traces, self._queued
         self._waking = False
         while not self._stopping:
             entry = await self._next()
             entry.state = EntryState.STARTED
             self.running += 1
             started_s = deadline.started_s = self._monotonic()
-            self._queued.observe(started_s - entry.lifetime.registered_s)
+            queued(started_s - entry.lifetime.registered_s)
             trace = None if traces is None else traces.begin(entry)
             try:
                 result = await attempts.run(entry.record(self._group), entry.lifetime.expires_s, deadline, trace)

@@ -53,8 +53,8 @@ def partition_readings(owners: Iterable[AssignedPartition]) -> Iterator[Reading]
         count += 1
         labels = (owner.topic, str(owner.partition))
         yield Reading(metrics.PROCESSOR_COMMIT_LAG, max(0, owner.position - max(owner.confirmed, 0)), labels)
-        if owner.high_watermark >= 0 and owner.position >= 0:
-            lag = max(0, owner.high_watermark - max(owner.position, owner.end_seen))
+        lag = owner.lag
+        if lag is not None:
             yield Reading(metrics.PROCESSOR_CONSUMER_LAG, lag, labels)
     yield Reading(metrics.PROCESSOR_ASSIGNED, count)
 

@@ -119,6 +119,8 @@ class Pump:
         self._dispatcher.renew_overdue()
         self._renew_held(now_s)
         self._consumption.read_ends()
+        if self.pausing.paused:
+            self._consumption.ask_ends(now_s)
 
     def _renew_held(self, now_s: float) -> None:
         # A gate stays closed for as long as no commit can be confirmed.

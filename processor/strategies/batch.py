@@ -114,6 +114,7 @@ class BatchStrategy:
             taken = await self._consumption.wait(WAIT_S)
             if taken and self._size > 1:
                 taken += self._consumption.take(self._size - 1)
+        self._consumption.read_ends()
         return taken
 
     def _serve(self) -> None:

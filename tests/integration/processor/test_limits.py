@@ -114,11 +114,20 @@ def test_look_ahead_stays_within_its_bounds_and_consumption_is_paused(
     try:
         wait_until(lambda: "waitreg_processor_paused 1.0" in _metrics(running.service.telemetry_port), 60, "the pause")
         assert running.stats.registered == 10
+        # Nothing is fetched now, and nobody would hear of these but for the question.
+        topics.produce(settings.processor.topics[0], [b"value"] * 500)
+        wait_until(lambda: _consumer_lag(_metrics(running.service.telemetry_port)) >= 950, 60, "the lag")
     finally:
         release.set()
-    wait_until(lambda: running.done == 500, 60, "all records")
+    wait_until(lambda: running.done == 1000, 60, "all records")
+    wait_until(lambda: _consumer_lag(_metrics(running.service.telemetry_port)) == 0, 60, "the end of the lag")
     wait_until(lambda: "waitreg_processor_paused 0.0" in _metrics(running.service.telemetry_port), 60, "the resumption")
     running.stop()
+
+
+def _consumer_lag(metrics: str) -> float:
+    lines = [line for line in metrics.splitlines() if line.startswith("waitreg_processor_consumer_lag{")]
+    return sum(float(line.rpartition(" ")[2]) for line in lines)
 
 
 def _metrics(port: int) -> str:

@@ -69,6 +69,16 @@ def test_what_is_consumed_and_not_committed_is_shown_by_partition() -> None:
     }
 
 
+def test_the_lag_of_a_partition_that_nothing_was_taken_from_counts_from_its_beginning() -> None:
+    unread, taken, unknown = (AssignedPartition("orders", number) for number in range(3))
+    unread.heard_of(100, 130)
+    taken.heard_of(100, 130)
+    taken.position = 120
+    unknown.heard_of(-1001, -1001)
+    lags = values(partition_readings([unread, taken, unknown]), m.PROCESSOR_CONSUMER_LAG)
+    assert lags == {("orders", "0"): 30, ("orders", "1"): 10}
+
+
 def test_refused_commits_are_counted_and_confirmed_ones_leave_their_time() -> None:
     stats, owner, clock = Stats(), AssignedPartition("orders", 0, 10), SystemClock()
     commits = Commits(lambda targets: None, 1.0, clock, Fault(), stats, lambda confirmed: None)
