@@ -1,0 +1,156 @@
+"""All three services at work on one stack under a real Prometheus, with a load in which nearly everything happens.
+
+They run in threads of the test's process, on the run's Spark session, and are asked over their telemetry ports.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+import urllib.request
+import uuid
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from tests.integration.processor.running import Processors
+from tests.support.database import Database
+from tests.support.kafka_io import Outgoing
+from tests.support.prometheus import Prometheus
+from tests.support.raw_headers import produce_with_header_name
+from tests.support.topics import Topics
+from tests.support.waiting import wait_until
+from wait_registry.handler import Discard, Record
+from wait_registry.records.original import Original
+from wait_registry.records.redelivery import redelivery_topic
+from wait_registry.records.tombstone import Outcome, tombstone_headers
+from wait_registry.records.wait_record import WaitRecord, encode_wait_record
+from wait_registry.settings.root import Settings
+from waitreg.embedded.ports import LOOPBACK, free_ports
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SERVICES = ("processor", "sink", "sweeper")
+SLOTS = 2
+# Seconds on a machine of its own; on one that others load, Spark alone takes minutes.
+STEP_S = 240
+
+# A short life and few slots, so that slots get blocked, look-ahead is full and records are renewed within seconds.
+OVERRIDES: Mapping[str, Any] = {
+    "processor.max_in_flight": SLOTS,
+    "processor.max_tries": 1,
+    "processor.handler_timeout_s": 0.5,
+    "processor.margin_s": 0.5,
+    "processor.ttl_s": 4,
+    "processor.look_ahead_max": 6,
+    "wait.skew_allowance_s": 0,
+    "wait.max_message_bytes": 20_000,
+    "sink.trigger_s": 0.5,
+    "sweeper.interval_s": 1,
+}
+
+
+class LiveSystem:
+    """Starts the services, gives them work, and knows where they are scraped."""
+
+    def __init__(self, settings: Settings, topics: Topics, database: Database) -> None:
+        self.settings = settings
+        self.ports = dict(zip(SERVICES, free_ports(len(SERVICES)), strict=True))
+        self._topics = topics
+        self._database = database
+        self._processors = Processors()
+        self._release = threading.Event()
+        self._ends: list[tuple[threading.Thread, Callable[[], None]]] = []
+
+    # ---- the services
+
+    def start(self, spark: SparkSession) -> None:
+        """Start all three, each on its port."""
+        from sink.service import SinkService
+        from sweeper.service import SweeperService
+
+        again = redelivery_topic(self.settings.processor.topics[0], self.settings.processor.group)
+        self._topics.create(again, 1)
+        self._database.rows(self.settings, OLD_SWEEP, self.settings.wait.topic)
+        self._processors.start(self._of("processor", {"handler": self._processors.handler(self._handle)}))
+        sink, sweeper = SinkService(self._of("sink"), spark), SweeperService(self._of("sweeper"), spark)
+        for service in (sink, sweeper):
+            thread = threading.Thread(target=service.run, daemon=True)
+            thread.start()
+            self._ends.append((thread, service.request_stop))
+
+    def stop(self) -> None:
+        """End all of them."""
+        self._release.set()
+        self._processors.close()
+        for _, request_stop in self._ends:
+            request_stop()
+        for thread, _ in self._ends:
+            thread.join(60)
+
+    def exposed(self, service: str) -> str:
+        """Return what a service answers on /metrics."""
+        with urllib.request.urlopen(f"http://{LOOPBACK}:{self.ports[service]}/metrics", timeout=10) as answer:
+            text: str = answer.read().decode()
+        return text
+
+    def _of(self, service: str, processor: Mapping[str, object] | None = None) -> Settings:
+        telemetry = self.settings.telemetry.model_copy(update={"port": self.ports[service]})
+        own = self.settings.processor.model_copy(update=processor or {})
+        return self.settings.model_copy(update={"telemetry": telemetry, "processor": own})
+
+    def _handle(self, record: Record) -> Discard | None:
+        if record.value == b"hang":
+            self._release.wait(120)
+        elif record.value == b"slow":
+            time.sleep(0.2)
+        elif record.value == b"fail":
+            raise ValueError("cannot be charged")
+        elif record.value == b"discard":
+            return Discard("nothing to do")
+        return None
+
+    # ---- the load
+
+    def work(self, prometheus: Prometheus) -> None:
+        """Have everything happen that can be had without breaking a server."""
+        topic = self.settings.processor.topics[0]
+        self._topics.produce(topic, [*[b"hang"] * SLOTS, *[b"slow"] * 40])
+        for seen in ("waitreg_processor_blocked_slots > 0", "waitreg_processor_renewed_total > 0"):
+            wait_until(lambda seen=seen: prometheus.query(seen), STEP_S, seen)
+        self._release.set()
+        self._topics.produce(topic, [b"fail", b"discard", Outgoing(os.urandom(60_000)), b"ok"])
+        produce_with_header_name(self._topics.bootstrap, topic, b"\xff\xfe", b"unreadable")
+        late = self._register(dead_letter_topic=self.settings.dead_letter.topic)
+        self._register(expiry_policy="redeliver", dead_letter_topic=self.settings.dead_letter.topic)
+        self._topics.produce(self.settings.wait.topic, [Outgoing(b"no wait record", b"key", (), 0)])
+        wait_until(lambda: prometheus.query("waitreg_sweeper_exported_total > 0"), STEP_S, "the export")
+        wait_until(lambda: prometheus.query("waitreg_sweeper_redelivered_total > 0"), STEP_S, "the redelivery")
+        done = Outgoing(None, late.encode(), tombstone_headers(Outcome.DONE), 0)
+        self._topics.produce(self.settings.wait.topic, [done])
+        self._register(dead_letter_topic="no.such.topic")
+
+    def _register(self, **changes: Any) -> str:
+        """Write a registration that has expired, as a processor left it that died; returns its id."""
+        wait_id = str(uuid.uuid4())
+        original = Original(self.settings.processor.topics[0], 0, 0, 1_700_000_000_000, "create", b"key", b"ok", ())
+        record = WaitRecord(
+            original=original,
+            wait_id=wait_id,
+            expires_at_ms=time.time_ns() // 1_000_000 - 60_000,
+            group=self.settings.processor.group,
+            instance="host-1",
+            attempt=1,
+            **{"expiry_policy": "dlq", "max_attempts": 3, **changes},
+        )
+        value, headers = encode_wait_record(record)
+        self._topics.produce(self.settings.wait.topic, [Outgoing(value, wait_id.encode(), headers, 0)])
+        return wait_id
+
+
+OLD_SWEEP = """
+insert into sweep (
+    wait_topic, started_at, duration_s, due, exported, redelivered, superseded, set_aside, skipped, result, instance
+) values (%s, now() - interval '90 days', 1, 0, 0, 0, 0, 0, '[]', 'done', 'host-0') returning 1
+"""

@@ -1,0 +1,133 @@
+"""A real Prometheus watches real services: every metric is there and counts, every panel and every rule is answered."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.integration.observability.conftest import Observed
+from tests.integration.observability.live_system import SERVICES, STEP_S
+from tests.support.waiting import wait_until
+from wait_registry.telemetry import metrics as m
+from wait_registry.telemetry.metrics import Metric, all_metrics
+from waitreg.dashboard.page import dashboard
+from waitreg.dashboard.rows import ROWS
+
+pytestmark = pytest.mark.timeout(600)
+
+# What stays 0 in this system, and where it is made to count instead.
+STILL = {
+    m.PROCESSOR_UNACKNOWLEDGED: "for milliseconds only; tests/unit/observability",
+    m.PROCESSOR_OUTBOX: "for milliseconds only; tests/unit/observability",
+    m.PROCESSOR_COMMIT_LAG: "for milliseconds only; tests/unit/observability",
+    m.PROCESSOR_CLOCK_SKEW: "one host, one clock; tests/unit/processor/test_time_rules.py",
+    m.SINK_LAG: "the sink keeps up; tests/unit/observability",
+    m.SINK_RESTARTS: "nothing breaks; tests/unit/observability",
+    m.SINK_STANDBY: "one sink; tests/integration/sink/test_only_one_sink_writes.py",
+    m.SWEEPER_SUPERSEDED: "the sink keeps up; tests/unit/observability",
+    m.SWEEPER_UNSEEN: "nothing is restored; tests/unit/observability",
+    m.SWEEPER_SKIPPED: "nothing is in the way; tests/unit/observability",
+}
+# Label values that the load brings about, beside those of which any one will do.
+MOVED = (
+    *(f'{m.PROCESSOR_SETTLED.name}{{outcome="{outcome}"}}' for outcome in m.OUTCOMES),
+    *(f'{m.PROCESSOR_HANDLER_SECONDS.name}_count{{outcome="{outcome}"}}' for outcome in m.OUTCOMES),
+    *(f'{m.PROCESSOR_DEAD_LETTERS.name}{{reason="{reason}"}}' for (reason,) in m.PROCESSOR_DEAD_LETTERS.known),
+    *(f'{m.PROCESSOR_TRIES.name}{{result="{result}"}}' for (result,) in m.PROCESSOR_TRIES.known),
+    *(f'{m.SINK_RECORDS.name}{{stream="{stream}"}}' for stream in m.STREAMS),
+    *(f'{m.SINK_ROWS_WRITTEN.name}{{table="{stream}"}}' for stream in m.STREAMS),
+    *(f'{m.SINK_QUERY_UP.name}{{stream="{stream}"}}' for stream in m.STREAMS),
+    *(f'{m.SWEEPER_SWEEPS.name}{{result="{result}"}}' for result in ("done", "partial")),
+    f'{m.SWEEPER_PURGED.name}{{table="sweep"}}',
+)
+# The load has failed, expired and unreadable records in it; each tells at once.
+FIRING = {
+    "WaitregDeadLettersFailed",
+    "WaitregDeadLettersExpired",
+    "WaitregDeadLettersUnregistrable",
+    "WaitregDeadLettersMalformed",
+    "WaitregFinishedLate",
+    "WaitregQuarantine",
+}
+PANELS = [panel for panel in dashboard(ROWS)["panels"] if panel["type"] != "row"]
+
+
+def sample_of(metric: Metric) -> str:
+    return f"{metric.name}_count" if metric.kind == "histogram" else metric.name
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_a_service_exposes_every_metric_that_is_its_own(observed: Observed, service: str) -> None:
+    lines = observed.system.exposed(service).splitlines()
+    for metric in all_metrics():
+        if metric.service in (service, ""):
+            assert any(line.startswith((f"{sample_of(metric)} ", f"{sample_of(metric)}{{")) for line in lines), metric
+        else:
+            assert not any(line.startswith(metric.name) for line in lines), metric
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_label_values_that_are_known_are_there_before_they_are_needed(observed: Observed, service: str) -> None:
+    exposed = observed.system.exposed(service)
+    for metric in all_metrics():
+        for values in metric.known if metric.service == service else ():
+            labels = ",".join(f'{label}="{value}"' for label, value in sorted(zip(metric.labels, values, strict=True)))
+            assert f"\n{sample_of(metric)}{{{labels}}} " in exposed, (metric.name, values)
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_the_process_itself_is_measured(observed: Observed, service: str) -> None:
+    for name in ("process_start_time_seconds", "process_cpu_seconds_total", "process_resident_memory_bytes"):
+        assert observed.prometheus.query(f'{name}{{job="waitreg-{service}"}} > 0')
+
+
+@pytest.mark.parametrize("metric", [m for m in all_metrics() if m not in STILL], ids=lambda metric: metric.name)
+def test_a_metric_moves_with_what_it_counts(observed: Observed, metric: Metric) -> None:
+    _moves(observed, sample_of(metric))
+
+
+@pytest.mark.parametrize("series", MOVED)
+def test_a_label_value_is_counted_when_it_happens(observed: Observed, series: str) -> None:
+    _moves(observed, series)
+
+
+def _moves(observed: Observed, series: str) -> None:
+    expression = f"max_over_time({series}[10m]) > 0"
+    wait_until(lambda: observed.prometheus.query(expression), STEP_S, expression)
+
+
+@pytest.mark.parametrize("panel", PANELS, ids=lambda panel: panel["title"])
+def test_every_query_of_a_panel_is_answered_with_a_series(observed: Observed, panel: dict[str, Any]) -> None:
+    for target in panel["targets"]:
+        expression = _chosen(target["expr"])
+        wait_until(lambda expression=expression: observed.prometheus.query(expression), STEP_S, expression)
+
+
+def _chosen(expression: str) -> str:
+    """Return what Grafana sends when all jobs and instances are chosen."""
+    chosen = {"$job": ".+", "$instance": ".+", "$__rate_interval": "1m"}
+    for variable, value in chosen.items():
+        expression = expression.replace(variable, value)
+    assert "$" not in expression
+    return expression
+
+
+def test_every_rule_is_evaluated_without_an_error(observed: Observed) -> None:
+    def states() -> dict[str, str]:
+        return {rule["health"]: rule.get("lastError", "") for rule in observed.prometheus.rules()}
+
+    wait_until(lambda: "unknown" not in states(), STEP_S, "the first evaluation of each")
+    assert states() == {"ok": ""}
+    for rule in observed.prometheus.rules():
+        observed.prometheus.query(rule["query"])
+
+
+def test_what_happened_fires_and_nothing_else_does(observed: Observed) -> None:
+    def firing() -> set[str]:
+        return {rule["name"] for rule in observed.prometheus.rules() if rule["state"] == "firing"}
+
+    wait_until(lambda: firing() >= FIRING, STEP_S, f"the alerts {FIRING}")
+    assert firing() == FIRING
+    told = [alert["annotations"] for rule in observed.prometheus.rules() for alert in rule["alerts"]]
+    assert all("error expanding" not in text and "<no value>" not in text for a in told for text in a.values())
