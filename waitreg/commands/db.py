@@ -18,7 +18,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 def _run(invocation: Invocation) -> int:
     from wait_registry.postgres.connection import connect
     from wait_registry.postgres.migrations import migrate, status
-    from wait_registry.postgres.schema import require_server
+    from wait_registry.postgres.schema import require_schema, require_server
 
     settings = invocation.settings()
     with connect(settings.postgres, autocommit=True, application_name="waitreg db") as connection:
@@ -27,9 +27,12 @@ def _run(invocation: Invocation) -> int:
             for migration in migrate(connection):
                 print(f"applied {migration.version:04} {migration.name}")
         steps = status(connection)
+        pending = sum(not step.applied or step.changed for step in steps)
+        if not pending:
+            # All that this version knows is there: it may still be a newer one's.
+            require_schema(connection)
     for step in steps:
         print(f"{_standing(step):<8} {step.migration.version:04} {step.migration.name}")
-    pending = sum(not step.applied or step.changed for step in steps)
     schema = settings.postgres.schema_name
     print(f"schema {schema!r}: {f'{pending} to mend' if pending else 'up to date'}")
     return 2 if pending else 0

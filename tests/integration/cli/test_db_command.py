@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.conftest import SettingsFactory
 from tests.support.command import run_waitreg
 from tests.support.database import Database
@@ -29,6 +31,20 @@ def test_migrate_makes_the_schema_once_and_status_says_so(
 
     assert run_waitreg(tmp_path, "db", "status", settings=settings).code == 0
     assert database.rows(settings, "select count(*) from wait") == [(0,)]
+
+
+@pytest.mark.parametrize("action", ["status", "migrate"])
+def test_a_schema_of_a_newer_version_ends_with_2_and_what_to_run(
+    settings_for: SettingsFactory, database: Database, tmp_path: Path, action: str
+) -> None:
+    settings = settings_for()
+    database.install(settings)
+    with database.connect(settings) as connection:
+        connection.execute("insert into wait_registry_migration values (99, 'of the future', '', now())")
+    ended = run_waitreg(tmp_path, "db", action, settings=settings)
+    assert ended.code == 2
+    assert "has version 99" in ended.errors
+    assert "newer wait registry" in ended.errors
 
 
 def test_a_postgres_that_is_away_ends_with_1_and_one_line_without_the_password(
