@@ -18,7 +18,9 @@ PAGES = pages()
 COMMANDS = sorted({(page.name, command) for page in PAGES for command in page.commands("waitreg")})
 MAKES = sorted({(page.name, command) for page in PAGES for command in page.commands("make")})
 VARIABLE = re.compile(r"\bWAITREG_[A-Z0-9]+(?:__?[A-Z0-9]+)*\b")
-VARIABLES = sorted({(page.name, name) for page in PAGES for name in VARIABLE.findall(page.text) if "__" in name})
+# The page of refusals shows names that are wrong on purpose.
+RIGHT = [page for page in PAGES if page.name != "docs/refusals.md"]
+VARIABLES = sorted({(page.name, name) for page in RIGHT for name in VARIABLE.findall(page.text) if "__" in name})
 # What follows is the shell's: another command, a file, the background, a comment.
 SHELL = re.compile(r"\s(?:[|>&]|2>|#).*$")
 
