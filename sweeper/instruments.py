@@ -30,6 +30,7 @@ _LEVELS = {
     Skip.FENCED: logging.INFO,
     Skip.POSITION_TOO_OLD: logging.ERROR,
     Skip.TOPIC_CHANGED: logging.ERROR,
+    Skip.REFUSED: logging.ERROR,
     Skip.FAILED: logging.ERROR,
 }
 _SWEEP_LEVELS = {SweepResult.PARTIAL: logging.WARNING, SweepResult.FAILED: logging.ERROR}

@@ -19,6 +19,7 @@ class Skip(StrEnum):
     TAIL_TOO_LONG = "tail_too_long"
     POSITION_TOO_OLD = "position_too_old"
     TOPIC_CHANGED = "topic_changed"
+    REFUSED = "refused"
     UNAVAILABLE = "unavailable"
     FAILED = "failed"
 

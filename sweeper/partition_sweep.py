@@ -12,9 +12,8 @@ from sweeper.tail import TailTooLong
 from sweeper.tail_reader import OpenTransaction
 from sweeper.view import UNAVAILABLE
 from sweeper.wait_topic import WaitTopic
-from wait_registry.errors import FencedError, TransientError
+from wait_registry.errors import ConfigurationError, FencedError, TransientError
 from wait_registry.logs import configure_logging
-from wait_registry.postgres.connection import PostgresRefused
 from wait_registry.settings.root import Settings
 from wait_registry.telemetry.tracing import Tracer, start_tracing
 
@@ -27,7 +26,7 @@ _SKIPS: tuple[tuple[type[Exception], Skip], ...] = (
     (PositionTooOld, Skip.POSITION_TOO_OLD),
     (TopicChanged, Skip.TOPIC_CHANGED),
     (TransientError, Skip.UNAVAILABLE),
-    (PostgresRefused, Skip.UNAVAILABLE),
+    (ConfigurationError, Skip.REFUSED),
     *((kind, Skip.UNAVAILABLE) for kind in UNAVAILABLE),
 )
 

@@ -99,7 +99,7 @@ class Sweeper:
             sweep = sweep.ended(attempt.result, attempt.reason)
         self._instruments.swept(sweep)
         self._keep_house(sweep)
-        _require_same_topic(sweep)
+        _require_no_refusal(sweep)
         return sweep
 
     def close(self) -> None:
@@ -190,7 +190,8 @@ class Sweeper:
             self._disconnect()
 
 
-def _require_same_topic(sweep: Sweep) -> None:
-    changed = [skipped.reason for skipped in sweep.skipped if skipped.skip is Skip.TOPIC_CHANGED]
-    if changed:
-        raise ConfigurationError(changed[0])
+def _require_no_refusal(sweep: Sweep) -> None:
+    """End the process over what only a person mends; the other partitions have been swept by now."""
+    refused = [skipped.reason for skipped in sweep.skipped if skipped.skip in (Skip.TOPIC_CHANGED, Skip.REFUSED)]
+    if refused:
+        raise ConfigurationError(refused[0])

@@ -8,6 +8,7 @@ import psycopg
 from psycopg.rows import TupleRow
 
 from sweeper.due import QUERIES
+from wait_registry.errors import ConfigurationError
 from wait_registry.kafka.clients import Admin
 from wait_registry.kafka.cluster import TopicIdentity, describe_topic, require_same_identity
 from wait_registry.kafka.topics import topic_config
@@ -30,9 +31,21 @@ class RecordedTopic:
 
 
 def look_up(admin: Admin, topic: str) -> WaitTopic:
-    """Ask the broker; errors as `describe_topic`."""
-    identity = describe_topic(admin, topic)
-    return WaitTopic(identity, int(topic_config(admin, topic)["delete.retention.ms"]))
+    """Ask the broker.
+
+    Raises:
+        ConfigurationError: as `describe_topic`; or the topic has come to delete by age, which would delete what is
+            unresolved.
+        TransientError: the cluster can't be reached now; retry.
+    """
+    identity, config = describe_topic(admin, topic), topic_config(admin, topic)
+    if config["cleanup.policy"] != "compact":
+        raise ConfigurationError(
+            f"topic {topic}: cleanup.policy is {config['cleanup.policy']}, expected compact: what is unresolved must "
+            f"not age out. Mend: kafka-configs --bootstrap-server {admin.bootstrap_servers} --alter --topic {topic} "
+            "--add-config cleanup.policy=compact"
+        )
+    return WaitTopic(identity, int(config["delete.retention.ms"]))
 
 
 def recorded(connection: psycopg.Connection[TupleRow], topic: str) -> list[RecordedTopic]:

@@ -11,6 +11,7 @@ from processor.handlers.open_handler import OpenHandler
 from processor.handlers.plain import PlainFunctionHandler
 from processor.handlers.signature import is_asynchronous, require_one_parameter
 from processor.handlers.slots import Slots
+from processor.handlers.user_code import place_of
 from wait_registry.errors import ConfigurationError
 from wait_registry.handler import Outcome, Record
 
@@ -46,9 +47,15 @@ class ContextualHandler:
         """Enter the object.
 
         Raises:
-            ConfigurationError: what it gives has no method ``handle`` with one parameter.
+            ConfigurationError: entering it failed, or what it gives has no method ``handle`` with one parameter.
         """
-        entered = await self._instance.__aenter__()
+        try:
+            entered = await self._instance.__aenter__()
+        except Exception as error:
+            raise ConfigurationError(
+                f"handler {self._name!r}: opening it (__aenter__) failed: {type(error).__name__}: {error}"
+                f"{place_of(error)}. Nothing was consumed; start again when it can be opened"
+            ) from error
         handle = getattr(entered, "handle", None)
         if not callable(handle):
             raise ConfigurationError(

@@ -12,6 +12,7 @@ from processor.handlers.http import HttpHandler
 from processor.handlers.open_handler import OpenHandler
 from processor.handlers.plain import PlainFunctionHandler
 from processor.handlers.signature import is_asynchronous, require_one_parameter
+from processor.handlers.user_code import place_of
 from wait_registry.errors import ConfigurationError
 from wait_registry.settings.processor import ProcessorSettings
 from wait_registry.telemetry.tracing import HttpHeadersSource
@@ -58,7 +59,7 @@ def _find(name: str) -> Any:
         found: Any = importlib.import_module(module_name)
     except Exception as error:
         raise ConfigurationError(
-            f"handler {name!r}: importing {module_name!r} failed: {type(error).__name__}: {error}. "
+            f"handler {name!r}: importing {module_name!r} failed: {type(error).__name__}: {error}{place_of(error)}. "
             "It is looked up in the current directory and on PYTHONPATH."
         ) from error
     for part in path.split("."):
@@ -82,7 +83,10 @@ def _contextual(name: str, found: type[Any], max_in_flight: int) -> OpenHandler:
         )
     try:
         instance = found()
-    except TypeError as error:
-        raise ConfigurationError(f"handler {name!r}: the class can't be made without arguments: {error}") from error
+    except Exception as error:
+        raise ConfigurationError(
+            f"handler {name!r}: the class can't be made without arguments: {type(error).__name__}: {error}"
+            f"{place_of(error)}"
+        ) from error
     require_one_parameter(f"{name}.handle", instance.handle)
     return ContextualHandler(name, instance, max_in_flight)

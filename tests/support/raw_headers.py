@@ -8,13 +8,13 @@ from pathlib import Path
 import confluent_kafka
 
 # Argument types of rd_kafka_producev (rdkafka.h, rd_kafka_vtype_t).
-END, TOPIC, VALUE, MSGFLAGS, HEADERS = 0, 1, 4, 7, 10
+END, TOPIC, VALUE, KEY, MSGFLAGS, HEADERS = 0, 1, 4, 5, 7, 10
 COPY = 2
 FLUSH_MS = 30_000
 
 
-def produce_with_header_name(bootstrap: str, topic: str, name: bytes, value: bytes) -> None:
-    """Produce one record with one header and wait for it."""
+def produce_with_header_name(bootstrap: str, topic: str, name: bytes, value: bytes, key: bytes = b"") -> None:
+    """Produce one record with one header and wait for it; an empty key is none."""
     package = Path(confluent_kafka.__file__).parent
     library = ctypes.CDLL(str(next((package.parent / "confluent_kafka.libs").glob("librdkafka-*"))))
     for function in ("rd_kafka_conf_new", "rd_kafka_new", "rd_kafka_headers_new"):
@@ -33,6 +33,9 @@ def produce_with_header_name(bootstrap: str, topic: str, name: bytes, value: byt
         ctypes.c_int(VALUE),
         ctypes.c_char_p(value),
         ctypes.c_size_t(len(value)),
+        ctypes.c_int(KEY),
+        ctypes.c_char_p(key or None),
+        ctypes.c_size_t(len(key)),
         ctypes.c_int(MSGFLAGS),
         ctypes.c_int(COPY),
         ctypes.c_int(HEADERS),

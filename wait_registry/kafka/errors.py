@@ -19,6 +19,17 @@ _AUTHENTICATION = frozenset(
 )
 # With TLS 1.3 the broker refuses a client's certificate after the handshake, which comes as a broken connection.
 _CERTIFICATE_ALERT = re.compile(r"tls(v1)? alert|sslv3 alert|peer did not return a certificate", re.IGNORECASE)
+# The right on a topic that is missing, by the first words of what was tried.
+_TOPIC_RIGHTS = {
+    "describing": "DESCRIBE (it comes with READ and with WRITE)",
+    "listing": "DESCRIBE (it comes with READ and with WRITE)",
+    "reading the configuration": "DESCRIBE_CONFIGS",
+    "consuming": "READ",
+    "reading": "READ",
+    "writing": "WRITE",
+    "exporting": "WRITE",
+    "creating": "CREATE",
+}
 _AUTHORIZATION = frozenset(
     {
         KafkaError.TOPIC_AUTHORIZATION_FAILED,
@@ -74,6 +85,17 @@ def is_access_problem(error: KafkaError) -> bool:
     return error.code() in _AUTHENTICATION or error.code() in _AUTHORIZATION or _is_certificate_refused(error)
 
 
+def _missing_right(error: KafkaError, doing: str) -> str:
+    """Name the right that was missing; the broker names none, but what was tried tells."""
+    if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
+        return "READ on the consumer group"
+    if error.code() == KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
+        return "WRITE on transactional ids that begin with waitreg.sweep.<wait topic>. (pattern type prefixed)"
+    if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+        return next((f"{right} on it" for word, right in _TOPIC_RIGHTS.items() if doing.startswith(word)), "this right")
+    return "this right on the cluster"
+
+
 def _is_certificate_refused(error: KafkaError) -> bool:
     return _CERTIFICATE_ALERT.search(error.str() or "") is not None
 
@@ -121,9 +143,13 @@ def kafka_failure(error: KafkaError | KafkaException, doing: str) -> WaitRegistr
             "that the broker's listener expects."
         )
     if cause.code() in _AUTHORIZATION:
-        return ConfigurationError(f"{seen}. Grant the user of kafka.security this permission (kafka-acls --add).")
+        right = _missing_right(cause, doing)
+        return ConfigurationError(f"{seen}. Grant the user of kafka.security {right} (kafka-acls --add).")
     if cause.code() in _UNKNOWN_TOPIC:
         return ConfigurationError(f"{seen}. Make the topic, or correct its name in the settings.")
     if cause.code() in _FENCED:
         return FencedError(f"{seen}. Another instance has taken over.")
+    if cause.code() == KafkaError._UNKNOWN_PARTITION:
+        # What a client says of a topic that it has used and that was removed; and of a partition that never was.
+        return PermanentError(f"{seen}. The topic, or this partition of it, isn't there (any more).")
     return TransientError(seen) if is_transient(cause) else PermanentError(seen)

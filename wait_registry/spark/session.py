@@ -13,7 +13,7 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from wait_registry.errors import ConfigurationError
-from wait_registry.jvm import jar_directory
+from wait_registry.jvm import jar_directory, java_command
 from wait_registry.settings.root import Settings
 from wait_registry.settings.runtime import SparkSettings
 
@@ -38,8 +38,10 @@ def spark_session(settings: Settings, app_name: str) -> SparkSession:
     """Return the process's Spark session, started as ``settings.spark`` says.
 
     Any master may be set; by default Spark runs within this process's child JVM, which ends with this process.
-    Raises `ConfigurationError` when the jars are not there or not as they should be, or when the JVM can't be started.
+    Raises `ConfigurationError` when Java or the jars are not there or not as they should be, or when the JVM can't be
+    started.
     """
+    java_command()  # says what is wrong with Java in a sentence; what Spark says of it is a page
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if LOCAL_MASTER.match(settings.spark.master):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")

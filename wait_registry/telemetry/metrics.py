@@ -245,6 +245,7 @@ SWEEPER_SKIPPED = _counter(
         "tail_too_long",
         "position_too_old",
         "topic_changed",
+        "refused",
         "unavailable",
         "failed",
     ),

@@ -33,7 +33,7 @@ def settings(**librdkafka: str) -> Settings:
 
 def test_a_client_that_cannot_be_made_skips_its_partition() -> None:
     result = sweep_partition(settings(**{"plugin.library.paths": "no-such-library"}), TOPIC, 4)
-    assert (result.partition, result.skip) == (4, Skip.FAILED)
+    assert (result.partition, result.skip) == (4, Skip.REFUSED)
     assert "no-such-library" in result.reason
 
 

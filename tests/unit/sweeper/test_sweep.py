@@ -15,7 +15,7 @@ from sweeper.position import PositionTooOld
 from sweeper.sweep import SweepResult, swept
 from sweeper.tail import TailTooLong
 from sweeper.tail_reader import OpenTransaction
-from wait_registry.errors import FencedError, PermanentError, TransientError
+from wait_registry.errors import ConfigurationError, FencedError, PermanentError, TransientError
 
 AT = datetime(2026, 11, 21, 2, 20, tzinfo=UTC)
 
@@ -52,6 +52,7 @@ def test_its_fields_are_plain_json() -> None:
         (TransientError("away"), Skip.UNAVAILABLE),
         (psycopg.OperationalError("away"), Skip.UNAVAILABLE),
         (psycopg.errors.ReadOnlySqlTransaction("standby"), Skip.UNAVAILABLE),
+        (ConfigurationError("no right"), Skip.REFUSED),
         (PermanentError("refused"), Skip.FAILED),
         (ZeroDivisionError(), Skip.FAILED),
     ],

@@ -1,0 +1,141 @@
+"""Wrong credentials, a wrong certificate, TLS where there is none: a sentence without the password, and exit code 2.
+
+The processor isn't concerned: it never talks to Postgres.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psycopg
+import pytest
+from pydantic import SecretStr
+
+from sweeper.instruments import Instruments
+from sweeper.sweeper import Sweeper
+from tests.conftest import SettingsFactory
+from tests.integration.sweeper.test_sweeper import in_process
+from tests.support.certificates import Authority, openssl_is_there
+from tests.support.command import run_waitreg
+from tests.support.own_postgres import own_postgres
+from tests.support.tls_front import TlsFront
+from tests.support.topics import Topics
+from wait_registry.postgres.connection import PostgresRefused, connect
+from wait_registry.postgres.schema import install_schema
+from wait_registry.settings.postgres import PostgresSettings
+from wait_registry.settings.root import Settings
+from wait_registry.telemetry.exposition import MetricsRegistry
+from waitreg.embedded.postgres import EmbeddedPostgres
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SECRET = "hunter2-not-the-password"
+PASSWORD = "s3cret"
+
+
+@pytest.fixture(scope="module")
+def asking() -> Iterator[EmbeddedPostgres]:
+    """A server that asks for passwords, with a user that has one."""
+    with own_postgres() as server:
+        with psycopg.connect(server.url, autocommit=True) as connection:
+            connection.execute(f"create role registry login superuser password '{PASSWORD}'".encode())
+            (server.data / "pg_hba.conf").write_text("host all all all scram-sha-256\n")
+            connection.execute("select pg_reload_conf()")
+        yield server
+
+
+def url(server: EmbeddedPostgres, password: str = PASSWORD, database: str = "postgres", options: str = "") -> str:
+    return f"postgresql://registry:{password}@127.0.0.1:{server.port}/{database}{options}"
+
+
+def at(settings: Settings, address: str) -> Settings:
+    return settings.model_copy(update={"postgres": settings.postgres.model_copy(update={"url": SecretStr(address)})})
+
+
+@pytest.mark.parametrize(
+    ("password", "database", "options", "said"),
+    [
+        (SECRET, "postgres", "", r"password authentication failed for user \"registry\"\. Check user and password in"),
+        (
+            PASSWORD,
+            "nowhere",
+            "",
+            r"database \"nowhere\" does not exist\. Correct the database's name in postgres\.url",
+        ),
+        (PASSWORD, "postgres", "?sslmode=require", r"server does not support SSL.*lower sslmode in postgres\.url"),
+        (PASSWORD, "postgres", "?sslmode=never", r"invalid sslmode value.*Correct postgres\.url"),
+    ],
+)
+def test_a_connection_that_is_refused_says_what_to_mend(
+    password: str, database: str, options: str, said: str, asking: EmbeddedPostgres
+) -> None:
+    with pytest.raises(PostgresRefused, match=said) as raised:
+        connect(PostgresSettings(url=SecretStr(url(asking, password, database, options))))
+    assert password not in str(raised.value)
+    assert raised.value.exit_code == 2
+
+
+def test_certificates_are_checked_as_sslmode_says(asking: EmbeddedPostgres, tmp_path: Path) -> None:
+    if not openssl_is_there():
+        pytest.skip("no `openssl` command here to make certificates with")
+    ours, foreign = Authority(tmp_path, "ours"), Authority(tmp_path, "foreign")
+
+    def settings(front: TlsFront, host: str, authority: Authority) -> PostgresSettings:
+        options = f"sslmode=verify-full&sslrootcert={authority.certificate_file}"
+        return PostgresSettings(
+            url=SecretStr(f"postgresql://registry:{PASSWORD}@{host}:{front.port}/postgres?{options}")
+        )
+
+    with TlsFront(asking.port, ours.issue("database", "IP:127.0.0.1")) as front:
+        with connect(settings(front, "127.0.0.1", ours)) as connection:
+            assert connection.execute("select 1").fetchone() == (1,)
+        with pytest.raises(PostgresRefused, match=r"certificate verify failed.*sslrootcert"):
+            connect(settings(front, "127.0.0.1", foreign))
+        with pytest.raises(PostgresRefused, match=r"does not match host name.*must hold for that host"):
+            connect(settings(front, "localhost", ours))
+
+
+def test_sink_and_sweeper_end_with_2_and_a_sentence(
+    settings_for: SettingsFactory, topics: Topics, asking: EmbeddedPostgres, spark: SparkSession, here: Path
+) -> None:
+    from sink.service import SinkService
+
+    settings = at(settings_for(), url(asking, SECRET))
+    topics.create_own(settings)
+    with pytest.raises(PostgresRefused, match="password authentication failed"):
+        SinkService(settings, spark, once=True).run()
+    with pytest.raises(PostgresRefused, match="password authentication failed"):
+        Sweeper(settings, in_process, Instruments(MetricsRegistry())).run_once()
+    ended = run_waitreg(here, "sweeper", "--once", settings=settings)
+    assert ended.code == 2, ended.errors
+    assert "Check user and password in postgres.url" in ended.errors
+    assert SECRET not in ended.errors + ended.output
+    assert "Traceback" not in ended.errors
+
+
+def test_a_schema_that_is_older_than_this_version_is_refused_by_sink_and_sweeper(
+    settings_for: SettingsFactory, topics: Topics, asking: EmbeddedPostgres, spark: SparkSession
+) -> None:
+    from sink.service import SinkService
+    from wait_registry.errors import ConfigurationError
+
+    settings = at(settings_for(), url(asking))
+    topics.create_own(settings)
+    with connect(settings.postgres, autocommit=True) as connection:
+        install_schema(connection, settings.postgres.schema_name)
+        newest = connection.execute("select max(version) from wait_registry_migration").fetchone()
+        assert newest is not None
+        for version, said in ((newest[0], "older"), (newest[0] + 90, "newer")):
+            if said == "older":
+                connection.execute("delete from wait_registry_migration where version = %s", (version,))
+            else:
+                connection.execute("insert into wait_registry_migration values (%s, 'later', '', now())", (version,))
+            wanted = "waitreg db migrate" if said == "older" else "newer wait registry"
+            with pytest.raises(ConfigurationError, match=wanted):
+                SinkService(settings, spark, once=True).run()
+            with pytest.raises(ConfigurationError, match=wanted):
+                Sweeper(settings, in_process, Instruments(MetricsRegistry())).run_once()
+    assert topics.read(settings.wait.topic) == []

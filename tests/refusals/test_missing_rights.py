@@ -1,0 +1,175 @@
+"""A right that is missing, or taken away: the process ends with 2 and names it, and commits nothing unregistered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from sweeper.instruments import Instruments
+from sweeper.sweeper import Sweeper
+from tests.integration.processor.running import Processors
+from tests.integration.processor.wait_topic import committed, stories
+from tests.integration.sweeper.scenario import Scenario
+from tests.integration.sweeper.test_sweeper import in_process
+from tests.refusals.secured_settings import SecuredSettings
+from tests.support.database import Database
+from tests.support.rights import Right, rights_of
+from tests.support.waiting import wait_until
+from wait_registry.errors import ConfigurationError
+from wait_registry.handler import Record
+from wait_registry.settings.relations import Service
+from wait_registry.settings.root import Settings
+from wait_registry.telemetry.exposition import MetricsRegistry
+
+QUICK = {"processor.commit_interval_s": 0.1, "processor.drain_timeout_s": 3, "processor.flush_timeout_s": 2}
+ONE_PARTITION = {"wait.partitions": 1, "wait.skew_allowance_s": 0}
+CONFIGS = "DESCRIBE_CONFIGS"
+
+
+async def take(record: Record) -> None:
+    """Accept everything."""
+
+
+def without(right: Right, *operations: str) -> Right:
+    return right._replace(operations=tuple(one for one in right.operations if one not in operations))
+
+
+def grant_but(own: SecuredSettings, service: Service, settings: Settings, change: Callable[[Right], Right]) -> None:
+    """Give a service's user its rights, each as ``change`` leaves it."""
+    for right in map(change, rights_of(service, settings)):
+        if right.operations:
+            own.secured.grant(own.user(service), right.resource, right.name, right.operations, prefixed=right.prefixed)
+
+
+@pytest.mark.parametrize(
+    ("missing", "operation", "said"),
+    [
+        ("input", "READ", r"topic \S+\.input failed.*Grant the user of kafka\.security DESCRIBE"),
+        ("input", CONFIGS, r"configuration of topic \S+\.input failed.* DESCRIBE_CONFIGS on it"),
+        ("group", "READ", r"Group authorization failed.*READ on the consumer group"),
+        ("wait", "WRITE", r"topic \S+\.wait failed.* DESCRIBE"),
+        ("dlq", "WRITE", r"topic \S+\.dlq failed.* DESCRIBE"),
+    ],
+)
+def test_a_processor_without_a_right_ends_and_has_committed_nothing(
+    missing: str, operation: str, said: str, secured_settings: SecuredSettings, processors: Processors
+) -> None:
+    quick = {**QUICK, "processor.handler": processors.handler(take)}
+    settings = secured_settings.of("processor", "SASL_PLAINTEXT", quick, granted=False)
+    topics, topic = secured_settings.topics, settings.processor.topics[0]
+    topics.produce(topic, [b"value"])
+    change = lambda right: without(right, operation) if right.name.endswith(missing) else right  # noqa: E731
+    grant_but(secured_settings, "processor", settings, change)
+    with pytest.raises(ConfigurationError, match=said) as caught:
+        processors.start(settings).join()
+    assert caught.value.exit_code == 2
+    assert topics.read(settings.wait.topic) == []
+    assert committed(topics.bootstrap, settings.processor.group, topic, 1) == [-1]
+
+
+def test_a_right_to_see_but_not_to_write_ends_the_processor_at_the_first_wait_record(
+    secured_settings: SecuredSettings, processors: Processors
+) -> None:
+    quick = {**QUICK, "processor.handler": processors.handler(take)}
+    settings = secured_settings.of("processor", "SASL_PLAINTEXT", quick, granted=False)
+    topics, topic = secured_settings.topics, settings.processor.topics[0]
+    topics.produce(topic, [b"value"])
+
+    def to_see(right: Right) -> Right:
+        return right._replace(operations=("DESCRIBE", CONFIGS)) if right.name == settings.wait.topic else right
+
+    grant_but(secured_settings, "processor", settings, to_see)
+    with pytest.raises(ConfigurationError, match=r"writing wait record \S+ to \S+\.wait failed.* WRITE on it"):
+        processors.start(settings).join()
+    assert committed(topics.bootstrap, settings.processor.group, topic, 1) == [-1]
+
+
+@pytest.mark.parametrize(
+    ("lost", "said"),
+    [("wait", r"writing .* to \S+\.wait failed.* WRITE on it"), ("input", r"consuming \S+\.input.* READ on it")],
+)
+def test_a_right_taken_away_ends_a_running_processor_and_nothing_unregistered_is_committed(
+    lost: str, said: str, secured_settings: SecuredSettings, processors: Processors
+) -> None:
+    quick = {**QUICK, "processor.handler": processors.handler(take)}
+    settings = secured_settings.of("processor", "SASL_PLAINTEXT", quick)
+    topics, topic = secured_settings.topics, settings.processor.topics[0]
+    topics.produce(topic, [b"before"])
+    running = processors.start(settings)
+    wait_until(lambda: running.done == 1, 60, "the first record")
+    [right] = [right for right in rights_of("processor", settings) if right.name.endswith(lost)]
+    operations = [one for one in right.operations if one != CONFIGS]
+    secured_settings.secured.revoke(secured_settings.user("processor"), right.resource, right.name, operations)
+    topics.produce(topic, [b"after"] * 20)
+    with pytest.raises(ConfigurationError, match=said):
+        running.join()
+    registered = {origin[1:] for origin in stories(topics.read(settings.wait.topic))}
+    for partition, position in enumerate(committed(topics.bootstrap, settings.processor.group, topic, 3)):
+        assert {(partition, offset) for offset in range(max(position, 0))} <= registered
+
+    secured_settings.secured.grant(secured_settings.user("processor"), right.resource, right.name, operations)
+    processors.run_once(settings)
+    told = stories(topics.read(settings.wait.topic))
+    assert len(told) == 21
+    assert all(story.resolved for story in told.values())
+
+
+def test_a_sweeper_without_the_right_to_its_transactions_ends_and_exports_nothing(
+    secured_settings: SecuredSettings, database: Database
+) -> None:
+    settings = secured_settings.of("sweeper", "SASL_PLAINTEXT", ONE_PARTITION, granted=False)
+    by_operator = settings.model_copy(
+        update={
+            "kafka": settings.kafka.model_copy(
+                update={
+                    "bootstrap_servers": secured_settings.secured.operator,
+                    "security": type(settings.kafka.security)(),
+                }
+            )
+        }
+    )
+    database.install(settings)
+    at = Scenario(by_operator, secured_settings.topics, database)
+    [registered] = at.register([at.wait_record(1)])
+    at.show()
+    change = lambda right: without(right, "WRITE") if right.resource == "transactional_id" else right  # noqa: E731
+    grant_but(secured_settings, "sweeper", settings, change)
+    sweeper = Sweeper(settings, in_process, Instruments(MetricsRegistry()))
+    with pytest.raises(ConfigurationError, match=r"fencing .* failed.*WRITE on transactional ids that begin with"):
+        sweeper.run_once()
+    assert at.dead_lettered_ids() == []
+
+    secured_settings.secured.grant(
+        secured_settings.user("sweeper"), "transactional_id", f"waitreg.sweep.{settings.wait.topic}.", ["WRITE"],
+        prefixed=True,
+    )  # fmt: skip
+    assert sweeper.run_once().exported == 1
+    assert at.dead_lettered_ids() == [registered.wait_id]
+    sweeper.close()
+
+
+def test_a_sweeper_that_may_not_write_to_one_group_s_dead_letter_topic_sets_its_rows_aside_and_exports_the_others(
+    secured_settings: SecuredSettings, database: Database
+) -> None:
+    settings = secured_settings.of("sweeper", "SASL_PLAINTEXT", ONE_PARTITION)
+    by_operator = settings.model_copy(
+        update={
+            "kafka": settings.kafka.model_copy(
+                update={
+                    "bootstrap_servers": secured_settings.secured.operator,
+                    "security": type(settings.kafka.security)(),
+                }
+            )
+        }
+    )
+    barred = secured_settings.topics.create(f"{settings.dead_letter.topic}.barred", 1)
+    database.install(settings)
+    at = Scenario(by_operator, secured_settings.topics, database)
+    good, _ = at.register([at.wait_record(1), at.wait_record(2, dead_letter_topic=barred)])
+    at.show()
+    sweeper = Sweeper(settings, in_process, Instruments(MetricsRegistry()))
+    sweep = sweeper.run_once()
+    sweeper.close()
+    assert (sweep.exported, sweep.set_aside) == (1, 1)
+    assert at.dead_lettered_ids() == [good.wait_id]

@@ -1,0 +1,146 @@
+"""A topic with the wrong cleanup policy, or none at all: at the start, and changed under a running service."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pytest
+
+from sweeper.instruments import Instruments
+from sweeper.sweeper import Sweeper
+from tests.integration.processor.running import Processors
+from tests.integration.processor.wait_topic import stories
+from tests.integration.sweeper.conftest import ScenarioFactory
+from tests.integration.sweeper.scenario import Scenario
+from tests.integration.sweeper.test_sweeper import in_process
+from tests.support.database import Database
+from tests.support.topics import Topics
+from tests.support.waiting import wait_until
+from wait_registry.errors import ConfigurationError
+from wait_registry.errors import PermanentError as GoneError
+from wait_registry.handler import PermanentError, Record
+from wait_registry.settings.root import Settings
+from wait_registry.telemetry.exposition import MetricsRegistry
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Make = Callable[..., Settings]
+WRONG = r"\.wait: cleanup\.policy is \S+, expected compact.*--add-config cleanup\.policy=compact"
+
+
+async def take(record: Record) -> None:
+    """Accept everything."""
+
+
+async def give_up(record: Record) -> None:
+    raise PermanentError("no")
+
+
+def test_every_service_refuses_a_wait_topic_that_deletes_by_age(
+    scenario: ScenarioFactory, processors: Processors, spark: SparkSession
+) -> None:
+    from sink.service import SinkService
+
+    at = scenario({"processor.handler": processors.handler(take), "processor.ttl_s": 3600})
+    at.topics.produce(at.settings.processor.topics[0], [b"value"])
+    at.set_config(at.settings.wait.topic, "cleanup.policy", "compact,delete")
+    with pytest.raises(ConfigurationError, match=WRONG):
+        processors.start(at.settings).join()
+    with pytest.raises(ConfigurationError, match=WRONG):
+        SinkService(at.settings, spark, once=True).run()
+    with pytest.raises(ConfigurationError, match=WRONG):
+        sweeper_of(at).run_once()
+    assert at.read_wait() == []
+    at.set_config(at.settings.wait.topic, "cleanup.policy", "compact")
+    assert processors.run_once(at.settings).settled == {"done": 1}
+
+
+def test_a_running_sweeper_notices_that_the_wait_topic_deletes_by_age_now_and_ends_before_it_exports(
+    scenario: ScenarioFactory,
+) -> None:
+    at = scenario()
+    at.register([at.wait_record(1)])
+    at.show()
+    sweeper = sweeper_of(at)
+    assert sweeper.run_once().exported == 1
+    at.register([at.wait_record(2)])
+    at.show()
+    at.set_config(at.settings.wait.topic, "cleanup.policy", "delete")
+    with pytest.raises(ConfigurationError, match=WRONG):
+        sweeper.run_once()
+    assert len(at.dead_letters()) == 1
+    at.set_config(at.settings.wait.topic, "cleanup.policy", "compact")
+    assert sweeper.run_once().exported == 1
+    sweeper.close()
+
+
+def test_a_missing_dead_letter_topic_is_refused_at_the_start(
+    processor_settings: Make, topics: Topics, processors: Processors
+) -> None:
+    settings = processor_settings({"processor.handler": processors.handler(take)})
+    topics.delete(settings.dead_letter.topic)
+    topics.produce(settings.processor.topics[0], [b"value"])
+    with pytest.raises(ConfigurationError, match=rf"topic {settings.dead_letter.topic}.*waitreg topics create"):
+        processors.start(settings).join()
+    assert topics.read(settings.wait.topic) == []
+
+
+def test_a_dead_letter_topic_removed_while_running_ends_the_processor_and_the_record_stays_registered(
+    processor_settings: Make, topics: Topics, processors: Processors
+) -> None:
+    settings = processor_settings({"processor.handler": processors.handler(give_up), "processor.max_tries": 1}, 1)
+    topic = settings.processor.topics[0]
+    topics.produce(topic, [b"first"])
+    running = processors.start(settings)
+    wait_until(lambda: running.settled == {"dead_lettered": 1}, what="the first dead letter")
+    topics.delete(settings.dead_letter.topic)
+    topics.produce(topic, [b"second"])
+    # Which of the two is the client's choice: the topic is unknown, or the partition that it knew.
+    gone = r"writing the dead letter of .*(Make the topic|isn't there \(any more\))"
+    with pytest.raises((ConfigurationError, GoneError), match=gone):
+        running.join(90)
+    open_ones = [origin for origin, story in stories(topics.read(settings.wait.topic)).items() if not story.resolved]
+    assert open_ones == [(topic, 0, 1)]
+
+    topics.create_own(settings, 1)
+    wait_until(lambda: topics.read(settings.dead_letter.topic) == [], what="the new dead letter topic")
+
+
+def test_an_input_topic_removed_while_running_is_warned_about_and_the_others_go_on(
+    processor_settings: Make, topics: Topics, processors: Processors, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings = processor_settings({"processor.handler": processors.handler(take)}, 1)
+    removed = settings.processor.topics[0]
+    other = topics.create(f"{removed}.other", 1)
+    both = settings.model_copy(update={"processor": settings.processor.model_copy(update={"topics": (removed, other)})})
+    topics.produce(removed, [b"value"] * 3)
+    running = processors.start(both)
+    wait_until(lambda: running.done == 3, what="all records")
+    topics.delete(removed)
+    wait_until(lambda: "topic does not exist" in caplog.text, 90, "a warning")
+    topics.produce(other, [b"value"] * 2)
+    wait_until(lambda: running.done == 5, 90, "the records of the other topic")
+    running.stop()
+    told = stories(topics.read(settings.wait.topic))
+    assert len(told) == 5
+    assert all(story.resolved for story in told.values())
+
+
+@pytest.mark.timeout(240)
+def test_a_wait_topic_removed_while_running_ends_the_processor_and_what_comes_after_is_consumed_again(
+    processor_settings: Make, topics: Topics, processors: Processors, database: Database
+) -> None:
+    settings = processor_settings({"processor.handler": processors.handler(take)}, 1)
+    topics.produce(settings.processor.topics[0], [b"before"])
+    running = processors.start(settings)
+    wait_until(lambda: running.done == 1, what="the first record")
+    topics.delete(settings.wait.topic)
+    topics.produce(settings.processor.topics[0], [b"after"])
+    with pytest.raises(ConfigurationError, match=settings.wait.topic):
+        running.join(120)
+
+
+def sweeper_of(at: Scenario) -> Sweeper:
+    return Sweeper(at.settings, in_process, Instruments(MetricsRegistry()))

@@ -1,0 +1,32 @@
+"""A Postgres of one test alone, in a folder that its account can reach."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from waitreg.embedded.ports import free_ports
+from waitreg.embedded.postgres import EmbeddedPostgres
+
+
+@contextmanager
+def own_postgres(directory: Path | None = None) -> Iterator[EmbeddedPostgres]:
+    """Start a server, and end it with its data.
+
+    Args:
+        directory: its folder; a temporary one when None.
+    """
+    folder = directory or Path(tempfile.mkdtemp(prefix="waitreg-postgres-"))
+    folder.chmod(0o755)  # as root, Postgres runs under another account
+    server = EmbeddedPostgres(folder / "postgres", free_ports(1)[0], settings={"fsync": "off"})
+    try:
+        server.start()
+        yield server
+    finally:
+        server.kill()
+        server.remove_data()
+        if directory is None:
+            shutil.rmtree(folder, ignore_errors=True)
