@@ -136,12 +136,12 @@ def test_a_user_who_may_not_read_is_told_what_to_grant(
     schema = incident.postgres.schema_name
     reader = f"reader_{schema}"
     with database.connect(incident) as connection:
-        connection.execute(f"create role {reader} login".encode())
+        connection.execute(f"create role {reader} login password 'reader'".encode())
         connection.execute(f"grant usage on schema {schema} to {reader}".encode())
         connection.execute(f"grant select on wait_registry_migration to {reader}".encode())
         try:
             stranger = incident.postgres.model_copy(
-                update={"url": SecretStr(re.sub("//[^@]*@", f"//{reader}@", database.url))}
+                update={"url": SecretStr(re.sub("//[^@]*@", f"//{reader}:reader@", database.url))}
             )
             settings = incident.model_copy(update={"postgres": stranger})
             refused = ended(settings, tmp_path, monkeypatch, capsys, "stuck_now")

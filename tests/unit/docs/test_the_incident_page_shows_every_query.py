@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.acceptance.incident_page import CHAPTERS
 from waitreg.commands.query_file import load_query, query_names
 
 PAGE = (Path(__file__).parents[3] / "docs" / "incident.md").read_text("utf-8")
@@ -15,6 +16,10 @@ SECTIONS = dict(re.findall(r"^### (\w+)\n(.*?)(?=^##|\Z)", PAGE, re.MULTILINE | 
 
 def test_every_query_has_its_section_and_no_section_is_of_none() -> None:
     assert set(SECTIONS) == set(query_names())
+
+
+def test_the_incident_is_asked_by_every_query() -> None:
+    assert {chapter.name for chapter in CHAPTERS} == set(query_names())
 
 
 @pytest.mark.parametrize("name", query_names())
