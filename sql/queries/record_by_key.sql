@@ -2,6 +2,7 @@
 -- What to do: give the key as text, or its bytes as \x and hexadecimal digits. Read it from the top, wait id by wait
 -- id, as `record_by_wait_id` says. The same event again and again with new offsets: the key itself is the trouble, see
 -- `poison_keys`. At most as many wait ids as `rows` says are followed. No row: all of this key was finished in time.
+-- What somebody else wrote to a dead letter topic has no wait id and isn't found here.
 -- Kind: one instance, one record
 \if :{?rows} \else \set rows 50 \endif
 
