@@ -80,6 +80,10 @@ class Watchdog:
         started_s = min((deadline.started_s for deadline in list(self._deadlines)), default=math.inf)
         return 0.0 if started_s == math.inf else max(0.0, self._clock.monotonic() - started_s)
 
+    def late_s(self) -> float:
+        """Return for how long the event loop has owed the next look, s: it stands still meanwhile; from any thread."""
+        return 0.0 if self._timer is None else max(0.0, self._clock.monotonic() - self._expected_s)
+
     def start(self) -> None:
         """Begin to watch, on the running event loop."""
         self._expected_s = self._clock.monotonic() + self.tick_s
@@ -89,6 +93,7 @@ class Watchdog:
         """Stop watching."""
         if self._timer is not None:
             self._timer.cancel()
+            self._timer = None
 
     def _tick(self) -> None:
         now_s = self._clock.monotonic()

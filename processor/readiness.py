@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from processor.handlers.slots import Slots
 
+# The flush within a rebalance holds it up for processor.flush_timeout_s, 10 s by default.
+STANDSTILL_S = 15.0
 
-def not_ready_reasons(draining: bool, joined: bool, slots: Slots | None) -> list[str]:
+
+def not_ready_reasons(draining: bool, joined: bool, slots: Slots | None, standstill_s: float = 0.0) -> list[str]:
     """Return why records aren't worked on, as people read it; empty when they are.
 
     Args:
         draining: the process is about to end.
         joined: the group has assigned partitions, be it none of them.
         slots: those of a handler that can't be cancelled.
+        standstill_s: for how long the event loop has not turned.
     """
     reasons = []
     if draining:
@@ -20,4 +24,9 @@ def not_ready_reasons(draining: bool, joined: bool, slots: Slots | None) -> list
         reasons.append("no partitions assigned yet")
     if slots is not None and slots.all_blocked:
         reasons.append(f"all {slots.count} slots are blocked by handlers that timed out and have not returned")
+    if standstill_s > STANDSTILL_S:
+        reasons.append(
+            f"the event loop has stood still for {standstill_s:.0f} s: a handler blocks it (it must await what it "
+            "waits for, or be a plain function)"
+        )
     return reasons

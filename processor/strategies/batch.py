@@ -298,7 +298,9 @@ class BatchStrategy:
     def not_ready(self) -> list[str]:
         """Say what keeps records from being worked on."""
         slots = self._context.attempts.slots
-        return not_ready_reasons(self._draining, self._context.membership.joined, slots)
+        return not_ready_reasons(
+            self._draining, self._context.membership.joined, slots, self._context.watchdog.late_s()
+        )
 
     def readings(self) -> Iterable[Reading]:
         """Return what runs, and the lags."""
@@ -306,6 +308,7 @@ class BatchStrategy:
         yield Reading(metrics.PROCESSOR_IN_FLIGHT, self._running)
         yield Reading(metrics.PROCESSOR_OLDEST_IN_FLIGHT, self._context.watchdog.oldest_s())
         yield Reading(metrics.PROCESSOR_OUTBOX, self._context.outbox.unacknowledged)
+        yield Reading(metrics.PROCESSOR_STANDSTILL, self._context.watchdog.late_s())
         yield Reading(metrics.PROCESSOR_BLOCKED_SLOTS, slots.blocked if slots is not None else 0)
         yield from partition_readings(list(self._consumption.assigned.values()))
 

@@ -175,7 +175,10 @@ class RegistryStrategy:
 
     def not_ready(self) -> list[str]:
         """Say what keeps records from being worked on."""
-        return not_ready_reasons(self._draining, self._context.membership.joined, self._context.attempts.slots)
+        context = self._context
+        return not_ready_reasons(
+            self._draining, context.membership.joined, context.attempts.slots, context.watchdog.late_s()
+        )
 
     def readings(self) -> Iterable[Reading]:
         """Return what is in hand, the bounds, and the lags."""
@@ -188,6 +191,7 @@ class RegistryStrategy:
         yield Reading(metrics.PROCESSOR_LOOK_AHEAD_BYTES, self._outstanding.size)
         yield Reading(metrics.PROCESSOR_UNACKNOWLEDGED, self._frontier.pending())
         yield Reading(metrics.PROCESSOR_OUTBOX, self._context.outbox.unacknowledged)
+        yield Reading(metrics.PROCESSOR_STANDSTILL, self._context.watchdog.late_s())
         yield Reading(metrics.PROCESSOR_BLOCKED_SLOTS, slots.blocked if slots is not None else 0)
         yield Reading(metrics.PROCESSOR_PAUSED, self._pump.pausing.paused)
         yield from partition_readings(list(self._consumption.assigned.values()))

@@ -119,6 +119,10 @@ PROCESSOR_OLDEST_IN_FLIGHT = _gauge(
 PROCESSOR_BLOCKED_SLOTS = _gauge(
     "waitreg_processor_blocked_slots", "Slots held by plain handlers that timed out and have not returned"
 )
+PROCESSOR_STANDSTILL = _gauge(
+    "waitreg_processor_standstill_seconds",
+    "For how long the event loop has not turned: a handler blocks it, or there is no CPU",
+)
 PROCESSOR_WAITING = _gauge("waitreg_processor_waiting", "Registered records that wait for a free slot")
 PROCESSOR_LOOK_AHEAD = _gauge("waitreg_processor_look_ahead", "Records registered (or on their way) and not finished")
 PROCESSOR_LOOK_AHEAD_LIMIT = _gauge("waitreg_processor_look_ahead_limit", "Most records that may be so now")

@@ -51,8 +51,14 @@ _PROCESSOR: Final = (
     ),
     Question(
         "Are the handlers slow, or stuck?",
-        (m.PROCESSOR_HANDLER_SECONDS, m.PROCESSOR_OLDEST_IN_FLIGHT, m.PROCESSOR_BLOCKED_SLOTS),
-        "the histogram by outcome; blocked slots are plain handlers that timed out and never came back",
+        (
+            m.PROCESSOR_HANDLER_SECONDS,
+            m.PROCESSOR_OLDEST_IN_FLIGHT,
+            m.PROCESSOR_BLOCKED_SLOTS,
+            m.PROCESSOR_STANDSTILL,
+        ),
+        "the histogram by outcome; blocked slots are plain handlers that timed out and never came back; standstill is "
+        "an async handler that blocks instead of awaiting",
     ),
     Question(
         "Do they fail?",

@@ -77,6 +77,7 @@ _HANDLER: Final = (
             Query(quantile(0.95, m.PROCESSOR_HANDLER_SECONDS), "95 % below"),
             Query(quantile(0.99, m.PROCESSOR_HANDLER_SECONDS), "99 % below"),
             Query(largest(m.PROCESSOR_OLDEST_IN_FLIGHT), "oldest that runs"),
+            Query(largest(m.PROCESSOR_STANDSTILL), "event loop stands still"),
         ),
         unit="s",
     ),

@@ -39,6 +39,10 @@ def test_an_alert_has_its_section_in_the_runbook(name: str) -> None:
     assert name in headings, f"docs/runbook.md has no heading {name}"
 
 
+def test_the_runbook_names_only_metrics_that_exist() -> None:
+    assert metric_names(_runbook()) <= ALL
+
+
 def _runbook() -> str:
     return (ROOT / "docs" / "runbook.md").read_text("utf-8")
 
