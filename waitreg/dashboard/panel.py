@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 DATASOURCE: Final = {"type": "prometheus", "uid": "${datasource}"}
 GREEN: Final = "green"
 
-Unit = Literal["short", "s", "reqps", "percentunit", "bytes", "dateTimeFromNow"]
+Unit = Literal["short", "s", "reqps", "percentunit", "bytes"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,7 +117,7 @@ _SAFE: Final = (
     Panel(
         "Since the last commit",
         "Grows while nothing is consumed, which is well; alerts when something is.",
-        (Query(f"time() - {largest(m.PROCESSOR_LAST_COMMIT, 'instance')} > 0", "{{instance}}"),),
+        (Query(f"time() - ({largest(m.PROCESSOR_LAST_COMMIT, 'instance')} > 0)", "{{instance}}"),),
         unit="s",
     ),
     Panel(

@@ -32,8 +32,8 @@ SWEEPER: Final = Row(
             "Since the last sweep",
             "Since one looked for due rows, and since one left nothing out. Alerts three pauses and 5 minutes after.",
             (
-                Query(f"time() - {largest(m.SWEEPER_LAST_SWEEP)}", "done or partial"),
-                Query(f"time() - {largest(m.SWEEPER_LAST_SUCCESS)}", "done"),
+                Query(f"time() - ({largest(m.SWEEPER_LAST_SWEEP)} > 0)", "done or partial"),
+                Query(f"time() - ({largest(m.SWEEPER_LAST_SUCCESS)} > 0)", "done"),
                 Query(largest(m.SWEEPER_INTERVAL), "pause between sweeps"),
             ),
             unit="s",
