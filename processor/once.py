@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
-from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from confluent_kafka import ConsumerGroupState, ConsumerGroupTopicPartitions, TopicPartition
+from confluent_kafka import ConsumerGroupState
 from confluent_kafka.admin import AdminClient
 
 from processor.assigned_partition import AssignedPartition
 from wait_registry.clock import Clock
 from wait_registry.kafka.cluster import describe_topic
+from wait_registry.kafka.committed_offsets import committed_offsets
 from wait_registry.kafka.positions import earliest_offsets, end_offsets
 from wait_registry.kafka.requests import answer, timeout_of
-from wait_registry.settings.processor import GroupProtocol, ProcessorSettings
+from wait_registry.settings.processor import GroupProtocol
+from wait_registry.settings.root import Settings
 
 log = logging.getLogger(__name__)
 
@@ -46,14 +47,15 @@ class Once:
     broker is asked who holds what, and a member counts as alive when it has outlasted any session.
 
     Args:
-        settings: group and protocol.
+        settings: group, protocol and cluster.
         ends: how far each consumed partition went at the start.
         clock: measures how long a member has been seen.
     """
 
-    def __init__(self, settings: ProcessorSettings, ends: Mapping[Place, int], clock: Clock) -> None:
-        self._group = settings.group
-        self.must_ask = settings.group_protocol is GroupProtocol.CONSUMER
+    def __init__(self, settings: Settings, ends: Mapping[Place, int], clock: Clock) -> None:
+        self._kafka = settings.kafka
+        self._group = settings.processor.group
+        self.must_ask = settings.processor.group_protocol is GroupProtocol.CONSUMER
         self._ends = dict(ends)
         self._monotonic = clock.monotonic
         self._seen_s: dict[str, float] = {}
@@ -96,12 +98,7 @@ class Once:
         others = [place for place in self._ends if holders.get(place) != own]
         if not others:
             return []
-        asked = [TopicPartition(*place) for place in others]
-        request = admin.list_consumer_group_offsets(
-            [ConsumerGroupTopicPartitions(self._group, asked)], request_timeout=timeout_of(admin)
-        )
-        future: Future[ConsumerGroupTopicPartitions] = request[self._group]
-        found = answer(admin, future, f"listing the offsets of group {self._group}").topic_partitions
+        found = committed_offsets(self._kafka, self._group, others)
         committed = {(place.topic, place.partition): place.offset for place in found}
         behind = [place for place in others if committed.get(place, -1) < self._ends[place]]
         return [place for place in behind if _first(admin, place) < self._ends[place]]

@@ -208,7 +208,7 @@ class ProcessorService:
     def _facts(self, admin: AdminClient) -> Facts:
         instance = self._settings.processor.instance or instance_name(self._clock)
         topics = subscription(self._settings, instance, topic_names(admin))
-        once = Once(self._settings.processor, ends_now(admin, topics), self._clock) if self._once else None
+        once = Once(self._settings, ends_now(admin, topics), self._clock) if self._once else None
         return Facts(cluster_id(admin), instance, topics, once)
 
     def _context(

@@ -38,7 +38,6 @@ def test_values_that_only_together_make_no_consumer_end_the_processor_with_a_sen
         }
     )
     topics.create_own(settings)
-    topics.create(settings.processor.topics[0], 1)
     ended = run_waitreg(here, "processor", settings=settings)
     assert ended.code == 2, ended.errors
     assert "`max.poll.interval.ms`must be >= `session.timeout.ms`" in ended.errors

@@ -17,6 +17,7 @@ from tests.integration.processor.wait_topic import committed, stories
 from tests.integration.sweeper.conftest import ScenarioFactory
 from tests.integration.sweeper.scenario import Scenario
 from tests.integration.sweeper.test_sweeper import in_process
+from tests.support.command import run_waitreg
 from tests.support.database import Database
 from tests.support.kafka_io import Outgoing, ReadRecord
 from tests.support.processes import Services
@@ -111,9 +112,9 @@ def test_a_sweeper_that_gives_less_time_for_clocks_than_a_group_counts_on_says_s
 
     at = scenario({"processor.handler": processors.handler(take), "processor.ttl_s": 3600})
     topic, group = at.settings.processor.topics[0], at.settings.processor.group
-    at.topics.produce(topic, [b"value"])
+    at.topics.produce(topic, [Outgoing(b"value", partition=1)])
     processors.run_once(with_allowance(at.settings, 30))
-    at.register([at.wait_record(1)])
+    at.register([at.wait_record(1)])  # of that partition
     at.show()
 
     sweeper = Sweeper(at.settings, in_process, Instruments(MetricsRegistry()))
@@ -139,3 +140,19 @@ def with_allowance(settings: Settings, allowance_s: float) -> Settings:
 def lifetime_s(wait: ReadRecord) -> float:
     """Return how long a registration had from when the broker took it, s."""
     return (parse_utc_ms(wait.text("WAIT_EXPIRATION_TIME")) - wait.timestamp_ms) / 1000
+
+
+def test_doctor_tells_a_difference_and_nothing_is_to_mend(
+    prepared: SettingsFactory, topics: Topics, processors: Processors, here: Path
+) -> None:
+    async def take(record: Record) -> None:
+        """Accept everything."""
+
+    settings = prepared({"processor.handler": processors.handler(take), "processor.ttl_s": 3600}, 1)
+    topics.produce(settings.processor.topics[0], [b"value"])
+    processors.run_once(settings)
+    other = {"WAITREG_PROCESSOR__TTL_S": "900", "WAITREG_PROCESSOR__HANDLER": "shop:handle"}
+    ended = run_waitreg(here, "doctor", "processor", settings=settings, variables=other)
+    assert ended.code == 0, ended.output + ended.errors
+    said = f"group {settings.processor.group} has committed offsets under processor.ttl_s = 3600 s, here it is 900 s"
+    assert said in ended.output
