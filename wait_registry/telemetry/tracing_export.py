@@ -58,7 +58,7 @@ class LossNotice(logging.Handler):
         log.warning(
             "spans are lost, records are processed as before: %s. Expected an OTLP/HTTP receiver that keeps up: see "
             "telemetry.traces_endpoint, OTEL_EXPORTER_OTLP_*, OTEL_BSP_*, OTEL_TRACES_SAMPLER",
-            seen,
+            seen.rstrip("."),
         )
 
 

@@ -118,6 +118,7 @@ class RecordSpan:
     def __init__(self, tracer: trace.Tracer, span: Span) -> None:
         self._tracer = tracer
         self._span = span
+        self._recording = span.is_recording()
         self._context = trace.set_span_in_context(span, Context())
         self._tokens = [contexts.attach(self._context)]
         self._attempt: Span | None = None
@@ -127,6 +128,8 @@ class RecordSpan:
     def attempt_started(self, number: int) -> None:
         """Begin an attempt."""
         self._tries = number
+        if not self._recording:
+            return  # nor would it be; the record's own context is current, and says so
         self._attempt = attempt = self._tracer.start_span("attempt", self._context, attributes={"waitreg.try": number})
         self._tokens.append(contexts.attach(trace.set_span_in_context(attempt, self._context)))
 
