@@ -28,20 +28,23 @@ from wait_registry.records.redelivery import redelivery_headers, redelivery_topi
 from wait_registry.settings.loading import load_settings
 from wait_registry.settings.root import Settings
 
-# The table holds the original headers; the block is made anew from the columns.
-CHOSEN = """
-select
-    topic, partition, "offset", key, headers::text, body,
-    original_topic, original_partition, original_offset, original_timestamp_ms, original_timestamp_type,
-    wait_expiration_uuid, wait_partition, wait_offset, consumer_group, instance, attempt + 1
-from dead_letter
-where reason is not null and ({})
-order by topic, partition, "offset"
+# The tables hold the original headers; the block is made anew from the columns.
+LINEAGE = """
+original_topic, original_partition, original_offset, original_timestamp_ms, original_timestamp_type,
+wait_expiration_uuid, wait_partition, wait_offset, consumer_group, instance, attempt + 1
+"""
+DEAD_LETTERS = f"""
+select topic, partition, "offset", key, headers::text, body, {LINEAGE}
+from dead_letter where reason is not null and ({{}}) order by topic, partition, "offset"
+"""
+OPEN = f"""
+select wait_topic, wait_partition, wait_offset, original_key, original_headers::text, body, {LINEAGE}
+from wait where ({{}}) order by wait_topic, wait_partition, wait_offset
 """
 
 
 class Letter(NamedTuple):
-    """A dead letter to publish again: where to, where it stands (for messages), and all of it."""
+    """A record to publish again: where to, where it stands (for messages), and all of it."""
 
     topic: str
     place: str
@@ -53,14 +56,15 @@ class Letter(NamedTuple):
 def main(arguments: list[str] | None = None) -> int:
     """Show or publish what the condition chooses; 0 when all of it was acknowledged."""
     parser = argparse.ArgumentParser(description="Publish chosen dead letters again; settings as for waitreg.")
-    parser.add_argument("condition", help="SQL condition on the table dead_letter")
+    parser.add_argument("condition", help="SQL condition on the table dead_letter (with --open: wait)")
+    parser.add_argument("--open", action="store_true", help="from the table wait: only when its topic is lost")
     parser.add_argument("--to", metavar="TOPIC", help="instead of {original topic}.{group}.redeliver")
     parser.add_argument("--send", action="store_true", help="publish; without it they are only counted")
     given = parser.parse_args(arguments)
     settings = load_settings()
-    chosen = list(choose(settings, given.condition, given.to))
+    chosen = list(choose(settings, (OPEN if given.open else DEAD_LETTERS).format(given.condition), given.to))
     for topic, count in sorted(Counter(letter.topic for letter in chosen).items()):
-        print(f"{count} dead letters for {topic}")
+        print(f"{count} records for {topic}")
     if not chosen or not given.send:
         print("nothing published" if chosen else "nothing chosen")
         return 0
@@ -71,12 +75,12 @@ def main(arguments: list[str] | None = None) -> int:
     return 1 if refused else 0
 
 
-def choose(settings: Settings, condition: str, to: str | None) -> Iterator[Letter]:
-    """Yield what the condition chooses."""
+def choose(settings: Settings, question: str, to: str | None) -> Iterator[Letter]:
+    """Yield what the question brings."""
     with connect(settings.postgres, application_name="redeliver by hand") as connection:
         connection.read_only = True
         # The condition is the operator's own, typed by who may do all this in psql anyway.
-        rows = connection.execute(CHOSEN.format(condition).encode())
+        rows = connection.execute(question.encode())
         for topic, partition, offset, key, headers, body, *columns in rows:
             place, lineage = f"{topic}-{partition} offset {offset}", Lineage(*columns)
             try:

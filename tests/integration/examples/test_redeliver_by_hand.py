@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -11,12 +11,15 @@ import pytest
 
 from tests.integration.examples.http_service import Answer, Call, HttpService
 from tests.integration.examples.running import Example
-from tests.integration.sink.applying import HandFed
+from tests.integration.sink.applying import HandFed, now_ms
 from tests.support.database import Database
 from tests.support.kafka_io import Outgoing, ReadRecord
 from tests.support.naming import Names
 from tests.support.topics import Topics
 from tests.unit.sink.batches import Row
+from wait_registry.records.original import Original
+from wait_registry.records.wait_record import WaitRecordEncoder
+from wait_registry.settings.root import Settings
 from waitreg.demo.environment import as_environment
 
 FILE = Path(__file__).parents[3] / "examples" / "redeliver_by_hand" / "redeliver.py"
@@ -77,7 +80,7 @@ def test_what_is_chosen_is_worked_on_again_and_nothing_else(
         condition = "reason = 'failed' and key = 'first'"
         again = f"{example.settings.processor.topics[0]}.{example.settings.processor.group}.redeliver"
         assert redeliver.main([condition]) == 0
-        assert capsys.readouterr().out == f"1 dead letters for {again}\nnothing published\n"
+        assert capsys.readouterr().out == f"1 records for {again}\nnothing published\n"
         assert topics.read(again) == []
 
         assert redeliver.main([condition, "--send"]) == 0
@@ -104,6 +107,36 @@ def test_what_is_chosen_is_worked_on_again_and_nothing_else(
         ids["second"]: "dead_lettered",
         call.idempotency_key: "done",
     }
+
+
+def test_what_stands_unfinished_in_a_view_whose_topic_is_lost_is_chosen_with_open(
+    prepared: Callable[..., Settings],
+    topics: Topics,
+    redeliver: ModuleType,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    settings = prepared()
+    group, topic = settings.processor.group, settings.processor.topics[0]
+    encoder = WaitRecordEncoder(group, "host-1", settings.dead_letter.topic, "dlq", 3)
+    original = Original(
+        topic, 1, 7, 1_795_227_600_000, "create", b"\x00key", None, (("tenant", b"blue"), ("raw", None))
+    )
+    wait_id = "01a1fd5e-6557-8324-a9e4-dd44916f69cf"
+    feeder = HandFed(settings, settings.wait.topic)
+    headers = tuple(encoder.headers(original, wait_id, 1_795_227_900_000))
+    feeder.feed([Row(wait_id.encode(), b"", 1, 0, now_ms(), headers, settings.wait.topic)])
+    feeder.close()
+
+    monkeypatch.chdir(tmp_path)
+    for name, value in as_environment(settings).items():
+        monkeypatch.setenv(name, value)
+    assert redeliver.main(["--open", f"original_topic = '{topic}'", "--to", topic, "--send"]) == 0
+    assert "1 published, 0 refused" in capsys.readouterr().out
+    (sent,) = topics.read(topic)
+    assert (sent.key, sent.value, sent.headers[:2]) == (original.key, None, original.headers)
+    assert (origin(sent), sent.text("WAIT_ATTEMPT")) == ((topic, "1", "7"), "2")
 
 
 def origin(letter: ReadRecord) -> tuple[str, str, str]:
