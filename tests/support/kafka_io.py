@@ -24,6 +24,8 @@ Headers: TypeAlias = tuple[tuple[str, bytes | None], ...]
 Isolation: TypeAlias = Literal["read_committed", "read_uncommitted"]
 UNREADABLE_NAME = "(a name that isn't UTF-8)"
 _headers_of = methodcaller("headers")
+# Of a topic that has just been made: the client asks again by itself.
+_PASSING = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE)
 TIMESTAMP_TYPES = {TIMESTAMP_CREATE_TIME: "create", TIMESTAMP_LOG_APPEND_TIME: "append"}
 
 
@@ -162,7 +164,7 @@ def _until_ends(consumer: Consumer, partitions: int) -> list[ReadRecord]:
                 records.append(_as_record(message))
             elif error.code() == KafkaError._PARTITION_EOF:
                 ended.add(message.partition())
-            else:
+            elif not error.retriable() and error.code() not in _PASSING:
                 raise KafkaException(error)
     return records
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from tests.conftest import SettingsFactory
 from tests.support.command import run_waitreg
+from tests.support.kafka_io import read_all
 from tests.support.naming import Names
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
@@ -45,7 +46,7 @@ def test_ctrl_c_ends_a_load_with_what_was_published(
         [*command, "--shape", "tiny"], cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True
     ) as load:
         try:
-            wait_until(lambda: len(topics.read(topic)) >= 10, what="the first records", deadline_s=60)
+            wait_until(lambda: len(read_all(topics.bootstrap, topic)) >= 10, what="the first records", deadline_s=60)
             load.send_signal(signal.SIGINT)
             said, _ = load.communicate(timeout=60)
         finally:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from waitreg.commands.check_line import CheckLine, Standing
 from waitreg.commands.checks.postgres_server import asking
 
 if TYPE_CHECKING:
+    from wait_registry.kafka.clients import Admin
     from wait_registry.settings.root import Settings
 
 MEND: Final = "synchronise the clocks (NTP: chrony or systemd-timesyncd) of this host and that server"
@@ -35,20 +37,27 @@ def postgres_clock(settings: Settings) -> Iterator[CheckLine]:
 
 def broker_clock(settings: Settings) -> Iterator[CheckLine]:
     """Compare with the newest record's append time: it shows a broker that is ahead, never one that is behind."""
+    from wait_registry.kafka.clients import admin
+    from wait_registry.kafka.requests import persistently
+
+    client = admin(settings.kafka)
+    # Of a topic that has just been made, a leader may not know yet that it is one.
+    newest_ms = persistently(client, partial(_newest_ms, client, settings.wait.topic))
+    yield broker_line(newest_ms, time.time_ns() // 1_000_000, settings)
+
+
+def _newest_ms(client: Admin, topic: str) -> int:
     from confluent_kafka import TopicPartition
     from confluent_kafka.admin import OffsetSpec
 
-    from wait_registry.kafka.clients import admin
     from wait_registry.kafka.cluster import describe_topic
     from wait_registry.kafka.requests import answer, timeout_of
 
-    client, topic = admin(settings.kafka), settings.wait.topic
     partitions = range(describe_topic(client, topic).partitions)
     asked = {TopicPartition(topic, number): OffsetSpec.max_timestamp() for number in partitions}
     futures = client.list_offsets(asked, request_timeout=timeout_of(client))
     doing = f"asking for the newest record of {topic}"
-    newest_ms = max(answer(client, future, doing).timestamp for future in futures.values())
-    yield broker_line(newest_ms, time.time_ns() // 1_000_000, settings)
+    return max(int(answer(client, future, doing).timestamp) for future in futures.values())
 
 
 def broker_line(newest_ms: int, now_ms: int, settings: Settings) -> CheckLine:
