@@ -78,15 +78,15 @@ def test_records_that_wait_are_a_warning_only_while_nobody_is_there_to_take_them
     line = say(group.group_offsets, settings)
     assert (line.standing, line.seen) == (
         Standing.OK,
-        f"group {own}: 0 of 3 partitions of {topic} have one, 0 offsets to the end",
+        f"group {own}: 0 of 3 partitions of {topic} have one, 0 offsets to the end, no members in the group",
     )
     topics.produce(topic, [b"order"] * 7)
     line = say(group.group_offsets, settings)
     assert line.standing is Standing.WARNING
-    assert "7 offsets to the end, and no member of the group is alive" in line.seen
+    assert "7 offsets to the end, no members in the group" in line.seen
     with _member(settings):
         line = say(group.group_offsets, settings)
-    assert (line.standing, "7 offsets to the end, 1 members" in line.seen) == (Standing.OK, True), line
+    assert (line.standing, "7 offsets to the end, 1 member in the group" in line.seen) == (Standing.OK, True), line
 
 
 def test_what_has_been_due_for_long_is_a_warning(prepared: SettingsFactory, database: Database) -> None:

@@ -94,11 +94,10 @@ def lag_line(group: str, topic: str, committed: int, partitions: int, waiting: i
     ``members`` is None when the broker doesn't tell.
     """
     seen = f"group {group}: {committed} of {partitions} partitions of {topic} have one, {waiting} offsets to the end"
-    if waiting == 0 or members is None:
-        return CheckLine(OFFSETS, Standing.OK, seen)
-    if members == 0:
-        return CheckLine(OFFSETS, Standing.WARNING, f"{seen}, and no member of the group is alive", START)
-    return CheckLine(OFFSETS, Standing.OK, f"{seen}, {members} members")
+    if members is not None:
+        seen += f", {members or 'no'} member{'' if members == 1 else 's'} in the group"
+    idle = waiting > 0 and members == 0
+    return CheckLine(OFFSETS, Standing.WARNING if idle else Standing.OK, seen, START if idle else "")
 
 
 def _members(client: Admin, group: str) -> int | None:
