@@ -10,7 +10,7 @@ import pytest
 from tests.support.named_tests import ROOT
 from tests.support.pages import pages
 from wait_registry.settings.loading import load_settings
-from wait_registry.settings.names import FROM_FILE, FROM_FILE_SUFFIX, find_setting
+from wait_registry.settings.names import FROM_FILE, FROM_FILE_SUFFIX, find_setting, setting_names
 from waitreg.cli import build_parser
 from waitreg.commands.query_file import load_query, query_names
 
@@ -21,6 +21,11 @@ VARIABLE = re.compile(r"\bWAITREG_[A-Z0-9]+(?:__?[A-Z0-9]+)*\b")
 # The page of refusals shows names that are wrong on purpose.
 RIGHT = [page for page in PAGES if page.name != "docs/refusals.md"]
 VARIABLES = sorted({(page.name, name) for page in RIGHT for name in VARIABLE.findall(page.text) if "__" in name})
+SECTIONS = "|".join(sorted({name.partition(".")[0] for name in setting_names()}))
+SETTING = re.compile(rf"^({SECTIONS})(\.[a-z_.]+[a-z_])(?: *=.*)?$")
+SETTINGS = sorted(
+    {(page.name, "".join(match.groups())) for page in RIGHT for span in page.spans if (match := SETTING.match(span))}
+)
 # What follows is the shell's: another command, a file, the background, a comment.
 SHELL = re.compile(r"\s(?:[|>&]|2>|#).*$")
 
@@ -60,6 +65,13 @@ def test_the_environment_variable_sets_something(page: str, variable: str) -> No
     dotted = variable.removeprefix("WAITREG_").lower().replace("__", ".")
     known = find_setting(dotted) is not None or dotted.removesuffix(FROM_FILE_SUFFIX) in FROM_FILE
     assert known, f"{page}: {variable}"
+
+
+@pytest.mark.parametrize(("page", "name"), SETTINGS, ids=[f"{page}: {name}" for page, name in SETTINGS])
+def test_the_setting_exists(page: str, name: str) -> None:
+    section = any(known.startswith(f"{name}.") for known in setting_names())
+    known = section or find_setting(name) is not None or name.removesuffix(FROM_FILE_SUFFIX) in FROM_FILE
+    assert known, f"{page}: {name}"
 
 
 def test_queries_that_pages_name_as_files_are_there() -> None:
