@@ -77,7 +77,7 @@ def test_no_room_for_checkpoints_is_waited_out(
     with small_disk(tmp_path / "disk", 4) as disk:
         at = scenario({"sink.checkpoint_dir": str(disk), "sink.restart_backoff_max_s": 1, "sink.trigger_s": 0.2})
         sink = start_sink(at.settings)
-        sink.wait_ready(90)
+        sink.wait_ready()
         known = registered(at, 0, 3)
         wait_until(lambda: in_view(at.settings, at.database.url) == known, 60, "the first rows")
         ballast = fill(disk)
@@ -112,7 +112,7 @@ def test_no_room_in_postgres_is_waited_out_and_the_view_is_exact_again(
         database.install(settings)
         at = Scenario(settings, topics, database)
         sink = start_sink(settings)
-        sink.wait_ready(90)
+        sink.wait_ready()
         known = registered(at, 0, 3)
         wait_until(lambda: in_view(settings, server.url) == known, 60, "the first rows")
         ballast = fill(disk)

@@ -50,7 +50,7 @@ def test_what_a_killed_processor_had_in_hand_is_dead_lettered_over_tls(
     database.install(sink)
     topics.produce(processor.processor.topics[0], [Outgoing(b"poison", b"key", (("name", b"\x00\xff"),))])
     started = services.start("processor", processor, environment={"CALLS": str(tmp_path / "calls")})
-    assert started.wait(60) == 9, started.log.read_text()
+    assert started.wait() == 9, started.log.read_text()
 
     SinkService(sink, spark, once=True).run()
     assert database.rows(sink, "select original_key, body from wait") == [(b"key", b"poison")]

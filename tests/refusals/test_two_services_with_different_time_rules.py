@@ -59,13 +59,13 @@ def test_each_record_expires_by_the_rule_of_the_processor_that_registered_it_and
     topic, group = soon.processor.topics[0], soon.processor.group
     both = [services.start("processor", each, environment={"CALLS": str(tmp_path / "calls")}) for each in (soon, later)]
     for one in both:
-        one.wait_ready(90)
+        one.wait_ready()
     owned = "waitreg_processor_assigned_partitions"
     wait_until(lambda: all(one.metrics()[owned] == 1 for one in both), 60, "a partition for each")
     for partition in (0, 1):
         values = [b"poison", *[b"%d" % number for number in range(1, A_PARTITION)]]
         topics.produce(topic, [Outgoing(value, partition=partition) for value in values])
-    assert [one.wait(60) for one in both] == [9, 9]
+    assert [one.wait() for one in both] == [9, 9]
 
     told = stories(topics.read(soon.wait.topic))
     positions = committed(topics.bootstrap, group, topic, 2)

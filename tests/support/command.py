@@ -27,7 +27,7 @@ def run_waitreg(
     *arguments: str,
     settings: Settings | None = None,
     variables: Mapping[str, str] | None = None,
-    deadline_s: float = 120.0,
+    deadline_s: float = 180.0,
 ) -> Ended:
     """Run `python -m waitreg` to its end.
 

@@ -56,7 +56,7 @@ class Service:
         lines = (line.rpartition(" ") for line in body.splitlines() if line and not line.startswith("#"))
         return {name: float(value) for name, _, value in lines}
 
-    def wait_ready(self, deadline_s: float = 120.0) -> Service:
+    def wait_ready(self, deadline_s: float = 180.0) -> Service:
         """Wait until /health/ready says 200; fails at once when the process ends."""
 
         def ready() -> bool:
@@ -70,14 +70,14 @@ class Service:
             raise AssertionError(f"{error}\n{self.get('/health/ready')}\n{log_tail(self.log, 60)}") from None
         return self
 
-    def wait(self, deadline_s: float = 120.0) -> int:
+    def wait(self, deadline_s: float = 180.0) -> int:
         """Wait until it ends and return its exit status (negative: the signal)."""
         try:
             return self.process.wait(deadline_s)
         except subprocess.TimeoutExpired:
             raise AssertionError(f"{self.name} still runs after {deadline_s:g} s:\n{log_tail(self.log, 60)}") from None
 
-    def terminate(self, deadline_s: float = 120.0) -> int:
+    def terminate(self, deadline_s: float = 180.0) -> int:
         """Send SIGTERM, wait, return the exit status."""
         self.process.terminate()
         return self.wait(deadline_s)

@@ -22,7 +22,7 @@ def test_sigterm_ends_a_running_service_with_0(
 ) -> None:
     (tmp_path / "shop.py").write_text(_HANDLER)
     settings = prepared({"processor.handler": "shop:handle"})
-    service = services.start(name, settings).wait_ready(90)
+    service = services.start(name, settings).wait_ready()
     assert service.terminate() == 0, service.log.read_text("utf-8")
     assert "Traceback" not in service.log.read_text("utf-8")
 

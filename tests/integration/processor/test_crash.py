@@ -60,7 +60,7 @@ def test_what_a_killed_processor_had_committed_is_registered_and_the_rest_comes_
     assert lost, "records were in flight when it was killed"
     passed = committed(topics.bootstrap, group, topic, 3)
     orphans = {origin for origin in lost if origin[2] < passed[origin[1]]}
-    assert services.start("processor", settings, "--once", environment={"CALLS": str(calls)}).wait(90) == 0
+    assert services.start("processor", settings, "--once", environment={"CALLS": str(calls)}).wait() == 0
     told = stories(topics.read(settings.wait.topic))
     assert len(told) == 600
     unresolved = {origin for origin, story in told.items() if not story.resolved}
@@ -78,11 +78,11 @@ def test_a_record_that_kills_the_process_does_so_once(
     )
     topic, group = settings.processor.topics[0], settings.processor.group
     topics.produce(topic, [b"poison"])
-    assert services.start("processor", settings, environment=environment).wait(60) == 9
+    assert services.start("processor", settings, environment=environment).wait() == 9
     assert committed(topics.bootstrap, group, topic, 1) == [1], "its registration was committed before it was started"
 
     topics.produce(topic, [b"fine"] * 5)
-    assert services.start("processor", settings, "--once", environment=environment).wait(60) == 0
+    assert services.start("processor", settings, "--once", environment=environment).wait() == 0
     told = stories(topics.read(settings.wait.topic))
     assert {origin[2]: story.resolved for origin, story in told.items()} == {
         0: False,
@@ -108,7 +108,7 @@ def test_a_processor_that_was_frozen_until_its_partitions_were_lost_goes_on_and_
     frozen = services.start("processor", settings, environment=environment)
     wait_until(partial(_called, tmp_path / "calls", 50), 60, "calls")
     frozen.pause()
-    assert services.start("processor", settings, "--once", environment=environment).wait(90) == 0
+    assert services.start("processor", settings, "--once", environment=environment).wait() == 0
     worked_off = committed(topics.bootstrap, group, topic, 3)
     assert sum(worked_off) == 500
     frozen.resume()

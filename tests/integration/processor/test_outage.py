@@ -111,4 +111,4 @@ def test_a_processor_told_to_stop_during_an_outage_ends(
     wait_until(lambda: calls.exists() and calls.read_bytes().count(b"\n") > 50, 60, "calls")
     own_stack.broker.stop()
     # Nobody answers: neither the last commit nor the farewell to the group.
-    assert service.terminate(60) == 0
+    assert service.terminate() == 0

@@ -20,12 +20,12 @@ def test_it_ends_loudly_and_the_next_start_continues(
     settings = prepared({"sink.trigger_s": 0.2, "sink.restart_backoff_max_s": 1})
     log, ids = WaitTopic(topics, settings.wait.topic), [new_id() for _ in range(8)]
     log.write(*[wait_record(wait_id, at % 4) for at, wait_id in enumerate(ids)])
-    service = services.start("sink", settings).wait_ready(90)
+    service = services.start("sink", settings).wait_ready()
     wait_until(lambda: view_of(database, settings) == log.view, what="the view")
 
     [java] = [child for child in psutil.Process(service.pid).children() if child.name() == "java"]
     java.kill()
-    assert service.wait(90) == 1
+    assert service.wait() == 1
     assert "Spark's JVM has ended" in service.log.read_text()
 
     log.write(*[tombstone(wait_id, at % 4) for at, wait_id in enumerate(ids[:5])], wait_record(new_id(), 1))
