@@ -47,6 +47,7 @@ PROPERTIES: Mapping[str, str] = {
     "broker.heartbeat.interval.ms": "1000",
     "auto.create.topics.enable": "false",
     "log.cleaner.dedupe.buffer.size": "33554432",
+    "log.cleaner.backoff.ms": "1000",
     "log.index.size.max.bytes": "1048576",
     "num.network.threads": "2",
     "num.io.threads": "4",
