@@ -101,6 +101,7 @@ class Consumption:
         self._listener = listener
         self._start_offsets = start_offsets
         self._metadata = metadata
+        self._group = processor.group
         self._link = link
         self._membership = membership
         self._fault = fault
@@ -236,7 +237,7 @@ class Consumption:
 
     def _judge(self, error: KafkaError, message: Message) -> None:
         code = error.code()
-        where = "records" if message.topic() is None else f"{message.topic()}[{message.partition()}]"
+        where = f"as group {self._group}" if message.topic() is None else f"{message.topic()}[{message.partition()}]"
         if code == KafkaError._PARTITION_EOF:
             owner = self.assigned.get((message.topic(), message.partition()))
             if owner is not None:

@@ -47,7 +47,7 @@ def grant_but(own: SecuredSettings, service: Service, settings: Settings, change
     [
         ("input", "READ", r"topic \S+\.input failed.*Grant the user of kafka\.security DESCRIBE"),
         ("input", CONFIGS, r"configuration of topic \S+\.input failed.* DESCRIBE_CONFIGS on it"),
-        ("group", "READ", r"Group authorization failed.*READ on the consumer group"),
+        ("group", "READ", r"consuming as group \S+ failed.*Group authorization failed.*READ on the consumer group"),
         ("wait", "WRITE", r"topic \S+\.wait failed.* DESCRIBE"),
         ("dlq", "WRITE", r"topic \S+\.dlq failed.* DESCRIBE"),
     ],

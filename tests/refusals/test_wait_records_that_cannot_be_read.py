@@ -51,6 +51,22 @@ def test_a_malformed_wait_record_is_quarantined_with_a_reason_and_the_expired_on
     assert at.dead_lettered_ids() == sorted(item.wait_id for item in (*first, *last))
 
 
+def test_a_look_at_the_sizes_of_what_comes_next_gets_past_a_header_name_that_is_not_utf_8(
+    scenario: ScenarioFactory,
+) -> None:
+    from sink.position import TopicPartition
+    from sink.sampling import SAMPLE_RECORDS, WORTH_A_LOOK, sample_sizes
+
+    at = scenario()
+    topic = at.settings.wait.topic
+    produce_with_header_name(at.topics.bootstrap, topic, b"\xff\xfe", b"unreadable name", key=b"odd")
+    at.topics.produce(topic, [Outgoing(b"value", b"key", (("name", b"1"),), 0)] * WORTH_A_LOOK)
+    place = TopicPartition(topic, 0)
+    records, nbytes = sample_sizes(at.settings.kafka, {place: 0}, {place: at.end()})
+    assert records >= SAMPLE_RECORDS
+    assert nbytes >= records * len(b"valuekeyname1") - len(b"valuekeyname1")
+
+
 def with_header(record: object, name: str, value: bytes) -> tuple[tuple[str, bytes | None], ...]:
     """Return a wait record's headers with one of them changed."""
     _, headers = encode_wait_record(record)  # type: ignore[arg-type]

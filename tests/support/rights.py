@@ -30,7 +30,7 @@ def rights_of(service: Service, settings: Settings) -> Iterator[Right]:
     elif service == "sink":
         yield Right("topic", wait, ("READ", "DESCRIBE_CONFIGS"))
         yield Right("topic", dead_letters, ("READ", "DESCRIBE_CONFIGS"))
-        yield Right("group", "waitreg", ("READ",), prefixed=True)
+        yield Right("group", f"waitreg.sink.{wait}", ("READ",))
     else:
         yield Right("topic", wait, ("READ", "WRITE", "DESCRIBE_CONFIGS"))
         yield Right("topic", dead_letters, ("WRITE", "DESCRIBE_CONFIGS"))
