@@ -34,4 +34,4 @@ left join lateral (
         and letter.original_topic is not distinct from counted.original_topic
     limit 1
 ) as latest on true
-order by counted.dead_letters desc, counted.last_at desc;
+order by counted.dead_letters desc, counted.last_at desc, counted.reason, counted.error_class;

@@ -173,13 +173,19 @@ CASES = [
             ("expired", "WaitExpired", "billing", 2, 1),
             ("failed", "ValueError", "billing", 2, 0),
             (None, None, None, 1, 0),
+            ("blocked", "Blocked", "billing", 1, 0),
         ],
     ),
     Case(
         "dead_letters_by_reason",
         ("hours=1",),
         ("reason", "dead_letters", "latest_message"),
-        [("expired", 2, "no outcome either"), (None, 1, None), ("failed", 1, 'newer: 100% "é"')],
+        [
+            ("expired", 2, "no outcome either"),
+            (None, 1, None),
+            ("blocked", 1, "of another key"),
+            ("failed", 1, 'newer: 100% "é"'),
+        ],
     ),
     Case(
         "dead_letters_over_time",
@@ -189,6 +195,7 @@ CASES = [
             (None, None, 1, 0),
             ("expired", "WaitExpired", 1, 0),
             ("expired", "WaitExpired", 1, 1),
+            ("blocked", "Blocked", 1, 0),
             ("failed", "ValueError", 1, 0),
         ],
     ),
@@ -196,7 +203,7 @@ CASES = [
         "dead_letters_over_time",
         ("minutes=100000000",),
         ("reason", "dead_letters"),
-        [("expired", 2), ("failed", 2), (None, 1)],
+        [("expired", 2), ("failed", 2), ("blocked", 1), (None, 1)],
     ),
     Case(
         "poison_keys",
@@ -216,7 +223,7 @@ CASES = [
         (),
         ("still_waiting", "failed", "expired", "other_dead_letters"),
         [
-            (0, 1, 0, 0),
+            (0, 1, 0, 1),
             (0, 0, 1, 0),
             (0, 0, 1, 0),
             (1, 0, 0, 0),
@@ -251,7 +258,7 @@ CASES = [
         "growth_per_day",
         ("days=2",),
         ("table_name", "rows"),
-        [("dead_letter", 5), ("late_outcome", 1), ("quarantine", 3), ("sweep", 5), ("wait", 4)],
+        [("dead_letter", 6), ("late_outcome", 1), ("quarantine", 3), ("sweep", 5), ("wait", 4)],
     ),
     Case("sizes", (), ("table_name",), [("dead_letter",), ("wait",), ("quarantine",), ("late_outcome",)]),
 ]
@@ -278,7 +285,7 @@ def test_rows_are_counted_by_day(ask: Ask) -> None:
     for row in map(json.loads, ask("growth_per_day", "days=2", "--json").splitlines()):
         found[row["table_name"]] = found.get(row["table_name"], 0) + row["rows"]
         assert row["about"].split()[1] in {"bytes", "kB"}
-    assert found == {"dead_letter": 5, "late_outcome": 1, "quarantine": 3, "sweep": 5, "wait": 4}
+    assert found == {"dead_letter": 6, "late_outcome": 1, "quarantine": 3, "sweep": 5, "wait": 4}
 
 
 def test_sizes_are_those_of_our_tables_largest_first(ask: Ask) -> None:
