@@ -71,6 +71,7 @@ def in_view(settings: Settings, url: str) -> set[str]:
         return set()
 
 
+@pytest.mark.timeout(400)
 def test_no_room_for_checkpoints_is_waited_out(
     scenario: ScenarioFactory, start_sink: StartSink, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -82,14 +83,14 @@ def test_no_room_for_checkpoints_is_waited_out(
         wait_until(lambda: in_view(at.settings, at.database.url) == known, 60, "the first rows")
         ballast = fill(disk)
         known |= registered(at, 3, 3)
-        wait_until(lambda: "No space left" in caplog.text, 60, "a line that says why")
+        wait_until(lambda: "No space left" in caplog.text, 90, "a line that says why")
         assert not sink.ended
         ballast.unlink()
         wait_until(lambda: in_view(at.settings, at.database.url) == known, 90, "the rows of meanwhile")
         sink.stop()
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(400)
 def test_no_room_in_postgres_is_waited_out_and_the_view_is_exact_again(
     settings_for: SettingsFactory, topics: Topics, start_sink: StartSink, tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
@@ -117,7 +118,7 @@ def test_no_room_in_postgres_is_waited_out_and_the_view_is_exact_again(
         wait_until(lambda: in_view(settings, server.url) == known, 60, "the first rows")
         ballast = fill(disk)
         known |= registered(at, 3, 2_000)
-        wait_until(lambda: "No space left" in caplog.text or not server.running, 60, "a line that says why")
+        wait_until(lambda: "No space left" in caplog.text or not server.running, 90, "a line that says why")
         assert not sink.ended
         ballast.unlink()
         server.start()  # Postgres itself ends where it can't write its log

@@ -104,9 +104,6 @@ def test_a_dead_letter_topic_removed_while_running_ends_the_processor_and_the_re
     open_ones = [origin for origin, story in stories(topics.read(settings.wait.topic)).items() if not story.resolved]
     assert open_ones == [(topic, 0, 1)]
 
-    topics.create_own(settings, 1)
-    wait_until(lambda: topics.read(settings.dead_letter.topic) == [], what="the new dead letter topic")
-
 
 def test_an_input_topic_removed_while_running_is_warned_about_and_the_others_go_on(
     processor_settings: Make, topics: Topics, processors: Processors, caplog: pytest.LogCaptureFixture
