@@ -6,7 +6,6 @@ BIN := .venv/bin
 TESTS ?= tests
 STACK ?= embedded
 ARGS ?=
-CHECKED := wait_registry processor sink sweeper waitreg tests
 
 # $(call step,name,command): a failing step says which one it was.
 step = printf '\n== %s\n' '$(1)' && $(2) || { printf '\nmake check: the step "%s" failed (%s)\n' '$(1)' '$(2)' >&2; exit 1; }

@@ -16,7 +16,7 @@ from processor.membership import Membership
 from processor.once import Once
 from wait_registry.clock import Clock
 from wait_registry.errors import TransientError, WaitRegistryError
-from wait_registry.kafka.cluster import TopicIdentity, cluster_id, describe_topic, require_same_identity
+from wait_registry.kafka.cluster import TopicIdentity, cluster_id, require_same_topic
 
 log = logging.getLogger(__name__)
 
@@ -78,7 +78,7 @@ class BrokerWatch:
             await self._ask(self._check_identity)
 
     def _check_identity(self) -> None:
-        require_same_identity(self._wait_topic, describe_topic(self._admin, self._wait_topic.topic))
+        require_same_topic(self._admin, self._wait_topic)
 
     async def _ask(self, question: Callable[[], T]) -> T | None:
         try:

@@ -12,7 +12,13 @@ from confluent_kafka.admin import AdminClient
 from sink.position import LogEnds, Position, Positions, TopicPartition
 from sink.progress import Connection, advance_progress, begin_progress, forget_progress, postgres_now, read_progress
 from wait_registry.errors import ConfigurationError, TransientError
-from wait_registry.kafka.cluster import TopicIdentity, describe_topic, identity_changed, require_same_identity
+from wait_registry.kafka.cluster import (
+    TopicIdentity,
+    describe_topic,
+    identity_changed,
+    require_same_identity,
+    require_same_topic,
+)
 from wait_registry.kafka.positions import earliest_offsets, end_offsets
 
 log = logging.getLogger(__name__)
@@ -111,8 +117,8 @@ def require_within_log(positions: Positions, seen: Log) -> None:
 
 
 def require_same_wait_topic(admin: AdminClient, identity: TopicIdentity) -> None:
-    """Raise ConfigurationError when the wait topic was made anew or grew since ``identity`` was seen."""
-    require_same_identity(identity, describe_topic(admin, identity.topic))
+    """Raise ConfigurationError when the wait topic was deleted, made anew or grew since ``identity`` was seen."""
+    require_same_topic(admin, identity)
 
 
 def require_same_dead_letter_topics(admin: AdminClient, identities: Iterable[TopicIdentity]) -> None:

@@ -62,7 +62,7 @@ def describe_topic(admin: AdminClient, topic: str) -> TopicIdentity:
     except ConfigurationError as error:
         if not is_unknown_topic(error):
             raise
-        raise no_such_topic(admin, topic) from error
+        raise no_such_topic(admin, topic) from error.__cause__
     return TopicIdentity(topic, str(described.topic_id), len(described.partitions))
 
 
@@ -101,6 +101,26 @@ def require_same_identity(recorded: TopicIdentity, now: TopicIdentity) -> None:
             f"{changed}. A wait topic is fixed for life: point wait.topic at a new one (`waitreg topics create`) and "
             "leave the old one to a sweeper until it is empty."
         )
+
+
+def require_same_topic(admin: AdminClient, recorded: TopicIdentity) -> None:
+    """Look a topic up again, and stop when it isn't the one that was written down any more.
+
+    Raises:
+        ConfigurationError: deleted, recreated or with another partition count; the service must stop.
+        TransientError: the cluster can't be reached now; retry.
+    """
+    try:
+        now = describe_topic(admin, recorded.topic)
+    except ConfigurationError as error:
+        if not is_unknown_topic(error):
+            raise
+        raise ConfigurationError(
+            f"topic {recorded.topic} is gone: it was there (id {recorded.topic_id}) and has been deleted since. Don't "
+            "make it again under this name: what stood unfinished in it can only be read from Postgres now, and a new "
+            'log would not hold it. The way on is in docs/runbook.md, "Topic recreated by mistake".'
+        ) from error.__cause__
+    require_same_identity(recorded, now)
 
 
 def _where(admin: AdminClient) -> str:

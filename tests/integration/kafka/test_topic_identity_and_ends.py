@@ -13,7 +13,13 @@ from tests.support.topics import Topics
 from tests.support.waiting import wait_until
 from wait_registry.errors import ConfigurationError
 from wait_registry.kafka.clients import admin, producer_config
-from wait_registry.kafka.cluster import cluster_id, describe_topic, identity_changed, require_same_identity
+from wait_registry.kafka.cluster import (
+    cluster_id,
+    describe_topic,
+    identity_changed,
+    require_same_identity,
+    require_same_topic,
+)
 from wait_registry.kafka.positions import earliest_offsets, end_offsets
 from wait_registry.kafka.topics import topic_config
 from wait_registry.settings.kafka import KafkaSettings
@@ -58,6 +64,19 @@ def test_a_recreated_topic_is_not_the_same(cluster: KafkaSettings, topics: Topic
     changed = identity_changed(before, describe_topic(admin(cluster), topic))
     assert changed is not None
     assert changed.startswith(f"topic {topic} was made anew: its id was {before.topic_id} and is now ")
+
+
+def test_a_topic_that_was_deleted_since_is_not_to_be_made_again(
+    cluster: KafkaSettings, topics: Topics, names: Names
+) -> None:
+    topic, client = topics.create(names("a"), 1), admin(cluster)
+    recorded = describe_topic(client, topic)
+    require_same_topic(client, recorded)
+    topics.delete(topic)
+    wait_until(lambda: topic not in client.list_topics(timeout=15).topics, what="the deletion")
+    with pytest.raises(ConfigurationError, match=r"is gone: .*Don't make it again") as refusal:
+        require_same_topic(client, recorded)
+    assert "Make it:" not in str(refusal.value)
 
 
 def test_a_missing_topic_is_a_configuration_error_with_the_command(cluster: KafkaSettings, names: Names) -> None:
