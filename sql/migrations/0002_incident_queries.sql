@@ -49,7 +49,8 @@ union all
 select
     wait_expiration_uuid,
     dead_letter_time,
-    'dead letter: ' || coalesce(reason, 'not ours'),
+    'dead letter: ' || coalesce(reason, 'not ours')
+    || case when finished_late then ', finished late: ' || coalesce(finished_outcome, 'unknown') else '' end,
     original_topic,
     original_partition,
     original_offset,

@@ -100,7 +100,7 @@ CHAPTERS = (
     Chapter(
         "record_by_wait_id",
         ("id={late_id}",),
-        "This order expired, was exported, and its tombstone came afterwards: it has been charged, don't redrive it.",
+        "This order expired, was exported, and was finished afterwards: it has been charged, don't redrive it.",
     ),
     Chapter(
         "record_by_key",

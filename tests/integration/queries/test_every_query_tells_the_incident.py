@@ -110,7 +110,7 @@ CASES = [
         ("id=d-late",),
         ("event", "original_offset", "instance", "log_topic", "log_partition", "log_offset", "detail"),
         [
-            ("dead letter: expired", 92, "host-0-z", "dlq", 0, 3, "WaitExpired: no outcome"),
+            ("dead letter: expired, finished late: done", 92, "host-0-z", "dlq", 0, 3, "WaitExpired: no outcome"),
             ("late tombstone: done", None, None, "wait", 0, 6, LATE),
         ],
     ),
@@ -138,7 +138,7 @@ CASES = [
         "record_by_key",
         ("key=k-2",),
         ("event", "wait_id"),
-        [("dead letter: expired", "d-late"), ("late tombstone: done", "d-late")],
+        [("dead letter: expired, finished late: done", "d-late"), ("late tombstone: done", "d-late")],
     ),
     Case(
         "record_by_key",
