@@ -161,7 +161,9 @@ def orders_fail(shop: Stage) -> None:
 
 def payments_die(shop: Stage, victim: Background) -> None:
     """One of two processors is killed in mid-work; what it had committed expires and is exported."""
-    shop.publish("orders", slow_orders(80, 100))
+    shop.publish("orders", slow_orders(160, 100))
+    # Once the view shows its rows a commit has been due: what isn't committed is the other one's, and expires nowhere.
+    shop.wait_for("from wait where instance = 'payments-1'")
     wait_until(lambda: is_working(victim), DEADLINE_S, "work of payments-1")
     victim.kill()
     shop.wait_for("from dead_letter where reason = 'expired' and instance = 'payments-1'")
