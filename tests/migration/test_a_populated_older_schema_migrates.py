@@ -36,7 +36,8 @@ TABLES = ("wait", "dead_letter", "late_outcome", "quarantine", "sweep", "sink_pr
 ODD = """
 insert into wait (wait_expiration_uuid, original_topic, original_partition, original_offset, original_key,
                   wait_expiration_time, body, wait_topic, wait_partition, wait_offset)
-values ('w-long-key', repeat('t', 249), 2147483647, 9223372036854775807, %(long)s, now() + interval '1 hour', '\\x00ff00', 'wait', 2, 3),
+values ('w-long-key', repeat('t', 249), 2147483647, 9223372036854775807, %(long)s,
+        now() + interval '1 hour', '\\x00ff00', 'wait', 2, 3),
        ('w-empty-key', 'orders', null, null, '', '0001-01-01Z', '', 'wait', 2, 4);
 insert into dead_letter (topic, partition, "offset", dead_letter_time, key, body)
 values ('dlq', 1, 0, null, %(long)s, null), ('dlq', 1, 1, '9999-12-31Z', '', '');

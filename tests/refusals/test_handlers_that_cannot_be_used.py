@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import SettingsFactory
-from tests.integration.processor.wait_topic import committed
 from tests.support.command import run_waitreg
+from tests.support.committed_offsets import committed
 from tests.support.topics import Topics
 
 MODULES = {

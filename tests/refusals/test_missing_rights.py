@@ -9,10 +9,11 @@ import pytest
 from sweeper.instruments import Instruments
 from sweeper.sweeper import Sweeper
 from tests.integration.processor.running import Processors
-from tests.integration.processor.wait_topic import committed, stories
+from tests.integration.processor.wait_topic import stories
 from tests.integration.sweeper.scenario import Scenario
 from tests.integration.sweeper.test_sweeper import in_process
 from tests.refusals.secured_settings import SecuredSettings
+from tests.support.committed_offsets import committed
 from tests.support.database import Database
 from tests.support.rights import Right, rights_of
 from tests.support.waiting import wait_until

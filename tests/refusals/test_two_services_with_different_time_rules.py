@@ -13,11 +13,12 @@ from sweeper.instruments import Instruments
 from sweeper.sweeper import Sweeper
 from tests.conftest import SettingsFactory
 from tests.integration.processor.running import Processors
-from tests.integration.processor.wait_topic import committed, stories
+from tests.integration.processor.wait_topic import stories
 from tests.integration.sweeper.conftest import ScenarioFactory
 from tests.integration.sweeper.scenario import Scenario
 from tests.integration.sweeper.test_sweeper import in_process
 from tests.support.command import run_waitreg
+from tests.support.committed_offsets import committed
 from tests.support.database import Database
 from tests.support.kafka_io import Outgoing, ReadRecord
 from tests.support.processes import Services

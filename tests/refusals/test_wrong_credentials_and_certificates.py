@@ -15,10 +15,10 @@ from pydantic import SecretStr
 from sweeper.instruments import Instruments
 from sweeper.sweeper import Sweeper
 from tests.integration.processor.running import Processors
-from tests.integration.processor.wait_topic import committed
 from tests.integration.sweeper.test_sweeper import in_process
 from tests.refusals.secured_settings import SecuredSettings
 from tests.support.command import run_waitreg
+from tests.support.committed_offsets import committed
 from tests.support.database import Database
 from tests.support.secured_broker import PLAIN_USER
 from tests.support.waiting import wait_until

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.integration.processor.running import Processors
-from tests.integration.processor.wait_topic import committed
+from tests.support.committed_offsets import committed
 from tests.support.kafka_io import Outgoing
 from tests.support.topics import Topics
 from wait_registry.errors import PermanentError

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from tests.integration.processor.running import Processors
-from tests.integration.processor.wait_topic import committed
+from tests.support.committed_offsets import committed
 from tests.support.tcp_proxy import Fate, KafkaProxy
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until

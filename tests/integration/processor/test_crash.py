@@ -6,7 +6,8 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from tests.integration.processor.wait_topic import committed, stories
+from tests.integration.processor.wait_topic import stories
+from tests.support.committed_offsets import committed
 from tests.support.processes import Services
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until

@@ -9,7 +9,8 @@ from collections.abc import Callable
 import pytest
 
 from tests.integration.processor.running import Processors
-from tests.integration.processor.wait_topic import committed, stories
+from tests.integration.processor.wait_topic import stories
+from tests.support.committed_offsets import committed
 from tests.support.kafka_io import Outgoing
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until

@@ -10,7 +10,7 @@ from confluent_kafka import Consumer
 
 from processor import once
 from tests.integration.processor.running import Processors
-from tests.integration.processor.wait_topic import committed
+from tests.support.committed_offsets import committed
 from tests.support.naming import Names
 from tests.support.processes import Services
 from tests.support.settings import settings_against

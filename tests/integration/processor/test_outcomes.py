@@ -7,7 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.integration.processor.running import Processors
-from tests.integration.processor.wait_topic import committed, stories
+from tests.integration.processor.wait_topic import stories
+from tests.support.committed_offsets import committed
 from tests.support.kafka_io import Outgoing
 from tests.support.topics import Topics
 from wait_registry.handler import Discard, Record, TransientError

@@ -9,7 +9,7 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions
 
 from tests.integration.processor.running import Processors
-from tests.integration.processor.wait_topic import commit_as_operator, committed
+from tests.support.committed_offsets import commit_as_operator, committed
 from tests.support.topics import Topics
 from wait_registry.errors import ConfigurationError, PermanentError
 from wait_registry.handler import Record

@@ -7,7 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from tests.integration.processor.running import Processors
-from tests.integration.processor.wait_topic import committed, stories
+from tests.integration.processor.wait_topic import stories
+from tests.support.committed_offsets import committed
 from tests.support.raw_headers import produce_with_header_name
 from tests.support.topics import Topics
 from wait_registry.handler import Record

@@ -6,10 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
-
 from tests.support.kafka_io import ReadRecord
-from tests.support.waiting import wait_until
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,36 +48,3 @@ def stories(records: Iterable[ReadRecord]) -> dict[tuple[str, int, int], Story]:
         for own in entries.values()
     ]
     return {story.origin: story for story in found}
-
-
-def committed(bootstrap: str, group: str, topic: str, partitions: int) -> list[int]:
-    """Return the group's committed offsets of a topic, -1 where there is none.
-
-    Not by an administrative client: its answer crashes the process while the group's coordinator loads (librdkafka).
-    """
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group, "enable.auto.commit": False})
-    asked = [TopicPartition(topic, partition) for partition in range(partitions)]
-
-    def ask() -> list[TopicPartition] | None:
-        try:
-            return list(consumer.committed(asked, timeout=30))
-        except KafkaException as error:
-            # The first question of all to a broker that has just been started.
-            if error.args[0].code() not in (KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_LOAD_IN_PROGRESS):
-                raise
-            return None
-
-    try:
-        answered = wait_until(ask, what=f"the coordinator of group {group}")
-    finally:
-        consumer.close()
-    assert answered is not None
-    offsets = {partition.partition: partition.offset for partition in answered}
-    return [max(offsets.get(partition, -1), -1) for partition in range(partitions)]
-
-
-def commit_as_operator(bootstrap: str, group: str, offsets: list[TopicPartition]) -> None:
-    """Set a group's offsets as kafka-consumer-groups does, while no member is there."""
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group, "enable.auto.commit": False})
-    consumer.commit(offsets=offsets, asynchronous=False)
-    consumer.close()

@@ -7,11 +7,12 @@ import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from confluent_kafka import ConsumerGroupTopicPartitions, Producer, TopicPartition
+from confluent_kafka import Producer
 
 from tests.conftest import SettingsFactory
 from tests.integration.sink.conftest import StartSink
 from tests.integration.sink.wait_topic import WaitTopic, new_id, tombstone, wait_record
+from tests.support.committed_offsets import committed
 from tests.support.database import Database
 from tests.support.kafka_io import Outgoing
 from tests.support.topics import Topics
@@ -94,11 +95,9 @@ def test_any_history_over_several_batches_and_what_comes_while_it_runs(
     assert view_of(database, settings) == log.view
 
     wait_until(lambda: fresh(database, settings, log.name), 60, "fresh position times while idle")
-    group = ConsumerGroupTopicPartitions(
-        f"waitreg.sink.{log.name}", [TopicPartition(log.name, partition) for partition in range(4)]
-    )
+    group = f"waitreg.sink.{log.name}"
     positions = positions_of(database, settings, log.name)
-    wait_until(lambda: mirrored(topics, group) == positions, 60, "the mirrored offsets")
+    wait_until(lambda: mirrored(topics, group, log.name) == positions, 60, "the mirrored offsets")
     text = sink.service.telemetry.registry.expose().decode()
     assert 'waitreg_sink_records_total{stream="wait"}' in text
     assert 'waitreg_ready{service="sink"} 1.0' in text
@@ -116,9 +115,8 @@ def fresh(database: Database, settings: Settings, topic: str) -> bool:
     return bool(database.rows(settings, query, topic)[0][0])
 
 
-def mirrored(topics: Topics, group: ConsumerGroupTopicPartitions) -> list[tuple[int, int]]:
-    answer = topics.admin.list_consumer_group_offsets([group])[group.group_id].result(15)
-    return sorted((place.partition, place.offset) for place in answer.topic_partitions)
+def mirrored(topics: Topics, group: str, topic: str) -> list[tuple[int, int]]:
+    return list(enumerate(committed(topics.bootstrap, group, topic, 4)))
 
 
 def older_dialect(wait_id: str) -> Outgoing:
