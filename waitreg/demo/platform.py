@@ -28,7 +28,7 @@ from waitreg.embedded.stack import EmbeddedStack
 SCHEMA = "public"
 WAIT_PARTITIONS = 4
 INPUT_PARTITIONS = 4
-# The shortest that a broker allows.
+# The shortest that a broker allows unless it is told otherwise.
 SESSION_TIMEOUT_MS = 6000
 
 
