@@ -6,12 +6,13 @@ import argparse
 from pathlib import Path
 from typing import Final
 
+from waitreg.commands.argument_types import port
 from waitreg.commands.command import Command, Invocation
 
 
 def _configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default %(default)s)")
-    parser.add_argument("--port", type=int, default=8080, help="0 takes a free one (default %(default)s)")
+    parser.add_argument("--port", type=port, default=8080, help="0 takes a free one (default %(default)s)")
     parser.add_argument(
         "--mixture",
         default="10%:1s,90%:200ms",

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Final
 
+from waitreg.commands.argument_types import count, share
 from waitreg.commands.command import Command, Invocation
 
 if TYPE_CHECKING:
@@ -25,18 +26,18 @@ _SHAPES: Final = ("orders", "tiny", "binary", "large", "hostile")
 def _configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--topic", required=True, help="topic to publish to; it must exist")
     parser.add_argument(
-        "--records", type=int, default=10_000, metavar="COUNT", help="how many (%(default)s); 0: until Ctrl-C"
+        "--records", type=count, default=10_000, metavar="COUNT", help="how many (%(default)s); 0: until Ctrl-C"
     )
     parser.add_argument(
         "--rate", type=positive_rate, metavar="PER_S", help="records a second; as fast as possible if absent"
     )
     parser.add_argument("--shape", choices=_SHAPES, default="orders", help="kind of records (default %(default)s)")
     parser.add_argument("--seed", type=int, default=1, help="same seed, same records (default %(default)s)")
-    parser.add_argument("--first", type=int, default=0, metavar="INDEX", help="index of the first record (default 0)")
-    parser.add_argument("--null-keys", type=float, metavar="SHARE", help="0 to 1 (orders: 0.1)")
-    parser.add_argument("--hot-key", type=float, default=0, metavar="SHARE", help="records of one key, 0 to 1 (0)")
-    parser.add_argument("--min-value-bytes", type=int, metavar="BYTES", help="orders: pad JSON values to this size")
-    parser.add_argument("--binary-values", type=float, metavar="SHARE", help="orders: 0 to 1 (0.05)")
+    parser.add_argument("--first", type=count, default=0, metavar="INDEX", help="index of the first record (default 0)")
+    parser.add_argument("--null-keys", type=share, metavar="SHARE", help="0 to 1 (orders: 0.1)")
+    parser.add_argument("--hot-key", type=share, default=0, metavar="SHARE", help="records of one key, 0 to 1 (0)")
+    parser.add_argument("--min-value-bytes", type=count, metavar="BYTES", help="orders: pad JSON values to this size")
+    parser.add_argument("--binary-values", type=share, metavar="SHARE", help="orders: 0 to 1 (0.05)")
     parser.add_argument("--manifest", type=Path, metavar="FILE", help="append where each record landed, and its hashes")
 
 

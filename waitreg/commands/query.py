@@ -98,6 +98,8 @@ def _given(parameters: list[str]) -> dict[str, str]:
             raise ConfigurationError(
                 f"the value of {name} isn't printable text: give such a key as \\x and hexadecimal digits"
             )
+        if name in given:
+            raise ConfigurationError(f"{name} is given twice, {given[name]!r} and {value!r}: give it once")
         given[name] = value
     return given
 

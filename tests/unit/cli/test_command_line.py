@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from waitreg.cli import build_parser
+from waitreg.cli import build_parser, main
 from waitreg.commands.catalogue import COMMANDS
 from waitreg.commands.command import Command
 
@@ -84,6 +84,34 @@ def test_wrong_usage_ends_with_2(waitreg: Run, arguments: tuple[str, ...]) -> No
     assert ended.returncode == 2
     assert "usage:" in ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "allowed"),
+    [
+        ("downstream --port 99999", "0 to 65535"),
+        ("downstream --port=-1", "0 to 65535"),
+        ("load --topic t --records=-5", "0 or more"),
+        ("load --topic t --records 1e3", "0 or more"),
+        ("load --topic t --first=-1", "0 or more"),
+        ("load --topic t --min-value-bytes=-1", "0 or more"),
+        ("load --topic t --null-keys 2", "from 0 to 1"),
+        ("load --topic t --hot-key nan", "from 0 to 1"),
+        ("load --topic t --binary-values half", "from 0 to 1"),
+    ],
+)
+def test_a_number_out_of_bounds_ends_with_2_and_says_what_is_allowed(
+    capsys: pytest.CaptureFixture[str], line: str, allowed: str
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(line.split())
+    assert ended.value.code == 2
+    assert allowed in capsys.readouterr().err
+
+
+def test_a_parameter_of_a_query_that_is_given_twice_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["query", "record_by_key", "key=a", "key=b"]) == 2
+    assert "key is given twice, 'a' and 'b'" in capsys.readouterr().err
 
 
 def test_an_unknown_setting_ends_with_2_and_one_line_that_names_the_nearest(waitreg: Run) -> None:
@@ -160,7 +188,7 @@ def test_secrets_are_masked(waitreg: Run) -> None:
 def test_the_processor_s_command_loads_neither_postgres_nor_spark() -> None:
     # In a process of its own: this one has loaded everything.
     script = (
-        "import sys; from waitreg.cli import build_parser; build_parser(); import waitreg.commands.processor, "
+        "import sys; from waitreg.cli import build_parser, main; build_parser(); import waitreg.commands.processor, "
         "processor.service; print(*{'psycopg', 'pyspark', 'pyarrow', 'apscheduler'} & set(sys.modules))"
     )
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
@@ -169,7 +197,7 @@ def test_the_processor_s_command_loads_neither_postgres_nor_spark() -> None:
 
 def test_the_help_loads_no_client_library() -> None:
     script = (
-        "import sys; from waitreg.cli import build_parser; build_parser().format_help(); "
+        "import sys; from waitreg.cli import build_parser, main; build_parser().format_help(); "
         "print(*{'confluent_kafka', 'pydantic', 'aiohttp', 'psycopg', 'pyspark', 'rich'} & set(sys.modules))"
     )
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
