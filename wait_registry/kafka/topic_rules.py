@@ -139,7 +139,9 @@ def _input_rules(spec: TopicSpec, state: TopicState) -> Iterator[_Rule]:
 
 def _replication(spec: TopicSpec, state: TopicState, alter: str) -> Iterator[Finding]:
     laptop = "fewer is for laptops: a lost disk loses records that were acknowledged"
-    mend = "kafka-reassign-partitions, or make the topic anew with 3 replicas"
+    mend = "on a single broker nothing can be done; with three or more: kafka-reassign-partitions"
+    # Somebody in a hurry might make it anew instead, and with it goes what it holds.
+    mend += f". Never delete the {spec.role} topic for it"
     yield _least(spec, "replication factor", state.replicas, 3, laptop, mend)
     name, insync = "min.insync.replicas", _number(state, "min.insync.replicas", 1)
     if insync <= state.replicas:

@@ -36,7 +36,7 @@ def _run(invocation: Invocation) -> int:
     lines = _check(settings)
     for line in lines:
         print(line)
-    print(summary(lines, f"{len({line.subject for line in lines})} topics, nothing to mend"))
+    print(summary(lines, f"{len({line.subject for line in lines})} topics, nothing that keeps a service from starting"))
     return exit_code(lines)
 
 

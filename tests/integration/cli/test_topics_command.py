@@ -32,11 +32,12 @@ def test_create_makes_what_is_missing_and_leaves_what_is_there(
     assert again.code == 0
     assert "created" not in again.output
 
-    # One broker keeps one replica: worth a warning, but nothing to mend before a start.
+    # One broker keeps one replica: worth a warning, but services start.
     check = run_waitreg(tmp_path, "topics", "check", settings=settings)
     assert check.code == 0
     assert "warning   topic" in check.output
     assert "replication factor is 1" in check.output
+    assert check.output.splitlines()[-1] == "2 topics, nothing that keeps a service from starting, 2 warnings"
 
 
 def test_create_makes_missing_input_topics_only_when_asked_to(
