@@ -233,7 +233,8 @@ def test_stack_up_prints_addresses_that_serve_and_ends_0_on_sigterm(tmp_path: Pa
     )
     assert process.stdout is not None
     try:
-        lines = iter(process.stdout.readline, "# Ctrl-C ends it\n")
+        lines = list(iter(process.stdout.readline, "# Ctrl-C ends it\n"))
+        assert lines[-1].startswith("# data and logs, deleted at the end"), "whoever presses Ctrl-C knows what goes"
         exports = dict(exported(line) for line in lines if line.startswith("export "))
         topics = cluster_topics(exports["WAITREG_KAFKA__BOOTSTRAP_SERVERS"])
         with psycopg.connect(exports["WAITREG_POSTGRES__URL"]) as connection:

@@ -27,7 +27,8 @@ COMMAND: Final = Command(
     description="""\
 Starts a Kafka broker and a Postgres as child processes on free loopback ports, with topics and schema made, and prints
 their addresses as WAITREG_* lines for your shell. Ctrl-C, or the end of this process however it comes, takes both
-down. Needs Java 17 or newer.""",
+down and deletes their data and logs; with --data-dir these stay, and the next start goes on with them. Kafka's own
+kafka-... tools are not part of it. Needs Java 17 or newer.""",
     examples=("waitreg stack up", "waitreg stack up --data-dir .waitreg/stack"),
     run=_run,
     configure=_configure,

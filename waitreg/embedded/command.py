@@ -42,7 +42,7 @@ def run_stack(settings: Settings, data_dir: Path | None = None) -> int:
         create_topics(here)
         with psycopg.connect(stack.postgres_url, autocommit=True) as connection:
             install_schema(connection, here.postgres.schema_name)
-        print(addresses(stack), flush=True)
+        print(addresses(stack, kept=data_dir is not None), flush=True)
         while not stop.wait(LOOK_S):
             for server in (stack.broker, stack.postgres):
                 if not server.running:
@@ -62,11 +62,12 @@ def settings_at(stack: EmbeddedStack, settings: Settings) -> Settings:
     )
 
 
-def addresses(stack: EmbeddedStack) -> str:
-    """Return the stack's addresses as lines for a shell."""
+def addresses(stack: EmbeddedStack, *, kept: bool) -> str:
+    """Return the stack's addresses as lines for a shell, and whether its data outlives it."""
+    ending = "data and logs, which stay" if kept else "data and logs, deleted at the end (--data-dir keeps them)"
     variables = {**stack.environment, **{f"WAITREG_WAIT__{name.upper()}": str(n) for name, n in ONE_BROKER.items()}}
     exports = [f"export {name}={shlex.quote(value)}" for name, value in variables.items()]
-    return "\n".join([*exports, f"# data and logs: {stack.data_dir}", "# Ctrl-C ends it"])
+    return "\n".join([*exports, f"# {ending}: {stack.data_dir}", "# Ctrl-C ends it"])
 
 
 @contextmanager
