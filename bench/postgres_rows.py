@@ -2,10 +2,13 @@
 
 Writes `waitreg load`'s orders into a schema of its own, as the sink does: as open registrations, as `failed` dead
 letters with a stack trace, and as `expired` ones. Prints what table and indexes take a row, and drops the schema.
+About a minute.
 """
 
 from __future__ import annotations
 
+import argparse
+import sys
 from typing import Any, Final
 
 import psycopg
@@ -39,6 +42,7 @@ Record = tuple[bytes, bytes | None, list[tuple[str, bytes | None]]]
 
 def main() -> None:
     """Print the table."""
+    argparse.ArgumentParser(description=__doc__).parse_args()
     settings = PostgresSettings(url=load_settings({}, None).postgres.url, schema=SCHEMA_NAME)
     with connect(settings, autocommit=True, application_name="bench") as connection:
         connection.execute(f"drop schema if exists {SCHEMA_NAME} cascade".encode())
@@ -47,14 +51,21 @@ def main() -> None:
             connection.execute(QUERIES["stage"])
             title = f"bytes a row, values of {mean_value():.0f} bytes"
             print(f"{title:<40}{'table':>8}{'indexes':>8}")
+            progress("registrations")
             write(connection, WaitWriter("wait"), [registration(index) for index in range(ROWS)])
             show(connection, "wait")
             for reason in (Reason.FAILED, Reason.EXPIRED):
+                progress(f"{reason.value} dead letters")
                 connection.execute("truncate dead_letter")
                 write(connection, DeadLetterWriter(), [dead_letter(index, reason) for index in range(ROWS)])
                 show(connection, "dead_letter", reason.value)
         finally:
             connection.execute(f"drop schema {SCHEMA_NAME} cascade".encode())
+
+
+def progress(what: str) -> None:
+    """Say what is being written, beside the table."""
+    print(f"writing {ROWS} {what}", file=sys.stderr)
 
 
 def mean_value() -> float:

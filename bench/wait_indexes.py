@@ -8,9 +8,11 @@ with their ratios to the schema without any index for incidents. Takes some minu
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import os
 import statistics
+import sys
 import time
 import uuid
 from collections.abc import Iterator
@@ -75,6 +77,7 @@ class Cost:
 
 def main() -> None:
     """Print a line a set of indexes."""
+    argparse.ArgumentParser(description=__doc__).parse_args()
     given = load_settings({}, None).postgres
     settings = PostgresSettings(url=given.url, schema=SCHEMA_NAME)
     with connect(settings, autocommit=True, application_name="bench") as connection:
@@ -88,6 +91,7 @@ def main() -> None:
 
 def prepare(connection: psycopg.Connection[Any]) -> None:
     """Fill a schema that has the indexes of the pipeline alone."""
+    print(f"filling {STANDING} rows", file=sys.stderr)
     install_schema(connection, SCHEMA_NAME)
     connection.execute("drop index wait_place; drop index wait_key")
     connection.execute(FILL.encode())
@@ -99,12 +103,13 @@ def measured(connection: psycopg.Connection[Any]) -> dict[tuple[str, ...], list[
     """Return the cost of each transaction by set of indexes."""
     costs: dict[tuple[str, ...], list[Cost]] = {chosen: [] for chosen in SETS}
     batches = endless_batches()
-    for _ in range(ROUNDS):
+    for number in range(1, ROUNDS + 1):
         for chosen in SETS:
+            print(f"round {number} of {ROUNDS}: {' + '.join(chosen) or 'no index'}", file=sys.stderr)
             for name in chosen:
                 begun = time.perf_counter()
                 connection.execute(CANDIDATES[name].encode())
-                print(f"# built {name} on {STANDING} rows in {time.perf_counter() - begun:.1f} s", flush=True)
+                print(f"# built {name} on {STANDING} rows in {time.perf_counter() - begun:.1f} s", file=sys.stderr)
             connection.execute("vacuum wait")
             connection.execute("checkpoint")
             apply(connection, next(batches))

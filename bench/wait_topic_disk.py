@@ -7,6 +7,8 @@ wait records, and after it has taken the tombstones too. Ends its broker by itse
 
 from __future__ import annotations
 
+import argparse
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -192,6 +194,7 @@ def _until(done: Callable[[], bool], what: str, topic: WaitTopic) -> None:
 
 def main() -> None:
     """Print the table."""
+    argparse.ArgumentParser(description=__doc__).parse_args()
     with tempfile.TemporaryDirectory(prefix="waitreg-bench-") as folder:
         client, controller = free_ports(2)
         broker = EmbeddedBroker(Path(folder) / "broker", (client, controller), properties=EAGER_CLEANER, temporary=True)
@@ -199,6 +202,7 @@ def main() -> None:
         try:
             print(f"{'bytes per record':<32}{'value':>8}{'both':>12}{'tombstone':>12}{'after':>12}")
             for number, shape in enumerate(SHAPES):
+                print(f"{shape.name}: {number + 1} of {len(SHAPES)}, a few minutes", file=sys.stderr)
                 print(measure(WaitTopic(broker, f"wait-{number}"), shape), flush=True)
         finally:
             broker.kill()
