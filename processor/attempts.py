@@ -21,10 +21,14 @@ log = logging.getLogger(__name__)
 
 
 class Failed(NamedTuple):
-    """All attempts have failed, the last with ``error``."""
+    """All attempts have failed, the last with ``error``.
+
+    ``ours`` is whether its message is this system's own: a handler's may hold what stood in the record.
+    """
 
     error: BaseException
     tries: int
+    ours: bool = False
 
 
 Result: TypeAlias = "Discard | Failed | None"
@@ -90,6 +94,7 @@ class Attempts:
                 raise  # the record hasn't been tried
             except BaseException as raised:  # noqa: BLE001 - the handler decides about its record, never about the loop
                 error = self._explain(record, raised, deadline, tries, trace)
+                ours = error is not raised
             else:
                 deadline.clear()
                 if answer is None or isinstance(answer, Discard):
@@ -98,11 +103,11 @@ class Attempts:
                         trace.attempt_ended(None)
                     return answer
                 self._tries["error"] += 1
-                error = _invalid(answer)
+                error, ours = _invalid(answer), True
             if trace is not None:
                 trace.attempt_ended(error)
             if not await self._again(error, tries, expires_s):
-                return Failed(error, tries)
+                return Failed(error, tries, ours)
 
     def _explain(
         self, record: Record, raised: BaseException, deadline: Deadline, tries: int, trace: RecordTrace | None

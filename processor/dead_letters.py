@@ -59,7 +59,14 @@ class DeadLetters:
         self._clock = clock
         self._stats = stats
 
-    def send(self, delivery: Delivery, reason: Reason, error: BaseException, acknowledged: Callable[[], None]) -> None:
+    def send(
+        self,
+        delivery: Delivery,
+        reason: Reason,
+        error: BaseException,
+        acknowledged: Callable[[], None],
+        ours: bool = False,
+    ) -> None:
         """Dead-letter a record.
 
         Args:
@@ -67,6 +74,7 @@ class DeadLetters:
             reason, error: why.
             acknowledged: called when the dead letter is safe; only then may the tombstone be written, or the offset
                 be committed.
+            ours: the error's message is this system's own, so it may be logged: another's may hold the record's data.
         """
         original = delivery.original
         failure = Failure.from_exception(reason, error, self._clock.now_ms())
@@ -80,10 +88,11 @@ class DeadLetters:
         what = f"the dead letter of {delivery.wait_id}"
         self._outbox.send(Letter(what, topic, ANY_PARTITION, original.key, original.value, headers, safe))
         log.warning(
-            "dead-lettered to %s, reason %s: %s",
+            "dead-lettered to %s, reason %s: %s%s",
             topic,
             reason.value,
             failure.error_class,
+            f": {error}" if ours else "",
             extra=record_fields(
                 wait_id=delivery.wait_id, topic=original.topic, partition=original.partition, offset=original.offset
             ),

@@ -93,7 +93,7 @@ class Settlement:
 
         entry.state = EntryState.DEAD_LETTERING
         trace = None if self._traces is None else self._traces.begin(entry)
-        self._dead_letters.send(_delivery(entry, registered=False), reason, error, safe)
+        self._dead_letters.send(_delivery(entry, registered=False), reason, error, safe, reason is Reason.UNREGISTRABLE)
         if trace is not None:
             trace.leave()
 
@@ -104,6 +104,7 @@ class Settlement:
             Reason.FAILED,
             failed.error,
             lambda: self._tombstone(entry, Outcome.DEAD_LETTERED, Reason.FAILED),
+            failed.ours,
         )
 
     def _tombstone(self, entry: Entry, outcome: Outcome, reason: Reason | None = None) -> None:

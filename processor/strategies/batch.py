@@ -216,7 +216,7 @@ class BatchStrategy:
         stats = self._context.stats
         if isinstance(result, Failed):
             stats.observe(Outcome.DEAD_LETTERED, elapsed_s)
-            self._dead_letter(owner, taken, record, Reason.FAILED, result.error, trace)
+            self._dead_letter(owner, taken, record, Reason.FAILED, result.error, trace, result.ours)
             return
         outcome = Outcome.DONE
         if isinstance(result, Discard):
@@ -236,10 +236,11 @@ class BatchStrategy:
         reason: Reason,
         error: BaseException,
         trace: RecordTrace | None,
+        ours: bool = False,
     ) -> None:
         stats = self._context.stats
         delivery = Delivery(taken.original, owner.topic, record.wait_id, record.attempt, None, None)
-        self._letters.send(delivery, reason, error, lambda: _count(stats, Outcome.DEAD_LETTERED, trace, reason))
+        self._letters.send(delivery, reason, error, lambda: _count(stats, Outcome.DEAD_LETTERED, trace, reason), ours)
 
     async def _commit(self, targets: dict[AssignedPartition, int]) -> None:
         """Commit what is still ours, through an outage; after a rebalance the next owner gets the batch again."""

@@ -47,6 +47,7 @@ class StrategyBench:
         drain_timeout_s: float = 10.0,
         flush_timeout_s: float = 10.0,
         producer: dict[str, object] | None = None,
+        **processor_settings: object,
     ) -> None:
         settings = Settings.model_validate(
             {
@@ -57,6 +58,7 @@ class StrategyBench:
                     "max_in_flight": 1,
                     "drain_timeout_s": drain_timeout_s,
                     "flush_timeout_s": flush_timeout_s,
+                    **processor_settings,
                 },
             }
         )
