@@ -30,6 +30,7 @@ from processor.once import Once, ends_now
 from processor.outbox import Outbox
 from processor.retry_decision import RetryDecision
 from processor.rule_watch import RuleWatch
+from processor.standstill import StandstillWatch
 from processor.start_offsets import StartOffsets
 from processor.stats import Stats
 from processor.strategies.loading import load_strategy
@@ -187,11 +188,14 @@ class ProcessorService:
         )
         watch.add_done_callback(self._watch_ended)
         watchdog.start()
+        standstill = StandstillWatch(watchdog.late_s)
+        standstill.start()
         _spare_the_collector()
         try:
             await self._strategy.run()
         finally:
             watch.cancel()
+            standstill.stop()
             watchdog.stop()
             # Tombstones of finished work; what isn't acknowledged by now is done again after expiry.
             left = await asyncio.to_thread(producer.flush, LAST_FLUSH_S)

@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 import threading
 
+import pytest
+
 from processor.deadline import Watchdog
 from processor.readiness import STANDSTILL_S, not_ready_reasons
+from processor.standstill import WARN_AFTER_S, StandstillWatch
 from tests.support.waiting import wait_until
 from wait_registry.clock import SystemClock
 
@@ -40,3 +43,44 @@ def test_a_process_whose_loop_stands_still_is_not_ready_and_says_why() -> None:
     [reason] = not_ready_reasons(False, True, None, STANDSTILL_S + 5)
     assert "stood still for 20 s" in reason
     assert not_ready_reasons(False, True, None, STANDSTILL_S - 5) == [], "a flush within a rebalance is no standstill"
+
+
+def test_each_standstill_is_logged_once_with_the_line_that_holds_the_loop(caplog: pytest.LogCaptureFixture) -> None:
+    late_s = [0.0]
+    watch = StandstillWatch(lambda: late_s[0])
+    begun, release = threading.Event(), threading.Event()
+
+    def blocks() -> None:
+        watch.start()
+        begun.set()
+        release.wait(60)
+
+    loop = threading.Thread(target=blocks)
+    loop.start()
+    try:
+        assert begun.wait(30)
+        watch.stop()
+        assert [watch.run_once() for late_s[0] in (WARN_AFTER_S - 1, WARN_AFTER_S + 1, WARN_AFTER_S + 2)] == [
+            False,
+            True,
+            False,
+        ]
+        assert [watch.run_once() for late_s[0] in (0.0, WARN_AFTER_S)] == [False, True], "the next one is told again"
+    finally:
+        release.set()
+        loop.join()
+    first = caplog.records[0].getMessage()
+    assert "stood still for 6 s in wait (threading.py" in first
+    assert "must never block" in first
+
+
+def test_a_handler_that_blocks_is_told_of_by_another_thread(caplog: pytest.LogCaptureFixture) -> None:
+    watch = StandstillWatch(lambda: WARN_AFTER_S)
+
+    async def main() -> None:
+        watch.start()
+        wait_until(lambda: bool(caplog.records), 30, "the warning, while the loop stands")
+        watch.stop()
+
+    asyncio.run(main())
+    assert len(caplog.records) == 1
