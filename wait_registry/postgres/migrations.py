@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib import resources
 from typing import LiteralString
@@ -30,17 +31,29 @@ class Migration:
     text: LiteralString
 
     @property
+    def file(self) -> str:
+        return f"sql/migrations/{self.version:04}_{self.name}.sql"
+
+    @property
     def checksum(self) -> str:
         return hashlib.sha256(self.text.encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class MigrationStatus:
-    """Whether one migration has been applied, and whether its file is still the one that was."""
+    """One migration, and the checksum of the file that was applied under its number, None where none was."""
 
     migration: Migration
-    applied: bool
-    changed: bool
+    checksum: str | None
+
+    @property
+    def applied(self) -> bool:
+        return self.checksum is not None
+
+    @property
+    def changed(self) -> bool:
+        """Whether another file was applied than the one that this version has."""
+        return self.applied and self.checksum != self.migration.checksum
 
 
 def migrations() -> tuple[Migration, ...]:
@@ -58,14 +71,7 @@ def migrations() -> tuple[Migration, ...]:
 def status(connection: psycopg.Connection[TupleRow]) -> list[MigrationStatus]:
     """Return what has been applied to the connection's schema; all unapplied where there is none."""
     applied = _applied(connection)
-    return [
-        MigrationStatus(
-            migration,
-            applied=migration.version in applied,
-            changed=applied.get(migration.version, migration.checksum) != migration.checksum,
-        )
-        for migration in migrations()
-    ]
+    return [MigrationStatus(migration, applied.get(migration.version)) for migration in migrations()]
 
 
 def migrate(connection: psycopg.Connection[TupleRow]) -> list[Migration]:
@@ -80,7 +86,7 @@ def migrate(connection: psycopg.Connection[TupleRow]) -> list[Migration]:
         lock_migrations(connection)
         connection.execute(sql.SQL("create schema if not exists {}").format(sql.Identifier(schema)))
         steps = status(connection)
-        _require_unchanged(steps)
+        require_unchanged(steps)
         _require_none_newer(connection, schema)
         missing = [step.migration for step in steps if not step.applied]
         # Not for the advisory lock above: that other run is doing our work.
@@ -97,13 +103,20 @@ def migrate(connection: psycopg.Connection[TupleRow]) -> list[Migration]:
         return missing
 
 
-def _require_unchanged(steps: list[MigrationStatus]) -> None:
+def require_unchanged(steps: Iterable[MigrationStatus]) -> None:
+    """Raise `ConfigurationError` when what was applied isn't what this version would apply: tables may differ."""
     for step in steps:
         if step.changed:
+            file, seen, expected = step.migration.file, str(step.checksum), step.migration.checksum
             raise ConfigurationError(
-                f"sql/migrations/{step.migration.version:04}_{step.migration.name}.sql was applied and has changed "
-                "since: restore the file; what is to change needs a new migration"
+                f"{file} was applied and has changed since (applied {seen[:12]}, this version's {expected[:12]}): "
+                f"{mend_of_changed(step.migration)}; what is to change needs a new migration"
             )
+
+
+def mend_of_changed(migration: Migration) -> str:
+    """Say what to do where another file was applied than this version's."""
+    return f"install the wait registry that made the schema, or restore {migration.file} as it was"
 
 
 def _require_none_newer(connection: psycopg.Connection[TupleRow], schema: str) -> None:

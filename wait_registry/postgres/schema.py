@@ -8,7 +8,7 @@ from psycopg.rows import TupleRow
 
 from wait_registry.errors import ConfigurationError
 from wait_registry.postgres.connection import schema_of
-from wait_registry.postgres.migrations import lock_migrations, migrations, record
+from wait_registry.postgres.migrations import lock_migrations, migrations, record, require_unchanged, status
 from wait_registry.postgres.queries import sql_text
 
 OLDEST_SERVER = 140_000
@@ -43,8 +43,12 @@ def schema_version(connection: psycopg.Connection[TupleRow]) -> int | None:
 
 
 def require_schema(connection: psycopg.Connection[TupleRow]) -> None:
-    """Raise `ConfigurationError` unless the connection's schema is the one this version works with."""
+    """Raise `ConfigurationError` unless the connection's schema is the one this version works with.
+
+    That is its newest version, come to by the very migrations that this version has.
+    """
     require_server(connection)
+    require_unchanged(status(connection))
     newest = migrations()[-1].version
     found = schema_version(connection)
     if found == newest:

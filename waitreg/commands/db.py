@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from waitreg.commands.command import Command, Invocation
@@ -33,6 +34,8 @@ def _run(invocation: Invocation) -> int:
             require_schema(connection)
     for step in steps:
         print(f"{_standing(step):<8} {step.migration.version:04} {step.migration.name}")
+    for mend in _mends(steps):
+        print(f"mend: {mend}")
     schema = settings.postgres.schema_name
     print(f"schema {schema!r}: {f'{pending} to mend' if pending else 'up to date'}")
     return 2 if pending else 0
@@ -44,6 +47,15 @@ def _standing(step: MigrationStatus) -> str:
     return "applied" if step.applied else "to come"
 
 
+def _mends(steps: Sequence[MigrationStatus]) -> Iterator[str]:
+    from wait_registry.postgres.migrations import mend_of_changed
+
+    changed = [step.migration for step in steps if step.changed]
+    yield from map(mend_of_changed, changed)
+    if not changed and not all(step.applied for step in steps):
+        yield "waitreg db migrate"
+
+
 COMMAND: Final = Command(
     name="db",
     group="setting up",
@@ -51,7 +63,8 @@ COMMAND: Final = Command(
     description="""\
 `migrate` applies the migrations that the schema (postgres.schema) doesn't have yet, in order and in one transaction;
 two at once wait for each other. They only go forward. `status` lists those applied and those to come, and ends with 2
-when some are to come (`waitreg db migrate`) or one was changed after it had been applied (restore the file).""",
+when some are to come (`waitreg db migrate`) or one was changed after it had been applied (install the version that
+made the schema, or restore the file).""",
     examples=("waitreg db migrate --set postgres.url=postgresql://registry@db.internal/registry", "waitreg db status"),
     run=_run,
     configure=_configure,

@@ -20,6 +20,7 @@ def test_migrate_makes_the_schema_once_and_status_says_so(
     before = run_waitreg(tmp_path, "db", "status", settings=settings)
     assert before.code == 2
     assert "to come  0001 initial" in before.output
+    assert "mend: waitreg db migrate" in before.output.splitlines()
 
     first = run_waitreg(tmp_path, "db", "migrate", settings=settings)
     assert first.code == 0, first.errors
@@ -45,6 +46,21 @@ def test_a_schema_of_a_newer_version_ends_with_2_and_what_to_run(
     assert ended.code == 2
     assert "has version 99" in ended.errors
     assert "newer wait registry" in ended.errors
+
+
+def test_a_migration_that_was_changed_is_named_with_its_mend(
+    settings_for: SettingsFactory, database: Database, tmp_path: Path
+) -> None:
+    settings = settings_for()
+    database.install(settings)
+    with database.connect(settings) as connection:
+        connection.execute("update wait_registry_migration set checksum = 'other' where version = 1")
+    ended = run_waitreg(tmp_path, "db", "status", settings=settings)
+    assert ended.code == 2
+    assert "changed  0001 initial" in ended.output
+    mend = "mend: install the wait registry that made the schema, or restore sql/migrations/0001_initial.sql as it was"
+    assert mend in ended.output.splitlines()
+    assert "db migrate" not in ended.output, "it would refuse"
 
 
 def test_a_postgres_that_is_away_ends_with_1_and_one_line_without_the_password(

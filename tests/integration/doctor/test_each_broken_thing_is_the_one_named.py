@@ -110,6 +110,17 @@ def test_a_postgres_that_does_not_answer_hides_nothing_of_kafka_s(prepared: Sett
     )
 
 
+def test_a_schema_made_by_another_migration_than_ours_is_named(prepared: SettingsFactory, database: Database) -> None:
+    settings = prepared()
+    with database.connect(settings) as connection:
+        connection.execute("update wait_registry_migration set checksum = 'other' where version = 1")
+    found = look(settings, "sweeper")
+    assert found.broken == ["postgres.schema"]
+    line = found.one("postgres.schema")
+    assert "0001_initial.sql was applied and has changed" in line.seen
+    assert line.mend.startswith("install the wait registry that made the schema, or restore ")
+
+
 def test_an_http_handler_whose_host_does_not_answer_is_a_warning(settings_for: SettingsFactory) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]

@@ -48,9 +48,8 @@ def reach(settings: Settings) -> Iterator[CheckLine]:
 
 
 def schema(settings: Settings) -> Iterator[CheckLine]:
-    """Compare the schema's version with ours, as `require_schema` does."""
+    """Compare the schema's version and migrations with ours, as `require_schema` does."""
     from wait_registry.errors import ConfigurationError
-    from wait_registry.postgres.migrations import migrations
     from wait_registry.postgres.schema import require_schema, schema_version
 
     with asking(settings) as connection:
@@ -58,8 +57,16 @@ def schema(settings: Settings) -> Iterator[CheckLine]:
         try:
             require_schema(connection)
         except ConfigurationError as error:
-            newer = version is not None and version > migrations()[-1].version
-            mend = "install the wait registry that made this schema, or a newer one" if newer else "waitreg db migrate"
-            yield CheckLine("schema", Standing.ERROR, str(error), mend)
+            yield CheckLine("schema", Standing.ERROR, str(error), _mend(connection, version))
             return
     yield CheckLine("schema", Standing.OK, f"{settings.postgres.schema_name!r} at version {version}")
+
+
+def _mend(connection: psycopg.Connection[TupleRow], version: int | None) -> str:
+    from wait_registry.postgres.migrations import mend_of_changed, migrations, status
+
+    for step in status(connection):
+        if step.changed:
+            return mend_of_changed(step.migration)
+    newer = version is not None and version > migrations()[-1].version
+    return "install the wait registry that made this schema, or a newer one" if newer else "waitreg db migrate"
