@@ -1,6 +1,7 @@
 -- What happened minute by minute between two times?
 -- What to do: give from=... and to=... (anything that Postgres reads as a time; the last hour without them).
--- `still_waiting` are registrations of that minute that stand yet; those finished since are gone from it. Minutes in
+-- `still_waiting` are registrations that the sink wrote in that minute and that stand yet (those finished since are
+-- gone; a renewal or a sink that caught up moves them to a later minute, `sink_freshness` tells when). Minutes in
 -- which `failed` rises: the downstream's trouble; a block of `expired` one TTL after a gap: a process died in the gap.
 -- Which errors: `dead_letters_over_time`; which instances: `waiting_by_instance`.
 -- Kind: dead letters

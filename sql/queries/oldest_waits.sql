@@ -1,7 +1,8 @@
 -- Which records have been waiting longest?
 -- What to do: the same topic and instance throughout: see `waiting_by_instance`. `attempt` above 1: it was delivered
 -- again and hangs again, read it (`record_by_wait_id`) and its key (`poison_keys`). Much older than the group's TTL:
--- `overdue`.
+-- `overdue`. `waiting_since` is when the sink wrote the row, not when the record was registered: a renewal or a sink
+-- that caught up makes it younger (`sink_freshness` tells how far it is behind).
 -- Kind: waiting now
 \if :{?rows} \else \set rows 20 \endif
 

@@ -1,8 +1,9 @@
 -- What happened to the records of one key?
 -- What to do: give the key as text, or its bytes as \x and hexadecimal digits. Read it from the top, wait id by wait
 -- id, as `record_by_wait_id` says. The same event again and again with new offsets: the key itself is the trouble, see
--- `poison_keys`. At most as many wait ids as `rows` says are followed. No row: all of this key was finished in time.
--- What somebody else wrote to a dead letter topic has no wait id and isn't found here.
+-- `poison_keys`. At most as many wait ids as `rows` says are followed. No row: all of this key was finished in time,
+-- isn't consumed yet or is older than the retention, the view is behind (`sink_freshness`), or the key is mistyped or
+-- was never published. What somebody else wrote to a dead letter topic has no wait id and isn't found here.
 -- Kind: one instance, one record
 \if :{?rows} \else \set rows 50 \endif
 

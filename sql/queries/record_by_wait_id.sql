@@ -2,8 +2,8 @@
 -- What to do: read it from the top. Ends in `waiting`: not finished yet, it expires at the time told. Ends in a dead
 -- letter: the record is in `log_topic` at that place, body and headers in dead_letter_readable. `finished late`, or a
 -- `late tombstone` beside it: it was finished after all, don't redrive. `quarantined`: the wait record can't be read,
--- the error says why. No row at all: it was finished in time (nothing is kept then), or is older than the retention,
--- or the view is behind (`sink_freshness`).
+-- the error says why. No row at all: it was finished in time (nothing is kept then), isn't consumed yet, is
+-- older than the retention, the view is behind (`sink_freshness`), or the id is mistyped.
 -- Kind: one instance, one record
 select
     at,
@@ -19,5 +19,5 @@ select
     log_offset,
     detail
 from record_event
-where wait_expiration_uuid = cast(:'id' as text)
+where wait_expiration_uuid = lower(trim(cast(:'id' as text)))
 order by at, log_topic, log_offset;

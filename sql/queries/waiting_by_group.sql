@@ -2,6 +2,8 @@
 -- What to do: `overdue` should be 0 or nearly so: ask `overdue` what holds the sweeper up. One group far above its
 -- usual number: its downstream is slow or down, see `waiting_by_instance`; all groups at once: Kafka, the network, or
 -- a sink that is behind (`sink_freshness`) and still shows what has been finished.
+-- `oldest_since` is when the sink wrote the row, not when the record was registered: a renewal or a sink that caught up
+-- makes it younger (`sink_freshness` tells how far it is behind).
 -- Kind: waiting now
 with parts as (
     select

@@ -1,7 +1,9 @@
 -- How many records are waiting, by the instance that took them?
 -- What to do: an instance whose `newest_since` has stopped while its neighbours' goes on has died, hangs, or has lost
 -- its partitions. Dead: nothing is lost, what it left is exported after `last_expires_at`; `instance_in_flight` names
--- it. Alive: ask its /health/ready, and its downstream.
+-- it. Alive: ask its /health/ready, and its downstream. `oldest_since` and `newest_since` are when the sink
+-- wrote the rows, not when the records were registered: a renewal or a sink that caught up makes them younger; with a
+-- sink that is behind (`sink_freshness`) they stop for everybody.
 -- Kind: waiting now
 select
     instance,

@@ -2,6 +2,8 @@
 -- What to do: one topic only: look at what is special about its records or its handler, `oldest_waits` names some. A
 -- topic with several groups stands once for each: only one of them growing is that group's trouble, all of them is the
 -- topic's.
+-- `oldest_since` is when the sink wrote the row, not when the record was registered: a renewal or a sink that caught up
+-- makes it younger (`sink_freshness` tells how far it is behind).
 -- Kind: waiting now
 select
     original_topic,

@@ -29,10 +29,14 @@ insert into dead_letter (
     finished_outcome, finished_time, created_at
 )
 values
--- At the very moment of d-newer, and before it on disk: what is said of the one must not come from the other.
+-- At the very moment of d-newer, and before it on disk: what is said of the one must not come from the others.
 (
-    'dlq', 2, 0, now() - interval '59 min', 'blocked', 'Blocked', 'of another key', 'd-blocked', 'orders', 0, 93,
-    'billing', 'host-2-b', 1, 'k-4', false, null, null, now()
+    'dlq', 2, 1, now() - interval '59 min', 'blocked', 'Held', 'of another group', 'd-group', 'orders', 0, 91,
+    'shipping', 'host-3-c', 1, 'k-1', false, null, null, now()
+),
+(
+    'dlq', 2, 0, now() - interval '59 min', 'blocked', 'Blocked', 'of another topic', 'd-blocked', 'refunds', 0, 8,
+    'billing', 'host-2-b', 1, 'k-1', false, null, null, now()
 ),
 (
     'dlq', 0, 0, now() - interval '3 days', 'failed', 'ValueError', 'long ago', 'd-long-ago', 'orders', 0, 10,

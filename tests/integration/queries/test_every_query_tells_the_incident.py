@@ -114,6 +114,7 @@ CASES = [
             ("late tombstone: done", None, None, "wait", 0, 6, LATE),
         ],
     ),
+    Case("record_by_wait_id", ("id= D-Lost ",), ("event",), [("dead letter: expired",)]),
     Case(
         "record_by_wait_id",
         ("id=00000000-0000-8000-8000-000000000002",),
@@ -127,6 +128,8 @@ CASES = [
         [
             ("dead letter: failed", "d-long-ago", 0, 10, "billing"),
             ("dead letter: failed", "d-older", 0, 90, "billing"),
+            ("dead letter: blocked", "d-blocked", 0, 8, "billing"),
+            ("dead letter: blocked", "d-group", 0, 91, "shipping"),
             ("dead letter: failed", "d-newer", 0, 91, "billing"),
             ("waiting", "w-overdue", 0, 100, "billing"),
             ("waiting", "w-again", 1, 50, "billing"),
@@ -174,6 +177,7 @@ CASES = [
             ("failed", "ValueError", "billing", 2, 0),
             (None, None, None, 1, 0),
             ("blocked", "Blocked", "billing", 1, 0),
+            ("blocked", "Held", "shipping", 1, 0),
         ],
     ),
     Case(
@@ -183,7 +187,8 @@ CASES = [
         [
             ("expired", 2, "no outcome either"),
             (None, 1, None),
-            ("blocked", 1, "of another key"),
+            ("blocked", 1, "of another topic"),
+            ("blocked", 1, "of another group"),
             ("failed", 1, 'newer: 100% "é"'),
         ],
     ),
@@ -196,6 +201,7 @@ CASES = [
             ("expired", "WaitExpired", 1, 0),
             ("expired", "WaitExpired", 1, 1),
             ("blocked", "Blocked", 1, 0),
+            ("blocked", "Held", 1, 0),
             ("failed", "ValueError", 1, 0),
         ],
     ),
@@ -203,7 +209,7 @@ CASES = [
         "dead_letters_over_time",
         ("minutes=100000000",),
         ("reason", "dead_letters"),
-        [("expired", 2), ("failed", 2), ("blocked", 1), (None, 1)],
+        [("expired", 2), ("failed", 2), ("blocked", 1), ("blocked", 1), (None, 1)],
     ),
     Case(
         "poison_keys",
@@ -223,7 +229,7 @@ CASES = [
         (),
         ("still_waiting", "failed", "expired", "other_dead_letters"),
         [
-            (0, 1, 0, 1),
+            (0, 1, 0, 2),
             (0, 0, 1, 0),
             (0, 0, 1, 0),
             (1, 0, 0, 0),
@@ -258,7 +264,7 @@ CASES = [
         "growth_per_day",
         ("days=2",),
         ("table_name", "rows"),
-        [("dead_letter", 6), ("late_outcome", 1), ("quarantine", 3), ("sweep", 5), ("wait", 4)],
+        [("dead_letter", 7), ("late_outcome", 1), ("quarantine", 3), ("sweep", 5), ("wait", 4)],
     ),
     Case("sizes", (), ("table_name",), [("dead_letter",), ("wait",), ("quarantine",), ("late_outcome",)]),
 ]
@@ -285,7 +291,7 @@ def test_rows_are_counted_by_day(ask: Ask) -> None:
     for row in map(json.loads, ask("growth_per_day", "days=2", "--json").splitlines()):
         found[row["table_name"]] = found.get(row["table_name"], 0) + row["rows"]
         assert row["about"].split()[1] in {"bytes", "kB"}
-    assert found == {"dead_letter": 6, "late_outcome": 1, "quarantine": 3, "sweep": 5, "wait": 4}
+    assert found == {"dead_letter": 7, "late_outcome": 1, "quarantine": 3, "sweep": 5, "wait": 4}
 
 
 def test_sizes_are_those_of_our_tables_largest_first(ask: Ask) -> None:
