@@ -16,6 +16,15 @@ ENDS = {
     "still standing": "waiting",
     "(handled again)": "handled_again",
 }
+LEGEND = {
+    Breach.LOST: "nowhere any more",
+    Breach.DOUBLED: "exported twice",
+    Breach.UNPAIRED: "exported without its tombstone, or the other way round",
+    Breach.FALSELY_EXPORTED: "exported although it was finished before",
+    Breach.CHANGED: "not the bytes that were published",
+    Breach.FORGOTTEN: "done, yet expired, and no kill explains it",
+    Breach.VIEW_DIFFERS: "Postgres and the log disagree",
+}
 
 
 def show_reconciliations(screen: Screen, results: Mapping[str, Reconciliation]) -> bool:
@@ -27,6 +36,7 @@ def show_reconciliations(screen: Screen, results: Mapping[str, Reconciliation]) 
     ]
     screen.table("Reconciliation, from outside: manifest, downstream's log, topics, Postgres", columns, rows)
     screen.note(equation(results))
+    screen.note("; ".join(f"{breach}: {meaning}" for breach, meaning in LEGEND.items()))
     for name, result in results.items():
         for problem in result.problems:
             screen.note(f"[red]{name}: {problem.breach}:[/] {problem.about}")

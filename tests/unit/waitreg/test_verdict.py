@@ -34,6 +34,12 @@ def test_a_kept_reconciliation_is_told_as_a_sum(screen: Screen, output: io.Strin
     assert "every promise was kept" in output.getvalue()
 
 
+@pytest.mark.parametrize("breach", Breach)
+def test_what_each_breach_would_mean_stands_below_the_sum(breach: Breach, screen: Screen, output: io.StringIO) -> None:
+    show_reconciliations(screen, {"one": KEPT})
+    assert f"{breach}: " in output.getvalue().replace("\n" + " " * 9, " ")
+
+
 def test_a_broken_one_names_the_record_and_the_run(screen: Screen, output: io.StringIO) -> None:
     assert not show_reconciliations(screen, {"fine": KEPT, "crash": BROKEN})
     assert "crash: lost: orders/0@7" in output.getvalue()
