@@ -1,6 +1,6 @@
 -- When were records dead-lettered, by reason and error class?
 -- What to do: find the bucket in which it began and compare with what happened then (a deployment, an outage
--- downstream). A step that stays: a bug or a changed downstream. A hill: an outage that is over, redrive. One bucket
+-- downstream). A step that stays: a bug or a changed downstream. A hill: an outage that is over, redeliver. One bucket
 -- of `expired`: a process died. Finer: minutes=5 hours=3; the numbers in full: `dead_letters_by_reason`.
 -- Kind: dead letters
 \if :{?hours} \else \set hours 24 \endif

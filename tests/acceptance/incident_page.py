@@ -49,7 +49,8 @@ Below, every query of `sql/queries` is asked about it, with its real output. `ma
 embedded stack (records there live for 20 s instead of the default 10 minutes) and writes this page anew. Long results
 are cut to their first rows; the commands print below each table what to do next, which is left out here.
 
-The same with psql: `psql -v minutes=1 -f sql/queries/stuck_now.sql`.
+The same with psql (Postgres' own client, not part of this project): `psql "$WAITREG_POSTGRES__URL" -v minutes=1 -f
+sql/queries/stuck_now.sql`.
 """
 
 CHAPTERS = (
@@ -95,12 +96,13 @@ CHAPTERS = (
     Chapter(
         "instance_in_flight",
         ("instance=payments-1", "rows=5"),
-        "What `payments-1` was working on when it died: all exported, none finished late. These may be redriven.",
+        "What `payments-1` was working on when it died: all exported, none finished late. Each may have been done all "
+        "the same (killed after the call and before the tombstone): ask the bank by wait id before it is redelivered.",
     ),
     Chapter(
         "record_by_wait_id",
         ("id={late_id}",),
-        "This order expired, was exported, and was finished afterwards: it has been charged, don't redrive it.",
+        "This order expired, was exported, and was finished afterwards: it has been charged, don't redeliver it.",
     ),
     Chapter(
         "record_by_key",
@@ -116,7 +118,8 @@ CHAPTERS = (
         "dead_letters_by_reason",
         ("hours=1",),
         "Declined cards are business. The ValueError is a bug. The expired ones are the two processors' accidents; "
-        "those that `finished_late` counts were done after all. One record was too large to register.",
+        "those that `finished_late` counts were finished after all, and the others may have been done: ask the bank by "
+        "wait id before redelivering. One record was too large to register.",
     ),
     Chapter(
         "dead_letters_over_time",
@@ -136,7 +139,7 @@ CHAPTERS = (
     Chapter(
         "finished_late",
         ("rows=5",),
-        "All of `payments-2`, within a moment: a frozen process, not a slow downstream. Leave these out of a redrive.",
+        "All of `payments-2`, within a moment: a frozen process, not a slow downstream. Don't redeliver these.",
     ),
     Chapter(
         "sink_freshness",
