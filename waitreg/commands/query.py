@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, cast
 
@@ -53,11 +54,14 @@ def _ask(settings: Settings, query: QueryFile, values: Mapping[str, str], form: 
     with connect(settings.postgres, application_name="waitreg query") as connection:
         require_schema(read_only(connection))
         try:
+            age = _age(connection, settings.wait.topic)
             # The text comes from our own files, never from input; values travel beside it.
             cursor = connection.execute(query.sql.encode(), values)
             columns = [column.name for column in cursor.description or ()]
             for line in render_rows(columns, cursor, form):
                 print(line)
+            # Rows alone on standard output, for scripts.
+            print(age, file=sys.stdout if form == "table" else sys.stderr)
         except psycopg.DataError as error:
             raise ConfigurationError(f"query {query.name!r} can't use these values: {_said(error)}") from None
         except psycopg.errors.InsufficientPrivilege as error:
@@ -66,6 +70,19 @@ def _ask(settings: Settings, query: QueryFile, values: Mapping[str, str], form: 
             ) from None
         except psycopg.OperationalError as error:
             raise PostgresUnavailable(f"query {query.name!r} was cut off, ask again: {_said(error)}") from None
+
+
+def _age(connection: psycopg.Connection[TupleRow], topic: str) -> str:
+    """Return the line that says how old the answer is; whoever may not know that may still ask."""
+    import psycopg
+
+    from waitreg.commands.view_age import read_view_age, view_line
+
+    try:
+        return view_line(read_view_age(connection, topic))
+    except psycopg.errors.InsufficientPrivilege as error:
+        connection.rollback()
+        return f"how old this view is can't be told: {_said(error)}"
 
 
 def _said(error: psycopg.Error) -> str:
@@ -109,8 +126,9 @@ COMMAND: Final = Command(
     group="looking and mending",
     summary="ask the registry: what is stuck, what was dead-lettered and why",
     description="""\
-Runs one of the incident queries of sql/queries, read-only, and says what to do then. Each is plain SQL that psql runs
-too: psql -v minutes=5 -f sql/queries/stuck_now.sql. Times are UTC; a parameter that is a time takes what Postgres reads
+Runs one of the incident queries of sql/queries, read-only, says how old the view is that answers (with --json and --csv
+on standard error), and what to do then. Each is plain SQL that psql runs too: psql -v minutes=5 -f
+sql/queries/stuck_now.sql. Times are UTC; a parameter that is a time takes what Postgres reads
 as one (2026-11-21T08:00Z, now, yesterday).""",
     examples=(
         "waitreg query LIST",

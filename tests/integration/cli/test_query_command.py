@@ -73,8 +73,10 @@ def test_what_is_stuck_is_a_table_with_what_to_do_below(incident: Settings, tmp_
     lines = asked.output.splitlines()
     assert lines[0].split()[:5] == ["consumer_group", "original_topic", "instance", "registrations", "overdue"]
     assert lines[2].split()[:5] == ["billing", "orders", "host-1", "2", "1"]
-    assert lines[3:5] == ["(1 row)", ""]
-    assert "\n".join(lines[5:]) == load_query("stuck_now").advice
+    assert lines[3] == "(1 row)"
+    assert lines[4].startswith("no view yet")
+    assert lines[5] == ""
+    assert "\n".join(lines[6:]) == load_query("stuck_now").advice
 
 
 def test_a_parameter_narrows_the_question_and_json_is_rows_alone(
@@ -82,6 +84,36 @@ def test_a_parameter_narrows_the_question_and_json_is_rows_alone(
 ) -> None:
     asked = ended(incident, tmp_path, monkeypatch, capsys, "stuck_now", "minutes=25", "--json")
     assert [json.loads(line)["registrations"] for line in asked.output.splitlines()] == [1]
+
+
+@pytest.mark.parametrize(("silent_s", "old"), [(30, False), (145, True)])
+def test_an_answer_says_how_old_its_view_is_and_warns_when_no_sink_writes(
+    silent_s: int,
+    old: bool,
+    incident: Settings,
+    database: Database,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    topic = incident.wait.topic
+    with database.connect(incident) as connection:
+        # Another wait topic, left long ago, is nothing to be warned of.
+        connection.execute(
+            "insert into sink_progress values (%s, 'id', 0, 5, now() - make_interval(secs => %s),"
+            " now() - make_interval(secs => %s)), ('left', 'id', 0, 5, now() - interval '1 day',"
+            " now() - interval '1 day')",
+            (topic, silent_s, silent_s),
+        )
+    table = ended(incident, tmp_path, monkeypatch, capsys, "stuck_now")
+    said = next(line for line in table.output.splitlines() if line.startswith(f"view of {topic} as of "))
+    assert said.endswith("the answer is old (waitreg query sink_freshness)") is old
+    assert ("2 min 2" in said) is old
+    for form in ("--json", "--csv"):
+        rows = ended(incident, tmp_path, monkeypatch, capsys, "stuck_now", form)
+        assert "view of" not in rows.output
+        assert f"view of {topic} as of " in rows.errors
+        assert ("the answer is old" in rows.errors) is old
 
 
 @pytest.mark.parametrize(
@@ -145,10 +177,13 @@ def test_a_user_who_may_not_read_is_told_what_to_grant(
             )
             settings = incident.model_copy(update={"postgres": stranger})
             refused = ended(settings, tmp_path, monkeypatch, capsys, "stuck_now")
+            connection.execute(f"grant select on wait to {reader}".encode())
+            answered = ended(settings, tmp_path, monkeypatch, capsys, "stuck_now")
         finally:
             connection.execute(f"drop owned by {reader}; drop role {reader}".encode())
     assert refused.code == 2
     assert "permission denied for table wait: grant select on it" in refused.errors
+    assert (answered.code, "how old this view is can't be told: permission denied" in answered.output) == (0, True)
 
 
 def test_a_query_can_change_nothing(incident: Settings) -> None:

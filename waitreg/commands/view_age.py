@@ -1,0 +1,70 @@
+"""How old the view is that a query reads: an answer must not be taken for the present when no sink writes."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    import psycopg
+    from psycopg.rows import TupleRow
+
+# A sink writes at least every minute, idle or not.
+SILENT_MOST: Final = timedelta(minutes=2)
+# One wait topic: the one of the settings if the view has it, else the one that was written last.
+_ASKED: Final = """
+select topic, min(position_time), max(seen_at), now()
+from sink_progress
+group by topic
+order by topic = %(topic)s desc, max(seen_at) desc
+limit 1
+"""
+
+
+class ViewAge(NamedTuple):
+    """What stands in the view of a wait topic: everything up to ``as_of``, written last at ``heard_from``; all UTC."""
+
+    topic: str
+    as_of: datetime
+    heard_from: datetime
+    now: datetime
+
+
+def read_view_age(connection: psycopg.Connection[TupleRow], topic: str) -> ViewAge | None:
+    """Read how old the view of a wait topic is.
+
+    Args:
+        connection: with our schema.
+        topic: the wait topic.
+
+    Returns:
+        None when no sink has written anything yet.
+
+    Raises:
+        psycopg.errors.InsufficientPrivilege: this user may not read sink_progress; roll back, then go on.
+    """
+    row = connection.execute(_ASKED, {"topic": topic}).fetchone()
+    return None if row is None else ViewAge(*row)
+
+
+def view_line(age: ViewAge | None) -> str:
+    """Say it in one line, with a warning when nobody has written for over two minutes. Pure."""
+    if age is None:
+        return "no view yet: no sink has written anything, so an empty answer says nothing"
+    as_of = f"view of {age.topic} as of {age.as_of.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC, {ago(age.now - age.as_of)}"
+    if age.now - age.heard_from <= SILENT_MOST:
+        return as_of
+    return f"{as_of}; no sink is writing: the answer is old (waitreg query sink_freshness)"
+
+
+def ago(span: timedelta) -> str:
+    """Return a span in its two largest units: ``2 min 25 s ago``."""
+    seconds = max(0, round(span.total_seconds()))
+    parts = [
+        (seconds // 86_400, "d"),
+        (seconds // 3600 % 24, "h"),
+        (seconds // 60 % 60, "min"),
+        (seconds % 60, "s"),
+    ]
+    first = next((place for place, (count, _) in enumerate(parts) if count), len(parts) - 1)
+    return " ".join(f"{count} {unit}" for count, unit in parts[first : first + 2]) + " ago"
