@@ -127,8 +127,8 @@ class PartitionExport:
         if letters:
             began_ns = time.time_ns()
             self._producer.export(letters)
-            self._trace(letters, began_ns)
             self._count.update(letter.outcome for letter in letters)
+            self._trace(letters, began_ns)
         tail.ignore(key.wait_id for key in keys)
         return True
 
@@ -176,10 +176,14 @@ class PartitionExport:
         if self._tracer is None:
             return
         ended_ns = time.time_ns()
-        for letter in letters:
-            self._tracer.record_published(
-                RecordPublished(letter.topic, tuple(letter.headers), letter.outcome, began_ns, ended_ns)
-            )
+        try:
+            for letter in letters:
+                self._tracer.record_published(
+                    RecordPublished(letter.topic, tuple(letter.headers), letter.outcome, began_ns, ended_ns)
+                )
+        except Exception as error:  # noqa: BLE001 - whatever it is, it costs spans and no export
+            # Its class alone: what a tracer says may quote a header.
+            log.warning("partition %d: exported records are not traced: %s", self._partition, type(error).__name__)
 
     def _set_aside(self, rows: Sequence[SetAside]) -> None:
         self._count["set_aside"] += len(rows)
@@ -188,4 +192,4 @@ class PartitionExport:
 
 def _source(row: DueRow) -> Source | None:
     group, original = row.record.group, row.record.original
-    return None if not group or original.partition is None else Source(group, original.topic, original.partition)
+    return Source.of(group, original.topic, original.partition)

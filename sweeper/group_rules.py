@@ -16,6 +16,8 @@ log = logging.getLogger(__name__)
 
 # A group is asked again after this long: its commits follow a changed setting within a rolling restart.
 ASK_EVERY_S = 600.0
+# What all the questions after one sweep may take.
+ASK_LIMIT_S = 2.0
 
 
 class GroupRules:
@@ -35,7 +37,18 @@ class GroupRules:
         self._found: dict[str, list[RuleDifference]] = {}
 
     def warnings(self, sources: Iterable[Source]) -> tuple[str, ...]:
-        """Return a sentence for each group that commits under a larger allowance; a new one is logged as well.
+        """Return a sentence for each group that is known to commit under a larger allowance; nothing is asked.
+
+        Args:
+            sources: where the exported records were consumed, and by which group.
+        """
+        groups = sorted({source.group for source in sources})
+        return tuple(str(difference) for group in groups for difference in self._found.get(group, []))
+
+    def ask(self, sources: Iterable[Source]) -> None:
+        """Ask about groups that weren't asked lately, for `ASK_LIMIT_S` at most; a new difference is logged.
+
+        The first question that fails is the last: what it took would be taken by each, and a later sweep goes on.
 
         Args:
             sources: where the exported records were consumed, and by which group.
@@ -43,27 +56,33 @@ class GroupRules:
         by_group: dict[str, list[tuple[str, int]]] = {}
         for source in sorted(sources):
             by_group.setdefault(source.group, []).append((source.topic, source.partition))
-        return tuple(str(difference) for group, places in by_group.items() for difference in self._of(group, places))
+        until_s = self._clock.monotonic() + ASK_LIMIT_S
+        for group, places in by_group.items():
+            now_s = self._clock.monotonic()
+            if group in self._asked_s and now_s - self._asked_s[group] < ASK_EVERY_S:
+                continue
+            if now_s >= until_s:
+                return
+            self._asked_s[group] = now_s
+            if not self._answered(group, places, until_s - now_s):
+                return
 
-    def _of(self, group: str, places: list[tuple[str, int]]) -> list[RuleDifference]:
-        now_s = self._clock.monotonic()
+    def _answered(self, group: str, places: list[tuple[str, int]], timeout_s: float) -> bool:
+        try:
+            rules = committed_rules(self._kafka, group, places, timeout_s)
+        except WaitRegistryError as error:
+            # Only a comparison is lost: a sweeper needs no right on a group to export its records.
+            log.info(
+                "the rules of group %s can't be compared with this sweeper's, which exports without: %s. The right to "
+                "see the group (DESCRIBE) may be missing",
+                group,
+                error,
+            )
+            return False
         known = self._found.get(group, [])
-        if group in self._asked_s and now_s - self._asked_s[group] < ASK_EVERY_S:
-            return known
-        self._asked_s[group] = now_s
-        found = self._ask(group, places)
+        differing = allowance_differences(group, rules, self._allowance_s)
+        self._found[group] = found = [one for one in differing if one.committed_s > one.own_s]
         for difference in found:
             if difference not in known:
                 log.warning("%s", difference)
-        self._found[group] = found
-        return found
-
-    def _ask(self, group: str, places: list[tuple[str, int]]) -> list[RuleDifference]:
-        try:
-            rules = committed_rules(self._kafka, group, places)
-        except WaitRegistryError as error:
-            # Only a comparison is lost: a sweeper needs no right on a group to export its records.
-            log.info("the rules of group %s can't be compared with this sweeper's: %s", group, error)
-            return []
-        differing = allowance_differences(group, rules, self._allowance_s)
-        return [difference for difference in differing if difference.committed_s > difference.own_s]
+        return True

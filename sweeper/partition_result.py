@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
@@ -9,6 +10,10 @@ from typing import NamedTuple
 from sweeper.outgoing import SetAside
 
 NAMED_SET_ASIDE = 20
+# Kafka bounds the names of topics so, and those of groups hardly at all; nobody's group is longer.
+MAX_NAME_LENGTH = 249
+MAX_PARTITION = 2**31 - 1
+_TOPIC = re.compile(r"[a-zA-Z0-9._-]+")
 
 
 class Skip(StrEnum):
@@ -30,6 +35,15 @@ class Source(NamedTuple):
     group: str
     topic: str
     partition: int
+
+    @classmethod
+    def of(cls, group: str | None, topic: str, partition: int | None) -> Source | None:
+        """Return None for what no cluster can have: a record in the wait topic may say anything."""
+        if not group or partition is None or not 0 <= partition <= MAX_PARTITION:
+            return None
+        if max(len(group), len(topic)) > MAX_NAME_LENGTH or not group.isprintable() or not _TOPIC.fullmatch(topic):
+            return None
+        return cls(group, topic, partition)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 import psycopg
@@ -14,7 +14,7 @@ from psycopg.rows import TupleRow
 from sweeper.due import QUERIES, find_due
 from sweeper.group_rules import GroupRules
 from sweeper.instruments import Instruments
-from sweeper.partition_result import PartitionResult, Skip
+from sweeper.partition_result import PartitionResult, Skip, Source
 from sweeper.purge import ROWS_AT_ONCE, purge
 from sweeper.spark_job import Job
 from sweeper.sweep import Sweep, SweepResult, swept
@@ -44,7 +44,7 @@ class _Attempt:
     partitions: Sequence[PartitionResult] = ()
     result: SweepResult | None = None
     reason: str = ""
-    warnings: tuple[str, ...] = ()
+    sources: frozenset[Source] = frozenset()
 
 
 class Sweeper:
@@ -92,15 +92,16 @@ class Sweeper:
                 self._disconnect()
             attempt = _Attempt(result=SweepResult.FAILED, reason=f"{type(error).__name__}: {error}".strip())
         duration_s = self._clock.monotonic() - started
-        sweep = swept(
-            self._settings.wait.topic, started_at, duration_s, attempt.due, attempt.partitions, attempt.warnings
-        )
+        known = self._group_rules.warnings(attempt.sources)
+        sweep = swept(self._settings.wait.topic, started_at, duration_s, attempt.due, attempt.partitions, known)
         if attempt.result is not None:
             sweep = sweep.ended(attempt.result, attempt.reason)
         self._instruments.swept(sweep)
         self._keep_house(sweep)
         _require_no_refusal(sweep)
-        return sweep
+        # Last of all: a group that we may not see answers nothing, and holds up neither this sweep nor another's.
+        self._group_rules.ask(attempt.sources)
+        return replace(sweep, warnings=self._group_rules.warnings(attempt.sources))
 
     def close(self) -> None:
         """Let go of the connection."""
@@ -119,8 +120,7 @@ class Sweeper:
             self._look_up_at = 0.0
             results = self._job(self._settings, self._wait_topic(connection), due.partitions)
             self._instruments.left_out(self._settings.wait.topic, results)
-            sources = {source for result in results for source in result.sources}
-            return _Attempt(due.rows, results, warnings=self._group_rules.warnings(sources))
+            return _Attempt(due.rows, results, sources=_sources(results))
 
     def _connected(self) -> psycopg.Connection[TupleRow]:
         if self._connection is None:
@@ -188,6 +188,10 @@ class Sweeper:
             # A server that has become a standby refuses writes; a new connection may find the one that takes them.
             log.warning("the sweep could not be written down: %s", error)
             self._disconnect()
+
+
+def _sources(results: Sequence[PartitionResult]) -> frozenset[Source]:
+    return frozenset(source for result in results for source in result.sources)
 
 
 def _require_no_refusal(sweep: Sweep) -> None:

@@ -47,19 +47,22 @@ def decode_metadata(text: str | None) -> CommitMetadata | None:
     return CommitMetadata(TopicIdentity(parts[1], parts[2], int(parts[3])), _rules(named))
 
 
-def committed_rules(kafka: KafkaSettings, group: str, partitions: Iterable[tuple[str, int]]) -> frozenset[TimeRules]:
+def committed_rules(
+    kafka: KafkaSettings, group: str, partitions: Iterable[tuple[str, int]], timeout_s: float | None = None
+) -> frozenset[TimeRules]:
     """Read under which rules a group's offsets were committed; those of older processors and other programs tell none.
 
     Args:
         kafka: the cluster.
         group: whose offsets.
         partitions: topic and number of those to look at.
+        timeout_s: how long to wait, s; by default ``kafka.request_timeout_s``.
 
     Raises:
         ConfigurationError: we may not see the group (DESCRIBE) or a topic.
         TransientError: the cluster can't be reached now; retry.
     """
-    found = committed_offsets(kafka, group, partitions)
+    found = committed_offsets(kafka, group, partitions, timeout_s)
     read = (decode_metadata(place.metadata) for place in found if place.offset >= 0)
     return frozenset(one.rules for one in read if one is not None and one.rules is not None)
 
