@@ -10,12 +10,14 @@ from sweeper.partition_result import PartitionResult, Skip
 from sweeper.position import PositionTooOld
 from sweeper.tail import TailTooLong
 from sweeper.tail_reader import OpenTransaction
+from sweeper.task_tracing import task_tracer
 from sweeper.view import UNAVAILABLE
 from sweeper.wait_topic import WaitTopic
 from wait_registry.errors import ConfigurationError, FencedError, TransientError
 from wait_registry.logs import configure_logging
+from wait_registry.postgres.connection import PostgresRefused
 from wait_registry.settings.root import Settings
-from wait_registry.telemetry.tracing import Tracer, start_tracing
+from wait_registry.telemetry.tracing import Tracer
 
 log = logging.getLogger(__name__)
 
@@ -26,6 +28,8 @@ _SKIPS: tuple[tuple[type[Exception], Skip], ...] = (
     (PositionTooOld, Skip.POSITION_TOO_OLD),
     (TopicChanged, Skip.TOPIC_CHANGED),
     (TransientError, Skip.UNAVAILABLE),
+    # Postgres has let the driver in, or there would be no task.
+    (PostgresRefused, Skip.UNAVAILABLE),
     (ConfigurationError, Skip.REFUSED),
     *((kind, Skip.UNAVAILABLE) for kind in UNAVAILABLE),
 )
@@ -43,13 +47,9 @@ def sweep_partitions(settings: Settings, topic: WaitTopic, partitions: Iterable[
         A result each.
     """
     configure_logging(settings.log, "sweeper")
-    tracer = start_tracing(settings.telemetry, "sweeper")
-    try:
+    with task_tracer(settings.telemetry) as tracer:
         for partition in partitions:
             yield sweep_partition(settings, topic, partition, tracer)
-    finally:
-        if tracer is not None:
-            tracer.stop()
 
 
 def sweep_partition(

@@ -14,6 +14,9 @@ import pytest
 from pydantic import SecretStr
 
 from sweeper.instruments import Instruments
+from sweeper.partition_result import Skip
+from sweeper.partition_sweep import skip_of
+from sweeper.sweep import SweepResult
 from sweeper.sweeper import Sweeper
 from tests.conftest import SettingsFactory
 from tests.integration.sweeper.test_sweeper import in_process
@@ -22,7 +25,7 @@ from tests.support.command import run_waitreg
 from tests.support.own_postgres import own_postgres
 from tests.support.tls_front import TlsFront
 from tests.support.topics import Topics
-from wait_registry.postgres.connection import PostgresRefused, connect
+from wait_registry.postgres.connection import PostgresRefused, PostgresUnavailable, connect
 from wait_registry.postgres.schema import install_schema
 from wait_registry.settings.postgres import PostgresSettings
 from wait_registry.settings.root import Settings
@@ -76,6 +79,36 @@ def test_a_connection_that_is_refused_says_what_to_mend(
         connect(PostgresSettings(url=SecretStr(url(asking, password, database, options))))
     assert password not in str(raised.value)
     assert raised.value.exit_code == 2
+
+
+def test_a_host_that_is_away_beside_one_that_refuses_is_waited_for(asking: EmbeddedPostgres) -> None:
+    for hosts in (f"127.0.0.1:{asking.port},127.0.0.1:1", f"127.0.0.1:1,127.0.0.1:{asking.port}"):
+        address = f"postgresql://registry:{PASSWORD}@{hosts}/nowhere"
+        with pytest.raises(PostgresUnavailable, match=r"\"nowhere\" does not exist(.|\n)*Correct the database's name"):
+            connect(PostgresSettings(url=SecretStr(address)))
+
+
+def test_a_refusal_by_a_postgres_that_has_let_us_in_is_waited_out(
+    settings_for: SettingsFactory, asking: EmbeddedPostgres
+) -> None:
+    address = url(asking, "fickle").replace("registry", "fickle")
+    settings = at(settings_for(), address)
+    with connect(at(settings, url(asking)).postgres, autocommit=True) as owner:
+        owner.execute("create role fickle login password 'fickle'")
+        connect(settings.postgres).close()
+        owner.execute("alter role fickle nologin")
+        with pytest.raises(
+            PostgresUnavailable, match=r"not permitted to log in(.|\n)*before, .*Check user and password"
+        ):
+            connect(settings.postgres)
+        swept = Sweeper(settings, in_process, Instruments(MetricsRegistry())).run_once()
+        assert swept.result is SweepResult.FAILED
+        assert "not permitted to log in" in swept.reason
+
+
+def test_a_refusal_of_a_task_alone_does_not_end_the_sweeper() -> None:
+    # The driver, which was let in, has sent the task.
+    assert skip_of(PostgresRefused('database "x" does not exist'), 0) is Skip.UNAVAILABLE
 
 
 def test_certificates_are_checked_as_sslmode_says(asking: EmbeddedPostgres, tmp_path: Path) -> None:

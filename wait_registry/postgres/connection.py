@@ -6,7 +6,9 @@ import re
 
 import psycopg
 from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import TupleRow
+from pydantic import SecretStr
 
 from wait_registry.errors import ConfigurationError, TransientError
 from wait_registry.postgres.refusal import refusal_of
@@ -30,6 +32,9 @@ NO_TIME_LIMITS = (
     "'idle_in_transaction_session_timeout', 'idle_session_timeout', 'transaction_timeout')"
 )
 
+# The addresses that have let this process in. What they answer from then on is a failover, a restore or a directory
+# that is down rather than a setting; written by `connect` alone.
+_LET_IN: set[SecretStr] = set()
 
 # What libpq quotes from a connection string that it can't read.
 _REPEATED_TEXT = re.compile(r"""(: | after )"[^"]*".*""", re.DOTALL)
@@ -49,10 +54,12 @@ def connect(
     """Open a connection whose search_path is our schema alone and whose times are read in UTC.
 
     ``autocommit`` is psycopg's; ``application_name`` is what pg_stat_activity shows. Raises `PostgresUnavailable` when
-    no connection can be had within ``settings.connect_timeout_s``: retry with backoff; `PostgresRefused` for wrong
-    credentials, a certificate that isn't trusted and an address that can't be read.
+    no connection can be had within ``settings.connect_timeout_s``: retry with backoff; `PostgresRefused` for an address
+    that can't be read and, as long as it has never let this process in, when every host of it refuses us: wrong
+    credentials, no such database, a certificate that isn't trusted.
     """
     try:
+        _require_plain_host(settings.url)
         connection = psycopg.connect(
             settings.url.get_secret_value(),
             autocommit=True,
@@ -70,14 +77,11 @@ def connect(
         connection.execute(TIMES_IN_UTC)
         connection.execute(sql.SQL("set search_path to {}").format(sql.Identifier(settings.schema_name)))
     except psycopg.OperationalError as error:
-        said = str(error).strip()
-        mend = refusal_of(said)
-        if mend is not None:
-            raise PostgresRefused(f"Postgres can't be used: {said}. {mend}.") from error
-        raise PostgresUnavailable(f"Postgres can't be reached: {said}") from error
+        raise _failure(str(error).strip(), known=settings.url in _LET_IN) from error
     except psycopg.ProgrammingError as error:
         # What libpq says of it may repeat the whole text, password and all; so it isn't kept as the cause either.
         raise PostgresRefused(_unreadable(str(error))) from None
+    _LET_IN.add(settings.url)
     connection.autocommit = autocommit
     return connection
 
@@ -101,6 +105,26 @@ def schema_of(connection: psycopg.Connection[TupleRow]) -> str:
     row = connection.execute("select trim(both '\"' from current_setting('search_path'))").fetchone()
     assert row is not None  # a select without from always has one row
     return str(row[0])
+
+
+def _failure(said: str, *, known: bool) -> PostgresRefused | PostgresUnavailable:
+    refusal = refusal_of(said)
+    if refusal is None:
+        return PostgresUnavailable(f"Postgres can't be reached: {said}")
+    if refusal.everywhere and not known:
+        return PostgresRefused(f"Postgres can't be used: {said}. {refusal.mend}.")
+    why = "it has let this process in before" if known else "another host doesn't answer"
+    return PostgresUnavailable(f"Postgres can't be used now: {said}. As {why}, this may pass; if not: {refusal.mend}.")
+
+
+def _require_plain_host(url: SecretStr) -> None:
+    """Refuse what libpq would take for a host and name in its message: the rest of a password with an @ in it."""
+    given = conninfo_to_dict(url.get_secret_value())
+    # One at the beginning is a socket in the abstract namespace.
+    if any("@" in part[1:] for name in ("host", "port") for part in str(given.get(name) or "").split(",")):
+        raise PostgresRefused(
+            "postgres.url can't be read: there is an @ in its host. Encode an @ in user or password as %40"
+        )
 
 
 def _unreadable(said: str) -> str:

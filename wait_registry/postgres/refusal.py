@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 # libpq gives a failed connection no SQLSTATE, only text. A server that speaks another language is waited for instead,
 # with its words in the log.
@@ -36,13 +37,36 @@ _REFUSALS = (
 )
 
 
-def refusal_of(said: str) -> str | None:
-    """Return what to do about a failed connection that the same settings will never get.
+# How psycopg lists the failures where there was more than one: a name in the URL may stand for several addresses.
+_ATTEMPT = re.compile(r"^- (?P<host>host: .*?, port: .*?), hostaddr: .*?(?=^- host: |\Z)", re.DOTALL | re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """What a person can do about it, one sentence without its full stop; ``everywhere``: every host refused us."""
+
+    mend: str
+    everywhere: bool
+
+
+def refusal_of(said: str) -> Refusal | None:
+    """Return what a failed connection says that no waiting mends, unless a host changes its mind or another answers.
 
     Args:
-        said: what libpq said.
+        said: what psycopg said, of all attempts.
 
     Returns:
-        One sentence without its full stop, or None for what may pass.
+        None for what may pass.
     """
+    mend = _mend_of(said)
+    if mend is None:
+        return None
+    refused: dict[str, bool] = {}
+    for attempt in _ATTEMPT.finditer(said):
+        host = attempt["host"]
+        refused[host] = refused.get(host, False) or _mend_of(attempt[0]) is not None
+    return Refusal(mend, everywhere=all(refused.values()))
+
+
+def _mend_of(said: str) -> str | None:
     return next((mend for pattern, mend in _REFUSALS if re.search(pattern, said)), None)

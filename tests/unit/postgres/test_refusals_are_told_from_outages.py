@@ -28,7 +28,10 @@ from wait_registry.settings.postgres import PostgresSettings
     ],
 )
 def test_a_refusal_comes_with_what_to_do(said: str, mend: str) -> None:
-    assert mend in str(refusal_of(f'connection to server at "127.0.0.1", port 5432 failed: {said}'))
+    refusal = refusal_of(f'connection to server at "127.0.0.1", port 5432 failed: {said}')
+    assert refusal is not None
+    assert mend in refusal.mend
+    assert refusal.everywhere
 
 
 @pytest.mark.parametrize(
@@ -47,6 +50,33 @@ def test_what_may_pass_is_no_refusal(said: str) -> None:
     assert refusal_of(said) is None
 
 
+NOWHERE = 'FATAL:  database "registry" does not exist'
+
+
+def failures(*attempts: tuple[str, str, str]) -> str:
+    """Say what psycopg says of several attempts: host, address, failure each."""
+    listed = "\n".join(f"- host: {host!r}, port: None, hostaddr: {at!r}: {said}" for host, at, said in attempts)
+    return f"{attempts[-1][2]}\nMultiple connection attempts failed. All failures were:\n{listed}"
+
+
+@pytest.mark.parametrize(
+    ("attempts", "everywhere"),
+    [
+        ([("one", "10.0.0.1", NOWHERE), ("two", "10.0.0.2", NOWHERE)], True),
+        ([("one", "10.0.0.1", "Connection refused\n\tIs it running?"), ("two", "10.0.0.2", NOWHERE)], False),
+        ([("one", "10.0.0.1", NOWHERE), ("two", "10.0.0.2", "connection timeout expired")], False),
+        # One host with two addresses, of which a local server has often but one.
+        ([("localhost", "::1", "Connection refused"), ("localhost", "127.0.0.1", NOWHERE)], True),
+    ],
+)
+def test_a_refusal_is_final_only_where_every_host_refuses(
+    attempts: list[tuple[str, str, str]], everywhere: bool
+) -> None:
+    refusal = refusal_of(failures(*attempts))
+    assert refusal is not None
+    assert refusal.everywhere is everywhere
+
+
 @pytest.mark.parametrize(
     "url",
     [
@@ -62,3 +92,10 @@ def test_an_address_that_cannot_be_read_is_refused_and_not_repeated(url: str) ->
     assert "hunt" not in str(raised.value)
     assert "er2" not in str(raised.value)
     assert raised.value.__cause__ is None
+
+
+@pytest.mark.parametrize("host", ["localhost", "db,other"])
+def test_the_rest_of_a_password_is_not_taken_for_a_host(host: str) -> None:
+    with pytest.raises(PostgresRefused, match="Encode an @ in user or password as %40") as raised:
+        connect(PostgresSettings(url=SecretStr(f"postgresql://user:s3cr@etPW@{host}/db"), connect_timeout_s=1))
+    assert "etPW" not in str(raised.value)
