@@ -20,7 +20,8 @@ class CheckLine:
     """``subject`` is what was looked at, ``seen`` what was found, ``mend`` the command or change that mends it.
 
     ``id`` names the check for scripts (``kafka.reachable``, ``topic.wait.cleanup.policy``) and never changes; the
-    runner fills in that of the check when a line has none of its own.
+    runner fills in that of the check when a line has none of its own. ``transient`` marks an error that may pass
+    without any mending: somebody didn't answer.
     """
 
     subject: str
@@ -28,6 +29,7 @@ class CheckLine:
     seen: str
     mend: str = ""
     id: str = ""
+    transient: bool = False
 
     def __str__(self) -> str:
         mend = f"\n{'':<10}mend: {self.mend}" if self.mend and self.standing is not Standing.OK else ""

@@ -10,12 +10,16 @@ from typing import Any, Final
 from waitreg.commands.check_line import CheckLine, Standing
 
 OK: Final = 0
+UNANSWERED: Final = 1
 TO_MEND: Final = 2
 
 
 def exit_code(lines: Sequence[CheckLine]) -> int:
-    """Return 2 when something must be mended, else 0."""
-    return TO_MEND if any(line.standing is Standing.ERROR for line in lines) else OK
+    """Return 2 when something must be mended, 1 when all that fails is that somebody doesn't answer, else 0."""
+    errors = [line for line in lines if line.standing is Standing.ERROR]
+    if not errors:
+        return OK
+    return UNANSWERED if all(line.transient for line in errors) else TO_MEND
 
 
 def as_json(lines: Sequence[CheckLine], services: Sequence[str]) -> str:

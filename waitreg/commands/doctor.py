@@ -43,7 +43,7 @@ def _run_text(invocation: Invocation) -> int:
         lines.append(line)
     for sentence in to_mend(lines):
         print(sentence)
-    print(summary(lines, f"{', '.join(services)} could start"))
+    print(summary(lines, f"{', '.join(services)} could start (how well a running one does is another question)"))
     return exit_code(lines)
 
 
@@ -93,7 +93,7 @@ disk; Kafka, its topics and what this user may do there; Postgres, its schema an
 how far and how fresh the view is, what is due, what the group has still to consume. Changes nothing, and no check takes
 longer than kafka.request_timeout_s and postgres.connect_timeout_s let it. A processor's host needs no Postgres:
 `waitreg doctor processor` looks only at what a processor needs. Ends with 0 when nothing must be mended (warnings
-may stand), else with 2.
+may stand), with 1 when all that fails is that Kafka or Postgres doesn't answer, else with 2.
 
 --json prints one object: "version", "services", "errors", "warnings" (counts) and "checks", a list of objects with
 "id" (stable, e.g. kafka.reachable, topic.wait.cleanup.policy, postgres.schema, group.offsets; refused settings are

@@ -51,7 +51,9 @@ def test_all_is_well(prepared: SettingsFactory, here: Path) -> None:
     assert ended.code == 0, ended.output + ended.errors
     assert _broken(ended) == []
     # One broker keeps one replica of each topic.
-    assert ended.output.splitlines()[-1] == "processor, sink, sweeper could start, 2 warnings"
+    assert ended.output.splitlines()[-1] == (
+        "processor, sink, sweeper could start (how well a running one does is another question), 2 warnings"
+    )
     assert {
         "settings of the processor",
         "settings of the sink",
@@ -140,7 +142,7 @@ def test_a_kafka_that_does_not_answer_is_one_error_and_its_topics_are_skipped(
     settings = _sound(prepared)
     away = {"WAITREG_KAFKA__BOOTSTRAP_SERVERS": "127.0.0.1:1", "WAITREG_KAFKA__REQUEST_TIMEOUT_S": "3"}
     ended = run_waitreg(here, "doctor", settings=settings, variables=away)
-    assert ended.code == 2
+    assert ended.code == 1, "an outage passes, as for every other command"
     assert _broken(ended) == ["Kafka"]
     assert "Kafka: still looking" in ended.errors
     assert _standings(ended)["topics"] == "skipped"

@@ -7,9 +7,11 @@ from threading import Event
 
 import pytest
 
-from wait_registry.errors import ConfigurationError
+from wait_registry.errors import ConfigurationError, TransientError
+from wait_registry.postgres.connection import PostgresUnavailable
 from wait_registry.settings.root import Settings
 from waitreg.commands.check_line import CheckLine, Standing
+from waitreg.commands.check_report import exit_code
 from waitreg.commands.checks import running
 from waitreg.commands.checks.check import Check, Look
 from waitreg.commands.checks.running import run_checks
@@ -48,6 +50,21 @@ def test_what_is_raised_is_a_line_and_the_next_check_runs(error: BaseException, 
     assert [line.standing for line in lines] == [Standing.OK, Standing.ERROR, Standing.OK]
     assert (lines[1].id, lines[1].subject, lines[1].seen) == ("thing", "a thing", seen)
     assert lines[1].mend.startswith(mend)
+
+
+@pytest.mark.parametrize(
+    ("errors", "code"),
+    [
+        ([], 0),
+        ([TransientError("no answer")], 1),
+        ([TransientError("no answer"), PostgresUnavailable("nobody there")], 1),
+        ([TransientError("no answer"), ConfigurationError("the topic is missing")], 2),
+        ([ValueError("unforeseen")], 2),
+    ],
+)
+def test_only_what_may_pass_by_itself_ends_with_1(errors: list[BaseException], code: int) -> None:
+    checks = [Check(f"thing.{number}", "a thing", raising(error)) for number, error in enumerate(errors)]
+    assert exit_code(run(*checks, Check("then", "the next", sound, needs=("thing",)))) == code
 
 
 def test_a_check_that_hangs_ends_with_its_limit_and_says_so_early(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from threading import Thread
 from typing import TYPE_CHECKING, Final
 
-from wait_registry.errors import WaitRegistryError
+from wait_registry.errors import TransientError, WaitRegistryError
 from waitreg.commands.check_line import CheckLine, Standing
 from waitreg.commands.checks.check import Check
 
@@ -72,7 +72,8 @@ def _collect(check: Check, settings: Settings, lines: list[CheckLine]) -> None:
     try:
         lines.extend(check.look(settings))
     except WaitRegistryError as error:
-        lines.append(CheckLine(check.subject, Standing.ERROR, str(error), check.mend))
+        transient = isinstance(error, TransientError)
+        lines.append(CheckLine(check.subject, Standing.ERROR, str(error), check.mend, transient=transient))
     except ImportError as error:
         lines.append(CheckLine(check.subject, Standing.ERROR, str(error), _WITHOUT_EXTRA))
     except (Exception, SystemExit) as error:  # noqa: BLE001 - the other checks still have something to say
