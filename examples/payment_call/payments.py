@@ -1,7 +1,8 @@
 """A handler that charges payments over HTTP, once each although it may be called more often.
 
-Delivery is at least once: after a time-out, a crash or a rebalance the same record comes again, with the same
-``wait_id``. It travels as the idempotency key, so the service can tell a repetition from a second payment.
+Delivery is at least once: after a time-out, a crash or a rebalance the same record comes again. An idempotency key
+travels with each call, so that the service can tell a repetition from a second payment: the payment's own id, which
+stays the same even when the record is redelivered, or else the record's ``wait_id``, which doesn't.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class ChargePayment:
         payment = _payment(record.value)
         if payment.get("status") == "cancelled":
             return Discard("the payment was cancelled")
-        status, answer = await self._charge(record.value, record.wait_id)
+        status, answer = await self._charge(record.value, _idempotency_key(payment, record))
         return _judge(status, answer)
 
     async def _charge(self, body: bytes, idempotency_key: str) -> tuple[int, str]:
@@ -67,6 +68,11 @@ def _payment(value: bytes) -> dict[str, Any]:
     if not isinstance(payment, dict):
         raise PermanentError(f"the value is a JSON {type(payment).__name__}, not an object")
     return payment
+
+
+def _idempotency_key(payment: dict[str, Any], record: Record) -> str:
+    own = payment.get("id")
+    return own if isinstance(own, str) and own else record.wait_id
 
 
 def _judge(status: int, answer: str) -> Outcome:

@@ -47,7 +47,7 @@ class Example:
             "WAITREG_WAIT__MIN_INSYNC_REPLICAS": "1",
             "WAITREG_PROCESSOR__TOPICS": self._names(own["processor"]["topics"][0]),
             "WAITREG_PROCESSOR__GROUP": self._names(own["processor"]["group"]),
-            "WAITREG_DEAD_LETTER__TOPIC": self._names(own["dead_letter"]["topic"]),
+            "WAITREG_DEAD_LETTER__TOPIC": self._names("dlq"),
             "WAITREG_TELEMETRY__PORT": "0",
         }
 
