@@ -2,7 +2,8 @@
 -- What to do: `failed` with one error class: a bug or a bad downstream, read one error_message and mend it, then
 -- redeliver. `expired`: a process died with these in flight. Those `finished_late` were finished after all; the others
 -- may have been done (killed after the call and before the tombstone): ask the downstream by wait id before they are
--- redelivered. `unregistrable`: larger than wait.max_message_bytes. An empty reason: somebody else's records are in the dead letter topic.
+-- redelivered. `unregistrable`: larger than wait.max_message_bytes. An empty reason: somebody else's records are in the
+-- dead letter topic.
 -- Kind: dead letters
 \if :{?hours} \else \set hours 24 \endif
 

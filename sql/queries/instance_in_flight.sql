@@ -2,9 +2,9 @@
 -- What to do: give the beginning of its name (the host's name is enough); `waiting_by_instance` and the dead letters
 -- know it. `waiting`: expires at `at`, then it is exported; `overdue`: ask `overdue`. `exported`: in the dead letter
 -- topic since `at`. Such a record may have been done (the process was killed, perhaps after the call and before the
--- tombstone): ask the downstream by `wait_id` before it is redelivered. `exported, finished late`: it was finished after
--- all, don't redeliver it.
--- Records that were redelivered stand under the instance that has them now, those that others finished stand nowhere.
+-- tombstone): ask the downstream by `wait_id` before it is redelivered. `exported, finished late`: it was finished
+-- after all, don't redeliver it. Records that were redelivered stand under the instance that has them now, those that
+-- others finished stand nowhere.
 -- Kind: one instance, one record
 \if :{?hours} \else \set hours 24 \endif
 \if :{?rows} \else \set rows 100 \endif
