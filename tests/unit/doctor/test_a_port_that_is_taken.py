@@ -1,4 +1,4 @@
-"""A telemetry port that is taken is fine when the service that is looked at has it, and an error otherwise."""
+"""A telemetry port that is taken is fine when the service that is looked at has it; only a stranger is an error."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from wait_registry.settings.relations import Service
 from wait_registry.settings.root import Settings
 from wait_registry.telemetry.exposition import MetricsRegistry, Reading
 from wait_registry.telemetry.health import Health
-from wait_registry.telemetry.metrics import READY
+from wait_registry.telemetry.metrics import PROCESSOR_INFO, READY
 from wait_registry.telemetry.server import TelemetryServer
 from waitreg.commands.check_line import CheckLine, Standing
 from waitreg.commands.checks.telemetry_port import telemetry_port
@@ -21,14 +21,18 @@ ALL: Sequence[Service] = ("processor", "sink", "sweeper")
 
 
 def say(port: int, services: Sequence[Service] = ALL) -> CheckLine:
-    settings = Settings.model_validate({"telemetry": {"host": "127.0.0.1", "port": port}})
+    settings = Settings.model_validate(
+        {"telemetry": {"host": "127.0.0.1", "port": port}, "processor": {"group": "shop"}}
+    )
     [line] = telemetry_port(services, settings)
     return line
 
 
-def running(service: str, *reasons: str) -> TelemetryServer:
+def running(service: str, *reasons: str, group: str = "") -> TelemetryServer:
     registry = MetricsRegistry()
     registry.collect_from(lambda: [Reading(READY, 1, (service,))])
+    if group:
+        registry.collect_from(lambda: [Reading(PROCESSOR_INFO, 1, (group, "registry", "host-1"))])
     return TelemetryServer("127.0.0.1", 0, registry, lambda: Health(True), lambda: Health.of(reasons))
 
 
@@ -51,11 +55,20 @@ def test_the_service_itself_may_have_it(reasons: tuple[str, ...], state: str) ->
             assert line.seen == f"127.0.0.1:{server.port} is in use by a running processor, {state}"
 
 
-def test_another_service_of_ours_may_not() -> None:
-    with running("sink") as server:
-        line = say(server.port, ("processor",))
-    assert (line.standing, "taken by a running sink" in line.seen) == (Standing.ERROR, True)
+def test_another_service_of_ours_is_a_warning_since_each_is_started_with_a_port_of_its_own() -> None:
+    with running("processor", group="shop") as server:
+        line = say(server.port, ("sink", "sweeper"))
+    assert line.standing is Standing.WARNING
+    assert line.seen == f"127.0.0.1:{server.port} is taken by a running processor of the group shop, ready"
     assert "telemetry.port" in line.mend
+
+
+@pytest.mark.parametrize(("group", "standing"), [("shop", Standing.OK), ("billing", Standing.WARNING)])
+def test_a_processor_of_another_group_is_not_the_one_looked_at(group: str, standing: Standing) -> None:
+    with running("processor", group=group) as server:
+        line = say(server.port)
+    assert line.standing is standing
+    assert f"a running processor of the group {group}, ready" in line.seen
 
 
 def test_a_stranger_may_not_even_when_it_speaks_http() -> None:

@@ -19,14 +19,24 @@ if TYPE_CHECKING:
 SUBJECT: Final = "telemetry port"
 _ANSWER_S: Final = 3.0
 _SERVICE: Final = re.compile(r'^waitreg_ready\{[^}]*service="(\w+)"', re.MULTILINE)
+_GROUP: Final = re.compile(r'^waitreg_processor_info\{[^}]*consumer_group="([^"]+)"', re.MULTILINE)
 _MOST_BYTES: Final = 4 << 20
 
 
 class Listener(NamedTuple):
-    """A service of ours that listens: its name (empty when its metrics don't tell), and why it isn't ready."""
+    """A service of ours that listens: name and consumer group, each empty when its metrics don't tell; why not ready.
+
+    Which cluster it works on its metrics don't tell.
+    """
 
     service: str
     reasons: tuple[str, ...]
+    group: str = ""
+
+    def __str__(self) -> str:
+        group = f" of the group {self.group}" if self.group else ""
+        state = f"not ready: {'; '.join(self.reasons)}" if self.reasons else "ready"
+        return f"running {self.service or 'service'}{group}, {state}"
 
 
 def telemetry_port(services: Sequence[Service], settings: Settings) -> Iterator[CheckLine]:
@@ -37,23 +47,26 @@ def telemetry_port(services: Sequence[Service], settings: Settings) -> Iterator[
     if failure is None:
         yield CheckLine(SUBJECT, Standing.OK, f"{where} is free" if port else f"any free one of {host}")
     elif failure.errno == errno.EADDRINUSE:
-        yield taken(where, _who(host, port), services)
+        yield taken(where, _who(host, port), services, settings.processor.group)
     else:
         mend = "set telemetry.host to an address of this host, telemetry.port to one that this user may take"
         yield CheckLine(SUBJECT, Standing.ERROR, f"can't listen on {where}: {failure.strerror or failure}", mend)
 
 
-def taken(where: str, listener: Listener | None, services: Sequence[Service]) -> CheckLine:
-    """Say what it means that a port is taken by this listener, None for a stranger. Pure."""
+def taken(where: str, listener: Listener | None, services: Sequence[Service], group: str) -> CheckLine:
+    """Say what it means that a port is taken by this listener, None for a stranger. Pure.
+
+    One of ours that wasn't asked for is a warning only: on a host with several services each is started with a port
+    of its own, which the one who asks needn't have set.
+    """
     if listener is None:
         seen = f"{where} is taken by something that isn't a service of the wait registry"
         return CheckLine(SUBJECT, Standing.ERROR, seen, "set telemetry.port to a free one (0 takes any)")
-    name = listener.service or "service"
-    if listener.service and listener.service not in services:
-        mend = "give each service of a host its own telemetry.port (0 takes any free one)"
-        return CheckLine(SUBJECT, Standing.ERROR, f"{where} is taken by a running {name}", mend)
-    state = f"not ready: {'; '.join(listener.reasons)}" if listener.reasons else "ready"
-    return CheckLine(SUBJECT, Standing.OK, f"{where} is in use by a running {name}, {state}")
+    another = listener.service and listener.service not in services
+    if another or (listener.group and listener.group != group):
+        mend = "give each service of a host its own telemetry.port when it starts (0 takes any free one)"
+        return CheckLine(SUBJECT, Standing.WARNING, f"{where} is taken by a {listener}", mend)
+    return CheckLine(SUBJECT, Standing.OK, f"{where} is in use by a {listener}")
 
 
 def _bind(host: str, port: int) -> OSError | None:
@@ -74,8 +87,9 @@ def _who(host: str, port: int) -> Listener | None:
         health = json.loads(_get(reachable, port, "/health/ready"))
         if not isinstance(health["ok"], bool):
             return None
-        named = _SERVICE.search(_get(reachable, port, "/metrics"))
-        return Listener(named.group(1) if named else "", tuple(map(str, health["reasons"])))
+        metrics = _get(reachable, port, "/metrics")
+        service, group = (named.group(1) if (named := name.search(metrics)) else "" for name in (_SERVICE, _GROUP))
+        return Listener(service, tuple(map(str, health["reasons"])), group)
     except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError):
         return None
 
