@@ -78,11 +78,31 @@ def test_a_view_is_a_warning_from_a_quarter_of_the_tombstones_life_on(age_h: flo
 
 
 @pytest.mark.parametrize(
-    ("waiting", "members", "standing"),
-    [(0, 0, Standing.OK), (5, 0, Standing.WARNING), (5, 2, Standing.OK), (5, None, Standing.OK)],
+    ("committed", "waiting", "members", "standing"),
+    [
+        (3, 0, 0, Standing.OK),
+        (3, 5, 0, Standing.WARNING),
+        (3, 5, 2, Standing.OK),
+        (1, 5, 2, Standing.OK),
+        (0, 5, 2, Standing.WARNING),
+        (0, 0, 2, Standing.OK),
+        (3, 5, None, Standing.OK),
+    ],
 )
-def test_only_records_that_nobody_takes_are_a_warning(waiting: int, members: int | None, standing: Standing) -> None:
-    assert lag_line("shop", "orders", 3, 3, waiting, members).standing is standing
+def test_only_records_that_nobody_takes_are_a_warning_that_says_its_rule(
+    committed: int, waiting: int, members: int | None, standing: Standing
+) -> None:
+    line = lag_line("shop", "orders", committed, 3, waiting, members)
+    assert (line.standing, "are a warning" in line.seen) == (standing, standing is Standing.WARNING)
+
+
+@pytest.mark.parametrize(("silent_s", "standing"), [(120, Standing.OK), (121, Standing.WARNING)])
+def test_a_silent_sink_is_a_warning_from_the_age_on_at_which_a_query_calls_its_answer_old(
+    silent_s: int, standing: Standing
+) -> None:
+    line = view.heard(timedelta(seconds=silent_s), timedelta(seconds=silent_s))
+    assert line.standing is standing
+    assert "one writes at least every minute, over 2 min is a warning" in line.seen
 
 
 @pytest.mark.parametrize(

@@ -89,14 +89,16 @@ def _topic_line(
 
 
 def lag_line(group: str, topic: str, committed: int, partitions: int, waiting: int, members: int | None) -> CheckLine:
-    """Say how far a group is in a topic: only records that nobody is there to take are worth a warning. Pure.
+    """Say how far a group is in a topic: records that nobody takes, or that nobody has ever taken, are a warning. Pure.
 
     ``members`` is None when the broker doesn't tell.
     """
     seen = f"group {group}: {committed} of {partitions} partitions of {topic} have one, {waiting} offsets to the end"
     if members is not None:
         seen += f", {members or 'no'} member{'' if members == 1 else 's'} in the group"
-    idle = waiting > 0 and members == 0
+    idle = waiting > 0 and (members == 0 or committed == 0)
+    if idle:
+        seen += " (records to the end with no member, or with nothing committed, are a warning)"
     return CheckLine(OFFSETS, Standing.WARNING if idle else Standing.OK, seen, START if idle else "")
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from waitreg.commands.check_line import CheckLine, Standing
 from waitreg.commands.checks.postgres_server import asking
+from waitreg.commands.view_age import SILENT_MOST
 
 if TYPE_CHECKING:
     from wait_registry.settings.root import Settings
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 POSITION: Final = "position of the view"
 POSITION_MEND: Final = "`waitreg rebuild`, once the cluster, the topic and the schema are the right ones"
 FRESHNESS: Final = "freshness of the view"
-SILENT_MOST: Final = timedelta(minutes=3)
 _HEARD: Final = """
 select now() - max(seen_at), now() - min(position_time)
 from sink_progress
@@ -67,12 +67,22 @@ def freshness(settings: Settings) -> Iterator[CheckLine]:
     if silent is None:
         yield CheckLine(FRESHNESS, Standing.OK, f"no sink has read {settings.wait.topic} yet")
         return
+    yield heard(silent, behind)
+
+
+def heard(silent: timedelta, behind: timedelta) -> CheckLine:
+    """Warn when nobody has written for over two minutes, the age from which `waitreg query` calls its answer old. Pure.
+
+    Args:
+        silent: since a sink wrote last.
+        behind: since the moment that the view shows.
+    """
     seen = f"a sink wrote {_words(silent)} ago what the log held {_words(behind)} ago"
+    rule = f"one writes at least every minute, over {_words(SILENT_MOST)} is a warning"
     if silent <= SILENT_MOST:
-        yield CheckLine(FRESHNESS, Standing.OK, seen)
-        return
+        return CheckLine(FRESHNESS, Standing.OK, f"{seen} ({rule})")
     mend = "start `waitreg sink`, or look at its log and /health/ready: what people and the sweeper see is old"
-    yield CheckLine(FRESHNESS, Standing.WARNING, f"{seen}: no sink is at work", mend)
+    return CheckLine(FRESHNESS, Standing.WARNING, f"{seen}: no sink is at work ({rule})", mend)
 
 
 def _words(duration: timedelta) -> str:
