@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import Any
 
@@ -17,6 +18,7 @@ from tests.integration.sink.applying import HandFed, now_ms
 from tests.integration.sink.wait_topic import ENCODER
 from tests.support.catalogue import catalogue
 from tests.support.database import Database
+from tests.support.waiting import wait_until
 from tests.unit.sink.batches import Row
 from wait_registry.errors import ConfigurationError, TransientError
 from wait_registry.postgres import migrations as migrating
@@ -155,3 +157,48 @@ def test_a_table_in_use_for_long_ends_the_migration_and_leaves_everything_as_it_
                 migrate(connection)
         assert contents(database, older) == before
         assert [step.version for step in migrate(connection)] == [step.version for step in migrations()[1:]]
+
+
+def test_no_time_limit_of_the_server_s_ends_a_migration(older: Settings, database: Database) -> None:
+    with (
+        database.connect(older) as busy,
+        connect(older.postgres, autocommit=True) as connection,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        connection.execute("set statement_timeout = '200ms'")
+        with busy.transaction():
+            busy.execute("update wait set attempt = attempt where false")
+            migrating_now = pool.submit(migrate, connection)
+            wait_until(lambda: migrating_now.done() or _waits_for_ms(busy, connection) > 500, 60, "more than the limit")
+        assert [step.version for step in migrating_now.result(60)] == [step.version for step in migrations()[1:]]
+
+
+def test_a_migration_that_is_cancelled_says_so_and_leaves_everything_as_it_was(
+    older: Settings, database: Database
+) -> None:
+    before = contents(database, older)
+    with (
+        database.connect(older) as busy,
+        connect(older.postgres, autocommit=True) as connection,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        with busy.transaction():
+            busy.execute("update wait set attempt = attempt where false")
+            migrating_now = pool.submit(migrate, connection)
+            wait_until(lambda: migrating_now.done() or _waits_for_ms(busy, connection) > 0, 60, "a wait for the table")
+            busy.execute("select pg_cancel_backend(%s)", (connection.info.backend_pid,))
+            with pytest.raises(
+                TransientError, match=r"migration 0002 .* nothing was changed: canceling statement.*again"
+            ):
+                migrating_now.result(60)
+        assert contents(database, older) == before
+
+
+def _waits_for_ms(busy: psycopg.Connection[Any], waiting: psycopg.Connection[Any]) -> float:
+    """Return for how long a connection has been waiting for the one that is busy; 0 when it isn't."""
+    row = busy.execute(
+        "select extract(epoch from clock_timestamp() - query_start) * 1000 from pg_stat_get_activity(%s) "
+        "where pg_backend_pid() = any(pg_blocking_pids(pid))",
+        (waiting.info.backend_pid,),
+    ).fetchone()
+    return 0.0 if row is None else float(row[0])

@@ -13,7 +13,7 @@ from psycopg import sql
 from psycopg.rows import TupleRow
 
 from wait_registry.errors import ConfigurationError, TransientError
-from wait_registry.postgres.connection import schema_of
+from wait_registry.postgres.connection import lift_time_limits, schema_of
 from wait_registry.postgres.queries import RESOURCES, sql_text
 
 # Any constant will do; two runs of `waitreg db migrate` on one database take turns by it.
@@ -77,10 +77,13 @@ def status(connection: psycopg.Connection[TupleRow]) -> list[MigrationStatus]:
 def migrate(connection: psycopg.Connection[TupleRow]) -> list[Migration]:
     """Create the connection's schema if need be and apply what is missing, in one transaction.
 
-    Returns what was applied. Raises `ConfigurationError` when a migration that was applied has since been changed:
-    its file must be restored, a change needs a new number; or when the schema is of a newer version. Raises
-    `TransientError` when a table is in use for longer than `LOCK_TIMEOUT_S`: nothing was changed, try again later.
+    ``connection`` is outside a transaction; the server's time limits are lifted for it, since a large table takes as
+    long as it takes. Returns what was applied. Raises `ConfigurationError` when a migration that was applied has since
+    been changed: its file must be restored, a change needs a new number; or when the schema is of a newer version.
+    Raises `TransientError` when a table is in use for longer than `LOCK_TIMEOUT_S`, and when somebody cancelled it or
+    it got into a deadlock: nothing was changed, try again later.
     """
+    lift_time_limits(connection)
     schema = schema_of(connection)
     with connection.transaction():
         lock_migrations(connection)
@@ -91,16 +94,26 @@ def migrate(connection: psycopg.Connection[TupleRow]) -> list[Migration]:
         missing = [step.migration for step in steps if not step.applied]
         # Not for the advisory lock above: that other run is doing our work.
         connection.execute("select set_config('lock_timeout', %s, true)", (f"{LOCK_TIMEOUT_S}s",))
-        try:
-            for migration in missing:
-                connection.execute(migration.text)
-                record(connection, migration)
-        except psycopg.errors.LockNotAvailable as error:
-            raise TransientError(
-                f'a table of the schema "{schema}" was in use for more than {LOCK_TIMEOUT_S} s, nothing was changed: '
-                "wait for the end of what uses it (a rebuild?) and run `waitreg db migrate` again"
-            ) from error
+        for migration in missing:
+            _apply(connection, schema, migration)
         return missing
+
+
+def _apply(connection: psycopg.Connection[TupleRow], schema: str, migration: Migration) -> None:
+    try:
+        connection.execute(migration.text)
+        record(connection, migration)
+    except psycopg.errors.LockNotAvailable as error:
+        raise TransientError(
+            f'a table of the schema "{schema}" was in use for more than {LOCK_TIMEOUT_S} s, nothing was changed: '
+            "wait for the end of what uses it (a rebuild?) and run `waitreg db migrate` again"
+        ) from error
+    except (psycopg.errors.QueryCanceled, psycopg.errors.DeadlockDetected) as error:
+        raise TransientError(
+            f'migration {migration.version:04} of the schema "{schema}" was broken off, nothing was changed: '
+            f"{error.diag.message_primary}. Find out who cancelled it or what else changes these tables, and run "
+            "`waitreg db migrate` again"
+        ) from error
 
 
 def require_unchanged(steps: Iterable[MigrationStatus]) -> None:
