@@ -139,7 +139,7 @@ def _input_rules(spec: TopicSpec, state: TopicState) -> Iterator[_Rule]:
 
 def _replication(spec: TopicSpec, state: TopicState, alter: str) -> Iterator[Finding]:
     laptop = "fewer is for laptops: a lost disk loses records that were acknowledged"
-    mend = "on a single broker nothing can be done; with three or more: kafka-reassign-partitions"
+    mend = "on a single broker: nothing to do; with three or more: kafka-reassign-partitions"
     # Somebody in a hurry might make it anew instead, and with it goes what it holds.
     mend += f". Never delete the {spec.role} topic for it"
     yield _least(spec, "replication factor", state.replicas, 3, laptop, mend)

@@ -100,7 +100,7 @@ def test_fewer_than_three_replicas_are_warned_about(replicas: int) -> None:
     assert finding.severity is Severity.WARNING
     assert finding.seen == str(replicas)
     assert "kafka-reassign-partitions" in finding.mend
-    assert "on a single broker nothing can be done" in finding.mend
+    assert "on a single broker: nothing to do" in finding.mend
     assert "Never delete the wait topic" in finding.mend
     assert "anew" not in finding.mend, "a wait topic made anew has lost what stood in it"
 
