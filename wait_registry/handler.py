@@ -3,10 +3,11 @@
 A handler is ``async def handle(record)``, a plain function (run in a thread) or a class that is an async context
 manager with such a method ``handle``, opened once per process. Returning None means done. ``Discard(reason)`` means
 done on purpose without work. ``TransientError``, ``TimeoutError`` and ``OSError`` are retried in process; any other
-exception dead-letters the record at once.
+exception, and anything else returned, dead-letters the record at once.
 
 Delivery is at least once: after a crash or a rebalance the same record may come again, with the same ``wait_id``.
-Use it as the idempotency key of whatever the handler calls.
+Use it as the idempotency key of whatever the handler calls; a record that is redelivered gets a new one, so where money
+moves a key of the record's own is better.
 """
 
 from __future__ import annotations
