@@ -23,6 +23,7 @@ from wait_registry.telemetry.exposition import MetricsRegistry, Reading, Reading
 from wait_registry.telemetry.health import Health
 from wait_registry.telemetry.metrics import READY, SWEEPER_INTERVAL
 from wait_registry.telemetry.server import TelemetryServer
+from wait_registry.telemetry.tracing import require_tracing
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -72,6 +73,8 @@ class SweeperService:
         Raises:
             WaitRegistryError: work can't go on; or, with ``once``, the sweep failed or left something out.
         """
+        # A task that can't trace sweeps without: here is where it can be refused.
+        require_tracing(self._settings.telemetry, "sweeper")
         try:
             if self._once:
                 self._run_once()

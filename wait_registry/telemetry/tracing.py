@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from wait_registry.errors import ConfigurationError
+from wait_registry.errors import ConfigurationError, WaitRegistryError
 from wait_registry.records.headers import Headers
 from wait_registry.records.original import Original
 from wait_registry.settings.runtime import TelemetrySettings
@@ -100,6 +100,9 @@ class Tracer(Protocol):
     def http_headers(self) -> HttpHeaders:
         """Return the HTTP headers that carry the current trace on (W3C Trace Context)."""
 
+    def flush(self) -> None:
+        """Send what is waiting and go on tracing; a receiver that is silent is waited for once, then hardly at all."""
+
     def stop(self) -> None:
         """Send what is waiting, within a few seconds, and say what could not be sent."""
 
@@ -118,7 +121,7 @@ def start_tracing(settings: TelemetrySettings, service: str) -> Tracer | None:
         None when tracing is off.
 
     Raises:
-        ConfigurationError: it is on and its packages aren't installed.
+        ConfigurationError: it is on, and its packages aren't installed or refuse an OTEL_* variable; mend it.
     """
     if not settings.traces:
         return None
@@ -127,4 +130,24 @@ def start_tracing(settings: TelemetrySettings, service: str) -> Tracer | None:
         from wait_registry.telemetry.tracing_spans import SpanTracer
     except ImportError as error:
         raise ConfigurationError(f"{MISSING_EXTRA} ({error})") from error
-    return SpanTracer(Tracing.to_collector(settings, service))
+    except Exception as error:
+        raise _refused(error) from error
+    try:
+        return SpanTracer(Tracing.to_collector(settings, service))
+    except WaitRegistryError:
+        raise
+    except Exception as error:
+        raise _refused(error) from error
+
+
+def require_tracing(settings: TelemetrySettings, service: str) -> None:
+    """Refuse what `start_tracing` would, in a process that has nothing to trace; arguments and errors are the same."""
+    tracer = start_tracing(settings, service)
+    if tracer is not None:
+        tracer.stop()
+
+
+def _refused(error: Exception) -> ConfigurationError:
+    """Whatever the SDK raises while it is put together, or even imported, comes of the variables that it reads."""
+    seen = f"{type(error).__name__}: {error}".rstrip(".")
+    return ConfigurationError(f"traces: OpenTelemetry refuses its settings: {seen}. See the OTEL_* variables")

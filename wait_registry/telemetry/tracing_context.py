@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Final
 
 from opentelemetry.context import Context
@@ -11,6 +12,8 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from wait_registry.records.headers import Headers
 from wait_registry.records.system_headers import SystemHeaders
 
+# They write what they can't use as it stands in a header or an attribute, a line a record.
+_QUOTING: Final = ("opentelemetry.trace.span", "opentelemetry.attributes")
 _W3C: Final = TraceContextTextMapPropagator()
 
 
@@ -26,6 +29,14 @@ class _RecordHeaders(Getter[SystemHeaders]):
 
 
 _READER: Final = _RecordHeaders()
+
+
+def keep_content_out_of_logs() -> None:
+    """Silence OpenTelemetry's loggers that quote a record's headers: any of them may be a secret."""
+    for name in _QUOTING:
+        logger = logging.getLogger(name)
+        logger.handlers = [logging.NullHandler()]
+        logger.propagate = False
 
 
 def context_of(headers: Headers) -> Context:

@@ -12,7 +12,6 @@ from opentelemetry.sdk.resources import SERVICE_NAME, Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SimpleSpanProcessor, SpanExporter
 
-from wait_registry.errors import ConfigurationError
 from wait_registry.settings.runtime import TelemetrySettings
 from wait_registry.telemetry.tracing_export import CountedSpans, LossNotice, WatchedExporter
 from wait_registry.telemetry.tracing_ids import ChosenIds
@@ -22,6 +21,9 @@ log = logging.getLogger(__name__)
 # The release of the semantic conventions that names and attributes follow (messaging: status Development).
 SCHEMA_URL: Final = "https://opentelemetry.io/schemas/1.44.0"
 STOP_LIMIT_S = 5.0
+# The first for a receiver that answers; the second once it has been too slow, until it is in time again.
+FLUSH_LIMIT_S = 2.0
+IMPATIENT_S = 0.2
 UNNAMED: Final = "unknown_service"
 
 
@@ -38,6 +40,9 @@ class Tracing:
         self._provider = provider
         self._sent = sent
         self._counted = CountedSpans()
+        self._flushing: threading.Thread | None = None
+        self._flushed = 0
+        self._flush_limit_s = FLUSH_LIMIT_S
         provider.add_span_processor(self._counted)
 
     @classmethod
@@ -51,15 +56,12 @@ class Tracing:
             service: ``processor`` or ``sweeper``.
 
         Raises:
-            ConfigurationError: an OTEL_* variable has a value that the SDK refuses.
+            Exception: of whatever kind, by the SDK, which refuses an OTEL_* variable.
         """
         ids = ChosenIds()
-        try:
-            exporter = WatchedExporter(OTLPSpanExporter(settings.traces_endpoint or None), LossNotice())
-            provider = TracerProvider(resource=_resource(settings, service), id_generator=ids, shutdown_on_exit=False)
-            provider.add_span_processor(BatchSpanProcessor(exporter))
-        except ValueError as error:
-            raise ConfigurationError(f"traces: OpenTelemetry refuses its settings: {error}. See OTEL_*") from error
+        exporter = WatchedExporter(OTLPSpanExporter(settings.traces_endpoint or None), LossNotice())
+        provider = TracerProvider(resource=_resource(settings, service), id_generator=ids, shutdown_on_exit=False)
+        provider.add_span_processor(BatchSpanProcessor(exporter))
         if isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
             trace.set_tracer_provider(provider)
         return cls(provider, ids, exporter)
@@ -78,6 +80,19 @@ class Tracing:
     def offered(self) -> int:
         """Spans that have ended and were to be sent."""
         return self._counted.offered
+
+    def flush(self) -> None:
+        """Send what is queued; what takes longer than a receiver is waited for goes on in the background."""
+        offered, running = self._counted.offered, self._flushing
+        if offered == self._flushed:
+            return
+        if running is None or not running.is_alive():
+            self._flushed = offered
+            running = threading.Thread(target=self._provider.force_flush, name="traces-flush", daemon=True)
+            running.start()
+        running.join(self._flush_limit_s)
+        self._flushing = running
+        self._flush_limit_s = IMPATIENT_S if running.is_alive() else FLUSH_LIMIT_S
 
     def stop(self, limit_s: float = STOP_LIMIT_S) -> None:
         """Send what is queued, for no longer than the limit (s), and say how much was lost since the start."""

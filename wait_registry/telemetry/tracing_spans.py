@@ -19,7 +19,7 @@ from wait_registry.logs import take_fields_from
 from wait_registry.records.lineage import split_lineage
 from wait_registry.records.tombstone import Outcome
 from wait_registry.telemetry.tracing import HttpHeaders, RecordPublished, RecordTaken
-from wait_registry.telemetry.tracing_context import context_of, http_headers
+from wait_registry.telemetry.tracing_context import context_of, http_headers, keep_content_out_of_logs
 from wait_registry.telemetry.tracing_ids import FirstDelivery
 from wait_registry.telemetry.tracing_provider import Tracing
 
@@ -33,6 +33,7 @@ class SpanTracer:
 
     def __init__(self, tracing: Tracing) -> None:
         self._tracing = tracing
+        keep_content_out_of_logs()
         take_fields_from(current_ids)
 
     def record_taken(self, taken: RecordTaken) -> RecordSpan:
@@ -78,6 +79,10 @@ class SpanTracer:
     def http_headers(self) -> HttpHeaders:
         """Return the current trace as HTTP headers."""
         return http_headers()
+
+    def flush(self) -> None:
+        """Send what is waiting, and go on."""
+        self._tracing.flush()
 
     def stop(self) -> None:
         """Send what is waiting."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from pyspark.sql import SparkSession
 
 from sweeper.partition_sweep import sweep_partition
@@ -11,6 +12,7 @@ from tests.support.collector import Collector
 from tests.support.traces import Traced, attributes, id_of, trace_of, traceparent
 from wait_registry.records.original import Original
 from wait_registry.records.redelivery import redelivery_topic
+from wait_registry.telemetry.tracing import RecordPublished
 from wait_registry.telemetry.tracing_ids import FirstDelivery
 
 TRACE, PARENT = 0x0AF7651916CD43DD8448EB211C80319C, 0xB7AD6B7169203331
@@ -49,6 +51,27 @@ def test_a_dead_letter_and_a_redelivery_are_spans_of_their_record_s_trace_and_ca
     assert (trace_of(sent), id_of(sent)) == (first.trace_id(), first.redelivery_span_id(2))
     assert attributes(sent)["waitreg.delivery"] == 2
     assert not [span for span in traced.spans() if "4711" in span.to_json() or "acme" in span.to_json()]
+
+
+def test_a_tracer_that_fails_ends_no_export_and_its_chunks_are_counted(
+    scenario: ScenarioFactory, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    at = scenario({"sweeper.chunk_rows": 1})
+    at.register([at.wait_record(1), at.wait_record(2)])
+    at.show()
+    traced = Traced()
+
+    def fail(published: RecordPublished) -> None:
+        raise RuntimeError(f"can't trace {published.headers}")
+
+    monkeypatch.setattr(traced.tracer, "record_published", fail)
+    try:
+        result = sweep_partition(at.settings, at.topic(), 0, traced.tracer)
+    finally:
+        traced.close()
+    assert (result.exported, result.skip, len(at.dead_letters())) == (2, None, 2)
+    assert "exported records are not traced: RuntimeError" in caplog.text
+    assert "can't trace" not in caplog.text
 
 
 def test_a_sweep_in_spark_has_sent_its_spans_when_it_is_over(scenario: ScenarioFactory, spark: SparkSession) -> None:

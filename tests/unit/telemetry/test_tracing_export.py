@@ -10,9 +10,10 @@ import pytest
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 
+from tests.support.waiting import wait_until
 from wait_registry.telemetry.tracing_export import REPEAT_S, LossNotice, WatchedExporter
 from wait_registry.telemetry.tracing_ids import ChosenIds
-from wait_registry.telemetry.tracing_provider import Tracing
+from wait_registry.telemetry.tracing_provider import FLUSH_LIMIT_S, IMPATIENT_S, Tracing
 
 TRYING = logging.getLogger("opentelemetry.exporter.otlp.proto.http.trace_exporter")
 QUEUING = logging.getLogger("opentelemetry.sdk._shared_internal")
@@ -65,6 +66,35 @@ def test_an_exporter_that_raises_loses_its_batch_and_nothing_else(caplog: pytest
     assert exporter.export(()) is SpanExportResult.SUCCESS
     [said] = warnings(caplog)
     assert "OSError: no route" in said
+
+
+def test_a_silent_collector_is_waited_for_once_and_its_spans_are_sent_when_it_answers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    release, waits = threading.Event(), list[float | None]()
+
+    class Silent(SpanExporter):
+        def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+            release.wait(60)
+            return SpanExportResult.SUCCESS
+
+    sent = WatchedExporter(Silent(), LossNotice())
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(BatchSpanProcessor(sent))
+    tracing = Tracing(provider, ChosenIds(), sent)
+    join = threading.Thread.join
+    monkeypatch.setattr(threading.Thread, "join", lambda thread, limit_s=None: (waits.append(limit_s), join(thread, 0)))
+    try:
+        for _ in range(3):
+            tracing.tracer.start_span("one").end()
+            tracing.flush()
+        assert waits == [FLUSH_LIMIT_S, IMPATIENT_S, IMPATIENT_S]
+    finally:
+        release.set()
+    monkeypatch.undo()
+    tracing.flush()
+    wait_until(lambda: sent.exported == tracing.offered == 3, 60, "the spans")
+    tracing.stop()
 
 
 def test_a_full_queue_drops_spans_says_so_and_an_end_that_hangs_is_left(caplog: pytest.LogCaptureFixture) -> None:

@@ -71,6 +71,24 @@ def test_a_span_names_the_record_after_the_conventions_and_nothing_of_its_conten
     assert not [one.name for one in traced.spans() if "4711" in one.to_json() or "acme" in one.to_json()]
 
 
+def test_a_header_that_opentelemetry_cannot_read_is_quoted_in_no_log_line(traced: Traced) -> None:
+    secret = (traceparent(TRACE, PARENT), ("tracestate", b"Card=4111 1111 1111 1111"))
+    lines = io.StringIO()
+    # Not caplog: pytest listens to loggers that don't propagate as well.
+    handler = logging.StreamHandler(lines)
+    logging.getLogger().addHandler(handler)
+    try:
+        record = traced.tracer.record_taken(replace(TAKEN, original=ORIGINAL._replace(headers=secret)))
+        record.leave()
+        record.ended("done")
+        traced.tracing.tracer.start_span("charge", attributes={"card": object()}).end()  # type: ignore[dict-item]
+    finally:
+        logging.getLogger().removeHandler(handler)
+    [span] = traced.spans("process")
+    assert trace_of(span) == TRACE
+    assert lines.getvalue() == ""
+
+
 def test_a_record_that_succeeds_in_the_end_is_no_error(traced: Traced) -> None:
     record = traced.tracer.record_taken(TAKEN)
     record.attempt_started(1)

@@ -36,6 +36,16 @@ print([problem.message for problem in telemetry_problems(TelemetrySettings(trace
 start_tracing(TelemetrySettings(traces=True), "processor")
 """
 
+REFUSED = """
+from wait_registry.errors import ConfigurationError
+from wait_registry.settings.runtime import TelemetrySettings
+from wait_registry.telemetry.tracing import start_tracing
+try:
+    start_tracing(TelemetrySettings(traces=True), "processor")
+except ConfigurationError as error:
+    print(error)
+"""
+
 BESIDE_ANOTHER = """
 from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
@@ -79,6 +89,13 @@ def test_a_variable_that_the_sdk_refuses_is_a_configuration_error(monkeypatch: p
     monkeypatch.setenv("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "5000")
     with pytest.raises(ConfigurationError, match="max_export_batch_size"):
         start_tracing(TelemetrySettings(traces=True), "processor")
+
+
+def test_a_variable_that_the_sdk_refuses_as_it_is_imported_is_one_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT", "abc")
+    run = subprocess.run([sys.executable, "-c", REFUSED], capture_output=True, text=True, timeout=120)
+    assert run.stdout.startswith("traces: OpenTelemetry refuses its settings"), run.stderr
+    assert "OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT must be a non-negative integer but got abc" in run.stdout
 
 
 def test_a_provider_that_the_process_has_already_is_left_alone() -> None:
