@@ -1,6 +1,6 @@
 -- Which keys are dead-lettered again and again?
 -- What to do: one key with one error class: something about this customer or object breaks the handler; mend that
--- before anything is redriven, the rest of the topic is fine. `waiting` above 0: more of it is on its way. Many keys
+-- before anything is redelivered, the rest of the topic is fine. `waiting` above 0: more of it is on its way. Many keys
 -- with one error class: not the keys, see `dead_letters_by_reason`. Their stories: `record_by_key` (a key that is no
 -- text is shown as \x and hexadecimal digits, and taken so).
 -- Kind: dead letters
