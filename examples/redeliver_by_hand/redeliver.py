@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import psycopg
-from confluent_kafka import KafkaError, Message, Producer
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from wait_registry.errors import DataError, WaitRegistryError
 from wait_registry.kafka.clients import producer_config
@@ -68,11 +68,18 @@ def main(arguments: list[str] | None = None) -> int:
     if not chosen or not given.send:
         print("nothing published" if chosen else "nothing chosen")
         return 0
-    refused = publish(settings, chosen)
-    print(f"{len(chosen) - len(refused)} published, {len(refused)} refused")
-    for place, error in refused:
-        print(f"{place}: {error}", file=sys.stderr)
-    return 1 if refused else 0
+    sent = Sent()
+    try:
+        publish(settings, chosen, sent)
+    finally:
+        # However it ends: the next run must leave out what is published.
+        unknown = len(chosen) - sent.acknowledged - len(sent.refused)
+        print(f"{sent.acknowledged} published, {len(sent.refused)} refused, {unknown} without the broker's word")
+        if unknown:
+            print("look in the topic which of these it has, before you send them again")
+        for place, error in sent.refused:
+            print(f"{place}: {error}", file=sys.stderr)
+    return 1 if sent.refused else 0
 
 
 def choose(settings: Settings, question: str, to: str | None) -> Iterator[Letter]:
@@ -93,24 +100,46 @@ def choose(settings: Settings, question: str, to: str | None) -> Iterator[Letter
             yield Letter(goes_to, place, key, body, again)
 
 
-def publish(settings: Settings, chosen: Iterable[Letter]) -> list[tuple[str, KafkaError]]:
-    """Publish all and wait for the broker's word on each; what it refused is returned."""
-    refused: list[tuple[str, KafkaError]] = []
+class Sent:
+    """The broker's word on each letter so far: how many it acknowledged, which it refused."""
+
+    def __init__(self) -> None:
+        self.acknowledged = 0
+        self.refused: list[tuple[str, KafkaError]] = []
+
+    def heard(self, place: str, error: KafkaError | None) -> None:
+        """Count one answer."""
+        if error is None:
+            self.acknowledged += 1
+        else:
+            self.refused.append((place, error))
+
+
+def publish(settings: Settings, chosen: Iterable[Letter], sent: Sent) -> None:
+    """Publish all and wait for the broker's word on each, however long it is away; Ctrl-C ends the wait."""
     producer = Producer(producer_config(settings.kafka))
     for letter in chosen:
 
         def delivered(error: KafkaError | None, _: Message, place: str = letter.place) -> None:
-            if error is not None:
-                refused.append((place, error))
+            sent.heard(place, error)
 
-        producer.produce(letter.topic, letter.value, letter.key, headers=letter.headers, on_delivery=delivered)
+        while True:
+            try:
+                producer.produce(letter.topic, letter.value, letter.key, headers=letter.headers, on_delivery=delivered)
+                break
+            except BufferError:
+                # The client's queue is full: the broker is slow or away.
+                producer.poll(0.5)
         producer.poll(0)
-    producer.flush()
-    return refused
+    # Not flush(): without a limit it doesn't hear Ctrl-C.
+    while len(producer):
+        producer.poll(0.5)
 
 
 if __name__ == "__main__":
     try:
         sys.exit(main())
-    except (WaitRegistryError, psycopg.Error) as error:
+    except (WaitRegistryError, psycopg.Error, KafkaException) as error:
         sys.exit(f"redeliver.py: {error}")
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import signal
+import socket
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from types import ModuleType
 
@@ -137,6 +143,48 @@ def test_what_stands_unfinished_in_a_view_whose_topic_is_lost_is_chosen_with_ope
     (sent,) = topics.read(topic)
     assert (sent.key, sent.value, sent.headers[:2]) == (original.key, None, original.headers)
     assert (origin(sent), sent.text("WAIT_ATTEMPT")) == ((topic, "1", "7"), "2")
+
+
+def test_more_letters_than_the_client_s_queue_holds_are_published_and_one_too_large_is_told(
+    settings_for: Callable[..., Settings], topics: Topics, names: Names, redeliver: ModuleType
+) -> None:
+    settings = settings_for()
+    settings.kafka.librdkafka["queue.buffering.max.messages"] = "10"
+    topic = topics.create(names("again"), 1)
+    letters = [redeliver.Letter(topic, str(number), None, str(number).encode(), []) for number in range(500)]
+    sent = redeliver.Sent()
+    large = redeliver.Letter(topic, "the large one", None, os.urandom(2_000_000), [])
+    redeliver.publish(settings, [large, *letters], sent)
+    assert (sent.acknowledged, [place for place, _ in sent.refused]) == (500, ["the large one"])
+    assert [record.value for record in topics.read(topic)] == [letter.value for letter in letters]
+
+
+def test_ctrl_c_while_the_broker_is_away_says_how_many_were_acknowledged(
+    prepared: Callable[..., Settings], tmp_path: Path
+) -> None:
+    settings = prepared()
+    original = Original(settings.processor.topics[0], 1, 7, 1_795_227_600_000, "create", b"key", b"body", ())
+    encoder = WaitRecordEncoder(settings.processor.group, "host-1", settings.dead_letter.topic, "dlq", 3)
+    wait_id = "01a1fd5e-6557-8324-a9e4-dd44916f69cf"
+    headers = tuple(encoder.headers(original, wait_id, 1_795_227_900_000))
+    with closing(HandFed(settings, settings.wait.topic)) as feeder:
+        feeder.feed([Row(wait_id.encode(), b"body", 1, 0, now_ms(), headers, settings.wait.topic)])
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        silent.settimeout(60)
+        environment = {**os.environ, **as_environment(settings)}
+        environment["WAITREG_KAFKA__BOOTSTRAP_SERVERS"] = f"127.0.0.1:{silent.getsockname()[1]}"
+        command = [sys.executable, str(FILE), "--open", "true", "--to", "orders", "--send"]
+        with subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True) as sending:
+            try:
+                # The client is made, and knocks: it is sending.
+                connection, _ = silent.accept()
+                with connection:
+                    sending.send_signal(signal.SIGINT)
+                    said, _ = sending.communicate(timeout=60)
+            finally:
+                sending.kill()
+    assert sending.returncode == 130
+    assert said.splitlines()[1].startswith("0 published, 0 refused, 1 without the broker's word")
 
 
 def origin(letter: ReadRecord) -> tuple[str, str, str]:
