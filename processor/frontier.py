@@ -91,6 +91,18 @@ class Frontier:
         """Return how many wait records aren't acknowledged."""
         return sum(batch.pending for batch in list(self._batches))
 
+    def waiting_s(self, now_s: float) -> float:
+        """Return for how long the first batch has waited for its acknowledgments, 0 if there is none; any thread.
+
+        Args:
+            now_s: of the monotonic clock.
+        """
+        for batch in list(self._batches):
+            # Emptied when it is popped, which another thread may be doing now.
+            for entry in batch.entries[:1]:
+                return max(0.0, now_s - entry.lifetime.registered_s)
+        return 0.0
+
     def entries_of(self, owner: AssignedPartition) -> list[Entry]:
         """Return the partition's entries in batches that aren't popped."""
         return [entry for batch in self._batches for entry in batch.entries if entry.owner is owner]

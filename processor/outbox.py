@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
@@ -34,21 +35,30 @@ class Outbox:
     Args:
         producer: shared with registration.
         fault: where a refusal is reported.
+        monotonic: returns seconds of a clock that never steps.
     """
 
-    def __init__(self, producer: Producer, fault: Fault) -> None:
+    def __init__(self, producer: Producer, fault: Fault, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._producer = producer
         self._fault = fault
         self._backlog: deque[Letter] = deque()
         self.unacknowledged = 0
+        self._monotonic = monotonic
+        self._progress_s = 0.0
 
     @property
     def full(self) -> bool:
         """Whether letters wait because the producer's queue is full: consume nothing then."""
         return bool(self._backlog)
 
+    def waiting_s(self) -> float:
+        """Return for how long no letter has been acknowledged although some wait for it, s; from any thread."""
+        return max(0.0, self._monotonic() - self._progress_s) if self.unacknowledged else 0.0
+
     def send(self, letter: Letter) -> None:
         """Send a letter, now or as soon as the producer's queue has room."""
+        if not self.unacknowledged:
+            self._progress_s = self._monotonic()
         self.unacknowledged += 1
         if self._backlog or not self._produce(letter):
             self._backlog.append(letter)
@@ -61,6 +71,7 @@ class Outbox:
     def _produce(self, letter: Letter) -> bool:
         def delivered(error: KafkaError | None, message: Message) -> None:
             self.unacknowledged -= 1
+            self._progress_s = self._monotonic()
             if error is None:
                 letter.report(message)
             else:

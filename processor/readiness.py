@@ -6,9 +6,18 @@ from processor.handlers.slots import Slots
 
 # The flush within a rebalance holds it up for processor.flush_timeout_s, 10 s by default.
 STANDSTILL_S = 15.0
+# A broker that answers takes milliseconds; one that is frozen keeps its connections open, so no client notices.
+UNACKNOWLEDGED_S = 15.0
 
 
-def not_ready_reasons(draining: bool, joined: bool, slots: Slots | None, standstill_s: float = 0.0) -> list[str]:
+def not_ready_reasons(
+    draining: bool,
+    joined: bool,
+    slots: Slots | None,
+    standstill_s: float = 0.0,
+    registering_s: float = 0.0,
+    settling_s: float = 0.0,
+) -> list[str]:
     """Return why records aren't worked on, as people read it; empty when they are.
 
     Args:
@@ -16,6 +25,8 @@ def not_ready_reasons(draining: bool, joined: bool, slots: Slots | None, standst
         joined: the group has assigned partitions, be it none of them.
         slots: those of a handler that can't be cancelled.
         standstill_s: for how long the event loop has not turned.
+        registering_s: for how long the oldest unacknowledged wait record has waited.
+        settling_s: for how long tombstones and dead letters have waited without one being acknowledged.
     """
     reasons = []
     if draining:
@@ -29,4 +40,9 @@ def not_ready_reasons(draining: bool, joined: bool, slots: Slots | None, standst
             f"the event loop has stood still for {standstill_s:.0f} s: a handler blocks it (it must await what it "
             "waits for, or be a plain function)"
         )
+    for what, waited_s in (("wait records", registering_s), ("tombstones or dead letters", settling_s)):
+        if waited_s > UNACKNOWLEDGED_S:
+            reasons.append(
+                f"{what} unacknowledged for {waited_s:.0f} s: the broker doesn't answer, or not enough of it"
+            )
     return reasons

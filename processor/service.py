@@ -234,7 +234,7 @@ class ProcessorService:
             topics=facts.topics,
             limits=limits,
             producer=producer,
-            outbox=Outbox(producer, self._fault),
+            outbox=Outbox(producer, self._fault, self._clock.monotonic),
             attempts=Attempts(handler, processor.handler_timeout_s, decision, self._clock, self.stats),
             watchdog=watchdog,
             start_offsets=StartOffsets(wait_topic, self._stop.wait, RuleWatch(processor.group, rules)),

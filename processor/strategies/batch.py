@@ -76,7 +76,6 @@ class BatchStrategy:
             context.link,
             context.membership,
             context.fault,
-            ends_too=context.once is not None,
         )
         self._traces = Traces.of(context.tracer, processor.group, context.instance)
         self._early: list[Taken] = []
@@ -108,6 +107,12 @@ class BatchStrategy:
         )
 
     async def _next(self) -> list[Taken]:
+        try:
+            return await self._fetch()
+        except KafkaException as error:
+            raise kafka_failure(error, "consuming") from error
+
+    async def _fetch(self) -> list[Taken]:
         taken, self._early = self._early[: self._size], self._early[self._size :]
         taken += self._consumption.take(self._size - len(taken)) if len(taken) < self._size else []
         if not taken:
@@ -298,9 +303,13 @@ class BatchStrategy:
 
     def not_ready(self) -> list[str]:
         """Say what keeps records from being worked on."""
-        slots = self._context.attempts.slots
+        context = self._context
         return not_ready_reasons(
-            self._draining, self._context.membership.joined, slots, self._context.watchdog.late_s()
+            self._draining,
+            context.membership.joined,
+            context.attempts.slots,
+            context.watchdog.late_s(),
+            settling_s=context.outbox.waiting_s(),
         )
 
     def readings(self) -> Iterable[Reading]:

@@ -102,7 +102,6 @@ class RegistryStrategy:
             context.link,
             context.membership,
             fault,
-            ends_too=context.once is not None,
         )
         commit = self._consumption.commit
         commits = Commits(commit, processor.commit_interval_s, clock, fault, stats, pump.confirmed)
@@ -177,7 +176,12 @@ class RegistryStrategy:
         """Say what keeps records from being worked on."""
         context = self._context
         return not_ready_reasons(
-            self._draining, context.membership.joined, context.attempts.slots, context.watchdog.late_s()
+            self._draining,
+            context.membership.joined,
+            context.attempts.slots,
+            context.watchdog.late_s(),
+            self._frontier.waiting_s(context.clock.monotonic()),
+            context.outbox.waiting_s(),
         )
 
     def readings(self) -> Iterable[Reading]:

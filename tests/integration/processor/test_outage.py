@@ -67,6 +67,38 @@ def test_a_broker_that_stops_and_comes_back_loses_nothing(
     assert all(story.resolved for story in told.values())
 
 
+def test_a_broker_that_is_frozen_means_not_ready_until_it_goes_on(
+    own_stack: OwnStack, own_topics: Topics, names: Names, processors: Processors
+) -> None:
+    calls: list[int] = []
+    frozen = threading.Event()
+
+    async def waits_for_the_frost(record: Record) -> None:
+        calls.append(record.offset)
+        while len(calls) > 100 and not frozen.is_set():  # noqa: ASYNC110 - set by another thread
+            await asyncio.sleep(0.01)
+
+    settings = settings_against(
+        own_stack.bootstrap_servers,
+        own_stack.postgres_url,
+        names,
+        {"processor.handler": processors.handler(waits_for_the_frost), "processor.max_in_flight": 5},
+    )
+    own_topics.create_own(settings)
+    running = processors.start(settings)
+    own_topics.produce(settings.processor.topics[0], [b"%d" % number for number in range(1500)])
+    wait_until(lambda: running.done > 50, 60, "the first records")
+    own_stack.broker.pause()
+    try:
+        frozen.set()
+        # Its connections stay open: nothing but the missing acknowledgments shows it.
+        wait_until(lambda: any("unacknowledged for" in reason for reason in running.health.reasons), 60, "not ready")
+    finally:
+        own_stack.broker.resume()
+    wait_until(lambda: running.done == 1500 and running.health.ok, 90, "all records, and being ready again")
+    running.stop()
+
+
 def test_a_processor_that_starts_during_an_outage_waits_for_the_broker(
     own_stack: OwnStack, own_topics: Topics, names: Names, processors: Processors
 ) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, Producer
 
 from processor.broker_link import BrokerLink
 from processor.fault import Fault
+from processor.outbox import ANY_PARTITION, Letter, Outbox
+from processor.readiness import UNACKNOWLEDGED_S, not_ready_reasons
 from wait_registry.errors import ConfigurationError
 
 
@@ -26,3 +28,24 @@ def test_refused_credentials_end_the_process(code: int) -> None:
     fault = Fault()
     BrokerLink(fault).on_error(KafkaError(code))
     assert isinstance(fault.error, ConfigurationError)
+
+
+def test_letters_that_nobody_acknowledges_are_waited_for_and_mean_not_ready() -> None:
+    now_s = [100.0]
+    # librdkafka's own broker: it answers as soon as it is asked.
+    producer = Producer({"bootstrap.servers": "", "test.mock.num.brokers": 1})
+    outbox = Outbox(producer, Fault(), lambda: now_s[0])
+    assert outbox.waiting_s() == 0, "nothing has been sent"
+    outbox.send(Letter("a letter", "topic", ANY_PARTITION, b"key", None, [], lambda message: None))
+    now_s[0] += UNACKNOWLEDGED_S + 5
+    [reason] = not_ready_reasons(False, True, None, settling_s=outbox.waiting_s())
+    assert reason.startswith("tombstones or dead letters unacknowledged for 20 s")
+    while outbox.unacknowledged:
+        producer.poll(0.1)
+    assert not_ready_reasons(False, True, None, settling_s=outbox.waiting_s()) == []
+
+
+def test_wait_records_that_nobody_acknowledges_mean_not_ready() -> None:
+    assert not_ready_reasons(False, True, None, registering_s=UNACKNOWLEDGED_S) == []
+    [reason] = not_ready_reasons(False, True, None, registering_s=UNACKNOWLEDGED_S + 1)
+    assert reason.startswith("wait records unacknowledged for 16 s")

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from processor.assigned_partition import AssignedPartition
 from processor.frontier import Frontier, commit_target
-from tests.unit.processor.entries import batch, entry
+from tests.unit.processor.entries import LONG, batch, entry
 
 # Per batch: which of three partitions each record comes from. Then the order of acknowledgments, by any permutation.
 BATCHES = st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=6), max_size=8)
@@ -95,3 +95,16 @@ def test_the_last_commit_equals_a_walk_over_the_offsets(requested: int, prefix: 
     while walked < prefix and walked not in set(unstarted):
         walked += 1
     assert commit_target(requested, prefix, unstarted) == walked
+
+
+def test_a_batch_waits_from_its_registration_until_its_last_acknowledgment() -> None:
+    owner, frontier = AssignedPartition("input", 0, 0), Frontier()
+    assert frontier.waiting_s(100.0) == 0
+    early, late = (entry(owner, offset, LONG._replace(registered_s=70.0 + offset)) for offset in (0, 10))
+    frontier.append(batch(early))
+    frontier.append(batch(late))
+    assert frontier.waiting_s(100.0) == 30
+    assert early.batch is not None
+    early.batch.acknowledge()
+    frontier.advance()
+    assert frontier.waiting_s(100.0) == 20, "the next batch is the oldest now"
