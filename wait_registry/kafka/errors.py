@@ -18,7 +18,12 @@ _AUTHENTICATION = frozenset(
     }
 )
 # With TLS 1.3 the broker refuses a client's certificate after the handshake, which comes as a broken connection.
-_CERTIFICATE_ALERT = re.compile(r"tls(v1)? alert|sslv3 alert|peer did not return a certificate", re.IGNORECASE)
+# Other alerts, of its own trouble or of its end, are no refusal.
+_CERTIFICATE_ALERT = re.compile(
+    r"alert (bad certificate|unsupported certificate|certificate (revoked|expired|unknown|required)|unknown ca"
+    r"|access denied|handshake failure)|peer did not return a certificate",
+    re.IGNORECASE,
+)
 # The right on a topic that is missing, by the first words of what was tried.
 _TOPIC_RIGHTS = {
     "describing": "DESCRIBE (it comes with READ and with WRITE)",

@@ -50,3 +50,28 @@ def test_wrong_credentials_say_which_settings_to_check() -> None:
 
 def test_an_exception_without_a_kafka_error_is_permanent() -> None:
     assert type(kafka_failure(KafkaException("odd"), "x")) is PermanentError
+
+
+@pytest.mark.parametrize(
+    "alert",
+    [
+        "ssl/tls alert bad certificate",
+        "sslv3 alert certificate expired",
+        "sslv3 alert certificate unknown",
+        "tlsv1 alert unknown ca",
+        "tlsv13 alert certificate required",
+        "tlsv1 alert access denied",
+        "sslv3 alert handshake failure",
+    ],
+)
+def test_a_certificate_that_the_broker_refuses_is_a_matter_of_settings(alert: str) -> None:
+    error = KafkaError(KafkaError._TRANSPORT, f"ssl://broker:9093: Disconnected: error:0A000000:SSL routines::{alert}")
+    assert is_access_problem(error)
+    assert "refuses our certificate" in str(kafka_failure(error, "x"))
+
+
+@pytest.mark.parametrize("alert", ["tlsv1 alert internal error", "tlsv1 alert user cancelled", "tls alert notify"])
+def test_an_alert_of_the_brokers_own_trouble_is_waited_out(alert: str) -> None:
+    error = KafkaError(KafkaError._TRANSPORT, f"ssl://broker:9093: Disconnected: error:0A000000:SSL routines::{alert}")
+    assert not is_access_problem(error)
+    assert type(kafka_failure(error, "x")) is TransientError
