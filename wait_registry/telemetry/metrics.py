@@ -228,7 +228,8 @@ SWEEPER_EXPORTED = _counter("waitreg_sweeper_exported_total", "Expired registrat
 SWEEPER_REDELIVERED = _counter("waitreg_sweeper_redelivered_total", "Expired registrations delivered again")
 SWEEPER_SUPERSEDED = _counter(
     "waitreg_sweeper_superseded_total",
-    "Due rows that a later entry in the wait topic had resolved or renewed; at every sweep until the sink shows it",
+    "Due rows that a later entry in the wait topic showed finished, renewed or already exported; at every sweep until "
+    "the sink shows it",
 )
 SWEEPER_UNSEEN = _counter(
     "waitreg_sweeper_unseen_total",

@@ -136,7 +136,8 @@ _SWEEPER: Final = (
     Question(
         "What became of it?",
         (m.SWEEPER_EXPORTED, m.SWEEPER_REDELIVERED, m.SWEEPER_SUPERSEDED),
-        "exported or redelivered: a process died with it; superseded: finished in time, the sink was behind",
+        "exported or redelivered: a process died with it; superseded: finished, renewed or already exported, the "
+        "sink was behind",
     ),
     Question(
         "What is left out, and why?",

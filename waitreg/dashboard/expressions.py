@@ -1,4 +1,4 @@
-"""PromQL over the metrics of this system, narrowed to the jobs and instances that are chosen in the dashboard."""
+"""PromQL over the metrics of this system, narrowed to the jobs, groups and instances chosen in the dashboard."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import Final
 
 from wait_registry.telemetry.metrics import Metric
 
-SCOPE: Final = 'job=~"$job",instance=~"$instance"'
+# Sinks and sweepers have no group, nor have processors whose targets carry no such label: an empty one always matches.
+SCOPE: Final = 'job=~"$job",group=~"$group|",instance=~"$instance"'
 # Grafana's own: at least four scrapes, so that no point falls between two of them.
 RATE_WINDOW: Final = "$__rate_interval"
 

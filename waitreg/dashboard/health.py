@@ -40,8 +40,8 @@ HEALTH: Final = Row(
         ),
         Panel(
             "Records that wait",
-            "Input records not consumed yet. When it grows: row Processor, are all slots in use?",
-            (Query(summed(m.PROCESSOR_CONSUMER_LAG), "lag"),),
+            "Input records not consumed yet, by group. When it grows: row Processor, are all slots in use?",
+            (Query(summed(m.PROCESSOR_CONSUMER_LAG, "group"), "lag {{group}}"),),
             width=3,
             single=True,
         ),

@@ -66,6 +66,7 @@ def _laid_out(rows: Sequence[Row]) -> Iterator[dict[str, Any]]:
 def _variables() -> Iterator[dict[str, Any]]:
     yield {"name": "datasource", "label": "Prometheus", "type": "datasource", "query": "prometheus", "current": {}}
     yield _choice("job", "Job", "label_values(waitreg_ready, job)")
+    yield _choice("group", "Consumer group", 'label_values(waitreg_ready{job=~"$job"}, group)')
     yield _choice("instance", "Instance", 'label_values(waitreg_ready{job=~"$job"}, instance)')
 
 

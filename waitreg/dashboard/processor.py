@@ -23,17 +23,18 @@ _FLOW: Final = (
     ),
     Panel(
         "Consumer lag",
-        "Records of each topic that nobody has consumed yet. Growing: more slots (processor.max_in_flight), more "
+        "Records of each topic that its group hasn't consumed yet. Growing: more slots (processor.max_in_flight), more "
         "processes (up to the topic's partitions), or a faster handler.",
-        (Query(summed(m.PROCESSOR_CONSUMER_LAG, "topic"), "{{topic}}"),),
+        (Query(summed(m.PROCESSOR_CONSUMER_LAG, "group, topic"), "{{topic}} {{group}}"),),
     ),
     Panel(
         "Time to work the lag off",
         "The lag over the rate of consumption: how late a record is that comes in now. Alerts from 30 minutes on.",
         (
             Query(
-                f"{summed(m.PROCESSOR_CONSUMER_LAG, 'topic')} / {per_second(m.PROCESSOR_CONSUMED, 'topic')}",
-                "{{topic}}",
+                f"{summed(m.PROCESSOR_CONSUMER_LAG, 'group, topic')}"
+                f" / {per_second(m.PROCESSOR_CONSUMED, 'group, topic')}",
+                "{{topic}} {{group}}",
             ),
         ),
         unit="s",

@@ -40,8 +40,8 @@ SWEEPER: Final = Row(
         ),
         Panel(
             "What became of due rows, per hour",
-            "Exported: dead letters. Redelivered: the group's policy. Superseded: finished in time, the sink is "
-            "behind. Unseen: the view needs a rebuild.",
+            "Exported: dead letters. Redelivered: the group's policy. Superseded: finished, renewed or already "
+            "exported, the sink is behind. Unseen: the view needs a rebuild.",
             (
                 Query(within(m.SWEEPER_EXPORTED, "1h"), "exported"),
                 Query(within(m.SWEEPER_REDELIVERED, "1h"), "redelivered"),

@@ -106,8 +106,8 @@ def test_every_query_of_a_panel_is_answered_with_a_series(observed: Observed, pa
 
 
 def _chosen(expression: str) -> str:
-    """Return what Grafana sends when all jobs and instances are chosen."""
-    chosen = {"$job": ".+", "$instance": ".+", "$__rate_interval": "1m"}
+    """Return what Grafana sends when all jobs, groups and instances are chosen."""
+    chosen = {"$job": ".+", "$group": ".+", "$instance": ".+", "$__rate_interval": "1m"}
     for variable, value in chosen.items():
         expression = expression.replace(variable, value)
     assert "$" not in expression

@@ -34,7 +34,7 @@ def test_the_committed_file_is_current() -> None:
 def test_the_model_has_what_grafana_asks_for() -> None:
     assert {"uid", "title", "schemaVersion", "panels", "templating", "time", "annotations"} <= MODEL.keys()
     variables = {variable["name"]: variable["type"] for variable in MODEL["templating"]["list"]}
-    assert variables == {"datasource": "datasource", "job": "query", "instance": "query"}
+    assert variables == {"datasource": "datasource", "job": "query", "group": "query", "instance": "query"}
 
 
 @pytest.mark.parametrize("panel", QUERIED, ids=title)
@@ -59,7 +59,12 @@ def test_a_panel_says_what_to_do_about_what_it_shows(panel: dict[str, Any]) -> N
 def test_a_panel_asks_only_for_metrics_that_exist_of_what_was_chosen(panel: dict[str, Any]) -> None:
     for target in panel["targets"]:
         assert metric_names(target["expr"]) <= {metric.name for metric in all_metrics()}
-        assert 'job=~"$job",instance=~"$instance"' in target["expr"] or "ALERTS" in target["expr"]
+        assert 'job=~"$job",group=~"$group|",instance=~"$instance"' in target["expr"] or "ALERTS" in target["expr"]
+
+
+def test_the_lags_of_two_groups_on_one_topic_are_not_added_up() -> None:
+    lags = [target["expr"] for panel in QUERIED for target in panel["targets"] if "consumer_lag" in target["expr"]]
+    assert lags and all("sum by (group" in expression for expression in lags)
 
 
 def test_every_metric_is_shown() -> None:
