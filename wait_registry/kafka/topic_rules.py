@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import difflib
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -60,13 +61,21 @@ class _Rule:
     advice: str = ""
 
 
-def missing(spec: TopicSpec, bootstrap_servers: str) -> Finding:
-    """Report a topic that isn't there."""
+def missing(spec: TopicSpec, bootstrap_servers: str, existing: Iterable[str] = ()) -> Finding:
+    """Report a topic that isn't there, and the one of the existing ones that may have been meant."""
     mend = "`waitreg topics create`"
     if not spec.owned:
         plain = f"kafka-topics --bootstrap-server {bootstrap_servers} --create --topic {spec.topic}"
         mend = f"{plain}, or `waitreg topics create --input-partitions 6`"
-    return Finding(spec.topic, f"the {spec.role} topic", Severity.ERROR, "missing", "to be there", mend)
+    return Finding(
+        spec.topic, f"the {spec.role} topic", Severity.ERROR, _absent(spec.topic, existing), "to be there", mend
+    )
+
+
+def _absent(topic: str, existing: Iterable[str]) -> str:
+    names = [name for name in existing if not name.startswith("__")]
+    close = difflib.get_close_matches(topic, names, 1, 0.75)
+    return f"missing, did you mean {close[0]}?" if close else "missing"
 
 
 def check_topic(spec: TopicSpec, state: TopicState, bootstrap_servers: str) -> list[Finding]:

@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, Resourc
 
 from wait_registry.errors import ConfigurationError, TransientError, WaitRegistryError
 from wait_registry.kafka.clients import admin as open_admin
-from wait_registry.kafka.cluster import no_such_topic
+from wait_registry.kafka.cluster import no_such_topic, topic_names
 from wait_registry.kafka.errors import cause_of, is_unknown_topic
 from wait_registry.kafka.requests import answer, persistently, timeout_of
 from wait_registry.kafka.topic_rules import Finding, Severity, TopicState, check_topic, missing
@@ -60,11 +60,12 @@ def check_topics(settings: Settings, service: Service | None = None) -> list[Fin
     client = open_admin(settings.kafka)
     specs = topic_specs(settings, service)
     states = _read_states(client, [spec.topic for spec in specs])
+    existing = topic_names(client) if len(states) < len(specs) else frozenset()
     findings: list[Finding] = []
     for spec in specs:
         state = states.get(spec.topic)
         bootstrap = settings.kafka.bootstrap_servers
-        findings += check_topic(spec, state, bootstrap) if state else [missing(spec, bootstrap)]
+        findings += check_topic(spec, state, bootstrap) if state else [missing(spec, bootstrap, existing)]
     return findings
 
 

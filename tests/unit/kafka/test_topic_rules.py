@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
@@ -134,6 +135,13 @@ def test_an_input_topic_with_larger_records_than_can_be_registered_is_warned_abo
 def test_an_owned_topic_that_is_missing_is_made_by_the_command() -> None:
     assert str(missing(spec(TopicRole.WAIT), BROKER)).endswith("Mend: `waitreg topics create`")
     assert f"kafka-topics --bootstrap-server {BROKER}" in str(missing(spec(TopicRole.INPUT), BROKER))
+
+
+def test_a_mistyped_topic_is_told_the_existing_one_that_is_like_it() -> None:
+    mistyped = replace(spec(TopicRole.INPUT), topic="ordres")
+    there = ["__consumer_offsets", "orders", "parcels"]
+    assert missing(mistyped, BROKER, there).seen == "missing, did you mean orders?"
+    assert missing(mistyped, BROKER, ["parcels"]).seen == "missing"
 
 
 def test_a_template_gives_one_dead_letter_topic_per_input_topic() -> None:
