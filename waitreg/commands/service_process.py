@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 import threading
 from collections.abc import Callable
 from types import FrameType
 from typing import Protocol
 
+log = logging.getLogger(__name__)
+
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
-_JOIN_S = 0.5
+_JOIN_S = 0.1
 
 
 class Service(Protocol):
@@ -42,14 +45,23 @@ class ServiceProcess:
         thread = threading.Thread(target=self._run_service, name="service", daemon=True)
         try:
             thread.start()
-            while thread.is_alive():
-                # With a limit: where locks are made of condition variables (macOS), a signal doesn't interrupt a join.
-                thread.join(_JOIN_S)
+            self._await_end(thread)
         finally:
             for number, handler in previous.items():
                 signal.signal(number, handler)
         if self._error is not None:
             raise self._error
+        log.info("ended")
+
+    def _await_end(self, thread: threading.Thread) -> None:
+        told = False
+        while thread.is_alive() or (self._stop.is_set() and not told):
+            if self._stop.is_set() and not told:
+                # Not in the signal handler, which may interrupt whoever is writing the log.
+                told = True
+                log.info("told to stop by a signal: what has begun is finished first, a second one ends it at once")
+            # With a limit: where locks are made of condition variables (macOS), a signal doesn't interrupt a join.
+            thread.join(_JOIN_S)
 
     def _run_service(self) -> None:
         try:

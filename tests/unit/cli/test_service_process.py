@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import subprocess
@@ -55,11 +56,16 @@ class _Service:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_asks_the_service_to_stop_and_leaves_the_handlers_as_they_were(number: signal.Signals) -> None:
+def test_a_signal_asks_the_service_to_stop_and_leaves_the_handlers_as_they_were(
+    number: signal.Signals, caplog: pytest.LogCaptureFixture
+) -> None:
     before = [signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGINT)]
     service = _Service(number)
-    ServiceProcess(lambda: service).run()
+    with caplog.at_level(logging.INFO):
+        ServiceProcess(lambda: service).run()
     assert service.stopped
+    said = [record.getMessage() for record in caplog.records]
+    assert (len(said), said[0].startswith("told to stop by a signal"), said[-1]) == (2, True, "ended")
     assert [signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGINT)] == before
 
 
