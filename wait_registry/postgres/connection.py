@@ -110,7 +110,7 @@ def schema_of(connection: psycopg.Connection[TupleRow]) -> str:
 def _failure(said: str, *, known: bool) -> PostgresRefused | PostgresUnavailable:
     refusal = refusal_of(said)
     if refusal is None:
-        return PostgresUnavailable(f"Postgres can't be reached: {said}")
+        return PostgresUnavailable(f"Postgres can't be reached at postgres.url: {said}")
     if refusal.everywhere and not known:
         return PostgresRefused(f"Postgres can't be used: {said}. {refusal.mend}.")
     why = "it has let this process in before" if known else "another host doesn't answer"
