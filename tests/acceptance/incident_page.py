@@ -57,13 +57,16 @@ CHAPTERS = (
     Chapter(
         "stuck_now",
         ("minutes=1",),
-        "Twelve parcels, all of one instance, none overdue: `parcels-1` lives and its carrier doesn't answer.",
+        "Twelve parcels, all of one instance, none overdue yet: either `parcels-1` lives and its carrier doesn't "
+        "answer, or it has been dead for less than its TTL. The table can't tell: ask `up` and its /health/ready "
+        "(here it lives).",
     ),
     Chapter(
         "waiting_by_group",
         (),
-        "Two groups have something waiting. `shipping` has nothing overdue, so that is a slow downstream; `refunding` "
-        "has, so that is a dead process and a sweeper that doesn't sweep. `billing` is clean again.",
+        "Two groups have something waiting. `shipping` has nothing overdue yet: a slow downstream, or a process that "
+        "has been dead for less than its TTL; `up` and /health/ready tell. `refunding` has, so that is a dead process "
+        "and a sweeper that doesn't sweep. `billing` is clean again.",
     ),
     Chapter("waiting_by_topic", (), "The same by topic: only `parcels` and `refunds` are touched, orders flow."),
     Chapter(
