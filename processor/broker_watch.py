@@ -24,6 +24,7 @@ T = TypeVar("T")
 
 PROBE_EVERY_S = 1.0
 IDENTITY_EVERY_S = 30.0
+TELL_WAITING_S = 5.0
 
 
 class BrokerWatch:
@@ -54,7 +55,8 @@ class BrokerWatch:
         self._clock = clock
         self._fault = fault
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="broker-watch")
-        self._checked_s = clock.monotonic()
+        self._began_s = self._checked_s = clock.monotonic()
+        self._told_to_wait = False
 
     async def run(self) -> None:
         """Watch until cancelled."""
@@ -71,11 +73,24 @@ class BrokerWatch:
             self._link.answered()
         if self._link.up and self._membership.must_ask:
             await self._ask(lambda: self._membership.ask(self._admin))
+        self._tell_waiting()
         if (once := self._once) is not None and self._link.up and self._membership.joined:
             await self._ask(lambda: once.ask(self._admin, self._membership.member_id))
         if self._link.up and self._clock.monotonic() - self._checked_s >= IDENTITY_EVERY_S:
             self._checked_s = self._clock.monotonic()
             await self._ask(self._check_identity)
+
+    def _tell_waiting(self) -> None:
+        """Say once why a processor that has just been started does nothing yet."""
+        waited_s = self._clock.monotonic() - self._began_s
+        if self._told_to_wait or self._membership.joined or not self._link.up or waited_s < TELL_WAITING_S:
+            return
+        self._told_to_wait = True
+        log.info(
+            "no partitions for %.0f s: waiting for the group to assign some; after a member was killed it waits "
+            "for that one up to session.timeout.ms (45 s unless it is set)",
+            waited_s,
+        )
 
     def _check_identity(self) -> None:
         require_same_topic(self._admin, self._wait_topic)
