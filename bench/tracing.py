@@ -3,7 +3,7 @@
 The way from the worker's queue to the tombstone, with a handler that answers at once and a producer that sends nothing:
 what is left is the dispatch itself, so that every test and every span shows. Rounds of all kinds take turns, and CPU
 time is counted, the exporting thread's included, so that a busy machine changes little.
-Under a minute with the usual number of rounds.
+About a minute with the usual number of rounds.
 """
 
 from __future__ import annotations
