@@ -6,6 +6,7 @@ import asyncio
 import logging
 import math
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
@@ -17,6 +18,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from processor.assigned_partition import AssignedPartition
 from processor.broker_link import BrokerLink
 from processor.fault import Fault
+from processor.log_ends import LogEnds
 from processor.membership import Membership
 from processor.start_offsets import StartOffsets
 from wait_registry.errors import PermanentError
@@ -38,7 +40,6 @@ TUNING = {
 }
 
 ASK_ENDS_EVERY_S = 5.0
-ASK_ENDS_TIMEOUT_S = 1.0
 
 _OUT_OF_RANGE = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE})
 
@@ -83,7 +84,6 @@ class Consumption:
         listener: who is told.
         start_offsets: where new partitions begin.
         metadata: goes into every commit.
-        ends_too: also report the end of each partition (for ``--once``), as an error event of ``take``.
     """
 
     def __init__(
@@ -95,7 +95,6 @@ class Consumption:
         link: BrokerLink,
         membership: Membership,
         fault: Fault,
-        ends_too: bool = False,
     ) -> None:
         processor = settings.processor
         self._listener = listener
@@ -116,13 +115,16 @@ class Consumption:
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="consumer")
         self.assigned: dict[tuple[str, int], AssignedPartition] = {}
         self._closing = False
+        self._paused = False
+        self._log_ends = LogEnds(time.monotonic)
         self._asking: asyncio.Future[None] | None = None
         self._asked_s = -math.inf
         with usable_settings():
             self._consumer = Consumer(
                 {
                     **group_config(settings),
-                    "enable.partition.eof": ends_too,
+                    # At the end of the log, behind the last transaction's marker, nothing else tells that we are there.
+                    "enable.partition.eof": True,
                     "error_cb": link.on_error,
                     "on_commit": self._on_commit,
                 }
@@ -165,10 +167,12 @@ class Consumption:
 
     def pause(self) -> None:
         """Fetch nothing more; what librdkafka holds is thrown away and fetched again after `resume`."""
+        self._paused = True
         self._consumer.pause(self._consumer.assignment())
 
     def resume(self) -> None:
         """Fetch again."""
+        self._paused = False
         self._consumer.resume(self._consumer.assignment())
 
     def read_ends(self) -> None:
@@ -186,13 +190,7 @@ class Consumption:
         self._asking = self._loop.run_in_executor(self._executor, self._ask_ends, list(self.assigned.values()))
 
     def _ask_ends(self, owners: list[AssignedPartition]) -> None:
-        for owner in owners:
-            partition = TopicPartition(owner.topic, owner.partition)
-            try:
-                owner.heard_of(*self._consumer.get_watermark_offsets(partition, timeout=ASK_ENDS_TIMEOUT_S))
-            except KafkaException as error:
-                log.debug("the end of %r isn't known now: %s", owner, error)
-                return
+        self._log_ends.ask(self._consumer, owners, lambda: self._paused and not self._closing)
 
     async def close(self) -> None:
         """Leave the group; the listener's ``revoked`` is called for what is still assigned.

@@ -1,0 +1,59 @@
+"""Where partitions end is asked of the broker for a moment only, and every partition has its turn."""
+
+from __future__ import annotations
+
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+
+from processor.assigned_partition import AssignedPartition
+from processor.log_ends import ROUND_S, LogEnds
+
+
+class SlowBroker:
+    """Takes a fifth of a round for every answer; ``silent`` partitions get none."""
+
+    def __init__(self, silent: frozenset[int] = frozenset()) -> None:
+        self.now_s = 0.0
+        self.asked: list[int] = []
+        self._silent = silent
+
+    def get_watermark_offsets(self, partition: TopicPartition, timeout: float) -> tuple[int, int]:
+        self.asked.append(partition.partition)
+        if partition.partition in self._silent:
+            self.now_s += timeout
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+        self.now_s += ROUND_S / 5
+        return 0, 10 + partition.partition
+
+
+def owners(count: int) -> list[AssignedPartition]:
+    return [AssignedPartition("orders", number) for number in range(count)]
+
+
+def test_a_round_is_bounded_and_the_next_goes_on_where_it_stopped() -> None:
+    broker, ours = SlowBroker(), owners(12)
+    ends = LogEnds(lambda: broker.now_s)
+    for rounds in (1, 2, 3):
+        ends.ask(broker, ours, lambda: True)
+        assert broker.now_s < (rounds + 0.5) * ROUND_S
+    assert broker.asked == list(range(12))
+    assert [owner.high_watermark for owner in ours] == [10 + number for number in range(12)]
+    ends.ask(broker, ours, lambda: True)
+    assert broker.asked[12:] == list(range(5)), "from the beginning again"
+
+
+def test_a_partition_without_an_answer_does_not_hold_up_the_others() -> None:
+    broker, ours = SlowBroker(frozenset({0})), owners(3)
+    ends = LogEnds(lambda: broker.now_s)
+    ends.ask(broker, ours, lambda: True)
+    assert broker.now_s <= ROUND_S
+    ends.ask(broker, ours, lambda: True)
+    assert broker.asked == [0, 1, 2]
+
+
+def test_it_ends_when_nobody_wants_to_know_and_forgets_what_was_given_up() -> None:
+    broker, ours = SlowBroker(), owners(6)
+    ends = LogEnds(lambda: broker.now_s)
+    ends.ask(broker, ours, lambda: len(broker.asked) < 2)
+    assert broker.asked == [0, 1]
+    ends.ask(broker, ours[4:], lambda: True)
+    assert broker.asked == [0, 1, 4, 5]
