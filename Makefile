@@ -11,7 +11,7 @@ ARGS ?=
 step = printf '\n== %s\n' '$(1)' && $(2) || { printf '\nmake check: the step "%s" failed (%s)\n' '$(1)' '$(2)' >&2; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help setup jars prometheus demo test check coverage acceptance kills incident mutants lock clean
+.PHONY: help setup jars connect prometheus demo test check coverage acceptance kills incident mutants lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -21,6 +21,9 @@ setup: ## the virtual environment, exactly as locked
 
 jars: setup ## the jars of Spark's Kafka source and of the embedded broker, verified
 	@$(BIN)/python -m wait_registry.jvm fetch
+
+connect: jars plugin ## a Kafka Connect worker with this project's plugin, for its tests and `waitreg stack up --connect`
+	@$(BIN)/python -m wait_registry.jvm fetch connect debezium-jdbc debezium-postgres
 
 prometheus: ## Prometheus and promtool for the tests of alerts and dashboard (they are skipped without)
 	@sh setup/prometheus.sh

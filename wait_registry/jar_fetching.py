@@ -85,7 +85,7 @@ def _is_verified(kind: JarKind, home: Path) -> bool:
 
 def _run_ivy(kinds: Sequence[JarKind], target: Path) -> None:
     total = sum(len(committed_sums(kind)) for kind in kinds)
-    print(f"jars: fetching {total} for {' and '.join(kinds)} (55 MB at most, about a minute)", flush=True)
+    print(f"jars: fetching {total} for {' and '.join(kinds)} (55 to 70 MB, a minute or two)", flush=True)
     last: deque[str] = deque(maxlen=25)
     with subprocess.Popen(
         ivy_command(kinds, target), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"

@@ -16,18 +16,21 @@ from typing import Literal, TypeAlias
 
 from wait_registry.errors import ConfigurationError
 
-JarKind: TypeAlias = Literal["spark", "broker"]
+JarKind: TypeAlias = Literal["spark", "broker", "connect", "debezium-jdbc", "debezium-postgres"]
 
+# What everybody needs, and what only a Kafka Connect worker of our own does.
 JAR_KINDS: tuple[JarKind, ...] = ("spark", "broker")
+CONNECT_JAR_KINDS: tuple[JarKind, ...] = ("connect", "debezium-jdbc", "debezium-postgres")
 OLDEST_JAVA = 17
-MEND_JARS = "fetch them again with `make jars` or `waitreg jars fetch`"
+MEND_JARS = "fetch them again with `make jars` or `waitreg jars fetch` (those of Kafka Connect: `make connect`)"
 
 
 def jar_directory(kind: JarKind, configured: str = "") -> Path:
     """Return the folder with the verified jars of one JVM.
 
     Args:
-        kind: ``spark`` for the Kafka source of the Spark session, ``broker`` for the embedded broker.
+        kind: ``spark`` for the Kafka source of the Spark session, ``broker`` for the embedded broker, ``connect`` for a
+            Kafka Connect worker, ``debezium-...`` for its plugins.
         configured: a folder that the user set (`spark.jars_dir`); our own when empty.
 
     Raises:
@@ -106,19 +109,30 @@ def java_major(printed: str) -> int | None:
     return int(match.group(1)) if match else None
 
 
+def _known_kinds(names: Sequence[str]) -> tuple[JarKind, ...]:
+    known = {kind: kind for kind in (*JAR_KINDS, *CONNECT_JAR_KINDS)}
+    for name in names:
+        if name not in known:
+            raise ConfigurationError(f"there are no jars of the kind {name!r}; the kinds are {', '.join(known)}")
+    return tuple(known[kind] for kind in known if kind in names)
+
+
 def main(arguments: Sequence[str]) -> int:
-    """Run `fetch` (download what isn't there or isn't right) or `verify`; returns 0.
+    """Run `fetch` (download what isn't there or isn't right) or `verify` of some kinds of jars; returns 0.
 
     Raises:
         ConfigurationError: a jar is not as committed, or could not be fetched.
     """
     parser = argparse.ArgumentParser(prog="python -m wait_registry.jvm", description=__doc__)
     parser.add_argument("action", choices=("fetch", "verify"))
-    if parser.parse_args(arguments).action == "fetch":
+    parser.add_argument("kind", nargs="*", metavar="KIND", help=f"default: {' '.join(JAR_KINDS)}")
+    given = parser.parse_args(arguments)
+    kinds = _known_kinds(given.kind) or JAR_KINDS
+    if given.action == "fetch":
         from wait_registry.jar_fetching import fetch_jars
 
-        fetch_jars(jars_home())
-    for kind in JAR_KINDS:
+        fetch_jars(jars_home(), kinds)
+    for kind in kinds:
         print(f"jars: {len(committed_sums(kind))} verified in {jar_directory(kind)}")
     return 0
 

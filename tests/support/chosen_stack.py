@@ -15,7 +15,8 @@ from waitreg.embedded.stack import EmbeddedStack
 
 EMBEDDED, CONTAINERS = "embedded", "containers"
 
-POSTGRES_SETTINGS = {"fsync": "off"}
+# Logical decoding is what Debezium's source reads the outbox by.
+POSTGRES_SETTINGS = {"fsync": "off", "wal_level": "logical"}
 
 # What the option was about, said at the end of the run.
 _NOT_TESTED = "--stack=containers: NOT TESTED"
