@@ -12,12 +12,13 @@ from waitreg.commands.command import Command, Invocation
 def _configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", choices=("up",), help="start it, print its addresses, keep it until Ctrl-C")
     parser.add_argument("--data-dir", metavar="DIR", type=Path, help="keep the data there; a temporary one otherwise")
+    parser.add_argument("--connect", action="store_true", help="a Kafka Connect worker too (`make connect` first)")
 
 
 def _run(invocation: Invocation) -> int:
     from waitreg.embedded.command import run_stack
 
-    return run_stack(invocation.settings(), data_dir=invocation.arguments.data_dir)
+    return run_stack(invocation.settings(), invocation.arguments.data_dir, connect=invocation.arguments.connect)
 
 
 COMMAND: Final = Command(
@@ -28,8 +29,10 @@ COMMAND: Final = Command(
 Starts a Kafka broker and a Postgres as child processes on free loopback ports, with topics and schema made, and prints
 their addresses as WAITREG_* lines for your shell. Ctrl-C, or the end of this process however it comes, takes both
 down and deletes their data and logs; with --data-dir these stay, and the next start goes on with them. Kafka's own
-kafka-... tools are not part of it. Needs Java 17 or newer.""",
-    examples=("waitreg stack up", "waitreg stack up --data-dir .waitreg/stack"),
+kafka-... tools are not part of it. Needs Java 17 or newer.
+With --connect there is a Kafka Connect worker as well, with this project's plugin and Debezium's connectors, for
+`waitreg connect apply`.""",
+    examples=("waitreg stack up", "waitreg stack up --connect", "waitreg stack up --data-dir .waitreg/stack"),
     run=_run,
     configure=_configure,
 )

@@ -6,8 +6,8 @@ import shlex
 import signal
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import FrameType
 
@@ -17,19 +17,26 @@ from pydantic import SecretStr
 from wait_registry.kafka.topics import create_topics
 from wait_registry.postgres.schema import install_schema
 from wait_registry.settings.root import Settings
+from waitreg.embedded.connect_worker import ConnectWorker, plugin_jar
+from waitreg.embedded.ports import free_ports
+from waitreg.embedded.server import EmbeddedServer
 from waitreg.embedded.stack import EmbeddedStack
 
+CHECKOUT = Path(__file__).parents[2]
 LOOK_S = 0.5
 # One broker can keep one replica; the services are told too, or their start checks would ask for three.
 ONE_BROKER = {"replication_factor": 1, "min_insync_replicas": 1}
+# What Debezium's source reads the outbox by.
+LOGICAL_DECODING = {"wal_level": "logical"}
 
 
-def run_stack(settings: Settings, data_dir: Path | None = None) -> int:
+def run_stack(settings: Settings, data_dir: Path | None = None, *, connect: bool = False) -> int:
     """Start a stack, make its topics and its schema, print its addresses, and keep it until Ctrl-C or SIGTERM.
 
     Args:
         settings: names of topics and schema; the addresses in it are replaced by the stack's own.
         data_dir: folder for data that outlives the stack; a temporary one when None.
+        connect: whether a Kafka Connect worker with this project's plugin belongs to it.
 
     Returns:
         0 when it was asked to stop, 1 when one of the servers ended by itself.
@@ -37,18 +44,48 @@ def run_stack(settings: Settings, data_dir: Path | None = None) -> int:
     Raises:
         ConfigurationError: it could not be started; the message says why.
     """
-    with stop_requests() as stop, EmbeddedStack(data_dir) as stack:
+    plugin = plugin_jar(CHECKOUT) if connect else None
+    with stop_requests() as stop, ExitStack() as running:
+        stack = running.enter_context(EmbeddedStack(data_dir, postgres_settings=LOGICAL_DECODING if connect else None))
         here = settings_at(stack, settings)
         create_topics(here)
         with psycopg.connect(stack.postgres_url, autocommit=True) as connection:
             install_schema(connection, here.postgres.schema_name)
-        print(addresses(stack, kept=data_dir is not None), flush=True)
-        while not stop.wait(LOOK_S):
-            for server in (stack.broker, stack.postgres):
-                if not server.running:
-                    print(f"the embedded {server.name} has ended; its log is {server.log}", file=sys.stderr)
-                    return 1
+        servers: list[EmbeddedServer] = [stack.broker, stack.postgres]
+        variables = stack_variables(stack)
+        if plugin is not None:
+            worker = running.enter_context(worker_beside(stack, plugin))
+            servers.append(worker)
+            variables["WAITREG_CONNECT__URL"] = worker.url
+        print(addresses(stack, variables, kept=data_dir is not None), flush=True)
+        return watch(servers, stop)
+
+
+def watch(servers: Sequence[EmbeddedServer], stop: threading.Event) -> int:
+    """Wait until asked to stop (0) or until a server ends by itself (1, and which one is printed)."""
+    while not stop.wait(LOOK_S):
+        for server in servers:
+            if not server.running:
+                print(f"the embedded {server.name} has ended; its log is {server.log}", file=sys.stderr)
+                return 1
     return 0
+
+
+@contextmanager
+def worker_beside(stack: EmbeddedStack, plugin: Path) -> Iterator[ConnectWorker]:
+    """Run a Kafka Connect worker against a stack, in the stack's folder."""
+    worker = ConnectWorker(
+        stack.data_dir / "connect",
+        free_ports(1)[0],
+        stack.bootstrap_servers,
+        plugins=[plugin],
+        temporary=stack.temporary,
+    )
+    worker.start()
+    try:
+        yield worker
+    finally:
+        worker.stop()
 
 
 def settings_at(stack: EmbeddedStack, settings: Settings) -> Settings:
@@ -62,10 +99,14 @@ def settings_at(stack: EmbeddedStack, settings: Settings) -> Settings:
     )
 
 
-def addresses(stack: EmbeddedStack, *, kept: bool) -> str:
-    """Return the stack's addresses as lines for a shell, and whether its data outlives it."""
+def stack_variables(stack: EmbeddedStack) -> dict[str, str]:
+    """Return the environment that points a service to the stack."""
+    return {**stack.environment, **{f"WAITREG_WAIT__{name.upper()}": str(n) for name, n in ONE_BROKER.items()}}
+
+
+def addresses(stack: EmbeddedStack, variables: Mapping[str, str], *, kept: bool) -> str:
+    """Return the environment as lines for a shell, and whether the stack's data outlives it."""
     ending = "data and logs, which stay" if kept else "data and logs, deleted at the end (--data-dir keeps them)"
-    variables = {**stack.environment, **{f"WAITREG_WAIT__{name.upper()}": str(n) for name, n in ONE_BROKER.items()}}
     exports = [f"export {name}={shlex.quote(value)}" for name, value in variables.items()]
     return "\n".join([*exports, f"# {ending}: {stack.data_dir}", "# Ctrl-C ends it"])
 

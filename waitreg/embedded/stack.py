@@ -110,19 +110,20 @@ class EmbeddedStack:
         for server in (getattr(self, "broker", None), getattr(self, "postgres", None)):
             if server is None:
                 continue
-            if self._temporary:
+            if self.temporary:
                 server.kill()
                 server.remove_data()
             else:
                 server.stop()
-        if self._temporary and self.data_dir != Path():
+        if self.temporary and self.data_dir != Path():
             shutil.rmtree(self.data_dir, ignore_errors=True)
         if self._lock_fd is not None:
             os.close(self._lock_fd)
             self._lock_fd = None
 
     @property
-    def _temporary(self) -> bool:
+    def temporary(self) -> bool:
+        """Whether nothing of it stays."""
         return self._given_dir is None
 
     def _take_data_dir(self) -> None:
@@ -144,7 +145,7 @@ class EmbeddedStack:
 
     def _ports(self, *, fresh: bool) -> tuple[int, int, int]:
         """Return the ports of the last start when they are free, else new ones."""
-        if self._temporary:
+        if self.temporary:
             client, controller, postgres = free_ports(3)
             return client, controller, postgres
         record = self.data_dir / "ports.json"
@@ -165,14 +166,14 @@ class EmbeddedStack:
             properties=self._broker_properties,
             heap=self._broker_heap,
             cluster_id=self._cluster_id,
-            temporary=self._temporary,
+            temporary=self.temporary,
             inherited_fds=held,
         )
         self.postgres = EmbeddedPostgres(
             self.data_dir / "postgres",
             ports[2],
             settings=self._postgres_settings,
-            temporary=self._temporary,
+            temporary=self.temporary,
             inherited_fds=held,
         )
 
