@@ -19,7 +19,15 @@ FROM_FILE_SUFFIX = "_file"
 
 # Long or secret texts that may stand in a file of their own: the setting's name with `_file` takes its path.
 FROM_FILE = frozenset(
-    {"postgres.url", "kafka.security.password", "kafka.security.ca", "kafka.security.certificate", "kafka.security.key"}
+    {
+        "postgres.url",
+        "kafka.security.password",
+        "kafka.security.ca",
+        "kafka.security.certificate",
+        "kafka.security.key",
+        "connect.password",
+        "connect.ca",
+    }
 )
 
 

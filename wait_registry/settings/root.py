@@ -5,6 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from wait_registry.settings.connect import ConnectSettings
 from wait_registry.settings.kafka import KafkaSettings
 from wait_registry.settings.postgres import PostgresSettings
 from wait_registry.settings.processor import ProcessorSettings
@@ -39,6 +40,7 @@ class Settings(BaseSettings):
     processor: ProcessorSettings = Field(ProcessorSettings(), description="the processor")
     sink: SinkSettings = Field(SinkSettings(), description="the sink")
     sweeper: SweeperSettings = Field(SweeperSettings(), description="the sweeper")
+    connect: ConnectSettings = Field(ConnectSettings(), description="Kafka Connect")
     spark: SparkSettings = Field(SparkSettings(), description="Spark of sink, sweeper and rebuild")
     telemetry: TelemetrySettings = Field(TelemetrySettings(), description="metrics, health and traces")
     log: LogSettings = Field(LogSettings(), description="logs")

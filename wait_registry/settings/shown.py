@@ -27,7 +27,7 @@ def describe(settings: Settings) -> str:
 def shown_settings(settings: Settings) -> Iterator[tuple[str, str]]:
     """Yield the dotted name of every setting with its value as text, secrets masked."""
     for setting in setting_names().values():
-        value = _value_of(settings, setting.name)
+        value = value_of(settings, setting.name)
         if setting.is_table and isinstance(value, dict):
             yield from ((f"{setting.name}.{key}", shown_value(setting, key, one)) for key, one in value.items())
         else:
@@ -53,7 +53,8 @@ def shown_value(setting: SettingName, key: str | None, value: Any) -> str:
     return str(value.value if isinstance(value, Enum) else value)
 
 
-def _value_of(settings: Settings, dotted: str) -> Any:
+def value_of(settings: Settings, dotted: str) -> Any:
+    """Return the value of a setting by its dotted name, as it is: a secret too."""
     place: Any = settings
     for part in dotted.split("."):
         assert isinstance(place, BaseModel)

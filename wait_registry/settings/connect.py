@@ -1,0 +1,47 @@
+"""Kafka Connect: where its worker answers, what its connectors are told, and how `waitreg connect watch` mends them."""
+
+from __future__ import annotations
+
+from pydantic import Field, SecretStr
+
+from wait_registry.settings.section import Section
+
+
+class ConnectSecretSettings(Section):
+    """Where the worker finds secrets: ``provider:[path:]key`` of its config.providers, never the secret itself."""
+
+    postgres_password: str = Field(
+        "env:POSTGRES_PASSWORD", description="password of the role in connect.postgres_url; empty for none"
+    )
+    kafka_password: str = Field("env:KAFKA_PASSWORD", description="SASL password, with connect.client_security")
+    kafka_key: str = Field("env:KAFKA_KEY", description="client key (PEM), with connect.client_security")
+
+
+class ConnectSettings(Section):
+    """Kafka Connect in place of our sink or sweeper, driven by `waitreg connect`."""
+
+    url: str = Field("http://localhost:8083", description="REST API of any worker of the cluster, http(s)://host:port")
+    username: str | None = Field(None, description="user of the REST API (basic authentication)")
+    password: SecretStr | None = Field(None, description="password of that user")
+    ca: str | None = Field(
+        None, repr=False, description="certificates trusted with https, PEM text; the system's store when absent"
+    )
+    request_timeout_s: float = Field(30.0, gt=0, le=300, description="limit of one request, s")
+    start_timeout_s: float = Field(60.0, gt=0, description="how long `apply` waits for connectors to run, s")
+    connectors: tuple[str, ...] = Field(
+        (), description="what `status`, `watch` and `remove` look at; those of ours that are there when empty"
+    )
+    postgres_url: str = Field(
+        "", description="Postgres as the worker reaches it, without a password; postgres.url's when empty"
+    )
+    client_security: bool = Field(
+        False, description="give connectors' own clients kafka.security; false leaves them the worker's"
+    )
+    secrets: ConnectSecretSettings = Field(ConnectSecretSettings(), description="where the worker finds secrets")
+    watch_interval_s: float = Field(10.0, ge=0.1, le=300, description="pause between two looks of `watch`, s")
+    restart_backoff_s: float = Field(5.0, gt=0, description="first pause between two restarts, s; doubles each time")
+    restart_backoff_max_s: float = Field(60.0, gt=0, description="longest such pause, s")
+    restart_limit: int = Field(10, ge=1, le=1000, description="restarts in a window, from which on an alarm is raised")
+    restart_window_s: float = Field(
+        1800.0, gt=0, description="the window, s; at the limit restarts are window / limit apart"
+    )

@@ -1,0 +1,82 @@
+"""Relations within the Connect section: an address that can be asked, and secrets that stay where they are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+from urllib.parse import urlsplit
+
+from wait_registry.errors import ConfigurationError
+from wait_registry.settings.connect import ConnectSecretSettings, ConnectSettings
+from wait_registry.settings.problem import Problem
+
+# What Kafka's ConfigTransformer takes between `${` and `}`: a provider, perhaps a path, a key.
+_REFERENCE: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*:[^{}$\s]+")
+_PASSWORD: Final = re.compile(r"://[^/@]*:[^/@]*@|\bpassword\s*=", re.IGNORECASE)
+
+
+def require_connect(settings: ConnectSettings) -> None:
+    """Refuse settings of Kafka Connect that contradict each other.
+
+    Raises:
+        ConfigurationError: names every contradiction and what to change; no secret stands in it.
+    """
+    problems = [problem.message for problem in connect_problems(settings)]
+    if problems:
+        raise ConfigurationError("\n".join(problems))
+
+
+def connect_problems(settings: ConnectSettings) -> list[Problem]:
+    """List the contradictions within the section."""
+    return [*_access_problems(settings), *_secret_problems(settings), *_restart_problems(settings)]
+
+
+def _access_problems(settings: ConnectSettings) -> Iterator[Problem]:
+    address = urlsplit(settings.url)
+    if address.scheme not in ("http", "https") or not address.hostname:
+        yield Problem(
+            f"connect.url is {_without_user(settings.url)!r}: expected the http(s) address of a worker's REST API, "
+            "such as http://localhost:8083"
+        )
+    if "@" in address.netloc:
+        yield Problem("connect.url names a user: give connect.username and connect.password instead")
+    if (settings.username is None) != (settings.password is None):
+        there, absent = ("username", "password") if settings.password is None else ("password", "username")
+        yield Problem(f"connect.{there} is set without connect.{absent}: basic authentication needs both")
+    if settings.ca is not None and address.scheme == "http":
+        yield Problem("connect.ca is set, but connect.url is http://, which uses none: make it https://, or remove it")
+    if settings.ca is not None and "-----BEGIN" not in settings.ca:
+        yield Problem(
+            "connect.ca is no PEM text (it has no '-----BEGIN' line): give the text itself, or the path of a file with "
+            "it as connect.ca_file"
+        )
+
+
+def _secret_problems(settings: ConnectSettings) -> Iterator[Problem]:
+    for name in ConnectSecretSettings.model_fields:
+        reference = getattr(settings.secrets, name)
+        # The value isn't shown: it may be the secret that it should only point to.
+        if reference and _REFERENCE.fullmatch(reference) is None:
+            yield Problem(
+                f"connect.secrets.{name} doesn't say where the worker finds the secret: expected provider:key or "
+                "provider:path:key of the worker's config.providers, without ${}: env:POSTGRES_PASSWORD, "
+                "file:/run/secrets/connect.properties:password, dir:/run/secrets:password"
+            )
+    if _PASSWORD.search(settings.postgres_url):
+        yield Problem(
+            "connect.postgres_url holds a password, which would stand in connectors' configurations for all to read: "
+            "remove it, and say in connect.secrets.postgres_password where the worker finds it"
+        )
+
+
+def _restart_problems(settings: ConnectSettings) -> Iterator[Problem]:
+    if settings.restart_backoff_s > settings.restart_backoff_max_s:
+        yield Problem(
+            f"connect.restart_backoff_s is {settings.restart_backoff_s:g} s, more than connect.restart_backoff_max_s = "
+            f"{settings.restart_backoff_max_s:g} s: lower the first or raise the second"
+        )
+
+
+def _without_user(url: str) -> str:
+    return re.sub(r"//[^/@]*@", "//", url)

@@ -1,0 +1,1 @@
+"""`waitreg connect`: connectors of Kafka Connect, put in place from files, looked at and kept running."""

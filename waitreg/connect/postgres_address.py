@@ -1,0 +1,96 @@
+"""Postgres as a Kafka Connect worker is told it: host, port, database, user and a JDBC URL; never a password."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import quote, urlencode
+
+from wait_registry.errors import ConfigurationError
+from wait_registry.settings.root import Settings
+
+DEFAULT_PORT: Final = "5432"
+# What libpq and pgjdbc call alike; the files they name are the worker's.
+_ALIKE: Final = ("sslrootcert", "sslcert", "sslkey")
+_TARGETS: Final = {"read-write": "primary", "primary": "primary", "any": "any"}
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresAddress:
+    """Where a connector finds Postgres; ``hosts`` are pairs of host and port, ``setting`` is where they come from."""
+
+    hosts: tuple[tuple[str, str], ...]
+    database: str
+    user: str
+    options: tuple[tuple[str, str], ...]
+    setting: str
+
+    @classmethod
+    def of(cls, settings: Settings) -> PostgresAddress:
+        """Read `connect.postgres_url`, or postgres.url without its password.
+
+        Raises:
+            ConfigurationError: it can't be read, or says not all that a Java client needs.
+        """
+        setting = "connect.postgres_url" if settings.connect.postgres_url else "postgres.url"
+        given = _parts(settings.connect.postgres_url or settings.postgres.url.get_secret_value(), setting)
+        for part, word in (("host", "host"), ("user", "user"), ("dbname", "database")):
+            if not given.get(part):
+                raise ConfigurationError(
+                    f"{setting} names no {word}, and a connector needs one: set connect.postgres_url to "
+                    "postgresql://user@host:5432/database as the worker reaches it"
+                )
+        if given["host"].startswith(("/", "@")):
+            raise ConfigurationError(
+                f"{setting} leads to a Unix socket, which Java can't use: set connect.postgres_url to "
+                "postgresql://user@host:5432/database as the worker reaches it"
+            )
+        hosts = given["host"].split(",")
+        ports = [port or DEFAULT_PORT for port in given.get("port", "").split(",")]
+        ports = ports * len(hosts) if len(ports) == 1 else ports
+        return cls(tuple(zip(hosts, ports, strict=False)), given["dbname"], given["user"], _options(given), setting)
+
+    @property
+    def only_host(self) -> tuple[str, str]:
+        """Host and port, for connectors that take one only.
+
+        Raises:
+            ConfigurationError: there are several.
+        """
+        if len(self.hosts) > 1:
+            raise ConfigurationError(
+                f"{self.setting} names {len(self.hosts)} hosts, and this connector takes one: set "
+                "connect.postgres_url to one address that follows the primary"
+            )
+        return self.hosts[0]
+
+    @property
+    def sslmode(self) -> str:
+        """How the connection is protected, in the words that libpq and Java share."""
+        return dict(self.options)["sslmode"]
+
+    @property
+    def jdbc_url(self) -> str:
+        """The URL of pgjdbc; it has a query part, so that further parameters are added with ``&``."""
+        hosts = ",".join(f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in self.hosts)
+        return f"jdbc:postgresql://{hosts}/{quote(self.database, safe='')}?{urlencode(self.options)}"
+
+
+def _parts(url: str, setting: str) -> dict[str, str]:
+    import psycopg
+    from psycopg.conninfo import conninfo_to_dict
+
+    try:
+        return {name: str(value) for name, value in conninfo_to_dict(url).items() if value is not None}
+    except psycopg.ProgrammingError:
+        # What libpq says repeats the text, password and all.
+        raise ConfigurationError(
+            f"{setting} can't be read: expected postgresql://user@host:5432/database (special characters as %XX)"
+        ) from None
+
+
+def _options(given: dict[str, str]) -> tuple[tuple[str, str], ...]:
+    options = [("sslmode", given.get("sslmode", "prefer"))]
+    options += [(name, given[name]) for name in _ALIKE if name in given]
+    target = _TARGETS.get(given.get("target_session_attrs", ""))
+    return (*options, ("targetServerType", target)) if target else tuple(options)
