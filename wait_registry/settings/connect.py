@@ -18,7 +18,7 @@ class ConnectSecretSettings(Section):
 
 
 class ConnectSettings(Section):
-    """Kafka Connect in place of our sink or sweeper, driven by `waitreg connect`."""
+    """Kafka Connect in place of our sink or sweeper, driven by `waitreg connect apply` and its like."""
 
     url: str = Field("http://localhost:8083", description="REST API of any worker of the cluster, http(s)://host:port")
     username: str | None = Field(None, description="user of the REST API (basic authentication)")
@@ -41,7 +41,7 @@ class ConnectSettings(Section):
     watch_interval_s: float = Field(10.0, ge=0.1, le=300, description="pause between two looks of `watch`, s")
     restart_backoff_s: float = Field(5.0, gt=0, description="first pause between two restarts, s; doubles each time")
     restart_backoff_max_s: float = Field(60.0, gt=0, description="longest such pause, s")
-    restart_limit: int = Field(10, ge=1, le=1000, description="restarts in a window, from which on an alarm is raised")
+    restart_limit: int = Field(10, ge=1, le=1000, description="restarts in a window that raise an alarm")
     restart_window_s: float = Field(
         1800.0, gt=0, description="the window, s; at the limit restarts are window / limit apart"
     )

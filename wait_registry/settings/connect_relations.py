@@ -76,6 +76,13 @@ def _restart_problems(settings: ConnectSettings) -> Iterator[Problem]:
             f"connect.restart_backoff_s is {settings.restart_backoff_s:g} s, more than connect.restart_backoff_max_s = "
             f"{settings.restart_backoff_max_s:g} s: lower the first or raise the second"
         )
+    apart_s = settings.restart_window_s / settings.restart_limit
+    if settings.restart_backoff_max_s > apart_s:
+        yield Problem(
+            f"connect.restart_backoff_max_s is {settings.restart_backoff_max_s:g} s, more than restart_window_s / "
+            f"restart_limit = {apart_s:g} s: the limit would never be reached, and no alarm raised; lower it, or "
+            "raise connect.restart_window_s"
+        )
 
 
 def _without_user(url: str) -> str:

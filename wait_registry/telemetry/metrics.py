@@ -39,7 +39,7 @@ class Metric:
     def service(self) -> str:
         """The service that exposes it; empty for one that all do."""
         part = self.name.split("_")[1]
-        return part if part in ("processor", "sink", "sweeper") else ""
+        return part if part in ("processor", "sink", "sweeper", "connect") else ""
 
 
 def _counter(name: str, help: str, **labels: tuple[str, ...]) -> Metric:
@@ -269,6 +269,27 @@ SWEEPER_PURGED = _counter(
     table=("dead_letter", "quarantine", "late_outcome", "sweep"),
 )
 SWEEPER_POSTGRES_UP = _gauge("waitreg_sweeper_postgres_up", "1 when Postgres answered the last time it was asked")
+
+# ---- connect (`waitreg connect watch`) ------------------------------------------------------------------------------
+
+CONNECT_UP = _gauge("waitreg_connect_up", "1 while the Kafka Connect worker answers and is well")
+CONNECT_RUNNING = _gauge(
+    "waitreg_connect_running", "1 while a connector and all its tasks run, 0 also for a missing one", connector=OPEN
+)
+CONNECT_TASKS = _gauge("waitreg_connect_tasks", "Tasks of a connector, by their state", connector=OPEN, state=OPEN)
+CONNECT_SINK_LAG = _gauge(
+    "waitreg_connect_sink_lag",
+    "Offsets between what a sink connector has committed and the ends of its topics",
+    connector=OPEN,
+)
+CONNECT_RESTARTS = _counter(
+    "waitreg_connect_restarts_total", "Restarts of a connector because it or a task of it had failed", connector=OPEN
+)
+CONNECT_RESTART_LIMIT_REACHED = _gauge(
+    "waitreg_connect_restart_limit_reached",
+    "1 while a connector has been restarted as often as a window allows: restarting it doesn't help",
+    connector=OPEN,
+)
 
 
 def all_metrics() -> tuple[Metric, ...]:

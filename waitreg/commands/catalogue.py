@@ -6,6 +6,7 @@ from typing import Final
 
 from waitreg.commands import (
     config,
+    connect,
     db,
     demo,
     doctor,
@@ -30,6 +31,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
     topics.COMMAND,
     db.COMMAND,
     jars.COMMAND,
+    connect.COMMAND,
     doctor.COMMAND,
     config.COMMAND,
     metrics.COMMAND,

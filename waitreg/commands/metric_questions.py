@@ -152,9 +152,29 @@ _SWEEPER: Final = (
     Question("Are old rows removed?", (m.SWEEPER_PURGED,), "by table, once an hour, after `sweeper.retention_days`"),
 )
 
+_CONNECT: Final = (
+    Question(
+        "Do the connectors run?",
+        (m.CONNECT_UP, m.CONNECT_RUNNING, m.CONNECT_TASKS),
+        "while the workers can't be asked nothing is known of their connectors; paused and stopped ones don't run",
+    ),
+    Question(
+        "Does restarting help?",
+        (m.CONNECT_RESTARTS, m.CONNECT_RESTART_LIMIT_REACHED),
+        "a few after an outage are its work; at the limit the cause stands in the log and in `waitreg connect status`",
+    ),
+    Question(
+        "How old is what the tables say?",
+        (m.CONNECT_SINK_LAG,),
+        "there when Kafka can be asked; near 0 the tables are as fresh as the connector's commits. Markers of "
+        "transactions count too, so that an idle sink may stay a little above 0",
+    ),
+)
+
 QUESTIONS: Final[Mapping[str, tuple[Question, ...]]] = {
     "": _ALL,
     "processor": _PROCESSOR,
     "sink": _SINK,
     "sweeper": _SWEEPER,
+    "connect": _CONNECT,
 }

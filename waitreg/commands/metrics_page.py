@@ -18,7 +18,7 @@ Every service answers on its telemetry port (`telemetry.host`, `telemetry.port`;
 reasons if not).
 
 - `deploy/prometheus/prometheus.yml` is a configuration to start from. The jobs' names, `waitreg-processor`,
-  `waitreg-sink` and `waitreg-sweeper`, are what the rules ask for.
+  `waitreg-sink` and `waitreg-sweeper` (and `waitreg-connect`, where there is one), are what the rules ask for.
 - `deploy/prometheus/alerts.yml` has the alert rules, `severity: page` or `ticket`, each with its section in
   [runbook.md](runbook.md). `promtool test rules deploy/prometheus/tests/*.yml` shows on which series each fires.
 - `deploy/grafana/waitreg.json` is a dashboard to import (Grafana 10.4 or newer); `waitreg metrics --dashboard` prints
@@ -36,7 +36,13 @@ Each service also exposes the usual metrics of a Python process on Linux: `proce
 sweeper run Spark in a JVM of their own beside them, which these don't include: watch the container or the host for it
 (about `spark.driver_memory` and 250 MB).
 """
-_TITLES: Final = {"": "All services", "processor": "Processor", "sink": "Sink", "sweeper": "Sweeper"}
+_TITLES: Final = {
+    "": "All services",
+    "processor": "Processor",
+    "sink": "Sink",
+    "sweeper": "Sweeper",
+    "connect": "Kafka Connect (`waitreg connect watch`)",
+}
 
 
 def metrics_page() -> str:

@@ -11,6 +11,7 @@ from tests.integration.observability.live_system import SERVICES, STEP_S
 from tests.support.waiting import wait_until
 from wait_registry.telemetry import metrics as m
 from wait_registry.telemetry.metrics import Metric, all_metrics
+from waitreg.dashboard.connect import CONNECT
 from waitreg.dashboard.page import dashboard
 from waitreg.dashboard.rows import ROWS
 
@@ -30,6 +31,8 @@ STILL = {
     m.SWEEPER_UNSEEN: "nothing is restored; tests/unit/observability",
     m.SWEEPER_SKIPPED: "nothing is in the way; tests/unit/observability",
 }
+# Those of `waitreg connect watch` move in tests/integration/connect/test_command_watch.py.
+OURS = [metric for metric in all_metrics() if metric.service != "connect"]
 # Label values that the load brings about, beside those of which any one will do.
 MOVED = (
     *(f'{m.PROCESSOR_SETTLED.name}{{outcome="{outcome}"}}' for outcome in m.OUTCOMES),
@@ -51,7 +54,8 @@ FIRING = {
     "WaitregFinishedLate",
     "WaitregQuarantine",
 }
-PANELS = [panel for panel in dashboard(ROWS)["panels"] if panel["type"] != "row"]
+ROWS_OF_SERVICES = [row for row in ROWS if row is not CONNECT]
+PANELS = [panel for panel in dashboard(ROWS_OF_SERVICES)["panels"] if panel["type"] != "row"]
 
 
 def sample_of(metric: Metric) -> str:
@@ -83,7 +87,7 @@ def test_the_process_itself_is_measured(observed: Observed, service: str) -> Non
         assert observed.prometheus.query(f'{name}{{job="waitreg-{service}"}} > 0')
 
 
-@pytest.mark.parametrize("metric", [m for m in all_metrics() if m not in STILL], ids=lambda metric: metric.name)
+@pytest.mark.parametrize("metric", [m for m in OURS if m not in STILL], ids=lambda metric: metric.name)
 def test_a_metric_moves_with_what_it_counts(observed: Observed, metric: Metric) -> None:
     _moves(observed, sample_of(metric))
 

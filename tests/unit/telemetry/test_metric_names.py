@@ -14,7 +14,7 @@ METRICS = all_metrics()
 
 @pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
 def test_a_metric_keeps_the_conventions(metric: Metric) -> None:
-    assert re.fullmatch(r"waitreg_((processor|sink|sweeper)_)?[a-z]+(_[a-z]+)*", metric.name)
+    assert re.fullmatch(r"waitreg_((processor|sink|sweeper|connect)_)?[a-z]+(_[a-z]+)*", metric.name)
     assert (metric.kind == "counter") == metric.name.endswith("_total")
     assert (metric.kind == "histogram") == bool(metric.buckets)
     assert list(metric.buckets) == sorted(set(metric.buckets))

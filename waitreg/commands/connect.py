@@ -1,0 +1,169 @@
+"""`waitreg connect apply|status|watch|remove`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from wait_registry.errors import ConfigurationError
+from waitreg.commands.command import Command, Invocation
+from waitreg.commands.service_process import ServiceProcess
+
+if TYPE_CHECKING:
+    from wait_registry.settings.root import Settings
+    from waitreg.connect.connector_file import Connector
+    from waitreg.connect.rest import ConnectRest
+
+_FAMILIES: Final = ("debezium", "jdbc")
+
+
+def _configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("action", choices=tuple(_ACTIONS), help="what to do, see above")
+    parser.add_argument(
+        "what", metavar="FILE|NAME", nargs="*", help="with apply: files of your own; with status and remove: connectors"
+    )
+    parser.add_argument("--sink", choices=_FAMILIES, help="with apply: our files for a sink of this family")
+    parser.add_argument("--source", choices=_FAMILIES, help="with apply: our files for a source of this family")
+    parser.add_argument("--print", action="store_true", help="with apply: print what would be sent, and send nothing")
+    parser.add_argument("--json", action="store_true", help="with status: one JSON object")
+
+
+def _run(invocation: Invocation) -> int:
+    action: str = invocation.arguments.action
+    _require_fitting(invocation.arguments)
+    return _ACTIONS[action](invocation)
+
+
+def _require_fitting(given: argparse.Namespace) -> None:
+    fitting = {"sink": "apply", "source": "apply", "print": "apply", "json": "status"}
+    for option, action in fitting.items():
+        if getattr(given, option) and given.action != action:
+            raise ConfigurationError(f"--{option} goes with `connect {action}` only")
+    if given.action == "watch" and given.what:
+        raise ConfigurationError("`connect watch` takes no names: set connect.connectors to what it should watch")
+
+
+def _apply(invocation: Invocation) -> int:
+    from waitreg.connect.apply import Applying, verdict
+
+    settings = invocation.settings()
+    connectors = _connectors(invocation.arguments, settings)
+    if invocation.arguments.print:
+        print("\n".join(connector.as_json() for connector in connectors))
+        return 0
+    verdicts = []
+    for state in Applying(_rest(settings), settings.connect.start_timeout_s, _line).apply(connectors):
+        verdicts.append(verdict(state))
+        _line(verdicts[-1].word, state.name, verdicts[-1].details)
+    return 0 if all(one.good for one in verdicts) else 1
+
+
+def _connectors(given: argparse.Namespace, settings: Settings) -> list[Connector]:
+    from wait_registry.settings.connect_relations import require_connect
+    from waitreg.connect.client_security import with_client_security
+    from waitreg.connect.connector_file import own_files, read_connector
+    from waitreg.connect.variables import variable
+
+    files = [Path(file) for file in given.what]
+    files += own_files("sink", given.sink) if given.sink else []
+    files += own_files("source", given.source) if given.source else []
+    if not files:
+        raise ConfigurationError(
+            "nothing to apply: --sink debezium or --source debezium take this project's files, FILE takes yours"
+        )
+    require_connect(settings.connect)
+    found = [read_connector(file, partial(variable, settings=settings)) for file in files]
+    names = [connector.name for connector in found]
+    doubled = sorted({name for name in names if names.count(name) > 1})
+    if doubled:
+        raise ConfigurationError(f"two files are of one name, {', '.join(doubled)}: apply one of them")
+    return [with_client_security(connector, settings) for connector in found]
+
+
+def _status(invocation: Invocation) -> int:
+    from waitreg.connect.chosen import Chosen
+    from waitreg.connect.sink_lag import SinkLags
+    from waitreg.connect.status import as_json, as_lines, is_well
+
+    settings = invocation.settings()
+    named = invocation.arguments.what or settings.connect.connectors
+    chosen = Chosen.of(_rest(settings).states(), named)
+    lags = SinkLags(settings.kafka)
+    known = lags.of(chosen.present)
+    if invocation.arguments.json:
+        print(as_json(chosen, known))
+    else:
+        print("\n".join(as_lines(chosen, known)))
+        if lags.trouble is not None:
+            print(lags.trouble, file=sys.stderr)
+    return 0 if is_well(chosen) else 1
+
+
+def _watch(invocation: Invocation) -> int:
+    from wait_registry.logs import configure_logging
+    from waitreg.connect.watch_service import WatchService
+
+    settings = invocation.settings()
+    configure_logging(settings.log, "connect-watch")
+    ServiceProcess(lambda: WatchService(settings)).run()
+    return 0
+
+
+def _remove(invocation: Invocation) -> int:
+    from waitreg.connect.connector_file import NAMES
+
+    settings = invocation.settings()
+    rest = _rest(settings)
+    named: list[str] = invocation.arguments.what or list(settings.connect.connectors or NAMES)
+    for name in named:
+        if rest.delete(name):
+            _line("removed", name, "what it has read and written is kept: applied again, it goes on from there")
+        else:
+            _line("not there", name, "")
+    return 0
+
+
+def _rest(settings: Settings) -> ConnectRest:
+    from wait_registry.settings.connect_relations import require_connect
+    from waitreg.connect.rest import ConnectRest
+
+    require_connect(settings.connect)
+    return ConnectRest(settings.connect)
+
+
+def _line(word: str, name: str, details: str) -> None:
+    print(f"{word:<12} {name:<20} {details}".rstrip(), flush=True)
+
+
+_ACTIONS: Final = {"apply": _apply, "status": _status, "watch": _watch, "remove": _remove}
+
+COMMAND: Final = Command(
+    name="connect",
+    group="setting up",
+    summary="put Kafka Connect in the sink's or the sweeper's place, and keep its connectors running",
+    description="""\
+Drives the REST API of Kafka Connect workers (connect.url) with the connectors in connect-configs/.
+
+`apply` fills the variables of the files (${wait.topic} and every other setting, ${postgres.jdbc_url}; never a secret:
+${connect.secrets.postgres_password} becomes a reference that the worker resolves), has the connectors' classes look at
+them, creates or changes what differs, restarts what has failed, and waits until all run: 1 if one doesn't.
+`status` shows connectors and tasks, where they run, why one failed, and how far a sink is behind: 1 if one has failed.
+`watch` is a service: it restarts what fails, after an outage of Postgres say, which Kafka Connect itself never does;
+at once, then with growing pauses. Metrics and health are at the telemetry port, as those of the other services.
+`remove` deletes connectors. Offsets stay: to read them anew could export twice. Rows are mended by `waitreg rebuild`.
+
+status, watch and remove are about connect.connectors, or about those of this project that are there.""",
+    examples=(
+        "waitreg connect apply --sink debezium --source debezium --print   # look first",
+        "waitreg connect apply --sink debezium",
+        "waitreg connect apply my.sink.json --set connect.url=https://connect-1:8083",
+        "waitreg connect status",
+        "waitreg connect watch --set telemetry.port=9467",
+        "waitreg connect remove expired.source expired.tombstones",
+    ),
+    run=_run,
+    configure=_configure,
+)

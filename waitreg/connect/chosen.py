@@ -1,0 +1,29 @@
+"""Which connectors a command is about: those it names, those of the settings, or this project's own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from waitreg.connect.connector_file import NAMES
+from waitreg.connect.connector_state import ConnectorState
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Connectors that are there, in the order asked for, and names of those that should be and aren't."""
+
+    present: tuple[ConnectorState, ...]
+    missing: tuple[str, ...]
+
+    @classmethod
+    def of(cls, states: Mapping[str, ConnectorState], named: Sequence[str]) -> Chosen:
+        """Choose among all connectors of the workers. Pure.
+
+        Args:
+            states: all that are there, by name.
+            named: those asked for; when empty, this project's own, as far as they are there.
+        """
+        wanted = dict.fromkeys(named or NAMES)
+        present = tuple(states[name] for name in wanted if name in states)
+        return cls(present, tuple(name for name in wanted if name not in states) if named else ())

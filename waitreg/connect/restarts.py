@@ -1,0 +1,65 @@
+"""When a failed connector is started again: at once, then with growing pauses, and never more than so often."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+from wait_registry.settings.connect import ConnectSettings
+
+
+@dataclass(frozen=True, slots=True)
+class RestartRules:
+    """Pauses in s: the first, the longest; and how many restarts a window of s may see."""
+
+    first_s: float
+    longest_s: float
+    limit: int
+    window_s: float
+
+    @classmethod
+    def of(cls, settings: ConnectSettings) -> RestartRules:
+        """Take them from the settings."""
+        return cls(
+            settings.restart_backoff_s,
+            settings.restart_backoff_max_s,
+            settings.restart_limit,
+            settings.restart_window_s,
+        )
+
+
+class Restarts:
+    """The restarts of one connector. Pure: every method takes the time, in s of a clock that never steps.
+
+    The limit is a rate: once a window has seen so many restarts, further ones are ``window / limit`` apart, which keeps
+    it at the limit for as long as the connector fails and lets it fall once it runs.
+    """
+
+    def __init__(self, rules: RestartRules) -> None:
+        self._rules = rules
+        self._times: deque[float] = deque()
+
+    def note(self, now_s: float) -> None:
+        """Take down a restart."""
+        self._times.append(now_s)
+
+    def within_window(self, now_s: float) -> int:
+        """Return how many there were within the window that ends now."""
+        while self._times and self._times[0] <= now_s - self._rules.window_s:
+            self._times.popleft()
+        return len(self._times)
+
+    def limit_reached(self, now_s: float) -> bool:
+        """Tell whether restarting doesn't help and somebody must look."""
+        return self.within_window(now_s) >= self._rules.limit
+
+    def due(self, now_s: float) -> bool:
+        """Tell whether the next restart may be now."""
+        count = self.within_window(now_s)
+        return count == 0 or now_s >= self._times[-1] + self._pause_s(count)
+
+    def _pause_s(self, count: int) -> float:
+        rules = self._rules
+        if count >= rules.limit:
+            return rules.window_s / rules.limit
+        return float(min(rules.first_s * 2.0 ** min(count - 1, 30), rules.longest_s))

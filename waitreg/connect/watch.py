@@ -1,0 +1,112 @@
+"""Keeping connectors running: a look at the workers, a restart of what has failed, over and over.
+
+Kafka Connect leaves a failed task FAILED: after an outage of its database a sink would stand still until somebody
+restarts it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from waitreg.connect.chosen import Chosen
+from waitreg.connect.connector_state import ConnectorState
+from waitreg.connect.rest import ConnectRest, WorkerUnavailable
+from waitreg.connect.restarts import RestartRules, Restarts
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What one look found and did.
+
+    ``trouble`` is why the worker couldn't be asked, None when it could. ``connectors`` are those watched and there,
+    ``missing`` those that should be, ``restarted`` those restarted now, ``at_limit`` those whose restarts don't help.
+    """
+
+    trouble: str | None = None
+    connectors: tuple[ConnectorState, ...] = ()
+    missing: tuple[str, ...] = ()
+    restarted: tuple[str, ...] = ()
+    at_limit: tuple[str, ...] = ()
+
+    def reasons(self) -> list[str]:
+        """Return why nothing is watched over, nothing when it is; a connector that fails has metrics of its own."""
+        if self.trouble is not None:
+            return [self.trouble]
+        if not self.connectors and not self.missing:
+            return ["no connector to watch: `waitreg connect apply` makes them, connect.connectors names others"]
+        return [f"connector {name} is not there: `waitreg connect apply` makes it" for name in self.missing]
+
+
+class Watch:
+    """The looks at one cluster of workers; several watchers do no harm, they only restart more often."""
+
+    def __init__(
+        self, rest: ConnectRest, named: Sequence[str], rules: RestartRules, monotonic: Callable[[], float]
+    ) -> None:
+        """Describe what is watched.
+
+        Args:
+            rest: a worker.
+            named: connectors to watch; this project's own, as far as they are there, when empty.
+            rules: how often each may be restarted.
+            monotonic: s of a clock that never steps.
+        """
+        self._rest = rest
+        self._named = tuple(named)
+        self._rules = rules
+        self._monotonic = monotonic
+        self._restarts: dict[str, Restarts] = {}
+        self._last = Look()
+
+    def run_once(self) -> Look:
+        """Look at every connector, and restart what has failed and may be restarted now.
+
+        Returns:
+            What was found; an unavailable worker is part of it.
+
+        Raises:
+            ConfigurationError: the worker refuses us; mend what the message names.
+        """
+        try:
+            self._rest.require_healthy()
+            chosen = Chosen.of(self._rest.states(), self._named)
+            restarted = tuple(state.name for state in chosen.present if state.failed and self._restart(state))
+        except WorkerUnavailable as error:
+            return self._noted(Look(str(error)))
+        now = self._monotonic()
+        at_limit = tuple(name for name, restarts in self._restarts.items() if restarts.limit_reached(now))
+        return self._noted(Look(None, chosen.present, chosen.missing, restarted, at_limit))
+
+    def _restart(self, state: ConnectorState) -> bool:
+        restarts = self._restarts.setdefault(state.name, Restarts(self._rules))
+        if not restarts.due(self._monotonic()) or not self._rest.restart_failed(state.name):
+            return False
+        restarts.note(self._monotonic())
+        log.warning("restarted %s; it had failed: %s", state.name, "; ".join(state.failures()))
+        return True
+
+    def _noted(self, look: Look) -> Look:
+        """Log what has changed since the last look."""
+        last, self._last = self._last, look
+        if look.trouble is not None:
+            if last.trouble is None:
+                log.warning("%s; asked again until it does", look.trouble)
+            return look
+        if last.trouble is not None:
+            log.info("the Kafka Connect worker answers again")
+        before = {state.name: state for state in last.connectors}
+        for state in look.connectors:
+            if state.name not in before or state.runs != before[state.name].runs:
+                log.info("%s is %s", state.name, state.in_words())
+        for name in sorted(set(look.at_limit) - set(last.at_limit)):
+            log.error(
+                "%s fails again and again, restarts don't help: %d within %g s. It is still restarted, less often",
+                *(name, self._rules.limit, self._rules.window_s),
+            )
+        for name in sorted(set(look.missing) - set(last.missing)):
+            log.error("connector %s is not there: `waitreg connect apply` makes it", name)
+        return look

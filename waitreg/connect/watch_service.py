@@ -1,0 +1,108 @@
+"""`waitreg connect watch` as a service: looks at fixed pauses, metrics, health, an orderly end."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+from wait_registry.errors import ConfigurationError
+from wait_registry.settings.connect_relations import require_connect
+from wait_registry.settings.root import Settings
+from wait_registry.telemetry import metrics as m
+from wait_registry.telemetry.exposition import MetricsRegistry, Reading
+from wait_registry.telemetry.health import Health
+from wait_registry.telemetry.server import TelemetryServer
+from waitreg.connect.connector_state import STATES
+from waitreg.connect.rest import ConnectRest
+from waitreg.connect.restarts import RestartRules
+from waitreg.connect.sink_lag import SinkLags
+from waitreg.connect.watch import Look, Watch
+
+log = logging.getLogger(__name__)
+
+
+class WatchService:
+    """One watcher; it survives the workers' absence, and ends when asked to or when a worker refuses it."""
+
+    def __init__(self, settings: Settings, monotonic: Callable[[], float] = time.monotonic) -> None:
+        """Check the settings; nothing is asked yet.
+
+        Raises:
+            ConfigurationError: settings contradict each other.
+        """
+        require_connect(settings.connect)
+        self._settings = settings
+        connect = settings.connect
+        self._watch = Watch(ConnectRest(connect), connect.connectors, RestartRules.of(connect), monotonic)
+        self._stop = threading.Event()
+        self._look: Look | None = None
+        self._lags: dict[str, int] = {}
+        self._registry = MetricsRegistry()
+        self._restarts = self._registry.counter(m.CONNECT_RESTARTS)
+        self._sink_lags = SinkLags(settings.kafka)
+
+    def run(self) -> None:
+        """Look until `request_stop`.
+
+        Raises:
+            ConfigurationError: the first look is refused: wrong credentials, a certificate that isn't trusted, an
+                address that is no worker's. Later refusals are waited out: workers are restarted and reconfigured.
+        """
+        telemetry, connect = self._settings.telemetry, self._settings.connect
+        self._registry.collect_from(self._readings)
+        with TelemetryServer(telemetry.host, telemetry.port, self._registry, self._live, self.ready) as server:
+            log.info("watching %s every %g s, metrics on port %d", connect.url, connect.watch_interval_s, server.port)
+            self.run_once()
+            while not self._stop.wait(connect.watch_interval_s):
+                try:
+                    self.run_once()
+                except ConfigurationError as error:
+                    self._take(Look(str(error)))
+                    log.warning("%s", error)
+
+    def run_once(self) -> Look:
+        """Look once; raises ConfigurationError when the worker refuses us."""
+        return self._take(self._watch.run_once())
+
+    def request_stop(self) -> None:
+        """Ask `run` to end; from any thread."""
+        self._stop.set()
+
+    def ready(self) -> Health:
+        """Tell whether connectors are watched over."""
+        return Health.of(["the first look has not ended yet"] if self._look is None else self._look.reasons())
+
+    def _live(self) -> Health:
+        return Health(True)
+
+    def _take(self, look: Look) -> Look:
+        for name in look.restarted:
+            self._restarts.labels(name).inc()
+        for state in look.connectors:
+            self._restarts.labels(state.name)  # there with 0, so that the first restart shows as an increase
+        before = self._sink_lags.trouble
+        self._lags = self._sink_lags.of(look.connectors)
+        if self._sink_lags.trouble is not None and before is None:
+            log.warning("%s", self._sink_lags.trouble)
+        self._look = look
+        return look
+
+    def _readings(self) -> Iterator[Reading]:
+        look = self._look
+        yield Reading(m.READY, float(self.ready().ok), ("connect",))
+        yield Reading(m.CONNECT_UP, float(look is not None and look.trouble is None))
+        if look is None:
+            return
+        for state in look.connectors:
+            yield Reading(m.CONNECT_RUNNING, float(state.runs), (state.name,))
+            yield Reading(m.CONNECT_RESTART_LIMIT_REACHED, float(state.name in look.at_limit), (state.name,))
+            counted = Counter(task.state.lower() for task in state.tasks)
+            for word in dict.fromkeys((*STATES, *counted)):
+                yield Reading(m.CONNECT_TASKS, counted[word], (state.name, word))
+        for name in look.missing:
+            yield Reading(m.CONNECT_RUNNING, 0, (name,))
+        for name, lag in self._lags.items():
+            yield Reading(m.CONNECT_SINK_LAG, lag, (name,))

@@ -1,0 +1,59 @@
+"""Row "Kafka Connect": connectors in the sink's or the sweeper's place; empty without `waitreg connect watch`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from wait_registry.telemetry import metrics as m
+from waitreg.dashboard.expressions import largest, smallest, summed, within
+from waitreg.dashboard.page import Row
+from waitreg.dashboard.panel import Panel, Query
+
+_YES_NO: Final = ((0, "no", "red"), (1, "yes", "green"))
+
+CONNECT: Final = Row(
+    "Kafka Connect",
+    (
+        Panel(
+            "Workers answer",
+            "Asked by `waitreg connect watch`. While they don't, nothing is known of their connectors.",
+            (Query(smallest(m.CONNECT_UP), "workers"),),
+            width=4,
+            single=True,
+            words=_YES_NO,
+        ),
+        Panel(
+            "Connectors that run",
+            "With all their tasks. If not: `waitreg connect status` says why; a paused one doesn't run either.",
+            (Query(smallest(m.CONNECT_RUNNING, "connector"), "{{connector}}"),),
+            width=12,
+            single=True,
+            words=_YES_NO,
+        ),
+        Panel(
+            "Restarts don't help",
+            "Connectors that fail as often as they are restarted; the watcher's log has the cause.",
+            (Query(largest(m.CONNECT_RESTART_LIMIT_REACHED, "connector"), "{{connector}}"),),
+            width=8,
+            single=True,
+            steps=((1, "red"),),
+        ),
+        Panel(
+            "Tasks by state",
+            "All running when well. Unassigned for long: a worker is gone, and the others wait for its return.",
+            (Query(f"{summed(m.CONNECT_TASKS, 'connector, state')} > 0", "{{connector}} {{state}}"),),
+            stacked=True,
+        ),
+        Panel(
+            "Lag of sink connectors",
+            "Offsets not yet committed. When it grows: is Postgres slow, or the task failed?",
+            (Query(largest(m.CONNECT_SINK_LAG, "connector"), "{{connector}}"),),
+        ),
+        Panel(
+            "Restarts, per hour",
+            "Of failed connectors and tasks, by the watcher. A few after each outage of Postgres.",
+            (Query(within(m.CONNECT_RESTARTS, "1h", "connector"), "{{connector}}"),),
+            stacked=True,
+        ),
+    ),
+)
