@@ -336,3 +336,202 @@ select
     "offset",
     error
 from quarantine;
+
+-- For those who export with a Kafka Connect source in our sweeper's place: tables that only ever grow at their end, which
+-- is what such a source can read without missing or doubling a row, and the function that fills them.
+
+-- One row a registration that is exported, for good: its place in the log and its id are unique here. A wait topic that
+-- was made anew counts its offsets from 0 again, so that the place alone isn't enough.
+create table expired_outbox (
+    id bigint generated always as identity primary key,
+    wait_expiration_uuid text not null,
+    original_topic text not null,
+    original_partition int,
+    original_offset bigint,
+    original_key bytea,
+    original_timestamp_ms bigint,
+    original_timestamp_type text,
+    original_headers jsonb,
+    wait_expiration_time timestamptz not null,
+    body bytea,
+    consumer_group text,
+    instance text,
+    attempt int,
+    dead_letter_topic text,
+    wait_topic text not null,
+    wait_partition int not null,
+    wait_offset bigint not null,
+    created_at timestamptz not null default now(),
+    unique (wait_topic, wait_partition, wait_offset, wait_expiration_uuid)
+);
+
+create index expired_outbox_age on expired_outbox (created_at);
+
+-- One row a registration whose `expired` dead letter stands in the log: its tombstone may follow.
+create table expired_tombstone (
+    id bigint generated always as identity primary key,
+    wait_expiration_uuid text not null,
+    wait_topic text not null,
+    wait_partition int not null,
+    wait_offset bigint not null,
+    created_at timestamptz not null default now(),
+    unique (wait_topic, wait_partition, wait_offset, wait_expiration_uuid)
+);
+
+create index expired_tombstone_age on expired_tombstone (created_at);
+
+-- Which registrations are due, a row a partition of the wait topic that has any: those that expire before due_before.
+-- Where our sink runs, that is how far its view is complete; a partition without a position isn't due at all.
+create function wait_registry_due(topic text, skew_s double precision)
+returns table (wait_partition int, due_before timestamptz)
+language sql stable parallel safe
+begin atomic
+    with recursive found (partition) as (
+        select min(wait.wait_partition) from wait where wait.wait_topic = wait_registry_due.topic
+        union all
+        select (
+            select min(wait.wait_partition)
+            from wait
+            where wait.wait_topic = wait_registry_due.topic and wait.wait_partition > found.partition
+        )
+        from found
+        where found.partition is not null
+    )
+    select
+        found.partition,
+        least(now(), progress.position_time) - make_interval(secs => wait_registry_due.skew_s)
+    from found
+    left join sink_progress as progress
+        on progress.topic = wait_registry_due.topic and progress.partition = found.partition
+    where found.partition is not null
+        and (
+            progress.partition is not null
+            or not exists (select from sink_progress as any_of where any_of.topic = wait_registry_due.topic)
+        );
+end;
+
+-- Puts what is due into expired_outbox and returns how many rows that were; the tombstones of what has its dead letter
+-- into expired_tombstone; and forgets what was finished a week ago. At most max_rows each. The lock is held to the end of
+-- the transaction: ids become visible in their order, and a source that reads on from the last one misses none.
+-- `offset 0` keeps each question a probe of an index: as joins they would read whole tables, every few seconds.
+create function fill_expired_outbox(topic text, skew_s double precision, max_rows int) returns bigint
+language plpgsql set search_path from current as $$
+declare
+    filled bigint;
+begin
+    perform pg_advisory_xact_lock(
+        hashtextextended('waitreg.expired_outbox ' || current_schema() || ' ' || fill_expired_outbox.topic, 0)
+    );
+
+    with chosen as materialized (
+        select due.wait_expiration_uuid, due.wait_expiration_time
+        from wait_registry_due(fill_expired_outbox.topic, fill_expired_outbox.skew_s) as partition
+        cross join lateral (
+            select wait.wait_expiration_uuid, wait.wait_expiration_time
+            from wait
+            where wait.wait_topic = fill_expired_outbox.topic
+                and wait.wait_partition = partition.wait_partition
+                and wait.wait_expiration_time < partition.due_before
+                and not exists (
+                    select from expired_outbox as known
+                    where known.wait_topic = wait.wait_topic
+                        and known.wait_partition = wait.wait_partition
+                        and known.wait_offset = wait.wait_offset
+                        and known.wait_expiration_uuid = wait.wait_expiration_uuid
+                    offset 0
+                )
+                -- Known from the log, whatever was restored here.
+                and not exists (
+                    select from dead_letter as letter
+                    where letter.wait_expiration_uuid = wait.wait_expiration_uuid
+                        and letter.reason = 'expired'
+                        and letter.wait_partition = wait.wait_partition
+                        and letter.wait_offset = wait.wait_offset
+                    offset 0
+                )
+            order by wait.wait_expiration_time
+            limit fill_expired_outbox.max_rows
+        ) as due
+        order by due.wait_expiration_time, due.wait_expiration_uuid
+        limit fill_expired_outbox.max_rows
+    )
+    insert into expired_outbox (
+        wait_expiration_uuid, original_topic, original_partition, original_offset, original_key, original_timestamp_ms,
+        original_timestamp_type, original_headers, wait_expiration_time, body, consumer_group, instance, attempt,
+        dead_letter_topic, wait_topic, wait_partition, wait_offset
+    )
+    select
+        wait.wait_expiration_uuid, wait.original_topic, wait.original_partition, wait.original_offset,
+        wait.original_key, wait.original_timestamp_ms, wait.original_timestamp_type, wait.original_headers,
+        wait.wait_expiration_time, wait.body, wait.consumer_group, wait.instance, wait.attempt,
+        wait.dead_letter_topic, wait.wait_topic, wait.wait_partition, wait.wait_offset
+    from chosen
+    join wait using (wait_expiration_uuid)
+    order by chosen.wait_expiration_time, chosen.wait_expiration_uuid
+    on conflict do nothing;
+    get diagnostics filled = row_count;
+
+    insert into expired_tombstone (wait_expiration_uuid, wait_topic, wait_partition, wait_offset)
+    select due.wait_expiration_uuid, due.wait_topic, due.wait_partition, due.wait_offset
+    from wait_registry_due(fill_expired_outbox.topic, fill_expired_outbox.skew_s) as partition
+    cross join lateral (
+        select wait.wait_expiration_uuid, wait.wait_topic, wait.wait_partition, wait.wait_offset
+        from wait
+        where wait.wait_topic = fill_expired_outbox.topic
+            and wait.wait_partition = partition.wait_partition
+            and wait.wait_expiration_time < partition.due_before
+            and not exists (
+                select from expired_tombstone as known
+                where known.wait_topic = wait.wait_topic
+                    and known.wait_partition = wait.wait_partition
+                    and known.wait_offset = wait.wait_offset
+                    and known.wait_expiration_uuid = wait.wait_expiration_uuid
+                offset 0
+            )
+            and exists (
+                select from dead_letter as letter
+                where letter.wait_expiration_uuid = wait.wait_expiration_uuid
+                    and letter.reason = 'expired'
+                    and letter.wait_partition = wait.wait_partition
+                    and letter.wait_offset = wait.wait_offset
+                offset 0
+            )
+        order by wait.wait_expiration_time
+        limit fill_expired_outbox.max_rows
+    ) as due
+    limit fill_expired_outbox.max_rows
+    on conflict do nothing;
+
+    -- What still stands in wait isn't finished: without its row here it would be exported again.
+    delete from expired_outbox where id = any(array(
+        select old.id
+        from expired_outbox as old
+        where old.created_at < now() - interval '7 days'
+            and not exists (
+                select from wait
+                where wait.wait_expiration_uuid = old.wait_expiration_uuid
+                    and wait.wait_topic = old.wait_topic
+                    and wait.wait_partition = old.wait_partition
+                    and wait.wait_offset = old.wait_offset
+                offset 0
+            )
+        order by old.created_at
+        limit fill_expired_outbox.max_rows
+    ));
+    delete from expired_tombstone where id = any(array(
+        select old.id
+        from expired_tombstone as old
+        where old.created_at < now() - interval '7 days'
+            and not exists (
+                select from wait
+                where wait.wait_expiration_uuid = old.wait_expiration_uuid
+                    and wait.wait_topic = old.wait_topic
+                    and wait.wait_partition = old.wait_partition
+                    and wait.wait_offset = old.wait_offset
+                offset 0
+            )
+        order by old.created_at
+        limit fill_expired_outbox.max_rows
+    ));
+    return filled;
+end $$;

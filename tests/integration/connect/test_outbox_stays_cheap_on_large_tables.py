@@ -1,0 +1,60 @@
+"""Filling the outbox reads no large table whole: it runs every few seconds, and a million rows may stand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import pytest
+
+from tests.conftest import SettingsFactory
+from tests.integration.connect.outbox import Connection, fill
+from tests.support.database import Database
+
+WAITING: Final = 200_000
+EXPORTED: Final = 100_000
+DUE: Final = 200
+AGED: Final = 50
+CALLS: Final = 8
+TABLES: Final = ("wait", "dead_letter", "expired_outbox", "expired_tombstone")
+FILL: Final = f"""
+insert into wait (wait_expiration_uuid, original_topic, wait_expiration_time, wait_topic, wait_partition, wait_offset)
+    select 'w' || n, 'orders', case when n <= {DUE} then now() - interval '1 minute' else now() + interval '1 hour' end,
+           'wait', n % 8, n
+    from generate_series(1, {WAITING}) as n;
+insert into expired_outbox (wait_expiration_uuid, original_topic, wait_expiration_time, wait_topic, wait_partition,
+                            wait_offset, created_at)
+    select 'e' || n, 'orders', now(), 'wait', n % 8, n,
+           now() - make_interval(days => case when n <= {AGED} then 8 else 0 end)
+    from generate_series(1, {EXPORTED}) as n;
+insert into expired_tombstone (wait_expiration_uuid, wait_topic, wait_partition, wait_offset, created_at)
+    select wait_expiration_uuid, wait_topic, wait_partition, wait_offset, created_at from expired_outbox;
+insert into dead_letter (topic, partition, "offset", reason, wait_expiration_uuid, wait_partition, wait_offset)
+    select 'dlq', 0, wait_offset, 'expired', wait_expiration_uuid, wait_partition, wait_offset from expired_outbox;
+"""
+READ: Final = """
+    select relname, seq_tup_read, coalesce(idx_tup_fetch, 0) from pg_stat_xact_user_tables
+    where schemaname = current_schema() and relname = any(%s)
+"""
+
+
+@pytest.fixture
+def large(settings_for: SettingsFactory, database: Database) -> Iterator[Connection]:
+    settings = settings_for()
+    database.install(settings)
+    with database.connect(settings) as connection:
+        connection.execute(FILL.encode())
+        for table in TABLES:
+            connection.execute(f"vacuum analyze {table}".encode())
+        yield connection
+
+
+def test_no_call_reads_more_than_what_is_due_and_what_is_old(large: Connection) -> None:
+    # In one transaction the counts add up; more calls than it takes Postgres to settle for a plan without parameters.
+    with large.transaction():
+        assert [fill(large, 40) for _ in range(CALLS)] == [40] * 5 + [0] * 3
+        read = large.execute(READ, (list(TABLES),)).fetchall()
+    assert len(read) == len(TABLES)
+    for table, whole, found in read:
+        assert whole == 0, f"{table} was read from beginning to end"
+        assert found <= 3 * CALLS * (DUE + AGED), f"{found} rows of {table} were read in {CALLS} calls"
