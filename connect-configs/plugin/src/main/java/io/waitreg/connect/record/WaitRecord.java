@@ -1,0 +1,22 @@
+package io.waitreg.connect.record;
+
+/**
+ * One registration; what a wait record in the older dialect doesn't say is null.
+ *
+ * @param expiresAtMs ms since the epoch, years 1 to 9999
+ * @param expiryPolicy dlq or redeliver
+ * @param source where it was consumed when it had been delivered again, else null
+ */
+public record WaitRecord(
+    Original original,
+    String waitId,
+    long expiresAtMs,
+    String group,
+    String instance,
+    Integer attempt,
+    String deadLetterTopic,
+    String expiryPolicy,
+    Integer maxAttempts,
+    Source source,
+    String traceparent,
+    String tracestate) {}
