@@ -6,12 +6,13 @@ BIN := .venv/bin
 TESTS ?= tests
 STACK ?= embedded
 ARGS ?=
+PLUGIN := connect-configs/plugin
 
 # $(call step,name,command): a failing step says which one it was.
 step = printf '\n== %s\n' '$(1)' && $(2) || { printf '\nmake check: the step "%s" failed (%s)\n' '$(1)' '$(2)' >&2; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help setup jars connect prometheus demo test check coverage acceptance kills incident mutants lock clean
+.PHONY: help setup jars connect plugin prometheus demo test check coverage acceptance kills incident mutants lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -24,6 +25,13 @@ jars: setup ## the jars of Spark's Kafka source and of the embedded broker, veri
 
 connect: jars plugin ## a Kafka Connect worker with this project's plugin, for its tests and `waitreg stack up --connect`
 	@$(BIN)/python -m wait_registry.jvm fetch connect debezium-jdbc debezium-postgres
+
+plugin: $(PLUGIN)/target/verified ## the jar with the Connect converter and transforms, built and tested by Maven
+
+$(PLUGIN)/target/verified: $(PLUGIN)/pom.xml $(PLUGIN)/checkstyle.xml $(shell find $(PLUGIN)/src -type f) $(wildcard tests/vectors/*.json)
+	@command -v mvn >/dev/null || { echo 'make plugin: saw no mvn, expected Apache Maven 3.8 or newer. Install it' >&2; exit 1; }
+	@mvn -B -q -f $(PLUGIN)/pom.xml verify
+	@touch $@
 
 prometheus: ## Prometheus and promtool for the tests of alerts and dashboard (they are skipped without)
 	@sh setup/prometheus.sh
@@ -60,4 +68,4 @@ lock: setup ## requirements*.txt anew from pyproject.toml (minutes: every file o
 	@sh setup/lock.sh
 
 clean: ## remove what the other targets made
-	rm -rf .venv jvm/jars build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv jvm/jars $(PLUGIN)/target build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
