@@ -48,7 +48,10 @@ class PostgresAddress:
         hosts = given["host"].split(",")
         ports = [port or DEFAULT_PORT for port in given.get("port", "").split(",")]
         ports = ports * len(hosts) if len(ports) == 1 else ports
-        return cls(tuple(zip(hosts, ports, strict=False)), given["dbname"], given["user"], _options(given), setting)
+        # An @ in a host is the rest of a password that should have been written %40.
+        if len(ports) != len(hosts) or not all(map(str.isdecimal, ports)) or "@" in given["host"]:
+            raise _unreadable(setting)
+        return cls(tuple(zip(hosts, ports, strict=True)), given["dbname"], given["user"], _options(given), setting)
 
     @property
     def only_host(self) -> tuple[str, str]:
@@ -84,9 +87,13 @@ def _parts(url: str, setting: str) -> dict[str, str]:
         return {name: str(value) for name, value in conninfo_to_dict(url).items() if value is not None}
     except psycopg.ProgrammingError:
         # What libpq says repeats the text, password and all.
-        raise ConfigurationError(
-            f"{setting} can't be read: expected postgresql://user@host:5432/database (special characters as %XX)"
-        ) from None
+        raise _unreadable(setting) from None
+
+
+def _unreadable(setting: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"{setting} can't be read: expected postgresql://user@host:5432/database (special characters as %XX)"
+    )
 
 
 def _options(given: dict[str, str]) -> tuple[tuple[str, str], ...]:

@@ -1,0 +1,142 @@
+"""What the workers say of a connector, read and judged: runs, failed, held; and which of them a command is about."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from waitreg.connect.apply import verdict
+from waitreg.connect.chosen import Chosen
+from waitreg.connect.connector_state import ConnectorState, essence
+from waitreg.connect.rest import changed_properties
+from waitreg.connect.sink_lag import sink_group
+from waitreg.connect.status import as_json, as_lines, is_well
+from waitreg.connect.watch import Look
+
+TRACE = """org.apache.kafka.connect.errors.ConnectException: Exiting WorkerSinkTask due to unrecoverable exception.
+\tat org.apache.kafka.connect.runtime.WorkerSinkTask.deliverMessages(WorkerSinkTask.java:652)
+Caused by: org.apache.kafka.connect.errors.ConnectException: JDBC sink connector failure
+\tat io.debezium.connector.jdbc.JdbcSinkConnectorTask.put(JdbcSinkConnectorTask.java:111)
+Caused by: org.postgresql.util.PSQLException: Connection to db:5432 refused.
+\t... 12 more
+"""
+
+
+def state(name: str, own: str, *tasks: str, kind: str = "sink", trace: str = TRACE) -> ConnectorState:
+    def part(word: str) -> dict[str, Any]:
+        failed = {"trace": trace} if word == "FAILED" else {}
+        return {"state": word, "worker_id": "w:8083", **failed}
+
+    status = {
+        "name": name,
+        "type": kind,
+        "connector": part(own),
+        "tasks": [{"id": number, **part(word)} for number, word in enumerate(tasks)],
+    }
+    return ConnectorState.of(status, {"config": {"topics": "a"}})
+
+
+@pytest.mark.parametrize(
+    ("own", "tasks", "runs", "failed", "held"),
+    [
+        ("RUNNING", ("RUNNING", "RUNNING"), True, False, False),
+        ("RUNNING", (), False, False, False),
+        ("RUNNING", ("RUNNING", "FAILED"), False, True, False),
+        ("FAILED", (), False, True, False),
+        ("RUNNING", ("UNASSIGNED",), False, False, False),
+        ("RUNNING", ("RESTARTING",), False, False, False),
+        ("PAUSED", ("PAUSED",), False, False, True),
+        ("STOPPED", (), False, False, True),
+    ],
+)
+def test_it_runs_when_it_and_all_its_tasks_do(
+    own: str, tasks: tuple[str, ...], runs: bool, failed: bool, held: bool
+) -> None:
+    found = state("wait.sink", own, *tasks)
+    assert (found.runs, found.failed, found.held) == (runs, failed, held)
+
+
+def test_of_a_stack_trace_the_first_line_and_the_innermost_cause_are_told() -> None:
+    said = essence(TRACE)
+    assert said.startswith("org.apache.kafka.connect.errors.ConnectException: Exiting WorkerSinkTask")
+    assert said.endswith("Caused by: org.postgresql.util.PSQLException: Connection to db:5432 refused.")
+    assert essence("") == "no reason given"
+    assert len(essence("x" * 10_000)) <= 600
+
+
+@pytest.mark.parametrize(
+    ("found", "good", "said"),
+    [
+        (state("s", "RUNNING", "RUNNING", "RUNNING"), True, "2 tasks at w:8083"),
+        (state("s", "RUNNING", "FAILED"), False, "s task 0: org.apache.kafka"),
+        (state("s", "PAUSED", "PAUSED"), True, "PUT /connectors/s/resume"),
+        (state("s", "RUNNING"), False, "RUNNING, no task"),
+    ],
+)
+def test_apply_is_content_with_what_runs_or_is_held_on_purpose(found: ConnectorState, good: bool, said: str) -> None:
+    judged = verdict(found)
+    assert judged.good is good
+    assert said in judged.details
+
+
+def test_without_names_a_command_is_about_ours_as_far_as_they_are_there() -> None:
+    states = {name: state(name, "RUNNING", "RUNNING") for name in ("expired.source", "somebody.elses", "wait.sink")}
+    ours = Chosen.of(states, ())
+    assert [one.name for one in ours.present] == ["wait.sink", "expired.source"]
+    assert ours.missing == ()
+
+
+def test_what_was_named_and_is_not_there_is_missing() -> None:
+    chosen = Chosen.of({"a": state("a", "RUNNING", "RUNNING")}, ["b", "a", "b"])
+    assert [one.name for one in chosen.present] == ["a"]
+    assert chosen.missing == ("b",)
+    assert not is_well(chosen)
+
+
+def test_the_status_shows_where_each_task_runs_and_why_one_failed() -> None:
+    chosen = Chosen(
+        (state("wait.sink", "RUNNING", "RUNNING", "FAILED"), state("e", "PAUSED", kind="source")), ("gone",)
+    )
+    lines = list(as_lines(chosen, {"wait.sink": 7}))
+    assert lines[0].split() == ["connector", "type", "task", "state", "worker", "lag"]
+    assert lines[2].split() == ["wait.sink", "sink", "RUNNING", "w:8083", "7"]
+    assert [line.split() for line in lines[3:5]] == [["0", "RUNNING", "w:8083"], ["1", "FAILED", "w:8083"]]
+    assert any(
+        line.startswith("failed: wait.sink task 1: ") and "Connection to db:5432 refused" in line for line in lines
+    )
+    assert lines[-1].startswith("not there: gone")
+    as_object = json.loads(as_json(chosen, {"wait.sink": 7}))
+    first = as_object["connectors"][0]
+    assert (first["failed"], first["running"], first["lag"]) == (True, False, 7)
+    assert first["tasks"][1]["trace"] == TRACE
+    assert as_object["missing"] == ["gone"]
+
+
+def test_only_a_failure_or_an_absence_is_no_good_status() -> None:
+    assert is_well(Chosen((state("a", "PAUSED"), state("b", "RUNNING", "UNASSIGNED")), ()))
+    assert not is_well(Chosen((state("a", "RUNNING", "FAILED"),), ()))
+
+
+def test_a_watcher_is_not_ready_while_it_watches_over_nothing() -> None:
+    running = state("a", "RUNNING", "RUNNING")
+    assert Look("no answer").reasons() == ["no answer"]
+    assert "no connector to watch" in Look().reasons()[0]
+    assert "connector b is not there" in Look(None, (running,), ("b",)).reasons()[0]
+    assert Look(None, (state("a", "RUNNING", "FAILED"),)).reasons() == [], "it does its work: it restarts"
+
+
+def test_a_configuration_is_the_same_whether_the_worker_has_added_the_name_or_not() -> None:
+    given = {"connector.class": "x", "topics": "a", "old": "1"}
+    assert changed_properties({**given, "name": "n"}, given) == []
+    assert changed_properties({**given, "name": "n"}, {"connector.class": "x", "topics": "b", "new": "1"}) == [
+        "new",
+        "old",
+        "topics",
+    ]
+
+
+def test_a_sinks_group_is_connects_own_unless_it_was_given_another() -> None:
+    assert sink_group("wait.sink", {}) == "connect-wait.sink"
+    assert sink_group("wait.sink", {"consumer.override.group.id": "mine"}) == "mine"

@@ -1,0 +1,49 @@
+"""The settings of Kafka Connect: contradictions are refused, and no refusal shows a secret."""
+
+from __future__ import annotations
+
+import pytest
+
+from wait_registry.errors import ConfigurationError
+from wait_registry.settings.connect_relations import connect_problems, require_connect
+from wait_registry.settings.loading import load_settings
+
+SECRET = "hunter2-s3cr3t"
+PEM = "-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----"
+
+
+def test_the_defaults_fit_together() -> None:
+    assert connect_problems(load_settings(env={}).connect) == []
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"url": "connect:8083"}, "expected the http(s) address"),
+        ({"url": "ftp://connect"}, "expected the http(s) address"),
+        ({"url": f"http://user:{SECRET}@connect:8083"}, "connect.url names a user"),
+        ({"username": "me"}, "connect.username is set without connect.password"),
+        ({"password": SECRET}, "connect.password is set without connect.username"),
+        ({"ca": PEM}, "connect.ca is set, but connect.url is http://"),
+        ({"ca": SECRET, "url": "https://connect:8083"}, "connect.ca is no PEM text"),
+        ({"secrets.postgres_password": SECRET}, "connect.secrets.postgres_password doesn't say where"),
+        ({"secrets.kafka_key": f"${{env:{SECRET}}}"}, "connect.secrets.kafka_key doesn't say where"),
+        ({"postgres_url": f"postgresql://me:{SECRET}@db/shop"}, "connect.postgres_url holds a password"),
+        ({"postgres_url": f"host=db password={SECRET}"}, "connect.postgres_url holds a password"),
+        ({"restart_backoff_s": "70"}, "more than connect.restart_backoff_max_s"),
+        ({"restart_limit": "100"}, "the limit would never be reached"),
+    ],
+)
+def test_a_contradiction_is_refused_with_what_to_change(given: dict[str, str], said: str) -> None:
+    settings = load_settings({f"connect.{name}": value for name, value in given.items()}, env={})
+    with pytest.raises(ConfigurationError) as refused:
+        require_connect(settings.connect)
+    assert said in str(refused.value)
+    assert SECRET not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "reference", ["env:NAME", "file:/run/secrets/c.properties:password", "dir:/run/secrets:pg", "vault:kv/pg:pw", ""]
+)
+def test_a_secret_may_be_wherever_the_worker_can_look(reference: str) -> None:
+    assert connect_problems(load_settings({"connect.secrets.postgres_password": reference}, env={}).connect) == []

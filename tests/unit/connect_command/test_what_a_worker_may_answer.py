@@ -1,0 +1,117 @@
+"""Answers of a worker, and of what stands in its place, become errors that say what to do."""
+
+from __future__ import annotations
+
+import base64
+import json
+import ssl
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from tests.support.certificates import Authority, openssl_is_there
+from wait_registry.errors import ConfigurationError, WaitRegistryError
+from wait_registry.settings.loading import load_settings
+from waitreg.connect.rest import ConnectRest, WorkerBusy, WorkerUnavailable
+from waitreg.embedded.ports import free_ports
+
+
+class Answering(BaseHTTPRequestHandler):
+    """Gives the server's one answer to every request, and keeps what it was asked."""
+
+    def do_GET(self) -> None:
+        self.server.asked.append((self.path, dict(self.headers)))  # type: ignore[attr-defined]
+        status, body = self.server.answer  # type: ignore[attr-defined]
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing."""
+
+
+@contextmanager
+def answering(status: int, body: bytes, context: ssl.SSLContext | None = None) -> Iterator[ThreadingHTTPServer]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Answering)
+    server.answer, server.asked = (status, body), []  # type: ignore[attr-defined]
+    if context is not None:
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def rest(url: str, **given: str) -> ConnectRest:
+    return ConnectRest(
+        load_settings({"connect.url": url, **{f"connect.{k}": v for k, v in given.items()}}, env={}).connect
+    )
+
+
+def url_of(server: ThreadingHTTPServer, scheme: str = "http") -> str:
+    return f"{scheme}://127.0.0.1:{server.server_address[1]}"
+
+
+def said(text: str) -> bytes:
+    return json.dumps({"error_code": 1, "message": text}).encode()
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "error", "words"),
+    [
+        (401, b"", ConfigurationError, "connect.username"),
+        (403, b"", ConfigurationError, "connect.username"),
+        (404, b"<html>", ConfigurationError, "is connect.url the address of a worker?"),
+        (400, said("no such thing"), ConfigurationError, "refuses it (400): no such thing"),
+        (409, said("rebalance"), WorkerBusy, "busy: rebalance"),
+        (500, said("timed out"), WorkerUnavailable, "can't at the moment (500): timed out"),
+        (503, b"plain", WorkerUnavailable, "plain"),
+        (200, b"<html>hello</html>", ConfigurationError, "something else than JSON"),
+    ],
+)
+def test_an_answer_that_is_none_says_what_to_do(
+    status: int, body: bytes, error: type[WaitRegistryError], words: str
+) -> None:
+    with answering(status, body) as server, pytest.raises(error) as raised:
+        rest(url_of(server)).states()
+    assert words in str(raised.value)
+    assert type(raised.value) is error
+
+
+def test_nobody_there_is_an_outage() -> None:
+    with pytest.raises(WorkerUnavailable, match=r"start it, or correct connect\.url"):
+        rest(f"http://127.0.0.1:{free_ports(1)[0]}").states()
+
+
+def test_who_we_are_is_told_with_every_request_and_a_path_before_the_api_is_kept() -> None:
+    with answering(200, b"{}") as server:
+        assert rest(f"{url_of(server)}/behind/", username="me", password="pä:ss").states() == {}
+        ((path, headers),) = server.asked  # type: ignore[attr-defined]
+    assert path.startswith("/behind/connectors?")
+    assert base64.b64decode(headers["Authorization"].removeprefix("Basic ")).decode() == "me:pä:ss"
+
+
+def test_what_is_only_half_there_is_passed_over() -> None:
+    with answering(200, json.dumps({"new": {"info": {"config": {}}}}).encode()) as server:
+        assert rest(url_of(server)).states() == {}
+
+
+@pytest.mark.skipif(not openssl_is_there(), reason="no `openssl` command to make certificates with")
+def test_a_worker_behind_tls_must_be_who_it_says(tmp_path: Path) -> None:
+    authority, stranger = Authority(tmp_path, "ours"), Authority(tmp_path, "strangers")
+    shown = authority.issue("worker", "IP:127.0.0.1")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(shown.certificate_file, shown.key_file)
+    with answering(200, b"{}", context) as server:
+        assert rest(url_of(server, "https"), ca=authority.certificate).states() == {}
+        with pytest.raises(ConfigurationError, match=r"isn't trusted .* set connect\.ca_file"):
+            rest(url_of(server, "https"), ca=stranger.certificate).states()

@@ -1,0 +1,62 @@
+"""Postgres' address for a Java client: every form that libpq takes, and what Java can't use is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from wait_registry.errors import ConfigurationError
+from wait_registry.settings.loading import load_settings
+from waitreg.connect.postgres_address import PostgresAddress
+
+
+def address(url: str, seen_by_worker: str = "") -> PostgresAddress:
+    return PostgresAddress.of(load_settings({"postgres.url": url, "connect.postgres_url": seen_by_worker}, env={}))
+
+
+@pytest.mark.parametrize(
+    ("url", "jdbc"),
+    [
+        ("postgresql://u:secret@db/shop", "jdbc:postgresql://db:5432/shop?sslmode=prefer"),
+        ("host=db port=6000 dbname=shop user=u password=secret", "jdbc:postgresql://db:6000/shop?sslmode=prefer"),
+        ("postgresql://u@[::1]:5433/shop", "jdbc:postgresql://[::1]:5433/shop?sslmode=prefer"),
+        ("postgresql://u@a,b:6000/shop", "jdbc:postgresql://a:5432,b:6000/shop?sslmode=prefer"),
+        ("host=a,b port=6000 dbname=shop user=u", "jdbc:postgresql://a:6000,b:6000/shop?sslmode=prefer"),
+        ("postgresql://u@db/my%20%2Fshop", "jdbc:postgresql://db:5432/my%20%2Fshop?sslmode=prefer"),
+        (
+            "postgresql://u@db/shop?sslmode=verify-full&sslrootcert=/etc/ca.pem&target_session_attrs=read-write",
+            "jdbc:postgresql://db:5432/shop?sslmode=verify-full&sslrootcert=%2Fetc%2Fca.pem&targetServerType=primary",
+        ),
+    ],
+)
+def test_the_jdbc_url_leads_to_where_libpqs_does(url: str, jdbc: str) -> None:
+    assert address(url).jdbc_url == jdbc
+
+
+def test_the_worker_may_know_postgres_by_another_address_and_role() -> None:
+    found = address("postgresql://waitreg:secret@localhost:15432/shop", "postgresql://connect@postgres/shop")
+    assert (found.only_host, found.user, found.database) == (("postgres", "5432"), "connect", "shop")
+
+
+@pytest.mark.parametrize(
+    ("url", "missing"),
+    [
+        ("postgresql://db/shop", "postgres.url names no user"),
+        ("postgresql://u@db", "postgres.url names no database"),
+        ("postgresql://u@/shop", "postgres.url names no host"),
+        ("host=/run/postgresql dbname=shop user=u", "Unix socket"),
+        ("postgresql://u:hunter2@db:port/shop", "can't be read"),
+        ("postgresql://u:x@hunter2@db/shop", "can't be read"),
+        ("host=a,b port=1,2,3 dbname=shop user=u password=hunter2", "can't be read"),
+        ("nonsense hunter2", "can't be read"),
+    ],
+)
+def test_what_java_cannot_use_is_refused_without_showing_it(url: str, missing: str) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        _ = address(url).jdbc_url
+    assert missing in str(refused.value)
+    assert "hunter2" not in str(refused.value)
+
+
+def test_a_connector_that_takes_one_host_is_not_given_the_first_of_several() -> None:
+    with pytest.raises(ConfigurationError, match="names 2 hosts, and this connector takes one"):
+        _ = address("postgresql://u@a,b/shop").only_host
