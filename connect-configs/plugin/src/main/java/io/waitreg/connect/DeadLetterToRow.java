@@ -1,6 +1,7 @@
 package io.waitreg.connect;
 
 import io.waitreg.connect.record.DeadLetter;
+import java.util.List;
 import java.util.Map;
 import org.apache.kafka.common.config.ConfigDef;
 import org.apache.kafka.connect.components.Versioned;
@@ -14,7 +15,7 @@ import org.apache.kafka.connect.transforms.Transformation;
  *
  * <p>The connector reads key, value and headers as bytes (ByteArrayConverter for all three). The record's key becomes
  * the row's primary key: topic, partition and offset of the dead letter. A record that the wait registry didn't write
- * is kept whole, with reason null.
+ * is kept whole, with reason null. Headers go no further than the row: Debezium's sink dies of a name that comes twice.
  */
 public final class DeadLetterToRow<R extends ConnectRecord<R>> implements Transformation<R>, Versioned {
   /** Makes a transform; it has no options. */
@@ -35,7 +36,7 @@ public final class DeadLetterToRow<R extends ConnectRecord<R>> implements Transf
             RecordBytes.bytes("value", "value.converter", record.value()),
             record.timestamp());
     return record.newRecord(
-        record.topic(), record.kafkaPartition(), key.schema(), key, row.schema(), row, record.timestamp());
+        record.topic(), record.kafkaPartition(), key.schema(), key, row.schema(), row, record.timestamp(), List.of());
   }
 
   @Override

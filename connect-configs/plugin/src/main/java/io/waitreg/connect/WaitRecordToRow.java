@@ -2,6 +2,7 @@ package io.waitreg.connect;
 
 import io.waitreg.connect.record.WaitIds;
 import io.waitreg.connect.record.WaitRecordCodec;
+import java.util.List;
 import java.util.Map;
 import org.apache.kafka.common.config.ConfigDef;
 import org.apache.kafka.connect.components.Versioned;
@@ -17,7 +18,8 @@ import org.apache.kafka.connect.transforms.Transformation;
  * <p>The connector reads values and headers as bytes ({@code value.converter} and {@code header.converter} =
  * ByteArrayConverter), the key as bytes or text. The key becomes the wait id as text; a tombstone passes with a null
  * value, whatever its headers say, so that the sink deletes the row. The value may also be a row that {@link
- * WaitRecordConverter} has made: then this adds what a converter can't see, partition and offset.
+ * WaitRecordConverter} has made: then this adds what a converter can't see, partition and offset. Headers go no further
+ * than the row: Debezium's sink dies of a name that comes twice.
  *
  * <p>What can't be read, and so what Postgres would refuse, is a DataException: {@code errors.tolerance} and the
  * connector's own dead letter queue take it.
@@ -86,6 +88,6 @@ public final class WaitRecordToRow<R extends ConnectRecord<R>> implements Transf
 
   private R changed(R record, String key, Schema schema, Struct row) {
     return record.newRecord(
-        record.topic(), record.kafkaPartition(), Schema.STRING_SCHEMA, key, schema, row, record.timestamp());
+        record.topic(), record.kafkaPartition(), Schema.STRING_SCHEMA, key, schema, row, record.timestamp(), List.of());
   }
 }
