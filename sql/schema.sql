@@ -535,3 +535,35 @@ begin
     ));
     return filled;
 end $$;
+
+-- What a source must still send, as far as is known here: the registration stands, and no dead letter of it is known. A
+-- source that has lost its place in expired_outbox begins with these.
+create view expired_outbox_open as
+select outbox.*
+from expired_outbox as outbox
+where exists (
+    select from wait
+    where wait.wait_expiration_uuid = outbox.wait_expiration_uuid
+        and wait.wait_topic = outbox.wait_topic
+        and wait.wait_partition = outbox.wait_partition
+        and wait.wait_offset = outbox.wait_offset
+)
+and not exists (
+    select from dead_letter as letter
+    where letter.wait_expiration_uuid = outbox.wait_expiration_uuid
+        and letter.reason = 'expired'
+        and letter.wait_partition = outbox.wait_partition
+        and letter.wait_offset = outbox.wait_offset
+);
+
+-- Likewise the tombstones whose registration still stands.
+create view expired_tombstone_open as
+select tombstone.*
+from expired_tombstone as tombstone
+where exists (
+    select from wait
+    where wait.wait_expiration_uuid = tombstone.wait_expiration_uuid
+        and wait.wait_topic = tombstone.wait_topic
+        and wait.wait_partition = tombstone.wait_partition
+        and wait.wait_offset = tombstone.wait_offset
+);

@@ -125,6 +125,20 @@ def test_what_the_log_shows_as_exported_gets_its_tombstone_only_whatever_was_res
     assert places(connection, "expired_tombstone") == [("exported", 0, 0)]
 
 
+def test_open_is_what_stands_and_has_no_dead_letter_as_far_as_is_known(connection: Connection) -> None:
+    for number, wait_id in enumerate(("open", "in the log", "resolved", "registered again")):
+        register(connection, wait_id, 0, number)
+    fill(connection)
+    connection.execute(DEAD_LETTER, (0, "expired", "in the log", 0, 1))
+    connection.execute("delete from wait where wait_expiration_uuid = 'resolved'")
+    connection.execute("update wait set wait_offset = 9 where wait_expiration_uuid = 'registered again'")
+    assert places(connection, "expired_outbox_open") == [("open", 0, 0)]
+    fill(connection)
+    assert places(connection, "expired_tombstone_open") == [("in the log", 0, 1)]
+    connection.execute("delete from wait")
+    assert places(connection, "expired_tombstone_open") == []
+
+
 def test_a_second_filler_waits_for_the_first_and_numbers_become_visible_in_order(
     settings: Settings, database: Database, connection: Connection
 ) -> None:
