@@ -29,6 +29,8 @@ ROOT = Path(__file__).parents[1]
 
 # `make mutants` starts one stack for its many runs of a single test.
 GIVEN_STACK = GivenStack.of(os.environ)
+# Connectors of the Confluent and Aiven family can't be had from Maven Central: whoever has their jars says where.
+GIVEN_JDBC_CONNECTOR = os.environ.get("WAITREG_TEST_JDBC_CONNECTOR_DIR", "")
 
 # Spark's Python workers and service processes import this checkout, whichever one is installed.
 os.environ["PYTHONPATH"] = str(ROOT)

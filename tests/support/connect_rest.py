@@ -26,6 +26,10 @@ class ConnectRest:
         """Delete a connector."""
         self._ask("DELETE", f"/connectors/{name}")
 
+    def restart_failed(self, name: str) -> None:
+        """Restart the tasks of a connector that have failed."""
+        self._ask("POST", f"/connectors/{name}/restart?includeTasks=true&onlyFailed=true")
+
     def status(self, name: str) -> dict[str, Any]:
         """Return a connector's state and its tasks'; empty while it isn't known."""
         try:

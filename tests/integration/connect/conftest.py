@@ -7,9 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import GIVEN_JDBC_CONNECTOR
+from tests.integration.connect.sink_family import SinkFamily, sink_class
 from tests.support.chosen_stack import skips_are_failures
+from tests.support.connect_connectors import Connectors
+from tests.support.connect_rest import ConnectRest
+from tests.support.database import Database
 from tests.support.naming import Names
 from tests.support.stack import Stack
+from tests.support.topics import Topics
 from wait_registry.errors import ConfigurationError
 from wait_registry.jvm import CONNECT_JAR_KINDS, jar_directory
 from waitreg.embedded.connect_worker import ConnectWorker, plugin_jar
@@ -35,9 +41,36 @@ def connect_plugin() -> Path:
 def connect(stack: Stack, connect_plugin: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectWorker]:
     """The worker of the run; a test that kills it starts it again, and removes the connectors it made."""
     directory = tmp_path_factory.mktemp("connect")
+    plugins = [connect_plugin, *([Path(GIVEN_JDBC_CONNECTOR)] if GIVEN_JDBC_CONNECTOR else [])]
     worker = ConnectWorker(
-        directory, free_ports(1)[0], stack.bootstrap_servers, plugins=[connect_plugin], group=Names()("connect")
+        directory, free_ports(1)[0], stack.bootstrap_servers, plugins=plugins, group=Names()("connect")
     )
     worker.start()
     yield worker
     worker.kill()
+
+
+@pytest.fixture
+def connectors(connect: ConnectWorker, names: Names, topics: Topics, database: Database) -> Iterator[Connectors]:
+    """Connectors of this test's own on the run's worker; they go before the topics and tables that they work on."""
+    own = Connectors(ConnectRest(connect.url), names)
+    yield own
+    own.close()
+
+
+@pytest.fixture(scope="session")
+def jdbc_connector() -> Path:
+    """The folder with a connector of the JDBC family; its tests are skipped without."""
+    if not GIVEN_JDBC_CONNECTOR:
+        pytest.skip(
+            "the JDBC connectors of Confluent and Aiven aren't in Maven Central: WAITREG_TEST_JDBC_CONNECTOR_DIR"
+        )
+    return Path(GIVEN_JDBC_CONNECTOR)
+
+
+@pytest.fixture(params=["debezium", "jdbc"])
+def sink_family(request: pytest.FixtureRequest) -> SinkFamily:
+    """Each family of sinks in turn."""
+    if request.param == "debezium":
+        return SinkFamily("debezium")
+    return SinkFamily("jdbc", sink_class(request.getfixturevalue("jdbc_connector")))

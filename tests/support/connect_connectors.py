@@ -1,0 +1,63 @@
+"""Connectors of one test: made from this project's files, under names of the test's own, removed when it ends."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+from tests.support.connect_rest import ConnectRest
+from tests.support.naming import Names
+from tests.support.waiting import wait_until
+from wait_registry.settings.root import Settings
+from waitreg.connect.connector_file import read_connector
+from waitreg.connect.variables import variable
+
+CONFIGS = Path(__file__).parents[2] / "connect-configs"
+START_S = 90.0
+
+
+class Connectors:
+    """All share one worker, so that a file's name for its connector gets a prefix."""
+
+    def __init__(self, rest: ConnectRest, names: Names) -> None:
+        self.rest = rest
+        self._names = names
+        self._made: list[str] = []
+
+    def start(self, file: str, settings: Settings, **changes: str) -> str:
+        """Start the connector of a file and wait until it runs.
+
+        Args:
+            file: its path in connect-configs/.
+            settings: what its variables are filled from.
+            changes: properties in place of the file's; dots in their names are written as double underscores.
+
+        Returns:
+            The connector's name.
+        """
+        found = read_connector(CONFIGS / file, partial(variable, settings=settings))
+        own = {key.replace("__", "."): value for key, value in changes.items()}
+        name = self._names(found.name)
+        self.rest.put(name, {**found.config, **own})
+        self._made.append(name)
+        self.wait_running(name)
+        return name
+
+    def wait_running(self, name: str) -> None:
+        """Wait until a connector and its tasks run; AssertionError with the trace when one has failed."""
+        wait_until(lambda: self.rest.runs(name), START_S, f"{name} running")
+
+    def wait_failed(self, name: str, deadline_s: float = START_S) -> str:
+        """Wait until a connector's only task has failed and return its stack trace."""
+
+        def trace() -> str:
+            tasks = self.rest.status(name).get("tasks", [])
+            return str(tasks[0].get("trace", "")) if tasks and tasks[0]["state"] == "FAILED" else ""
+
+        return wait_until(trace, deadline_s, f"the failure of {name}")
+
+    def close(self) -> None:
+        """Remove what this test made."""
+        for name in self._made:
+            self.rest.remove(name)
+            wait_until(lambda gone=name: not self.rest.status(gone), what=f"the end of {name}")
