@@ -4,6 +4,10 @@ After the *fence* nobody else's transaction for this partition can still commit.
 up to which offset it is exact. The *tail*, read from there to the log's end of a moment after the fence, says which of
 them have been resolved or renewed since. View and tail together are the exact truth of that moment, however far the
 sink is behind. Any error ends the export: what is known is thrown away, and only a new fence begins it again.
+
+A view that a Kafka Connect sink keeps is exact nowhere: its offsets run ahead of a table that was restored, and a task
+that was thought dead may write old rows. There the tail begins at the first due row's own wait record, and only what
+the log shows as the last entry of its id is exported (docs/decisions/0010-beside-a-connect-sink.md).
 """
 
 from __future__ import annotations
@@ -12,12 +16,14 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import closing
+from datetime import datetime
 
 from sweeper.due_row import DueKey, DueRow
 from sweeper.fence import FencedProducer
 from sweeper.outgoing import Outgoing, Policy, SetAside, outgoing
 from sweeper.partition_result import NAMED_SET_ASIDE, PartitionResult, Skip, Source
-from sweeper.position import Position, require_young
+from sweeper.position import Position, oldest_allowed, require_young
 from sweeper.tail import Tail, Verdict
 from sweeper.tail_reader import TailReader
 from sweeper.targets import Targets
@@ -26,8 +32,10 @@ from sweeper.wait_topic import WaitTopic
 from wait_registry.clock import Clock, SystemClock
 from wait_registry.errors import ConfigurationError
 from wait_registry.kafka.clients import admin
+from wait_registry.kafka.positions import end_offsets
 from wait_registry.records.tombstone import Outcome
 from wait_registry.settings.root import Settings
+from wait_registry.settings.sink import SinkKind
 from wait_registry.telemetry.tracing import RecordPublished, Tracer
 
 log = logging.getLogger(__name__)
@@ -37,8 +45,12 @@ class TopicChanged(ConfigurationError):
     """The view is one of another topic of the same name: stop every service."""
 
 
+class ViewOfUnknownOrigin(ConfigurationError):
+    """Rows are due, and no sink of ours has written down how far they are exact: say who keeps the view."""
+
+
 class PartitionExport:
-    """One attempt at one partition: `fence`, `view` and `tail` once, in this order, then `chunk` until it says no."""
+    """One attempt at one partition: `fence`, `view`, `tail`, `confirm` once, in this order, then `chunk` to the end."""
 
     def __init__(
         self,
@@ -60,6 +72,7 @@ class PartitionExport:
         self._settings = settings
         self._topic = topic
         self._partition = partition
+        self._by_connect = settings.sink.kind is SinkKind.CONNECT
         self._clock = clock or SystemClock()
         self._tracer = tracer
         self._policy = Policy.of(settings)
@@ -83,24 +96,15 @@ class PartitionExport:
 
         Raises:
             TopicChanged: the sink has seen another topic of this name.
+            ViewOfUnknownOrigin: no sink of ours has been here, and sink.kind doesn't name another.
             PostgresUnavailable, psycopg.Error: retry.
         """
         self._view = view = View(self._settings, self._partition)
-        progress = view.progress
-        if progress is None:
-            # No sink of ours has been here, so the view is exact nowhere: the log itself must show every row's own
-            # wait record as the last of its id (a Connect sink's offsets may run ahead of its table).
-            start = view.lowest_due_offset()
-            self._position = Position(start or 0, view.clock())
-        elif progress.topic_id != self._topic.identity.topic_id:
-            raise TopicChanged(
-                f"the view was made from topic id {progress.topic_id}, {self._settings.wait.topic} has the id "
-                f"{self._topic.identity.topic_id} now: it was made anew. Stop all services; see wait.topic"
-            )
-        else:
-            self._position = Position(progress.next_offset, progress.position_time)
+        now = view.clock()
+        self._position = self._start_by_log(view, now) if self._by_connect else self._start_by_progress(view)
         self._tail = Tail(self._position.next_offset, self._settings.sweeper.max_tail_records)
-        self._reader = TailReader(self._settings, self._admin, self._clock, self._partition, self._tail)
+        old_before_ms = int((now - oldest_allowed(self._topic.delete_retention_ms)).timestamp() * 1000)
+        self._reader = self._reading(self._tail, old_before_ms)
 
     def tail(self) -> None:
         """Read on to the log's end of this moment; errors as `TailReader.read_on` and `require_young`."""
@@ -110,6 +114,23 @@ class PartitionExport:
         end = reader.read_on()
         require_young(position, end, view.clock(), self._topic.delete_retention_ms)
         self._position = Position(end, before_listing)
+
+    def confirm(self) -> None:
+        """Beside a Connect sink, look again at wait records that are old; errors as `TailReader.read_to`.
+
+        While the tail is read, compaction may remove a wait record behind the reader and its tombstone before it, if
+        the tombstone is old enough. A wait record that still stands after the end was reached had none to lose, since
+        compaction never removes the tombstone first; what is younger than half of delete.retention.ms can't lose one.
+        """
+        tail, reader = self._tail, self._reader
+        assert tail is not None and reader is not None, "tail comes before confirm"
+        end = reader.old_end
+        if not self._by_connect or end == tail.start:
+            return
+        again = Tail(tail.start, self._settings.sweeper.max_tail_records)
+        with closing(self._reading(again)) as second:
+            second.read_to(end)
+        tail.confirm(again, end)
 
     def chunk(self) -> bool:
         """Read the tail on, then export the next rows in one transaction; False when no row is left.
@@ -156,6 +177,31 @@ class PartitionExport:
                     part.close()
             except Exception as error:  # noqa: BLE001 - whatever it is, the other parts are to be closed as well
                 log.warning("partition %d: %s could not be closed: %s", self._partition, type(part).__name__, error)
+
+    def _start_by_progress(self, view: View) -> Position:
+        progress, wait_topic = view.progress, self._settings.wait.topic
+        if progress is None:
+            raise ViewOfUnknownOrigin(
+                f"rows of {wait_topic}-{self._partition} are due, but no sink of ours has written down how far they "
+                "are exact. Set sink.kind to connect if a Kafka Connect sink keeps the view; else run `waitreg rebuild`"
+            )
+        if progress.topic_id != self._topic.identity.topic_id:
+            raise TopicChanged(
+                f"the view was made from topic id {progress.topic_id}, {wait_topic} has the id "
+                f"{self._topic.identity.topic_id} now: it was made anew. Stop all services; see wait.topic"
+            )
+        return Position(progress.next_offset, progress.position_time)
+
+    def _start_by_log(self, view: View, now: datetime) -> Position:
+        """Return where the own wait record of each due row is still ahead; sink_progress is a leftover, if any."""
+        start = view.lowest_due_offset()
+        if start is None:
+            name = self._settings.wait.topic
+            start = end_offsets(self._admin, name, [self._partition], "read_uncommitted")[self._partition]
+        return Position(start, now)
+
+    def _reading(self, tail: Tail, old_before_ms: int = 0) -> TailReader:
+        return TailReader(self._settings, self._admin, self._clock, self._partition, tail, old_before_ms)
 
     def _open_ones(self, tail: Tail, keys: Sequence[DueKey]) -> list[DueKey]:
         verdicts = [tail.verdict(key.wait_id, key.wait_offset) for key in keys]

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from sweeper.partition_result import PartitionResult, Skip
 from sweeper.position import oldest_allowed
-from sweeper.sweep import Sweep, SweepResult
+from sweeper.sweep import Sweep, SweepResult, unseen_rows
 from wait_registry.logs import record_fields
 from wait_registry.telemetry import metrics
 from wait_registry.telemetry.exposition import MetricsRegistry, Reading, Readings
@@ -82,8 +82,14 @@ class Instruments:
         )
 
     def left_out(self, wait_topic: str, results: Sequence[PartitionResult]) -> None:
-        """Report partitions that were not finished and rows that were set aside, each by name (the first of them)."""
+        """Report partitions that were not finished and rows that were set aside, each by name (the first of them).
+
+        Rows that the log doesn't know are only counted: no wait topic tells more of them than the view does.
+        """
         for result in results:
+            if result.unseen:
+                fields = record_fields(topic=wait_topic, partition=result.partition)
+                log.error("%s", unseen_rows(result.unseen), extra=fields)
             if result.skip is not None:
                 level = _LEVELS.get(result.skip, logging.WARNING)
                 fields = record_fields(topic=wait_topic, partition=result.partition)

@@ -62,6 +62,7 @@ def sweep_partition(
         export.fence()
         export.view()
         export.tail()
+        export.confirm()
         while export.chunk():
             pass
         return export.result()

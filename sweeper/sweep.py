@@ -93,8 +93,14 @@ class Sweep:
         return replace(self, result=result, reason=reason)
 
     def skipped_as_json(self) -> list[dict[str, Any]]:
-        """Return the partitions that were not finished as plain JSON values."""
-        return [{"partition": item.partition, "skip": item.skip.value, "reason": item.reason} for item in self.skipped]
+        """Return the partitions that were not finished, and rows that only a rebuild removes, as plain JSON values."""
+        left = [{"partition": item.partition, "skip": item.skip.value, "reason": item.reason} for item in self.skipped]
+        return [*left, {"rows": self.unseen, "reason": unseen_rows(self.unseen)}] if self.unseen else left
+
+
+def unseen_rows(count: int) -> str:
+    """Say what due rows without a wait record mean, and what to do."""
+    return f"{count} due rows whose wait record isn't in the wait topic, not exported: run `waitreg rebuild`"
 
 
 def swept(

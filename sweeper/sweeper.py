@@ -29,6 +29,7 @@ from wait_registry.kafka.topics import require_topics
 from wait_registry.postgres.connection import PostgresUnavailable, connect
 from wait_registry.postgres.schema import require_schema
 from wait_registry.settings.root import Settings
+from wait_registry.settings.sink import SinkKind
 
 log = logging.getLogger(__name__)
 
@@ -166,10 +167,12 @@ class Sweeper:
         topic = look_up(self._admin, self._settings.wait.topic)
         if known is not None:
             require_same_identity(known.identity, topic.identity)
-        found = recorded(connection, self._settings.wait.topic)
-        require_recorded(found, topic.identity)
-        if found:
-            self._instruments.view(max(record.staleness_s for record in found), topic.delete_retention_ms)
+        # What a sink of ours left behind says nothing about a view that a Connect sink keeps.
+        if self._settings.sink.kind is SinkKind.SPARK:
+            found = recorded(connection, self._settings.wait.topic)
+            require_recorded(found, topic.identity)
+            if found:
+                self._instruments.view(max(record.staleness_s for record in found), topic.delete_retention_ms)
         self._topic, self._look_up_at = topic, self._clock.monotonic() + IDENTITY_CHECK_S
         return topic
 

@@ -9,7 +9,7 @@ from wait_registry.errors import TransientError
 
 
 class TailTooLong(TransientError):
-    """More unread records than sweeper.max_tail_records: leave the partition until the sink has caught up."""
+    """More ids than sweeper.max_tail_records: leave the partition until the sink shows more, or a rebuild has."""
 
 
 class Verdict(StrEnum):
@@ -53,7 +53,7 @@ class Tail:
         if len(self._last) > self._max_ids:
             raise TailTooLong(
                 f"entries of more than {self._max_ids} ids from offset {self.start} on (sweeper.max_tail_records): "
-                "the sink is too far behind"
+                "the sink is too far behind; beside a Connect sink `waitreg doctor` tells whether a rebuild is needed"
             )
 
     def ignore(self, wait_ids: Iterable[str]) -> None:
@@ -61,6 +61,17 @@ class Tail:
         self._finished = frozenset(wait_id.encode() for wait_id in wait_ids)
         for key in self._finished:
             self._last.pop(key, None)
+
+    def confirm(self, again: Tail, end: int) -> None:
+        """Forget what stood below an offset and isn't found there by a later reading: it was being compacted away.
+
+        Args:
+            again: read after this one had come to its end, from the same start.
+            end: how far it was read.
+        """
+        gone = [key for key, last in self._last.items() if last < end and again._last.get(key) != last]
+        for key in gone:
+            del self._last[key]
 
     def verdict(self, wait_id: str, wait_offset: int) -> Verdict:
         """Judge a row of the view.

@@ -27,7 +27,9 @@ class OpenTransaction(TransientError):
 class TailReader:
     """Reads on from an offset, as often as asked."""
 
-    def __init__(self, settings: Settings, admin: Admin, clock: Clock, partition: int, tail: Tail) -> None:
+    def __init__(
+        self, settings: Settings, admin: Admin, clock: Clock, partition: int, tail: Tail, old_before_ms: int = 0
+    ) -> None:
         """Begin at the tail's start; nothing is read yet.
 
         Args:
@@ -36,6 +38,7 @@ class TailReader:
             clock: for deadlines.
             partition: of the wait topic.
             tail: takes in what is read.
+            old_before_ms: broker time, epoch ms, before which a record counts as old for ``old_end``.
         """
         self._settings = settings
         self._topic = settings.wait.topic
@@ -44,6 +47,9 @@ class TailReader:
         self._partition = partition
         self._tail = tail
         self._position = tail.start
+        self._old_before_ms = old_before_ms
+        self.old_end = tail.start
+        """The offset after the last old record that was read; the tail's start when none was."""
         self._consumer: Consumer | None = None
 
     def read_on(self) -> int:
@@ -67,7 +73,7 @@ class TailReader:
             )
         if end > self._position:
             self._await_stable(end, deadline)
-            self._read_to(end)
+            self.read_to(end)
         return end
 
     def close(self) -> None:
@@ -91,7 +97,8 @@ class TailReader:
             time.sleep(pause_s)
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
-    def _read_to(self, end: int) -> None:
+    def read_to(self, end: int) -> None:
+        """Read up to an offset that a `read_on` has reached before, or on past it; errors as there."""
         consumer = self._consumer or self._open()
         limit_s = self._settings.sweeper.tail_timeout_s
         deadline = self._clock.monotonic() + limit_s
@@ -112,6 +119,8 @@ class TailReader:
         if error is None:
             self._tail.add(message.key(), message.offset())
             self._position = message.offset() + 1
+            if message.timestamp()[1] < self._old_before_ms:
+                self.old_end = self._position
         elif error.code() == KafkaError._PARTITION_EOF:
             # The end lies past the last record where transaction markers follow it; only this event says so.
             self._position = max(self._position, message.offset())

@@ -62,7 +62,7 @@ class View:
             raise
 
     def lowest_due_offset(self) -> int | None:
-        """Return the offset of the first wait record in the log that is due, None when none is."""
+        """Return the lowest offset at which a due row says that its wait record stands, None when none is due."""
         row = self._connection.execute(QUERIES["lowest_due_offset"], self._question).fetchone()
         return None if row is None else row[0]
 

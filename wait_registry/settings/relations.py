@@ -12,6 +12,7 @@ from wait_registry.settings.kafka_relations import kafka_problems
 from wait_registry.settings.problem import Problem
 from wait_registry.settings.processor import AssignmentStrategy, ExpiryPolicy, GroupProtocol, ProcessorSettings
 from wait_registry.settings.root import Settings
+from wait_registry.settings.sink import SinkKind
 from wait_registry.settings.telemetry_relations import telemetry_problems
 from wait_registry.settings.topics import HOUR_MS
 
@@ -187,6 +188,12 @@ def _is_topic_name(text: str) -> bool:
 
 def _sink_problems(settings: Settings) -> Iterator[Problem]:
     template, sink = settings.dead_letter.topic, settings.sink
+    if sink.kind is SinkKind.CONNECT:
+        yield Problem(
+            "sink.kind is connect: a Kafka Connect sink keeps the view, and a second writer would undo what it writes. "
+            "Don't start `waitreg sink`; or remove the Connect sink (`waitreg connect remove`), set sink.kind to spark "
+            "and run `waitreg rebuild` once"
+        )
     resolvable = settings.processor.group and settings.processor.topics
     if "{" in template and not sink.dead_letter_topics and not resolvable:
         yield Problem(

@@ -1,15 +1,33 @@
-"""The sink: how much it reads at once and where its scratch files go."""
+"""The sink: who keeps the view, how much it reads at once and where its scratch files go."""
 
 from __future__ import annotations
+
+from enum import StrEnum
 
 from pydantic import Field
 
 from wait_registry.settings.section import Section
 
 
-class SinkSettings(Section):
-    """The Spark stream from wait and dead letter topics to Postgres."""
+class SinkKind(StrEnum):
+    """Who keeps the view in Postgres."""
 
+    SPARK = "spark"
+    CONNECT = "connect"
+
+
+class SinkSettings(Section):
+    """The stream from wait and dead letter topics to Postgres: ours, by Spark, or a Kafka Connect sink's."""
+
+    kind: SinkKind = Field(
+        SinkKind.SPARK,
+        description="who keeps the view: 'spark', that is `waitreg sink`, or 'connect', a Kafka Connect sink",
+    )
+    connect_group: str = Field(
+        "connect-wait.sink",
+        min_length=1,
+        description="consumer group of the Connect sink of the wait topic: connect-<name of the connector>",
+    )
     dead_letter_topics: tuple[str, ...] = Field(
         (), description="dead letter topics to view; the one of dead_letter.topic when empty"
     )

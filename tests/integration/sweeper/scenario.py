@@ -8,6 +8,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import psycopg
+from psycopg.rows import TupleRow
+
 from sweeper.export import PartitionExport
 from sweeper.partition_result import PartitionResult
 from sweeper.partition_sweep import sweep_partition
@@ -24,6 +27,7 @@ from wait_registry.records.wait_record import WaitRecord, decode_wait_record, en
 from wait_registry.settings.root import Settings
 
 PAST_MS = 60_000
+DAY_MS = 86_400_000
 
 INSERT = """
 insert into wait (
@@ -84,14 +88,20 @@ class Scenario:
         )
         return replace(record, **changes)
 
-    def register(self, records: Iterable[WaitRecord], partition: int = 0) -> list[Registered]:
-        """Publish wait records as a processor does."""
+    def register(self, records: Iterable[WaitRecord], partition: int = 0, days_old: int = 0) -> list[Registered]:
+        """Publish wait records as a processor does; ``days_old``: as the broker took them so long ago."""
         listed = list(records)
+        wait_topic = self.settings.wait.topic
+        appended_ms = time.time_ns() // 1_000_000 - days_old * DAY_MS if days_old else None
+        if appended_ms is not None:
+            self.set_config(wait_topic, "message.timestamp.type", "CreateTime")
         outgoing = []
         for record in listed:
             value, headers = encode_wait_record(record)
-            outgoing.append(Outgoing(value, record.wait_id.encode(), headers, partition))
-        places = self.topics.produce(self.settings.wait.topic, list(outgoing))
+            outgoing.append(Outgoing(value, record.wait_id.encode(), headers, partition, appended_ms))
+        places = self.topics.produce(wait_topic, list(outgoing))
+        if appended_ms is not None:
+            self.set_config(wait_topic, "message.timestamp.type", "LogAppendTime")
         return [Registered(record, *place) for record, place in zip(listed, places, strict=True)]
 
     def resolve(self, registered: Iterable[Registered], outcome: Outcome = Outcome.DONE) -> None:
@@ -119,10 +129,14 @@ class Scenario:
             connection.execute("delete from wait where wait_partition = %s", (partition,))
             for record in open_ones.values():
                 if record.value is not None:
-                    connection.execute(INSERT, self._row(record))
+                    self.insert(connection, record)
             identity = self.topic().identity
             connection.execute(PROGRESS, (identity.topic, identity.topic_id, partition, end, age_s))
         return end
+
+    def insert(self, connection: psycopg.Connection[TupleRow], record: ReadRecord) -> None:
+        """Write a wait record's row, over an older or newer one of its id."""
+        connection.execute(INSERT, self._row(record))
 
     def read_wait(self) -> list[ReadRecord]:
         """Return the wait topic's committed records."""

@@ -229,21 +229,3 @@ def test_a_view_beyond_the_logs_end_exports_nothing(scenario: ScenarioFactory) -
     result = at.sweep()
     assert (result.skip, result.exported) == (Skip.UNAVAILABLE, 0)
     assert "waitreg rebuild" in result.reason
-
-
-def test_without_a_sink_of_ours_the_log_itself_must_show_every_row(scenario: ScenarioFactory) -> None:
-    """A Connect sink's table: its offsets may run ahead of it, so every row is looked up in the log."""
-    at = scenario()
-    lost, resolved, expired = at.register([at.wait_record(number) for number in range(3)])
-    at.show()
-    at.resolve([resolved])
-    with at.database.connect(at.settings) as connection:
-        connection.execute("delete from sink_progress")
-        connection.execute(
-            "update wait set wait_expiration_uuid = gen_random_uuid()::text where wait_expiration_uuid = %s",
-            (lost.wait_id,),
-        )
-
-    result = at.sweep()
-    assert (result.exported, result.superseded, result.unseen) == (1, 1, 1)
-    assert at.dead_lettered_ids() == [expired.wait_id]

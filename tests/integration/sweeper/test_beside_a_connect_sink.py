@@ -1,0 +1,148 @@
+"""A view that a Connect sink keeps may say anything: only what the log itself shows open is exported, once (P3, P4).
+
+What a zombie task does, or a Postgres that was restored, is written into the table here as they would leave it.
+"""
+
+from __future__ import annotations
+
+from sweeper.export import PartitionExport
+from sweeper.partition_result import Skip
+from tests.integration.sweeper.conftest import ScenarioFactory
+from tests.integration.sweeper.scenario import Registered, Scenario
+from tests.support.kafka_io import Outgoing
+from wait_registry.records.tombstone import Outcome
+
+BY_CONNECT = {"sink.kind": "connect"}
+
+
+def leave_behind(at: Scenario, registered: list[Registered]) -> None:
+    """Write rows as a task that still runs, and doesn't know of anything later, writes them."""
+    written = {(item.partition, item.offset) for item in registered}
+    with at.database.connect(at.settings) as connection:
+        for record in at.read_wait():
+            if (record.partition, record.offset) in written:
+                at.insert(connection, record)
+
+
+def forget_progress(at: Scenario, stale: bool = False) -> None:
+    """Make the view one of a Connect sink; ``stale`` leaves a position that a sink of ours had once written."""
+    change = (
+        "update sink_progress set next_offset = 10000, position_time = now()" if stale else "delete from sink_progress"
+    )
+    with at.database.connect(at.settings) as connection:
+        connection.execute(change)
+
+
+def shown_by_connect(at: Scenario, stale: bool = False) -> None:
+    at.show()
+    forget_progress(at, stale)
+
+
+def test_of_rows_that_a_zombie_or_a_restore_left_only_the_open_ones_are_exported(scenario: ScenarioFactory) -> None:
+    at = scenario(BY_CONNECT)
+    registered = at.register([at.wait_record(number) for number in range(12)])
+    done, renewed, again, expired, open_ones = (
+        registered[:3],
+        registered[3:5],
+        registered[5:7],
+        registered[7:9],
+        registered[9:],
+    )
+    at.resolve(done)
+    at.register([at.wait_record(9, expires_in_ms=600_000, wait_id=item.wait_id) for item in renewed])
+    at.resolve(again)
+    latest = at.register([item.record for item in again])
+    at.resolve(expired, Outcome.EXPIRED)
+    # Every first registration stands in the table again, and a leftover position claims that all of it is exact.
+    shown_by_connect(at, stale=True)
+    leave_behind(at, registered)
+
+    first = at.sweep(chunk_rows=2)
+    assert (first.exported, first.superseded, first.unseen, first.skip) == (3, 9, 0, None)
+    second = at.sweep(chunk_rows=2)
+    assert (second.exported, second.superseded) == (0, 12), (
+        "what was exported is resolved in the log, if not in the table"
+    )
+    assert at.dead_lettered_ids() == sorted(item.wait_id for item in open_ones)
+
+    shown_by_connect(at)
+    assert at.sweep().exported == 2, "registered again after their tombstones: theirs by now"
+    shown_by_connect(at)
+    assert at.sweep().exported == 0
+    assert at.dead_lettered_ids() == sorted(item.wait_id for item in (*open_ones, *latest))
+
+
+def test_a_row_that_the_log_does_not_hold_any_more_is_not_exported_and_asks_for_a_rebuild(
+    scenario: ScenarioFactory,
+) -> None:
+    at = scenario(BY_CONNECT)
+    ghost, standing = at.register([at.wait_record(0), at.wait_record(1)])
+    shown_by_connect(at)
+    with at.database.connect(at.settings) as connection:
+        # Of another id than the log has there: so the log looks to a row whose wait record was compacted away.
+        connection.execute(
+            "update wait set wait_expiration_uuid = gen_random_uuid()::text where wait_expiration_uuid = %s",
+            (ghost.wait_id,),
+        )
+
+    result = at.sweep()
+    assert (result.exported, result.unseen) == (1, 1)
+    assert at.dead_lettered_ids() == [standing.wait_id]
+
+
+def test_an_old_wait_record_that_goes_while_the_tail_is_read_is_not_exported(scenario: ScenarioFactory) -> None:
+    """The cleaner may pass a reader: the wait record was read, its tombstone is gone before the reader comes to it."""
+    at = scenario(BY_CONNECT)
+    _ghost, standing = at.register([at.wait_record(0), at.wait_record(1)], days_old=10)
+    shown_by_connect(at)
+    export = at.export()
+    export.fence()
+    export.view()
+    export.tail()
+    second_look_finds(at, export, [standing])
+    export.confirm()
+    while export.chunk():
+        pass
+    result = export.result()
+    export.close()
+
+    assert (result.exported, result.unseen) == (1, 1)
+    assert at.dead_lettered_ids() == [standing.wait_id]
+
+
+def test_an_old_wait_record_that_still_stands_is_exported(scenario: ScenarioFactory) -> None:
+    at = scenario(BY_CONNECT)
+    old = at.register([at.wait_record(number) for number in range(3)], days_old=10)
+    young = at.register([at.wait_record(3)])
+    at.resolve(old[:1])
+    shown_by_connect(at)
+    leave_behind(at, old[:1])
+
+    result = at.sweep()
+    assert (result.exported, result.superseded, result.unseen) == (3, 1, 0)
+    assert at.dead_lettered_ids() == sorted(item.wait_id for item in (*old[1:], *young))
+
+
+def test_rows_that_no_sink_of_ours_wrote_are_refused_until_it_is_said_who_did(scenario: ScenarioFactory) -> None:
+    at = scenario()
+    at.register([at.wait_record(1)])
+    at.show()
+    forget_progress(at)
+
+    refused = at.sweep()
+    assert (refused.exported, refused.skip) == (0, Skip.REFUSED)
+    assert "sink.kind" in refused.reason and "waitreg rebuild" in refused.reason
+    assert at.dead_lettered_ids() == []
+
+
+def second_look_finds(at: Scenario, export: PartitionExport, standing: list[Registered]) -> None:
+    """Let the export read its old part again as the cleaner would have left it, in a topic of its own."""
+    cleaned = at.topics.create(f"{at.settings.wait.topic}.cleaned", 1)
+    by_offset = {record.offset: record for record in at.read_wait()}
+    kept = {item.offset for item in standing}
+    at.topics.produce(
+        cleaned,
+        [Outgoing(r.value, r.key if r.offset in kept else b"another", r.headers, 0) for r in by_offset.values()],
+    )
+    wait = at.settings.wait.model_copy(update={"topic": cleaned})
+    export._settings = at.settings.model_copy(update={"wait": wait})
