@@ -17,6 +17,7 @@ from waitreg.commands import (
     processor,
     query,
     rebuild,
+    reconcile,
     sink,
     stack,
     sweeper,
@@ -41,4 +42,5 @@ COMMANDS: Final[tuple[Command, ...]] = (
     stack.COMMAND,
     load.COMMAND,
     downstream.COMMAND,
+    reconcile.COMMAND,
 )
