@@ -6,11 +6,14 @@ import json
 from base64 import b64decode, b64encode
 from collections.abc import Callable
 from dataclasses import is_dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from sweeper.due_row import due_row
+from sweeper.outgoing import Outgoing, Policy, SetAside, Target, outgoing
 from tests.vectors.generate import golden_files
 from wait_registry.errors import ConfigurationError, DataError
 from wait_registry.records.consumed import consumed
@@ -112,6 +115,45 @@ def run_dead_letter(given: Any) -> Any:
     )
 
 
+def published(given: Any) -> Outgoing:
+    """Return what the sweeper publishes for a row."""
+    row = given["row"]
+    columns = {
+        **row,
+        "original_key": binary(row["original_key"]),
+        "body": binary(row["body"]),
+        "wait_expiration_time": datetime.fromisoformat(row["wait_expiration_time"]),
+        "expiry_policy": "dlq",
+        "max_attempts": None,
+    }
+    policy = Policy(False, given["template"], False, 1)
+    decided = outgoing(due_row(columns), policy, lambda topic: Target(topic, 1, 1 << 30), given["now_ms"])
+    if isinstance(decided, SetAside):
+        raise DataError(decided.reason)
+    return decided
+
+
+def run_expired_record(given: Any) -> Any:
+    letter = published(given)
+    return {
+        "topic": letter.topic,
+        "key": plain(letter.key),
+        "value": plain(letter.value),
+        "headers": plain(letter.headers),
+    }
+
+
+def run_expired_tombstone(given: Any) -> Any:
+    letter = published(given)
+    return {
+        "topic": given["row"]["wait_topic"],
+        "partition": letter.wait_partition,
+        "key": plain(letter.wait_id.encode()),
+        "value": None,
+        "headers": plain(tombstone_headers(letter.outcome)),
+    }
+
+
 RUNNERS: dict[tuple[str, str], Callable[[Any], Any]] = {
     ("wait_id", "wait_id"): lambda given: wait_id(**given),
     ("times", "parse"): parse_utc_ms,
@@ -135,6 +177,8 @@ RUNNERS: dict[tuple[str, str], Callable[[Any], Any]] = {
     ),
     ("redelivery", "topic"): lambda given: redelivery_topic(**given),
     ("redelivery", "consumed"): run_consumed,
+    ("expired", "record"): run_expired_record,
+    ("expired", "tombstone"): run_expired_tombstone,
 }
 
 

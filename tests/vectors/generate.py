@@ -9,6 +9,7 @@ import json
 from pathlib import Path
 from typing import Final
 
+from tests.vectors.generating.expired import expired_vectors
 from tests.vectors.generating.headers_json import headers_json_vectors
 from tests.vectors.generating.identity import tombstone_vectors, wait_id_vectors
 from tests.vectors.generating.lineage import lineage_vectors
@@ -32,6 +33,7 @@ def golden_files() -> dict[str, str]:
         "lineage": ("The block behind the headers of republished records.", lineage_vectors()),
         "dead_letter": ("Records of dead letter topics.", dead_letter_vectors()),
         "redelivery": ("Redelivered records, and what a processor makes of what it consumes.", redelivery_vectors()),
+        "expired": ("Rows of expired registrations, and what is published for them.", expired_vectors()),
     }
     return {f"{name}.json": _text(about, vectors) for name, (about, vectors) in files.items()}
 

@@ -67,7 +67,32 @@ def dead_letter_vectors() -> list[Json]:
     odd = block_at(0, ("DLQ_REASON", b"failed"), ("DLQ_ERROR_CLASS", b"a\xffb\0c"), ("DLQ_ERROR_MESSAGE", None), DLQ[4])
     lenient = {**FAILURE, "error_class": "a\ufffdb\ufffdc", "error_message": None, "error_stacktrace": None}
     expected = {"headers": [], "lineage": LINEAGE, "failure": lenient}
-    return [*vectors, vector("error texts are read leniently", "decode", listed(odd), expected), *_topics()]
+    vectors.append(vector("error texts are read leniently", "decode", listed(odd), expected))
+    return [*vectors, *_not_utf8(), *_topics()]
+
+
+def _not_utf8() -> list[Json]:
+    """Each longest beginning of a sequence becomes one replacement character (Unicode, section 3.9, table 3-8)."""
+    cases = {
+        "a surrogate": (b"a\xed\xa0\x80b", "a\ufffd\ufffd\ufffdb"),
+        "half of a surrogate at the end": (b"a\xed\xa0", "a\ufffd\ufffd"),
+        "an overlong sequence": (b"\xc0\x80\xe0\x80\x80\xf0\x80\x80\x80", "\ufffd" * 9),
+        "beyond the last character": (b"\xf4\x90\x80\x80", "\ufffd" * 4),
+        "five bytes": (b"\xf8\x88\x80\x80\x80", "\ufffd" * 5),
+        "cut sequences": (b"\xe2\x82x\xf0\x90\x80y\xf0\x90\x80", "\ufffdx\ufffdy\ufffd"),
+        "a continuation alone": (b"\x80\xbf", "\ufffd\ufffd"),
+    }
+    time = DLQ[4]
+    said: Json = {"reason": "failed", **BARE}
+    return [
+        vector(
+            f"error text not UTF-8: {name}",
+            "decode",
+            listed(block_at(0, ("DLQ_REASON", b"failed"), ("DLQ_ERROR_MESSAGE", data), time)),
+            {"headers": [], "lineage": LINEAGE, "failure": {**said, "error_message": text}},
+        )
+        for name, (data, text) in cases.items()
+    ]
 
 
 def _topics() -> list[Json]:

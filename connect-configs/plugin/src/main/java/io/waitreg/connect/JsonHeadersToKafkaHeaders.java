@@ -20,8 +20,7 @@ import org.apache.kafka.connect.connector.ConnectRecord;
 import org.apache.kafka.connect.data.Schema;
 import org.apache.kafka.connect.data.Struct;
 import org.apache.kafka.connect.errors.DataException;
-import org.apache.kafka.connect.header.ConnectHeaders;
-import org.apache.kafka.connect.header.Headers;
+import org.apache.kafka.connect.sink.SinkRecord;
 import org.apache.kafka.connect.transforms.Transformation;
 
 /**
@@ -170,17 +169,17 @@ public final class JsonHeadersToKafkaHeaders<R extends ConnectRecord<R>> impleme
 
   private R bytes(
       R record, String topic, Integer partition, byte[] key, byte[] value, Long timestamp, List<RecordHeader> headers) {
-    Headers connectHeaders = new ConnectHeaders();
-    headers.forEach(header -> connectHeaders.add(header.name(), header.value(), Schema.OPTIONAL_BYTES_SCHEMA));
+    // A sink's record must have one; a source's may leave it to the producer's partitioner.
+    Integer placed = partition == null && record instanceof SinkRecord ? record.kafkaPartition() : partition;
     return record.newRecord(
         topic,
-        partition,
+        placed,
         Schema.OPTIONAL_BYTES_SCHEMA,
         key,
         Schema.OPTIONAL_BYTES_SCHEMA,
         value,
         timestamp,
-        connectHeaders);
+        RecordBytes.connectHeaders(headers));
   }
 
   private static byte[] utf8(String text) {

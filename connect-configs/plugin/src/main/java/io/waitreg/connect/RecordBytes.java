@@ -5,7 +5,9 @@ import io.waitreg.connect.record.Utf8;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.List;
+import org.apache.kafka.connect.data.Schema;
 import org.apache.kafka.connect.errors.DataException;
+import org.apache.kafka.connect.header.ConnectHeaders;
 import org.apache.kafka.connect.header.Header;
 import org.apache.kafka.connect.header.Headers;
 
@@ -28,6 +30,22 @@ final class RecordBytes {
       }
     }
     return bytes;
+  }
+
+  /**
+   * Returns headers for a record on its way to Kafka.
+   *
+   * @throws DataException a name that Kafka's UTF-8 can't hold
+   */
+  static Headers connectHeaders(List<RecordHeader> headers) {
+    Headers made = new ConnectHeaders();
+    for (RecordHeader header : headers) {
+      if (Utf8.hasLoneSurrogate(header.name())) {
+        throw new DataException("header " + made.size() + ": its name has half of a surrogate pair, expected UTF-8");
+      }
+      made.add(header.name(), header.value(), Schema.OPTIONAL_BYTES_SCHEMA);
+    }
+    return made;
   }
 
   /** Returns bytes as they are; null for null. */

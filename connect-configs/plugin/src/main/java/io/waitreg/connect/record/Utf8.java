@@ -58,7 +58,7 @@ public final class Utf8 {
   }
 
   /** Tells whether a text has half of a surrogate pair, which UTF-8 can't hold. */
-  static boolean hasLoneSurrogate(String text) {
+  public static boolean hasLoneSurrogate(String text) {
     return text.codePoints().anyMatch(point -> point >= Character.MIN_SURROGATE && point <= Character.MAX_SURROGATE);
   }
 }
