@@ -60,8 +60,8 @@ called, the dead letters and the wait topic as an independent consumer reads the
 has its end, --deadline at most. processor.group, processor.topics and dead_letter.topic must be those of the
 processors that worked on it.""",
     examples=(
-        "waitreg load --topic orders --records 5000 --manifest published.jsonl",
         "waitreg reconcile --manifest published.jsonl --calls calls.jsonl",
+        "waitreg reconcile --manifest published.jsonl --calls calls.jsonl --set processor.group=shop --deadline 60",
     ),
     run=_run,
     configure=_configure,
