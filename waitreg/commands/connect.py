@@ -75,12 +75,25 @@ def _connectors(given: argparse.Namespace, settings: Settings) -> list[Connector
             "nothing to apply: --sink debezium or --source debezium take this project's files, FILE takes yours"
         )
     require_connect(settings.connect)
+    if given.sink and not given.print:
+        _require_no_other_sink(settings)
     found = [read_connector(file, partial(variable, settings=settings)) for file in files]
     names = [connector.name for connector in found]
     doubled = sorted({name for name in names if names.count(name) > 1})
     if doubled:
         raise ConfigurationError(f"two files are of one name, {', '.join(doubled)}: apply one of them")
     return [with_client_security(connector, settings) for connector in found]
+
+
+def _require_no_other_sink(settings: Settings) -> None:
+    from wait_registry.settings.sink import SinkKind
+
+    # Beside ours it would bring back rows that ours has deleted; and the sweeper would trust a position nobody moves.
+    if settings.sink.kind is not SinkKind.CONNECT:
+        raise ConfigurationError(
+            f"sink.kind is {settings.sink.kind.value}: one sink keeps the view. Stop `waitreg sink`, then set "
+            "sink.kind=connect here, for the sweeper and for everything else that reads these settings"
+        )
 
 
 def _status(invocation: Invocation) -> int:
@@ -158,7 +171,7 @@ at once, then with growing pauses. Metrics and health are at the telemetry port,
 status, watch and remove are about connect.connectors, or about those of this project that are there.""",
     examples=(
         "waitreg connect apply --sink debezium --source debezium --print   # look first",
-        "waitreg connect apply --sink debezium",
+        "waitreg connect apply --sink debezium --set sink.kind=connect",
         "waitreg connect apply my.sink.json --set connect.url=https://connect-1:8083",
         "waitreg connect status",
         "waitreg connect watch --set telemetry.port=9467",

@@ -27,12 +27,17 @@ class RestartRules:
             settings.restart_window_s,
         )
 
+    @property
+    def apart_s(self) -> float:
+        """How far apart restarts are at the limit, s."""
+        return self.window_s / self.limit
+
 
 class Restarts:
     """The restarts of one connector. Pure: every method takes the time, in s of a clock that never steps.
 
     The limit is a rate: once a window has seen so many restarts, further ones are ``window / limit`` apart, which keeps
-    it at the limit for as long as the connector fails and lets it fall once it runs.
+    it at the limit for as long as the connector fails.
     """
 
     def __init__(self, rules: RestartRules) -> None:
@@ -50,8 +55,9 @@ class Restarts:
         return len(self._times)
 
     def limit_reached(self, now_s: float) -> bool:
-        """Tell whether restarting doesn't help and somebody must look."""
-        return self.within_window(now_s) >= self._rules.limit
+        """Tell whether restarting doesn't help and somebody must look; not once two restarts have been left out."""
+        failing = self.within_window(now_s) >= self._rules.limit
+        return failing and now_s < self._times[-1] + 2 * self._rules.apart_s
 
     def due(self, now_s: float) -> bool:
         """Tell whether the next restart may be now."""
@@ -61,5 +67,5 @@ class Restarts:
     def _pause_s(self, count: int) -> float:
         rules = self._rules
         if count >= rules.limit:
-            return rules.window_s / rules.limit
+            return rules.apart_s
         return float(min(rules.first_s * 2.0 ** min(count - 1, 30), rules.longest_s))

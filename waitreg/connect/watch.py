@@ -60,7 +60,8 @@ class Watch:
         self._rules = rules
         self._monotonic = monotonic
         self._restarts: dict[str, Restarts] = {}
-        self._last = Look()
+        self._trouble: str | None = None
+        self._answered = Look()
 
     def run_once(self) -> Look:
         """Look at every connector, and restart what has failed and may be restarted now.
@@ -90,23 +91,25 @@ class Watch:
         return True
 
     def _noted(self, look: Look) -> Look:
-        """Log what has changed since the last look."""
-        last, self._last = self._last, look
-        if look.trouble is not None:
-            if last.trouble is None:
-                log.warning("%s; asked again until it does", look.trouble)
-            return look
-        if last.trouble is not None:
-            log.info("the Kafka Connect worker answers again")
-        before = {state.name: state for state in last.connectors}
-        for state in look.connectors:
-            if state.name not in before or state.runs != before[state.name].runs:
-                log.info("%s is %s", state.name, state.in_words())
-        for name in sorted(set(look.at_limit) - set(last.at_limit)):
-            log.error(
-                "%s fails again and again, restarts don't help: %d within %g s. It is still restarted, less often",
-                *(name, self._rules.limit, self._rules.window_s),
-            )
-        for name in sorted(set(look.missing) - set(last.missing)):
-            log.error("connector %s is not there: `waitreg connect apply` makes it", name)
+        """Log what has changed since the last look, or since the last one that was answered."""
+        if (look.trouble is None) != (self._trouble is None):
+            log.warning("%s", f"{look.trouble}; it is asked again" if look.trouble else "the worker answers again")
+        self._trouble = look.trouble
+        if look.trouble is None:
+            self._log_changes(self._answered, look)
+            self._answered = look
         return look
+
+    def _log_changes(self, before: Look, now: Look) -> None:
+        running = {state.name: state.runs for state in before.connectors}
+        for state in now.connectors:
+            if state.runs != running.get(state.name):
+                log.info("%s is %s", state.name, state.in_words())
+        for name in sorted(set(now.missing) - set(before.missing)):
+            log.warning("connector %s is not there: `waitreg connect apply` makes it", name)
+        for name in sorted(set(now.at_limit) - set(before.at_limit)):
+            log.error(
+                "%s fails as often as it is restarted, %d times within %g s: the cause must be mended. It is restarted "
+                "further, every %g s",
+                *(name, self._rules.limit, self._rules.window_s, self._rules.apart_s),
+            )

@@ -42,7 +42,7 @@ def test_a_file_of_ours_is_filled_in_by_settings_alone_and_holds_no_secret(file:
             assert re.search(r"\$\{[a-z]+:[^{}]+\}", value), f"{key} is no reference to a ConfigProvider"
 
 
-@pytest.mark.parametrize("role", ["sink"])
+@pytest.mark.parametrize("role", CONNECTORS)
 @pytest.mark.parametrize("family", ["debezium", "jdbc"])
 def test_the_files_of_a_family_are_there_under_the_published_names(role: str, family: str) -> None:
     files = own_files(role, family)  # type: ignore[arg-type]

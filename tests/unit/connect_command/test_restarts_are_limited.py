@@ -45,7 +45,7 @@ def test_while_it_fails_the_limit_stays_reached_and_once_it_runs_it_falls() -> N
         if restarts.due(now):
             restarts.note(now)
         assert restarts.limit_reached(now)
-    assert not restarts.limit_reached(now + RULES.window_s)
+    assert not restarts.limit_reached(now + 2 * RULES.apart_s), "it has run for longer than restarts are apart"
     assert restarts.due(now + RULES.window_s)
 
 

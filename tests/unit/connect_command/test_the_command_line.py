@@ -1,0 +1,69 @@
+"""`waitreg connect` before it asks anybody: what it prints, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from waitreg.cli import main
+
+POSTGRES = "postgres.url=postgresql://waitreg:hunter2@db/shop"
+# Nobody listens there: what asks a worker ends with 1.
+NOWHERE = "connect.url=http://127.0.0.1:9"
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run where no settings file of the checkout is read."""
+    monkeypatch.chdir(tmp_path)
+
+
+def connect(*arguments: str) -> int:
+    return main(["connect", *arguments, "--set", POSTGRES, "--set", NOWHERE])
+
+
+def test_print_shows_whole_connectors_without_asking_and_without_a_password(capsys: pytest.CaptureFixture[str]) -> None:
+    assert connect("apply", "--sink", "debezium", "--source", "debezium", "--print") == 0
+    printed = capsys.readouterr().out
+    decoder, at, names = json.JSONDecoder(), 0, []
+    while at < len(printed.rstrip()):
+        connector, end = decoder.raw_decode(printed, at)
+        names.append(connector["name"])
+        at = end + 1
+    assert names == ["wait.sink", "dead_letter.sink", "expired.source", "expired.tombstones"]
+    assert "hunter2" not in printed
+    assert "${env:POSTGRES_PASSWORD}" in printed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("apply",), "nothing to apply"),
+        (("apply", "--json"), "--json goes with `connect status` only"),
+        (("status", "--sink", "jdbc"), "--sink goes with `connect apply` only"),
+        (("watch", "wait.sink"), "set connect.connectors"),
+        (("apply", "absent.json"), "can't read absent.json"),
+        (("apply", "--sink", "debezium"), "sink.kind is spark: one sink keeps the view"),
+        (("status", "--set", "connect.username=me"), "connect.username is set without connect.password"),
+    ],
+)
+def test_wrong_usage_is_refused_with_what_is_right(
+    arguments: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert connect(*arguments) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_two_files_of_one_name_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for file in ("a.json", "b.json"):
+        (tmp_path / file).write_text('{"name": "n", "config": {"connector.class": "x"}}', "utf-8")
+    assert connect("apply", "a.json", "b.json") == 2
+    assert "two files are of one name, n" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [("status",), ("remove",), ("apply", "--source", "jdbc")])
+def test_without_a_worker_it_ends_with_1(arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    assert connect(*arguments) == 1
+    assert "no Kafka Connect worker answers at http://127.0.0.1:9" in capsys.readouterr().err
