@@ -63,7 +63,12 @@ def read_connector(path: Path, variable: Callable[[str], str]) -> Connector:
         ConfigurationError: the file can't be read, isn't of that form, or a variable can't be filled in.
     """
     name, config = _parsed(path)
-    filled = {key: _filled(value, variable, f"{path.name}: {key}") for key, value in config.items()}
+    filled: dict[str, str] = {}
+    for key, value in config.items():
+        property_name = _filled(key, variable, f"{path.name}: {key}")
+        if property_name in filled:
+            raise ConfigurationError(f"{path}: {property_name} stands in it twice once its variables are filled in")
+        filled[property_name] = _filled(value, variable, f"{path.name}: {key}")
     if "connector.class" not in filled:
         raise ConfigurationError(f'{path}: "config" has no "connector.class"')
     return Connector(_filled(name, variable, f"{path.name}: name"), filled, str(path))

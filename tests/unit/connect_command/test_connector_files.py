@@ -60,6 +60,7 @@ def test_only_our_variables_are_filled_in(tmp_path: Path) -> None:
         "provider": "${env:PASSWORD} ${file:/a/b.properties:key} ${vault:x}",
         "the connector's own": "${topic}-${source.table}",
         "plain": "$${wait.topic} $1 {group} ${",
+        "named by ${postgres.schema}": "x",
         "number": 5,
         "truth": True,
     }
@@ -72,6 +73,7 @@ def test_only_our_variables_are_filled_in(tmp_path: Path) -> None:
         "provider": "${env:PASSWORD} ${file:/a/b.properties:key} ${vault:x}",
         "the connector's own": "${topic}-${source.table}",
         "plain": "${wait.topic} $1 {group} ${",
+        "named by <postgres.schema>": "x",
         "number": "5",
         "truth": "true",
     }
@@ -94,6 +96,10 @@ def test_what_a_variable_stands_for_is_not_filled_in_again(tmp_path: Path) -> No
         ('{"name": "n", "config": {"connector.class": "x", "a": null}}', "a is null"),
         ('{"name": "n", "config": {"connector.class": "x", "a": {"b": 1}}}', "expected text, a number or a boolean"),
         ('{"name": "n", "config": {"connector.class": "x", "a": 1, "a": 2}}', "a stands in it twice"),
+        (
+            '{"name": "n", "config": {"connector.class": "x", "a.${wait.topic}": 1, "a.waitreg.wait": 2}}',
+            "a.waitreg.wait stands in it twice once",
+        ),
         ('{"name": "n", "config": {"connector.class": "x", "a": "${wait.topik}"}}', "my.json: a: there is no variable"),
     ],
 )
