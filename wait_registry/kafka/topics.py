@@ -39,8 +39,9 @@ def create_topics(settings: Settings) -> list[str]:
     specs = [spec for spec in topic_specs(settings) if spec.owned]
     futures = client.create_topics([_new_topic(spec) for spec in specs], request_timeout=timeout_of(client))
     made = [spec for spec in specs if _created(client, spec, futures[spec.topic])]
-    _await_leaders(client, made)
-    return [spec.topic for spec in made]
+    names = [spec.topic for spec in made]
+    await_leaders(client, names)
+    return names
 
 
 def check_topics(settings: Settings, service: Service | None = None) -> list[Finding]:
@@ -124,19 +125,20 @@ def _created(client: AdminClient, spec: TopicSpec, future: object) -> bool:
     return True
 
 
-def _await_leaders(client: AdminClient, specs: list[TopicSpec]) -> None:
-    """Return when every partition can be used: the broker answers before leaders are elected."""
+def await_leaders(client: AdminClient, topics: list[str]) -> None:
+    """Return when every partition of topics just made can be used: the broker answers before leaders are elected.
+
+    Raises TransientError when they still can't be; retry.
+    """
 
     def ask() -> None:
-        futures = client.describe_topics(
-            TopicCollection([spec.topic for spec in specs]), request_timeout=timeout_of(client)
-        )
+        futures = client.describe_topics(TopicCollection(topics), request_timeout=timeout_of(client))
         for topic, future in futures.items():
             described = _if_there(client, future, f"describing topic {topic}")
             if described is None or any(partition.leader is None for partition in described.partitions):
                 raise TransientError(f"topic {topic} was made, and isn't ready yet: it has partitions without a leader")
 
-    if specs:
+    if topics:
         persistently(client, ask)
 
 

@@ -8,6 +8,7 @@ from confluent_kafka.admin import NewTopic
 from wait_registry.errors import WaitRegistryError
 from wait_registry.kafka.clients import admin
 from wait_registry.kafka.requests import answer, timeout_of
+from wait_registry.kafka.topics import await_leaders
 from wait_registry.settings.root import Settings
 
 
@@ -30,6 +31,7 @@ def create_input_topics(settings: Settings, partitions: int) -> list[str]:
                 raise
         else:
             made.append(name)
+    await_leaders(client, made)
     return made
 
 
