@@ -115,9 +115,13 @@ def _bytes(index: int, part: str, text: object) -> bytes:
     if not isinstance(text, str):
         raise DataError(f"headers JSON, item {index}: the {part} is {_kind(text)}, expected base64 text")
     try:
-        return a2b_base64(text, strict_mode=True)
+        data = a2b_base64(text, strict_mode=True)
     except ValueError:
-        raise DataError(f"headers JSON, item {index}: the {part} isn't base64 (standard alphabet, padded)") from None
+        data = None
+    # Strict as it is, it takes padding behind whole groups.
+    if data is None or len(text) != (len(data) + 2) // 3 * 4:
+        raise DataError(f"headers JSON, item {index}: the {part} isn't base64 (standard alphabet, padded)")
+    return data
 
 
 def _older_value(index: int, value: object) -> bytes | None:

@@ -67,6 +67,8 @@ REFUSED: dict[str, bytes] = {
     "a value with one character too many": b'[["a","MQ==M"]]',
     "two values in one": b'[["a","MQ==MQ=="]]',
     "a value with too much padding": b'[["a","M==="]]',
+    "a value with padding behind whole groups": b'[["a","MTIz="]]',
+    "a value with a whole group of padding": b'[["a","MTIz===="]]',
     "a value with a blank": b'[["a","MQ= ="]]',
     "a value beyond ASCII": b'[["a","\xc3\xa9\xc3\xa9=="]]',
     "half of a surrogate pair": rb'[["\ud83d",null]]',
