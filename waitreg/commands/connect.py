@@ -127,13 +127,15 @@ def _watch(invocation: Invocation) -> int:
 
 def _remove(invocation: Invocation) -> int:
     from waitreg.connect.connector_file import NAMES
+    from waitreg.connect.left_behind import left_behind
 
     settings = invocation.settings()
     rest = _rest(settings)
     named: list[str] = invocation.arguments.what or list(settings.connect.connectors or NAMES)
     for name in named:
-        if rest.delete(name):
-            _line("removed", name, "what it has read and written is kept: applied again, it goes on from there")
+        config = rest.config(name)
+        if config is not None and rest.delete(name):
+            _line("removed", name, left_behind(config))
         else:
             _line("not there", name, "")
     return 0

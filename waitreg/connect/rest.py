@@ -28,7 +28,7 @@ class WorkerUnavailable(TransientError):
 
 
 class WorkerBusy(WorkerUnavailable):
-    """The workers are dividing connectors among themselves (409): try again in a second."""
+    """The workers are dividing connectors among themselves: try again in a second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,8 @@ class ConnectRest:
             return ConfigurationError(
                 f"{where} doesn't let us in ({status}): correct connect.username and connect.password"
             )
-        if status == HTTPStatus.CONFLICT:
+        # A worker that knows of a coming rebalance says so with 500, one that is in it with 409.
+        if status == HTTPStatus.CONFLICT or (status >= HTTPStatus.INTERNAL_SERVER_ERROR and "rebalance" in said):
             return WorkerBusy(f"{where} is busy: {said}")
         if status < HTTPStatus.INTERNAL_SERVER_ERROR:
             return ConfigurationError(f"{where} refuses it ({status}): {said}")

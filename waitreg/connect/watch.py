@@ -84,11 +84,19 @@ class Watch:
 
     def _restart(self, state: ConnectorState) -> bool:
         restarts = self._restarts.setdefault(state.name, Restarts(self._rules))
-        if not restarts.due(self._monotonic()) or not self._rest.restart_failed(state.name):
+        if not restarts.due(self._monotonic()) or not self._restarted(state.name):
             return False
         restarts.note(self._monotonic())
         log.warning("restarted %s; it had failed: %s", state.name, "; ".join(state.failures()))
         return True
+
+    def _restarted(self, name: str) -> bool:
+        try:
+            return self._rest.restart_failed(name)
+        except WorkerUnavailable as error:
+            # Tried again at the next look; what else this one did still counts.
+            log.info("%s could not be restarted now: %s", name, error)
+            return False
 
     def _noted(self, look: Look) -> Look:
         """Log what has changed since the last look, or since the last one that was answered."""

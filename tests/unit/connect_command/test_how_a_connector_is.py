@@ -10,6 +10,7 @@ import pytest
 from waitreg.connect.apply import verdict
 from waitreg.connect.chosen import Chosen
 from waitreg.connect.connector_state import ConnectorState, essence
+from waitreg.connect.left_behind import left_behind
 from waitreg.connect.rest import changed_properties
 from waitreg.connect.sink_lag import sink_group
 from waitreg.connect.status import as_json, as_lines, is_well
@@ -140,3 +141,8 @@ def test_a_configuration_is_the_same_whether_the_worker_has_added_the_name_or_no
 def test_a_sinks_group_is_connects_own_unless_it_was_given_another() -> None:
     assert sink_group("wait.sink", {}) == "connect-wait.sink"
     assert sink_group("wait.sink", {"consumer.override.group.id": "mine"}) == "mine"
+
+
+def test_a_removed_source_leaves_a_slot_that_fills_the_disk_and_says_so() -> None:
+    assert "slot" not in left_behind({"topics": "a"})
+    assert "select pg_drop_replication_slot('waitreg_expired')" in left_behind({"slot.name": "waitreg_expired"})

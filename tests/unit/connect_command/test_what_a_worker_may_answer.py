@@ -73,6 +73,12 @@ def said(text: str) -> bytes:
         (404, b"<html>", ConfigurationError, "is connect.url the address of a worker?"),
         (400, said("no such thing"), ConfigurationError, "refuses it (400): no such thing"),
         (409, said("rebalance"), WorkerBusy, "busy: rebalance"),
+        (
+            500,
+            said("Request cannot be completed because a rebalance is expected"),
+            WorkerBusy,
+            "a rebalance is expected",
+        ),
         (500, said("timed out"), WorkerUnavailable, "can't at the moment (500): timed out"),
         (503, b"plain", WorkerUnavailable, "plain"),
         (200, b"<html>hello</html>", ConfigurationError, "something else than JSON"),
