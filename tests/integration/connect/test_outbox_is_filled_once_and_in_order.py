@@ -224,3 +224,14 @@ def test_what_was_finished_a_week_ago_is_forgotten_and_what_still_stands_is_not(
 def _waits_for(holder: Connection, waiting: Connection) -> bool:
     row = holder.execute(WAITS_FOR_US, (waiting.info.backend_pid,)).fetchone()
     return row is not None and bool(row[0])
+
+
+def test_a_header_name_that_no_client_can_send_keeps_its_row_out_of_the_outbox_and_holds_nothing_up(
+    connection: Connection,
+) -> None:
+    for number, headers in enumerate(['[[{"base64":"7aCA"},"MQ=="]]', '[["a",null],[{"base64":"YQA="},null]]', "[]"]):
+        register(connection, f"id-{number}", 0, number)
+        connection.execute("update wait set original_headers = %s where wait_offset = %s", (headers, number))
+    register(connection, "id-3", 0, 3)
+    assert fill(connection) == 2
+    assert [wait_id for wait_id, *_ in places(connection)] == ["id-2", "id-3"]
