@@ -40,12 +40,14 @@ select topic_id, next_offset, position_time
 from sink_progress
 where topic = %(topic)s and partition = %(partition)s;
 
--- name: lowest_due_offset
-select min(wait_offset)
+-- name: due_places
+-- Beside a Connect sink: which ids to look for in the log, and from where on.
+select wait_expiration_uuid, wait_offset
 from wait
 where wait_topic = %(topic)s
     and wait_partition = %(partition)s
-    and wait_expiration_time < now() - make_interval(secs => %(skew_s)s);
+    and wait_expiration_time < now() - make_interval(secs => %(skew_s)s)
+limit %(limit)s;
 
 -- name: due_keys
 -- Sizes without reading the bodies: octet_length of a toasted bytea is known from its pointer.

@@ -17,7 +17,6 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import closing
-from datetime import datetime
 
 from sweeper.due_row import DueKey, DueRow
 from sweeper.fence import FencedProducer
@@ -101,8 +100,15 @@ class PartitionExport:
         """
         self._view = view = View(self._settings, self._partition)
         now = view.clock()
-        self._position = self._start_by_log(view, now) if self._by_connect else self._start_by_progress(view)
-        self._tail = Tail(self._position.next_offset, self._settings.sweeper.max_tail_records)
+        max_ids = self._settings.sweeper.max_tail_records
+        if self._by_connect:
+            # sink_progress is a leftover, if any.
+            due = view.due_places(max_ids + 1)
+            self._position = Position(min(due.values()) if due else self._log_end(), now)
+            self._tail = Tail(self._position.next_offset, max_ids, due)
+        else:
+            self._position = self._start_by_progress(view)
+            self._tail = Tail(self._position.next_offset, max_ids)
         old_before_ms = int((now - oldest_allowed(self._topic.delete_retention_ms)).timestamp() * 1000)
         self._reader = self._reading(self._tail, old_before_ms)
 
@@ -127,7 +133,7 @@ class PartitionExport:
         end = reader.old_end
         if not self._by_connect or end == tail.start:
             return
-        again = Tail(tail.start, self._settings.sweeper.max_tail_records)
+        again = tail.begin_again()
         with closing(self._reading(again)) as second:
             second.read_to(end)
         tail.confirm(again, end)
@@ -192,13 +198,9 @@ class PartitionExport:
             )
         return Position(progress.next_offset, progress.position_time)
 
-    def _start_by_log(self, view: View, now: datetime) -> Position:
-        """Return where the own wait record of each due row is still ahead; sink_progress is a leftover, if any."""
-        start = view.lowest_due_offset()
-        if start is None:
-            name = self._settings.wait.topic
-            start = end_offsets(self._admin, name, [self._partition], "read_uncommitted")[self._partition]
-        return Position(start, now)
+    def _log_end(self) -> int:
+        name = self._settings.wait.topic
+        return end_offsets(self._admin, name, [self._partition], "read_uncommitted")[self._partition]
 
     def _reading(self, tail: Tail, old_before_ms: int = 0) -> TailReader:
         return TailReader(self._settings, self._admin, self._clock, self._partition, tail, old_before_ms)

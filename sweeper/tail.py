@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from enum import StrEnum
 
 from wait_registry.errors import TransientError
 
 
 class TailTooLong(TransientError):
-    """More ids than sweeper.max_tail_records: leave the partition until the sink shows more, or a rebuild has."""
+    """More ids than sweeper.max_tail_records: leave the partition until the sink has caught up."""
 
 
 class Verdict(StrEnum):
@@ -29,15 +29,22 @@ class Tail:
     doesn't, isn't open either: something later has removed it.
     """
 
-    def __init__(self, start: int, max_ids: int) -> None:
+    def __init__(self, start: int, max_ids: int, only: Collection[str] | None = None) -> None:
         """Begin at an offset.
 
         Args:
             start: the view is exact below it.
             max_ids: ids held, at most; this bounds the memory (about 160 bytes each).
+            only: the ids that will be asked about, if they are known; others aren't held.
+
+        Raises:
+            TailTooLong: there are more of them.
         """
         self.start = start
         self._max_ids = max_ids
+        self._only = None if only is None else frozenset(wait_id.encode() for wait_id in only)
+        if self._only is not None and len(self._only) > max_ids:
+            raise TailTooLong(f"more than {max_ids} rows are due (sweeper.max_tail_records): raise it for this sweep")
         self._last: dict[bytes, int] = {}
         self._finished: frozenset[bytes] = frozenset()
 
@@ -47,13 +54,13 @@ class Tail:
         Raises:
             TailTooLong: there are too many.
         """
-        if key is None or key in self._finished:
+        if key is None or key in self._finished or (self._only is not None and key not in self._only):
             return
         self._last[key] = offset
         if len(self._last) > self._max_ids:
             raise TailTooLong(
                 f"entries of more than {self._max_ids} ids from offset {self.start} on (sweeper.max_tail_records): "
-                "the sink is too far behind; beside a Connect sink `waitreg doctor` tells whether a rebuild is needed"
+                "the sink is too far behind"
             )
 
     def ignore(self, wait_ids: Iterable[str]) -> None:
@@ -61,6 +68,12 @@ class Tail:
         self._finished = frozenset(wait_id.encode() for wait_id in wait_ids)
         for key in self._finished:
             self._last.pop(key, None)
+
+    def begin_again(self) -> Tail:
+        """Return an empty tail of the same start, for the same ids."""
+        again = Tail(self.start, self._max_ids)
+        again._only = self._only
+        return again
 
     def confirm(self, again: Tail, end: int) -> None:
         """Forget what stood below an offset and isn't found there by a later reading: it was being compacted away.

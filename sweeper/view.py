@@ -61,10 +61,14 @@ class View:
             self._connection.close()
             raise
 
-    def lowest_due_offset(self) -> int | None:
-        """Return the lowest offset at which a due row says that its wait record stands, None when none is due."""
-        row = self._connection.execute(QUERIES["lowest_due_offset"], self._question).fetchone()
-        return None if row is None else row[0]
+    def due_places(self, limit: int) -> dict[str, int]:
+        """Return the ids of due rows, each with the offset at which its wait record should stand.
+
+        Args:
+            limit: rows, at most.
+        """
+        with self._connection.cursor() as cursor:
+            return dict(cursor.execute(QUERIES["due_places"], {**self._question, "limit": limit}))
 
     def clock(self) -> datetime:
         """Return the time of Postgres' clock now, not that of the snapshot."""

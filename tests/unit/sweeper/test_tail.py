@@ -88,3 +88,23 @@ def test_a_record_without_a_key_says_nothing() -> None:
     tail = Tail(5, 1)
     tail.add(None, 6)
     assert tail.verdict("a", 4) is Verdict.OPEN
+
+
+def test_ids_that_nobody_asks_about_take_no_room() -> None:
+    tail = Tail(0, 2, only=["a", "b"])
+    for offset, key in enumerate((b"a", b"x", b"y", b"b", b"z", b"a")):
+        tail.add(key, offset)
+    assert (tail.verdict("a", 0), tail.verdict("b", 3)) == (Verdict.SUPERSEDED, Verdict.OPEN)
+    with pytest.raises(TailTooLong, match="more than 2 rows are due"):
+        Tail(0, 2, only=["a", "b", "c"])
+
+
+def test_what_a_second_reading_does_not_find_again_is_unseen() -> None:
+    tail = Tail(5, 10, only=["gone", "kept", "young"])
+    for offset, key in ((5, b"gone"), (6, b"kept"), (20, b"young")):
+        tail.add(key, offset)
+    again = tail.begin_again()
+    again.add(b"kept", 6)
+    tail.confirm(again, 10)
+    verdicts = [tail.verdict("gone", 5), tail.verdict("kept", 6), tail.verdict("young", 20)]
+    assert verdicts == [Verdict.UNSEEN, Verdict.OPEN, Verdict.OPEN]
