@@ -88,7 +88,7 @@ ENTRYPOINT ["waitreg"]
 
 FROM runtime AS processor
 COPY --from=processor-python /opt/waitreg /opt/waitreg
-HEALTHCHECK --interval=5s --timeout=3s --start-period=60s --retries=3 CMD ["python", "-IS", "/opt/healthy.py"]
+HEALTHCHECK --interval=5s --timeout=10s --start-period=120s --retries=6 CMD ["python", "-IS", "/opt/healthy.py"]
 CMD ["processor"]
 
 FROM runtime AS spark
@@ -98,11 +98,11 @@ COPY --from=spark-python /opt/waitreg /opt/waitreg
 ENV JAVA_HOME=/opt/jre WAITREG_SPARK__JARS_DIR=/opt/jars/spark
 
 FROM spark AS sink
-HEALTHCHECK --interval=5s --timeout=3s --start-period=120s --retries=3 CMD ["python", "-IS", "/opt/healthy.py"]
+HEALTHCHECK --interval=5s --timeout=10s --start-period=300s --retries=6 CMD ["python", "-IS", "/opt/healthy.py"]
 CMD ["sink"]
 
 FROM spark AS sweeper
-HEALTHCHECK --interval=5s --timeout=3s --start-period=120s --retries=3 CMD ["python", "-IS", "/opt/healthy.py"]
+HEALTHCHECK --interval=5s --timeout=10s --start-period=300s --retries=6 CMD ["python", "-IS", "/opt/healthy.py"]
 CMD ["sweeper"]
 
 # Every other command: topics create, db migrate, doctor, rebuild, query, connect, load, downstream, reconcile.
@@ -125,7 +125,7 @@ COPY deploy/compose/connect/ /opt/connect/
 WORKDIR /opt/connect
 USER 10001:10001
 EXPOSE 8083
-HEALTHCHECK --interval=5s --timeout=5s --start-period=120s --retries=3 \
+HEALTHCHECK --interval=5s --timeout=10s --start-period=300s --retries=6 \
     CMD ["curl", "--fail", "--silent", "--show-error", "--max-time", "4", "http://127.0.0.1:8083/health"]
 ENTRYPOINT ["java", "-XX:MaxRAMPercentage=50", "-XX:+ExitOnOutOfMemoryError", "-XX:+UseSerialGC", \
     "-Dlog4j2.configurationFile=/opt/connect/log4j2.properties", "-cp", "/opt/connect/worker/*", \
