@@ -48,9 +48,12 @@ def _require_fitting(given: argparse.Namespace) -> None:
 
 def _apply(invocation: Invocation) -> int:
     from waitreg.connect.apply import Applying, verdict
+    from waitreg.connect.sink_lag import other_groups
 
     settings = invocation.settings()
     connectors = _connectors(invocation.arguments, settings)
+    for sentence in other_groups(connectors, settings.wait.topic, settings.sink.connect_group):
+        print(sentence, file=sys.stderr)
     if invocation.arguments.print:
         print("\n".join(connector.as_json() for connector in connectors))
         return 0

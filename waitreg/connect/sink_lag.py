@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from wait_registry.errors import TransientError, WaitRegistryError
@@ -11,6 +11,7 @@ from wait_registry.kafka.cluster import describe_topic
 from wait_registry.kafka.committed_offsets import committed_offsets
 from wait_registry.kafka.positions import earliest_offsets, end_offsets
 from wait_registry.settings.kafka import KafkaSettings
+from waitreg.connect.connector_file import Connector
 from waitreg.connect.connector_state import ConnectorState
 
 OWN_GROUP: Final = "consumer.override.group.id"
@@ -53,6 +54,17 @@ def sink_group(name: str, config: Mapping[str, str]) -> str:
     return config.get(OWN_GROUP) or f"connect-{name}"
 
 
+def other_groups(connectors: Iterable[Connector], wait_topic: str, expected: str) -> Iterator[str]:
+    """Yield a sentence for each sink of the wait topic whose group isn't the one that the settings name. Pure."""
+    for connector in connectors:
+        group = sink_group(connector.name, connector.config)
+        if wait_topic in _topics(connector.config) and group != expected:
+            yield (
+                f"{connector.name} reads {wait_topic} as group {group}, sink.connect_group is {expected}: if it keeps "
+                f"the view, set sink.connect_group={group}, by which doctor and query tell how fresh that is"
+            )
+
+
 def sink_lag(kafka: KafkaSettings, admin: Admin, connector: ConnectorState) -> int | None:
     """Count the offsets between what a sink has committed and the ends of its topics.
 
@@ -68,7 +80,7 @@ def sink_lag(kafka: KafkaSettings, admin: Admin, connector: ConnectorState) -> i
         ConfigurationError: we may not see the group, or a topic is missing.
     """
     group, lag = sink_group(connector.name, connector.config), 0
-    topics = [topic.strip() for topic in connector.config.get("topics", "").split(",") if topic.strip()]
+    topics = _topics(connector.config)
     for topic in topics:
         numbers = range(describe_topic(admin, topic).partitions)
         first, ends = earliest_offsets(admin, topic, numbers), end_offsets(admin, topic, numbers)
@@ -76,3 +88,7 @@ def sink_lag(kafka: KafkaSettings, admin: Admin, connector: ConnectorState) -> i
             position = max(place.offset, first[place.partition])  # negative: nothing committed yet
             lag += max(0, ends[place.partition] - position)
     return lag if topics else None
+
+
+def _topics(config: Mapping[str, str]) -> list[str]:
+    return [topic.strip() for topic in config.get("topics", "").split(",") if topic.strip()]

@@ -9,10 +9,11 @@ import pytest
 
 from waitreg.connect.apply import verdict
 from waitreg.connect.chosen import Chosen
+from waitreg.connect.connector_file import Connector
 from waitreg.connect.connector_state import ConnectorState, essence
 from waitreg.connect.left_behind import left_behind
 from waitreg.connect.rest import changed_properties
-from waitreg.connect.sink_lag import sink_group
+from waitreg.connect.sink_lag import other_groups, sink_group
 from waitreg.connect.status import as_json, as_lines, is_well
 from waitreg.connect.watch import Look
 
@@ -146,3 +147,11 @@ def test_a_sinks_group_is_connects_own_unless_it_was_given_another() -> None:
 def test_a_removed_source_leaves_a_slot_that_fills_the_disk_and_says_so() -> None:
     assert "slot" not in left_behind({"topics": "a"})
     assert "select pg_drop_replication_slot('waitreg_expired')" in left_behind({"slot.name": "waitreg_expired"})
+
+
+def test_a_view_kept_under_another_group_than_the_settings_name_is_pointed_out() -> None:
+    mine = Connector("my.sink", {"topics": "a, waits"}, "my.json")
+    ours = Connector("wait.sink", {"topics": "waits"}, "wait.sink.debezium.json")
+    other = Connector("other.sink", {"topics": "waits.dlq"}, "other.json")
+    (said,) = other_groups([mine, ours, other], "waits", "connect-wait.sink")
+    assert "set sink.connect_group=connect-my.sink" in said
