@@ -2,6 +2,10 @@
 
 The way on after a position has become too old, after Postgres was restored to an older state, or when in doubt. What a
 partition's rows, position and position time were is replaced in one transaction, by compare-and-set.
+
+Beside a Kafka Connect sink (sink.kind=connect) rows are all there is to replace: how far that sink is stands in its
+consumer group. It must be stopped meanwhile, or what it writes between reading and replacing would be undone. Started
+again, it goes on where its group stands, at or before the end of what was read here, and comes to the same rows.
 """
 
 from __future__ import annotations
@@ -14,17 +18,20 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 
 from sink.advisory_lock import sink_lock_key, try_lock
+from sink.connect_group import require_stopped
 from sink.position import TopicPartition
-from sink.progress import Connection, begin_progress, postgres_now, read_progress
-from sink.rebuild_partition import PartitionRebuild, PartitionResult
+from sink.progress import Connection, begin_progress, forget_progress, postgres_now, read_progress
+from sink.rebuild_partition import QUERIES, PartitionRebuild, PartitionResult
 from sink.starting import first_positions, stable_ends
 from wait_registry.errors import FencedError
+from wait_registry.kafka.clients import Admin
 from wait_registry.kafka.clients import admin as open_admin
-from wait_registry.kafka.cluster import describe_topic, require_same_identity
+from wait_registry.kafka.cluster import TopicIdentity, describe_topic, require_same_identity
 from wait_registry.kafka.topics import require_topics
 from wait_registry.postgres.connection import connect, lift_time_limits
 from wait_registry.postgres.schema import require_schema
 from wait_registry.settings.root import Settings
+from wait_registry.settings.sink import SinkKind
 from wait_registry.spark.session import spark_session, stop_session
 
 log = logging.getLogger(__name__)
@@ -57,9 +64,9 @@ def rebuild(
     """Make the view of the wait topic anew from the log, or with ``dry_run`` only tell how they differ.
 
     ``progress`` is called with partition, offsets read and offsets to read. Postgres holds what is being rebuilt, in
-    a temporary table; this process holds one chunk. Raises FencedError when a sink is running (stop it, and standbys
-    too), ConfigurationError when topic or schema aren't what they must be, TransientError or psycopg.Error when Kafka
-    or Postgres go away: a partition is replaced wholly or not at all, so run it again.
+    a temporary table; this process holds one chunk. Raises FencedError when a sink is running, ours or a Connect one
+    (stop it, and standbys too), ConfigurationError when topic or schema aren't what they must be, TransientError or
+    psycopg.Error when Kafka or Postgres go away: a partition is replaced wholly or not at all, so run it again.
     """
     with closing(connect(settings.postgres, autocommit=True, application_name="waitreg rebuild")) as connection:
         # The transaction of a partition is long, and idle while Spark reads.
@@ -70,6 +77,8 @@ def rebuild(
                 f"a sink is running on {settings.wait.topic}: stop it, and its standbys, then run the rebuild again"
             )
         require_topics(settings, "sink")
+        if settings.sink.kind is SinkKind.CONNECT and not dry_run:
+            require_stopped(open_admin(settings.kafka), settings.sink.connect_group)
         session = spark or spark_session(settings, "waitreg-rebuild")
         try:
             return _rebuild(settings, session, connection, dry_run, progress or _log_progress)
@@ -83,12 +92,10 @@ def _rebuild(
 ) -> RebuildResult:
     admin = open_admin(settings.kafka)
     identity = describe_topic(admin, settings.wait.topic)
-    recorded, _ = read_progress(connection, identity.topic)
-    if recorded is not None:
-        require_same_identity(recorded, identity)
+    if settings.sink.kind is SinkKind.SPARK:
+        _begin(connection, admin, identity, dry_run)
     elif not dry_run:
-        # All partitions at once: their number is what is recorded of the topic.
-        begin_progress(connection, identity, first_positions(connection, admin, identity))
+        forget_progress(connection, identity.topic)
     results = []
     for partition in range(identity.partitions):
         name = TopicPartition(identity.topic, partition)
@@ -97,6 +104,20 @@ def _rebuild(
         results.append(part.run(listed_at, stable_ends(admin, [name])[name], dry_run, progress))
         log.info("%s", results[-1])
     return RebuildResult(dry_run, tuple(results))
+
+
+def _begin(connection: Connection, admin: Admin, identity: TopicIdentity, dry_run: bool) -> None:
+    """Make positions to replace, where a sink of ours has never been."""
+    recorded, _ = read_progress(connection, identity.topic)
+    if recorded is not None:
+        require_same_identity(recorded, identity)
+    elif not dry_run:
+        positions = first_positions(connection, admin, identity)
+        # Rows of another's making go at once: a sink started after a rebuild that broke off would take them for its
+        # own. All partitions at once, too: their number is what is recorded of the topic.
+        with connection.transaction():
+            connection.execute(QUERIES["remove_topic"], {"topic": identity.topic})
+            begin_progress(connection, identity, positions)
 
 
 def _log_progress(partition: int, done: int, total: int) -> None:

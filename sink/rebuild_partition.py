@@ -85,7 +85,7 @@ class PartitionRebuild:
             if dry_run:
                 raise psycopg.Rollback(transaction)
             # As fresh as the listing: what was read began at the log's start (see `sink.starting`).
-            self._replace(recorded[self._name], Position(end, listed_at))
+            self._replace(recorded.get(self._name), Position(end, listed_at))
         return result
 
     def _read(self, end: int, progress: Callable[[int, int, int], None]) -> int:
@@ -146,8 +146,10 @@ class PartitionRebuild:
         rows, missing, different, orphans = row
         return PartitionResult(self._name.partition, rows, missing, different, orphans, quarantined, end)
 
-    def _replace(self, expected: Position, position: Position) -> None:
-        advance_progress(self._connection, {self._name: expected}, {self._name: position})
+    def _replace(self, expected: Position | None, position: Position) -> None:
+        # There is none beside a Connect sink.
+        if expected is not None:
+            advance_progress(self._connection, {self._name: expected}, {self._name: position})
         self._connection.execute(QUERIES["remove_view"], self._place)
         self._connection.execute(QUERIES["remove_moved"])
         self._connection.execute(QUERIES["insert_view"])

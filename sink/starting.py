@@ -10,7 +10,15 @@ from datetime import datetime
 from confluent_kafka.admin import AdminClient
 
 from sink.position import LogEnds, Position, Positions, TopicPartition
-from sink.progress import Connection, advance_progress, begin_progress, forget_progress, postgres_now, read_progress
+from sink.progress import (
+    QUERIES,
+    Connection,
+    advance_progress,
+    begin_progress,
+    forget_progress,
+    postgres_now,
+    read_progress,
+)
 from wait_registry.errors import ConfigurationError, TransientError
 from wait_registry.kafka.cluster import (
     TopicIdentity,
@@ -50,12 +58,14 @@ def wait_start(connection: Connection, admin: AdminClient, topic: str) -> Start:
     """Read or make the positions of the wait topic.
 
     Raises ConfigurationError when the topic isn't the one that was recorded, when records below the position's end are
-    gone from its start (it must be compacted, not deleted), or when the log is shorter than what was read.
+    gone from its start (it must be compacted, not deleted), when the log is shorter than what was read, or when there
+    are rows without a position.
     """
     recorded, positions = read_progress(connection, topic)
     now = postgres_now(connection)
     seen = _log(admin, topic)
     if recorded is None:
+        require_no_rows(connection, topic)
         positions = _first_positions(seen, now)
         begin_progress(connection, seen.identity, positions)
         log.info("first start: reading %s from its beginning", topic)
@@ -97,6 +107,19 @@ def moved_into_log(positions: Positions, seen: Log) -> dict[TopicPartition, Posi
         for name, position in positions.items()
         if not seen.first[name] <= position.next_offset <= seen.ends[name]
     }
+
+
+def require_no_rows(connection: Connection, topic: str) -> None:
+    """Raise ConfigurationError for rows of the wait topic where no sink of ours has been.
+
+    Reading the log from its start adds what is missing, and takes nothing away whose tombstone has been compacted.
+    """
+    row = connection.execute(QUERIES["has_waits"], {"topic": topic}).fetchone()
+    if row is not None and row[0]:
+        raise ConfigurationError(
+            f"the view has rows of {topic}, but no sink of ours has written a position: a Kafka Connect sink wrote "
+            "them, or sink_progress was emptied. They may be older than what the log still tells: run `waitreg rebuild`"
+        )
 
 
 def require_within_log(positions: Positions, seen: Log) -> None:

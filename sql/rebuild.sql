@@ -46,6 +46,9 @@ full join (select * from wait where wait_topic = %(topic)s and wait_partition = 
 -- name: remove_view
 delete from wait where wait_topic = %(topic)s and wait_partition = %(partition)s;
 
+-- name: remove_topic
+delete from wait where wait_topic = %(topic)s;
+
 -- name: remove_moved
 -- The same id from another topic or partition: the log that is being read now is what counts.
 delete from wait using rebuilt where wait.wait_expiration_uuid = rebuilt.wait_expiration_uuid;

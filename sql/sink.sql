@@ -9,6 +9,9 @@ from sink_progress
 where topic = %(topic)s
 order by partition;
 
+-- name: has_waits
+select exists (select from wait where wait_topic = %(topic)s);
+
 -- name: insert_progress
 insert into sink_progress (topic, topic_id, partition, next_offset, position_time, seen_at)
 values (%(topic)s, %(topic_id)s, %(partition)s, %(next_offset)s, %(position_time)s, clock_timestamp())

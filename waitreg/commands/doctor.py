@@ -13,6 +13,7 @@ from waitreg.commands.command import Command, Invocation
 
 if TYPE_CHECKING:
     from wait_registry.settings.relations import Service
+    from wait_registry.settings.root import Settings
     from waitreg.commands.check_line import CheckLine
 
 
@@ -21,7 +22,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
         "services",
         metavar="SERVICE",
         nargs="*",
-        help="only what these need: processor, sink, sweeper (default: all three)",
+        help="only what these need: processor, sink, sweeper (default: all three; no sink with sink.kind=connect)",
     )
     parser.add_argument("--json", action="store_true", help="one JSON object on standard output, for scripts")
 
@@ -69,7 +70,15 @@ def _services(invocation: Invocation) -> list[Service]:
     given: list[Service] = invocation.arguments.services
     for unknown in sorted(set(given) - set(SERVICES)):
         raise ConfigurationError(f"{unknown!r} is no service; they are {', '.join(SERVICES)}")
-    return [name for name in SERVICES if name in given or not given]
+    # A Connect sink is looked at with the sweeper, which works beside it; ours would only be refused.
+    ours = [name for name in SERVICES if name != "sink" or not _by_connect(invocation.settings())]
+    return [name for name in SERVICES if name in given] or ours
+
+
+def _by_connect(settings: Settings) -> bool:
+    from wait_registry.settings.sink import SinkKind
+
+    return settings.sink.kind is SinkKind.CONNECT
 
 
 def _refused(error: ConfigurationError) -> CheckLine:

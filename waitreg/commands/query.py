@@ -54,7 +54,7 @@ def _ask(settings: Settings, query: QueryFile, values: Mapping[str, str], form: 
     with connect(settings.postgres, application_name="waitreg query") as connection:
         require_schema(read_only(connection))
         try:
-            age = _age(connection, settings.wait.topic)
+            age = _age(connection, settings)
             # The text comes from our own files, never from input; values travel beside it.
             cursor = connection.execute(query.sql.encode(), values)
             columns = [column.name for column in cursor.description or ()]
@@ -72,14 +72,14 @@ def _ask(settings: Settings, query: QueryFile, values: Mapping[str, str], form: 
             raise PostgresUnavailable(f"query {query.name!r} was cut off, ask again: {_said(error)}") from None
 
 
-def _age(connection: psycopg.Connection[TupleRow], topic: str) -> str:
+def _age(connection: psycopg.Connection[TupleRow], settings: Settings) -> str:
     """Return the line that says how old the answer is; whoever may not know that may still ask."""
     import psycopg
 
-    from waitreg.commands.view_age import read_view_age, view_line
+    from waitreg.commands.view_age import age_line
 
     try:
-        return view_line(read_view_age(connection, topic))
+        return age_line(connection, settings)
     except psycopg.errors.InsufficientPrivilege as error:
         connection.rollback()
         return f"how old this view is can't be told: {_said(error)}"

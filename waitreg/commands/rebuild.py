@@ -41,7 +41,9 @@ COMMAND: Final = Command(
     description="""\
 Reads the whole compacted wait topic and replaces, partition by partition and in one transaction each, the rows and the
 position of the view. The one way on when the sink or the sweeper refuses a position as too old, and after any restore
-or failover of Postgres. The sink must be stopped; processors go on meanwhile.""",
+or failover of Postgres. The sink must be stopped, ours or (sink.kind=connect) the Kafka Connect one; it may be started
+again when this has ended, and goes on where it was. Processors go on meanwhile. After a change of sink.kind, run it
+once before the other sink starts.""",
     examples=("waitreg rebuild --dry-run", "waitreg rebuild"),
     run=_run,
     configure=_configure,

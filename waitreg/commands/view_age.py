@@ -5,12 +5,25 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from waitreg.commands.connect_lag import lag_line, read_connect_lag
+
 if TYPE_CHECKING:
     import psycopg
     from psycopg.rows import TupleRow
 
+    from wait_registry.settings.root import Settings
+
 # A sink writes at least every minute, idle or not.
 SILENT_MOST: Final = timedelta(minutes=2)
+# What a query waits for Kafka, s: its answer comes from Postgres and is worth more than its age.
+ASK_LIMIT_S: Final = 3.0
+_LEFT_BY_LAST_SWEEP: Final = """
+select skipped
+from sweep
+where wait_topic = %(topic)s
+order by started_at desc
+limit 1
+"""
 # One wait topic: the one of the settings if the view has it, else the one that was written last.
 _ASKED: Final = """
 select topic, min(position_time), max(seen_at), now()
@@ -19,6 +32,35 @@ group by topic
 order by topic = %(topic)s desc, max(seen_at) desc
 limit 1
 """
+
+
+def age_line(connection: psycopg.Connection[TupleRow], settings: Settings) -> str:
+    """Say in one line how old the view is: by the position of our sink, or by the group of a Connect sink.
+
+    Raises:
+        psycopg.errors.InsufficientPrivilege: this user may not read sink_progress, or beside Connect the table sweep;
+            roll back, then go on.
+    """
+    from wait_registry.settings.sink import SinkKind
+
+    if settings.sink.kind is SinkKind.SPARK:
+        return view_line(read_view_age(connection, settings.wait.topic))
+    row = connection.execute(_LEFT_BY_LAST_SWEEP, {"topic": settings.wait.topic}).fetchone()
+    ghosts = [str(item["reason"]) for item in (row[0] if row else []) if "rows" in item]
+    return "; ".join([_connect_line(settings), *ghosts])
+
+
+def _connect_line(settings: Settings) -> str:
+    from wait_registry.errors import WaitRegistryError
+    from wait_registry.kafka.clients import admin
+
+    limit_s = min(ASK_LIMIT_S, settings.kafka.request_timeout_s)
+    kafka = settings.kafka.model_copy(update={"request_timeout_s": limit_s})
+    hurried = settings.model_copy(update={"kafka": kafka})
+    try:
+        return lag_line(read_connect_lag(hurried, admin(kafka)))
+    except WaitRegistryError as error:
+        return f"how far the Kafka Connect sink is can't be told: {error}"
 
 
 class ViewAge(NamedTuple):

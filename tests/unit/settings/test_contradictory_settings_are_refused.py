@@ -227,3 +227,9 @@ def test_unwise_settings_are_logged_and_accepted(caplog: pytest.LogCaptureFixtur
         require_relations(settings(wait__delete_retention_ms=60_000), "sink")
     assert "below 24 h" in caplog.text
     assert "more than a quarter of wait.delete_retention_ms = 15 s" in caplog.text
+
+
+def test_a_sink_of_ours_beside_a_connect_sink_is_refused_and_the_others_are_not() -> None:
+    (message,) = fatal("sink", sink__kind="connect")
+    assert "waitreg rebuild" in message
+    assert fatal("sweeper", sink__kind="connect") == []

@@ -63,7 +63,8 @@ def last(settings: Settings) -> Iterator[CheckLine]:
     result, due_rows, exported, redelivered, skipped, ago_s = row
     seen = f"{ago_s:.0f} s ago, {result}: {due_rows} due, {exported} exported, {redelivered} redelivered"
     reasons = dict.fromkeys(str(item.get("reason", item)) for item in skipped)
-    if result in ("partial", "failed"):
+    # A sweep that found rows which only a rebuild removes is done all the same.
+    if result in ("partial", "failed") or (result == "done" and reasons):
         told = f"{seen}; left out: {'; '.join(reasons)}" if reasons else seen
         yield CheckLine(LAST, Standing.WARNING, told, "mend what it names; the next sweep tries again by itself")
     elif ago_s > INTERVALS * settings.sweeper.interval_s + GRACE_S:

@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from waitreg.commands.check_line import CheckLine, Standing
+from waitreg.commands.checks import connect_view
 from waitreg.commands.checks.postgres_server import asking
 from waitreg.commands.view_age import SILENT_MOST
 
@@ -26,11 +27,18 @@ where topic = %(topic)s
 def position(settings: Settings) -> Iterator[CheckLine]:
     """Check the sink's position in the wait topic as sink and sweeper do: same topic, within the log, not too old.
 
-    Raises ConfigurationError or `sink.position.PositionTooOld`: their messages say what to do.
+    A Connect sink's is that of its group. Raises ConfigurationError or `sink.position.PositionTooOld`: their messages
+    say what to do.
     """
+    from wait_registry.settings.sink import SinkKind
+
+    yield from connect_view.position(settings) if settings.sink.kind is SinkKind.CONNECT else _position(settings)
+
+
+def _position(settings: Settings) -> Iterator[CheckLine]:
     from sink.position import require_fresh
     from sink.progress import read_progress
-    from sink.starting import log_ends, wait_start
+    from sink.starting import log_ends, require_no_rows, wait_start
     from wait_registry.kafka.clients import admin
     from wait_registry.kafka.topics import topic_config
 
@@ -38,6 +46,7 @@ def position(settings: Settings) -> Iterator[CheckLine]:
     with asking(settings) as connection:
         recorded, _ = read_progress(connection, topic)
         if recorded is None:
+            require_no_rows(connection, topic)
             yield CheckLine(POSITION, Standing.OK, f"none yet: the first sink reads {topic} from its beginning")
             return
         # Where something is recorded, this only compares.
@@ -60,7 +69,13 @@ def aged(seen: str, age: timedelta, retention: timedelta) -> CheckLine:
 
 
 def freshness(settings: Settings) -> Iterator[CheckLine]:
-    """Say when a sink wrote last: a running one does at least every minute, idle or not."""
+    """Say when a sink wrote last: a running one does at least every minute, idle or not; a Connect one says nothing."""
+    from wait_registry.settings.sink import SinkKind
+
+    yield from connect_view.freshness(settings) if settings.sink.kind is SinkKind.CONNECT else _freshness(settings)
+
+
+def _freshness(settings: Settings) -> Iterator[CheckLine]:
     with asking(settings) as connection:
         row = connection.execute(_HEARD, {"topic": settings.wait.topic}).fetchone()
     silent, behind = row if row is not None else (None, None)

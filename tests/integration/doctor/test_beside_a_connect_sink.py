@@ -1,0 +1,54 @@
+"""Beside a Connect sink doctor and queries go by its group, and no position of ours is missed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from confluent_kafka import TopicPartition
+
+from tests.conftest import SettingsFactory
+from tests.integration.doctor.looking import look
+from tests.support.command import run_waitreg
+from tests.support.committed_offsets import commit_as_operator
+from tests.support.database import Database
+from tests.support.kafka_io import Outgoing
+from tests.support.topics import Topics
+from waitreg.commands.check_line import Standing
+
+
+def test_the_groups_lag_is_told_and_what_only_a_rebuild_mends(
+    prepared: SettingsFactory, topics: Topics, database: Database, tmp_path: Path
+) -> None:
+    settings = prepared({"wait.partitions": 1, "sink.kind": "connect"})
+    sink = settings.sink.model_copy(update={"connect_group": f"{settings.processor.group}.sink"})
+    settings = settings.model_copy(update={"sink": sink})
+    topics.produce(settings.wait.topic, [Outgoing(b"", key=b"one"), Outgoing(b"", key=b"two")])
+
+    found = look(settings, "sweeper")
+    assert found.standing("view.freshness") is Standing.OK, "no position of ours is expected"
+    commit_as_operator(
+        settings.kafka.bootstrap_servers, sink.connect_group, [TopicPartition(settings.wait.topic, 0, 1)]
+    )
+    with database.connect(settings) as connection:
+        connection.execute(
+            "insert into sweep (wait_topic, started_at, duration_s, due, exported, redelivered, superseded, set_aside,"
+            ' skipped, result) values (%s, now(), 1, 5, 3, 0, 0, 0, \'[{"rows": 2, "reason": "2 unknown rows"}]\','
+            " 'done')",
+            (settings.wait.topic,),
+        )
+        connection.execute(
+            "insert into sink_progress values (%s, 'left over', 0, 7, now(), now())", (settings.wait.topic,)
+        )
+
+    found = look(settings, "sweeper")
+    [position] = found.of("view.position")
+    assert (position.standing, "1 offsets to the end" in position.seen) == (Standing.WARNING, True), position
+    assert "nobody keeps the view" in position.seen
+    left = found.of("view.freshness")[1]
+    assert (left.standing, "rebuild" in left.mend) == (Standing.WARNING, True), left
+    last = found.one("sweep.last")
+    assert (last.standing, "2 unknown rows" in last.seen) == (Standing.WARNING, True), last
+
+    asked = run_waitreg(tmp_path, "query", "stuck_now", settings=settings)
+    assert asked.code == 0, asked.errors
+    assert "1 offsets behind the log" in asked.output and "2 unknown rows" in asked.output

@@ -1,0 +1,66 @@
+"""Beside a Connect sink a rebuild makes the table exact; our sink isn't let near rows that it can't know (P3, P6)."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka import Consumer
+
+from sink.rebuild import rebuild
+from sink.starting import wait_start
+from tests.integration.sweeper.conftest import ScenarioFactory
+from tests.integration.sweeper.scenario import Scenario
+from tests.support.waiting import wait_until
+from wait_registry.errors import ConfigurationError, FencedError
+from wait_registry.settings.root import Settings
+from wait_registry.settings.sink import SinkKind
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def ids_shown(at: Scenario) -> set[str]:
+    return {wait_id for (wait_id,) in at.database.rows(at.settings, "select wait_expiration_uuid from wait")}
+
+
+def kept_by(kind: SinkKind, settings: Settings) -> Settings:
+    return settings.model_copy(update={"sink": settings.sink.model_copy(update={"kind": kind})})
+
+
+@pytest.mark.timeout(300)
+def test_rows_are_those_of_the_log_and_what_a_sink_of_ours_left_is_gone(
+    scenario: ScenarioFactory, spark: SparkSession
+) -> None:
+    group = "connect-wait.sink"
+    at = scenario({"sink.kind": "connect"})
+    settings = at.settings.model_copy(
+        update={"sink": at.settings.sink.model_copy(update={"connect_group": f"{at.settings.processor.group}.{group}"})}
+    )
+    resolved, lost, standing = at.register([at.wait_record(number, expires_in_ms=600_000) for number in range(3)])
+    at.show()  # with the position of a sink of ours
+    at.resolve([resolved])
+    with at.database.connect(settings) as connection:
+        connection.execute("delete from wait where wait_expiration_uuid = %s", (lost.wait_id,))
+
+    config = {"bootstrap.servers": settings.kafka.bootstrap_servers, "group.id": settings.sink.connect_group}
+    with closing(Consumer(config)) as task:
+        task.subscribe([settings.wait.topic])
+        wait_until(lambda: task.poll(0.1) or task.assignment(), what="a task in the sink's group")
+        with pytest.raises(FencedError, match="has 1 members"):
+            rebuild(settings, spark)
+    assert ids_shown(at) == {resolved.wait_id, standing.wait_id}
+
+    [part] = rebuild(settings, spark).partitions
+    assert (part.missing, part.orphans) == (1, 1)
+    assert ids_shown(at) == {lost.wait_id, standing.wait_id}
+    assert at.database.rows(settings, "select count(*) from sink_progress") == [(0,)]
+
+    ours = kept_by(SinkKind.SPARK, settings)
+    with at.database.connect(ours) as connection:
+        with pytest.raises(ConfigurationError, match="waitreg rebuild"):
+            wait_start(connection, at.admin, ours.wait.topic)
+        rebuild(ours, spark)
+        assert wait_start(connection, at.admin, ours.wait.topic).new == frozenset()
+    assert ids_shown(at) == {lost.wait_id, standing.wait_id}

@@ -1,0 +1,50 @@
+"""How far a Connect sink is, by its group: what is counted, and what is concluded."""
+
+from __future__ import annotations
+
+import pytest
+
+from waitreg.commands.check_line import Standing
+from waitreg.commands.checks.connect_view import SWEEPS, position_line, resolved_line
+from waitreg.commands.connect_lag import ConnectLag, lag_line, lag_of
+
+
+def lag(committed: dict[int, int], ends: dict[int, int], begun: int = 0) -> ConnectLag:
+    return lag_of("connect-wait.sink", "wait", dict.fromkeys(ends, begun), committed, ends)
+
+
+def test_partitions_without_a_commit_have_all_of_their_log_ahead() -> None:
+    found = lag({0: 8, 1: -1001}, {0: 10, 1: 10, 2: 5}, begun=3)
+    assert (found.committed, found.partitions, found.offsets) == (1, 3, 2 + 7 + 2)
+    assert "11 offsets behind the log" in lag_line(found)
+
+
+def test_a_group_that_committed_nothing_makes_an_empty_answer_worthless() -> None:
+    assert "an empty answer says nothing" in lag_line(lag({}, {0: 4}))
+
+
+@pytest.mark.parametrize(
+    ("committed", "members", "standing", "said"),
+    [
+        (4, 1, Standing.OK, "0 offsets to the end of wait, 1 tasks"),
+        (4, 0, Standing.WARNING, "nobody keeps the view"),
+        (9, 1, Standing.ERROR, "has committed 9 of wait-0, which ends at 4"),
+    ],
+)
+def test_a_sink_without_tasks_is_a_warning_and_one_beyond_the_log_an_error(
+    committed: int, members: int, standing: Standing, said: str
+) -> None:
+    line = position_line(lag({0: committed}, {0: 4}), members)
+    assert (line.standing, said in line.seen) == (standing, True), line
+
+
+@pytest.mark.parametrize(
+    ("superseded", "standing"),
+    [([], Standing.OK), ([3, 0, 3], Standing.OK), ([3] * (SWEEPS - 1), Standing.OK), ([1] * SWEEPS, Standing.WARNING)],
+)
+def test_rows_that_stay_although_the_log_has_resolved_them_are_a_warning(
+    superseded: list[int], standing: Standing
+) -> None:
+    line = resolved_line(superseded)
+    assert line.standing is standing
+    assert standing is Standing.OK or "waitreg rebuild" in line.mend

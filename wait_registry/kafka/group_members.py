@@ -1,0 +1,29 @@
+"""How many consumers a group has now."""
+
+from __future__ import annotations
+
+from confluent_kafka.admin import AdminClient
+
+from wait_registry.kafka.requests import answer, persistently, timeout_of
+
+
+def group_members(admin: AdminClient, group: str) -> int:
+    """Ask the group's coordinator.
+
+    Args:
+        admin: the client to ask; its request limit bounds this.
+        group: it need not exist.
+
+    Returns:
+        Members that joined and were neither closed nor given up yet; 0 for a group that isn't there.
+
+    Raises:
+        ConfigurationError: we may not see the group (DESCRIBE).
+        TransientError: no answer in that time; retry.
+    """
+
+    def ask() -> int:
+        future = admin.describe_consumer_groups([group], request_timeout=timeout_of(admin))[group]
+        return len(answer(admin, future, f"describing group {group}").members)
+
+    return persistently(admin, ask)
