@@ -1,0 +1,63 @@
+"""The Dockerfile as a list of stages, each with its instructions, line continuations joined."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+DOCKERFILE = ROOT / "Dockerfile"
+
+
+@dataclass(slots=True)
+class Stage:
+    """One stage: its name, what it is made from (a stage or an image), and its (instruction, arguments)."""
+
+    name: str
+    base: str
+    instructions: list[tuple[str, str]] = field(default_factory=list)
+
+    def arguments(self, instruction: str) -> list[str]:
+        """Return the arguments of every such instruction."""
+        return [arguments for name, arguments in self.instructions if name == instruction]
+
+
+def stages() -> dict[str, Stage]:
+    """Return all stages by name, in order."""
+    found: dict[str, Stage] = {}
+    for instruction, arguments in _instructions():
+        if instruction == "FROM":
+            made = re.fullmatch(r"(\S+) AS (\S+)", arguments)
+            assert made is not None, f"a stage without a name: FROM {arguments}"
+            found[made[2]] = Stage(made[2], made[1])
+        elif found:
+            next(reversed(found.values())).instructions.append((instruction, arguments))
+    return found
+
+
+def image_defaults() -> dict[str, str]:
+    """Return the defaults of the arguments before the first stage."""
+    before = []
+    for instruction, arguments in _instructions():
+        if instruction == "FROM":
+            break
+        before.append(arguments.partition("="))
+    return {name: value for name, _, value in before}
+
+
+def lineage(name: str) -> list[Stage]:
+    """Return a stage and those it is made from, itself first."""
+    known = stages()
+    chain = []
+    while name in known:
+        chain.append(known[name])
+        name = known[name].base
+    return chain
+
+
+def _instructions() -> list[tuple[str, str]]:
+    lines = [line for line in DOCKERFILE.read_text("utf-8").splitlines() if not line.lstrip().startswith("#")]
+    joined = re.sub(r"\\\n\s*", " ", "\n".join(lines))
+    split = [line.split(maxsplit=1) for line in joined.splitlines() if line.strip()]
+    return [(instruction.upper(), arguments) for instruction, arguments in split]
