@@ -19,9 +19,10 @@ from sweeper.sweeper import Sweeper
 from wait_registry.errors import WaitRegistryError
 from wait_registry.settings.relations import require_relations
 from wait_registry.settings.root import Settings
+from wait_registry.settings.sink import SinkKind
 from wait_registry.telemetry.exposition import MetricsRegistry, Reading, Readings
 from wait_registry.telemetry.health import Health
-from wait_registry.telemetry.metrics import READY, SWEEPER_INTERVAL
+from wait_registry.telemetry.metrics import READY, SWEEPER_CONNECT_SINK, SWEEPER_INTERVAL
 from wait_registry.telemetry.server import TelemetryServer
 from wait_registry.telemetry.tracing import require_tracing
 
@@ -126,4 +127,5 @@ class SweeperService:
         return [
             Reading(READY, float(self.ready().ok), ("sweeper",)),
             Reading(SWEEPER_INTERVAL, self._settings.sweeper.interval_s),
+            Reading(SWEEPER_CONNECT_SINK, float(self._settings.sink.kind is SinkKind.CONNECT)),
         ]

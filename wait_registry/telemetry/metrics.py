@@ -263,6 +263,9 @@ SWEEPER_STALENESS_LIMIT = _gauge(
     "waitreg_sweeper_view_staleness_limit_seconds",
     "The age from which nothing is exported until a rebuild: half of delete.retention.ms",
 )
+SWEEPER_CONNECT_SINK = _gauge(
+    "waitreg_sweeper_connect_sink", "1 when a Kafka Connect sink keeps the view (sink.kind): no sink of ours is missed"
+)
 SWEEPER_PURGED = _counter(
     "waitreg_sweeper_purged_rows_total",
     "Rows deleted because of their age, by table",

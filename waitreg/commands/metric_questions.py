@@ -146,8 +146,8 @@ _SWEEPER: Final = (
     ),
     Question(
         "May the view still be trusted?",
-        (m.SWEEPER_STALENESS, m.SWEEPER_STALENESS_LIMIT),
-        "the sweeper's own look at the sink's positions, there even when no sink is",
+        (m.SWEEPER_STALENESS, m.SWEEPER_STALENESS_LIMIT, m.SWEEPER_CONNECT_SINK),
+        "the sweeper's own look at the sink's positions, there even when no sink is; not where a Connect sink keeps it",
     ),
     Question("Are old rows removed?", (m.SWEEPER_PURGED,), "by table, once an hour, after `sweeper.retention_days`"),
 )

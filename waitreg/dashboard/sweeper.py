@@ -72,8 +72,9 @@ SWEEPER: Final = Row(
         Panel(
             "Age of the view that was swept",
             "What the sweeper last saw, plus the time since. High while the sink is well: another schema or wait "
-            "topic.",
+            "topic. Unknown, and 1 for it, where a Kafka Connect sink keeps the view.",
             (
+                Query(largest(m.SWEEPER_CONNECT_SINK), "kept by Kafka Connect"),
                 Query(largest(m.SWEEPER_STALENESS), "age"),
                 Query(largest(m.SWEEPER_STALENESS_LIMIT), "refused from here on"),
             ),

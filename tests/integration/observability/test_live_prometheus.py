@@ -30,6 +30,7 @@ STILL = {
     m.SWEEPER_SUPERSEDED: "the sink keeps up; tests/unit/observability",
     m.SWEEPER_UNSEEN: "nothing is restored; tests/unit/observability",
     m.SWEEPER_SKIPPED: "nothing is in the way; tests/unit/observability",
+    m.SWEEPER_CONNECT_SINK: "our own sink keeps the view; deploy/prometheus/tests",
 }
 # Those of `waitreg connect watch` move in tests/integration/connect/test_command_watch.py.
 OURS = [metric for metric in all_metrics() if metric.service != "connect"]
