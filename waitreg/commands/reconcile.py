@@ -38,13 +38,14 @@ def _run(invocation: Invocation) -> int:
     screen = Screen()
     with screen.progress([Bar("ended", 0)]) as bars:
 
-        def show(now: Reconciliation) -> None:
-            bars.bars[0].total = now.published
-            bars.bars[0].completed = now.published - now.lost - now.waiting
+        def show(now: Reconciliation, lag: int) -> None:
+            bar = bars.bars[0]
+            bar.total, bar.completed = now.published, now.published - now.lost - now.waiting
+            bar.note = f"(the sink has {lag} entries to read)" if lag else ""
             bars.show()
 
         result = reconcile_when_ended(Awaiting(settings, given.manifest, given.calls, given.deadline), show)
-        show(result)
+        show(result, 0)
     if not show_reconciliations(screen, {settings.processor.group: result}):
         raise ReconciliationError("a promise was broken, or records have no end yet; the table above says which")
     return 0
