@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from wait_registry.errors import ConfigurationError
 from waitreg.connect.chosen import Chosen
 from waitreg.connect.connector_state import ConnectorState
 from waitreg.connect.rest import ConnectRest, WorkerUnavailable
@@ -60,6 +61,7 @@ class Watch:
         self._rules = rules
         self._monotonic = monotonic
         self._restarts: dict[str, Restarts] = {}
+        self._let_in = False
         self._trouble: str | None = None
         self._answered = Look()
 
@@ -67,16 +69,21 @@ class Watch:
         """Look at every connector, and restart what has failed and may be restarted now.
 
         Returns:
-            What was found; an unavailable worker is part of it.
+            What was found; a worker that doesn't answer is part of it, and one that refuses us after it has let us in
+            before: workers are restarted and reconfigured.
 
         Raises:
-            ConfigurationError: the worker refuses us; mend what the message names.
+            ConfigurationError: the worker refuses us and always has: wrong credentials, a certificate that isn't
+                trusted, an address that is no worker's. Mend what the message names.
         """
         try:
             self._rest.require_healthy()
             chosen = Chosen.of(self._rest.states(), self._named)
+            self._let_in = True
             restarted = tuple(state.name for state in chosen.present if state.failed and self._restart(state))
-        except WorkerUnavailable as error:
+        except (WorkerUnavailable, ConfigurationError) as error:
+            if isinstance(error, ConfigurationError) and not self._let_in:
+                raise
             return self._noted(Look(str(error)))
         now = self._monotonic()
         at_limit = tuple(name for name, restarts in self._restarts.items() if restarts.limit_reached(now))
@@ -113,6 +120,8 @@ class Watch:
         for state in now.connectors:
             if state.runs != running.get(state.name):
                 log.info("%s is %s", state.name, state.in_words())
+        for name in sorted(running.keys() - {state.name for state in now.connectors}):
+            log.warning("connector %s has been removed", name)
         for name in sorted(set(now.missing) - set(before.missing)):
             log.warning("connector %s is not there: `waitreg connect apply` makes it", name)
         for name in sorted(set(now.at_limit) - set(before.at_limit)):

@@ -8,7 +8,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-from wait_registry.errors import ConfigurationError
 from wait_registry.settings.connect_relations import require_connect
 from wait_registry.settings.root import Settings
 from wait_registry.telemetry import metrics as m
@@ -25,7 +24,7 @@ log = logging.getLogger(__name__)
 
 
 class WatchService:
-    """One watcher; it survives the workers' absence, and ends when asked to or when a worker refuses it."""
+    """One watcher; it survives the workers' absence."""
 
     def __init__(self, settings: Settings, monotonic: Callable[[], float] = time.monotonic) -> None:
         """Check the settings; nothing is asked yet.
@@ -48,8 +47,7 @@ class WatchService:
         """Look until `request_stop`.
 
         Raises:
-            ConfigurationError: the first look is refused: wrong credentials, a certificate that isn't trusted, an
-                address that is no worker's. Later refusals are waited out: workers are restarted and reconfigured.
+            ConfigurationError: the worker has never let us in and refuses us.
         """
         telemetry, connect = self._settings.telemetry, self._settings.connect
         self._registry.collect_from(self._readings)
@@ -57,15 +55,20 @@ class WatchService:
             log.info("watching %s every %g s, metrics on port %d", connect.url, connect.watch_interval_s, server.port)
             self.run_once()
             while not self._stop.wait(connect.watch_interval_s):
-                try:
-                    self.run_once()
-                except ConfigurationError as error:
-                    self._take(Look(str(error)))
-                    log.warning("%s", error)
+                self.run_once()
 
     def run_once(self) -> Look:
-        """Look once; raises ConfigurationError when the worker refuses us."""
-        return self._take(self._watch.run_once())
+        """Look once, as `Watch.run_once`, and have metrics and health tell of it."""
+        look = self._look = self._watch.run_once()
+        for state in look.connectors:
+            self._restarts.labels(state.name)  # there with 0, so that the first restart shows as an increase
+        for name in look.restarted:
+            self._restarts.labels(name).inc()
+        before = self._sink_lags.trouble
+        self._lags = self._sink_lags.of(look.connectors)
+        if self._sink_lags.trouble is not None and before is None:
+            log.warning("%s", self._sink_lags.trouble)
+        return look
 
     def request_stop(self) -> None:
         """Ask `run` to end; from any thread."""
@@ -77,18 +80,6 @@ class WatchService:
 
     def _live(self) -> Health:
         return Health(True)
-
-    def _take(self, look: Look) -> Look:
-        for name in look.restarted:
-            self._restarts.labels(name).inc()
-        for state in look.connectors:
-            self._restarts.labels(state.name)  # there with 0, so that the first restart shows as an increase
-        before = self._sink_lags.trouble
-        self._lags = self._sink_lags.of(look.connectors)
-        if self._sink_lags.trouble is not None and before is None:
-            log.warning("%s", self._sink_lags.trouble)
-        self._look = look
-        return look
 
     def _readings(self) -> Iterator[Reading]:
         look = self._look

@@ -60,7 +60,7 @@ def test_an_outage_of_postgres_ends_with_every_row_there_and_nobody_called(
         watch.wait_ready()
         first = register(topics, settings)
         wait_until(lambda: ids(database, settings) == {first}, what="the first row")
-        assert sample(watch, "waitreg_connect_running", name) == 1
+        wait_until(lambda: sample(watch, "waitreg_connect_running", name) == 1, what="word that it runs")
         assert sample(watch, "waitreg_connect_restarts_total", name) == 0
 
         postgres.stop()
