@@ -34,6 +34,7 @@ public final class JsonHeadersToKafkaHeaders<R extends ConnectRecord<R>> impleme
   private static final String EMIT = "emit";
   private static final String TIMESTAMP = "timestamp";
   private static final String AFTER = "after";
+  private static final String JSON_FIELD = "json.field";
   private static final String TOMBSTONE = "tombstone";
   private static final String ORIGINAL = "original";
 
@@ -67,7 +68,14 @@ public final class JsonHeadersToKafkaHeaders<R extends ConnectRecord<R>> impleme
               ConfigDef.Type.BOOLEAN,
               false,
               ConfigDef.Importance.HIGH,
-              "Whether rows stand in Debezium's envelope, under 'after'.");
+              "Whether rows stand in Debezium's envelope, under 'after'.")
+          .define(
+              JSON_FIELD,
+              ConfigDef.Type.STRING,
+              null,
+              ConfigDef.Importance.LOW,
+              "A column with headers in JSON, which are added to the record as text. Then nothing else is done: the "
+                  + "pattern's published source builds the record by other transforms.");
 
   private final InstantSource clock;
   private AbstractConfig config = new AbstractConfig(CONFIG, Map.of(), false);
@@ -83,6 +91,10 @@ public final class JsonHeadersToKafkaHeaders<R extends ConnectRecord<R>> impleme
 
   @Override
   public R apply(R record) {
+    String column = config.getString(JSON_FIELD);
+    if (column != null) {
+      return JsonColumn.addHeaders(record, column);
+    }
     SourceEvent event = SourceEvent.of(record, config.getBoolean(AFTER));
     return switch (event.kind()) {
       case NOTHING -> null;
