@@ -81,6 +81,7 @@ class ConnectWorker(EmbeddedServer):
         """
         super().__init__(directory, temporary=temporary, inherited_fds=inherited_fds)
         self.port = port
+        self.group = group
         self._plugins = tuple(plugins)
         self._environment = dict(environment or {})
         self._heap = heap

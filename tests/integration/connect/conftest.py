@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import GIVEN_JDBC_CONNECTOR
+from tests.conftest import GIVEN_JDBC_CONNECTOR, SettingsFactory
+from tests.integration.connect.exporting import Exporting
 from tests.integration.connect.sink_family import SinkFamily, sink_class
+from tests.integration.connect.source_family import SourceFamily, jdbc_family
 from tests.support.chosen_stack import skips_are_failures
 from tests.support.connect_connectors import Connectors
 from tests.support.connect_rest import ConnectRest
@@ -74,3 +76,22 @@ def sink_family(request: pytest.FixtureRequest) -> SinkFamily:
     if request.param == "debezium":
         return SinkFamily("debezium")
     return SinkFamily("jdbc", sink_class(request.getfixturevalue("jdbc_connector")))
+
+
+@pytest.fixture(params=["debezium", "jdbc"])
+def source_family(request: pytest.FixtureRequest) -> SourceFamily:
+    """Each family of sources in turn."""
+    if request.param == "debezium":
+        return SourceFamily("debezium")
+    return jdbc_family(request.getfixturevalue("jdbc_connector"))
+
+
+@pytest.fixture
+def exporting(
+    source_family: SourceFamily, connect: ConnectWorker, names: Names, topics: Topics, prepared: SettingsFactory
+) -> Iterator[Exporting]:
+    """The sources of one family over a schema of this test's own, none of them started."""
+    connectors = Connectors(ConnectRest(connect.url), names)
+    own = Exporting(source_family, connectors, topics, prepared())
+    yield own
+    own.close()

@@ -1,0 +1,82 @@
+"""P5: a Kafka Connect source over the outbox writes the dead letters that our sweeper would, and their tombstones."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+from psycopg.rows import dict_row
+
+from sweeper.due import QUERIES
+from tests.integration.connect.exporting import Exporting, as_the_sweeper_would, published
+from tests.integration.sink.applying import PARTITIONS, HandFed
+from tests.integration.sink.wait_topic import in_ms
+from tests.support.database import Database
+from tests.support.golden_corpus import Corpus, in_log_order
+from tests.support.kafka_io import ReadRecord
+from tests.support.topics import Topics
+from tests.unit.sink.batches import Row
+from wait_registry.records.tombstone import Outcome, tombstone_headers
+from wait_registry.settings.root import Settings
+
+
+def test_every_shape_of_registration_becomes_the_dead_letter_of_our_sweeper_and_then_its_tombstone(
+    exporting: Exporting, topics: Topics, database: Database
+) -> None:
+    settings = exporting.settings
+    standing = expired_view(settings, database)
+    expected = as_the_sweeper_would(standing, settings)
+    exporting.start_source()
+    exporting.start_tombstones()
+
+    dead_letters = {topic for topic, *_ in expected}
+    exporting.wait_until(
+        lambda: sum(len(topics.read(topic)) for topic in dead_letters) >= len(expected), "all dead letters"
+    )
+    letters = [letter for topic in dead_letters for letter in topics.read(topic)]
+    assert sorted(map(published, letters), key=repr) == sorted(expected, key=repr)
+    assert topics.read(settings.wait.topic) == [], "a tombstone went before its dead letter was known to be in the log"
+
+    with closing(HandFed(settings, settings.dead_letter.topic, dead_letters=True)) as viewed:
+        viewed.feed([as_row(letter) for letter in letters])
+    exporting.wait_until(lambda: len(topics.read(settings.wait.topic)) >= len(standing), "all tombstones")
+    tombstones = topics.read(settings.wait.topic)
+    assert {(record.value, record.headers) for record in tombstones} == {
+        (None, tuple(tombstone_headers(Outcome.EXPIRED)))
+    }
+    assert sorted((record.key, record.partition) for record in tombstones) == sorted(
+        (str(row["wait_expiration_uuid"]).encode(), row["wait_partition"]) for row in standing
+    )
+
+
+def expired_view(settings: Settings, database: Database) -> list[dict[str, object]]:
+    """Fill the view with every shape of registration, all expired, as our sink does; return its rows."""
+    corpus = Corpus(settings.dead_letter.topic, in_ms(-60), fillers=20)
+    with closing(HandFed(settings, settings.wait.topic)) as viewed:
+        entries = [entry.outgoing for entry in in_log_order(list(corpus.registrations()))]
+        places = [n % PARTITIONS if entry.partition is None else entry.partition for n, entry in enumerate(entries)]
+        # Of one key all go to one partition.
+        of_key: dict[bytes | None, int] = {}
+        for entry, place in zip(entries, places, strict=True):
+            of_key.setdefault(entry.key, place)
+        viewed.feed(
+            [
+                Row(entry.key, entry.value, of_key[entry.key], offset, in_ms(-90), tuple(entry.headers), viewed.topic)
+                for offset, entry in enumerate(entries)
+            ]
+        )
+    with database.connect(settings) as connection:
+        # How far our sink has come would be another test's question.
+        connection.execute("delete from sink_progress")
+        ids = [wait_id for (wait_id,) in connection.execute("select wait_expiration_uuid from wait").fetchall()]
+        rows: list[dict[str, object]] = (
+            connection.cursor(row_factory=dict_row).execute(QUERIES["due_rows"], {"ids": ids}).fetchall()
+        )
+    assert len(rows) > 40
+    return rows
+
+
+def as_row(record: ReadRecord) -> Row:
+    """Return a record as our sink is given it."""
+    return Row(
+        record.key, record.value, record.partition, record.offset, record.timestamp_ms, record.headers, record.topic
+    )

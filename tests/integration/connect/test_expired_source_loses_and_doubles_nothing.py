@@ -1,0 +1,186 @@
+"""P4: each registration has one dead letter under read_committed, whatever dies beside a Kafka Connect source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from tests.conftest import SettingsFactory
+from tests.integration.connect.exporting import Exporting
+from tests.integration.connect.source_family import SourceFamily
+from tests.support.connect_connectors import Connectors
+from tests.support.connect_rest import ConnectRest
+from tests.support.database import Database
+from tests.support.naming import Names
+from tests.support.own_postgres import own_postgres
+from tests.support.topics import Topics
+from tests.support.waiting import wait_until
+from wait_registry.settings.root import Settings
+from waitreg.embedded.connect_worker import ConnectWorker
+from waitreg.embedded.ports import free_ports
+from waitreg.embedded.postgres import EmbeddedPostgres
+
+ROWS = 2_000
+# Many small transactions: rows come into the outbox so many at a time.
+AT_ONCE = {"sweeper.chunk_rows": 200}
+SERVER = {"wal_level": "logical", "wal_sender_timeout": "3s"}
+KNOWN = """
+    insert into dead_letter (topic, partition, "offset", reason, wait_expiration_uuid, wait_partition, wait_offset)
+    select 'dlq', 0, id, 'expired', wait_expiration_uuid, wait_partition, wait_offset from expired_outbox
+"""
+
+
+@pytest.fixture
+def postgres() -> Iterator[EmbeddedPostgres]:
+    """One to be killed, which soon gives up a client that is frozen."""
+    with own_postgres(settings=SERVER) as server:
+        yield server
+
+
+@pytest.fixture
+def on_it(
+    postgres: EmbeddedPostgres,
+    source_family: SourceFamily,
+    connect: ConnectWorker,
+    names: Names,
+    topics: Topics,
+    settings_for: SettingsFactory,
+) -> Iterator[Exporting]:
+    """The sources of one family over that Postgres, in mid-export."""
+    settings = settings_for({"postgres.url": postgres.url, **AT_ONCE})
+    topics.create_own(settings)
+    Database(postgres.url).install(settings)
+    own = Exporting(source_family, Connectors(ConnectRest(connect.url), names), topics, settings)
+    own.expire(1, ROWS)
+    own.start_source()
+    _wait_for_more(own, 0)
+    yield own
+    own.close()
+
+
+def _wait_for_more(exporting: Exporting, than: int) -> int:
+    exporting.wait_until(lambda: exporting.count_written() > than, "more dead letters")
+    return exporting.count_written()
+
+
+@pytest.mark.timeout(360)
+def test_a_worker_and_a_postgres_killed_in_mid_export_leave_each_registration_exported_once(
+    on_it: Exporting, connect: ConnectWorker, postgres: EmbeddedPostgres
+) -> None:
+    (name,) = on_it.started
+    connect.kill()
+    connect.start()
+    seen = _wait_for_more(on_it, on_it.count_written())
+    assert seen < ROWS, "all was exported before Postgres was to be killed"
+    postgres.kill()
+    postgres.start()
+
+    def all_there() -> bool:
+        # What `waitreg connect watch` is for.
+        if "FAILED" in on_it.connectors.rest.states(name):
+            on_it.connectors.rest.restart_failed(name)
+        return on_it.count_written() >= ROWS
+
+    wait_until(all_there, 120, "all dead letters", poll_s=0.5)
+    assert on_it.wait_exported(ROWS) == list(range(1, ROWS + 1))
+    on_it.expire(ROWS + 1, ROWS + 1)
+    assert on_it.wait_exported(ROWS + 1) == list(range(1, ROWS + 2))
+
+
+@pytest.mark.timeout(360)
+@pytest.mark.parametrize("source_family", ["debezium"], indirect=True)
+def test_a_task_that_was_frozen_and_given_up_exports_nothing_any_more(
+    on_it: Exporting, connect: ConnectWorker, connect_plugin: Path, kafka: str, tmp_path: Path
+) -> None:
+    (name,) = on_it.started
+    second = ConnectWorker(tmp_path / "second", free_ports(1)[0], kafka, plugins=[connect_plugin], group=connect.group)
+    connect.pause()
+    try:
+        second.start()
+        assert on_it.count_written() < ROWS, "all was exported before the task was frozen"
+        other = ConnectRest(second.url)
+        on_second = f"127.0.0.1:{second.port}"
+        wait_until(lambda: other.runs_on(name) == on_second, 120, "the task on the second worker")
+        wait_until(lambda: on_it.count_written() >= ROWS, 120, "all dead letters", poll_s=0.5)
+        connect.resume()
+        on_it.expire(ROWS + 1, ROWS + 1)
+        wait_until(lambda: ConnectRest(connect.url).runs_on(name) == on_second, 120, "what the first worker knows now")
+        assert on_it.wait_exported(ROWS + 1) == list(range(1, ROWS + 2))
+    finally:
+        connect.resume()
+        second.stop()
+
+
+@pytest.mark.parametrize("source_family", ["debezium"], indirect=True)
+def test_a_lost_slot_stops_the_source_and_a_new_beginning_exports_only_what_the_log_does_not_show(
+    exporting: Exporting, database: Database
+) -> None:
+    name, rest, settings = exporting.start_source(), exporting.connectors.rest, exporting.settings
+    exporting.expire(1, 10)
+    assert exporting.wait_exported(10) == list(range(1, 11))
+    rest.stop(name)
+    exporting.drop_slot()
+    with database.connect(settings) as connection:
+        connection.execute(KNOWN)
+        exporting.expire(11, 12)
+        # What came into the outbox while nobody kept its log.
+        filled = connection.execute("select fill_expired_outbox(%s, 0, 100)", (settings.wait.topic,)).fetchone()
+        assert filled == (2,)
+    rest.resume(name)
+    assert "no longer available on the server" in exporting.connectors.wait_failed(name)
+
+    rest.stop(name)
+    rest.forget_offsets(name)
+    rest.resume(name)
+    exporting.connectors.wait_running(name)
+    exporting.expire(13, 13)
+    assert exporting.wait_exported(13) == list(range(1, 14))
+
+
+@pytest.mark.parametrize("source_family", ["debezium"], indirect=True)
+def test_with_the_documented_rights_and_no_traffic_it_exports_what_falls_due_and_keeps_no_wal(
+    exporting: Exporting, database: Database
+) -> None:
+    settings = exporting.settings
+    role = f"{settings.postgres.schema_name}_source"
+    with database.connect(settings) as owner:
+        give_rights(owner, settings, role)
+        owner.execute("create table busy as select 1 as n")
+        try:
+            exporting.start_source(
+                database__user=role, publication__autocreate__mode="disabled", producer__override__linger__ms="0"
+            )
+            begun = owner.execute("select pg_current_wal_lsn()::text").fetchone()
+            assert begun is not None
+
+            def given_up() -> bool:
+                owner.execute("insert into busy select generate_series(1, 100)")
+                question = "select bool_and(confirmed_flush_lsn > %s) from pg_replication_slots where slot_name ~ %s"
+                row = owner.execute(question, (begun[0], settings.postgres.schema_name)).fetchone()
+                return row is not None and bool(row[0])
+
+            exporting.wait_until(given_up, "the slot to let go of what other tables write")
+            exporting.expire(1, 1)
+            owner.execute("update wait set wait_expiration_time = now() - interval '4 seconds'")
+            assert exporting.letters() == []
+            assert exporting.wait_exported(1) == [1]
+        finally:
+            exporting.close()
+            owner.execute(f"drop owned by {role}; drop role {role}".encode())
+
+
+def give_rights(owner: psycopg.Connection, settings: Settings, role: str) -> None:
+    """Do what connect-configs/README.md says about the role of `expired.source`."""
+    schema = settings.postgres.schema_name
+    owner.execute(
+        f"""
+        create role {role} login replication;
+        grant usage on schema {schema} to {role};
+        grant select on wait, dead_letter, sink_progress, expired_outbox_open to {role};
+        grant select, insert, delete on expired_outbox, expired_tombstone to {role};
+        create publication waitreg_{schema}_expired for table expired_outbox with (publish = 'insert');
+        """.encode()
+    )
