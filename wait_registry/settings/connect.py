@@ -20,7 +20,10 @@ class ConnectSecretSettings(Section):
 class ConnectSettings(Section):
     """Kafka Connect in place of our sink or sweeper, driven by `waitreg connect apply` and its like."""
 
-    url: str = Field("http://localhost:8083", description="REST API of any worker of the cluster, http(s)://host:port")
+    url: str = Field(
+        "http://localhost:8083",
+        description="REST API, http(s)://host:port of any worker; several, with commas, are asked in turn",
+    )
     username: str | None = Field(None, description="user of the REST API (basic authentication)")
     password: SecretStr | None = Field(None, description="password of that user")
     ca: str | None = Field(
@@ -45,3 +48,8 @@ class ConnectSettings(Section):
     restart_window_s: float = Field(
         1800.0, gt=0, description="the window, s; at the limit restarts are window / limit apart"
     )
+
+    @property
+    def urls(self) -> list[str]:
+        """The addresses in ``url``."""
+        return [url.strip().rstrip("/") for url in self.url.split(",") if url.strip()]

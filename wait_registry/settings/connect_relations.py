@@ -33,18 +33,18 @@ def connect_problems(settings: ConnectSettings) -> list[Problem]:
 
 
 def _access_problems(settings: ConnectSettings) -> Iterator[Problem]:
-    address = urlsplit(settings.url)
-    if address.scheme not in ("http", "https") or not address.hostname:
+    addresses = [urlsplit(url) for url in settings.urls]
+    if not addresses or not all(one.scheme in ("http", "https") and one.hostname for one in addresses):
         yield Problem(
             f"connect.url is {_without_user(settings.url)!r}: expected the http(s) address of a worker's REST API, "
-            "such as http://localhost:8083"
+            "such as http://localhost:8083, or several with commas"
         )
-    if "@" in address.netloc:
+    if any("@" in one.netloc for one in addresses):
         yield Problem("connect.url names a user: give connect.username and connect.password instead")
     if (settings.username is None) != (settings.password is None):
         there, absent = ("username", "password") if settings.password is None else ("password", "username")
         yield Problem(f"connect.{there} is set without connect.{absent}: basic authentication needs both")
-    if settings.ca is not None and address.scheme == "http":
+    if settings.ca is not None and all(one.scheme == "http" for one in addresses):
         yield Problem("connect.ca is set, but connect.url is http://, which uses none: make it https://, or remove it")
     if settings.ca is not None and "-----BEGIN" not in settings.ca:
         yield Problem(
@@ -86,4 +86,4 @@ def _restart_problems(settings: ConnectSettings) -> Iterator[Problem]:
 
 
 def _without_user(url: str) -> str:
-    return re.sub(r"//[^/@]*@", "//", url)
+    return re.sub(r"//[^/@,]*@", "//", url)

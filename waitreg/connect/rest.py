@@ -6,6 +6,7 @@ import base64
 import contextlib
 import http.client
 import json
+import logging
 import ssl
 import urllib.error
 import urllib.request
@@ -18,6 +19,8 @@ from urllib.parse import quote
 from wait_registry.errors import ConfigurationError, TransientError
 from wait_registry.settings.connect import ConnectSettings
 from waitreg.connect.connector_state import ConnectorState
+
+log = logging.getLogger(__name__)
 
 _MAX_ANSWER_CHARS: Final = 500
 _NO_SUCH_CLASS: Final = "Failed to find any class that implements Connector"
@@ -40,7 +43,7 @@ class PropertyError:
 
 
 class ConnectRest:
-    """One worker, asked request by request; any worker of a cluster answers for all of them.
+    """A cluster of workers, asked request by request: any of them answers for all, the next one when one doesn't.
 
     Every method raises `WorkerUnavailable` when no answer comes or the worker says that it can't (`WorkerBusy` during a
     rebalance), and ConfigurationError when it doesn't let us in or refuses what it was given: the message says what to
@@ -48,7 +51,7 @@ class ConnectRest:
     """
 
     def __init__(self, settings: ConnectSettings) -> None:
-        self._url = settings.url.rstrip("/")
+        self._urls = settings.urls
         self._timeout_s = settings.request_timeout_s
         self._headers = {"Accept": "application/json", "Content-Type": "application/json"}
         if settings.username is not None and settings.password is not None:
@@ -56,9 +59,13 @@ class ConnectRest:
             self._headers["Authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
         # Workers are neighbours: a proxy that this host's environment names for the internet isn't asked.
         handlers: list[urllib.request.BaseHandler] = [urllib.request.ProxyHandler({})]
-        if self._url.startswith("https://"):
+        if any(url.startswith("https://") for url in self._urls):
             handlers.append(urllib.request.HTTPSHandler(context=_trusting(settings.ca)))
         self._opener = urllib.request.build_opener(*handlers)
+
+    @property
+    def _url(self) -> str:
+        return self._urls[0]
 
     def require_healthy(self) -> None:
         """Raise WorkerUnavailable unless the worker is in its group and reads its topics (KIP-1017, Kafka 3.9)."""
@@ -119,6 +126,17 @@ class ConnectRest:
 
     def _ask_if_there(self, method: str, path: str, body: Mapping[str, str] | None = None) -> Any:
         """Return the answer's JSON, an empty object where it has none, None for 404."""
+        for _ in self._urls[1:]:
+            try:
+                return self._ask_one(method, path, body)
+            except WorkerBusy:
+                raise
+            except WorkerUnavailable as error:
+                self._urls = [*self._urls[1:], self._urls[0]]
+                log.info("%s; the next one is asked, %s", error, self._url)
+        return self._ask_one(method, path, body)
+
+    def _ask_one(self, method: str, path: str, body: Mapping[str, str] | None) -> Any:
         data = None if body is None else json.dumps(dict(body)).encode()
         request = urllib.request.Request(f"{self._url}{path}", data, self._headers, method=method)
         try:

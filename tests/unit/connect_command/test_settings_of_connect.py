@@ -20,6 +20,8 @@ def test_the_defaults_fit_together() -> None:
     ("given", "said"),
     [
         ({"url": "connect:8083"}, "expected the http(s) address"),
+        ({"url": "http://connect:8083,connect-2:8083"}, "expected the http(s) address"),
+        ({"url": ","}, "expected the http(s) address"),
         ({"url": "ftp://connect"}, "expected the http(s) address"),
         ({"url": f"http://user:{SECRET}@connect:8083"}, "connect.url names a user"),
         ({"username": "me"}, "connect.username is set without connect.password"),

@@ -98,6 +98,24 @@ def test_nobody_there_is_an_outage() -> None:
         rest(f"http://127.0.0.1:{free_ports(1)[0]}").states()
 
 
+def test_of_several_workers_the_next_is_asked_when_one_does_not_answer() -> None:
+    nobody = f"http://127.0.0.1:{free_ports(1)[0]}"
+    with answering(503, b"not well") as unwell, answering(200, b"{}") as well:
+        asked = rest(f"{nobody}, {url_of(unwell)},{url_of(well)}/")
+        assert asked.states() == {}
+        assert asked.states() == {}
+        assert len(unwell.asked) == 1, "whoever answered is asked first from then on"  # type: ignore[attr-defined]
+        with pytest.raises(WorkerUnavailable):
+            rest(f"{nobody},{url_of(unwell)}").states()
+
+
+def test_a_busy_worker_is_no_reason_to_ask_another() -> None:
+    with answering(409, said("rebalance")) as busy, answering(200, b"{}") as other:
+        with pytest.raises(WorkerBusy):
+            rest(f"{url_of(busy)},{url_of(other)}").states()
+        assert other.asked == []  # type: ignore[attr-defined]
+
+
 def test_who_we_are_is_told_with_every_request_and_a_path_before_the_api_is_kept() -> None:
     with answering(200, b"{}") as server:
         assert rest(f"{url_of(server)}/behind/", username="me", password="pä:ss").states() == {}
