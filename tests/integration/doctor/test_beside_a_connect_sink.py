@@ -14,6 +14,15 @@ from tests.support.database import Database
 from tests.support.kafka_io import Outgoing
 from tests.support.topics import Topics
 from waitreg.commands.check_line import Standing
+from waitreg.commands.checks import connect_view
+
+
+def test_a_group_that_cannot_be_asked_is_a_warning_since_the_sweeper_needs_nothing_of_it(
+    settings_for: SettingsFactory,
+) -> None:
+    [line] = connect_view.position(settings_for({"sink.kind": "connect"}))  # whose wait topic was never made
+    assert (line.standing, "can't be told" in line.seen) == (Standing.WARNING, True), line
+    assert "--operation Describe" in line.mend
 
 
 def test_the_groups_lag_is_told_and_what_only_a_rebuild_mends(

@@ -13,6 +13,11 @@ from tests.support.topics import Topics
 from wait_registry.errors import ConfigurationError
 
 
+def test_where_a_connect_sink_keeps_the_view_ours_does_not_start(settings_for: SettingsFactory) -> None:
+    with pytest.raises(ConfigurationError, match=r"sink\.kind is connect"):
+        SinkService(settings_for({"sink.kind": "connect"})).run()
+
+
 def test_missing_topics_and_a_missing_schema_are_told_although_spark_could_not_be_started(
     settings_for: SettingsFactory, topics: Topics, database: Database, tmp_path: Path
 ) -> None:

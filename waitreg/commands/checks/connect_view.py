@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from waitreg.commands.check_line import CheckLine, Standing
+from waitreg.commands.checks.kafka_rights import Need, grant
 from waitreg.commands.checks.postgres_server import asking
 from waitreg.commands.connect_lag import ConnectLag, read_connect_lag
 
@@ -30,15 +31,18 @@ _LEFT_OVER: Final = "select count(*) from sink_progress where topic = %(topic)s"
 def position(settings: Settings) -> Iterator[CheckLine]:
     """Compare what the sink's group has committed with the log.
 
-    Raises:
-        ConfigurationError: no right to see the group.
-        TransientError: Kafka doesn't answer.
+    A group that can't be seen is a warning: the sweeper needs nothing of it.
     """
+    from wait_registry.errors import WaitRegistryError
     from wait_registry.kafka.clients import admin
     from wait_registry.kafka.group_members import group_members
 
-    client = admin(settings.kafka)
-    yield position_line(read_connect_lag(settings, client), group_members(client, settings.sink.connect_group))
+    client, group = admin(settings.kafka), settings.sink.connect_group
+    try:
+        yield position_line(read_connect_lag(settings, client), group_members(client, group))
+    except WaitRegistryError as error:
+        told = grant(settings, Need("group", group, ()), ("DESCRIBE",))
+        yield CheckLine(POSITION, Standing.WARNING, f"how far group {group} is can't be told: {error}", told)
 
 
 def position_line(lag: ConnectLag, members: int) -> CheckLine:

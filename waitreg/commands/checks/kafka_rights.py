@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 from wait_registry.kafka.topic_specs import TopicRole, topic_specs
+from wait_registry.settings.sink import SinkKind
 
 if TYPE_CHECKING:
     from wait_registry.settings.relations import Service
@@ -62,6 +63,8 @@ def _groups(settings: Settings, service: Service) -> Iterator[Need]:
         yield Need("group", settings.sink.offset_group or f"waitreg.sink.{settings.wait.topic}", ("READ",), False)
     elif service == "sweeper":
         yield Need("group", f"waitreg.sweep.{settings.wait.topic}", ("READ",))
+        if settings.sink.kind is SinkKind.CONNECT:
+            yield Need("group", settings.sink.connect_group, ("DESCRIBE",), False)
 
 
 def missing(need: Need, allowed: frozenset[str]) -> tuple[str, ...]:
