@@ -17,7 +17,7 @@ def given_variables() -> dict[str, str]:
 
 def used_variables() -> set[str]:
     """Return the names that docker-compose.yml uses; `$$NAME` is left to a container's shell."""
-    return set(re.findall(r"(?<!\$)\$\{(\w+)[^}]*\}", COMPOSE_FILE.read_text("utf-8")))
+    return set(re.findall(r"(?<!\$)\$\{([A-Z_]+)\}", COMPOSE_FILE.read_text("utf-8")))
 
 
 def filled(text: str) -> str:

@@ -1,0 +1,80 @@
+"""`waitreg reconcile`: judges a running system from its files and topics, and its exit code is the verdict."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import SettingsFactory
+from tests.support.command import Ended, run_waitreg
+from wait_registry.settings.root import Settings
+from waitreg.calls import Call, CallLog
+from waitreg.load import LoadPlan, run_load
+from waitreg.manifest import Published, read_manifest
+from waitreg.reconciliation import EMPTY_BODY
+
+
+def call_for(published: Published, number: int) -> Call:
+    """Return what a downstream writes of a record that it got whole and answered with 200."""
+    return Call(
+        number=number,
+        started_ms=published.timestamp_ms,
+        finished_ms=published.timestamp_ms + 1,
+        started_s=float(number),
+        finished_s=number + 0.001,
+        wait_id=None,
+        topic=published.topic,
+        partition=published.partition,
+        offset=published.offset,
+        attempt=1,
+        status=200,
+        body_sha256=published.fingerprint.value or EMPTY_BODY,
+    )
+
+
+class Files:
+    """A manifest of published records, and a downstream's log in which some of them have their calls."""
+
+    def __init__(self, settings: Settings, folder: Path, records: int = 12) -> None:
+        self.settings, self.folder = settings, folder
+        self.manifest, self.calls = folder / "published.jsonl", folder / "calls.jsonl"
+        run_load(settings, LoadPlan(settings.processor.topics[0], records, manifest=self.manifest))
+        self.calls.touch()
+
+    def answer_all_but(self, unanswered: int) -> None:
+        published = list(read_manifest(self.manifest))
+        with CallLog(self.calls) as log:
+            for number, one in enumerate(published[unanswered:], start=1):
+                log.append(call_for(one, number))
+
+    def reconcile(self, *arguments: str) -> Ended:
+        files = ("--manifest", str(self.manifest), "--calls", str(self.calls))
+        return run_waitreg(self.folder, "reconcile", *files, *arguments, settings=self.settings)
+
+
+@pytest.fixture
+def files(prepared: SettingsFactory, tmp_path: Path) -> Files:
+    return Files(prepared(), tmp_path)
+
+
+def test_a_run_that_kept_every_promise_ends_with_0(files: Files) -> None:
+    files.answer_all_but(0)
+    ended = files.reconcile()
+    assert ended.code == 0, ended.errors
+    assert "published 12 = done 12 + dead-lettered 0; lost 0" in ended.output
+
+
+def test_a_record_without_an_end_at_the_deadline_ends_with_4(files: Files) -> None:
+    files.answer_all_but(2)
+    ended = files.reconcile("--deadline", "0")
+    assert ended.code == 4
+    assert "published 12 = done 10 + dead-lettered 0; lost 2" in ended.output
+
+
+def test_without_what_it_judges_by_it_ends_with_2(files: Files) -> None:
+    files.calls.unlink()
+    assert f"{files.calls} is not there" in files.reconcile().errors
+    files.calls.touch()
+    nobody = files.reconcile("--set", "processor.topics=")
+    assert (nobody.code, "set both" in nobody.errors) == (2, True)
