@@ -1,0 +1,189 @@
+"""Worker, sinks and sources over TLS with SASL, each a user of its own with its own rights only; no secret in sight.
+
+Certificates are PEM text in the connectors' configuration, passwords stay in a file of the worker's (ConfigProvider).
+"""
+
+from __future__ import annotations
+
+import secrets
+import urllib.request
+from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.connect_rest import ConnectRest
+from tests.support.connect_rights import grant_sink, grant_source, grant_worker
+from tests.support.database import Database
+from tests.support.golden_corpus import Corpus, in_log_order
+from tests.support.golden_corpus_expectation import Letter, expected_letter
+from tests.support.naming import Names
+from tests.support.secured_broker import SecuredBroker
+from tests.support.settings import settings_against
+from tests.support.stack import Stack
+from tests.support.topics import Topics
+from tests.support.waiting import wait_until
+from wait_registry.kafka.security import java_security
+from wait_registry.settings.root import Settings
+from waitreg.connect.client_security import with_client_security
+from waitreg.connect.connector_file import Connector, Role, own_files, read_connector
+from waitreg.connect.variables import variable
+from waitreg.embedded.connect_worker import ConnectWorker
+from waitreg.embedded.ports import free_ports
+
+pytestmark = pytest.mark.timeout(300)
+
+DEADLINE_S = 120.0
+SETTINGS: Mapping[str, Any] = {
+    "processor.topics": (),
+    "wait.partitions": 2,
+    "wait.skew_allowance_s": 0,
+    "sink.kind": "connect",
+}
+QUICK = {"heartbeat.interval.ms": "500"}
+# Nobody asks for it here, but it is told like one that is asked for.
+POSTGRES_PASSWORD = secrets.token_hex(12)
+
+
+class SecuredConnect:
+    """A worker on the broker that asks, and users for what runs on it."""
+
+    def __init__(self, secured: SecuredBroker, postgres_url: str, plugin: Path, directory: Path) -> None:
+        self.names = Names()
+        self.secured = secured
+        self._postgres_url = postgres_url
+        self.passwords: dict[str, str] = {}
+        self.told = [POSTGRES_PASSWORD]
+        self._file = directory / "passwords.properties"
+        worker = self.user("worker")
+        grant_worker(secured, worker, self.names("connect"))
+        self.worker = ConnectWorker(
+            directory / "worker",
+            free_ports(1)[0],
+            secured.address("SASL_SSL"),
+            plugins=[plugin],
+            group=self.names("connect"),
+            properties=self._security_of_the_worker(worker),
+            environment={"POSTGRES_PASSWORD": POSTGRES_PASSWORD},
+        )
+        self.rest = ConnectRest(self.worker.url)
+        self.topics = Topics(secured.operator)
+        self.database = Database(postgres_url)
+        self.operator = settings_against(secured.operator, postgres_url, self.names, SETTINGS)
+        self.topics.create_own(self.operator)
+        self.database.install(self.operator)
+
+    def connectors(self, role: Role, *, wrong_password: str = "") -> list[Connector]:
+        """Return our connectors of a role as a user of their own, whose password the worker may be told wrongly."""
+        user = self.user(f"mistaken-{role}" if wrong_password else role, told=wrong_password)
+        settings = self.settings(user)
+        found = [read_connector(path, partial(variable, settings=settings)) for path in own_files(role, "debezium")]
+        return [with_client_security(self._named(connector, user), settings) for connector in found]
+
+    def user(self, name: str, told: str = "") -> str:
+        """Return a user, made when it is first asked for; ``told`` is what the worker is told as its password."""
+        user = f"{self.names.prefix}-{name}"
+        if user not in self.passwords:
+            self.passwords[user] = self.secured.add_user(user)
+            with self._file.open("a") as passwords:
+                passwords.write(f"{user}={told or self.passwords[user]}\n")
+            self.told.append(told or self.passwords[user])
+        return user
+
+    def settings(self, user: str) -> Settings:
+        """Return settings in which a user's password stands; connectors are told where it is, not what it is."""
+        security = self.secured.security("SASL_SSL", user, self.passwords[user])
+        by_file = {"connect.client_security": True, "connect.secrets.kafka_password": f"file:{self._file}:{user}"}
+        return settings_against(
+            self.secured.operator, self._postgres_url, self.names, {**SETTINGS, **security, **by_file}
+        )
+
+    def start(self, connectors: list[Connector]) -> None:
+        """Create connectors and wait until they run."""
+        for connector in connectors:
+            self.rest.put(connector.name, connector.config)
+        for connector in connectors:
+            wait_until(partial(self.rest.runs, connector.name), DEADLINE_S, connector.name)
+
+    def trace_of_failure(self, connector: Connector) -> str:
+        """Create a connector that can't run and return what its state says."""
+        self.rest.put(connector.name, connector.config)
+        trace = wait_until(partial(self._trace, connector.name), DEADLINE_S, f"the failure of {connector.name}")
+        self.rest.remove(connector.name)
+        return trace
+
+    def close(self) -> None:
+        """End the worker; users and rights go with the broker."""
+        self.worker.kill()
+        self.topics.close()
+        self.database.close()
+
+    def _trace(self, name: str) -> str:
+        status = self.rest.status(name)
+        parts = [status.get("connector", {}), *status.get("tasks", [])]
+        return "".join(part.get("trace", "") for part in parts if part.get("state") == "FAILED")
+
+    def _named(self, connector: Connector, user: str) -> Connector:
+        quick = {name: value for name, value in QUICK.items() if name in connector.config}
+        return Connector(f"{user}.{connector.name}", {**connector.config, **quick}, connector.origin)
+
+    def _security_of_the_worker(self, user: str) -> Mapping[str, str]:
+        properties = java_security(self.settings(user).kafka)
+        reference = f"${{file:{self._file}:{user}}}"
+        return {name: value.replace(self.passwords[user], reference) for name, value in properties.items()}
+
+
+@pytest.fixture(scope="module")
+def secured_connect(
+    secured: SecuredBroker, stack: Stack, connect_plugin: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[SecuredConnect]:
+    """A worker on the secured broker."""
+    own = SecuredConnect(secured, stack.postgres_url, connect_plugin, tmp_path_factory.mktemp("secured-connect"))
+    try:
+        own.worker.start()
+        yield own
+    finally:
+        own.close()
+
+
+def test_what_expires_goes_through_sink_outbox_and_source_over_tls_each_with_its_own_rights_only(
+    secured_connect: SecuredConnect,
+) -> None:
+    at, settings = secured_connect, secured_connect.operator
+    [expired, resolved] = Corpus(settings.dead_letter.topic, 1_795_227_600_123 - 10**11).filling("secured", 2)
+    entries = in_log_order([expired, resolved])
+    places = at.topics.produce(settings.wait.topic, [entry.outgoing for entry in entries])
+    sinks, sources = at.connectors("sink"), at.connectors("source")
+    grant_sink(at.secured, at.user("sink"), settings, sinks)
+    grant_source(at.secured, at.user("source"), settings, at.names("connect"), sources)
+    at.start(sinks)
+    shown = "select wait_expiration_uuid from wait"
+    wait_until(lambda: at.database.rows(settings, shown) == [(expired.wait_id,)], DEADLINE_S, "the open row")
+
+    at.start(sources)
+    wait_until(lambda: at.database.rows(settings, shown) == [], DEADLINE_S, "the end of the row")
+    letters = [Letter.read(record) for record in at.topics.read(settings.dead_letter.topic)]
+    assert letters == [expected_letter(expired, *places[0])]
+    last = {record.key: record for record in at.topics.read(settings.wait.topic)}
+    assert last[expired.wait_id.encode()].headers == (("WAIT_OUTCOME", b"expired"),)
+    assert_no_secret(at)
+
+
+@pytest.mark.parametrize("role", ["sink", "source"])
+def test_a_wrong_password_fails_the_connector_and_says_so(secured_connect: SecuredConnect, role: Role) -> None:
+    wrong = secrets.token_hex(12)
+    trace = secured_connect.trace_of_failure(secured_connect.connectors(role, wrong_password=wrong)[0])
+    assert "SaslAuthenticationException" in trace, trace
+    assert wrong not in trace
+    assert_no_secret(secured_connect)
+
+
+def assert_no_secret(at: SecuredConnect) -> None:
+    """Look for every password in what the REST API answers and in the worker's log."""
+    answers = {"the log": at.worker.log.read_text("utf-8", errors="replace")}
+    with urllib.request.urlopen(f"{at.rest.url}/connectors?expand=info&expand=status", timeout=30) as response:
+        answers["the REST API"] = response.read().decode()
+    for where, text in answers.items():
+        assert not [secret for secret in at.told if secret in text], f"a password stands in {where}"
