@@ -5,12 +5,21 @@ What a zombie task does, or a Postgres that was restored, is written into the ta
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sweeper.export import PartitionExport
-from sweeper.partition_result import Skip
+from sweeper.instruments import Instruments
+from sweeper.partition_result import PartitionResult, Skip
+from sweeper.partition_sweep import sweep_partition
+from sweeper.sweep import SweepResult
+from sweeper.sweeper import Sweeper
+from sweeper.wait_topic import WaitTopic
 from tests.integration.sweeper.conftest import ScenarioFactory
 from tests.integration.sweeper.scenario import Registered, Scenario
 from tests.support.kafka_io import Outgoing
 from wait_registry.records.tombstone import Outcome
+from wait_registry.settings.root import Settings
+from wait_registry.telemetry.exposition import MetricsRegistry
 
 BY_CONNECT = {"sink.kind": "connect"}
 
@@ -77,17 +86,24 @@ def test_a_row_that_the_log_does_not_hold_any_more_is_not_exported_and_asks_for_
 ) -> None:
     at = scenario(BY_CONNECT)
     ghost, standing = at.register([at.wait_record(0), at.wait_record(1)])
-    shown_by_connect(at)
+    shown_by_connect(at, stale=True)
     with at.database.connect(at.settings) as connection:
+        connection.execute("update sink_progress set topic_id = 'that of a topic long gone'")
         # Of another id than the log has there: so the log looks to a row whose wait record was compacted away.
         connection.execute(
             "update wait set wait_expiration_uuid = gen_random_uuid()::text where wait_expiration_uuid = %s",
             (ghost.wait_id,),
         )
+    registry = MetricsRegistry()
 
-    result = at.sweep()
-    assert (result.exported, result.unseen) == (1, 1)
+    sweep = Sweeper(at.settings, in_process, Instruments(registry)).run_once()
+    assert (sweep.result, sweep.exported, sweep.unseen) == (SweepResult.DONE, 1, 1)
     assert at.dead_lettered_ids() == [standing.wait_id]
+    [(left,)] = at.database.rows(at.settings, "select skipped from sweep")
+    assert (left[0]["rows"], "waitreg rebuild" in left[0]["reason"]) == (1, True)
+    exposed = registry.expose().decode()
+    assert "\nwaitreg_sweeper_unseen_total 1.0\n" in exposed
+    assert "\nwaitreg_sweeper_view_staleness_seconds " not in exposed, "nobody knows it: no alarm about it"
 
 
 def test_an_old_wait_record_that_goes_while_the_tail_is_read_is_not_exported(scenario: ScenarioFactory) -> None:
@@ -133,6 +149,11 @@ def test_rows_that_no_sink_of_ours_wrote_are_refused_until_it_is_said_who_did(sc
     assert (refused.exported, refused.skip) == (0, Skip.REFUSED)
     assert "sink.kind" in refused.reason and "waitreg rebuild" in refused.reason
     assert at.dead_lettered_ids() == []
+
+
+def in_process(settings: Settings, topic: WaitTopic, partitions: Sequence[int]) -> list[PartitionResult]:
+    """The same work as the Spark job's, without Spark."""
+    return [sweep_partition(settings, topic, partition) for partition in partitions]
 
 
 def second_look_finds(at: Scenario, export: PartitionExport, standing: list[Registered]) -> None:
