@@ -469,7 +469,9 @@ begin
         wait.wait_expiration_time, wait.body, wait.consumer_group, wait.instance, wait.attempt,
         wait.dead_letter_topic, wait.wait_topic, wait.wait_partition, wait.wait_offset
     from chosen
-    join wait using (wait_expiration_uuid)
+    cross join lateral (
+        select * from wait where wait.wait_expiration_uuid = chosen.wait_expiration_uuid offset 0
+    ) as wait
     order by chosen.wait_expiration_time, chosen.wait_expiration_uuid
     on conflict do nothing;
     get diagnostics filled = row_count;
@@ -550,6 +552,7 @@ where exists (
         and wait.wait_topic = outbox.wait_topic
         and wait.wait_partition = outbox.wait_partition
         and wait.wait_offset = outbox.wait_offset
+    offset 0
 )
 and not exists (
     select from dead_letter as letter
@@ -557,6 +560,7 @@ and not exists (
         and letter.reason = 'expired'
         and letter.wait_partition = outbox.wait_partition
         and letter.wait_offset = outbox.wait_offset
+    offset 0
 );
 
 -- Likewise the tombstones whose registration still stands.
@@ -569,4 +573,5 @@ where exists (
         and wait.wait_topic = tombstone.wait_topic
         and wait.wait_partition = tombstone.wait_partition
         and wait.wait_offset = tombstone.wait_offset
+    offset 0
 );

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import closing
 
 from psycopg.rows import dict_row
@@ -52,7 +53,9 @@ def expired_view(settings: Settings, database: Database) -> list[dict[str, objec
     """Fill the view with every shape of registration, all expired, as our sink does; return its rows."""
     corpus = Corpus(settings.dead_letter.topic, in_ms(-60), fillers=20)
     with closing(HandFed(settings, settings.wait.topic)) as viewed:
-        entries = [entry.outgoing for entry in in_log_order(list(corpus.registrations()))]
+        # Too large for a page of Postgres, and for a producer that nobody told.
+        large = corpus.plain("large", value=os.urandom(1_500_000))
+        entries = [entry.outgoing for entry in in_log_order([*corpus.registrations(), large])]
         places = [n % PARTITIONS if entry.partition is None else entry.partition for n, entry in enumerate(entries)]
         # Of one key all go to one partition.
         of_key: dict[bytes | None, int] = {}

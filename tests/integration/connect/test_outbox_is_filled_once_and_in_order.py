@@ -6,15 +6,19 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from functools import partial
 
 import psycopg
 import pytest
 
 from tests.conftest import SettingsFactory
 from tests.integration.connect.outbox import DEAD_LETTER, POSITION, Connection, fill, places, register
+from tests.support.connect_connectors import CONFIGS
 from tests.support.database import Database
 from tests.support.waiting import wait_until
 from wait_registry.settings.root import Settings
+from waitreg.connect.connector_file import read_connector
+from waitreg.connect.variables import variable
 
 WAITS_FOR_US = "select pg_backend_pid() = any(pg_blocking_pids(%s))"
 
@@ -137,6 +141,19 @@ def test_open_is_what_stands_and_has_no_dead_letter_as_far_as_is_known(connectio
     assert places(connection, "expired_tombstone_open") == [("in the log", 0, 1)]
     connection.execute("delete from wait")
     assert places(connection, "expired_tombstone_open") == []
+
+
+def test_the_query_of_a_jdbc_source_fills_the_outbox_also_when_it_has_nothing_to_read(
+    settings: Settings, connection: Connection
+) -> None:
+    register(connection, "first", 0, 0)
+    waits = settings.model_copy(update={"wait": settings.wait.model_copy(update={"topic": "wait"})})
+    found = read_connector(CONFIGS / "expired.source.jdbc.json", partial(variable, settings=waits))
+    query = f'{found.config["query"]} WHERE "id" > %s ORDER BY "id" ASC'.encode()
+    assert connection.execute(query, (-1,)).fetchall() == []
+    assert places(connection) == [("first", 0, 0)]
+    assert len(connection.execute(query, (-1,)).fetchall()) == 1
+    assert connection.execute(query, (10,)).fetchall() == []
 
 
 def test_a_second_filler_waits_for_the_first_and_numbers_become_visible_in_order(

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 import pytest
 
-from tests.conftest import SettingsFactory
 from tests.integration.connect.outbox import Connection, fill
+from tests.support.connect_connectors import CONFIGS
 from tests.support.database import Database
+from tests.support.naming import Names
+from tests.support.settings import settings_against
+from tests.support.stack import Stack
+from wait_registry.settings.root import Settings
+from waitreg.connect.connector_file import read_connector
+from waitreg.connect.variables import variable
 
 WAITING: Final = 200_000
 EXPORTED: Final = 100_000
@@ -38,23 +45,52 @@ READ: Final = """
 """
 
 
-@pytest.fixture
-def large(settings_for: SettingsFactory, database: Database) -> Iterator[Connection]:
-    settings = settings_for()
+@pytest.fixture(scope="module")
+def settings(stack: Stack) -> Settings:
+    return settings_against(stack.bootstrap_servers, stack.postgres_url, Names(), {"wait.topic": "wait"})
+
+
+@pytest.fixture(scope="module")
+def filled(stack: Stack, settings: Settings) -> Iterator[Database]:
+    database = Database(stack.postgres_url)
     database.install(settings)
     with database.connect(settings) as connection:
         connection.execute(FILL.encode())
         for table in TABLES:
             connection.execute(f"vacuum analyze {table}".encode())
+    yield database
+    database.close()
+
+
+@pytest.fixture
+def large(filled: Database, settings: Settings) -> Iterator[Connection]:
+    """What a test does to these tables is rolled back."""
+    with filled.connect(settings) as connection:
         yield connection
 
 
 def test_no_call_reads_more_than_what_is_due_and_what_is_old(large: Connection) -> None:
     # In one transaction the counts add up; more calls than it takes Postgres to settle for a plan without parameters.
-    with large.transaction():
+    with large.transaction(force_rollback=True):
         assert [fill(large, 40) for _ in range(CALLS)] == [40] * 5 + [0] * 3
         read = large.execute(READ, (list(TABLES),)).fetchall()
     assert len(read) == len(TABLES)
     for table, whole, found in read:
         assert whole == 0, f"{table} was read from beginning to end"
         assert found <= 3 * CALLS * (DUE + AGED), f"{found} rows of {table} were read in {CALLS} calls"
+
+
+@pytest.mark.parametrize("connector", ["expired.source", "expired.tombstones"])
+def test_a_jdbc_source_reads_on_from_its_place_alone(large: Connection, settings: Settings, connector: str) -> None:
+    found = read_connector(CONFIGS / f"{connector}.jdbc.json", partial(variable, settings=settings))
+    # What the connector makes of it, as the driver prepares it: without a look at the parameter.
+    query = f'{found.config["query"]} WHERE "id" > %s ORDER BY "id" ASC'.encode()
+    large.execute("set plan_cache_mode = force_generic_plan")
+    with large.transaction(force_rollback=True):
+        for _ in range(CALLS):
+            large.execute(query, (EXPORTED - 100,), prepare=True)
+        read = large.execute(READ, (list(TABLES),)).fetchall()
+    assert len(read) == len(TABLES)
+    for table, whole, found_by_index in read:
+        assert whole == 0, f"{table} was read from beginning to end"
+        assert found_by_index <= 4 * CALLS * (DUE + AGED), f"{found_by_index} rows of {table} were read"
