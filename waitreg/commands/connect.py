@@ -48,6 +48,7 @@ def _require_fitting(given: argparse.Namespace) -> None:
 
 def _apply(invocation: Invocation) -> int:
     from waitreg.connect.apply import Applying, verdict
+    from waitreg.connect.own_sweeper import own_sweeper_at_work
     from waitreg.connect.sink_lag import other_groups
 
     settings = invocation.settings()
@@ -57,6 +58,8 @@ def _apply(invocation: Invocation) -> int:
     if invocation.arguments.print:
         print("\n".join(connector.as_json() for connector in connectors))
         return 0
+    if invocation.arguments.source and (doubled := own_sweeper_at_work(settings)):
+        print(doubled, file=sys.stderr)
     verdicts = []
     for state in Applying(_rest(settings), settings.connect.start_timeout_s, _line).apply(connectors):
         verdicts.append(verdict(state))

@@ -21,7 +21,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def connect(*arguments: str) -> int:
-    return main(["connect", *arguments, "--set", POSTGRES, "--set", NOWHERE])
+    return main(["connect", "--set", POSTGRES, "--set", NOWHERE, *arguments])
 
 
 def test_print_shows_whole_connectors_without_asking_and_without_a_password(capsys: pytest.CaptureFixture[str]) -> None:
@@ -65,5 +65,5 @@ def test_two_files_of_one_name_are_refused(tmp_path: Path, capsys: pytest.Captur
 
 @pytest.mark.parametrize("arguments", [("status",), ("remove",), ("apply", "--source", "jdbc")])
 def test_without_a_worker_it_ends_with_1(arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
-    assert connect(*arguments) == 1
+    assert connect(*arguments, "--set", "postgres.url=postgresql://u@127.0.0.1:9/shop") == 1
     assert "no Kafka Connect worker answers at http://127.0.0.1:9" in capsys.readouterr().err
