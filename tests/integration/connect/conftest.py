@@ -9,7 +9,7 @@ import pytest
 
 from tests.conftest import GIVEN_JDBC_CONNECTOR, SettingsFactory
 from tests.integration.connect.exporting import Exporting
-from tests.integration.connect.sink_family import SinkFamily, sink_class
+from tests.integration.connect.sink_family import SinkFamily, connector_class
 from tests.integration.connect.source_family import SourceFamily, jdbc_family
 from tests.support.chosen_stack import skips_are_failures
 from tests.support.connect_connectors import Connectors
@@ -75,7 +75,7 @@ def sink_family(request: pytest.FixtureRequest) -> SinkFamily:
     """Each family of sinks in turn."""
     if request.param == "debezium":
         return SinkFamily("debezium")
-    return SinkFamily("jdbc", sink_class(request.getfixturevalue("jdbc_connector")))
+    return SinkFamily("jdbc", connector_class(request.getfixturevalue("jdbc_connector"), "sink"))
 
 
 @pytest.fixture(params=["debezium", "jdbc"])

@@ -9,8 +9,6 @@ from typing import Literal
 
 from tests.support.golden_corpus import Corpus, Malformed
 
-SERVICES = "META-INF/services/org.apache.kafka.connect.sink.SinkConnector"
-
 
 @dataclass(frozen=True, slots=True)
 class SinkFamily:
@@ -40,10 +38,11 @@ class SinkFamily:
         return corpus.malformed() if self.name == "debezium" else []
 
 
-def sink_class(directory: Path) -> str:
-    """Return the sink connector among the jars of a folder; AssertionError when none of them names one."""
+def connector_class(directory: Path, kind: Literal["sink", "source"]) -> str:
+    """Return the connector of that kind among a folder's jars; AssertionError when none of them names one."""
+    services = f"META-INF/services/org.apache.kafka.connect.{kind}.{kind.capitalize()}Connector"
     for jar in sorted(directory.glob("*.jar")):
         with zipfile.ZipFile(jar) as archive:
-            if SERVICES in archive.namelist():
-                return archive.read(SERVICES).decode().split()[-1]
-    raise AssertionError(f"no jar in {directory} has {SERVICES}")
+            if services in archive.namelist():
+                return archive.read(services).decode().split()[-1]
+    raise AssertionError(f"no jar in {directory} has {services}")

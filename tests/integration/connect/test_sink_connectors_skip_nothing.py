@@ -66,7 +66,7 @@ def test_the_view_is_exact_after_the_worker_was_killed_and_postgres_crashed(
     database = Database(own_stack.postgres_url)
     database.install(settings)
     log = WaitTopic(topics, settings.wait.topic)
-    stories = story(random.Random(5), 20_000)
+    stories = story(random.Random(5), 8_000)
     name = connectors.start(sink_family.file("wait.sink"), settings, **sink_family.changes, **sink_family.impatient)
 
     log.write(*next(stories))
