@@ -70,15 +70,15 @@ def _services(invocation: Invocation) -> list[Service]:
     given: list[Service] = invocation.arguments.services
     for unknown in sorted(set(given) - set(SERVICES)):
         raise ConfigurationError(f"{unknown!r} is no service; they are {', '.join(SERVICES)}")
-    # A Connect sink is looked at with the sweeper, which works beside it; ours would only be refused.
-    ours = [name for name in SERVICES if name != "sink" or not _by_connect(invocation.settings())]
-    return [name for name in SERVICES if name in given] or ours
+    return [name for name in SERVICES if name in given] or services_at_work(invocation.settings())
 
 
-def _by_connect(settings: Settings) -> bool:
+def services_at_work(settings: Settings) -> list[Service]:
+    """Return the services that these settings are for: beside a Connect sink one of ours would only be refused."""
     from wait_registry.settings.sink import SinkKind
+    from waitreg.commands.start_checks import SERVICES
 
-    return settings.sink.kind is SinkKind.CONNECT
+    return [name for name in SERVICES if name != "sink" or settings.sink.kind is SinkKind.SPARK]
 
 
 def _refused(error: ConfigurationError) -> CheckLine:

@@ -12,6 +12,7 @@ from waitreg.commands.check_report import summary, to_mend
 from waitreg.commands.checks import clocks, disk, kafka_cluster, view
 from waitreg.commands.checks.group import lag_line
 from waitreg.commands.checks.versions import parts
+from waitreg.commands.doctor import services_at_work
 
 GIB, MIB = 1 << 30, 1 << 20
 
@@ -120,3 +121,10 @@ def test_the_last_line_counts_and_the_list_before_it_has_only_errors() -> None:
     assert summary([ok, warning], "sink could start") == "sink could start, 1 warning"
     assert list(to_mend([ok, error, warning]))[1:] == ["  1. schema: missing", "     waitreg db migrate"]
     assert summary([ok, error, warning, warning], "") == "1 to mend, 2 warnings"
+
+
+@pytest.mark.parametrize(
+    ("kind", "services"), [("spark", ["processor", "sink", "sweeper"]), ("connect", ["processor", "sweeper"])]
+)
+def test_beside_a_connect_sink_no_sink_of_ours_is_looked_at_unless_it_is_named(kind: str, services: list[str]) -> None:
+    assert services_at_work(Settings.model_validate({"sink": {"kind": kind}})) == services
