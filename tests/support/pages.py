@@ -69,6 +69,7 @@ def pages() -> list[Page]:
         *ROOT.glob("docs/**/*.md"),
         *ROOT.glob("examples/**/*.md"),
         *ROOT.glob("deploy/**/*.md"),
+        *ROOT.glob("connect-configs/*.md"),
     ]
     return [read(file) for file in sorted(files)]
 
