@@ -12,7 +12,7 @@ PLUGIN := connect-configs/plugin
 step = printf '\n== %s\n' '$(1)' && $(2) || { printf '\nmake check: the step "%s" failed (%s)\n' '$(1)' '$(2)' >&2; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help setup jars connect plugin prometheus demo test check coverage acceptance kills incident mutants lock clean
+.PHONY: help setup jars connect plugin prometheus demo test check coverage acceptance kills incident compose-test mutants lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -60,6 +60,9 @@ kills: jars ## kill -9 of each service under load, five times each, with every r
 
 incident: jars ## play an incident for real and write docs/incident.md with what every query says about it
 	@$(BIN)/python -m tests.acceptance.incident
+
+compose-test: ## docker-compose.yml for real, with kills under load; needs nothing but Docker, and says so without
+	@python3 tests/compose/run.py $(ARGS)
 
 mutants: jars ## every listed one-line change must turn its named test red
 	@$(BIN)/python -m tests.mutants.run

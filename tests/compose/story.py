@@ -66,7 +66,8 @@ def kills(project: Project, say: Say) -> None:
     handled = _handled(project)
     project.wait_until(lambda: _handled(project) > handled + 150, START_S, "work on the second load")
     _kill(project, "processor")
-    say(f"  rows standing in Postgres after the processor's end: {project.ask('postgres', *ROWS).strip()}")
+    project.wait_until(lambda: _rows(project) > 0, 120, "rows of what it left")
+    say(f"  rows standing in Postgres after the processor's end: {_rows(project)}")
     project.compose("up", "--detach", "--no-deps", "processor", limit_s=120)
     handled = _handled(project)
     project.wait_until(lambda: _handled(project) > handled + 100, START_S, "the processor to work again")
@@ -76,11 +77,7 @@ def kills(project: Project, say: Say) -> None:
     project.compose("--profile", "demo", "up", "--detach", "--no-deps", "--wait", "sink", limit_s=START_S)
     project.docker("wait", name, limit_s=START_S)
     project.docker("rm", name)
-    printed = project.compose(
-        *("--profile", "demo", "run", "--rm", "--no-deps", "--no-TTY", "demo", "reconcile", *EVIDENCE),
-        limit_s=START_S,
-    )
-    _show(say, printed)
+    _reconcile(project, say)
     reasons = project.compose(
         *("--profile", "demo", "run", "--rm", "--no-deps", "--no-TTY", "demo", "query", "dead_letters_by_reason"),
         limit_s=120,
@@ -125,7 +122,7 @@ def connect(project: Project, say: Say) -> None:
         limit_s=START_S,
         SINK_KIND="connect",
     )
-    project.wait_until(lambda: _rows(project) == 0, START_S, "all of them exported by the sweeper, or finished")
+    _reconcile(project, say, SINK_KIND="connect")
 
 
 def observe(project: Project, say: Say) -> None:
@@ -143,6 +140,11 @@ STEPS = (build, demo, start, kills, stop, connect, observe)
 def _kill(project: Project, service: str) -> None:
     project.docker("kill", "--signal=KILL", project.container(service))
     project.wait_until(lambda: not project.state(service)["State"]["Running"], 60, f"the end of {service}")
+
+
+def _reconcile(project: Project, say: Say, **variables: str) -> None:
+    judge = ("--profile", "demo", "run", "--rm", "--no-deps", "--no-TTY", "demo", "reconcile", *EVIDENCE)
+    _show(say, project.compose(*judge, limit_s=START_S, **variables))
 
 
 def _handled(project: Project) -> int:
@@ -167,9 +169,11 @@ def _prometheus(project: Project, what: str) -> Any:
 
 
 def _show(say: Say, printed: str, only: str = "") -> None:
+    """Say the lines, of one service if wanted, without those that tell of progress."""
     for line in printed.splitlines():
-        if line.strip() and line.startswith(only):
-            say("  " + line.removeprefix(only).lstrip(" |") if only else f"  {line}")
+        shown = line.partition("| ")[2] if only else line
+        if shown.strip() and line.startswith(only) and not shown.strip().startswith("ended "):
+            say(f"  {shown}")
 
 
 def _require(holds: bool, otherwise: str) -> None:
