@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
+from urllib.parse import urlsplit
+
+import psycopg
+import pytest
 
 from tests.conftest import SettingsFactory
 from tests.integration.connect.sink_family import SinkFamily
@@ -22,11 +26,23 @@ from tests.unit.sink.batches import Row
 from wait_registry.settings.root import Settings
 
 Place = tuple[int, int]
+# What connect-configs/README.md says that a sink's role needs.
+RIGHTS = "grant usage on schema {0} to {1}; grant select, insert, update{2} on {0}.{3} to {1}"
 # How a reader without our code sees a row: JSON, with bytes in hexadecimal digits. What is finished late isn't in a
 # dead letter: our sink finds it out, a connector doesn't.
 ROWS = """
 select to_jsonb(t) - '{created_at,finished_late,finished_outcome,finished_time}'::text[] as row from %s t order by row
 """
+
+
+@pytest.fixture
+def role(database: Database, names: Names) -> Iterator[str]:
+    """A role of Postgres with no rights of its own."""
+    name = f"{names.schema}_sink"
+    with psycopg.connect(database.url, autocommit=True) as connection:
+        connection.execute(f"create role {name} login".encode())
+        yield name
+        connection.execute(f"drop owned by {name}; drop role {name}".encode())
 
 
 def test_wait_records_of_every_shape_and_history_become_the_same_rows(
@@ -36,8 +52,10 @@ def test_wait_records_of_every_shape_and_history_become_the_same_rows(
     topics: Topics,
     database: Database,
     names: Names,
+    role: str,
 ) -> None:
-    settings = prepared({"wait.partitions": PARTITIONS})
+    settings = prepared({"wait.partitions": PARTITIONS, "connect.postgres_url": url_of(role, database)})
+    grant(database, RIGHTS.format(names.schema, role, ", delete", "wait"))
     corpus = Corpus(settings.dead_letter.topic, in_ms(600))
     malformed = sink_family.malformed(corpus)
     entries = in_log_order([*corpus.registrations(), *odd_names(corpus), *malformed])
@@ -68,8 +86,10 @@ def test_dead_letters_and_what_is_none_become_the_same_rows(
     topics: Topics,
     database: Database,
     names: Names,
+    role: str,
 ) -> None:
-    settings = prepared({"dead_letter.partitions": PARTITIONS})
+    settings = prepared({"dead_letter.partitions": PARTITIONS, "connect.postgres_url": url_of(role, database)})
+    grant(database, RIGHTS.format(names.schema, role, "", "dead_letter"))
     topics.produce(settings.dead_letter.topic, [*dead_letters(PARTITIONS)])
     log = topics.read(settings.dead_letter.topic)
 
@@ -82,6 +102,19 @@ def test_dead_letters_and_what_is_none_become_the_same_rows(
     assert len(expected) == len(log)
     wait_until(lambda: len(rows(database, settings, "dead_letter")) >= len(log), what="all dead letters in the table")
     assert rows(database, settings, "dead_letter") == expected
+
+
+def url_of(role: str, database: Database) -> str:
+    """Return the address of Postgres for another role."""
+    return (
+        urlsplit(database.url)._replace(netloc=f"{role}@{database.url.rpartition('@')[2].partition('/')[0]}").geturl()
+    )
+
+
+def grant(database: Database, statements: str) -> None:
+    """Give rights."""
+    with psycopg.connect(database.url, autocommit=True) as connection:
+        connection.execute(statements.encode())
 
 
 def with_doubled_headers(corpus: Corpus) -> Iterator[Outgoing]:
