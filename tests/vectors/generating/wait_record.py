@@ -122,6 +122,9 @@ def _read_only() -> dict[str, tuple[Json, Json]]:
         "foreign headers are ignored": (PLAIN, kafka({"x": b"\xff", "WAIT_": None})),
         "of two headers the last counts": (changed(group="the last counts"), doubled),
         "what can't be trace context is left out": (PLAIN, kafka({"traceparent": b"\xff\x00", "tracestate": None})),
+        "trace context with DEL is left out": (PLAIN, kafka({"traceparent": b"00-\x7f", "tracestate": b""})),
+        "trace context of 1024 characters": (changed(tracestate="a" * 1024), kafka({"tracestate": b"a" * 1024})),
+        "trace context of 1025 characters is left out": (PLAIN, kafka({"tracestate": b"a" * 1025})),
         "leading zeros": (PLAIN, kafka({"ORIGINAL_PARTITION": "003"})),
         "null headers are none": (changed({"headers": []}), kafka({"ORIGINAL_HEADERS": None})),
     }
