@@ -52,6 +52,8 @@ RUN cp -rL /opt/java/openjdk /opt/jre
 
 # Ivy comes inside pyspark. Only what names the jars stands here, so that a change elsewhere doesn't fetch them again.
 FROM spark-packages AS ivy
+# A proxy for Java, if there is one.
+ARG JAVA_TOOL_OPTIONS
 COPY --from=java /opt/jre /opt/jre
 ENV JAVA_HOME=/opt/jre XDG_CACHE_HOME=/opt/cache
 COPY jvm wait_registry_jvm
@@ -67,6 +69,7 @@ RUN --mount=type=cache,target=/root/.ivy2 python -m wait_registry.jvm fetch conn
 
 # The plugin's tests need the golden vectors; they run where the project is checked, not in every build.
 FROM ${MAVEN_IMAGE} AS plugin
+ARG JAVA_TOOL_OPTIONS
 WORKDIR /build
 COPY connect-configs/plugin .
 RUN --mount=type=cache,target=/root/.m2 \

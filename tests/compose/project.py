@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # Below the range that systems hand out themselves, so that nobody takes one between now and the start.
 PORTS = range(20000, 30000)
 POLL_S = 1.0
+NO_VARIABLES: Mapping[str, str] = {}
 
 
 class Failed(Exception):
@@ -38,13 +39,13 @@ class Project:
             **variables,
         }
 
-    def compose(self, *arguments: str, limit_s: float, expect: int | None = 0, **variables: str) -> str:
-        """Run `docker compose` and return what it printed; Failed when it takes longer or ends otherwise."""
-        return self._run(["docker", "compose", *arguments], limit_s, expect, variables)
+    def compose(self, *arguments: str, limit_s: float, variables: Mapping[str, str] = NO_VARIABLES) -> str:
+        """Run `docker compose` and return what it printed; Failed when it takes longer or fails."""
+        return self._run(["docker", "compose", *arguments], limit_s, variables)
 
-    def docker(self, *arguments: str, limit_s: float = 60, expect: int | None = 0) -> str:
+    def docker(self, *arguments: str, limit_s: float = 60) -> str:
         """Run `docker`; otherwise as `compose`."""
-        return self._run(["docker", *arguments], limit_s, expect, {})
+        return self._run(["docker", *arguments], limit_s, NO_VARIABLES)
 
     def container(self, service: str) -> str:
         """Return the id of a service's container."""
@@ -64,10 +65,8 @@ class Project:
 
     def ask(self, service: str, *command: str) -> str:
         """Return what a command in a running container prints; empty when it fails."""
-        done = subprocess.run(
-            ["docker", "compose", "--profile", "*", "exec", "--no-TTY", service, *command],
-            **self._how(60, {}),
-        )
+        call = ["docker", "compose", "--profile", "*", "exec", "--no-TTY", service, *command]
+        done = self._ended(call, 60, NO_VARIABLES)
         return done.stdout if done.returncode == 0 else ""
 
     def wait_until(self, condition: Callable[[], bool], limit_s: float, what: str) -> None:
@@ -87,23 +86,27 @@ class Project:
         """Take everything down, with volumes; nothing happens when nothing is there."""
         self.compose("--profile", "*", "down", "--volumes", "--remove-orphans", "--timeout=20", limit_s=180)
 
-    def _run(self, command: Sequence[str], limit_s: float, expect: int | None, variables: Mapping[str, str]) -> str:
+    def _run(self, command: Sequence[str], limit_s: float, variables: Mapping[str, str]) -> str:
         self._say(f"$ {' '.join(command)}")
         try:
-            done = subprocess.run(command, **self._how(limit_s, variables))
+            done = self._ended(command, limit_s, variables)
         except subprocess.TimeoutExpired as late:
             raise Failed(f"{' '.join(command)}: not done within {limit_s:.0f} s") from late
-        if expect is not None and done.returncode != expect:
+        if done.returncode != 0:
             end = "\n".join((done.stdout + done.stderr).splitlines()[-40:])
-            raise Failed(f"{' '.join(command)}: status {done.returncode}, expected {expect}\n{end}")
+            raise Failed(f"{' '.join(command)}: status {done.returncode}\n{end}")
         return done.stdout
 
     def _quietly(self, command: Sequence[str]) -> str:
-        return subprocess.run(command, **self._how(60, {})).stdout
+        return self._ended(command, 60, NO_VARIABLES).stdout
 
-    def _how(self, limit_s: float, variables: Mapping[str, str]) -> dict[str, Any]:
+    def _ended(
+        self, command: Sequence[str], limit_s: float, variables: Mapping[str, str]
+    ) -> subprocess.CompletedProcess[str]:
         environment = {**self._environment, **variables}
-        return {"cwd": ROOT, "env": environment, "capture_output": True, "text": True, "timeout": limit_s}
+        return subprocess.run(
+            command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=limit_s, check=False
+        )
 
 
 def _port_variables() -> list[str]:

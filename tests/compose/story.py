@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from project import Failed, Project
+from project import NO_VARIABLES, Failed, Project
 
 BUILD_S = 1800
 START_S = 600
+BY_CONNECTOR = {"SINK_KIND": "connect"}
 EVIDENCE = ("--manifest=/evidence/published.jsonl", "--calls=/evidence/calls.jsonl")
 OURS = {
     "io.waitreg.connect.WaitRecordConverter",
@@ -97,7 +98,7 @@ def stop(project: Project, say: Say) -> None:
 def connect(project: Project, say: Say) -> None:
     """A Connect worker with our plugin keeps the table in the sink's place, and the sweeper exports from it."""
     project.compose(
-        "--profile", "connect", "up", "--detach", "--wait", "connectors", limit_s=START_S, SINK_KIND="connect"
+        "--profile", "connect", "up", "--detach", "--wait", "connectors", limit_s=START_S, variables=BY_CONNECTOR
     )
     plugins = project.ask("connect", "curl", "-sf", "http://127.0.0.1:8083/connector-plugins?connectorsOnly=false")
     missing = OURS - {plugin["class"] for plugin in json.loads(plugins)}
@@ -120,9 +121,9 @@ def connect(project: Project, say: Say) -> None:
     project.compose(
         *("--profile", "demo", "up", "--detach", "--no-deps", "--wait", "processor", "sweeper"),
         limit_s=START_S,
-        SINK_KIND="connect",
+        variables=BY_CONNECTOR,
     )
-    _reconcile(project, say, SINK_KIND="connect")
+    _reconcile(project, say, BY_CONNECTOR)
 
 
 def observe(project: Project, say: Say) -> None:
@@ -142,9 +143,9 @@ def _kill(project: Project, service: str) -> None:
     project.wait_until(lambda: not project.state(service)["State"]["Running"], 60, f"the end of {service}")
 
 
-def _reconcile(project: Project, say: Say, **variables: str) -> None:
+def _reconcile(project: Project, say: Say, variables: Mapping[str, str] = NO_VARIABLES) -> None:
     judge = ("--profile", "demo", "run", "--rm", "--no-deps", "--no-TTY", "demo", "reconcile", *EVIDENCE)
-    _show(say, project.compose(*judge, limit_s=START_S, **variables))
+    _show(say, project.compose(*judge, limit_s=START_S, variables=variables))
 
 
 def _handled(project: Project) -> int:

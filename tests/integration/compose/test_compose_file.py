@@ -69,8 +69,9 @@ def test_what_is_ours_can_write_nowhere_and_gain_nothing(built: dict[str, Servic
         assert any(place.startswith("/tmp:") for place in service["tmpfs"]), name
 
 
-def test_every_service_has_a_limit_of_memory(services: dict[str, Service]) -> None:
+def test_every_service_has_a_limit_of_memory_and_of_its_log(services: dict[str, Service]) -> None:
     assert [name for name, service in services.items() if "mem_limit" not in service] == []
+    assert [name for name, service in services.items() if "max-size" not in service["logging"]["options"]] == []
 
 
 def test_images_of_our_own_are_never_asked_of_a_registry(built: dict[str, Service]) -> None:
