@@ -13,6 +13,7 @@ from wait_registry.settings.loading import load_settings
 from wait_registry.settings.names import FROM_FILE, FROM_FILE_SUFFIX, find_setting, setting_names
 from waitreg.cli import build_parser
 from waitreg.commands.query_file import load_query, query_names
+from waitreg.connect.connector_file import NAMES as CONNECTORS
 
 PAGES = pages()
 COMMANDS = sorted({(page.name, command) for page in PAGES for command in page.commands("waitreg")})
@@ -24,7 +25,13 @@ VARIABLES = sorted({(page.name, name) for page in RIGHT for name in VARIABLE.fin
 SECTIONS = "|".join(sorted({name.partition(".")[0] for name in setting_names()}))
 SETTING = re.compile(rf"^({SECTIONS})(\.[a-z_.]+[a-z_])(?: *=.*)?$")
 SETTINGS = sorted(
-    {(page.name, "".join(match.groups())) for page in RIGHT for span in page.spans if (match := SETTING.match(span))}
+    {
+        (page.name, "".join(match.groups()))
+        for page in RIGHT
+        for span in page.spans
+        # A connector's name may begin as a section's.
+        if (match := SETTING.match(span)) and span not in CONNECTORS
+    }
 )
 # What follows is the shell's: another command, a file, the background, a comment.
 SHELL = re.compile(r"\s(?:[|>&]|2>|#).*$")
