@@ -8,6 +8,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import io.waitreg.connect.record.GoldenVector;
+import io.waitreg.connect.record.RecordHeader;
 import io.waitreg.connect.record.Times;
 import java.util.List;
 import java.util.Map;
@@ -77,6 +78,12 @@ class DeadLetterToRowTest {
       assertEquals(RecordsOfTheLog.PARTITION, place.getInt32("partition"));
       assertEquals(RecordsOfTheLog.OFFSET, place.getInt64("offset"));
     }
+  }
+
+  @Test
+  void headersGoNoFurtherThanTheRow() {
+    List<RecordHeader> twice = List.of(RecordHeader.of("a", "1"), RecordHeader.of("a", "2"));
+    assertTrue(transform.apply(RecordsOfTheLog.record(KEY, BODY, twice)).headers().isEmpty());
   }
 
   @Test

@@ -74,6 +74,13 @@ class WaitRecordToRowTest {
   }
 
   @Test
+  void headersGoNoFurtherThanTheRow() {
+    assertTrue(transform.apply(record(PLAIN)).headers().isEmpty());
+    List<RecordHeader> outcome = List.of(RecordHeader.of(HeaderNames.WAIT_OUTCOME, "expired"));
+    assertTrue(transform.apply(RecordsOfTheLog.record(utf8(ID), null, outcome)).headers().isEmpty());
+  }
+
+  @Test
   void noHeaderCanHoldATombstoneBack() {
     var headers = new ConnectHeaders().addString(HeaderNames.WAIT_OUTCOME, "done");
     assertNull(transform.apply(RecordsOfTheLog.record(utf8(ID), null, headers)).value());
