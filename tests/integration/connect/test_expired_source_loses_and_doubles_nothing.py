@@ -22,9 +22,9 @@ from waitreg.embedded.connect_worker import ConnectWorker
 from waitreg.embedded.ports import free_ports
 from waitreg.embedded.postgres import EmbeddedPostgres
 
-ROWS = 2_000
-# Many small transactions: rows come into the outbox so many at a time.
-AT_ONCE = {"sweeper.chunk_rows": 200}
+ROWS = 1_000
+# Many small transactions: rows come into the outbox so many at a time, which takes seconds for all of them.
+AT_ONCE = {"sweeper.chunk_rows": 100}
 SERVER = {"wal_level": "logical", "wal_sender_timeout": "3s"}
 KNOWN = """
     insert into dead_letter (topic, partition, "offset", reason, wait_expiration_uuid, wait_partition, wait_offset)
@@ -55,14 +55,9 @@ def on_it(
     own = Exporting(source_family, Connectors(ConnectRest(connect.url), names), topics, settings)
     own.expire(1, ROWS)
     own.start_source()
-    _wait_for_more(own, 0)
+    own.wait_until(lambda: own.count_written() > 0, "the first dead letters")
     yield own
     own.close()
-
-
-def _wait_for_more(exporting: Exporting, than: int) -> int:
-    exporting.wait_until(lambda: exporting.count_written() > than, "more dead letters")
-    return exporting.count_written()
 
 
 @pytest.mark.timeout(360)
@@ -71,9 +66,10 @@ def test_a_worker_and_a_postgres_killed_in_mid_export_leave_each_registration_ex
 ) -> None:
     (name,) = on_it.started
     connect.kill()
+    written = on_it.count_written()
     connect.start()
-    seen = _wait_for_more(on_it, on_it.count_written())
-    assert seen < ROWS, "all was exported before Postgres was to be killed"
+    on_it.wait_until(lambda: on_it.count_written() > written, "more dead letters")
+    on_it.expire(ROWS + 1, 2 * ROWS)
     postgres.kill()
     postgres.start()
 
@@ -81,12 +77,12 @@ def test_a_worker_and_a_postgres_killed_in_mid_export_leave_each_registration_ex
         # What `waitreg connect watch` is for.
         if "FAILED" in on_it.connectors.rest.states(name):
             on_it.connectors.rest.restart_failed(name)
-        return on_it.count_written() >= ROWS
+        return on_it.count_written() >= 2 * ROWS
 
     wait_until(all_there, 120, "all dead letters", poll_s=0.5)
-    assert on_it.wait_exported(ROWS) == list(range(1, ROWS + 1))
-    on_it.expire(ROWS + 1, ROWS + 1)
-    assert on_it.wait_exported(ROWS + 1) == list(range(1, ROWS + 2))
+    assert on_it.wait_exported(2 * ROWS) == list(range(1, 2 * ROWS + 1))
+    on_it.expire(2 * ROWS + 1, 2 * ROWS + 1)
+    assert on_it.wait_exported(2 * ROWS + 1) == list(range(1, 2 * ROWS + 2))
 
 
 @pytest.mark.timeout(360)
@@ -96,18 +92,18 @@ def test_a_task_that_was_frozen_and_given_up_exports_nothing_any_more(
 ) -> None:
     (name,) = on_it.started
     second = ConnectWorker(tmp_path / "second", free_ports(1)[0], kafka, plugins=[connect_plugin], group=connect.group)
+    on_it.expire(ROWS + 1, 2 * ROWS)
     connect.pause()
     try:
         second.start()
-        assert on_it.count_written() < ROWS, "all was exported before the task was frozen"
         other = ConnectRest(second.url)
         on_second = f"127.0.0.1:{second.port}"
         wait_until(lambda: other.runs_on(name) == on_second, 120, "the task on the second worker")
-        wait_until(lambda: on_it.count_written() >= ROWS, 120, "all dead letters", poll_s=0.5)
+        wait_until(lambda: on_it.count_written() >= 2 * ROWS, 120, "all dead letters", poll_s=0.5)
         connect.resume()
-        on_it.expire(ROWS + 1, ROWS + 1)
+        on_it.expire(2 * ROWS + 1, 2 * ROWS + 1)
         wait_until(lambda: ConnectRest(connect.url).runs_on(name) == on_second, 120, "what the first worker knows now")
-        assert on_it.wait_exported(ROWS + 1) == list(range(1, ROWS + 2))
+        assert on_it.wait_exported(2 * ROWS + 1) == list(range(1, 2 * ROWS + 2))
     finally:
         connect.resume()
         second.stop()

@@ -1,0 +1,285 @@
+"""What all combinations live through at once, and what was seen on the way.
+
+A first load while Postgres crashes; the view, caught up; a second load in which the sinks are killed; tombstones that
+only the log knows; the exporters, killed in mid-export; everything back, until the registry is empty.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, TypeVar
+
+from tests.support.combination import DEBEZIUM, OURS, SLOW_CHUNK_ROWS, Combination, Maker, Role, Stage
+from tests.support.golden_corpus import Entry, id_of, in_log_order, odd_names
+from tests.support.golden_corpus_expectation import Letter
+from tests.support.kafka_io import ReadRecord
+from tests.support.processes import Service
+from tests.support.shared_services import Kind, start_shared
+from tests.support.waiting import wait_until
+from waitreg.embedded.connect_worker import ConnectWorker
+
+log = logging.getLogger(__name__)
+
+# Time enough to write a load, and no more: what isn't resolved is to expire soon.
+FIRST_TTL_S = 20
+SECOND_TTL_S = 15
+SECOND_LOAD = 120
+PATIENCE_S = 300.0
+# Each look is a connection of its own; and one that is soon enough for a kill to hit what goes on.
+POLL_S = 0.3
+SOON_S = 0.05
+
+T = TypeVar("T")
+Loads = Mapping[str, Sequence[Entry]]
+
+
+@dataclass
+class Seen:
+    """What was seen of one combination."""
+
+    # Rows of the view when Postgres crashed, and when the sink was killed.
+    shown_at_the_crash: int = 0
+    shown_at_the_sinks_end: int = 0
+    # The view once it had caught up, and what was expected of it.
+    rows: dict[str, dict[str, Any]] = field(default_factory=dict)
+    expected_rows: dict[str, dict[str, Any]] = field(default_factory=dict)
+    # How far the dead letter topic went when the exporter was killed, and how many dead letters were committed then.
+    written_at_the_exporters_end: int = 0
+    exported_at_the_exporters_end: int = 0
+    # The exit statuses of killed processes of ours.
+    statuses: dict[Role, int] = field(default_factory=dict)
+    # While our sink was dead and everything past its expiry: what no outbox held, and what only the log knew resolved.
+    due_and_held_back: set[str] = field(default_factory=set)
+    resolved_and_shown: set[str] = field(default_factory=set)
+    # What was found in the end.
+    letters: list[Letter] = field(default_factory=list)
+    expected_letters: list[Letter] = field(default_factory=list)
+    wait_topic: list[ReadRecord] = field(default_factory=list)
+    resolved: set[str] = field(default_factory=set)
+    unreadable: Counter[tuple[int, int]] = field(default_factory=Counter)
+    malformed: dict[tuple[int, int], str] = field(default_factory=dict)
+    in_the_table: Counter[tuple[Any, ...]] = field(default_factory=Counter)
+    left_aside: list[str] = field(default_factory=list)
+
+
+class Story:
+    """Plays the story; afterwards `seen` tells of each combination."""
+
+    def __init__(self, stage: Stage, worker: ConnectWorker, combinations: Sequence[Combination]) -> None:
+        self._stage = stage
+        self._worker = worker
+        self.combinations = combinations
+        self.seen = {combination.label: Seen() for combination in combinations}
+        self.restarted = 0.0
+        self._pool = ThreadPoolExecutor(2 * len(combinations) + 1, thread_name_prefix="combination")
+        self._processes: list[Service] = []
+        self._over = threading.Event()
+        self._began = time.monotonic()
+
+    def play(self) -> None:
+        """Play all of it."""
+        with self._pool:
+            try:
+                watch = self._open()
+                self._first_load()
+                self._tell("the views have caught up")
+                self.restarted = sum(value for name, value in watch.metrics().items() if "restarts_total" in name)
+                self._second_load()
+                self._tell("the sinks are killed, the log goes on")
+                self._export()
+                self._tell("the exporters are killed")
+                self._close()
+                self._tell("the end")
+            finally:
+                self._over.set()
+
+    def each(self, action: Callable[[Combination], Any]) -> None:
+        """Do something with every combination at the same time."""
+        list(self._pool.map(action, self.combinations))
+
+    def _open(self) -> Service:
+        """Start the sinks, and what starts failed tasks again: Kafka Connect doesn't do it itself."""
+        worker = self._pool.submit(self._worker.start)
+        self.each(Combination.prepare)
+        self._start_ours("sink")
+        worker.result()
+        self._create_connectors("sink")
+        names = tuple(name for one in self.combinations for name in one.connector_names())
+        quick = {"url": self._worker.url, "connectors": names, "watch_interval_s": 0.5, "restart_backoff_s": 0.5}
+        settings = self.combinations[0].settings
+        settings = settings.model_copy(update={"connect": settings.connect.model_copy(update=quick)})
+        watch = self._stage.services.start("connect", settings, "watch")
+        self.each(lambda one: self._await(lambda: one.runs("sink"), f"{one.label}: its sink"))
+        self._tell("the sinks run")
+        return watch
+
+    def _start_ours(self, role: Role, chunk_rows: int = 100) -> None:
+        """Start our sinks or our sweepers, in one process."""
+        ours = [one for one in self.combinations if one.maker(role) == OURS]
+        kind: Kind = "sink" if role == "sink" else "sweeper"
+        started = start_shared(kind, [one.with_chunks(chunk_rows) for one in ours], self._stage.directory)
+        self._processes += started
+        for one, service in zip(ours, started, strict=True):
+            one.services[role] = service
+
+    def _kill_ours(self, role: Role) -> None:
+        for one in self.combinations:
+            if one.maker(role) == OURS:
+                one.services[role].kill()
+                self.seen[one.label].statuses[role] = one.services[role].process.returncode
+
+    def _create_connectors(self, role: Role) -> None:
+        for one in self.combinations:
+            if one.maker(role) == DEBEZIUM:
+                one.create_connectors(role)
+
+    def close(self) -> None:
+        """End what still runs."""
+        for service in self._processes:
+            service.kill()
+
+    def _first_load(self) -> None:
+        """The corpus; Postgres crashes in the middle of it and comes back."""
+        loads = {one.label: self._corpus(one) for one in self.combinations}
+        self._write(loads, 0, 0.4)
+        self.each(lambda one: self._await(lambda: one.count("wait"), f"{one.label}: rows"))
+        self._tell("the first rows are there")
+        for one in self.combinations:
+            self.seen[one.label].shown_at_the_crash = one.count("wait")
+        writing = self._pool.submit(self._stage.stack.postgres.kill)
+        self._write(loads, 0.4, 0.7)
+        writing.result()
+        self._stage.stack.postgres.start()
+        self._tell("Postgres has crashed and is back")
+        self._write(loads, 0.7, 1)
+        self.each(self._catch_up)
+
+    def _catch_up(self, one: Combination) -> None:
+        seen, expected = self.seen[one.label], one.expected_rows()
+        self._await(lambda: one.shown() == set(expected), f"{one.label}: the open rows in the view")
+        seen.rows, seen.expected_rows = one.rows(), expected
+        self._tell(f"{one.label} has caught up")
+
+    def _second_load(self) -> None:
+        """The sinks are killed in the middle; what is resolved after that, only the log knows."""
+        expires_at_ms = _in_ms(SECOND_TTL_S)
+        loads = {
+            one.label: in_log_order([*replace(one.corpus, expires_at_ms=expires_at_ms).filling("second", SECOND_LOAD)])
+            for one in self.combinations
+        }
+        self._write(loads, 0, 0.1)
+        writing = self._pool.submit(self._write, loads, 0.1, 0.5)
+        first = {id_of(f"second {number}") for number in range(SECOND_LOAD // 10)}
+        self.each(lambda one: self._await(lambda: first <= one.shown(), f"{one.label}: more", SOON_S))
+        for one in self.combinations:
+            self.seen[one.label].shown_at_the_sinks_end = one.count("wait")
+        self._worker.kill()
+        self._kill_ours("sink")
+        writing.result()
+        self._write(loads, 0.5, 1)
+
+    def _export(self) -> None:
+        """Exporters begin while our sinks are dead, and are killed in mid-export."""
+        self._start_ours("exporter", SLOW_CHUNK_ROWS)
+        self._worker.start()
+        self._tell("the worker is back")
+        for one in self.combinations:
+            if one.maker("sink") == DEBEZIUM:
+                # A source exports what the table shows, and only our sink tells it how much that is.
+                self._await(partial(self._shows_all, one), f"{one.label}: the whole view")
+        self._create_connectors("exporter")
+        kills = {OURS: partial(self._kill_ours, "exporter"), DEBEZIUM: self._worker.kill}
+        # At the same time: those who begin first must not come to their end meanwhile.
+        list(self._pool.map(self._kill_in_mid_export, kills, kills.values()))
+
+    def _shows_all(self, one: Combination) -> bool:
+        return one.shown() == set(one.written.standing)
+
+    def _kill_in_mid_export(self, maker: Maker, kill: Callable[[], None]) -> None:
+        exporting = [one for one in self.combinations if one.maker("exporter") == maker]
+        for one in exporting:
+            written = self._await(one.dead_letters_written, f"{one.label}: a first dead letter", SOON_S)
+            self.seen[one.label].written_at_the_exporters_end = written
+        kill()
+        for one in exporting:
+            self.seen[one.label].exported_at_the_exporters_end = exported = one.exported()
+            self._tell(f"{one.label}: killed with {exported} dead letters committed")
+
+    def _close(self) -> None:
+        """Everything back, until nothing is left but what can't be sent."""
+        self._start_ours("exporter")
+        self._fill_outboxes_behind_dead_sinks()
+        self._start_ours("sink")
+        self._worker.start()
+        self.each(self._finish)
+
+    def _fill_outboxes_behind_dead_sinks(self) -> None:
+        """When all is past its expiry, what our dead sink hasn't shown as resolved must not come into an outbox."""
+        for one in self.combinations:
+            if (one.maker("sink"), one.maker("exporter")) != (OURS, DEBEZIUM):
+                continue
+            self._await(partial(self._is_past, one), "the expiry of all")
+            one.query("select fill_expired_outbox(%s, 0, 100000)", one.settings.wait.topic)
+            filled = {wait_id for (wait_id,) in one.query("select wait_expiration_uuid from expired_outbox")}
+            self.seen[one.label].due_and_held_back = one.shown() - filled
+            self.seen[one.label].resolved_and_shown = one.shown() & one.written.resolved
+
+    def _is_past(self, one: Combination) -> bool:
+        return one.count("wait where wait_expiration_time >= now()") == 0
+
+    def _finish(self, one: Combination) -> None:
+        seen = self.seen[one.label]
+        odd = odd_names(one.corpus)
+        aside = {item.wait_id for item in odd}
+        self._await(lambda: one.shown() <= aside, f"{one.label}: nothing but {aside} in the view")
+        seen.left_aside = [item.name for item in odd if item.wait_id in one.shown()]
+        seen.resolved = set(one.written.resolved)
+        seen.expected_letters = one.expected_letters(but=aside)
+        one.resolve(odd)
+        self._await(lambda: not one.count("wait"), f"{one.label}: an empty table")
+        seen.letters, seen.wait_topic, seen.unreadable = one.letters(), one.wait_topic(), one.unreadable()
+        seen.malformed = {place: malformed.name for place, malformed in one.written.malformed.items()}
+        self._await(lambda: one.count("dead_letter") >= len(seen.letters), f"{one.label}: dead letters")
+        seen.in_the_table = Counter(one.query("select wait_expiration_uuid, reason from dead_letter"))
+        self._tell(f"{one.label} is empty")
+
+    def _corpus(self, one: Combination) -> list[Entry]:
+        corpus = replace(one.corpus, expires_at_ms=_in_ms(FIRST_TTL_S))
+        return in_log_order([*corpus.registrations(), *odd_names(corpus), *corpus.malformed()])
+
+    def _write(self, loads: Loads, begin: float, end: float) -> None:
+        """Write a part of every load, from one share of it to another."""
+
+        def write(one: Combination) -> None:
+            load = loads[one.label]
+            one.write(load[int(begin * len(load)) : int(end * len(load))])
+
+        self.each(write)
+
+    def _await(self, condition: Callable[[], T], what: str, poll_s: float = POLL_S) -> T:
+        """Wait for a condition, as long as no other combination has failed."""
+
+        def unless_over() -> T:
+            assert not self._over.is_set(), "another combination has failed"
+            return condition()
+
+        return wait_until(unless_over, PATIENCE_S, what, poll_s)
+
+    def _tell(self, what: str) -> None:
+        log.info("%5.1f s  %s", time.monotonic() - self._began, what)
+
+
+def ids(letters: Iterable[Letter]) -> Counter[str]:
+    """Return the wait ids of dead letters, each as often as it occurs."""
+    return Counter((dict(letter.headers)["WAIT_EXPIRATION_UUID"] or b"").decode() for letter in letters)
+
+
+def _in_ms(seconds: float) -> int:
+    return time.time_ns() // 1_000_000 + int(seconds * 1000)

@@ -1,0 +1,228 @@
+"""One sink and one exporter, ours or Kafka Connect's, on a wait topic, dead letter topic and schema of their own."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias
+
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import OffsetSpec
+from psycopg.rows import dict_row
+
+from tests.support.connect_rest import ConnectRest
+from tests.support.database import Database
+from tests.support.golden_corpus import Corpus, Entry, Malformed, Registration
+from tests.support.golden_corpus_expectation import SELECT_ROWS, Letter, expected_letter, expected_row
+from tests.support.kafka_io import ReadRecord
+from tests.support.naming import Names
+from tests.support.processes import Service, Services
+from tests.support.settings import settings_against
+from tests.support.stack import OwnStack
+from tests.support.topics import Topics
+from wait_registry.settings.root import Settings
+from waitreg.connect.connector_file import CONNECTORS, own_files, read_connector
+from waitreg.connect.connector_file import Role as FileRole
+from waitreg.connect.variables import variable
+
+Maker: TypeAlias = Literal["ours", "debezium"]
+Role: TypeAlias = Literal["sink", "exporter"]
+OURS: Maker = "ours"
+DEBEZIUM: Maker = "debezium"
+
+# What connectors' files call the two roles.
+FILES: Final[Mapping[Role, FileRole]] = {"sink": "sink", "exporter": "source"}
+SETTINGS: Final[Mapping[str, Any]] = {
+    "wait.partitions": 3,
+    "wait.skew_allowance_s": 0,
+    "spark.master": "local[6]",
+    "sink.trigger_s": 0.5,
+    "sink.restart_backoff_max_s": 1,
+    "sweeper.interval_s": 3,
+}
+# An export that is to be killed in its middle takes its time: a row a transaction of our sweeper, some rows at each
+# heartbeat of a source.
+SLOW_CHUNK_ROWS: Final = 1
+SOURCE_CHUNK_ROWS: Final = 10
+# Connectors that are as quick as a test wants them.
+QUICK: Final[Mapping[str, str]] = {
+    "heartbeat.interval.ms": "500",
+    "retriable.restart.connector.wait.ms": "500",
+    "slot.retry.delay.ms": "500",
+    "flush.max.retries": "1",
+    "flush.retry.delay.ms": "100",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """What all combinations share."""
+
+    stack: OwnStack
+    topics: Topics
+    database: Database
+    services: Services
+    directory: Path
+    connect: ConnectRest
+
+
+@dataclass
+class Written:
+    """What was written to a wait topic, and where it landed: the standing registration of each id."""
+
+    standing: dict[str, tuple[Registration, int, int]] = field(default_factory=dict)
+    malformed: dict[tuple[int, int], Malformed] = field(default_factory=dict)
+    resolved: set[str] = field(default_factory=set)
+
+    def note(self, entry: Entry, place: tuple[int, int]) -> None:
+        """Follow the log by one entry."""
+        if isinstance(entry.of, Malformed):
+            self.malformed[place] = entry.of
+        elif entry.outgoing.value is None:
+            self.standing.pop(entry.of.wait_id, None)
+            self.resolved.add(entry.of.wait_id)
+        else:
+            self.standing[entry.of.wait_id] = (entry.of, *place)
+            self.resolved.discard(entry.of.wait_id)
+
+
+class Combination:
+    """Who keeps the view and who exports from it, with the log of what they were given."""
+
+    def __init__(self, sink: Maker, exporter: Maker, stage: Stage) -> None:
+        self.sink, self.exporter = sink, exporter
+        self.label = label_of(sink, exporter)
+        self._stage = stage
+        names = Names()
+        self._prefix = names.prefix
+        own = {"processor.topics": (), "sink.kind": "spark" if sink == OURS else "connect"}
+        self.settings: Settings = settings_against(
+            stage.stack.bootstrap_servers, stage.stack.postgres_url, names, {**SETTINGS, **own}
+        )
+        self.corpus = Corpus(self.settings.dead_letter.topic, 0)
+        self.written = Written()
+        self.services: dict[Role, Service] = {}
+
+    def with_chunks(self, rows: int) -> Settings:
+        """Return the settings of an exporter that takes so many rows at once."""
+        return self.settings.model_copy(
+            update={"sweeper": self.settings.sweeper.model_copy(update={"chunk_rows": rows})}
+        )
+
+    def prepare(self) -> None:
+        """Make topics and schema."""
+        self._stage.topics.create_own(self.settings)
+        self._stage.database.install(self.settings)
+
+    def create_connectors(self, role: Role) -> None:
+        """Create the connectors of a role; they don't run yet when this returns."""
+        for path in own_files(FILES[role], "debezium"):
+            found = read_connector(path, partial(variable, settings=self.with_chunks(SOURCE_CHUNK_ROWS)))
+            quick = {name: value for name, value in QUICK.items() if name in found.config}
+            self._stage.connect.put(self._name(found.name), {**found.config, **quick})
+
+    def runs(self, role: Role) -> bool:
+        """Return whether the sink or the exporter is at work; AssertionError when a process of ours has ended."""
+        if self.maker(role) == DEBEZIUM:
+            return all(self._stage.connect.runs(self._name(name)) for name in CONNECTORS[FILES[role]])
+        service = self.services[role]
+        assert service.process.poll() is None, f"{self.label}: {service.log.read_text()[-3000:]}"
+        return service.get("/health/ready")[0] == 200
+
+    def connector_names(self) -> list[str]:
+        """Return the names of all connectors that this combination may have."""
+        roles = [role for role in FILES if self.maker(role) == DEBEZIUM]
+        return [self._name(name) for role in roles for name in CONNECTORS[FILES[role]]]
+
+    def write(self, entries: Sequence[Entry]) -> None:
+        """Write entries to the wait topic, in order."""
+        places = self._stage.topics.produce(self.settings.wait.topic, [entry.outgoing for entry in entries])
+        for entry, place in zip(entries, places, strict=True):
+            self.written.note(entry, place)
+
+    def resolve(self, registrations: Iterable[Registration]) -> None:
+        """Write tombstones of registrations."""
+        self.write([Entry(registration, registration.tombstone()) for registration in registrations])
+
+    def expected_rows(self) -> dict[str, dict[str, Any]]:
+        """Return the rows that the log leaves open, by wait id."""
+        topic = self.settings.wait.topic
+        return {wait_id: expected_row(item, topic, *place) for wait_id, (item, *place) in self.written.standing.items()}
+
+    def rows(self) -> dict[str, dict[str, Any]]:
+        """Return the view's rows, by wait id."""
+        with self._stage.database.connect(self.settings) as connection:
+            rows = connection.cursor(row_factory=dict_row).execute(SELECT_ROWS.encode()).fetchall()
+        return {row["wait_expiration_uuid"]: row for row in rows}
+
+    def shown(self) -> set[str]:
+        """Return the ids of the view's rows."""
+        return {wait_id for (wait_id,) in self.query("select wait_expiration_uuid from wait")}
+
+    def count(self, table: str) -> int:
+        """Return how many rows a table has."""
+        [(rows,)] = self.query(f"select count(*) from {table}")
+        return int(rows)
+
+    def query(self, question: str, *parameters: Any) -> list[tuple[Any, ...]]:
+        """Ask this combination's schema."""
+        return self._stage.database.rows(self.settings, question, *parameters)
+
+    def expected_letters(self, but: Collection[str] = ()) -> list[Letter]:
+        """Return the dead letters of all registrations that stand, but for these ids, in the order of `letters`."""
+        standing = (entry for wait_id, entry in self.written.standing.items() if wait_id not in but)
+        return ordered(expected_letter(item, *place) for item, *place in standing)
+
+    def letters(self) -> list[Letter]:
+        """Return the committed dead letters, each as often as it occurs."""
+        return ordered(map(Letter.read, self.dead_letter_topic()))
+
+    def unreadable(self) -> Counter[tuple[int, int]]:
+        """Return the places of the wait records that the sink has put aside, each as often as it did."""
+        if self.sink == OURS:
+            return Counter(self.query('select partition, "offset" from quarantine'))
+        topic = f"{self.settings.wait.topic}.unreadable"
+        if topic not in self._stage.topics.admin.list_topics(timeout=15).topics:
+            return Counter()
+        found = self._stage.topics.read(topic)
+        context = "__connect.errors"
+        return Counter((int(one.text(f"{context}.partition")), int(one.text(f"{context}.offset"))) for one in found)
+
+    def dead_letter_topic(self) -> list[ReadRecord]:
+        """Return the committed records of the dead letter topic."""
+        return self._stage.topics.read(self.settings.dead_letter.topic)
+
+    def wait_topic(self) -> list[ReadRecord]:
+        """Return the committed records of the wait topic."""
+        return self._stage.topics.read(self.settings.wait.topic)
+
+    def exported(self) -> int:
+        """Return how many dead letters were committed."""
+        return len(self._stage.topics.read(self.settings.dead_letter.topic))
+
+    def dead_letters_written(self) -> int:
+        """Return how far the dead letter topic goes, what isn't committed and transactions' markers included."""
+        topic, partitions = self.settings.dead_letter.topic, self.settings.dead_letter.partitions
+        asked = {TopicPartition(topic, number): OffsetSpec.latest() for number in range(partitions)}
+        answers = self._stage.topics.admin.list_offsets(asked)
+        return sum(answer.result(30).offset for answer in answers.values())
+
+    def maker(self, role: Role) -> Maker:
+        """Return whose sink or exporter it is."""
+        return self.sink if role == "sink" else self.exporter
+
+    def _name(self, name: str) -> str:
+        return f"{self._prefix}.{name}"
+
+
+def label_of(sink: Maker, exporter: Maker) -> str:
+    """Return what a combination is called."""
+    return f"{sink} sink, {exporter} exporter"
+
+
+def ordered(letters: Iterable[Letter]) -> list[Letter]:
+    """Return dead letters in an order that doesn't depend on when they were written."""
+    return sorted(letters, key=lambda letter: repr(letter.headers))

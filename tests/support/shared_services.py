@@ -1,0 +1,82 @@
+"""Several sinks, or several sweepers, in one process on one Spark session, to be killed together: starts are slow.
+
+`python -m tests.support.shared_services sink|sweeper FILE`: the file holds their settings, pickled. Each service is
+otherwise what `waitreg sink` and `waitreg sweeper` run, with a telemetry port of its own; when one ends, all do.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import pickle
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from tests.support.processes import ROOT, Service
+from wait_registry.settings.root import Settings
+from waitreg.embedded.ports import free_ports
+
+Kind = Literal["sink", "sweeper"]
+
+
+def start_shared(kind: Kind, settings: Sequence[Settings], directory: Path) -> list[Service]:
+    """Start services of one kind in one process and return them; killing one kills all.
+
+    Args:
+        kind: of the services.
+        settings: one for each; Spark takes the first one's.
+        directory: for log and settings.
+    """
+    ports = free_ports(len(settings))
+    own = [
+        one.model_copy(update={"telemetry": one.telemetry.model_copy(update={"port": port})})
+        for one, port in zip(settings, ports, strict=True)
+    ]
+    number = len(list(directory.glob(f"{kind}-*.log")))
+    log, given = directory / f"{kind}-{number}.log", directory / f"{kind}-{number}.settings"
+    given.write_bytes(pickle.dumps(own))
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tests.support.shared_services", kind, str(given)],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"},
+            cwd=directory,
+        )
+    return [Service(kind, process, log, port) for port in ports]
+
+
+def main(kind: str, file: str) -> None:
+    """Run the services until the process is killed, or one of them ends."""
+    from wait_registry.spark.session import spark_session
+
+    logging.basicConfig(level=logging.INFO)
+    settings: list[Settings] = pickle.loads(Path(file).read_bytes())
+    spark = spark_session(settings[0], f"shared-{kind}")
+    for one in settings:
+        threading.Thread(target=_run, args=(kind, one, spark), daemon=True).start()
+    threading.Event().wait()
+
+
+def _run(kind: str, settings: Settings, spark: Any) -> None:
+    try:
+        if kind == "sink":
+            from sink.service import SinkService
+
+            SinkService(settings, spark).run()
+        else:
+            from sweeper.service import SweeperService
+
+            SweeperService(settings, spark).run()
+    except BaseException:
+        logging.exception("%s %s", kind, settings.wait.topic)
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
