@@ -55,6 +55,11 @@ QUICK: Final[Mapping[str, str]] = {
     "flush.max.retries": "1",
     "flush.retry.delay.ms": "100",
 }
+# A sink's consumer that was killed is given up soon.
+QUICK_SINK: Final[Mapping[str, str]] = {
+    "consumer.override.session.timeout.ms": "6000",
+    "consumer.override.heartbeat.interval.ms": "1000",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +127,7 @@ class Combination:
         for path in own_files(FILES[role], "debezium"):
             found = read_connector(path, partial(variable, settings=self.with_chunks(SOURCE_CHUNK_ROWS)))
             quick = {name: value for name, value in QUICK.items() if name in found.config}
+            quick |= QUICK_SINK if role == "sink" else {}
             self._stage.connect.put(self._name(found.name), {**found.config, **quick})
 
     def runs(self, role: Role) -> bool:
