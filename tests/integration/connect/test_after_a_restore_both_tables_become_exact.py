@@ -33,7 +33,7 @@ def test_rows_that_the_backup_did_not_have_come_back_and_those_that_were_resolve
     old, resolved, new = (new_id() for _ in range(3))
     letters = dead_letters(PARTITIONS)
     log.write(wait_record(old, 0), wait_record(resolved, 1))
-    topics.produce(settings.dead_letter.topic, letters)
+    topics.produce(settings.dead_letter.topic, [*letters])
     waits = connectors.start(family.file("wait.sink"), settings)
     dead = connectors.start(family.file("dead_letter.sink"), settings)
     wait_until(lambda: ids(database, settings) == {old, resolved}, what="the first rows")

@@ -60,3 +60,27 @@ def test_what_a_line_names_exists(line: Line) -> None:
 def test_every_mutant_stands_beside_every_promise_that_it_breaks(mutant: Mutant) -> None:
     promises = {line.promise for line in LINES if line.mutant == mutant.name}
     assert promises == set(mutant.promise.split())
+
+
+SHOWN = re.compile(r"^\| (?P<what>P[1-8]|TLS, SASL) \|(?P<cells>.+)\|$")
+COMBINATIONS = 4
+
+
+def cells_with_kafka_connect() -> dict[str, list[str]]:
+    """Return the cells of the table that shows the promises beside Kafka Connect, by promise."""
+    section = PAGE.read_text(encoding="utf-8").partition("## With Kafka Connect")[2].partition("\n## ")[0]
+    rows = (SHOWN.match(line) for line in section.splitlines())
+    return {row["what"]: row["cells"].split("|") for row in rows if row}
+
+
+def test_each_combination_with_kafka_connect_shows_each_promise_by_a_test_that_exists_once() -> None:
+    shown = cells_with_kafka_connect()
+    assert set(shown) == {*(f"P{number}" for number in range(1, 9)), "TLS, SASL"}
+    sources = [path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py")]
+    for what, cells in shown.items():
+        assert len(cells) == COMBINATIONS, what
+        for cell in cells:
+            names = re.findall(r"`(test_\w+)`", cell)
+            assert names, f"{what}: {cell}"
+            for name in names:
+                assert sum(len(re.findall(rf"def {name}\(", source)) for source in sources) == 1, name
