@@ -3,7 +3,8 @@
 -- the last sweep left this partition, for that reason (a reason with `position`: run `waitreg rebuild`; with
 -- `transaction`: wait, it ends by itself). `view_behind` large: the sink is behind, rows may be finished long since
 -- (`sink_freshness`). Nothing of all this: single rows are set aside as too large or without a topic, the sweeper's
--- log names them.
+-- log names them. Where a Kafka Connect source exports (`sweeper.kind`) no sweep is expected: `waitreg connect status`
+-- shows whether expired.source and expired.tombstones run, the worker's log why they don't.
 -- Kind: waiting now
 with due as (
     select

@@ -13,6 +13,7 @@ from wait_registry.settings.problem import Problem
 from wait_registry.settings.processor import AssignmentStrategy, ExpiryPolicy, GroupProtocol, ProcessorSettings
 from wait_registry.settings.root import Settings
 from wait_registry.settings.sink import SinkKind
+from wait_registry.settings.sweeper import SweeperKind
 from wait_registry.settings.telemetry_relations import telemetry_problems
 from wait_registry.settings.topics import HOUR_MS
 
@@ -211,6 +212,12 @@ def _sink_problems(settings: Settings) -> Iterator[Problem]:
 
 
 def _sweeper_problems(settings: Settings) -> Iterator[Problem]:
+    if settings.sweeper.kind is SweeperKind.CONNECT:
+        yield Problem(
+            "sweeper.kind is connect: a Kafka Connect source exports what expires, and a sweeper would do so a second "
+            "time. Don't start `waitreg sweeper`; or remove the source (`waitreg connect remove expired.source "
+            "expired.tombstones`) and set sweeper.kind to spark"
+        )
     # A chunk goes into one transaction, and so into the producer's queue: a dead letter and a tombstone a row.
     queue, chunk_rows = settings.kafka.librdkafka.get("queue.buffering.max.messages"), settings.sweeper.chunk_rows
     if str(queue).isdecimal() and int(str(queue)) < 2 * chunk_rows:

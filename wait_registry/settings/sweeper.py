@@ -1,6 +1,8 @@
-"""The sweeper: when it runs and how much it exports at once."""
+"""The sweeper: who exports, when it runs and how much it exports at once."""
 
 from __future__ import annotations
+
+from enum import StrEnum
 
 from pydantic import Field
 
@@ -8,9 +10,20 @@ from wait_registry.settings.processor import ExpiryPolicy
 from wait_registry.settings.section import Section
 
 
-class SweeperSettings(Section):
-    """The scheduled export of expired registrations."""
+class SweeperKind(StrEnum):
+    """Who exports what has expired."""
 
+    SPARK = "spark"
+    CONNECT = "connect"
+
+
+class SweeperSettings(Section):
+    """The scheduled export of expired registrations: ours, by Spark, or a Kafka Connect source's."""
+
+    kind: SweeperKind = Field(
+        SweeperKind.SPARK,
+        description="who exports: 'spark', that is `waitreg sweeper`, or 'connect', a Kafka Connect source",
+    )
     interval_s: float = Field(30.0, gt=0, description="pause between sweeps, s")
     chunk_rows: int = Field(5_000, ge=1, description="rows exported in one Kafka transaction, at most")
     chunk_bytes: int = Field(8_388_608, ge=1024, description="bytes exported in one Kafka transaction, at most")

@@ -285,6 +285,22 @@ CONNECT_SINK_LAG = _gauge(
     "Offsets between what a sink connector has committed and the ends of its topics",
     connector=OPEN,
 )
+CONNECT_KEEPS_VIEW = _gauge(
+    "waitreg_connect_keeps_view", "1 when a Kafka Connect sink keeps the view (sink.kind): no sink of ours is missed"
+)
+CONNECT_EXPORTS = _gauge(
+    "waitreg_connect_exports",
+    "1 when a Kafka Connect source exports what expired (sweeper.kind): no sweeper of ours is missed",
+)
+CONNECT_OLDEST_DUE = _gauge(
+    "waitreg_connect_oldest_due_seconds",
+    "How long the oldest expired registration has been due, by what it lacks: its dead letter, as far as the tables "
+    "know, or the tombstone that closes it. 0 when none is due; with sweeper.kind=connect, while Postgres answers",
+    lacks=("dead_letter", "tombstone"),
+)
+CONNECT_POSTGRES_UP = _gauge(
+    "waitreg_connect_postgres_up", "1 when Postgres answered the last time it was asked; with sweeper.kind=connect"
+)
 CONNECT_RESTARTS = _counter(
     "waitreg_connect_restarts_total", "Restarts of a connector because it or a task of it had failed", connector=OPEN
 )

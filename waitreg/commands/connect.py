@@ -14,6 +14,7 @@ from waitreg.commands.service_process import ServiceProcess
 
 if TYPE_CHECKING:
     from wait_registry.settings.root import Settings
+    from waitreg.connect.apply import Applying
     from waitreg.connect.connector_file import Connector
     from waitreg.connect.rest import ConnectRest
 
@@ -47,8 +48,9 @@ def _require_fitting(given: argparse.Namespace) -> None:
 
 
 def _apply(invocation: Invocation) -> int:
-    from waitreg.connect.apply import Applying, verdict
-    from waitreg.connect.own_sweeper import own_sweeper_at_work
+    from waitreg.connect.apply import Applying
+    from waitreg.connect.own_sweeper import require_no_sweeper_at_work
+    from waitreg.connect.place import exports, require_place
     from waitreg.connect.sink_lag import other_groups
 
     settings = invocation.settings()
@@ -58,13 +60,40 @@ def _apply(invocation: Invocation) -> int:
     if invocation.arguments.print:
         print("\n".join(connector.as_json() for connector in connectors))
         return 0
-    if invocation.arguments.source and (doubled := own_sweeper_at_work(settings)):
-        print(doubled, file=sys.stderr)
-    verdicts = []
-    for state in Applying(_rest(settings), settings.connect.start_timeout_s, _line).apply(connectors):
-        verdicts.append(verdict(state))
-        _line(verdicts[-1].word, state.name, verdicts[-1].details)
-    return 0 if all(one.good for one in verdicts) else 1
+    require_place(connectors, settings)
+    if any(exports(connector.config) for connector in connectors):
+        require_no_sweeper_at_work(settings)
+    applying = Applying(_rest(settings), settings.connect.start_timeout_s, _line)
+    applying.require_valid(connectors)
+    last = applying.new_exporters(connectors)
+    well = _applied(applying, [connector for connector in connectors if connector not in last])
+    if not well and last:
+        _line("not created", ", ".join(connector.name for connector in last), "what they rest on doesn't run")
+        return 1
+    if last:
+        _await_sinks(applying, settings)
+        well = _applied(applying, last)
+    return 0 if well else 1
+
+
+def _applied(applying: Applying, connectors: list[Connector]) -> bool:
+    from waitreg.connect.apply import verdict
+
+    states = applying.apply(connectors) if connectors else []
+    verdicts = [(state.name, verdict(state)) for state in states]
+    for name, judged in verdicts:
+        _line(judged.word, name, judged.details)
+    return all(judged.good for _, judged in verdicts)
+
+
+def _await_sinks(applying: Applying, settings: Settings) -> None:
+    from wait_registry.settings.sink import SinkKind
+
+    # Of ours the outbox knows the position, and waits for it by itself.
+    if settings.sink.kind is SinkKind.CONNECT:
+        from waitreg.connect.caught_up import CaughtUp, view_sinks
+
+        CaughtUp(settings, _line).wait(view_sinks(applying.states().values(), settings))
 
 
 def _connectors(given: argparse.Namespace, settings: Settings) -> list[Connector]:
@@ -81,25 +110,12 @@ def _connectors(given: argparse.Namespace, settings: Settings) -> list[Connector
             "nothing to apply: --sink debezium or --source debezium take this project's files, FILE takes yours"
         )
     require_connect(settings.connect)
-    if given.sink and not given.print:
-        _require_no_other_sink(settings)
     found = [read_connector(file, partial(variable, settings=settings)) for file in files]
     names = [connector.name for connector in found]
     doubled = sorted({name for name in names if names.count(name) > 1})
     if doubled:
         raise ConfigurationError(f"two files are of one name, {', '.join(doubled)}: apply one of them")
     return [with_client_security(connector, settings) for connector in found]
-
-
-def _require_no_other_sink(settings: Settings) -> None:
-    from wait_registry.settings.sink import SinkKind
-
-    # Beside ours it would bring back rows that ours has deleted; and the sweeper would trust a position nobody moves.
-    if settings.sink.kind is not SinkKind.CONNECT:
-        raise ConfigurationError(
-            f"sink.kind is {settings.sink.kind.value}: one sink keeps the view. Stop `waitreg sink`, then set "
-            "sink.kind=connect here, for the sweeper and for everything else that reads these settings"
-        )
 
 
 def _status(invocation: Invocation) -> int:
@@ -170,16 +186,20 @@ Drives the REST API of Kafka Connect workers (connect.url) with the connectors i
 
 `apply` fills the variables of the files (${wait.topic} and every other setting, ${postgres.jdbc_url}; never a secret:
 ${connect.secrets.postgres_password} becomes a reference that the worker resolves), has the connectors' classes look at
-them, creates or changes what differs, restarts what has failed, and waits until all run: 1 if one doesn't.
+them, creates or changes what differs, restarts what has failed, and waits until all run: 1 if one doesn't. A sink needs
+sink.kind=connect, a source sweeper.kind=connect. A new source comes last, once Connect's sinks have shown what stands
+in the log; when they don't move, it isn't made: 1, run it again.
 `status` shows connectors and tasks, where they run, why one failed, and how far a sink is behind: 1 if one has failed.
 `watch` is a service: it restarts what fails, after an outage of Postgres say, which Kafka Connect itself never does;
-at once, then with growing pauses. Metrics and health are at the telemetry port, as those of the other services.
+at once, then with growing pauses. Metrics and health are at the telemetry port, as those of the other services. With
+sweeper.kind=connect it asks Postgres how long expired registrations have been waiting, too.
 `remove` deletes connectors. Offsets stay: to read them anew could export twice. Rows are mended by `waitreg rebuild`.
 
 status, watch and remove are about connect.connectors, or about those of this project that are there.""",
     examples=(
         "waitreg connect apply --sink debezium --source debezium --print   # look first",
         "waitreg connect apply --sink debezium --set sink.kind=connect",
+        "waitreg connect apply --source debezium --set sweeper.kind=connect",
         "waitreg connect apply my.sink.json --set connect.url=https://connect-1:8083",
         "waitreg connect status",
         "waitreg connect watch --set telemetry.port=9467",

@@ -1,4 +1,4 @@
-"""How far a Kafka Connect sink is behind the wait topic: its consumer group is all that tells."""
+"""How far a Kafka Connect sink is behind a topic, for all who ask: its consumer group is all that tells."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from wait_registry.kafka.clients import Admin
+    from wait_registry.settings.kafka import KafkaSettings
     from wait_registry.settings.root import Settings
 
 
@@ -24,7 +25,12 @@ class ConnectLag(NamedTuple):
 
 
 def read_connect_lag(settings: Settings, admin: Admin) -> ConnectLag:
-    """Ask Kafka for the committed offsets of ``sink.connect_group`` and for the log's ends.
+    """Ask how far ``sink.connect_group`` is behind the wait topic; errors as `read_group_lag`."""
+    return read_group_lag(settings.kafka, admin, settings.sink.connect_group, settings.wait.topic)
+
+
+def read_group_lag(kafka: KafkaSettings, admin: Admin, group: str, topic: str) -> ConnectLag:
+    """Ask Kafka for a group's committed offsets and for the log's ends, open transactions included.
 
     Raises:
         ConfigurationError: no such topic, or no right to see it or the group (DESCRIBE).
@@ -34,11 +40,10 @@ def read_connect_lag(settings: Settings, admin: Admin) -> ConnectLag:
     from wait_registry.kafka.committed_offsets import committed_offsets
     from wait_registry.kafka.positions import earliest_offsets, end_offsets
 
-    topic, group = settings.wait.topic, settings.sink.connect_group
     numbers = range(describe_topic(admin, topic).partitions)
     # The ends last: what was committed before can't lie beyond them.
     begun = earliest_offsets(admin, topic, numbers)
-    found = {place.partition: place.offset for place in committed_offsets(settings.kafka, group, _all(topic, numbers))}
+    found = {place.partition: place.offset for place in committed_offsets(kafka, group, _all(topic, numbers))}
     ends = end_offsets(admin, topic, numbers, "read_uncommitted")
     return lag_of(group, topic, begun, found, ends)
 

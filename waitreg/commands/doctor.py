@@ -12,9 +12,9 @@ from wait_registry.errors import ConfigurationError
 from waitreg.commands.command import Command, Invocation
 
 if TYPE_CHECKING:
-    from wait_registry.settings.relations import Service
     from wait_registry.settings.root import Settings
     from waitreg.commands.check_line import CheckLine
+    from waitreg.commands.checks.check import Concerned
 
 
 def _configure(parser: argparse.ArgumentParser) -> None:
@@ -22,7 +22,8 @@ def _configure(parser: argparse.ArgumentParser) -> None:
         "services",
         metavar="SERVICE",
         nargs="*",
-        help="only what these need: processor, sink, sweeper (default: all three; no sink with sink.kind=connect)",
+        help="only what these need: processor, sink, sweeper (default: all three; no sink with sink.kind=connect; with "
+        "sweeper.kind=connect in the sweeper's place `connect`, that is the view and what is due)",
     )
     parser.add_argument("--json", action="store_true", help="one JSON object on standard output, for scripts")
 
@@ -52,7 +53,7 @@ def _run_json(invocation: Invocation) -> int:
     from waitreg.commands.check_report import as_json, exit_code
     from waitreg.commands.start_checks import check_all
 
-    services: list[Service] = []
+    services: list[Concerned] = []
     try:
         services = _services(invocation)
         # A handler's module may print what it likes.
@@ -64,21 +65,22 @@ def _run_json(invocation: Invocation) -> int:
     return exit_code(lines)
 
 
-def _services(invocation: Invocation) -> list[Service]:
-    from waitreg.commands.start_checks import SERVICES
+def _services(invocation: Invocation) -> list[Concerned]:
+    from waitreg.commands.start_checks import CONCERNED
 
-    given: list[Service] = invocation.arguments.services
-    for unknown in sorted(set(given) - set(SERVICES)):
-        raise ConfigurationError(f"{unknown!r} is no service; they are {', '.join(SERVICES)}")
-    return [name for name in SERVICES if name in given] or services_at_work(invocation.settings())
+    given: list[Concerned] = invocation.arguments.services
+    for unknown in sorted(set(given) - set(CONCERNED)):
+        raise ConfigurationError(f"{unknown!r} is no service; they are {', '.join(CONCERNED)}")
+    return [name for name in CONCERNED if name in given] or services_at_work(invocation.settings())
 
 
-def services_at_work(settings: Settings) -> list[Service]:
-    """Return the services that these settings are for: beside a Connect sink one of ours would only be refused."""
+def services_at_work(settings: Settings) -> list[Concerned]:
+    """Return what these settings are for: beside a Connect sink or source one of ours would only be refused."""
     from wait_registry.settings.sink import SinkKind
-    from waitreg.commands.start_checks import SERVICES
+    from wait_registry.settings.sweeper import SweeperKind
 
-    return [name for name in SERVICES if name != "sink" or settings.sink.kind is SinkKind.SPARK]
+    sink: list[Concerned] = ["sink"] if settings.sink.kind is SinkKind.SPARK else []
+    return ["processor", *sink, "sweeper" if settings.sweeper.kind is SweeperKind.SPARK else "connect"]
 
 
 def _refused(error: ConfigurationError) -> CheckLine:

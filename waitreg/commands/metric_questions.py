@@ -164,6 +164,17 @@ _CONNECT: Final = (
         "a few after an outage are its work; at the limit the cause stands in the log and in `waitreg connect status`",
     ),
     Question(
+        "Is what has expired exported?",
+        (m.CONNECT_OLDEST_DUE, m.CONNECT_POSTGRES_UP),
+        "where a source exports (`sweeper.kind`): seconds are well, minutes mean that it stands still, whatever its "
+        "task's state says; it exports nothing that the tables don't show",
+    ),
+    Question(
+        "Who does what here?",
+        (m.CONNECT_KEEPS_VIEW, m.CONNECT_EXPORTS),
+        "what these settings say; the alerts on sink and sweeper are silent where it is 1",
+    ),
+    Question(
         "How old is what the tables say?",
         (m.CONNECT_SINK_LAG,),
         "there when Kafka can be asked; near 0 the tables are as fresh as the connector's commits. Markers of "

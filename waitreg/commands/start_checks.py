@@ -22,7 +22,7 @@ from waitreg.commands.checks import (
     versions,
     view,
 )
-from waitreg.commands.checks.check import PROCESSOR, SINK, SWEEPER, VIEWING, Check
+from waitreg.commands.checks.check import EXPORTING, PROCESSOR, SINK, SPARK, SWEEPER, VIEWING, Check, Concerned
 from waitreg.commands.checks.running import run_checks
 
 if TYPE_CHECKING:
@@ -30,29 +30,30 @@ if TYPE_CHECKING:
     from wait_registry.settings.root import Settings
 
 SERVICES: Final[tuple[Service, ...]] = ("processor", "sink", "sweeper")
+CONCERNED: Final[tuple[Concerned, ...]] = (*SERVICES, "connect")
 _KAFKA: Final = "kafka.reachable"
 _POSTGRES: Final = "postgres.reachable"
 _SCHEMA: Final = "postgres.schema"
 
 
 def check_all(
-    settings: Settings, services: Sequence[Service], tell: Callable[[str], None] = lambda _: None
+    settings: Settings, services: Sequence[Concerned], tell: Callable[[str], None] = lambda _: None
 ) -> Iterator[CheckLine]:
     """Yield a line for everything that these services check when they start and more; nothing is changed by it.
 
-    What a check meets is its line; nothing is raised for what a user can mend. ``tell`` gets a sentence when a check
-    takes long.
+    With ``connect`` among them for what exports in the sweeper's place. What a check meets is its line; nothing is
+    raised for what a user can mend. ``tell`` gets a sentence when a check takes long.
     """
     wanted = (check for check in all_checks(services) if check.services & set(services))
     return run_checks(wanted, settings, tell)
 
 
-def all_checks(services: Sequence[Service] = SERVICES) -> list[Check]:
+def all_checks(services: Sequence[Concerned] = SERVICES) -> list[Check]:
     """List every check there is, what others need before them; some look for all these services at once."""
     return [*_host(services), *_kafka(services), *_postgres(), *_at_work()]
 
 
-def _host(services: Sequence[Service]) -> Iterator[Check]:
+def _host(services: Sequence[Concerned]) -> Iterator[Check]:
     for name in SERVICES:
         look = partial(settings_relations.relations, name)
         yield Check(f"settings.{name}", f"settings of the {name}", look, frozenset({name}))
@@ -60,18 +61,18 @@ def _host(services: Sequence[Service]) -> Iterator[Check]:
     yield Check(
         "version.kafka_client", "Kafka client", versions.kafka_client, mend="pip install --upgrade wait-registry"
     )
-    yield Check("version.java", "Java", versions.java, VIEWING, mend=versions.INSTALL_JAVA)
-    yield Check("version.spark", "Spark", versions.spark, VIEWING, mend=versions.INSTALL_SPARK)
+    yield Check("version.java", "Java", versions.java, SPARK, mend=versions.INSTALL_JAVA)
+    yield Check("version.spark", "Spark", versions.spark, SPARK, mend=versions.INSTALL_SPARK)
     yield Check(
-        "jars", "jars of Spark's Kafka source", versions.jars, VIEWING, mend="`waitreg jars fetch` or `make jars`"
+        "jars", "jars of Spark's Kafka source", versions.jars, SPARK, mend="`waitreg jars fetch` or `make jars`"
     )
     yield Check("handler", handler.SUBJECT, handler.handler, PROCESSOR, mend=handler.MEND)
     yield Check("telemetry.port", telemetry_port.SUBJECT, partial(telemetry_port.telemetry_port, services))
     yield Check("disk.checkpoints", disk.CHECKPOINTS, disk.checkpoints, SINK)
-    yield Check("disk.spark", disk.SPARK, disk.spark, VIEWING)
+    yield Check("disk.spark", disk.SPARK, disk.spark, SPARK)
 
 
-def _kafka(services: Sequence[Service]) -> Iterator[Check]:
+def _kafka(services: Sequence[Concerned]) -> Iterator[Check]:
     yield Check(_KAFKA, "Kafka", kafka_cluster.reach, mend=kafka_cluster.REACH_MEND)
     yield Check("version.kafka", kafka_cluster.VERSION, kafka_cluster.broker_version, needs=(_KAFKA,))
     topics = partial(kafka_cluster.topics, services)
@@ -105,7 +106,7 @@ def _at_work() -> Iterator[Check]:
     both = (_KAFKA, "topic.wait", _POSTGRES, _SCHEMA)
     yield Check("view.position", view.POSITION, view.position, VIEWING, both, view.POSITION_MEND)
     yield Check("view.freshness", view.FRESHNESS, view.freshness, VIEWING, (_POSTGRES, _SCHEMA))
-    yield Check("sweep.due", sweeps.DUE, sweeps.due, SWEEPER, both)
+    yield Check("sweep.due", sweeps.DUE, sweeps.due, EXPORTING, both)
     yield Check("sweep.last", sweeps.LAST, sweeps.last, SWEEPER, (_POSTGRES, _SCHEMA))
     sound = (_KAFKA, "topic.wait", "topic.input", "topic.redelivery")
     yield Check("group.offsets", group.OFFSETS, group.group_offsets, PROCESSOR, sound, group.OFFSETS_MEND)

@@ -42,9 +42,12 @@ def age_line(connection: psycopg.Connection[TupleRow], settings: Settings) -> st
             roll back, then go on.
     """
     from wait_registry.settings.sink import SinkKind
+    from wait_registry.settings.sweeper import SweeperKind
 
     if settings.sink.kind is SinkKind.SPARK:
         return view_line(read_view_age(connection, settings.wait.topic))
+    if settings.sweeper.kind is SweeperKind.CONNECT:  # nobody sweeps
+        return _connect_line(settings)
     row = connection.execute(_LEFT_BY_LAST_SWEEP, {"topic": settings.wait.topic}).fetchone()
     ghosts = [str(item["reason"]) for item in (row[0] if row else []) if "rows" in item]
     return "; ".join([_connect_line(settings), *ghosts])

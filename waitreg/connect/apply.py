@@ -1,4 +1,7 @@
-"""Putting connectors in place: looked at by their classes first, all of them, then created or changed, then awaited."""
+"""Putting connectors in place: looked at by their classes first, all of them, then created or changed, then awaited.
+
+What exports comes last, and only once the sinks have shown what was in the log: see `waitreg.connect.caught_up`.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from typing import Final, Protocol, TypeVar
 from wait_registry.errors import ConfigurationError
 from waitreg.connect.connector_file import Connector
 from waitreg.connect.connector_state import ConnectorState
+from waitreg.connect.place import exports
 from waitreg.connect.rest import ConnectRest, WorkerBusy, changed_properties
 
 POLL_S: Final = 0.25
@@ -49,21 +53,26 @@ class Applying:
         self._pace = pace
 
     def apply(self, connectors: Sequence[Connector]) -> list[ConnectorState]:
-        """Put all of them in place and wait until each runs, has failed, or is held by a person.
+        """Put all of them in place and wait until each runs, has failed, or is held by a person; after `require_valid`.
 
         Returns:
             How they are then, in the same order.
 
         Raises:
-            ConfigurationError: a class refuses its configuration; nothing has been changed then.
+            ConfigurationError: the worker refuses us.
             WorkerUnavailable: the worker doesn't answer; try again.
         """
-        self._require_valid(connectors)
         for connector in connectors:
             self._put(connector)
         return self._settled([connector.name for connector in connectors])
 
-    def _require_valid(self, connectors: Sequence[Connector]) -> None:
+    def require_valid(self, connectors: Sequence[Connector]) -> None:
+        """Have the connectors' classes look at their configurations, all of them; nothing is changed.
+
+        Raises:
+            ConfigurationError: a class refuses its configuration.
+            WorkerUnavailable: the worker doesn't answer; try again.
+        """
         refused: list[str] = []
         for connector in connectors:
             config = {"name": connector.name, **connector.config}
@@ -71,6 +80,19 @@ class Applying:
                 refused.append(f"{connector.name} ({connector.origin}): {problem.name}: {problem.error}")
         if refused:
             raise ConfigurationError("\n".join(["nothing was changed; the connectors' classes refuse:", *refused]))
+
+    def new_exporters(self, connectors: Sequence[Connector]) -> list[Connector]:
+        """Return those that export and aren't there yet: they must find a view that is up to date.
+
+        Raises:
+            WorkerUnavailable: the worker doesn't answer; try again.
+        """
+        sources = [connector for connector in connectors if exports(connector.config)]
+        return [source for source in sources if self._patiently(partial(self._rest.config, source.name)) is None]
+
+    def states(self) -> dict[str, ConnectorState]:
+        """Return all connectors of the workers, by name."""
+        return self._patiently(self._rest.states)
 
     def _put(self, connector: Connector) -> None:
         name = connector.name
@@ -84,7 +106,7 @@ class Applying:
             return
         self._tell("unchanged", name, connector.origin)
         state = self._patiently(self._rest.states).get(name)
-        if state is not None and state.failed:
+        if state is not None and state.to_mend:
             self._patiently(lambda: self._rest.restart_failed(name))
             self._tell("restarted", name, "; ".join(state.failures()))
 

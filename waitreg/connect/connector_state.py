@@ -64,6 +64,11 @@ class ConnectorState:
         """Whether a person has paused or stopped it."""
         return self.state in HELD
 
+    @property
+    def to_mend(self) -> bool:
+        """Whether it should be restarted: what a person has paused or stopped is left alone, whatever had failed."""
+        return self.failed and not self.held
+
     def failures(self) -> Iterator[str]:
         """Yield what failed and why, a sentence each."""
         if self.state == FAILED:

@@ -1,40 +1,40 @@
-"""Does a sweeper of ours export what a source connector is about to export as well?"""
+"""Is a sweeper of ours at work, which would export what a source connector is about to export as well?"""
 
 from __future__ import annotations
 
-from typing import Final
-
-from wait_registry.errors import WaitRegistryError
+from wait_registry.errors import ConfigurationError, WaitRegistryError
 from wait_registry.settings.root import Settings
-
-_LAST: Final = """
-select extract(epoch from clock_timestamp() - max(started_at))::float8 from sweep where wait_topic = %(topic)s
-"""
-# As doctor's: a sweep takes a while.
-_INTERVALS: Final = 3
-_GRACE_S: Final = 60.0
+from waitreg.commands.checks.sweeps import last_sweep_ago_s, silent_most_s
 
 
-def own_sweeper_at_work(settings: Settings) -> str | None:
-    """Say so when a sweeper has swept lately; None when none has, or when Postgres doesn't tell us."""
+def require_no_sweeper_at_work(settings: Settings) -> None:
+    """Refuse to go on where a sweeper has swept lately; settings of its own may call it to work.
+
+    Where Postgres doesn't tell us, the setting sweeper.kind must do.
+
+    Raises:
+        ConfigurationError: one has.
+    """
     import psycopg
 
     from wait_registry.postgres.connection import connect
 
     try:
         with connect(settings.postgres, autocommit=True, application_name="waitreg connect") as connection:
-            row = connection.execute(_LAST, {"topic": settings.wait.topic}).fetchone()
+            ago_s = last_sweep_ago_s(connection, settings.wait.topic)
     except (WaitRegistryError, psycopg.Error):
         # Whoever applies connectors may have no business in Postgres.
-        return None
-    return warning(None if row is None else row[0], settings.sweeper.interval_s)
+        return
+    refusal = refusal_of_sweep(ago_s, silent_most_s(settings))
+    if refusal is not None:
+        raise ConfigurationError(refusal)
 
 
-def warning(ago_s: float | None, interval_s: float) -> str | None:
-    """Judge by how long ago the last sweep began, s. Pure."""
-    if ago_s is None or ago_s > _INTERVALS * interval_s + _GRACE_S:
+def refusal_of_sweep(ago_s: float | None, silent_most_s: float) -> str | None:
+    """Judge by how long ago the last sweep began, and how long one at work may be silent, s. Pure."""
+    if ago_s is None or ago_s > silent_most_s:
         return None
     return (
-        f"a sweeper of ours swept {ago_s:.0f} s ago: if it still runs, stop it, or every registration that expires is "
-        "exported twice"
+        f"a sweeper of ours swept {ago_s:.0f} s ago: beside a source every registration that expires would be exported "
+        f"twice. Stop it; once it has been silent for {silent_most_s:.0f} s this is no longer refused"
     )

@@ -7,10 +7,8 @@ from typing import Final
 
 from wait_registry.errors import TransientError, WaitRegistryError
 from wait_registry.kafka.clients import Admin, admin
-from wait_registry.kafka.cluster import describe_topic
-from wait_registry.kafka.committed_offsets import committed_offsets
-from wait_registry.kafka.positions import earliest_offsets, end_offsets
 from wait_registry.settings.kafka import KafkaSettings
+from waitreg.commands.connect_lag import read_group_lag
 from waitreg.connect.connector_file import Connector
 from waitreg.connect.connector_state import ConnectorState
 
@@ -58,7 +56,7 @@ def other_groups(connectors: Iterable[Connector], wait_topic: str, expected: str
     """Yield a sentence for each sink of the wait topic whose group isn't the one that the settings name. Pure."""
     for connector in connectors:
         group = sink_group(connector.name, connector.config)
-        if wait_topic in _topics(connector.config) and group != expected:
+        if wait_topic in sink_topics(connector.config) and group != expected:
             yield (
                 f"{connector.name} reads {wait_topic} as group {group}, sink.connect_group is {expected}: if it keeps "
                 f"the view, set sink.connect_group={group}, by which doctor and query tell how fresh that is"
@@ -79,16 +77,10 @@ def sink_lag(kafka: KafkaSettings, admin: Admin, connector: ConnectorState) -> i
         TransientError: the cluster doesn't answer now.
         ConfigurationError: we may not see the group, or a topic is missing.
     """
-    group, lag = sink_group(connector.name, connector.config), 0
-    topics = _topics(connector.config)
-    for topic in topics:
-        numbers = range(describe_topic(admin, topic).partitions)
-        first, ends = earliest_offsets(admin, topic, numbers), end_offsets(admin, topic, numbers)
-        for place in committed_offsets(kafka, group, [(topic, number) for number in numbers]):
-            position = max(place.offset, first[place.partition])  # negative: nothing committed yet
-            lag += max(0, ends[place.partition] - position)
-    return lag if topics else None
+    group, topics = sink_group(connector.name, connector.config), sink_topics(connector.config)
+    return sum(read_group_lag(kafka, admin, group, topic).offsets for topic in topics) if topics else None
 
 
-def _topics(config: Mapping[str, str]) -> list[str]:
+def sink_topics(config: Mapping[str, str]) -> list[str]:
+    """Return the topics that a sink connector lists."""
     return [topic.strip() for topic in config.get("topics", "").split(",") if topic.strip()]

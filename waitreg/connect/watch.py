@@ -80,7 +80,7 @@ class Watch:
             self._rest.require_healthy()
             chosen = Chosen.of(self._rest.states(), self._named)
             self._let_in = True
-            restarted = tuple(state.name for state in chosen.present if state.failed and self._restart(state))
+            restarted = tuple(state.name for state in chosen.present if state.to_mend and self._restart(state))
         except (WorkerUnavailable, ConfigurationError) as error:
             if isinstance(error, ConfigurationError) and not self._let_in:
                 raise

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 
 from wait_registry.settings.connect_relations import require_connect
 from wait_registry.settings.root import Settings
+from wait_registry.settings.sink import SinkKind
+from wait_registry.settings.sweeper import SweeperKind
 from wait_registry.telemetry import metrics as m
 from wait_registry.telemetry.exposition import MetricsRegistry, Reading
 from wait_registry.telemetry.health import Health
@@ -19,6 +21,7 @@ from waitreg.connect.rest import ConnectRest
 from waitreg.connect.restarts import RestartRules
 from waitreg.connect.sink_lag import SinkLags
 from waitreg.connect.watch import Look, Watch
+from waitreg.connect.watch_due import DueLook, DueWatch
 
 log = logging.getLogger(__name__)
 
@@ -42,6 +45,8 @@ class WatchService:
         self._registry = MetricsRegistry()
         self._restarts = self._registry.counter(m.CONNECT_RESTARTS)
         self._sink_lags = SinkLags(settings.kafka)
+        self._due_watch = DueWatch(settings) if settings.sweeper.kind is SweeperKind.CONNECT else None
+        self._due: DueLook | None = None
 
     def run(self) -> None:
         """Look until `request_stop`.
@@ -53,9 +58,16 @@ class WatchService:
         self._registry.collect_from(self._readings)
         with TelemetryServer(telemetry.host, telemetry.port, self._registry, self._live, self.ready) as server:
             log.info("watching %s every %g s, metrics on port %d", connect.url, connect.watch_interval_s, server.port)
+            # Beside the watch: a Postgres that doesn't answer must not keep connectors from being restarted.
+            threading.Thread(target=self._look_at_due, name="due", daemon=True).start()
             self.run_once()
             while not self._stop.wait(connect.watch_interval_s):
                 self.run_once()
+
+    def _look_at_due(self) -> None:
+        while self._due_watch is not None and not self._stop.is_set():
+            self._due = self._due_watch.run_once()
+            self._stop.wait(self._settings.connect.watch_interval_s)
 
     def run_once(self) -> Look:
         """Look once, as `Watch.run_once`, and have metrics and health tell of it."""
@@ -85,6 +97,9 @@ class WatchService:
         look = self._look
         yield Reading(m.READY, float(self.ready().ok), ("connect",))
         yield Reading(m.CONNECT_UP, float(look is not None and look.trouble is None))
+        yield Reading(m.CONNECT_KEEPS_VIEW, float(self._settings.sink.kind is SinkKind.CONNECT))
+        yield Reading(m.CONNECT_EXPORTS, float(self._settings.sweeper.kind is SweeperKind.CONNECT))
+        yield from self._due_readings()
         if look is None:
             return
         for state in look.connectors:
@@ -97,3 +112,11 @@ class WatchService:
             yield Reading(m.CONNECT_RUNNING, 0, (name,))
         for name, lag in self._lags.items():
             yield Reading(m.CONNECT_SINK_LAG, lag, (name,))
+
+    def _due_readings(self) -> Iterator[Reading]:
+        due = self._due
+        if due is None:
+            return
+        yield Reading(m.CONNECT_POSTGRES_UP, float(due.trouble is None))
+        for lacks, age_s in due.ages_s.items():
+            yield Reading(m.CONNECT_OLDEST_DUE, age_s, (lacks,))

@@ -50,6 +50,21 @@ CONNECT: Final = Row(
             (Query(largest(m.CONNECT_SINK_LAG, "connector"), "{{connector}}"),),
         ),
         Panel(
+            "Oldest expired registration, s",
+            "Where a source exports. Without dead letter: is it expired.source? Without tombstone: expired.tombstones?",
+            (Query(largest(m.CONNECT_OLDEST_DUE, "lacks"), "without {{lacks}}"),),
+            unit="s",
+        ),
+        Panel(
+            "In place of ours",
+            "Whether Kafka Connect keeps the view and exports, by the settings; whether Postgres answers the watcher.",
+            (
+                Query(largest(m.CONNECT_KEEPS_VIEW), "keeps the view"),
+                Query(largest(m.CONNECT_EXPORTS), "exports"),
+                Query(smallest(m.CONNECT_POSTGRES_UP), "Postgres"),
+            ),
+        ),
+        Panel(
             "Restarts, per hour",
             "Of failed connectors and tasks, by the watcher. A few after each outage of Postgres.",
             (Query(within(m.CONNECT_RESTARTS, "1h", "connector"), "{{connector}}"),),

@@ -44,6 +44,7 @@ def state(name: str, own: str, *tasks: str, kind: str = "sink", trace: str = TRA
     ("own", "tasks", "runs", "failed", "held"),
     [
         ("RUNNING", ("RUNNING", "RUNNING"), True, False, False),
+        ("PAUSED", ("PAUSED", "FAILED"), False, True, True),
         ("RUNNING", (), False, False, False),
         ("RUNNING", ("RUNNING", "FAILED"), False, True, False),
         ("FAILED", (), False, True, False),
@@ -58,6 +59,11 @@ def test_it_runs_when_it_and_all_its_tasks_do(
 ) -> None:
     found = state("wait.sink", own, *tasks)
     assert (found.runs, found.failed, found.held) == (runs, failed, held)
+
+
+@pytest.mark.parametrize(("own", "to_mend"), [("RUNNING", True), ("PAUSED", False), ("STOPPED", False)])
+def test_what_a_person_has_paused_or_stopped_is_not_restarted_whatever_failed_before(own: str, to_mend: bool) -> None:
+    assert state("wait.sink", own, "FAILED").to_mend is to_mend
 
 
 def test_of_a_stack_trace_the_first_line_and_the_innermost_cause_are_told() -> None:

@@ -8,10 +8,15 @@ from pathlib import Path
 import pytest
 
 from waitreg.cli import main
+from waitreg.connect.connector_file import Family, Role, own_files
 
 POSTGRES = "postgres.url=postgresql://waitreg:hunter2@db/shop"
 # Nobody listens there: what asks a worker ends with 1.
 NOWHERE = "connect.url=http://127.0.0.1:9"
+
+
+SET_SINK = ("--set", "sink.kind=connect")
+SET_SWEEPER = ("--set", "sweeper.kind=connect")
 
 
 @pytest.fixture(autouse=True)
@@ -46,6 +51,8 @@ def test_print_shows_whole_connectors_without_asking_and_without_a_password(caps
         (("watch", "wait.sink"), "set connect.connectors"),
         (("apply", "absent.json"), "can't read absent.json"),
         (("apply", "--sink", "debezium"), "sink.kind is spark: one sink keeps the view"),
+        (("apply", "--source", "debezium"), "sweeper.kind is spark: one exports what expires"),
+        (("apply", "--source", "jdbc", *SET_SWEEPER, *SET_SINK), "it would be passed over for good"),
         (("status", "--set", "connect.username=me"), "connect.username is set without connect.password"),
     ],
 )
@@ -63,7 +70,35 @@ def test_two_files_of_one_name_are_refused(tmp_path: Path, capsys: pytest.Captur
     assert "two files are of one name, n" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("arguments", [("status",), ("remove",), ("apply", "--source", "jdbc")])
+@pytest.mark.parametrize(
+    ("role", "family", "wrong"),
+    [
+        ("sink", "debezium", "sink.kind is spark"),
+        ("source", "debezium", "sweeper.kind is spark"),
+        ("source", "jdbc", "sweeper.kind is spark"),
+    ],
+)
+def test_a_copy_of_our_file_under_another_name_is_refused_as_the_file_is(
+    role: Role, family: Family, wrong: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for number, file in enumerate(own_files(role, family)):
+        document = json.loads(file.read_text("utf-8")) | {"name": f"my.own.{number}"}
+        (tmp_path / "mine.json").write_text(json.dumps(document), "utf-8")
+        assert connect("apply", "mine.json") == 2
+        assert wrong in capsys.readouterr().err
+        assert connect("apply", "mine.json", "--print") == 0, "to look at it needs no setting"
+        capsys.readouterr()
+
+
+def test_the_published_connectors_work_on_a_table_of_their_own_and_need_no_setting(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for file in sorted((own_files("sink", "jdbc")[0].parent / "published").glob("*.json")):
+        assert connect("apply", str(file)) == 1
+        assert "no Kafka Connect worker answers" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [("status",), ("remove",), ("apply", "--source", "jdbc", *SET_SWEEPER)])
 def test_without_a_worker_it_ends_with_1(arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     assert connect(*arguments, "--set", "postgres.url=postgresql://u@127.0.0.1:9/shop") == 1
     assert "no Kafka Connect worker answers at http://127.0.0.1:9" in capsys.readouterr().err

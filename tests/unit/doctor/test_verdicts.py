@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from wait_registry.settings.root import Settings
 from waitreg.commands.check_line import CheckLine, Standing
 from waitreg.commands.check_report import summary, to_mend
-from waitreg.commands.checks import clocks, disk, kafka_cluster, view
+from waitreg.commands.checks import clocks, disk, kafka_cluster, sweeps, view
+from waitreg.commands.checks.check import Concerned
 from waitreg.commands.checks.group import lag_line
 from waitreg.commands.checks.versions import parts
 from waitreg.commands.doctor import services_at_work
+from waitreg.commands.start_checks import all_checks
 
 GIB, MIB = 1 << 30, 1 << 20
 
@@ -124,7 +126,39 @@ def test_the_last_line_counts_and_the_list_before_it_has_only_errors() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "services"), [("spark", ["processor", "sink", "sweeper"]), ("connect", ["processor", "sweeper"])]
+    ("sink", "sweeper", "services"),
+    [
+        ("spark", "spark", ["processor", "sink", "sweeper"]),
+        ("connect", "spark", ["processor", "sweeper"]),
+        ("spark", "connect", ["processor", "sink", "connect"]),
+        ("connect", "connect", ["processor", "connect"]),
+    ],
 )
-def test_beside_a_connect_sink_no_sink_of_ours_is_looked_at_unless_it_is_named(kind: str, services: list[str]) -> None:
-    assert services_at_work(Settings.model_validate({"sink": {"kind": kind}})) == services
+def test_where_kafka_connect_is_in_its_place_none_of_ours_is_looked_at_unless_it_is_named(
+    sink: str, sweeper: str, services: list[str]
+) -> None:
+    settings = Settings.model_validate({"sink": {"kind": sink}, "sweeper": {"kind": sweeper}})
+    assert services_at_work(settings) == services
+
+
+@pytest.mark.parametrize(
+    ("kind", "said", "unsaid"),
+    [
+        ("spark", "start `waitreg sweeper`", "connect status"),
+        ("connect", "`waitreg connect status`", "waitreg sweeper"),
+    ],
+)
+def test_nobody_is_told_to_start_a_second_one_that_exports(kind: str, said: str, unsaid: str) -> None:
+    settings = Settings.model_validate({"sweeper": {"kind": kind}})
+    now = datetime.now(UTC)
+    line = sweeps.due_line(3, now - timedelta(hours=1), now, settings)
+    assert (line.standing, said in line.mend, unsaid in line.mend) == (Standing.WARNING, True, False), line
+
+
+def test_where_a_source_exports_doctor_asks_for_no_sweep_and_no_right_of_a_sweeper_s_but_for_what_is_due() -> None:
+    services: list[Concerned] = ["processor", "connect"]
+    asked = {check.id for check in all_checks(services) if check.services & set(services)}
+    assert asked >= {"postgres.schema", "view.position", "sweep.due"}
+    assert not {
+        id for id in asked if id.endswith((".sweeper", ".transactions")) or id in ("sweep.last", "version.spark")
+    }

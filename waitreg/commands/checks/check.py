@@ -4,21 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from waitreg.commands.check_line import CheckLine
 
 if TYPE_CHECKING:
-    from wait_registry.settings.relations import Service
     from wait_registry.settings.root import Settings
 
 Look = Callable[["Settings"], Iterator[CheckLine]]
+# The services, and what is looked at where a Kafka Connect source exports in the sweeper's place.
+Concerned = Literal["processor", "sink", "sweeper", "connect"]
 
-EVERY: Final[frozenset[Service]] = frozenset({"processor", "sink", "sweeper"})
-PROCESSOR: Final[frozenset[Service]] = frozenset({"processor"})
-SINK: Final[frozenset[Service]] = frozenset({"sink"})
-SWEEPER: Final[frozenset[Service]] = frozenset({"sweeper"})
-VIEWING: Final[frozenset[Service]] = SINK | SWEEPER
+EVERY: Final[frozenset[Concerned]] = frozenset({"processor", "sink", "sweeper", "connect"})
+PROCESSOR: Final[frozenset[Concerned]] = frozenset({"processor"})
+SINK: Final[frozenset[Concerned]] = frozenset({"sink"})
+SWEEPER: Final[frozenset[Concerned]] = frozenset({"sweeper"})
+EXPORTING: Final[frozenset[Concerned]] = SWEEPER | {"connect"}
+# Those that run on Spark, and those that have to do with Postgres.
+SPARK: Final[frozenset[Concerned]] = SINK | SWEEPER
+VIEWING: Final[frozenset[Concerned]] = SINK | EXPORTING
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +37,6 @@ class Check:
     id: str
     subject: str
     look: Look
-    services: frozenset[Service] = EVERY
+    services: frozenset[Concerned] = EVERY
     needs: tuple[str, ...] = ()
     mend: str = ""

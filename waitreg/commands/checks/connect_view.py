@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
+from wait_registry.settings.sweeper import SweeperKind
 from waitreg.commands.check_line import CheckLine, Standing
 from waitreg.commands.checks.kafka_rights import Need, grant
 from waitreg.commands.checks.postgres_server import asking
@@ -69,12 +70,16 @@ def position_line(lag: ConnectLag, members: int) -> CheckLine:
 
 
 def freshness(settings: Settings) -> Iterator[CheckLine]:
-    """Ask the last sweeps whether the table shows what it shouldn't, and look for what a sink of ours left behind."""
+    """Ask the last sweeps whether the table shows what it shouldn't, and look for what a sink of ours left behind.
+
+    Where a source exports nobody sweeps: what stands in `sweep` is of another time.
+    """
     topic = settings.wait.topic
     with asking(settings) as connection:
         swept = connection.execute(_LAST_SWEEPS, {"topic": topic, "sweeps": SWEEPS}).fetchall()
         left = connection.execute(_LEFT_OVER, {"topic": topic}).fetchone()
-    yield resolved_line([count for (count,) in swept])
+    if settings.sweeper.kind is SweeperKind.SPARK:
+        yield resolved_line([count for (count,) in swept])
     if left is not None and left[0]:
         seen = f"{left[0]} rows of {topic} are left of a sink of ours, and the outbox for a Connect source waits for it"
         yield CheckLine("sink_progress", Standing.WARNING, seen, "`waitreg rebuild`, with the Connect sink stopped")

@@ -9,8 +9,8 @@ from waitreg.commands.check_line import CheckLine, Standing
 from waitreg.commands.checks.versions import parts
 
 if TYPE_CHECKING:
-    from wait_registry.settings.relations import Service
     from wait_registry.settings.root import Settings
+    from waitreg.commands.checks.check import Concerned
 
 REACH_MEND: Final = "start the broker, or correct kafka.bootstrap_servers and kafka.security"
 VERSION: Final = "Kafka broker"
@@ -62,11 +62,12 @@ def broker_line(config: Mapping[str, str]) -> CheckLine:
     return CheckLine(VERSION, Standing.OK, "version unknown: the broker's configuration doesn't tell")
 
 
-def topics(services: Sequence[Service], settings: Settings) -> Iterator[CheckLine]:
+def topics(services: Sequence[Concerned], settings: Settings) -> Iterator[CheckLine]:
     """Compare the topics of these services with what they must be; raises as `check_topics`."""
     from wait_registry.kafka.topics import check_topics
     from waitreg.commands.topic_lines import topic_lines
 
-    # Two services share topics: each finding once.
-    findings = {(f.topic, f.rule): f for service in services for f in check_topics(settings, service)}
+    # Two services share topics: each finding once. What exports by Connect works on those that a sink reads.
+    used = ("sink" if service == "connect" else service for service in services)
+    findings = {(f.topic, f.rule): f for service in used for f in check_topics(settings, service)}
     yield from topic_lines(sorted(findings.values(), key=lambda finding: finding.topic), settings)

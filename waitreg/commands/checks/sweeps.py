@@ -6,15 +6,23 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
+from wait_registry.settings.sweeper import SweeperKind
 from waitreg.commands.check_line import CheckLine, Standing
 from waitreg.commands.checks.postgres_server import asking
 
 if TYPE_CHECKING:
+    import psycopg
+    from psycopg.rows import TupleRow
+
     from wait_registry.settings.root import Settings
 
 DUE: Final = "expired registrations"
 LAST: Final = "last sweep"
 START: Final = "start `waitreg sweeper`, or look at its log and /health/ready"
+LOOK_AT_SOURCE: Final = (
+    "`waitreg connect status`: do expired.source and expired.tombstones run? Then the worker's log, and how fresh the "
+    "view is: nothing is exported that it doesn't show"
+)
 # As the sweeper's own readiness: a sweep takes a while to start Spark's job.
 INTERVALS: Final = 3
 GRACE_S: Final = 60.0
@@ -43,14 +51,27 @@ def due(settings: Settings) -> Iterator[CheckLine]:
 
 
 def due_line(rows: int, oldest: datetime | None, now: datetime, settings: Settings) -> CheckLine:
-    """Warn when something has been due for longer than a working sweeper leaves it. Pure."""
+    """Warn when something has been due for longer than a working sweeper, or a source in its place, leaves it. Pure."""
     if oldest is None:
         return CheckLine(DUE, Standing.OK, "none is due")
     since_s = (now - oldest).total_seconds() - settings.wait.skew_allowance_s
     seen = f"{rows} due, the oldest for {since_s:.0f} s"
-    if since_s <= INTERVALS * settings.sweeper.interval_s + GRACE_S:
+    if since_s <= silent_most_s(settings):
         return CheckLine(DUE, Standing.OK, seen)
-    return CheckLine(DUE, Standing.WARNING, f"{seen}: nobody exports them", f"{START}, and at `last sweep` here")
+    by_connect = settings.sweeper.kind is SweeperKind.CONNECT
+    mend = LOOK_AT_SOURCE if by_connect else f"{START}, and at `last sweep` here"
+    return CheckLine(DUE, Standing.WARNING, f"{seen}: nobody exports them", mend)
+
+
+def silent_most_s(settings: Settings) -> float:
+    """Return how long nothing may be heard of a sweeper at work, s."""
+    return INTERVALS * settings.sweeper.interval_s + GRACE_S
+
+
+def last_sweep_ago_s(connection: psycopg.Connection[TupleRow], topic: str) -> float | None:
+    """Return how long ago the last sweep of a wait topic began, s; None when none has."""
+    row = connection.execute(_LAST, {"topic": topic}).fetchone()
+    return None if row is None else float(row[-1])
 
 
 def last(settings: Settings) -> Iterator[CheckLine]:
@@ -67,7 +88,7 @@ def last(settings: Settings) -> Iterator[CheckLine]:
     if result in ("partial", "failed") or (result == "done" and reasons):
         told = f"{seen}; left out: {'; '.join(reasons)}" if reasons else seen
         yield CheckLine(LAST, Standing.WARNING, told, "mend what it names; the next sweep tries again by itself")
-    elif ago_s > INTERVALS * settings.sweeper.interval_s + GRACE_S:
+    elif ago_s > silent_most_s(settings):
         every = f"{settings.sweeper.interval_s:g} s"
         told = f"{seen}; one is due every {every}: no sweeper is at work"
         yield CheckLine(LAST, Standing.WARNING, told, START)

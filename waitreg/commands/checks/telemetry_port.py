@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from waitreg.commands.check_line import CheckLine, Standing
 
 if TYPE_CHECKING:
-    from wait_registry.settings.relations import Service
     from wait_registry.settings.root import Settings
+    from waitreg.commands.checks.check import Concerned
 
 SUBJECT: Final = "telemetry port"
 _ANSWER_S: Final = 3.0
@@ -39,7 +39,7 @@ class Listener(NamedTuple):
         return f"running {self.service or 'service'}{group}, {state}"
 
 
-def telemetry_port(services: Sequence[Service], settings: Settings) -> Iterator[CheckLine]:
+def telemetry_port(services: Sequence[Concerned], settings: Settings) -> Iterator[CheckLine]:
     """Try to listen; where somebody does already, ask who it is."""
     host, port = settings.telemetry.host, settings.telemetry.port
     where = f"{host}:{port}"
@@ -53,7 +53,7 @@ def telemetry_port(services: Sequence[Service], settings: Settings) -> Iterator[
         yield CheckLine(SUBJECT, Standing.ERROR, f"can't listen on {where}: {failure.strerror or failure}", mend)
 
 
-def taken(where: str, listener: Listener | None, services: Sequence[Service], group: str) -> CheckLine:
+def taken(where: str, listener: Listener | None, services: Sequence[Concerned], group: str) -> CheckLine:
     """Say what it means that a port is taken by this listener, None for a stranger. Pure.
 
     One of ours that wasn't asked for is a warning only: on a host with several services each is started with a port
