@@ -43,9 +43,10 @@ create table expired_tombstone (
 create index expired_tombstone_age on expired_tombstone (created_at);
 
 -- Which registrations are due, a row a partition of the wait topic that has any: those that expire before due_before.
--- Where our sink runs, that is how far its view is complete; a partition without a position isn't due at all.
-create function wait_registry_due(topic text, skew_s double precision)
-returns table (wait_partition int, due_before timestamptz)
+-- Where our sink runs, that is how far its view is complete; a partition without a position isn't due at all. Elsewhere
+-- only what came before standing_since is: a sink that was started again shows what its tombstones are about to remove.
+create function wait_registry_due(topic text, skew_s double precision, settle_s double precision)
+returns table (wait_partition int, due_before timestamptz, standing_since timestamptz)
 language sql stable parallel safe
 begin atomic
     with recursive found (partition) as (
@@ -61,7 +62,11 @@ begin atomic
     )
     select
         found.partition,
-        least(now(), progress.position_time) - make_interval(secs => wait_registry_due.skew_s)
+        least(now(), progress.position_time) - make_interval(secs => wait_registry_due.skew_s),
+        case
+            when progress.partition is null then now() - make_interval(secs => wait_registry_due.settle_s)
+            else 'infinity'
+        end
     from found
     left join sink_progress as progress
         on progress.topic = wait_registry_due.topic and progress.partition = found.partition
@@ -72,12 +77,33 @@ begin atomic
         );
 end;
 
+-- Whether Kafka takes a text as the name of a topic.
+create function wait_registry_is_topic(name text) returns boolean
+language sql immutable parallel safe
+return wait_registry_is_topic.name ~ '^[a-zA-Z0-9._-]{1,249}$' and wait_registry_is_topic.name not in ('.', '..');
+
+-- The dead letter topic of a registration that names none. What a topic's own name holds is no placeholder.
+create function wait_registry_dead_letter_topic(template text, topic text, consumer_group text) returns text
+language sql immutable parallel safe
+return replace(
+    replace(
+        wait_registry_dead_letter_topic.template,
+        '{topic}',
+        translate(wait_registry_dead_letter_topic.topic, '{}', '  ')
+    ),
+    '{group}',
+    coalesce(wait_registry_dead_letter_topic.consumer_group, '')
+);
+
 -- Puts what is due into expired_outbox and returns how many rows that were; the tombstones of what has its dead letter
 -- into expired_tombstone; and forgets what was finished a week ago. At most max_rows each. The lock is held to the end of
 -- the transaction: ids become visible in their order, and a source that reads on from the last one misses none.
 -- `offset 0` keeps each question a probe of an index: as joins they would read whole tables, every few seconds.
-create function fill_expired_outbox(topic text, skew_s double precision, max_rows int) returns bigint
-language plpgsql set search_path from current as $$
+-- Who waits for the lock longer than a caller's connection may be silent is told so, and asks again.
+create function fill_expired_outbox(
+    topic text, skew_s double precision, max_rows int, settle_s double precision, default_topic text
+) returns bigint
+language plpgsql set search_path from current set lock_timeout = '30s' as $$
 declare
     filled bigint;
 begin
@@ -87,16 +113,27 @@ begin
 
     with chosen as materialized (
         select due.wait_expiration_uuid, due.wait_expiration_time
-        from wait_registry_due(fill_expired_outbox.topic, fill_expired_outbox.skew_s) as partition
+        from wait_registry_due(
+            fill_expired_outbox.topic, fill_expired_outbox.skew_s, fill_expired_outbox.settle_s
+        ) as partition
         cross join lateral (
             select wait.wait_expiration_uuid, wait.wait_expiration_time
             from wait
             where wait.wait_topic = fill_expired_outbox.topic
                 and wait.wait_partition = partition.wait_partition
                 and wait.wait_expiration_time < partition.due_before
-                -- A header's name with NUL or half a surrogate pair: our sweeper sets such a row aside, and a source
-                -- would stop at it for good.
+                and wait.created_at < partition.standing_since
+                -- A header's name with NUL or half a surrogate pair, a dead letter topic that can't be one: our sweeper
+                -- sets such a row aside, and a source would stop at it for good.
                 and not coalesce(jsonb_path_exists(wait.original_headers, '$[*][0] ? (@.type() == "object")'), false)
+                and wait_registry_is_topic(
+                    coalesce(
+                        nullif(wait.dead_letter_topic, ''),
+                        wait_registry_dead_letter_topic(
+                            fill_expired_outbox.default_topic, wait.original_topic, wait.consumer_group
+                        )
+                    )
+                )
                 and not exists (
                     select from expired_outbox as known
                     where known.wait_topic = wait.wait_topic
@@ -129,7 +166,7 @@ begin
         wait.wait_expiration_uuid, wait.original_topic, wait.original_partition, wait.original_offset,
         wait.original_key, wait.original_timestamp_ms, wait.original_timestamp_type, wait.original_headers,
         wait.wait_expiration_time, wait.body, wait.consumer_group, wait.instance, wait.attempt,
-        wait.dead_letter_topic, wait.wait_topic, wait.wait_partition, wait.wait_offset
+        nullif(wait.dead_letter_topic, ''), wait.wait_topic, wait.wait_partition, wait.wait_offset
     from chosen
     cross join lateral (
         select * from wait where wait.wait_expiration_uuid = chosen.wait_expiration_uuid offset 0
@@ -140,7 +177,9 @@ begin
 
     insert into expired_tombstone (wait_expiration_uuid, wait_topic, wait_partition, wait_offset)
     select due.wait_expiration_uuid, due.wait_topic, due.wait_partition, due.wait_offset
-    from wait_registry_due(fill_expired_outbox.topic, fill_expired_outbox.skew_s) as partition
+    from wait_registry_due(
+        fill_expired_outbox.topic, fill_expired_outbox.skew_s, fill_expired_outbox.settle_s
+    ) as partition
     cross join lateral (
         select wait.wait_expiration_uuid, wait.wait_topic, wait.wait_partition, wait.wait_offset
         from wait

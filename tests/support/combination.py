@@ -38,6 +38,8 @@ FILES: Final[Mapping[Role, FileRole]] = {"sink": "sink", "exporter": "source"}
 SETTINGS: Final[Mapping[str, Any]] = {
     "wait.partitions": 3,
     "wait.skew_allowance_s": 0,
+    # More than a sink that was killed has to read again, and no test waits for a minute.
+    "connect.settle_s": 2,
     "spark.master": "local[6]",
     "sink.trigger_s": 0.5,
     "sink.restart_backoff_max_s": 1,

@@ -41,6 +41,12 @@ class ConnectSettings(Section):
         False, description="give connectors' own clients kafka.security; false leaves them the worker's"
     )
     secrets: ConnectSecretSettings = Field(ConnectSecretSettings(), description="where the worker finds secrets")
+    settle_s: float = Field(
+        60.0,
+        ge=0,
+        description="beside a Connect sink a row stands so long before a source exports it, s: more than that sink is "
+        "ever behind; started again, it shows for moments what its tombstones are about to remove",
+    )
     watch_interval_s: float = Field(10.0, ge=0.1, le=300, description="pause between two looks of `watch`, s")
     restart_backoff_s: float = Field(5.0, gt=0, description="first pause between two restarts, s; doubles each time")
     restart_backoff_max_s: float = Field(60.0, gt=0, description="longest such pause, s")

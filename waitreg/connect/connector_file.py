@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Callable, Mapping
@@ -52,12 +53,13 @@ def own_files(role: Role, family: Family) -> list[Path]:
     return [folder / f"{name}.{family}.json" for name in CONNECTORS[role]]
 
 
-def read_connector(path: Path, variable: Callable[[str], str]) -> Connector:
+def read_connector(path: Path, variable: Callable[[str], str | None]) -> Connector:
     """Read a file and fill its variables in.
 
     Args:
         path: of the file.
-        variable: returns what a name stands for; a ConfigurationError of it names file and property, too.
+        variable: returns what a name stands for; a ConfigurationError of it names file and property, too. A property
+            with one that stands for nothing (None) is left out: connectors take an empty text for a value.
 
     Raises:
         ConfigurationError: the file can't be read, isn't of that form, or a variable can't be filled in.
@@ -68,13 +70,18 @@ def read_connector(path: Path, variable: Callable[[str], str]) -> Connector:
         property_name = _filled(key, variable, f"{path.name}: {key}")
         if property_name in filled:
             raise ConfigurationError(f"{path}: {property_name} stands in it twice once its variables are filled in")
-        filled[property_name] = _filled(value, variable, f"{path.name}: {key}")
+        with contextlib.suppress(_Nothing):
+            filled[property_name] = _filled(value, variable, f"{path.name}: {key}")
     if "connector.class" not in filled:
         raise ConfigurationError(f'{path}: "config" has no "connector.class"')
     return Connector(_filled(name, variable, f"{path.name}: name"), filled, str(path))
 
 
-def _filled(text: str, variable: Callable[[str], str], where: str) -> str:
+class _Nothing(ConfigurationError):
+    """A variable stands for nothing: no name can be made of it, and a property is left out."""
+
+
+def _filled(text: str, variable: Callable[[str], str | None], where: str) -> str:
     def stands_for(match: re.Match[str]) -> str:
         name = match.group(1)
         if name is None:
@@ -82,9 +89,12 @@ def _filled(text: str, variable: Callable[[str], str], where: str) -> str:
         if _NOT_OURS.fullmatch(name):
             return match.group()
         try:
-            return variable(name)
+            value = variable(name)
         except ConfigurationError as error:
             raise ConfigurationError(f"{where}: {error}") from error
+        if value is None:
+            raise _Nothing(f"{where}: nothing is set that ${{{name}}} could stand for")
+        return value
 
     return _VARIABLE.sub(stands_for, text)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal, get_args
 from urllib.parse import quote, urlencode
 
 from wait_registry.errors import ConfigurationError
@@ -11,7 +11,8 @@ from wait_registry.settings.root import Settings
 
 DEFAULT_PORT: Final = "5432"
 # What libpq and pgjdbc call alike; the files they name are the worker's.
-_ALIKE: Final = ("sslrootcert", "sslcert", "sslkey")
+TlsFile = Literal["sslrootcert", "sslcert", "sslkey"]
+_ALIKE: Final = get_args(TlsFile)
 _TARGETS: Final = {"read-write": "primary", "primary": "primary", "any": "any"}
 
 
@@ -74,9 +75,17 @@ class PostgresAddress:
 
     @property
     def jdbc_url(self) -> str:
-        """The URL of pgjdbc; it has a query part, so that further parameters are added with ``&``."""
+        """The URL of pgjdbc; it has a query part, so that further parameters are added with ``&``.
+
+        What is wrong with a statement is said without the row in it: the worker logs it, and its REST API shows it.
+        """
         hosts = ",".join(f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in self.hosts)
-        return f"jdbc:postgresql://{hosts}/{quote(self.database, safe='')}?{urlencode(self.options)}"
+        options = urlencode((*self.options, ("logServerErrorDetail", "false")))
+        return f"jdbc:postgresql://{hosts}/{quote(self.database, safe='')}?{options}"
+
+    def file(self, option: TlsFile) -> str | None:
+        """The worker's file that an option of the connection's protection names; None where it names none."""
+        return dict(self.options).get(option)
 
 
 def _parts(url: str, setting: str) -> dict[str, str]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from wait_registry.errors import ConfigurationError
-from wait_registry.kafka.topic_specs import dead_letter_topics
+from wait_registry.kafka.topic_specs import DEAD_LETTER_EXTRA_BYTES, dead_letter_topics
 from wait_registry.settings.names import find_setting, nearest, setting_names
 from wait_registry.settings.root import Settings
 from wait_registry.settings.shown import value_of
@@ -16,7 +16,7 @@ from waitreg.connect.postgres_address import PostgresAddress
 SECRETS: Final = "connect.secrets."
 
 
-def variable(name: str, settings: Settings) -> str:
+def variable(name: str, settings: Settings) -> str | None:
     """Return the text that ``${name}`` stands for.
 
     Args:
@@ -25,7 +25,7 @@ def variable(name: str, settings: Settings) -> str:
 
     Returns:
         The value; a list is joined by commas. For ``connect.secrets...`` a reference (``${env:NAME}``) that the worker
-        resolves: no secret ever comes out.
+        resolves: no secret ever comes out. None where there is nothing that the property could say: leave it out.
 
     Raises:
         ConfigurationError: no such variable (with the nearest one), one that isn't set, or a secret.
@@ -70,14 +70,27 @@ def _viewed_dead_letter_topics(settings: Settings) -> str:
     return ",".join(topics)
 
 
-DERIVED: Final[Mapping[str, Callable[[Settings], str]]] = {
+def _largest_dead_letter(settings: Settings) -> str:
+    return str(settings.wait.max_message_bytes + DEAD_LETTER_EXTRA_BYTES)
+
+
+def _where_the_sweeper_would(settings: Settings) -> str:
+    return settings.sweeper.default_dead_letter_topic or settings.dead_letter.topic
+
+
+DERIVED: Final[Mapping[str, Callable[[Settings], str | None]]] = {
     "postgres.host": lambda settings: PostgresAddress.of(settings).only_host[0],
     "postgres.port": lambda settings: PostgresAddress.of(settings).only_host[1],
     "postgres.database": lambda settings: PostgresAddress.of(settings).database,
     "postgres.user": lambda settings: PostgresAddress.of(settings).user,
     "postgres.sslmode": lambda settings: PostgresAddress.of(settings).sslmode,
     "postgres.jdbc_url": lambda settings: PostgresAddress.of(settings).jdbc_url,
+    "postgres.sslrootcert": lambda settings: PostgresAddress.of(settings).file("sslrootcert"),
+    "postgres.sslcert": lambda settings: PostgresAddress.of(settings).file("sslcert"),
+    "postgres.sslkey": lambda settings: PostgresAddress.of(settings).file("sslkey"),
     "sink.dead_letter_topics": _viewed_dead_letter_topics,
+    "sweeper.dead_letter_topic": _where_the_sweeper_would,
+    "dead_letter.max_message_bytes": _largest_dead_letter,
 }
 # What people write first, and what they should.
 _INSTEAD: Final = {

@@ -92,6 +92,6 @@ def exporting(
 ) -> Iterator[Exporting]:
     """The sources of one family over a schema of this test's own, none of them started."""
     connectors = Connectors(ConnectRest(connect.url), names)
-    own = Exporting(source_family, connectors, topics, prepared())
+    own = Exporting(source_family, connectors, topics, prepared({"connect.settle_s": 0}))
     yield own
     own.close()

@@ -24,7 +24,7 @@ from waitreg.embedded.postgres import EmbeddedPostgres
 
 ROWS = 1_000
 # Many small transactions: rows come into the outbox so many at a time, which takes seconds for all of them.
-AT_ONCE = {"sweeper.chunk_rows": 100}
+AT_ONCE = {"sweeper.chunk_rows": 100, "connect.settle_s": 0}
 SERVER = {"wal_level": "logical", "wal_sender_timeout": "3s"}
 KNOWN = """
     insert into dead_letter (topic, partition, "offset", reason, wait_expiration_uuid, wait_partition, wait_offset)
@@ -122,7 +122,8 @@ def test_a_lost_slot_stops_the_source_and_a_new_beginning_exports_only_what_the_
         connection.execute(KNOWN)
         exporting.expire(11, 12)
         # What came into the outbox while nobody kept its log.
-        filled = connection.execute("select fill_expired_outbox(%s, 0, 100)", (settings.wait.topic,)).fetchone()
+        topics = settings.wait.topic, settings.dead_letter.topic
+        filled = connection.execute("select fill_expired_outbox(%s, 0, 100, 0, %s)", topics).fetchone()
         assert filled == (2,)
     rest.resume(name)
     assert "no longer available on the server" in exporting.connectors.wait_failed(name)

@@ -25,7 +25,7 @@ WAITS_FOR_US = "select pg_backend_pid() = any(pg_blocking_pids(%s))"
 
 @pytest.fixture
 def settings(settings_for: SettingsFactory, database: Database) -> Settings:
-    made = settings_for()
+    made = settings_for({"connect.settle_s": 0})
     database.install(made)
     return made
 

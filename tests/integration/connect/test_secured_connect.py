@@ -40,6 +40,7 @@ SETTINGS: Mapping[str, Any] = {
     "processor.topics": (),
     "wait.partitions": 2,
     "wait.skew_allowance_s": 0,
+    "connect.settle_s": 0,
     "sink.kind": "connect",
 }
 QUICK = {"heartbeat.interval.ms": "500"}

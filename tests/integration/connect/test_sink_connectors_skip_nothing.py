@@ -26,6 +26,7 @@ REFUSED = b"refused by the database"
 def test_a_database_error_stops_the_sink_before_anything_is_skipped(
     sink_family: SinkFamily,
     connectors: Connectors,
+    connect: ConnectWorker,
     prepared: SettingsFactory,
     topics: Topics,
     database: Database,
@@ -42,6 +43,9 @@ def test_a_database_error_stops_the_sink_before_anything_is_skipped(
     trace = connectors.wait_failed(name)
     log.write(tombstone(resolved, 0), tombstone(renewed, 1), wait_record(renewed, 1, attempt=2))
     assert "refusing" in trace
+    for shown in (trace, connect.log.read_text("utf-8", "replace")):
+        assert REFUSED.decode() not in shown
+        assert REFUSED.hex() not in shown
     assert unreadable not in topics.admin.list_topics(timeout=15).topics or topics.read(unreadable) == []
 
     with database.connect(settings) as connection:
@@ -49,6 +53,21 @@ def test_a_database_error_stops_the_sink_before_anything_is_skipped(
     connectors.rest.restart_failed(name)
     wait_until(lambda: view(database, settings) == log.view, what="the view after the restart")
     assert set(log.view) == {refused, renewed}
+
+
+def test_a_renewed_registration_stands_since_it_was_first_shown(
+    sink_family: SinkFamily, connectors: Connectors, prepared: SettingsFactory, topics: Topics, database: Database
+) -> None:
+    settings = prepared({"wait.partitions": PARTITIONS})
+    log = WaitTopic(topics, settings.wait.topic)
+    topics.delete_at_end(f"{settings.wait.topic}.unreadable")
+    log.write(wait_record(renewed := new_id(), 0))
+    connectors.start(sink_family.file("wait.sink"), settings, **sink_family.changes)
+    wait_until(lambda: view(database, settings) == log.view, what="the row")
+    first = database.rows(settings, "select created_at from wait")
+    log.write(wait_record(renewed, 0, attempt=2))
+    wait_until(lambda: view(database, settings) == log.view, what="the renewed row")
+    assert database.rows(settings, "select created_at from wait") == first
 
 
 @pytest.mark.timeout(300)

@@ -79,6 +79,18 @@ def test_only_our_variables_are_filled_in(tmp_path: Path) -> None:
     }
 
 
+def test_a_property_that_has_nothing_to_say_is_left_out(tmp_path: Path) -> None:
+    config = '{"connector.class": "x", "a": "${nothing}", "b": "b ${nothing}", "c": "c"}'
+    file = written(tmp_path, f'{{"name": "n", "config": {config}}}')
+    assert read_connector(file, lambda _: None).config == {"connector.class": "x", "c": "c"}
+
+
+def test_no_name_is_made_of_nothing(tmp_path: Path) -> None:
+    file = written(tmp_path, '{"name": "${nothing}", "config": {"connector.class": "x"}}')
+    with pytest.raises(ConfigurationError, match=r"my.json: name: nothing is set that \$\{nothing\} could stand for"):
+        read_connector(file, lambda _: None)
+
+
 def test_what_a_variable_stands_for_is_not_filled_in_again(tmp_path: Path) -> None:
     file = written(tmp_path, '{"name": "n", "config": {"connector.class": "x", "a": "${b.c}"}}')
     assert read_connector(file, lambda _: "${wait.topic}").config["a"] == "${wait.topic}"

@@ -35,7 +35,7 @@ def test_no_variable_shows_a_secret(name: str) -> None:
         said = variable(name, settings())
     except ConfigurationError as error:
         said = str(error)
-    assert SECRET not in said
+    assert SECRET not in (said or "")
 
 
 @pytest.mark.parametrize(
@@ -53,16 +53,29 @@ def test_no_variable_shows_a_secret(name: str) -> None:
         ("postgres.database", "shop"),
         ("postgres.user", "waitreg"),
         ("postgres.sslmode", "verify-full"),
-        ("postgres.jdbc_url", "jdbc:postgresql://db.example:5433/shop?sslmode=verify-full"),
+        (
+            "postgres.jdbc_url",
+            "jdbc:postgresql://db.example:5433/shop?sslmode=verify-full&logServerErrorDetail=false",
+        ),
+        ("postgres.sslrootcert", None),
+        ("sweeper.dead_letter_topic", "waitreg.dlq"),
+        ("dead_letter.max_message_bytes", "2228224"),
+        ("connect.settle_s", "60"),
         ("connect.secrets.postgres_password", "${env:POSTGRES_PASSWORD}"),
     ],
 )
-def test_a_setting_is_named_by_its_dotted_name(name: str, text: str) -> None:
+def test_a_setting_is_named_by_its_dotted_name(name: str, text: str | None) -> None:
     assert variable(name, settings()) == text
 
 
 def test_a_list_is_joined_by_commas() -> None:
     assert variable("sink.dead_letter_topics", settings(sink__dead_letter_topics="a.dlq, b.dlq")) == "a.dlq,b.dlq"
+
+
+def test_a_source_writes_where_our_sweeper_would() -> None:
+    given = settings(dead_letter__topic="{topic}.dlq", sweeper__default_dead_letter_topic="{group}.old")
+    assert variable("sweeper.dead_letter_topic", given) == "{group}.old"
+    assert variable("sweeper.dead_letter_topic", settings(dead_letter__topic="{topic}.dlq")) == "{topic}.dlq"
 
 
 def test_where_the_worker_finds_a_secret_is_the_users_choice() -> None:

@@ -29,7 +29,16 @@ def address(url: str, seen_by_worker: str = "") -> PostgresAddress:
     ],
 )
 def test_the_jdbc_url_leads_to_where_libpqs_does(url: str, jdbc: str) -> None:
-    assert address(url).jdbc_url == jdbc
+    assert address(url).jdbc_url == f"{jdbc}&logServerErrorDetail=false"
+
+
+def test_files_of_the_worker_are_named_where_the_address_names_them() -> None:
+    found = address("postgresql://u@db/shop?sslmode=verify-full&sslrootcert=/etc/ca.pem&sslkey=/etc/key.pk8")
+    assert (found.file("sslrootcert"), found.file("sslcert"), found.file("sslkey")) == (
+        "/etc/ca.pem",
+        None,
+        "/etc/key.pk8",
+    )
 
 
 def test_the_worker_may_know_postgres_by_another_address_and_role() -> None:
