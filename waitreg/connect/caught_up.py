@@ -86,12 +86,11 @@ class CaughtUp:
     def _wait_for(self, sink: ViewSink) -> None:
         patience_s = self._settings.connect.start_timeout_s + COMMIT_S
         ends = self._ends(sink)
-        least, since = -1, self._pace.monotonic()
-        told_at = since
-        while left := self._left(sink, ends):
+        least: int | None = None
+        since = told_at = self._pace.monotonic()
+        while count := self._count_left(sink, ends):
             now = self._pace.monotonic()
-            count = sum(left.values())
-            if least < 0 or count < least:
+            if least is None or count < least:
                 least, since = count, now
             if now - since > patience_s:
                 raise SinksBehind(
@@ -103,6 +102,17 @@ class CaughtUp:
                 self._tell("waiting for", sink.name, f"{count} offsets to what was the log's end")
                 told_at = now + TELL_EVERY_S
             self._pace.sleep(POLL_S)
+
+    def _count_left(self, sink: ViewSink, ends: Offsets) -> int:
+        deadline = self._pace.monotonic() + self._settings.connect.start_timeout_s
+        while True:
+            try:
+                return sum(self._left(sink, ends).values())
+            except TransientError:
+                # The coordinator of a group that is new to the broker is only being elected.
+                if self._pace.monotonic() > deadline:
+                    raise
+                self._pace.sleep(POLL_S)
 
     def _ends(self, sink: ViewSink) -> dict[Place, int]:
         found: dict[Place, int] = {}

@@ -45,7 +45,8 @@ def test_an_outage_of_postgres_ends_with_every_row_there_and_nobody_called(
 ) -> None:
     name, rest = names("wait.sink"), ConnectRest(connect.url)
     with own_postgres() as postgres:
-        overrides = connect_settings(connect.url, {**WATCHING, "connect.connectors": (name,), "processor.topics": ()})
+        more = {**WATCHING, "connect.connectors": (name,), "processor.topics": (), "sweeper.kind": "connect"}
+        overrides = connect_settings(connect.url, more)
         settings = settings_against(kafka, postgres.url, names, overrides)
         database = Database(postgres.url)
         topics.create_own(settings)
@@ -69,12 +70,14 @@ def test_an_outage_of_postgres_ends_with_every_row_there_and_nobody_called(
         assert watch.get("/health/ready")[0] == 200, "it does its work"
         assert sample(watch, "waitreg_connect_restarts_total", name) >= WATCHING["connect.restart_limit"]
         wait_until(lambda: sample(watch, "waitreg_connect_running", name) == 0, 60, "word of a failed task")
+        assert watch.metrics()["waitreg_connect_postgres_up"] == 0
         failed = wait_until(lambda: status_with_a_failure(settings, tmp_path), 60, "a status that shows the failure")
         assert f"failed: {name} task 0: " in failed.output and "Connection refused" in failed.output
 
         postgres.start()
         wait_until(lambda: ids(database, settings) == {first, second}, 120, "the row of the outage")
         wait_until(lambda: sample(watch, "waitreg_connect_running", name) == 1, 60, "word that it runs")
+        wait_until(lambda: watch.metrics()["waitreg_connect_postgres_up"] == 1, 60, "word of Postgres")
         has_every_metric(watch)
 
         worker_that_hangs_is_survived(watch, connect)

@@ -52,6 +52,14 @@ def test_rows_are_those_of_the_log_and_what_a_sink_of_ours_left_is_gone(
             rebuild(settings, spark)
     assert ids_shown(at) == {resolved.wait_id, standing.wait_id}
 
+    def broken_off(*_: int) -> None:
+        raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        rebuild(settings, spark, progress=broken_off)
+    position = at.database.rows(settings, "select count(*) from sink_progress")
+    assert position == [(1,)], "what isn't rebuilt yet must not pass for complete: a Connect source would export it"
+
     [part] = rebuild(settings, spark).partitions
     assert (part.missing, part.orphans) == (1, 1)
     assert ids_shown(at) == {lost.wait_id, standing.wait_id}

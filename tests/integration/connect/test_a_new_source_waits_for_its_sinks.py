@@ -1,0 +1,185 @@
+"""A source made before its sinks have shown what stands in the log would export what was finished long ago."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer, TopicPartition
+
+from tests.conftest import SettingsFactory
+from tests.integration.connect.command_setting import connect_settings, own_sink_file, register
+from tests.integration.connect.exporting import Exporting
+from tests.integration.connect.source_family import SourceFamily
+from tests.support.committed_offsets import commit_as_operator
+from tests.support.connect_connectors import Connectors
+from tests.support.connect_rest import ConnectRest
+from tests.support.database import Database
+from tests.support.kafka_io import Outgoing
+from tests.support.naming import Names
+from tests.support.topics import Topics
+from tests.support.waiting import wait_until
+from wait_registry.kafka.clients import admin
+from wait_registry.settings.root import Settings
+from waitreg.commands.connect_lag import read_connect_lag
+from waitreg.connect.caught_up import CaughtUp, SinksBehind, ViewSink, view_sinks
+from waitreg.connect.connector_file import own_files
+from waitreg.connect.connector_state import ConnectorState
+from waitreg.connect.sink_lag import SinkLags
+from waitreg.demo.environment import as_environment
+from waitreg.embedded.connect_worker import ConnectWorker
+
+
+class Sink:
+    """The consumer group of a sink, of which the test says how far it is; and a clock that runs while one waits."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.topic = settings.wait.topic
+        self.group = settings.sink.connect_group
+        self.to_commit: list[int] = []
+        self.said: list[str] = []
+        self._now = 0.0
+
+    def commit(self, offset: int) -> None:
+        place = TopicPartition(self.topic, 0, offset)
+        commit_as_operator(self.settings.kafka.bootstrap_servers, self.group, [place])
+
+    def monotonic(self) -> float:
+        return self._now
+
+    def sleep(self, seconds: float) -> None:
+        self._now += 20 * seconds
+        if self.to_commit:
+            self.commit(self.to_commit.pop(0))
+
+    def wait(self) -> None:
+        waiting = CaughtUp(self.settings, lambda word, name, details: self.said.append(details), self)
+        waiting.wait([ViewSink("wait.sink", self.group, (self.topic,))])
+
+
+@pytest.fixture
+def sink(prepared: SettingsFactory, names: Names) -> Sink:
+    return Sink(prepared({"wait.partitions": 1, "sink.kind": "connect", "sink.connect_group": names("group")}))
+
+
+def in_a_transaction(settings: Settings, values: list[bytes]) -> Producer:
+    """Write records in a transaction that is still open."""
+    given = {"bootstrap.servers": settings.kafka.bootstrap_servers, "transactional.id": str(uuid.uuid4())}
+    producer = Producer(given)
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    for value in values:
+        producer.produce(settings.wait.topic, value, b"key")
+    producer.flush(30)
+    return producer
+
+
+def test_it_waits_until_what_stood_in_the_log_is_shown_however_much_comes_meanwhile(sink: Sink, topics: Topics) -> None:
+    sink.wait()  # nothing is there
+    topics.produce(sink.topic, [Outgoing(b"", key=b"one"), Outgoing(b"", key=b"two")])
+    sink.to_commit = [1, 2]
+    sink.wait()
+    assert sink.to_commit == []
+    assert sink.said[0] == "2 offsets to what was the log's end"
+
+
+def test_a_sink_that_does_not_move_is_told_and_no_source_is_made(sink: Sink, topics: Topics) -> None:
+    topics.produce(sink.topic, [Outgoing(b"", key=b"one"), Outgoing(b"", key=b"two")])
+    sink.to_commit = [1]
+    with pytest.raises(SinksBehind, match=r"wait.sink is 1 offsets behind .* hasn't moved for .* then run this again"):
+        sink.wait()
+
+
+def test_the_marker_of_a_transaction_after_the_last_record_is_nothing_to_wait_for(sink: Sink, topics: Topics) -> None:
+    in_a_transaction(sink.settings, [b"one", b"two"]).commit_transaction(30)
+    topics.wait_settled(sink.topic)
+    sink.commit(2)  # a sink never commits the marker
+    sink.wait()
+
+
+def test_status_and_doctor_tell_the_same_lag_while_a_transaction_is_open(sink: Sink, topics: Topics) -> None:
+    topics.produce(sink.topic, [Outgoing(b"", key=b"one"), Outgoing(b"", key=b"two")])
+    sink.commit(1)
+    config = {"topics": sink.topic, "consumer.override.group.id": sink.group}
+    state = ConnectorState("wait.sink", "sink", "RUNNING", "", "", (), config)
+    producer = in_a_transaction(sink.settings, [b"three"])
+    try:
+        told = SinkLags(sink.settings.kafka).of([state])["wait.sink"]
+        assert told == read_connect_lag(sink.settings, admin(sink.settings.kafka)).offsets == 2
+    finally:
+        producer.abort_transaction(30)
+
+
+def test_where_no_sink_of_the_view_is_seen_its_group_is_asked_for(sink: Sink) -> None:
+    other = ConnectorState("audit", "sink", "RUNNING", "", "", (), {"topics": sink.topic})
+    assert view_sinks([other], sink.settings) == [
+        ViewSink(f"the sink of group {sink.group}", sink.group, (sink.topic,))
+    ]
+    rows = {"topics": sink.topic, "transforms.row.type": "io.waitreg.connect.WaitRecordToRow"}
+    own = ConnectorState("wait.sink", "sink", "RUNNING", "", "", (), rows)
+    assert view_sinks([other, own], sink.settings) == [ViewSink("wait.sink", "connect-wait.sink", (sink.topic,))]
+
+
+@pytest.fixture
+def exporter(
+    connect: ConnectWorker, prepared: SettingsFactory, topics: Topics, names: Names
+) -> Iterator[tuple[Settings, Exporting]]:
+    """Settings with Kafka Connect in both places, and what cleans up after a source."""
+    settings = prepared(
+        connect_settings(
+            connect.url,
+            {"sweeper.kind": "connect", "sink.connect_group": f"connect-{names('wait.sink')}", "wait.partitions": 1},
+        )
+    )
+    own = Exporting(SourceFamily("debezium"), Connectors(ConnectRest(connect.url), names), topics, settings)
+    yield settings, own
+    for name in ("expired.source", "wait.sink"):
+        ConnectRest(connect.url).remove(names(name))
+    own.close()
+
+
+@pytest.mark.timeout(300)
+def test_apply_makes_the_source_once_its_sink_has_shown_the_log(
+    exporter: tuple[Settings, Exporting],
+    connect: ConnectWorker,
+    topics: Topics,
+    database: Database,
+    names: Names,
+    tmp_path: Path,
+) -> None:
+    settings, _ = exporter
+    rest, name = ConnectRest(connect.url), names("wait.sink")
+    document = json.loads(own_files("source", "debezium")[0].read_text("utf-8")) | {"name": names("expired.source")}
+    (tmp_path / "source.json").write_text(json.dumps(document), "utf-8")
+    own_sink_file(tmp_path, name)
+    files = ["source.json", f"{name}.json"]
+    waits = register(topics, settings)
+
+    rest.put(name, {"connector.class": "io.debezium.connector.jdbc.JdbcSinkConnector", "topics": settings.wait.topic})
+    rest.stop(name)
+    apply = subprocess.Popen(
+        [sys.executable, "-m", "waitreg", "connect", "apply", *files],
+        cwd=tmp_path,
+        env=as_environment(settings),
+        stdin=subprocess.DEVNULL,
+        stdout=(tmp_path / "out").open("wb"),
+        stderr=subprocess.STDOUT,
+    )
+    said = (tmp_path / "out").read_text
+    try:
+        wait_until(lambda: f"waiting for  {name}" in said(), 120, "word of the sink that is awaited")
+        assert rest.status(names("expired.source")) == {}, said()
+        rest.resume(name)
+        assert apply.wait(120) == 0, said()
+    finally:
+        apply.kill()
+    words = [line.split()[:2] for line in said().splitlines()]
+    assert words.index(["created", names("expired.source")]) > words.index(["waiting", "for"]), said()
+    shown = database.rows(settings, "select wait_expiration_uuid from wait")
+    assert shown == [(waits,)]
