@@ -9,11 +9,11 @@ from typing import Final
 
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
-from wait_registry.errors import TransientError
+from wait_registry.errors import ConfigurationError, TransientError
 from wait_registry.kafka.clients import Admin, admin, consumer_config
 from wait_registry.kafka.cluster import describe_topic
 from wait_registry.kafka.committed_offsets import committed_offsets
-from wait_registry.kafka.errors import kafka_failure
+from wait_registry.kafka.errors import is_access_problem, is_unknown_topic, kafka_failure
 from wait_registry.kafka.positions import earliest_offsets, end_offsets
 from wait_registry.settings.root import Settings
 from waitreg.connect.apply import Pace, Tell
@@ -117,7 +117,13 @@ class CaughtUp:
     def _ends(self, sink: ViewSink) -> dict[Place, int]:
         found: dict[Place, int] = {}
         for topic in sink.topics:
-            numbers = range(describe_topic(self._admin, topic).partitions)
+            try:
+                numbers = range(describe_topic(self._admin, topic).partitions)
+            except ConfigurationError as error:
+                # A dead letter topic that the source is going to make.
+                if not is_unknown_topic(error):
+                    raise
+                continue
             found |= {(topic, number): end for number, end in end_offsets(self._admin, topic, numbers).items()}
         return found
 
@@ -167,6 +173,8 @@ def _until_known(
         if message is None:
             continue
         error, place = message.error(), (str(message.topic()), int(message.partition() or 0))
+        if error is not None and is_access_problem(error):
+            return set(behind)  # whoever may not read can't tell markers from records
         if error is not None and error.code() != KafkaError._PARTITION_EOF:
             raise kafka_failure(error, f"reading {place[0]}-{place[1]}")
         if place in unknown:

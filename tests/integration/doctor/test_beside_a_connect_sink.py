@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from confluent_kafka import TopicPartition
@@ -13,6 +14,7 @@ from tests.support.committed_offsets import commit_as_operator
 from tests.support.database import Database
 from tests.support.kafka_io import Outgoing
 from tests.support.topics import Topics
+from wait_registry.settings.sweeper import SweeperKind
 from waitreg.commands.check_line import Standing
 from waitreg.commands.checks import connect_view
 
@@ -61,3 +63,36 @@ def test_the_groups_lag_is_told_and_what_only_a_rebuild_mends(
     asked = run_waitreg(tmp_path, "query", "stuck_now", settings=settings)
     assert asked.code == 0, asked.errors
     assert "1 offsets behind the log" in asked.output and "2 unknown rows" in asked.output
+
+    exporting = settings.sweeper.model_copy(update={"kind": SweeperKind.CONNECT})
+    settings = settings.model_copy(update={"sweeper": exporting})
+    asked = run_waitreg(tmp_path, "query", "stuck_now", settings=settings)
+    assert "1 offsets behind the log" in asked.output and "unknown rows" not in asked.output, "nobody sweeps any more"
+
+
+def test_where_a_source_exports_no_sweep_is_asked_for_and_nobody_is_told_to_start_a_sweeper(
+    prepared: SettingsFactory, database: Database, tmp_path: Path
+) -> None:
+    settings = prepared({"wait.partitions": 1, "sink.kind": "connect", "sweeper.kind": "connect"})
+    with database.connect(settings) as connection:
+        connection.execute(
+            "insert into sweep (wait_topic, started_at, duration_s, due, exported, redelivered, superseded, set_aside,"
+            " skipped, result) select %s, now() - make_interval(hours => n), 1, 5, 3, 0, 7, 0, '[]', 'done'"
+            " from generate_series(1, 5) as n",
+            (settings.wait.topic,),
+        )
+        connection.execute(
+            "insert into wait (wait_expiration_uuid, original_topic, original_headers, wait_expiration_time,"
+            " wait_topic, wait_partition, wait_offset)"
+            " values ('a', 'orders', '[]', now() - interval '1 hour', %s, 0, 0)",
+            (settings.wait.topic,),
+        )
+    ended = run_waitreg(tmp_path, "doctor", "--json", settings=settings)
+    told = json.loads(ended.output)
+    assert told["services"] == ["processor", "connect"]
+    checks = {check["id"]: check for check in told["checks"]}
+    assert not [id for id in checks if "sweeper" in id or "transactions" in id or id == "sweep.last"]
+    due = checks["sweep.due"]
+    assert (due["standing"], "1 due" in due["seen"], "connect status" in due["mend"]) == ("warning", True, True), due
+    assert "waitreg sweeper" not in ended.output
+    assert "view.freshness" not in checks, "what sweeps of another time have found says nothing"
