@@ -434,12 +434,18 @@ return replace(
 );
 
 -- Puts what is due into expired_outbox and returns how many rows that were; the tombstones of what has its dead letter
--- into expired_tombstone; and forgets what was finished a week ago. At most max_rows each. The lock is held to the end of
--- the transaction: ids become visible in their order, and a source that reads on from the last one misses none.
+-- into expired_tombstone; and forgets what was finished a week ago. At most max_rows each, and of what is due no more
+-- once it is max_bytes. The lock is held to the end of the transaction: ids become visible in their order, and a source
+-- that reads on from the last one misses none. Who waits for it longer than a caller's connection may be silent is told
+-- so, and asks again.
 -- `offset 0` keeps each question a probe of an index: as joins they would read whole tables, every few seconds.
--- Who waits for the lock longer than a caller's connection may be silent is told so, and asks again.
 create function fill_expired_outbox(
-    topic text, skew_s double precision, max_rows int, settle_s double precision, default_topic text
+    topic text,
+    skew_s double precision,
+    max_rows int,
+    settle_s double precision,
+    default_topic text,
+    max_bytes bigint
 ) returns bigint
 language plpgsql set search_path from current set lock_timeout = '30s' as $$
 declare
@@ -449,13 +455,17 @@ begin
         hashtextextended('waitreg.expired_outbox ' || current_schema() || ' ' || fill_expired_outbox.topic, 0)
     );
 
-    with chosen as materialized (
-        select due.wait_expiration_uuid, due.wait_expiration_time
+    with found as (
+        select due.wait_expiration_uuid, due.wait_expiration_time, due.bytes
         from wait_registry_due(
             fill_expired_outbox.topic, fill_expired_outbox.skew_s, fill_expired_outbox.settle_s
         ) as partition
         cross join lateral (
-            select wait.wait_expiration_uuid, wait.wait_expiration_time
+            select
+                wait.wait_expiration_uuid,
+                wait.wait_expiration_time,
+                -- As they are stored: nothing is read for it.
+                coalesce(octet_length(wait.body), 0) + coalesce(pg_column_size(wait.original_headers), 0) as bytes
             from wait
             where wait.wait_topic = fill_expired_outbox.topic
                 and wait.wait_partition = partition.wait_partition
@@ -494,7 +504,23 @@ begin
         ) as due
         order by due.wait_expiration_time, due.wait_expiration_uuid
         limit fill_expired_outbox.max_rows
+    ),
+
+    summed as (
+        select
+            found.wait_expiration_uuid,
+            found.wait_expiration_time,
+            sum(found.bytes) over (order by found.wait_expiration_time, found.wait_expiration_uuid) - found.bytes
+                as bytes_before
+        from found
+    ),
+
+    chosen as materialized (
+        select summed.wait_expiration_uuid, summed.wait_expiration_time
+        from summed
+        where summed.bytes_before < fill_expired_outbox.max_bytes
     )
+
     insert into expired_outbox (
         wait_expiration_uuid, original_topic, original_partition, original_offset, original_key, original_timestamp_ms,
         original_timestamp_type, original_headers, wait_expiration_time, body, consumer_group, instance, attempt,

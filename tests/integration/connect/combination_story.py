@@ -244,7 +244,7 @@ class Story:
                 continue
             self._await(partial(self._is_past, one), "the expiry of all")
             topics = one.settings.wait.topic, one.settings.dead_letter.topic
-            one.query("select fill_expired_outbox(%s, 0, 100000, 0, %s)", *topics)
+            one.query("select fill_expired_outbox(%s, 0, 100000, 0, %s, 1000000000)", *topics)
             filled = {wait_id for (wait_id,) in one.query("select wait_expiration_uuid from expired_outbox")}
             self.seen[one.label].due_and_held_back = one.shown() - filled
             self.seen[one.label].resolved_and_shown = one.shown() & one.written.resolved

@@ -17,7 +17,7 @@ DEAD_LETTER = """
     values ('dlq', 0, %s, %s, %s, %s, %s)
 """
 POSITION = "insert into sink_progress values ('wait', 'id', %s, 0, now() + %s, now())"
-FILL = "select fill_expired_outbox('wait', 5, %s, %s, %s)"
+FILL = "select fill_expired_outbox('wait', 5, %s, %s, %s, %s)"
 
 Connection = psycopg.Connection[Any]
 
@@ -27,9 +27,15 @@ def register(connection: Connection, wait_id: str, partition: int, offset: int, 
     connection.execute(INSERT, (wait_id, timedelta(seconds=expires_in_s), partition, offset))
 
 
-def fill(connection: Connection, max_rows: int = 1000, settle_s: float = 0, letters: str = "dlq") -> int:
+def fill(
+    connection: Connection,
+    max_rows: int = 1000,
+    settle_s: float = 0,
+    letters: str = "dlq",
+    max_bytes: int = 67_108_864,
+) -> int:
     """Call the function with a skew allowance of five seconds; a row need not stand for long unless told otherwise."""
-    row = connection.execute(FILL, (max_rows, settle_s, letters)).fetchone()
+    row = connection.execute(FILL, (max_rows, settle_s, letters, max_bytes)).fetchone()
     assert row is not None
     return int(row[0])
 

@@ -123,7 +123,7 @@ def test_a_lost_slot_stops_the_source_and_a_new_beginning_exports_only_what_the_
         exporting.expire(11, 12)
         # What came into the outbox while nobody kept its log.
         topics = settings.wait.topic, settings.dead_letter.topic
-        filled = connection.execute("select fill_expired_outbox(%s, 0, 100, 0, %s)", topics).fetchone()
+        filled = connection.execute("select fill_expired_outbox(%s, 0, 100, 0, %s, 1000000)", topics).fetchone()
         assert filled == (2,)
     rest.resume(name)
     assert "no longer available on the server" in exporting.connectors.wait_failed(name)

@@ -92,6 +92,14 @@ def test_the_oldest_of_all_partitions_come_first_and_no_more_than_asked_for(conn
     assert places(connection) == [(f"w{number}", number % 3, number) for number in range(12)]
 
 
+def test_large_rows_come_in_a_few_at_a_time_and_the_largest_alone(connection: Connection) -> None:
+    for number, size in enumerate((1_000, 3_000, 1_000, 50_000, 1_000)):
+        register(connection, f"w{number}", number % 2, number, expires_in_s=-600 + number)
+        connection.execute("update wait set body = %s where wait_offset = %s", (bytes(size), number))
+    assert [fill(connection, max_bytes=4_000) for _ in range(4)] == [2, 2, 1, 0]
+    assert [wait_id for wait_id, _, _ in places(connection)] == [f"w{number}" for number in range(5)]
+
+
 def test_where_our_sink_runs_a_row_waits_until_the_view_is_complete_up_to_its_expiry(connection: Connection) -> None:
     for partition in range(3):
         register(connection, f"w{partition}", partition, 1, expires_in_s=-60)
@@ -170,6 +178,23 @@ def test_a_second_filler_waits_for_the_first_and_numbers_become_visible_in_order
                 assert places(reader) == []
         assert waiting.result(30) == 1
     assert [wait_id for wait_id, _, _ in places(connection)] == ["w0", "w1", "w2"]
+
+
+def test_a_filler_that_waits_for_too_long_is_told_so_before_its_connection_is_given_up(
+    settings: Settings, database: Database, connection: Connection
+) -> None:
+    (shipped,) = connection.execute(
+        "select proconfig from pg_proc where oid = 'fill_expired_outbox'::regproc"
+    ).fetchall()
+    assert "lock_timeout=30s" in shipped[0]
+    for family, property_name in (("debezium", "driver.socketTimeout"), ("jdbc", "connection.url")):
+        found = read_connector(CONFIGS / f"expired.source.{family}.json", partial(variable, settings=settings)).config
+        assert int(found[property_name].rpartition("socketTimeout=")[2].partition("&")[0]) > 30
+    connection.execute("alter function fill_expired_outbox set lock_timeout = '100ms'")
+    with database.connect(settings) as second, connection.transaction():
+        fill(connection)
+        with pytest.raises(psycopg.errors.LockNotAvailable):
+            fill(second)
 
 
 def test_many_fillers_at_once_lose_and_double_nothing(
