@@ -54,7 +54,7 @@ class Sink:
         return self._now
 
     def sleep(self, seconds: float) -> None:
-        self._now += 20 * seconds
+        self._now += 60 * seconds
         if self.to_commit:
             self.commit(self.to_commit.pop(0))
 
@@ -68,14 +68,14 @@ def sink(prepared: SettingsFactory, names: Names) -> Sink:
     return Sink(prepared({"wait.partitions": 1, "sink.kind": "connect", "sink.connect_group": names("group")}))
 
 
-def in_a_transaction(settings: Settings, values: list[bytes]) -> Producer:
+def in_a_transaction(settings: Settings, values: list[bytes], key: bytes = b"key") -> Producer:
     """Write records in a transaction that is still open."""
     given = {"bootstrap.servers": settings.kafka.bootstrap_servers, "transactional.id": str(uuid.uuid4())}
     producer = Producer(given)
     producer.init_transactions(30)
     producer.begin_transaction()
     for value in values:
-        producer.produce(settings.wait.topic, value, b"key")
+        producer.produce(settings.wait.topic, value, key)
     producer.flush(30)
     return producer
 
@@ -100,6 +100,25 @@ def test_the_marker_of_a_transaction_after_the_last_record_is_nothing_to_wait_fo
     in_a_transaction(sink.settings, [b"one", b"two"]).commit_transaction(30)
     topics.wait_settled(sink.topic)
     sink.commit(2)  # a sink never commits the marker
+    sink.wait()
+
+
+def test_of_several_partitions_one_that_is_behind_is_enough(
+    prepared: SettingsFactory, topics: Topics, names: Names
+) -> None:
+    own = {"wait.partitions": 3, "sink.kind": "connect", "sink.connect_group": names("group")}
+    sink = Sink(prepared(own))
+    for number in range(12):
+        in_a_transaction(sink.settings, [b"value"], str(number).encode()).commit_transaction(30)
+    topics.wait_settled(sink.topic)
+    last = {record.partition: record.offset for record in topics.read(sink.topic)}
+    for partition, offset in last.items():
+        place = TopicPartition(sink.topic, partition, offset + (partition != 1))
+        commit_as_operator(sink.settings.kafka.bootstrap_servers, sink.group, [place])
+    with pytest.raises(SinksBehind, match="is 2 offsets behind"):
+        sink.wait()
+    place = TopicPartition(sink.topic, 1, last[1] + 1)
+    commit_as_operator(sink.settings.kafka.bootstrap_servers, sink.group, [place])
     sink.wait()
 
 
