@@ -17,6 +17,8 @@ from tests.support.certificates import Authority, openssl_is_there
 from wait_registry.errors import ConfigurationError, WaitRegistryError
 from wait_registry.settings.loading import load_settings
 from waitreg.connect.rest import ConnectRest, WorkerBusy, WorkerUnavailable
+from waitreg.connect.restarts import RestartRules
+from waitreg.connect.watch import Watch
 from waitreg.embedded.ports import free_ports
 
 
@@ -30,6 +32,8 @@ class Answering(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
+
+    do_POST = do_GET
 
     def log_message(self, format: str, *args: object) -> None:
         """Say nothing."""
@@ -139,3 +143,17 @@ def test_a_worker_behind_tls_must_be_who_it_says(tmp_path: Path) -> None:
         assert rest(url_of(server, "https"), ca=authority.certificate).states() == {}
         with pytest.raises(ConfigurationError, match=r"isn't trusted .* set connect\.ca_file"):
             rest(url_of(server, "https"), ca=stranger.certificate).states()
+
+
+def test_a_watch_restarts_what_has_failed_and_leaves_what_a_person_has_paused_or_stopped() -> None:
+    def connector(name: str, state: str) -> dict[str, object]:
+        task = {"id": 0, "state": "FAILED", "worker_id": "w", "trace": "broken"}
+        status = {"name": name, "type": "sink", "connector": {"state": state, "worker_id": "w"}, "tasks": [task]}
+        return {"status": status, "info": {"config": {}}}
+
+    given = {"wait.sink": "RUNNING", "dead_letter.sink": "PAUSED", "expired.source": "STOPPED"}
+    body = json.dumps({name: connector(name, state) for name, state in given.items()}).encode()
+    with answering(200, body) as server:
+        watch = Watch(rest(url_of(server)), (), RestartRules(1, 1, 3, 60), lambda: 0.0)
+        assert watch.run_once().restarted == ("wait.sink",)
+        assert [path.split("/")[2] for path, _ in server.asked if "restart" in path] == ["wait.sink"]  # type: ignore[attr-defined]
