@@ -8,7 +8,7 @@ from pathlib import Path
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from wait_registry.errors import TransientError
+from wait_registry.errors import ConfigurationError, TransientError
 from wait_registry.kafka.clients import admin, consumer_config
 from wait_registry.kafka.cluster import describe_topic
 from wait_registry.kafka.positions import end_offsets
@@ -43,14 +43,22 @@ def read_evidence(
         kills_ms: when processors of the group were killed, ms since the epoch; None when nobody knows.
 
     Raises:
+        ConfigurationError: the manifest names no record, so that there is nothing to judge.
+        DataError: a file is something else.
         TransientError: Kafka or Postgres can't be reached; try again.
     """
     processor = settings.processor
+    published = list(read_manifest(manifest))
+    if not published:
+        raise ConfigurationError(
+            f"{manifest} names no record: there is nothing to judge. Publish some with `waitreg load --manifest "
+            f"{manifest}`, or give the manifest of the load that is to be judged"
+        )
     letter_topics = {
         dead_letter_topic(settings.dead_letter.topic, topic, processor.group) for topic in processor.topics
     }
     return Evidence(
-        published=list(read_manifest(manifest)),
+        published=published,
         calls=list(read_calls(calls)),
         dead_letters=[
             letter for topic in sorted(letter_topics) for letter in read_dead_letters(settings, topic, processor.group)

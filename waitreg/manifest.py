@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -30,10 +31,10 @@ class Published:
 
 
 class ManifestWriter:
-    """Appends published records to a file."""
+    """Appends published records to a file, one write a line, so that a killed load leaves only whole lines behind."""
 
     def __init__(self, path: Path) -> None:
-        self._file = path.open("ab")
+        self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
 
     def __enter__(self) -> ManifestWriter:
         return self
@@ -41,17 +42,24 @@ class ManifestWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._file.close()
+        os.close(self._descriptor)
 
     def append(self, published: Published) -> None:
-        """Write one record."""
-        self._file.write(orjson.dumps(asdict(published)) + b"\n")
+        """Write one record; raise OSError when the disk is full."""
+        line = orjson.dumps(asdict(published)) + b"\n"
+        if os.write(self._descriptor, line) != len(line):
+            raise OSError("short write to the manifest: is the disk full?")
 
 
 def read_manifest(path: Path) -> Iterator[Published]:
-    """Return the records of a manifest; raise DataError, naming the line, when the file is something else."""
+    """Return the records of a manifest; a last line without its newline is a record that was not written down.
+
+    Raises DataError, naming the line, when the file is something else.
+    """
     with path.open("rb") as lines:
         for number, line in enumerate(lines, start=1):
+            if not line.endswith(b"\n"):
+                return
             try:
                 fields = orjson.loads(line)
                 yield Published(**{**fields, "fingerprint": Fingerprint(**fields["fingerprint"])})

@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import orjson
-import pytest
 
-from wait_registry.errors import DataError
-from waitreg.fingerprint import fingerprint
-from waitreg.manifest import ManifestWriter, Published, read_manifest
 from waitreg.orders import Shape, order
 
 MANY = [order(1, index) for index in range(2000)]
@@ -50,23 +44,3 @@ def test_values_can_be_padded_to_a_size() -> None:
     shape = Shape(null_keys=0, binary_values=0, empty_values=0, null_values=0, min_value_bytes=5000)
     sizes = {len(order(1, index, shape).value or b"") for index in range(50)}
     assert sizes == {5000}
-
-
-def test_a_manifest_is_read_back_as_it_was_written(tmp_path: Path) -> None:
-    records = [
-        Published("orders", 0, offset, 1000 + offset, fingerprint(one.key, one.value, one.headers))
-        for offset, one in enumerate(MANY[:50])
-    ]
-    path = tmp_path / "manifest.jsonl"
-    for half in (records[:20], records[20:]):
-        with ManifestWriter(path) as writer:
-            for record in half:
-                writer.append(record)
-    assert list(read_manifest(path)) == records
-
-
-def test_a_file_that_is_no_manifest_is_refused_with_its_line(tmp_path: Path) -> None:
-    path = tmp_path / "manifest.jsonl"
-    path.write_text('{"topic": "orders"}\n')
-    with pytest.raises(DataError, match="line 1"):
-        list(read_manifest(path))
