@@ -44,7 +44,8 @@ create index expired_tombstone_age on expired_tombstone (created_at);
 
 -- Which registrations are due, a row a partition of the wait topic that has any: those that expire before due_before.
 -- Where our sink runs, that is how far its view is complete; a partition without a position isn't due at all. Elsewhere
--- only what came before standing_since is: a sink that was started again shows what its tombstones are about to remove.
+-- the view may be settle_s behind. And only what came before standing_since is due there: a sink that was started again
+-- shows once more what its tombstones are about to remove.
 create function wait_registry_due(topic text, skew_s double precision, settle_s double precision)
 returns table (wait_partition int, due_before timestamptz, standing_since timestamptz)
 language sql stable parallel safe
@@ -62,7 +63,10 @@ begin atomic
     )
     select
         found.partition,
-        least(now(), progress.position_time) - make_interval(secs => wait_registry_due.skew_s),
+        case
+            when progress.partition is null then now() - make_interval(secs => wait_registry_due.settle_s)
+            else least(now(), progress.position_time)
+        end - make_interval(secs => wait_registry_due.skew_s),
         case
             when progress.partition is null then now() - make_interval(secs => wait_registry_due.settle_s)
             else 'infinity'
@@ -203,9 +207,7 @@ begin
 
     insert into expired_tombstone (wait_expiration_uuid, wait_topic, wait_partition, wait_offset)
     select due.wait_expiration_uuid, due.wait_topic, due.wait_partition, due.wait_offset
-    from wait_registry_due(
-        fill_expired_outbox.topic, fill_expired_outbox.skew_s, fill_expired_outbox.settle_s
-    ) as partition
+    from wait_registry_due(fill_expired_outbox.topic, fill_expired_outbox.skew_s, 0) as partition
     cross join lateral (
         select wait.wait_expiration_uuid, wait.wait_topic, wait.wait_partition, wait.wait_offset
         from wait

@@ -44,8 +44,8 @@ class ConnectSettings(Section):
     settle_s: float = Field(
         60.0,
         ge=0,
-        description="beside a Connect sink a row stands so long before a source exports it, s: more than that sink is "
-        "ever behind; started again, it shows for moments what its tombstones are about to remove",
+        description="beside a Connect sink a source exports so long after a row's expiry and first sight, s: more than "
+        "that sink is ever behind, and than it reads again when it was restarted",
     )
     watch_interval_s: float = Field(10.0, ge=0.1, le=300, description="pause between two looks of `watch`, s")
     restart_backoff_s: float = Field(5.0, gt=0, description="first pause between two restarts, s; doubles each time")

@@ -14,6 +14,7 @@ from tests.support.database import Database
 # The sink's own statement, as far as the time of a row is concerned: a row that stands is changed, not made anew.
 STANDING_FOR = "update wait set created_at = now() - %s where wait_expiration_uuid = %s"
 SETTLE_S = 60
+EXPIRED = -600
 
 
 @pytest.fixture
@@ -25,8 +26,8 @@ def connection(settings_for: SettingsFactory, database: Database) -> Iterator[Co
 
 
 def test_what_a_replay_shows_for_a_moment_is_not_exported(connection: Connection) -> None:
-    register(connection, "replayed", 0, 1)
-    register(connection, "standing", 0, 2)
+    register(connection, "replayed", 0, 1, EXPIRED)
+    register(connection, "standing", 0, 2, EXPIRED)
     connection.execute(STANDING_FOR, (timedelta(seconds=SETTLE_S + 5), "standing"))
     assert fill(connection, settle_s=SETTLE_S) == 1
     # Its tombstone, which the sink reads later.
@@ -35,8 +36,17 @@ def test_what_a_replay_shows_for_a_moment_is_not_exported(connection: Connection
     assert places(connection) == [("standing", 0, 2)]
 
 
+def test_a_sink_that_is_behind_by_less_exports_nothing_that_was_finished_in_time(connection: Connection) -> None:
+    # The allowance for skew is five seconds.
+    register(connection, "expired a while ago", 0, 1, -SETTLE_S - 10)
+    register(connection, "its tombstone may be on its way", 0, 2, -SETTLE_S)
+    connection.execute("update wait set created_at = now() - interval '1 hour'")
+    assert fill(connection, settle_s=SETTLE_S) == 1
+    assert places(connection) == [("expired a while ago", 0, 1)]
+
+
 def test_what_is_held_back_is_only_late(connection: Connection) -> None:
-    register(connection, "late", 0, 1)
+    register(connection, "late", 0, 1, EXPIRED)
     assert fill(connection, settle_s=SETTLE_S) == 0
     connection.execute(STANDING_FOR, (timedelta(seconds=SETTLE_S - 5), "late"))
     assert fill(connection, settle_s=SETTLE_S) == 0
@@ -46,7 +56,7 @@ def test_what_is_held_back_is_only_late(connection: Connection) -> None:
 
 def test_where_our_sink_runs_its_position_says_more_and_no_row_has_to_wait(connection: Connection) -> None:
     register(connection, "seen to its expiry", 0, 1)
-    register(connection, "of a partition without a position", 1, 1)
+    register(connection, "of a partition without a position", 1, 1, EXPIRED)
     connection.execute(STANDING_FOR, (timedelta(days=1), "of a partition without a position"))
     connection.execute(POSITION, (0, timedelta()))
     assert fill(connection, settle_s=SETTLE_S) == 1

@@ -29,8 +29,8 @@ FILL: Final = f"""
 insert into wait (wait_expiration_uuid, original_topic, wait_expiration_time, wait_topic, wait_partition, wait_offset,
                   created_at)
     select 'w' || n, 'orders',
-           now() + case when n <= {DUE + YOUNG} then interval '-1 minute' else interval '1 hour' end,
-           'wait', n % 8, n, now() - case when n <= {DUE} then interval '1 hour' else interval '0' end
+           now() + case when n <= {DUE + YOUNG} then interval '-1 hour' else interval '1 hour' end,
+           'wait', n % 8, n, now() - case when n <= {DUE} then interval '2 hours' else interval '0' end
     from generate_series(1, {WAITING}) as n;
 insert into expired_outbox (wait_expiration_uuid, original_topic, wait_expiration_time, wait_topic, wait_partition,
                             wait_offset, created_at)
