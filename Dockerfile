@@ -73,7 +73,7 @@ ARG JAVA_TOOL_OPTIONS
 WORKDIR /build
 COPY connect-configs/plugin .
 RUN --mount=type=cache,target=/root/.m2 \
-    mvn --batch-mode --quiet -Dmaven.test.skip=true -Dcheckstyle.skip=true package
+    mvn --batch-mode --quiet --strict-checksums -Dmaven.test.skip=true -Dcheckstyle.skip=true package
 
 # ---------------------------------------------------------------- what runs
 FROM ${PYTHON_IMAGE} AS runtime
@@ -82,7 +82,8 @@ RUN groupadd --gid 10001 waitreg \
 # The root file system may be read-only: what is written goes to /tmp.
 ENV PATH=/opt/waitreg/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 HOME=/tmp \
     WAITREG_TELEMETRY__HOST=0.0.0.0
-COPY deploy/compose/healthy.py /opt/healthy.py
+# --chmod: a clone made under a strict umask has files that this user couldn't read.
+COPY --chmod=0644 deploy/compose/healthy.py /opt/healthy.py
 # waitreg.toml and a handler's module are looked for there.
 WORKDIR /srv/waitreg
 USER 10001:10001
@@ -118,13 +119,13 @@ CMD ["--help"]
 FROM ${JRE_IMAGE} AS connect
 RUN groupadd --gid 10001 waitreg \
  && useradd --uid 10001 --gid 10001 --no-create-home --home-dir /tmp --shell /usr/sbin/nologin waitreg \
- && mkdir -p /opt/connect/more-plugins
+ && mkdir -p /opt/connect/connectors /opt/connect/more-plugins
 COPY --from=connect-jars /opt/cache/wait-registry/jars/connect /opt/connect/worker
 COPY --from=connect-jars /opt/cache/wait-registry/jars/debezium-jdbc /opt/connect/plugins/debezium-jdbc
 COPY --from=connect-jars /opt/cache/wait-registry/jars/debezium-postgres /opt/connect/plugins/debezium-postgres
 COPY --from=plugin /build/target/waitreg-connect-*.jar /opt/connect/plugins/waitreg-connect/
-COPY connect-configs/*.json /opt/connect/connectors/
-COPY deploy/compose/connect/ /opt/connect/
+COPY --chmod=0644 connect-configs/*.json /opt/connect/connectors/
+COPY --chmod=0644 deploy/compose/connect/*.properties /opt/connect/
 WORKDIR /opt/connect
 USER 10001:10001
 EXPOSE 8083

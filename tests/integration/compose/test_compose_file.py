@@ -18,9 +18,11 @@ from tests.support.dockerfile import ROOT, lineage, stages
 from tests.support.prometheus import RULES, prometheus_tool
 from wait_registry.settings.names import DELIMITER, PREFIX, find_setting
 from wait_registry.settings.processor import ProcessorSettings
+from wait_registry.settings.root import Settings
 
 Service = dict[str, Any]
 DEPLOY = ROOT / "deploy"
+OURS = "waitreg-"
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +52,7 @@ def services(compose: dict[str, Any]) -> dict[str, Service]:
 @pytest.fixture(scope="module")
 def built(services: dict[str, Service]) -> dict[str, Service]:
     """Return the services of our own images."""
-    return {name: service for name, service in services.items() if "build" in service}
+    return {name: service for name, service in services.items() if service["image"].startswith(OURS)}
 
 
 def seconds(duration: str) -> int:
@@ -76,9 +78,37 @@ def test_every_service_has_a_limit_of_memory_and_of_its_log(services: dict[str, 
 
 def test_images_of_our_own_are_never_asked_of_a_registry(built: dict[str, Service]) -> None:
     assert {service["pull_policy"] for service in built.values()} == {"never"}
-    for service in built.values():
-        assert service["image"] == f"waitreg-{service['build']['target']}"
-        assert service["build"]["target"] in stages()
+    assert {service["image"].removeprefix(OURS) for service in built.values()} <= stages().keys()
+
+
+def test_each_image_is_built_by_one_service_that_every_profile_has(services: dict[str, Service]) -> None:
+    # Two that build one image at once fail where the engine keeps images in containerd.
+    building = {name: service for name, service in services.items() if "build" in service}
+    images = [service["image"] for service in building.values()]
+    assert sorted(images) == sorted({service["image"] for service in services.values() if OURS in service["image"]})
+    for name, service in building.items():
+        assert service["image"] == f"{OURS}{service['build']['target']}", name
+    for name, service in services.items():
+        if OURS in service["image"] and name not in building:
+            builder = building[next(one for one in building if building[one]["image"] == service["image"])]
+            assert "profiles" not in builder, name
+
+
+def test_a_java_that_unpacks_native_code_may_run_it(services: dict[str, Service]) -> None:
+    # zstd and snappy; engines mount a tmpfs with noexec.
+    java = {name for name, service in services.items() if service["image"] in ("waitreg-sink", "waitreg-sweeper")}
+    for name in ("kafka", "connect", "setup", *java):
+        (place,) = services[name]["tmpfs"]
+        assert "exec" in place.removeprefix("/tmp:").split(","), name
+
+
+def test_a_rebuild_may_take_as_much_as_the_sink(services: dict[str, Service]) -> None:
+    assert services["setup"]["mem_limit"] == services["sink"]["mem_limit"]
+    assert services["setup"]["tmpfs"] == services["sink"]["tmpfs"]
+
+
+def test_a_newer_postgres_keeps_its_data_in_the_volume_too(services: dict[str, Service]) -> None:
+    assert services["postgres"]["volumes"] == [f"postgres:{services['postgres']['environment']['PGDATA']}"]
 
 
 def test_ports_are_variables_and_on_loopback(services: dict[str, Service]) -> None:
@@ -130,7 +160,7 @@ def test_whoever_is_waited_for_says_that_it_is_ready(services: dict[str, Service
                 needed,
             )
             if how["condition"] == "service_healthy":
-                target = services[needed].get("build", {}).get("target", "")
+                target = services[needed]["image"].removeprefix(OURS)
                 in_image = any(stage.arguments("HEALTHCHECK") for stage in lineage(target))
                 assert in_image or "healthcheck" in services[needed], needed
 
@@ -189,6 +219,11 @@ def test_prometheus_takes_its_configuration_and_asks_who_is_there(
     jobs = {job["job_name"]: job for job in read_yaml(file.read_text("utf-8"))["scrape_configs"]}
     asked = {name for job in jobs.values() for found in job["dns_sd_configs"] for name in found["names"]}
     assert asked <= services.keys()
+    labels = {
+        rule["target_label"]: rule["replacement"] for job in jobs.values() for rule in job.get("relabel_configs", ())
+    }
+    settings = Settings()
+    assert labels == {"group": given_variables()["CONSUMER_GROUP"], "wait_topic": settings.wait.topic}
     wanted = {job for rule in alert_rules() for job in re.findall(r'job="(waitreg-\w+)"', rule.text)}
     assert wanted <= jobs.keys()
 
