@@ -30,22 +30,24 @@ class Project:
         self.name = name
         self._say = say
         self._environment = {
-            **os.environ,
+            # Without --profile, what .env says counts, as for anybody.
+            **{name: value for name, value in os.environ.items() if name != "COMPOSE_PROFILES"},
             **{port: str(number) for port, number in zip(_port_variables(), _free_ports(), strict=False)},
             "COMPOSE_PROJECT_NAME": name,
-            "COMPOSE_PROFILES": "",
             "COMPOSE_ANSI": "never",
             "COMPOSE_PROGRESS": "quiet",
             **variables,
         }
 
-    def compose(self, *arguments: str, limit_s: float, variables: Mapping[str, str] = NO_VARIABLES) -> str:
-        """Run `docker compose` and return what it printed; Failed when it takes longer or fails."""
-        return self._run(["docker", "compose", *arguments], limit_s, variables)
+    def compose(
+        self, *arguments: str, limit_s: float, variables: Mapping[str, str] = NO_VARIABLES, status: int = 0
+    ) -> str:
+        """Run `docker compose` and return what it printed; Failed when it takes longer or ends with another status."""
+        return self._run(["docker", "compose", *arguments], limit_s, variables, status)
 
     def docker(self, *arguments: str, limit_s: float = 60) -> str:
         """Run `docker`; otherwise as `compose`."""
-        return self._run(["docker", *arguments], limit_s, NO_VARIABLES)
+        return self._run(["docker", *arguments], limit_s, NO_VARIABLES, 0)
 
     def container(self, service: str) -> str:
         """Return the id of a service's container."""
@@ -80,21 +82,26 @@ class Project:
 
     def logs(self, lines: int = 60) -> str:
         """Return the end of every container's log."""
-        return self._quietly(["docker", "compose", "--profile", "*", "logs", f"--tail={lines}"])
+        command = ["docker", "compose", "--profile", "*", "logs", f"--tail={lines}"]
+        try:
+            return self._quietly(command)
+        except subprocess.TimeoutExpired as late:
+            return f"no logs: {late}"
 
     def remove(self) -> None:
         """Take everything down, with volumes; nothing happens when nothing is there."""
         self.compose("--profile", "*", "down", "--volumes", "--remove-orphans", "--timeout=20", limit_s=180)
 
-    def _run(self, command: Sequence[str], limit_s: float, variables: Mapping[str, str]) -> str:
-        self._say(f"$ {' '.join(command)}")
+    def _run(self, command: Sequence[str], limit_s: float, variables: Mapping[str, str], status: int) -> str:
+        # A script among the arguments is shown by its first line.
+        self._say(f"$ {' '.join(word.partition(chr(10))[0] for word in command)}")
         try:
             done = self._ended(command, limit_s, variables)
         except subprocess.TimeoutExpired as late:
             raise Failed(f"{' '.join(command)}: not done within {limit_s:.0f} s") from late
-        if done.returncode != 0:
+        if done.returncode != status:
             end = "\n".join((done.stdout + done.stderr).splitlines()[-40:])
-            raise Failed(f"{' '.join(command)}: status {done.returncode}\n{end}")
+            raise Failed(f"{' '.join(command)}: status {done.returncode}, expected {status}\n{end}")
         return done.stdout
 
     def _quietly(self, command: Sequence[str]) -> str:

@@ -49,22 +49,29 @@ def main(wanted: list[str]) -> int:
         f"waitreg-test-{os.getpid()}", {"APP_DIR": f"{ROOT}/tests/compose/app", "DEMO_RECORDS": "600"}, say
     )
     steps = [step for step in STEPS if not wanted or step.__name__ in wanted]
-    failed = False
+    passed = False
     try:
         for step in steps:
             say(f"== {step.__name__}: {step.__doc__}")
             step(project, say)
+        passed = True
     except Failed as failure:
-        failed = True
-        LOG.parent.mkdir(exist_ok=True)
-        LOG.write_text(project.logs(2000), "utf-8")
-        say(f"FAILED: {failure}\nthe containers' logs: {LOG}")
+        say(f"FAILED: {failure}")
     finally:
         signal.alarm(0)
+        if not passed:
+            _keep_logs(project)
         say("== down, with volumes")
         project.remove()
-    say("FAILED" if failed else f"passed: {', '.join(step.__name__ for step in steps)}")
-    return 1 if failed else 0
+    say(f"passed: {', '.join(step.__name__ for step in steps)}" if passed else "FAILED")
+    return 0 if passed else 1
+
+
+def _keep_logs(project: Project) -> None:
+    # Whatever went wrong, also what nobody expected: the containers are gone a moment later.
+    LOG.parent.mkdir(exist_ok=True)
+    LOG.write_text(project.logs(2000), "utf-8")
+    say(f"the containers' logs: {LOG}")
 
 
 def _interrupt(number: int, _frame: FrameType | None) -> None:
