@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,12 +20,14 @@ class Awaiting:
     """What is judged, and how long it may take.
 
     ``manifest`` is what a load wrote, ``calls`` the downstream's log. ``deadline_s`` is from the beginning of the wait.
+    ``kills_ms`` is when processors were killed, ms since the epoch; None when nobody knows.
     """
 
     settings: Settings
     manifest: Path
     calls: Path
     deadline_s: float
+    kills_ms: Sequence[int] | None = None
 
 
 def reconcile_when_ended(awaiting: Awaiting, progress: Callable[[Reconciliation, int], None]) -> Reconciliation:
@@ -33,7 +35,7 @@ def reconcile_when_ended(awaiting: Awaiting, progress: Callable[[Reconciliation,
 
     After the deadline it is returned as it then is: what has no end counts as waiting or lost. ``progress`` gets each
     look before, and how many entries of the wait topic our sink has not taken in yet. Raises TransientError when Kafka
-    or Postgres can't be reached, DataError when a file is something else.
+    or Postgres can't be reached, DataError when a file is something else, ConfigurationError when no record is named.
     """
     deadline = time.monotonic() + awaiting.deadline_s
     while True:
@@ -52,7 +54,11 @@ def _lag(settings: Settings) -> int:
 
 
 def _look(awaiting: Awaiting) -> Reconciliation:
-    return reconcile(read_evidence(awaiting.settings, awaiting.manifest, awaiting.calls, look_at_view=True))
+    return reconcile(
+        read_evidence(
+            awaiting.settings, awaiting.manifest, awaiting.calls, look_at_view=True, kills_ms=awaiting.kills_ms
+        )
+    )
 
 
 def _has_ended(result: Reconciliation) -> bool:

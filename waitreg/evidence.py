@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import methodcaller
 from pathlib import Path
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from wait_registry.errors import ConfigurationError, TransientError
 from wait_registry.kafka.clients import admin, consumer_config
-from wait_registry.kafka.cluster import describe_topic
+from wait_registry.kafka.cluster import cluster_id, describe_topic
 from wait_registry.kafka.positions import end_offsets
+from wait_registry.kafka.topics import topic_config
 from wait_registry.postgres.connection import connect
 from wait_registry.records import names
 from wait_registry.records.dead_letter import dead_letter_topic, decode_dead_letter
 from wait_registry.records.tombstone import decode_outcome
+from wait_registry.records.wait_id import wait_id
 from wait_registry.settings.root import Settings
 from waitreg.calls import read_calls
+from waitreg.dead_letter_seen import DeadLetterSeen
 from waitreg.fingerprint import fingerprint
-from waitreg.manifest import read_manifest
-from waitreg.reconciliation import DeadLetterSeen, Evidence, WaitEntry
+from waitreg.manifest import Coordinates, Published, read_manifest
+from waitreg.reconciliation import Evidence
+from waitreg.wait_log import WaitEntry
 
 BATCH = 1000
 
@@ -43,7 +49,7 @@ def read_evidence(
         kills_ms: when processors of the group were killed, ms since the epoch; None when nobody knows.
 
     Raises:
-        ConfigurationError: the manifest names no record, so that there is nothing to judge.
+        ConfigurationError: the manifest names no record, so that there is nothing to judge; or there is no such topic.
         DataError: a file is something else.
         TransientError: Kafka or Postgres can't be reached; try again.
     """
@@ -57,15 +63,24 @@ def read_evidence(
     letter_topics = {
         dead_letter_topic(settings.dead_letter.topic, topic, processor.group) for topic in processor.topics
     }
+    client = admin(settings.kafka)
+    # The log last: what ends meanwhile then looks unfinished, and not as if half of it had happened.
+    called = list(read_calls(calls))
+    dead_letters = [
+        letter for topic in sorted(letter_topics) for letter in read_dead_letters(settings, topic, processor.group)
+    ]
+    wait_log = list(read_wait_log(settings, processor.group))
+    # Once it is read: what was removed meanwhile counts as removed.
+    kept_since_ms = time.time_ns() // 1_000_000 - tombstones_kept_ms(client, settings.wait.topic)
     return Evidence(
         published=published,
-        calls=list(read_calls(calls)),
-        dead_letters=[
-            letter for topic in sorted(letter_topics) for letter in read_dead_letters(settings, topic, processor.group)
-        ],
-        wait_log=list(read_wait_log(settings, processor.group)),
+        calls=called,
+        dead_letters=dead_letters,
+        wait_log=wait_log,
         view=view_ids(settings, processor.group) if look_at_view else None,
         kills_ms=kills_ms,
+        wait_ids=wait_ids(published, processor.group, cluster_id(client)),
+        kept_since_ms=kept_since_ms,
     )
 
 
@@ -95,10 +110,10 @@ def read_dead_letters(settings: Settings, topic: str, group: str) -> Iterator[De
 def read_wait_log(settings: Settings, group: str) -> Iterator[WaitEntry]:
     """Return the wait topic's whole log: a group's registrations, and all tombstones (which name no group)."""
     for message in read_committed(settings, settings.wait.topic):
-        partition, offset, append_ms, wait_id = _place(message)
+        partition, offset, append_ms, key = _place(message)
         if message.value() is None:
             outcome = decode_outcome(read_headers(message))
-            yield WaitEntry(partition, offset, append_ms, wait_id, None, None if outcome is None else outcome.value)
+            yield WaitEntry(partition, offset, append_ms, key, None, None if outcome is None else outcome.value)
             continue
         headers = dict(read_headers(message) or ())
         if headers.get(names.WAIT_GROUP) == group.encode():
@@ -107,7 +122,20 @@ def read_wait_log(settings: Settings, group: str) -> Iterator[WaitEntry]:
                 int(_text(headers[names.ORIGINAL_PARTITION])),
                 int(_text(headers[names.ORIGINAL_OFFSET])),
             )
-            yield WaitEntry(partition, offset, append_ms, wait_id, original)
+            yield WaitEntry(partition, offset, append_ms, key, original)
+
+
+def wait_ids(published: Iterable[Published], group: str, cluster: str) -> dict[Coordinates, str]:
+    """Return the id under which a group registers each record when it consumes it for the first time."""
+    return {
+        one.coordinates: wait_id(cluster, one.topic, one.partition, one.offset, group, one.timestamp_ms)
+        for one in published
+    }
+
+
+def tombstones_kept_ms(client: AdminClient, topic: str) -> int:
+    """Return how long the wait topic keeps a tombstone at least, ms; raise as `topic_config` does."""
+    return int(topic_config(client, topic)["delete.retention.ms"])
 
 
 def view_ids(settings: Settings, group: str) -> frozenset[str]:

@@ -13,6 +13,9 @@ import orjson
 from wait_registry.errors import DataError
 from waitreg.fingerprint import Fingerprint
 
+Coordinates = tuple[str, int, int]
+"""Topic, partition and offset of a record."""
+
 
 @dataclass(frozen=True, slots=True)
 class Published:
@@ -25,7 +28,7 @@ class Published:
     fingerprint: Fingerprint
 
     @property
-    def coordinates(self) -> tuple[str, int, int]:
+    def coordinates(self) -> Coordinates:
         """Return topic, partition and offset."""
         return (self.topic, self.partition, self.offset)
 

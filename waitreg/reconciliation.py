@@ -8,47 +8,21 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from hashlib import sha256
 
 from waitreg.calls import ABORTED, Call
-from waitreg.fingerprint import Fingerprint
-from waitreg.manifest import Published
-
-Coordinates = tuple[str, int, int]
+from waitreg.dead_letter_seen import DeadLetterSeen
+from waitreg.manifest import Coordinates, Published
+from waitreg.pairing import pair
+from waitreg.wait_log import WaitEntry, WaitLog
 
 EXPIRED = "expired"
-DISCARDED = "discarded"
 EMPTY_BODY = sha256(b"").hexdigest()
 SHOWN_PROBLEMS = 20
 # Between the downstream's answer and the tombstone in the log lie milliseconds, or a busy machine's hiccup.
 TOMBSTONE_MS = 2000
-
-
-@dataclass(frozen=True, slots=True)
-class WaitEntry:
-    """One entry of the wait topic: a registration (``original`` set) or a tombstone (``outcome``, when readable)."""
-
-    partition: int
-    offset: int
-    append_ms: int
-    wait_id: str
-    original: Coordinates | None
-    outcome: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class DeadLetterSeen:
-    """One dead letter, with the original cut out of it; ``time_ms`` is when it was dead-lettered."""
-
-    original: Coordinates
-    timestamp_ms: int
-    reason: str
-    wait_id: str
-    registration: tuple[int, int] | None
-    time_ms: int
-    fingerprint: Fingerprint
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +31,8 @@ class Evidence:
 
     ``view`` is the ids standing in Postgres, None when not looked at. ``kills_ms`` is when processors of the group were
     killed (ms since the epoch), None when nobody knows; a processor paused beyond its records' expiry counts as killed.
+    ``wait_ids`` has the ids of the published records, by which a tombstone is known whose registration was compacted
+    away. A tombstone appended at ``kept_since_ms`` or later still stands; None when compaction never took one.
     """
 
     published: Sequence[Published]
@@ -65,6 +41,8 @@ class Evidence:
     wait_log: Sequence[WaitEntry]
     view: Collection[str] | None = None
     kills_ms: Sequence[int] | None = None
+    wait_ids: Mapping[Coordinates, str] = field(default_factory=dict)
+    kept_since_ms: int | None = None
 
 
 class Breach(StrEnum):
@@ -101,10 +79,12 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Reconciliation:
-    """Where every published record ended; the first six after ``published`` add up to it.
+    """Where every published record ended; the first six after ``published``, and ``gone``, add up to it.
 
     ``done_and_dead_lettered`` is no breach: a crash between the downstream's answer and the tombstone leaves both (at
     least once), see ``Breach.FORGOTTEN``. Nor is ``handled_again``: records whose call succeeded more than once.
+    ``unjudged`` counts what could be a breach or not, since compaction took the entries of the wait topic that would
+    tell; ``not_looked_for`` are the breaches for which the evidence lacks what would show them.
     """
 
     published: int
@@ -117,11 +97,23 @@ class Reconciliation:
     handled_again: int
     breaches: Mapping[Breach, int]
     problems: tuple[Problem, ...]
+    unjudged: Mapping[Breach, int] = field(default_factory=dict)
+    not_looked_for: frozenset[Breach] = frozenset()
 
     @property
     def ok(self) -> bool:
-        """Return whether every promise was kept."""
+        """Return whether no promise was seen broken."""
         return not any(self.breaches.values())
+
+    @property
+    def gone(self) -> int:
+        """Return how many records have an end that only the wait topic knew, and knows no longer."""
+        return self.unjudged.get(Breach.LOST, 0)
+
+    @property
+    def whole(self) -> bool:
+        """Return whether the log still had an end for every record and a tombstone for every export."""
+        return not self.gone and not self.unjudged.get(Breach.UNPAIRED, 0)
 
     @property
     def finished(self) -> bool:
@@ -133,117 +125,84 @@ def reconcile(evidence: Evidence) -> Reconciliation:
     """Return where every published record ended, and every breach found."""
     published = {record.coordinates: record for record in evidence.published}
     topics = {topic for topic, _, _ in published}
-    log = _Log(evidence.wait_log, topics)
     dead_letters = [letter for letter in evidence.dead_letters if letter.original[0] in topics]
+    log = _log_of(evidence, topics, dead_letters)
     expired = [letter for letter in dead_letters if letter.reason == EXPIRED]
     done = _successes(evidence.calls)
     dead = {letter.original for letter in dead_letters}
-    ends = Counter(_end(record, done, dead, log) for record in published)
+    end_of = {place: _end(record, done, dead, log) for place, record in published.items()}
+    ends = Counter(end_of.values())
+    pairing = pair(expired, log)
+    suspected = _suspected(expired, evidence)
     problems = [
-        *(Problem(Breach.LOST, _name(record)) for record in published if _end(record, done, dead, log) == "lost"),
+        *(Problem(Breach.LOST, _name(place)) for place, end in end_of.items() if end == "lost"),
         *_doubled(expired),
-        *_unpaired(expired, log),
+        *(Problem(Breach.UNPAIRED, about) for about in pairing.unpaired),
         *(Problem(Breach.FALSELY_EXPORTED, _story(letter)) for letter in expired if log.resolved_before(letter)),
         *_changed(published, topics, dead_letters, evidence.calls),
-        *_forgotten(expired, log, evidence),
+        *_forgotten(suspected, log),
         *_view_differences(evidence.view, log),
     ]
+    unjudged = {
+        Breach.LOST: ends["gone"],
+        Breach.UNPAIRED: pairing.unjudged,
+        Breach.FALSELY_EXPORTED: sum(log.may_have_taken(one) and not log.resolved_before(one) for one in expired),
+        Breach.FORGOTTEN: sum(log.may_have_taken(letter) for letter, _ in suspected),
+    }
+    handled_again = sum(1 for place in published if done[place] > 1)
+    return _summary(ends, handled_again, problems, unjudged, _not_looked_for(evidence))
+
+
+def _summary(
+    ends: Counter[str],
+    handled_again: int,
+    problems: Sequence[Problem],
+    unjudged: Mapping[Breach, int],
+    not_looked_for: frozenset[Breach],
+) -> Reconciliation:
     counts = Counter(problem.breach for problem in problems)
     return Reconciliation(
-        published=len(published),
+        published=ends.total(),
         done=ends["done"],
         dead_lettered=ends["dead_lettered"],
         done_and_dead_lettered=ends["both"],
         discarded=ends["discarded"],
         waiting=ends["waiting"],
         lost=ends["lost"],
-        handled_again=sum(1 for record in published if done[record] > 1),
+        handled_again=handled_again,
         breaches={breach: counts[breach] for breach in Breach},
         problems=tuple(problems[:SHOWN_PROBLEMS]),
+        unjudged={breach: count for breach, count in unjudged.items() if count},
+        not_looked_for=not_looked_for,
     )
 
 
-class _Log:
-    """The wait topic's log, by id, narrowed to records of the published topics."""
-
-    def __init__(self, entries: Iterable[WaitEntry], topics: Collection[str]) -> None:
-        by_id: dict[str, list[WaitEntry]] = defaultdict(list)
-        for entry in sorted(entries, key=lambda entry: (entry.partition, entry.offset)):
-            by_id[entry.wait_id].append(entry)
-        self.by_id = {
-            wait_id: history
-            for wait_id, history in by_id.items()
-            if any(entry.original is not None and entry.original[0] in topics for entry in history)
-        }
-        self.standing_ids = {wait_id for wait_id, history in self.by_id.items() if _stands(history)}
-        self.standing = self._originals(self.standing_ids)
-        self.discarded = self._originals(
-            wait_id for wait_id, history in self.by_id.items() if any(entry.outcome == DISCARDED for entry in history)
-        )
-
-    def _originals(self, wait_ids: Iterable[str]) -> set[Coordinates]:
-        return {entry.original for wait_id in wait_ids for entry in self.by_id[wait_id] if entry.original is not None}
-
-    def registration(self, letter: DeadLetterSeen) -> WaitEntry | None:
-        """Return the entry that a dead letter names."""
-        for entry in self.by_id.get(letter.wait_id, ()):
-            if entry.original is not None and (entry.partition, entry.offset) == letter.registration:
-                return entry
-        return None
-
-    def export_tombstone(self, registered: WaitEntry) -> WaitEntry | None:
-        """Return the tombstone that the sweeper wrote for a registration."""
-        for entry in self.by_id[registered.wait_id]:
-            if entry.outcome == EXPIRED and _follows(registered, entry):
-                return entry
-        return None
-
-    def belongs_elsewhere(self, answered_ms: int, registered: WaitEntry) -> bool:
-        """Return whether a call that succeeded then was made for an earlier or a later registration of the id."""
-        history = self.by_id[registered.wait_id]
-        later = any(_answered_for_another(entry, registered, answered_ms) for entry in history)
-        return later or answered_ms < registered.append_ms
-
-    def resolved_before(self, letter: DeadLetterSeen) -> bool:
-        """Return whether a later entry of the id stood in the topic when the dead letter was made."""
-        registered = self.registration(letter)
-        own = registered and self.export_tombstone(registered)
-        if registered is None or own is None:
-            return False
-        return any(
-            entry.append_ms < letter.time_ms and _between(registered, entry, own)
-            for entry in self.by_id[letter.wait_id]
-        )
+def _log_of(evidence: Evidence, topics: Collection[str], dead_letters: Iterable[DeadLetterSeen]) -> WaitLog:
+    return WaitLog(
+        evidence.wait_log,
+        topics,
+        wait_ids=evidence.wait_ids,
+        named={letter.wait_id for letter in dead_letters},
+        kept_since_ms=evidence.kept_since_ms,
+    )
 
 
-def _follows(registered: WaitEntry, entry: WaitEntry) -> bool:
-    return entry.partition == registered.partition and entry.offset > registered.offset
+def _not_looked_for(evidence: Evidence) -> frozenset[Breach]:
+    lacking = {Breach.FORGOTTEN: evidence.kills_ms, Breach.VIEW_DIFFERS: evidence.view}
+    return frozenset(breach for breach, needed in lacking.items() if needed is None)
 
 
-def _answered_for_another(entry: WaitEntry, registered: WaitEntry, answered_ms: int) -> bool:
-    return entry.original is not None and _follows(registered, entry) and entry.append_ms <= answered_ms
-
-
-def _between(registered: WaitEntry, entry: WaitEntry, own: WaitEntry) -> bool:
-    if entry.partition == registered.partition:
-        return registered.offset < entry.offset < own.offset
-    # An id in two partitions is a fault of its own; only the broker's clock orders the two.
-    return registered.append_ms <= entry.append_ms
-
-
-def _stands(history: Sequence[WaitEntry]) -> bool:
-    last = {entry.partition: entry for entry in history}
-    return any(entry.original is not None for entry in last.values())
-
-
-def _end(record: Coordinates, done: Mapping[Coordinates, int], dead: Collection[Coordinates], log: _Log) -> str:
-    if record in done:
-        return "both" if record in dead else "done"
-    if record in dead:
+def _end(record: Published, done: Mapping[Coordinates, int], dead: Collection[Coordinates], log: WaitLog) -> str:
+    place = record.coordinates
+    if place in done:
+        return "both" if place in dead else "done"
+    if place in dead:
         return "dead_lettered"
-    if record in log.discarded:
+    if place in log.discarded:
         return "discarded"
-    return "waiting" if record in log.standing else "lost"
+    if place in log.standing:
+        return "waiting"
+    return "gone" if log.can_not_tell(record) else "lost"
 
 
 def _successes(calls: Iterable[Call]) -> Counter[Coordinates]:
@@ -261,20 +220,6 @@ def _doubled(expired: Iterable[DeadLetterSeen]) -> Iterator[Problem]:
     for (wait_id, registration), count in copies.items():
         for _ in range(count - 1):
             yield Problem(Breach.DOUBLED, f"wait {wait_id} registered at {registration} has {count} dead letters")
-
-
-def _unpaired(expired: Sequence[DeadLetterSeen], log: _Log) -> Iterator[Problem]:
-    letters = Counter(letter.wait_id for letter in expired)
-    tombstones = Counter(
-        {wait_id: sum(1 for entry in history if entry.outcome == EXPIRED) for wait_id, history in log.by_id.items()}
-    )
-    for wait_id in sorted(letters.keys() | tombstones.keys()):
-        if letters[wait_id] != tombstones[wait_id]:
-            about = f"wait {wait_id}: {letters[wait_id]} expired dead letters, {tombstones[wait_id]} expired tombstones"
-            yield Problem(Breach.UNPAIRED, about)
-    for letter in expired:
-        if log.registration(letter) is None:
-            yield Problem(Breach.UNPAIRED, f"{_story(letter)}: no registration at {letter.registration}")
 
 
 def _changed(
@@ -305,24 +250,31 @@ def _difference(record: Published, letter: DeadLetterSeen) -> str:
     return "" if record.timestamp_ms == letter.timestamp_ms else "timestamp"
 
 
-def _forgotten(expired: Iterable[DeadLetterSeen], log: _Log, evidence: Evidence) -> Iterator[Problem]:
+def _suspected(expired: Iterable[DeadLetterSeen], evidence: Evidence) -> Sequence[tuple[DeadLetterSeen, int]]:
+    """Return expired dead letters with the moment of a successful call of theirs that no kill followed."""
     if evidence.kills_ms is None:
-        return
+        return ()
+    kills_ms = evidence.kills_ms
     answers: dict[Coordinates, list[int]] = defaultdict(list)
     for call in evidence.calls:
         if call.succeeded and (coordinates := _coordinates(call)):
             answers[coordinates].append(call.finished_ms)
-    for letter in expired:
+    return [
+        (letter, answered_ms)
+        for letter in expired
+        for answered_ms in answers[letter.original]
+        if not any(0 <= kill_ms - answered_ms <= TOMBSTONE_MS for kill_ms in kills_ms)
+    ]
+
+
+def _forgotten(suspected: Iterable[tuple[DeadLetterSeen, int]], log: WaitLog) -> Iterator[Problem]:
+    for letter, answered_ms in suspected:
         registered = log.registration(letter)
-        if registered is None:
-            continue
-        for answered_ms in answers[letter.original]:
-            killed = any(0 <= kill_ms - answered_ms <= TOMBSTONE_MS for kill_ms in evidence.kills_ms)
-            if not killed and not log.belongs_elsewhere(answered_ms, registered):
-                yield Problem(Breach.FORGOTTEN, f"{_story(letter)}: its call had succeeded, and no kill explains it")
+        if registered is not None and not log.belongs_elsewhere(answered_ms, registered):
+            yield Problem(Breach.FORGOTTEN, f"{_story(letter)}: its call had succeeded, and no kill explains it")
 
 
-def _view_differences(view: Collection[str] | None, log: _Log) -> Iterator[Problem]:
+def _view_differences(view: Collection[str] | None, log: WaitLog) -> Iterator[Problem]:
     if view is None:
         return
     for wait_id in sorted(log.standing_ids - set(view)):

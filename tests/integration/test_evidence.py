@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from tests.support.database import Database
 from tests.support.kafka_io import Outgoing
 from tests.support.raw_headers import produce_with_header_name
 from tests.support.topics import Topics
+from wait_registry.kafka.clients import admin
+from wait_registry.kafka.cluster import cluster_id
 from wait_registry.records.dead_letter import Failure, Reason, dead_letter_headers
 from wait_registry.records.lineage import Lineage
 from wait_registry.records.original import Original
@@ -27,6 +30,8 @@ from waitreg.load import LoadPlan, run_load
 from waitreg.manifest import Published, read_manifest
 from waitreg.reconciliation import Breach, reconcile
 
+LONG_AGO_MS = 1_700_000_000_000
+
 
 @dataclass(frozen=True, slots=True)
 class Scene:
@@ -38,8 +43,8 @@ class Scene:
     lineage: Lineage
     expired: Original
 
-    def dead_letter(self, value: bytes | None) -> Outgoing:
-        failure = Failure(Reason.EXPIRED, None, None, None, 1_800_000_000_000)
+    def dead_letter(self, value: bytes | None, time_ms: int = LONG_AGO_MS) -> Outgoing:
+        failure = Failure(Reason.EXPIRED, None, None, None, time_ms)
         headers = dead_letter_headers(self.expired.headers, self.lineage, failure)
         return Outgoing(value, self.expired.key, headers)
 
@@ -49,19 +54,18 @@ class Scene:
 
 
 def wait_record(settings: Settings, original: Original) -> Outgoing:
-    group = settings.processor.group
-    encoder = WaitRecordEncoder(group, "here", settings.dead_letter.topic, "dlq", 3)
-    return Outgoing(
-        original.value or b"", own_id(original, group).encode(), encoder.headers(original, own_id(original, group), 0)
-    )
+    encoder = WaitRecordEncoder(settings.processor.group, "here", settings.dead_letter.topic, "dlq", 3)
+    own = own_id(settings, original)
+    return Outgoing(original.value or b"", own.encode(), encoder.headers(original, own, 0))
 
 
 def tombstone(wait: Outgoing, partition: int, outcome: Outcome) -> Outgoing:
     return Outgoing(None, wait.key, list(tombstone_headers(outcome)), partition)
 
 
-def own_id(original: Original, group: str) -> str:
-    return make_wait_id("cluster", original.topic, original.partition, original.offset, group, original.timestamp_ms)
+def own_id(settings: Settings, original: Original) -> str:
+    cluster, group = cluster_id(admin(settings.kafka)), settings.processor.group
+    return make_wait_id(cluster, original.topic, original.partition, original.offset, group, original.timestamp_ms)
 
 
 def as_call(published: Published) -> Call:
@@ -87,7 +91,7 @@ def scene(prepared: SettingsFactory, topics: Topics, tmp_path: Path) -> Scene:
     partition, offset = landed[1]
     lineage = Lineage.of(
         expired,
-        wait_id=own_id(expired, settings.processor.group),
+        wait_id=own_id(settings, expired),
         wait_partition=partition,
         wait_offset=offset,
         group=settings.processor.group,
@@ -100,6 +104,41 @@ def scene(prepared: SettingsFactory, topics: Topics, tmp_path: Path) -> Scene:
 def test_a_true_history_reconciles(scene: Scene, topics: Topics) -> None:
     topics.produce(scene.settings.dead_letter.topic, [scene.dead_letter(scene.expired.value)])
     assert scene.judge() == {}
+
+
+def test_a_wait_record_that_is_gone_is_known_by_its_tombstone(scene: Scene, topics: Topics) -> None:
+    topics.produce(scene.settings.dead_letter.topic, [scene.dead_letter(scene.expired.value)])
+    waiting = [one for one in topics.read(scene.settings.wait.topic) if one.value is not None]
+    topics.delete_before(scene.settings.wait.topic, {one.partition: one.offset + 1 for one in waiting})
+    assert {one.value for one in topics.read(scene.settings.wait.topic)} == {None}
+    assert scene.judge() == {}
+
+
+def test_a_discarded_record_is_known_by_the_tombstone_of_its_id(scene: Scene, topics: Topics) -> None:
+    scene.calls.write_bytes(b"")
+    topics.produce(scene.settings.dead_letter.topic, [scene.dead_letter(scene.expired.value)])
+    done = next(one for one in topics.read(scene.settings.wait.topic) if one.key != scene.lineage.wait_id.encode())
+    assert scene.judge() == {Breach.LOST: 1}
+    discarded = tombstone(Outgoing(None, done.key, []), done.partition, Outcome.DISCARDED)
+    ((partition, offset),) = topics.produce(scene.settings.wait.topic, [discarded])
+    topics.delete_before(scene.settings.wait.topic, {partition: offset})
+    assert Breach.LOST not in scene.judge()
+
+
+@pytest.mark.parametrize(
+    ("time_ms", "breaches"),
+    [
+        pytest.param(time.time_ns() // 1_000_000, {Breach.UNPAIRED: 1}, id="younger than delete.retention.ms"),
+        pytest.param(LONG_AGO_MS, {}, id="older than it"),
+    ],
+)
+def test_a_tombstone_is_missed_only_while_it_must_still_stand(
+    scene: Scene, topics: Topics, time_ms: int, breaches: dict[Breach, int]
+) -> None:
+    topics.produce(scene.settings.dead_letter.topic, [scene.dead_letter(scene.expired.value, time_ms)])
+    last = {one.partition: one.offset + 1 for one in topics.read(scene.settings.wait.topic)}
+    topics.delete_before(scene.settings.wait.topic, last)
+    assert scene.judge() == breaches
 
 
 def test_a_record_of_somebody_else_in_the_dead_letter_topic_is_left_out(scene: Scene, topics: Topics) -> None:

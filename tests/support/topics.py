@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, OffsetSpec
 
 from tests.support.kafka_io import Isolation, Outgoing, ReadRecord, produce, read_all
 from tests.support.waiting import wait_until
@@ -58,6 +60,25 @@ class Topics:
                 return None
             raise
         return sum(partition.leader is not None for partition in partitions)
+
+    def configure(self, name: str, setting: str, value: str) -> None:
+        """Set one setting of a topic, and wait until the broker answers with it."""
+        entry = ConfigEntry(setting, value, incremental_operation=AlterConfigOpType.SET)
+        resource = ConfigResource(ConfigResource.Type.TOPIC, name, incremental_configs=[entry])
+        self.admin.incremental_alter_configs([resource])[resource].result(30)
+        wait_until(lambda: self._setting(name, setting) == value, what=f"{setting} of {name}")
+
+    def _setting(self, name: str, setting: str) -> str:
+        resource = ConfigResource(ConfigResource.Type.TOPIC, name)
+        value: str = self.admin.describe_configs([resource])[resource].result(30)[setting].value
+        return value
+
+    def delete_before(self, name: str, offsets: Mapping[int, int]) -> None:
+        """Remove every record before an offset of a partition, as far as partitions are named."""
+        self.configure(name, "cleanup.policy", "compact,delete")  # otherwise the broker refuses
+        asked = [TopicPartition(name, partition, offset) for partition, offset in offsets.items()]
+        for removed in self.admin.delete_records(asked).values():
+            removed.result(30)
 
     def produce(self, name: str, records: list[Outgoing | bytes]) -> list[tuple[int, int]]:
         """Produce records in order; see `kafka_io.produce`."""

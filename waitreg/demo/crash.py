@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from waitreg.calls import ABORTED, read_calls
+from waitreg.dead_letter_seen import DeadLetterSeen
 from waitreg.demo.background import Background, BackgroundError
 from waitreg.demo.plan import DemoPlan
 from waitreg.demo.platform import Platform
@@ -15,7 +16,7 @@ from waitreg.demo.run import Run
 from waitreg.demo.screen import Bar, Screen
 from waitreg.evidence import read_dead_letters, sink_lag
 from waitreg.manifest import read_manifest
-from waitreg.reconciliation import EXPIRED, DeadLetterSeen
+from waitreg.reconciliation import EXPIRED
 
 POLL_S = 0.25
 DEADLINE_S = 120.0

@@ -8,6 +8,7 @@ import pytest
 
 from tests.conftest import SettingsFactory
 from tests.support.command import Ended, run_waitreg
+from tests.support.topics import Topics
 from wait_registry.settings.root import Settings
 from waitreg.calls import Call, CallLog
 from waitreg.load import LoadPlan, run_load
@@ -60,9 +61,18 @@ def files(prepared: SettingsFactory, tmp_path: Path) -> Files:
 
 def test_a_run_that_kept_every_promise_ends_with_0(files: Files) -> None:
     files.answer_all_but(0)
-    ended = files.reconcile()
+    ended = files.reconcile("--no-kills")
     assert ended.code == 0, ended.errors
     assert "published 12 = done 12 + dead-lettered 0; lost 0" in ended.output
+    assert "forgotten 0" in ended.output
+    assert "every promise was kept" in ended.output
+
+
+def test_forgotten_tombstones_are_not_looked_for_when_nobody_tells_the_kills(files: Files) -> None:
+    files.answer_all_but(0)
+    ended = files.reconcile()
+    assert ended.code == 0, ended.errors
+    assert "forgotten not looked for" in ended.output
 
 
 def test_a_record_without_an_end_at_the_deadline_ends_with_4(files: Files) -> None:
@@ -70,6 +80,23 @@ def test_a_record_without_an_end_at_the_deadline_ends_with_4(files: Files) -> No
     ended = files.reconcile("--deadline", "0")
     assert ended.code == 4
     assert "published 12 = done 10 + dead-lettered 0; lost 2" in ended.output
+
+
+def test_records_older_than_the_log_remembers_are_neither_kept_nor_broken_and_end_with_2(
+    files: Files, topics: Topics
+) -> None:
+    files.answer_all_but(2)
+    topics.configure(files.settings.wait.topic, "delete.retention.ms", "0")
+    ended = files.reconcile("--no-kills")
+    assert ended.code == 2
+    assert "published 12 = done 10 + dead-lettered 0 + no longer in the log 2; lost 0 (+2?)" in ended.output
+    assert "Begin anew" in ended.errors
+
+
+def test_an_empty_manifest_ends_with_2(files: Files) -> None:
+    files.manifest.write_bytes(b"")
+    ended = files.reconcile()
+    assert (ended.code, "names no record" in ended.errors) == (2, True)
 
 
 def test_without_what_it_judges_by_it_ends_with_2(files: Files) -> None:

@@ -8,17 +8,11 @@ from dataclasses import replace
 import pytest
 
 from waitreg.calls import ABORTED, Call
+from waitreg.dead_letter_seen import DeadLetterSeen
 from waitreg.fingerprint import fingerprint
 from waitreg.manifest import Published
-from waitreg.reconciliation import (
-    TOMBSTONE_MS,
-    Breach,
-    DeadLetterSeen,
-    Evidence,
-    Reconciliation,
-    WaitEntry,
-    reconcile,
-)
+from waitreg.reconciliation import TOMBSTONE_MS, Breach, Evidence, Reconciliation, reconcile
+from waitreg.wait_log import WaitEntry
 
 TOPIC = "orders"
 VALUE = b'{"order":1}'

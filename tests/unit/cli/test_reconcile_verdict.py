@@ -1,0 +1,53 @@
+"""What `waitreg reconcile` takes for a kill, and with which exit code it ends when not every promise was kept."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from waitreg.cli import build_parser
+from waitreg.commands.reconcile import epoch_ms, unproven
+from waitreg.reconciliation import Breach, Reconciliation
+
+MANIFEST = Path("published.jsonl")
+KEPT = Reconciliation(100, 80, 20, 0, 0, 0, 0, 0, dict.fromkeys(Breach, 0), ())
+GIVEN = ("reconcile", "--manifest", "m", "--calls", "c")
+
+
+def test_kills_are_moments_in_ms_one_each() -> None:
+    given = build_parser().parse_args([*GIVEN, "--kill", "1764000000000", "--kill", "1764000060000"])
+    assert given.kill == [1764000000000, 1764000060000]
+
+
+def test_without_a_word_about_kills_nobody_knows_them() -> None:
+    given = build_parser().parse_args([*GIVEN])
+    assert given.kill is None and not given.no_kills
+
+
+@pytest.mark.parametrize("text", ["1764000000", "-1", "now", "", "1764000000000000000"])
+def test_a_kill_in_seconds_or_words_or_nanoseconds_is_refused(text: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match="13 digits"):
+        epoch_ms(text)
+
+
+def test_kills_and_none_exclude_each_other(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        build_parser().parse_args([*GIVEN, "--kill", "1764000000000", "--no-kills"])
+    assert "not allowed with" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("breach", [Breach.LOST, Breach.UNPAIRED])
+def test_evidence_older_than_the_log_ends_with_2_and_what_to_do(breach: Breach) -> None:
+    error = unproven(replace(KEPT, unjudged={breach: 3}), MANIFEST)
+    assert error.exit_code == 2
+    assert "3" in str(error) and "Begin anew, with another input topic and another manifest" in str(error)
+
+
+@pytest.mark.parametrize(
+    "broken", [replace(KEPT, breaches={**KEPT.breaches, Breach.DOUBLED: 1}), replace(KEPT, done=79, waiting=1)]
+)
+def test_a_broken_promise_ends_with_4_whatever_the_log_no_longer_tells(broken: Reconciliation) -> None:
+    assert unproven(replace(broken, unjudged={Breach.LOST: 1}), MANIFEST).exit_code == 4
