@@ -24,10 +24,11 @@ class Failed(Exception):
 
 
 class Project:
-    """A compose project; every command is printed before it runs."""
+    """A compose project; every command is printed before it runs. ``kills_ms``: when processors were killed."""
 
     def __init__(self, name: str, variables: Mapping[str, str], say: Callable[[str], None]) -> None:
         self.name = name
+        self.kills_ms: list[int] = []
         self._say = say
         self._environment = {
             # Without --profile, what .env says counts, as for anybody.

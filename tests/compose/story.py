@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import urllib.request
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ PSQL = ("psql", "-U", "waitreg", "-d", "waitreg", "-Atc")
 # What a restore brings back: a row that the log doesn't hold any more.
 INVENTED = """insert into wait (wait_expiration_uuid, original_topic, wait_expiration_time, wait_topic, wait_partition,
     wait_offset) values ('invented', 'orders', now() + interval '1 day', 'waitreg.wait', 0, 0)"""
+REBUILD = ("run", "--rm", "--no-TTY", "setup", "waitreg rebuild")
 HERE = Path(__file__).parent
 KEPT = "every promise was kept"
 
@@ -122,6 +124,7 @@ def broken(project: Project, say: Say) -> None:
 
 def connect(project: Project, say: Say) -> None:
     """A Connect worker with our plugin keeps the table in the sink's place, and the sweeper exports from it."""
+    project.compose(*REBUILD, limit_s=START_S, variables=BY_CONNECTOR)
     project.compose(
         "--profile", "connect", "up", "--detach", "--wait", "connectors", limit_s=START_S, variables=BY_CONNECTOR
     )
@@ -165,6 +168,9 @@ STEPS = (build, demo, start, kills, stop, broken, connect, observe)
 def _kill(project: Project, service: str) -> None:
     project.docker("kill", "--signal=KILL", project.container(service))
     project.wait_until(lambda: not project.state(service)["State"]["Running"], 60, f"the end of {service}")
+    if service == "processor":
+        ended = datetime.fromisoformat(project.state(service)["State"]["FinishedAt"])
+        project.kills_ms.append(int(ended.timestamp() * 1000))
 
 
 def _published(project: Project, load: str) -> None:
@@ -176,13 +182,13 @@ def _published(project: Project, load: str) -> None:
 def _rebuild(project: Project, say: Say) -> None:
     project.ask("postgres", *PSQL, INVENTED)
     _require(_rows(project, "wait_expiration_uuid = 'invented'") == 1, "there is no row for the rebuild to remove")
-    printed = project.compose("run", "--rm", "--no-deps", "--no-TTY", "setup", "waitreg rebuild", limit_s=START_S)
-    say(f"  {printed.strip().splitlines()[-1]}")
+    say(f"  {project.compose(*REBUILD, limit_s=START_S).strip().splitlines()[-1]}")
     _require(_rows(project, "wait_expiration_uuid = 'invented'") == 0, "the rebuild left a row that isn't in the log")
 
 
 def _reconcile(project: Project, say: Say, variables: Mapping[str, str] = NO_VARIABLES) -> None:
-    judge = ("--profile", "demo", "run", "--rm", "--no-deps", "--no-TTY", "demo", "reconcile", *EVIDENCE)
+    kills = [f"--kill={moment}" for moment in project.kills_ms]
+    judge = ("--profile", "demo", "run", "--rm", "--no-deps", "--no-TTY", "demo", "reconcile", *EVIDENCE, *kills)
     _show(say, project.compose(*judge, limit_s=START_S, variables=variables))
 
 
