@@ -124,6 +124,11 @@ def test_two_expired_dead_letters_of_one_registration_are_doubled() -> None:
     assert breaches(result) == {Breach.DOUBLED: 1}
 
 
+def test_two_expired_dead_letters_with_one_tombstone_are_doubled_and_unpaired() -> None:
+    result = reconcile(replace(KEPT, dead_letters=[*KEPT.dead_letters, expired(1, (0, 1), 95)]))
+    assert breaches(result) == {Breach.DOUBLED: 1, Breach.UNPAIRED: 1}
+
+
 def test_two_registrations_of_one_id_may_both_expire() -> None:
     log = [wait(1, 1), tombstone(1, 10, "expired"), wait(1, 11), tombstone(1, 20, "expired")]
     letters = [expired(1, (0, 1), 95), expired(1, (0, 11), 195)]

@@ -117,6 +117,22 @@ def test_compaction_explains_only_what_it_can_have_done(log: list[WaitEntry], wh
     assert breaches(judged(log))[Breach.UNPAIRED] == 1, why
 
 
+def test_an_old_export_above_what_was_cleaned_needs_its_registration() -> None:
+    letter = replace(LETTER, registration=(0, 17))
+    assert breaches(judged(YOUNG, letters=[letter], kept_since_ms=LATER_MS)) == {Breach.UNPAIRED: 1}
+
+
+def test_the_first_uncleaned_pair_of_any_id_bounds_what_was_cleaned() -> None:
+    lower, higher = (replace(YOUNG[0], offset=11), replace(YOUNG[1], offset=12)), replace(YOUNG[0], wait_id="id-7")
+    log = [*lower, replace(higher, offset=13), EXPIRED, replace(higher, offset=30)]
+    assert breaches(judged(log)) == {Breach.UNPAIRED: 1}
+
+
+def test_an_old_record_whose_registration_and_outcome_still_stand_is_lost_when_nobody_handled_it() -> None:
+    log = [REGISTERED, replace(EXPIRED, outcome="done")]
+    assert breaches(judged(log, letters=(), kept_since_ms=LATER_MS, knows_ids=False)) == {Breach.LOST: 1}
+
+
 def test_a_second_export_of_an_id_needs_its_own_tombstone() -> None:
     again = replace(REGISTERED, offset=30, append_ms=6000)
     letters = [LETTER, replace(LETTER, registration=(0, 30), time_ms=9000)]
