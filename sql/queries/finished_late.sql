@@ -3,7 +3,7 @@
 -- letter with the error. An expired one that isn't listed may have been done too (killed after the call and before the
 -- tombstone): ask the downstream by wait id before it is redelivered. More than a handful: a process was frozen (a
 -- paused VM, a long GC, a full disk) for longer than the margin and went on; look at that host at `finished_at`. Again
--- and again: raise processor.margin_s.
+-- and again: raise processor.margin_s. A Kafka Connect sink marks nothing: beside it this is always empty.
 -- Kind: dead letters
 \if :{?hours} \else \set hours 24 \endif
 \if :{?rows} \else \set rows 100 \endif

@@ -1,9 +1,9 @@
 -- What did the last sweeps do?
 -- What to do: sweeps that had nothing due are left out, but for the newest of each sweeper, its sign of life: older
 -- than a few sweeper.interval_s, and that one is down. `failed` or `partial`: `left_out` says why, and what stands is
--- tried again at the next sweep. `superseded`: finished, renewed or already exported
--- while the sink was behind, and rightly left alone. `set_aside`: too large or without a topic, the sweeper's log
--- names each. A `skipped` one found another sweeper at work.
+-- tried again at the next sweep. `superseded`: finished, renewed or already exported while the sink was behind, and
+-- rightly left alone. `set_aside`: too large or without a topic, the sweeper's log names each. A `skipped` one found
+-- another sweeper at work. Where a Kafka Connect source exports, no sweep comes any more.
 -- Kind: the system
 \if :{?hours} \else \set hours 24 \endif
 \if :{?rows} \else \set rows 20 \endif

@@ -3,6 +3,7 @@
 -- headers of the example (table quarantine) say whose it is. A foreign producer: take its rights away. Ours or the
 -- Connect path after an upgrade: a defect, keep the rows. A readable registration of the same id stands as before; one
 -- that came only so is in nobody's hands: deliver its body by hand (`record_by_wait_id` tells what else is known).
+-- A Kafka Connect sink puts such records into its own dead letter topic, not here.
 -- Kind: the system
 \if :{?days} \else \set days 7 \endif
 \if :{?rows} \else \set rows 50 \endif

@@ -2,6 +2,7 @@
 -- What to do: `heard_from` older than two minutes: the sink is down or can't write, see its log and /health/ready.
 -- `as_of` old while `heard_from` is fresh: it is catching up. `as_of` older than half of the wait topic's
 -- delete.retention.ms: sink and sweeper refuse to go on, run `waitreg rebuild`.
+-- Beside a Kafka Connect sink nothing stands here: `waitreg connect status` tells its lag.
 -- Kind: the system
 select
     topic,
