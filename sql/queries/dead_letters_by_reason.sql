@@ -3,7 +3,7 @@
 -- redeliver. `expired`: a process died with these in flight. Those `finished_late` were finished after all; the others
 -- may have been done (killed after the call and before the tombstone): ask the downstream by wait id before they are
 -- redelivered. `unregistrable`: larger than wait.max_message_bytes. An empty reason: somebody else's records are in the
--- dead letter topic.
+-- dead letter topic. A Kafka Connect sink marks nothing as `finished_late`.
 -- Kind: dead letters
 \if :{?hours} \else \set hours 24 \endif
 
