@@ -13,7 +13,9 @@ FAILED: Final = "FAILED"
 HELD: Final = frozenset({"PAUSED", "STOPPED"})
 # All that Kafka knows (AbstractStatus.State), as metrics have them.
 STATES: Final = ("running", "failed", "paused", "stopped", "unassigned", "restarting", "destroyed")
-_MAX_TRACE_CHARS: Final = 600
+# Of a line that is longer both ends are told: what it is stands first, what is wrong and what to do last.
+_HEAD_CHARS: Final = 150
+_TAIL_CHARS: Final = 249
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,5 +95,9 @@ def essence(trace: str) -> str:
     if not lines:
         return "no reason given"
     causes = [line for line in lines if line.startswith("Caused by:")]
-    said = " ".join([lines[0], *causes[-1:]])
-    return said if len(said) <= _MAX_TRACE_CHARS else f"{said[: _MAX_TRACE_CHARS - 1]}…"
+    return " ".join(_shortened(line) for line in [lines[0], *causes[-1:]])
+
+
+def _shortened(line: str) -> str:
+    whole = len(line) <= _HEAD_CHARS + 1 + _TAIL_CHARS
+    return line if whole else f"{line[:_HEAD_CHARS]}…{line[-_TAIL_CHARS:]}"

@@ -13,5 +13,6 @@ def left_behind(config: Mapping[str, str]) -> str:
         return stays
     return (
         f"{stays}. So does its replication slot, for which Postgres keeps all WAL from now on: if it isn't to come "
-        f"back, select pg_drop_replication_slot('{slot}')"
+        f"back, select pg_drop_replication_slot('{slot}'). Without its slot it can't go on: before it is applied again "
+        'its offsets must be forgotten, too (connect-configs/README.md, "When a source has lost its place")'
     )

@@ -7,6 +7,7 @@ import contextlib
 import http.client
 import json
 import logging
+import re
 import ssl
 import urllib.error
 import urllib.request
@@ -24,10 +25,18 @@ log = logging.getLogger(__name__)
 
 _MAX_ANSWER_CHARS: Final = 500
 _NO_SUCH_CLASS: Final = "Failed to find any class that implements Connector"
+# What Kafka's own ConfigProviders say of a file or folder that they can't read.
+_SECRET_NOT_READ: Final = re.compile(
+    r"Could not (read properties from file|list directory|read file .* for property)|ConfigProvider"
+)
 
 
 class WorkerUnavailable(TransientError):
     """The worker doesn't answer, or can't at the moment: try again."""
+
+
+class SecretUnreadable(ConfigurationError):
+    """The worker can't resolve a reference to a secret: correct the reference, or what the worker finds there."""
 
 
 class WorkerBusy(WorkerUnavailable):
@@ -146,12 +155,12 @@ class ConnectRest:
             with refused:
                 if refused.code == HTTPStatus.NOT_FOUND:
                     return None
-                raise self._refusal(refused.code, _said(refused.read())) from None
+                raise self._refusal(refused.code, refused.read()) from None
         except (OSError, http.client.HTTPException) as error:
-            raise self._silence(error) from error
+            raise self._silence(error) from None  # its reason is told
 
-    def _refusal(self, status: int, said: str) -> WorkerUnavailable | ConfigurationError:
-        where = f"the Kafka Connect worker at {self._url}"
+    def _refusal(self, status: int, body: bytes) -> WorkerUnavailable | ConfigurationError:
+        where, said = f"the Kafka Connect worker at {self._url}", _said(body)
         if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
             return ConfigurationError(
                 f"{where} doesn't let us in ({status}): correct connect.username and connect.password"
@@ -159,7 +168,19 @@ class ConnectRest:
         # A worker that knows of a coming rebalance says so with 500, one that is in it with 409.
         if status == HTTPStatus.CONFLICT or (status >= HTTPStatus.INTERNAL_SERVER_ERROR and "rebalance" in said):
             return WorkerBusy(f"{where} is busy: {said}")
-        if status < HTTPStatus.INTERNAL_SERVER_ERROR:
+        if _SECRET_NOT_READ.search(said):
+            return SecretUnreadable(
+                f"{where} can't read a secret that a connector's configuration refers to ({status}): {said}. Correct "
+                "connect.secrets.*, which say where the worker finds secrets, or the worker's config.providers, or put "
+                "there what they name"
+            )
+        if status < HTTPStatus.INTERNAL_SERVER_ERROR and not _is_a_workers(body):
+            reason = said.removeprefix(f"{status}:").strip() or "no text"
+            return ConfigurationError(
+                f"{self._url} doesn't answer as a Kafka Connect worker does ({status}: {reason}): is connect.url the "
+                "address of a worker?"
+            )
+        if status < HTTPStatus.INTERNAL_SERVER_ERROR or "ConfigException" in said:
             return ConfigurationError(f"{where} refuses it ({status}): {said}")
         return WorkerUnavailable(f"{where} can't at the moment ({status}): {said}")
 
@@ -203,6 +224,12 @@ def _json(body: bytes, url: str) -> Any:
         raise ConfigurationError(
             f"{url} answers with something else than JSON: is connect.url the address of a Kafka Connect worker?"
         ) from error
+
+
+def _is_a_workers(body: bytes) -> bool:
+    with contextlib.suppress(ValueError, TypeError):
+        return "error_code" in json.loads(body)
+    return False
 
 
 def _said(body: bytes) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from wait_registry.errors import ConfigurationError
 from waitreg.connect.chosen import Chosen
 from waitreg.connect.connector_state import ConnectorState
-from waitreg.connect.rest import ConnectRest, WorkerUnavailable
+from waitreg.connect.rest import ConnectRest, SecretUnreadable, WorkerUnavailable
 from waitreg.connect.restarts import RestartRules, Restarts
 
 log = logging.getLogger(__name__)
@@ -103,7 +103,9 @@ class Watch:
         except WorkerUnavailable as error:
             # Tried again at the next look; what else this one did still counts.
             log.info("%s could not be restarted now: %s", name, error)
-            return False
+        except SecretUnreadable as error:
+            log.warning("%s can't be restarted: %s", name, error)
+        return False
 
     def _noted(self, look: Look) -> Look:
         """Log what has changed since the last look, or since the last one that was answered."""
@@ -118,8 +120,10 @@ class Watch:
     def _log_changes(self, before: Look, now: Look) -> None:
         running = {state.name: state.runs for state in before.connectors}
         for state in now.connectors:
-            if state.runs != running.get(state.name):
-                log.info("%s is %s", state.name, state.in_words())
+            # Of one that was restarted just now it has been said how it was.
+            if state.runs != running.get(state.name) and state.name not in now.restarted:
+                level = logging.INFO if state.runs or state.held else logging.WARNING
+                log.log(level, "%s is %s", state.name, state.in_words())
         for name in sorted(running.keys() - {state.name for state in now.connectors}):
             log.warning("connector %s has been removed", name)
         for name in sorted(set(now.missing) - set(before.missing)):

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.named_tests import ROOT
 from waitreg.connect.apply import verdict
 from waitreg.connect.chosen import Chosen
 from waitreg.connect.connector_file import Connector
@@ -72,6 +73,20 @@ def test_of_a_stack_trace_the_first_line_and_the_innermost_cause_are_told() -> N
     assert said.endswith("Caused by: org.postgresql.util.PSQLException: Connection to db:5432 refused.")
     assert essence("") == "no reason given"
     assert len(essence("x" * 10_000)) <= 600
+
+
+def test_of_a_long_line_the_end_is_told_too_where_a_lost_slot_is_named() -> None:
+    said = essence(
+        "io.debezium.DebeziumException: The connector is trying to read change stream starting at "
+        f"PostgresOffsetContext [sourceInfoSchema={'x' * 1000}], but this is no longer available on the server. "
+        "Reconfigure the connector to use a snapshot mode when needed.\n\tat io.debezium.Task.run(Task.java:1)\n"
+        f"Caused by: org.postgresql.util.PSQLException: {'y' * 1000}: no such slot\n"
+    )
+    assert said.startswith("io.debezium.DebeziumException: The connector is trying to read")
+    assert "but this is no longer available on the server." in said
+    assert "Caused by: org.postgresql.util.PSQLException: yyy" in said
+    assert said.endswith("yyy: no such slot")
+    assert len(said) <= 900
 
 
 @pytest.mark.parametrize(
@@ -152,7 +167,11 @@ def test_a_sinks_group_is_connects_own_unless_it_was_given_another() -> None:
 
 def test_a_removed_source_leaves_a_slot_that_fills_the_disk_and_says_so() -> None:
     assert "slot" not in left_behind({"topics": "a"})
-    assert "select pg_drop_replication_slot('waitreg_expired')" in left_behind({"slot.name": "waitreg_expired"})
+    said = left_behind({"slot.name": "waitreg_expired"})
+    assert "select pg_drop_replication_slot('waitreg_expired')" in said
+    assert "its offsets must be forgotten, too" in said
+    heading = said.partition('"')[2].partition('"')[0]
+    assert f"### {heading}\n" in (ROOT / "connect-configs" / "README.md").read_text("utf-8")
 
 
 def test_a_view_kept_under_another_group_than_the_settings_name_is_pointed_out() -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import base64
 import json
+import logging
 import ssl
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -16,7 +17,7 @@ import pytest
 from tests.support.certificates import Authority, openssl_is_there
 from wait_registry.errors import ConfigurationError, WaitRegistryError
 from wait_registry.settings.loading import load_settings
-from waitreg.connect.rest import ConnectRest, WorkerBusy, WorkerUnavailable
+from waitreg.connect.rest import ConnectRest, SecretUnreadable, WorkerBusy, WorkerUnavailable
 from waitreg.connect.restarts import RestartRules
 from waitreg.connect.watch import Watch
 from waitreg.embedded.ports import free_ports
@@ -26,24 +27,28 @@ class Answering(BaseHTTPRequestHandler):
     """Gives the server's one answer to every request, and keeps what it was asked."""
 
     def do_GET(self) -> None:
+        self._answer(*self.server.answer)  # type: ignore[attr-defined]
+
+    def do_POST(self) -> None:
+        self._answer(*(self.server.posted or self.server.answer))  # type: ignore[attr-defined]
+
+    def _answer(self, status: int, body: bytes) -> None:
         self.server.asked.append((self.path, dict(self.headers)))  # type: ignore[attr-defined]
-        status, body = self.server.answer  # type: ignore[attr-defined]
         self.send_response(status)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
-
-    def do_POST(self) -> None:
-        self.do_GET()
 
     def log_message(self, format: str, *args: object) -> None:
         """Say nothing."""
 
 
 @contextmanager
-def answering(status: int, body: bytes, context: ssl.SSLContext | None = None) -> Iterator[ThreadingHTTPServer]:
+def answering(
+    status: int, body: bytes, context: ssl.SSLContext | None = None, posted: tuple[int, bytes] | None = None
+) -> Iterator[ThreadingHTTPServer]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), Answering)
-    server.answer, server.asked = (status, body), []  # type: ignore[attr-defined]
+    server.answer, server.posted, server.asked = (status, body), posted, []  # type: ignore[attr-defined]
     if context is not None:
         server.socket = context.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
@@ -77,6 +82,15 @@ def said(text: str) -> bytes:
         (403, b"", ConfigurationError, "connect.username"),
         (404, b"<html>", ConfigurationError, "is connect.url the address of a worker?"),
         (400, said("no such thing"), ConfigurationError, "refuses it (400): no such thing"),
+        (
+            405,
+            b"405: Method Not Allowed",
+            ConfigurationError,
+            "doesn't answer as a Kafka Connect worker does (405: Method Not Allowed): is connect.url the address of a",
+        ),
+        (500, said("ConfigException: Could not read properties from file"), SecretUnreadable, "connect.secrets.*"),
+        (400, said("Could not read properties from file /a:b"), SecretUnreadable, "the worker's config.providers"),
+        (500, said("ConfigException: no such thing"), ConfigurationError, "refuses it (500): ConfigException: no such"),
         (409, said("rebalance"), WorkerBusy, "busy: rebalance"),
         (
             500,
@@ -146,15 +160,40 @@ def test_a_worker_behind_tls_must_be_who_it_says(tmp_path: Path) -> None:
             rest(url_of(server, "https"), ca=stranger.certificate).states()
 
 
-def test_a_watch_restarts_what_has_failed_and_leaves_what_a_person_has_paused_or_stopped() -> None:
+def failed_tasks_of(states: Mapping[str, str]) -> bytes:
+    """Return a worker's answer: connectors in these states, each with a task that has failed."""
+
     def connector(name: str, state: str) -> dict[str, object]:
         task = {"id": 0, "state": "FAILED", "worker_id": "w", "trace": "broken"}
         status = {"name": name, "type": "sink", "connector": {"state": state, "worker_id": "w"}, "tasks": [task]}
         return {"status": status, "info": {"config": {}}}
 
-    given = {"wait.sink": "RUNNING", "dead_letter.sink": "PAUSED", "expired.source": "STOPPED"}
-    body = json.dumps({name: connector(name, state) for name, state in given.items()}).encode()
+    return json.dumps({name: connector(name, state) for name, state in states.items()}).encode()
+
+
+def test_a_watch_restarts_what_has_failed_and_leaves_what_a_person_has_paused_or_stopped() -> None:
+    body = failed_tasks_of({"wait.sink": "RUNNING", "dead_letter.sink": "PAUSED", "expired.source": "STOPPED"})
     with answering(200, body) as server:
         watch = Watch(rest(url_of(server)), (), RestartRules(1, 1, 3, 60), lambda: 0.0)
         assert watch.run_once().restarted == ("wait.sink",)
         assert [path.split("/")[2] for path, _ in server.asked if "restart" in path] == ["wait.sink"]  # type: ignore[attr-defined]
+
+
+def test_what_is_restarted_is_not_told_as_running_in_the_same_breath(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "waitreg.connect.watch")
+    with answering(200, failed_tasks_of({"wait.sink": "RUNNING"})) as server:
+        watch = Watch(rest(url_of(server)), (), RestartRules(5, 5, 3, 60), lambda: 0.0)
+        assert watch.run_once().restarted == ("wait.sink",)
+        (told,) = caplog.records
+        assert "restarted wait.sink; it had failed" in told.getMessage()
+
+
+def test_what_fails_and_is_not_restarted_is_told_as_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "waitreg.connect.watch")
+    refused = 500, said("ConfigException: Could not read properties from file")
+    with answering(200, failed_tasks_of({"wait.sink": "RUNNING"}), posted=refused) as server:
+        look = Watch(rest(url_of(server)), (), RestartRules(5, 5, 3, 60), lambda: 0.0).run_once()
+    assert (look.trouble, look.restarted) == (None, ())
+    assert [record.levelname for record in caplog.records] == ["WARNING", "WARNING"]
+    assert "can't be restarted" in caplog.records[0].getMessage()
+    assert "wait.sink is RUNNING, 1 task FAILED" in caplog.records[1].getMessage()
