@@ -51,21 +51,22 @@ def _apply(invocation: Invocation) -> int:
     from waitreg.connect.apply import Applying
     from waitreg.connect.own_sweeper import require_no_sweeper_at_work
     from waitreg.connect.place import exports, require_place
-    from waitreg.connect.sink_lag import other_groups
+    from waitreg.connect.rivals import require_no_rivals
 
     settings = invocation.settings()
     connectors = _connectors(invocation.arguments, settings)
-    for sentence in other_groups(connectors, settings.wait.topic, settings.sink.connect_group):
-        print(sentence, file=sys.stderr)
+    _remark(connectors, settings)
     if invocation.arguments.print:
-        print("\n".join(connector.as_json() for connector in connectors))
-        return 0
+        return _print(connectors, settings)
     require_place(connectors, settings)
     if any(exports(connector.config) for connector in connectors):
         require_no_sweeper_at_work(settings)
     applying = Applying(_rest(settings), settings.connect.start_timeout_s, _line)
+    require_no_rivals(connectors, applying.states().values())
     applying.require_valid(connectors)
     last = applying.new_exporters(connectors)
+    if last:
+        _require_sinks(applying, settings, connectors)
     well = _applied(applying, [connector for connector in connectors if connector not in last])
     if not well and last:
         _line("not created", ", ".join(connector.name for connector in last), "what they rest on doesn't run")
@@ -76,6 +77,31 @@ def _apply(invocation: Invocation) -> int:
     return 0 if well else 1
 
 
+def _remark(connectors: list[Connector], settings: Settings) -> None:
+    from waitreg.connect.chosen import not_looked_at
+    from waitreg.connect.plain_secrets import plain_secrets
+    from waitreg.connect.sink_lag import other_groups
+
+    names = [connector.name for connector in connectors]
+    for sentence in (
+        *other_groups(connectors, settings.wait.topic, settings.sink.connect_group),
+        *plain_secrets(connectors),
+        *not_looked_at(names, settings.connect.connectors),
+    ):
+        print(sentence, file=sys.stderr)
+
+
+def _print(connectors: list[Connector], settings: Settings) -> int:
+    from waitreg.connect.place import require_place
+
+    print("\n".join(connector.as_json() for connector in connectors))
+    try:
+        require_place(connectors, settings)
+    except ConfigurationError as error:
+        print(f"only printed; as the settings are, apply refuses it: {error}", file=sys.stderr)
+    return 0
+
+
 def _applied(applying: Applying, connectors: list[Connector]) -> bool:
     from waitreg.connect.apply import verdict
 
@@ -84,6 +110,15 @@ def _applied(applying: Applying, connectors: list[Connector]) -> bool:
     for name, judged in verdicts:
         _line(judged.word, name, judged.details)
     return all(judged.good for _, judged in verdicts)
+
+
+def _require_sinks(applying: Applying, settings: Settings, connectors: list[Connector]) -> None:
+    from wait_registry.settings.sink import SinkKind
+
+    if settings.sink.kind is SinkKind.CONNECT:
+        from waitreg.connect.sinks_at_work import require_sinks_at_work
+
+        require_sinks_at_work(applying.states().values(), settings, [connector.name for connector in connectors])
 
 
 def _await_sinks(applying: Applying, settings: Settings) -> None:
@@ -150,12 +185,13 @@ def _watch(invocation: Invocation) -> int:
 def _remove(invocation: Invocation) -> int:
     from waitreg.connect.connector_file import NAMES
     from waitreg.connect.left_behind import left_behind
+    from waitreg.connect.place import exporters_first
 
     settings = invocation.settings()
     rest = _rest(settings)
     named: list[str] = invocation.arguments.what or list(settings.connect.connectors or NAMES)
-    for name in named:
-        config = rest.config(name)
+    # A source that outlives its sinks reads a view that stands still.
+    for name, config in exporters_first({name: rest.config(name) for name in named}):
         if config is not None and rest.delete(name):
             _line("removed", name, left_behind(config))
         else:
@@ -188,12 +224,13 @@ Drives the REST API of Kafka Connect workers (connect.url) with the connectors i
 ${connect.secrets.postgres_password} becomes a reference that the worker resolves), has the connectors' classes look at
 them, creates or changes what differs, restarts what has failed, and waits until all run: 1 if one doesn't. A sink needs
 sink.kind=connect, a source sweeper.kind=connect. A new source comes last, once Connect's sinks have shown what stands
-in the log; when they don't move, it isn't made: 1, run it again.
+in the log; when one is stopped or has failed, or they don't move, it isn't made: 1, run it again. A second sink of one
+view, or a second source of one outbox, is refused, whatever its name.
 `status` shows connectors and tasks, where they run, why one failed, and how far a sink is behind: 1 if one has failed.
 `watch` is a service: it restarts what fails, after an outage of Postgres say, which Kafka Connect itself never does;
 at once, then with growing pauses. Metrics and health are at the telemetry port, as those of the other services. With
 sweeper.kind=connect it asks Postgres how long expired registrations have been waiting, too.
-`remove` deletes connectors. Offsets stay: to read them anew could export twice. Rows are mended by `waitreg rebuild`.
+`remove` deletes connectors, sources first. Offsets stay: to read them anew could export twice. Rows are mended by `waitreg rebuild`.
 
 status, watch and remove are about connect.connectors, or about those of this project that are there.""",
     examples=(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from waitreg.connect.connector_file import NAMES
@@ -27,3 +27,13 @@ class Chosen:
         wanted = dict.fromkeys(named or NAMES)
         present = tuple(states[name] for name in wanted if name in states)
         return cls(present, tuple(name for name in wanted if name not in states) if named else ())
+
+
+def not_looked_at(applied: Iterable[str], named: Sequence[str]) -> Iterator[str]:
+    """Yield a sentence for each name that commands don't choose by themselves, with ``named`` as above. Pure."""
+    for name in applied:
+        if name not in (named or NAMES):
+            yield (
+                f"status, watch and remove don't look at {name} by themselves: list it in connect.connectors, along "
+                "with whatever else they should look at"
+            )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 import json
 import re
 from collections.abc import Callable, Mapping
@@ -102,8 +103,10 @@ def _filled(text: str, variable: Callable[[str], str | None], where: str) -> str
 def _parsed(path: Path) -> tuple[str, dict[str, str]]:
     try:
         document = json.loads(path.read_text("utf-8"), object_pairs_hook=_without_doubles)
+    except FileNotFoundError:
+        raise ConfigurationError(_not_there(path)) from None
     except OSError as error:
-        raise ConfigurationError(f"can't read {path}: {error.strerror or error}") from error
+        raise ConfigurationError(f"can't read {path}: {error.strerror or error}") from None
     except ValueError as error:
         raise ConfigurationError(f"{path} is no JSON: {error}") from error
     if not isinstance(document, dict) or set(document) != {"name", "config"} or not isinstance(document["name"], str):
@@ -111,6 +114,17 @@ def _parsed(path: Path) -> tuple[str, dict[str, str]]:
     if not isinstance(document["config"], dict):
         raise ConfigurationError(f'{path}: "config" must be an object of properties')
     return document["name"], {key: _property(value, f"{path}: {key}") for key, value in document["config"].items()}
+
+
+def _not_there(path: Path) -> str:
+    folder = path.parent.resolve()
+    said = f"can't read {path}: No such file in {folder}"
+    for role, names in CONNECTORS.items():
+        if any(path.name.startswith(name) for name in names):
+            return f"{said}; `connect apply --{role} debezium` takes this project's file, FILE one of yours"
+    near = difflib.get_close_matches(path.name, [file.name for file in sorted(folder.glob("*.json"))], 1)
+    expected = f"did you mean {path.parent / near[0]}?" if near else 'expected a file {"name": ..., "config": {...}}'
+    return f"{said}; {expected}"
 
 
 def _property(value: Any, where: str) -> str:

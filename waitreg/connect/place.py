@@ -29,6 +29,13 @@ def exports(config: Mapping[str, str]) -> bool:
     return any(table in value for value in config.values() for table in _OUTBOX)
 
 
+def exporters_first(
+    configs: Mapping[str, Mapping[str, str] | None],
+) -> list[tuple[str, Mapping[str, str] | None]]:
+    """Return connectors' names and configurations (None: not there), those that export first, else in order. Pure."""
+    return sorted(configs.items(), key=lambda named: named[1] is None or not exports(named[1]))
+
+
 def asks_by_id(config: Mapping[str, str]) -> bool:
     """Tell whether a source asks for rows with an id above the last one, as those of the JDBC family do. Pure."""
     return "query" in config

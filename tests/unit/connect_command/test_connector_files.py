@@ -13,6 +13,7 @@ from tests.support.named_tests import ROOT
 from wait_registry.errors import ConfigurationError
 from wait_registry.settings.loading import load_settings
 from waitreg.connect.connector_file import CONNECTORS, NAMES, own_files, read_connector
+from waitreg.connect.plain_secrets import plain_secrets
 from waitreg.connect.variables import variable
 
 FOLDER = ROOT / "connect-configs"
@@ -120,6 +121,34 @@ def test_a_file_that_is_none_is_refused_with_what_is_wrong(tmp_path: Path, text:
         read_connector(written(tmp_path, text), partial(variable, settings=SETTINGS))
     assert said in str(refused.value)
     assert "my.json" in str(refused.value)
+
+
+def test_a_file_that_spells_a_secret_out_is_warned_of_without_the_secret(tmp_path: Path) -> None:
+    config = {
+        "connector.class": "x",
+        "connection.password": SECRET,
+        "connection.url": f"jdbc:postgresql://db/shop?user=u&password={SECRET}",
+        "consumer.override.sasl.jaas.config": f'x.Login required username="u" password="{SECRET}";',
+        "producer.override.sasl.jaas.config": 'x.Login required username="u" password="${env:PASSWORD}";',
+        "database.password": "${env:PASSWORD}",
+        "empty.password": "",
+    }
+    file = written(tmp_path, json.dumps({"name": "n", "config": config}))
+    said = list(plain_secrets([read_connector(file, lookup)]))
+    named = ["connection.password", "connection.url", "consumer.override.sasl.jaas.config"]
+    assert [sentence.split(": ")[1].split()[0] for sentence in said] == named
+    assert SECRET not in "".join(said)
+    assert list(plain_secrets(read_connector(ours, partial(variable, settings=SETTINGS)) for ours in FILES)) == []
+
+
+def test_of_a_file_that_is_not_there_the_nearest_or_our_own_is_named(tmp_path: Path) -> None:
+    written(tmp_path, "{}")
+    with pytest.raises(ConfigurationError, match=rf"No such file in {tmp_path}; did you mean {tmp_path}/my.json\?"):
+        read_connector(tmp_path / "mi.json", lookup)
+    with pytest.raises(ConfigurationError, match="`connect apply --source debezium` takes this project's file"):
+        read_connector(tmp_path / "expired.source", lookup)
+    with pytest.raises(ConfigurationError, match=r"expected a file \{"):
+        read_connector(tmp_path / "else.txt", lookup)
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:

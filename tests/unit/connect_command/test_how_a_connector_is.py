@@ -9,10 +9,11 @@ import pytest
 
 from tests.support.named_tests import ROOT
 from waitreg.connect.apply import verdict
-from waitreg.connect.chosen import Chosen
+from waitreg.connect.chosen import Chosen, not_looked_at
 from waitreg.connect.connector_file import Connector
 from waitreg.connect.connector_state import ConnectorState, essence
 from waitreg.connect.left_behind import left_behind
+from waitreg.connect.place import exporters_first
 from waitreg.connect.rest import changed_properties
 from waitreg.connect.sink_lag import other_groups, sink_group
 from waitreg.connect.status import as_json, as_lines, is_well
@@ -172,6 +173,21 @@ def test_a_removed_source_leaves_a_slot_that_fills_the_disk_and_says_so() -> Non
     assert "its offsets must be forgotten, too" in said
     heading = said.partition('"')[2].partition('"')[0]
     assert f"### {heading}\n" in (ROOT / "connect-configs" / "README.md").read_text("utf-8")
+
+
+def test_a_connector_that_no_command_looks_at_by_itself_is_pointed_out() -> None:
+    assert list(not_looked_at(["wait.sink"], ())) == []
+    assert list(not_looked_at(["mine"], ("mine", "wait.sink"))) == []
+    (said,) = not_looked_at(["wait.sink", "mine"], ())
+    assert "don't look at mine by themselves: list it in connect.connectors" in said
+    (said,) = not_looked_at(["wait.sink", "mine"], ("mine",))
+    assert "don't look at wait.sink" in said
+
+
+def test_sources_are_removed_before_the_sinks_they_rest_on() -> None:
+    source = {"table.include.list": "public.expired_outbox"}
+    found = exporters_first({"wait.sink": {"topics": "a"}, "gone": None, "s1": source, "other": {}, "s2": source})
+    assert [name for name, _ in found] == ["s1", "s2", "wait.sink", "gone", "other"]
 
 
 def test_a_view_kept_under_another_group_than_the_settings_name_is_pointed_out() -> None:

@@ -63,6 +63,20 @@ def test_wrong_usage_is_refused_with_what_is_right(
     assert said in capsys.readouterr().err
 
 
+def test_what_is_only_printed_says_what_apply_would_refuse(capsys: pytest.CaptureFixture[str]) -> None:
+    assert connect("apply", "--source", "jdbc", "--print", *SET_SWEEPER, *SET_SINK) == 0
+    printed = capsys.readouterr()
+    assert '"name": "expired.source"' in printed.out
+    assert "apply refuses it: expired.source asks for rows by their id" in printed.err
+    assert connect("apply", "--source", "debezium", "--print", *SET_SWEEPER, *SET_SINK) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_a_worker_that_does_not_answer_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
+    assert connect("status") == 1
+    assert "because:" not in capsys.readouterr().err
+
+
 def test_two_files_of_one_name_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for file in ("a.json", "b.json"):
         (tmp_path / file).write_text('{"name": "n", "config": {"connector.class": "x"}}', "utf-8")

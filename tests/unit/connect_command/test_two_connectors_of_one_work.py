@@ -1,0 +1,121 @@
+"""Two connectors for one work are refused, whatever they are called; a new source beside a sink that stands still."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from wait_registry.errors import ConfigurationError
+from wait_registry.settings.loading import load_settings
+from wait_registry.settings.root import Settings
+from waitreg.connect.caught_up import SinksBehind
+from waitreg.connect.connector_file import CONNECTORS, NAMES, Connector, Family, own_files, read_connector
+from waitreg.connect.connector_state import ConnectorState, TaskState
+from waitreg.connect.rivals import require_no_rivals
+from waitreg.connect.sinks_at_work import require_sinks_at_work
+from waitreg.connect.variables import variable
+
+FAMILIES: tuple[Family, ...] = get_args(Family)
+
+
+def settings(**given: str) -> Settings:
+    shop = {"postgres.url": "postgresql://waitreg@db/shop", "sink.kind": "connect"}
+    return load_settings({**shop, **{name.replace("__", "."): value for name, value in given.items()}}, env={})
+
+
+def ours(family: Family, given: Settings) -> dict[str, Connector]:
+    """Return this project's connectors of a family by name."""
+    files: list[Path] = [file for role in CONNECTORS for file in own_files(role, family)]
+    found = [read_connector(file, partial(variable, settings=given)) for file in files]
+    return {connector.name: connector for connector in found}
+
+
+def named(connector: Connector, name: str) -> Connector:
+    return Connector(name, connector.config, f"{name}.json")
+
+
+def there(connector: Connector, own: str = "RUNNING", task: str = "RUNNING", trace: str = "") -> ConnectorState:
+    tasks = (TaskState(0, task, "w", trace),)
+    return ConnectorState(connector.name, "sink", own, "w", "", tasks, dict(connector.config))
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("other_family", FAMILIES)
+@pytest.mark.parametrize("own", ["RUNNING", "STOPPED"])
+def test_a_second_one_under_another_name_is_refused_and_the_first_is_named(
+    name: str, family: Family, other_family: Family, own: str
+) -> None:
+    first, second = ours(family, settings())[name], named(ours(other_family, settings())[name], "second")
+    with pytest.raises(ConfigurationError, match=rf"{name} (writes|exports) .* second would be a second one"):
+        require_no_rivals([second], [there(first, own)])
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_ours_are_no_rivals_of_one_another_nor_of_themselves(family: Family) -> None:
+    connectors = list(ours(family, settings()).values())
+    require_no_rivals(connectors, [])
+    require_no_rivals(connectors, map(there, connectors))
+    other_family = ours("jdbc" if family == "debezium" else "debezium", settings())
+    require_no_rivals(connectors, map(there, other_family.values()))
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("elsewhere", [{"postgres__schema": "other"}, {"postgres__url": "postgresql://u@db/other"}])
+def test_one_that_works_elsewhere_is_no_rival(name: str, family: Family, elsewhere: dict[str, str]) -> None:
+    second = named(ours(family, settings(**elsewhere))[name], "second")
+    require_no_rivals([second], [there(ours(family, settings())[name])])
+
+
+def test_another_topic_may_go_into_the_same_table() -> None:
+    second = named(ours("debezium", settings(wait__topic="other"))["wait.sink"], "second")
+    require_no_rivals([second], [there(ours("debezium", settings())["wait.sink"])])
+
+
+def test_two_that_are_applied_together_are_refused() -> None:
+    first = ours("debezium", settings())["wait.sink"]
+    with pytest.raises(ConfigurationError, match="waitreg connect remove"):
+        require_no_rivals([first, named(first, "second")], [])
+
+
+def test_what_is_replaced_under_its_name_is_no_rival() -> None:
+    first = ours("debezium", settings())["wait.sink"]
+    before = there(named(first, "audit"))
+    require_no_rivals([first, Connector("audit", {"connector.class": "x", "topics": "a"}, "audit.json")], [before])
+
+
+@pytest.mark.parametrize(("own", "said"), [("STOPPED", "is STOPPED"), ("PAUSED", "is PAUSED")])
+@pytest.mark.parametrize("applied", [(), ("wait.sink",)])
+def test_a_new_source_is_refused_at_once_beside_a_sink_that_is_held(
+    own: str, said: str, applied: tuple[str, ...]
+) -> None:
+    sink = there(ours("debezium", settings())["wait.sink"], own, own)
+    with pytest.raises(SinksBehind, match=f"{said}.*PUT /connectors/wait.sink/resume.*Then run this again"):
+        require_sinks_at_work([sink], settings(), applied)
+
+
+def test_a_sink_that_has_failed_refuses_a_new_source_unless_it_is_applied_too() -> None:
+    sink = there(ours("jdbc", settings())["dead_letter.sink"], "RUNNING", "FAILED", "no such table")
+    with pytest.raises(SinksBehind, match=r"dead_letter.sink is FAILED \(.*no such table\): mend that"):
+        require_sinks_at_work([sink], settings())
+    require_sinks_at_work([sink], settings(), ["dead_letter.sink"])
+
+
+def test_sinks_that_run_or_start_or_are_not_of_this_view_keep_no_source_back() -> None:
+    own = ours("debezium", settings())
+    others = ours("debezium", settings(wait__topic="other", dead_letter__topic="other.dlq"))
+    audit = Connector("audit", {"topics": settings().wait.topic}, "audit.json")
+    require_sinks_at_work(
+        [
+            there(own["wait.sink"]),
+            there(own["dead_letter.sink"], "RUNNING", "UNASSIGNED"),
+            there(others["wait.sink"], "STOPPED", "STOPPED"),
+            there(others["dead_letter.sink"], "RUNNING", "FAILED"),
+            there(audit, "PAUSED", "PAUSED"),
+        ],
+        settings(),
+    )
