@@ -62,8 +62,8 @@ def _apply(invocation: Invocation) -> int:
     if any(exports(connector.config) for connector in connectors):
         require_no_sweeper_at_work(settings)
     applying = Applying(_rest(settings), settings.connect.start_timeout_s, _line)
-    require_no_rivals(connectors, applying.states().values())
     applying.require_valid(connectors)
+    require_no_rivals(connectors, applying.states().values())
     last = applying.new_exporters(connectors)
     if last:
         _require_sinks(applying, settings, connectors)
@@ -230,7 +230,8 @@ view, or a second source of one outbox, is refused, whatever its name.
 `watch` is a service: it restarts what fails, after an outage of Postgres say, which Kafka Connect itself never does;
 at once, then with growing pauses. Metrics and health are at the telemetry port, as those of the other services. With
 sweeper.kind=connect it asks Postgres how long expired registrations have been waiting, too.
-`remove` deletes connectors, sources first. Offsets stay: to read them anew could export twice. Rows are mended by `waitreg rebuild`.
+`remove` deletes connectors, sources first. Offsets stay: to read them anew could export twice. Rows are mended by
+`waitreg rebuild`.
 
 status, watch and remove are about connect.connectors, or about those of this project that are there.""",
     examples=(
