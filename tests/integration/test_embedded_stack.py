@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -22,10 +24,11 @@ from confluent_kafka.admin import AdminClient
 from tests.support.kafka_io import Outgoing
 from tests.support.naming import Names
 from tests.support.processes import runs
+from tests.support.reachable import reachable
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
 from wait_registry.errors import ConfigurationError
-from waitreg.embedded.ports import free_ports
+from waitreg.embedded.ports import LOOPBACK, free_ports
 from waitreg.embedded.postgres import EmbeddedPostgres
 from waitreg.embedded.stack import EmbeddedStack
 
@@ -138,15 +141,56 @@ def test_a_given_data_folder_keeps_data_and_ports(tmp_path: Path, names: Names) 
         Topics(first.bootstrap_servers).create(names("kept"), 1)
         with psycopg.connect(first.postgres_url) as connection:
             connection.execute("create table kept as select 1 as one")
-        before = first.environment
+        before, worker_port = first.environment, first.worker_port()
         with pytest.raises(ConfigurationError, match="another stack is running"):
             EmbeddedStack(data_dir).start()
 
     with EmbeddedStack(data_dir) as second:
-        assert second.environment == before
+        assert (second.environment, second.worker_port()) == (before, worker_port)
+        with socket.create_server((LOOPBACK, worker_port)):
+            assert second.worker_port() != worker_port, "somebody else has it"
         assert names("kept") in cluster_topics(second.bootstrap_servers)
         with psycopg.connect(second.postgres_url) as connection:
             assert connection.execute("select one from kept").fetchone() == (1,)
+
+
+def test_a_data_folder_from_before_the_worker_had_a_port_of_its_own_is_taken_as_it_is(tmp_path: Path) -> None:
+    data_dir = reachable(tmp_path) / "stack"
+    data_dir.mkdir()
+    ports = list(free_ports(3))
+    (data_dir / "ports.json").write_text(json.dumps(ports))
+
+    with EmbeddedStack(data_dir, postgres_settings={"fsync": "off"}) as stack:
+        worker_port = stack.worker_port()
+        assert stack.bootstrap_servers == f"{LOOPBACK}:{ports[0]}"
+        assert json.loads((data_dir / "ports.json").read_text()) == [*ports, worker_port]
+        assert stack.worker_port() == worker_port
+
+
+def test_a_stack_whose_server_dies_shows_its_last_words_and_says_that_all_is_deleted(tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "waitreg", "stack", "up"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+    )
+    assert process.stdout is not None
+    try:
+        *_, last = iter(process.stdout.readline, "# Ctrl-C ends it\n")
+        data_dir = Path(last.partition(": ")[2].strip())
+        (java,) = (child for child in psutil.Process(process.pid).children(recursive=True) if child.name() == "java")
+        java.kill()
+        _, errors = process.communicate(timeout=60)
+    finally:
+        process.terminate()
+        process.communicate(timeout=60)
+
+    assert process.returncode == 1
+    assert "the embedded Kafka broker has ended by itself (status 137)" in errors
+    assert re.search(r"\n    \S+ INFO ", errors), "the end of a log that is gone now"
+    assert f"Data and logs in {data_dir} are deleted with it; --data-dir DIR keeps them" in errors
+    assert not data_dir.exists()
 
 
 def test_servers_pause_crash_and_start_again_with_their_data(second: EmbeddedStack, names: Names) -> None:
@@ -256,11 +300,3 @@ def answers(bootstrap: str) -> bool:
     with contextlib.suppress(KafkaException):
         return isinstance(cluster_topics(bootstrap, timeout_s=1), set)
     return False
-
-
-def reachable(tmp_path: Path) -> Path:
-    """Let the unprivileged account through pytest's private folders when the tests run as root."""
-    if os.geteuid() == 0:
-        for folder in (tmp_path, *tmp_path.parents[:2]):
-            folder.chmod(folder.stat().st_mode | 0o111)
-    return tmp_path

@@ -17,8 +17,8 @@ from pydantic import SecretStr
 from wait_registry.kafka.topics import create_topics
 from wait_registry.postgres.schema import install_schema
 from wait_registry.settings.root import Settings
+from waitreg.embedded.child import log_tail
 from waitreg.embedded.connect_worker import ConnectWorker, plugin_jar
-from waitreg.embedded.ports import free_ports
 from waitreg.embedded.server import EmbeddedServer
 from waitreg.embedded.stack import EmbeddedStack
 
@@ -58,17 +58,31 @@ def run_stack(settings: Settings, data_dir: Path | None = None, *, connect: bool
             servers.append(worker)
             variables["WAITREG_CONNECT__URL"] = worker.url
         print(addresses(stack, variables, kept=data_dir is not None), flush=True)
-        return watch(servers, stop)
+        return watch(servers, stop, stack)
 
 
-def watch(servers: Sequence[EmbeddedServer], stop: threading.Event) -> int:
-    """Wait until asked to stop (0) or until a server ends by itself (1, and which one is printed)."""
+def watch(servers: Sequence[EmbeddedServer], stop: threading.Event, stack: EmbeddedStack) -> int:
+    """Wait until asked to stop (0) or until a server ends by itself (1, and why, as far as it said so, is printed)."""
     while not stop.wait(LOOK_S):
         for server in servers:
             if not server.running:
-                print(f"the embedded {server.name} has ended; its log is {server.log}", file=sys.stderr)
+                print(told_of_end(server, stack), file=sys.stderr, flush=True)
                 return 1
     return 0
+
+
+def told_of_end(server: EmbeddedServer, stack: EmbeddedStack) -> str:
+    """Return what is to be known of a server that ended by itself: its last words, and what becomes of the data."""
+    data = (
+        f"Data and logs in {stack.data_dir} are deleted with it; --data-dir DIR keeps them"
+        if stack.temporary
+        else f"Data and logs stay in {stack.data_dir}: the next start with this --data-dir goes on with them"
+    )
+    return (
+        f"the embedded {server.name} has ended by itself (status {server.exit_status}); the end of {server.log}:\n"
+        f"{log_tail(server.log)}\n"
+        f"The whole stack ends now. {data}."
+    )
 
 
 @contextmanager
@@ -76,7 +90,7 @@ def worker_beside(stack: EmbeddedStack, plugin: Path) -> Iterator[ConnectWorker]
     """Run a Kafka Connect worker against a stack, in the stack's folder."""
     worker = ConnectWorker(
         stack.data_dir / "connect",
-        free_ports(1)[0],
+        stack.worker_port(),
         stack.bootstrap_servers,
         plugins=[plugin],
         temporary=stack.temporary,

@@ -58,6 +58,11 @@ class EmbeddedServer(ABC):
         """Whether the process is there (it may be paused)."""
         return self._child is not None and self._child.exit_status is None
 
+    @property
+    def exit_status(self) -> int | None:
+        """How it ended by itself, as a shell shows it (128 + signal number); None while it runs, and once stopped."""
+        return None if self._child is None else self._child.exit_status
+
     def start(self) -> None:
         """Start it and wait until it serves; nothing happens when it runs.
 

@@ -19,6 +19,9 @@ from waitreg.embedded.postgres import EmbeddedPostgres
 from waitreg.embedded.server import PortTakenError
 
 START_ATTEMPTS = 3
+PORTS_FILE = "ports.json"
+# The broker's two and Postgres'; a worker's follows them in the file once there was one.
+SERVER_PORTS = 3
 
 
 class EmbeddedStack:
@@ -121,6 +124,24 @@ class EmbeddedStack:
             os.close(self._lock_fd)
             self._lock_fd = None
 
+    def worker_port(self) -> int:
+        """Return a free port for a Kafka Connect worker beside the running stack.
+
+        With a data folder it is that of the last start when it is free: who watches the worker goes on watching.
+
+        Raises:
+            ConfigurationError: hardly any port is free.
+        """
+        if self.temporary:
+            return free_ports(1)[0]
+        known = self._known_ports()
+        for port in known[SERVER_PORTS:]:
+            if is_free(port):
+                return port
+        (port,) = free_ports(1)
+        self._keep_ports([*known[:SERVER_PORTS], port])
+        return port
+
     @property
     def temporary(self) -> bool:
         """Whether nothing of it stays."""
@@ -146,16 +167,25 @@ class EmbeddedStack:
     def _ports(self, *, fresh: bool) -> tuple[int, int, int]:
         """Return the ports of the last start when they are free, else new ones."""
         if self.temporary:
-            client, controller, postgres = free_ports(3)
+            client, controller, postgres = free_ports(SERVER_PORTS)
             return client, controller, postgres
-        record = self.data_dir / "ports.json"
-        if record.exists() and not fresh:
-            client, controller, postgres = json.loads(record.read_text("ascii"))
+        known = self._known_ports()
+        if known and not fresh:
+            client, controller, postgres = known[:SERVER_PORTS]
             if all(map(is_free, (client, controller, postgres))):
                 return client, controller, postgres
-        client, controller, postgres = free_ports(3)
-        record.write_text(json.dumps([client, controller, postgres]), "ascii")
+        client, controller, postgres = free_ports(SERVER_PORTS)
+        self._keep_ports([client, controller, postgres, *known[SERVER_PORTS:]])
         return client, controller, postgres
+
+    def _known_ports(self) -> list[int]:
+        """Return the ports of the last start, the worker's last if there was one; none before the first."""
+        record = self.data_dir / PORTS_FILE
+        ports: list[int] = json.loads(record.read_text("ascii")) if record.exists() else []
+        return ports
+
+    def _keep_ports(self, ports: list[int]) -> None:
+        (self.data_dir / PORTS_FILE).write_text(json.dumps(ports), "ascii")
 
     def _make_servers(self, ports: tuple[int, int, int]) -> None:
         # The guards hold the lock too: after a kill -9 of this process it is free once the servers are gone.

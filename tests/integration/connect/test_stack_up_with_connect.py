@@ -10,7 +10,10 @@ import sys
 import urllib.request
 from pathlib import Path
 
+import psutil
 import psycopg
+
+from tests.support.reachable import reachable
 
 OURS = {
     "io.waitreg.connect.WaitRecordConverter",
@@ -41,6 +44,43 @@ def test_the_printed_worker_has_the_plugin_and_the_connectors_and_ends_with_the_
     assert process.returncode == os.EX_OK
     assert {plugin["class"] for plugin in plugins} >= OURS
     assert wal_level == ("logical",), "Debezium's source reads the outbox by logical decoding"
+
+
+def test_with_a_data_folder_the_worker_has_the_port_that_the_folder_keeps_and_its_end_deletes_nothing(
+    connect_plugin: Path, tmp_path: Path
+) -> None:
+    data_dir = reachable(tmp_path) / "stack"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "waitreg", "stack", "up", "--connect", "--data-dir", str(data_dir)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+    )
+    assert process.stdout is not None
+    try:
+        exports = dict(exported(line) for line in iter(process.stdout.readline, "# Ctrl-C ends it\n"))
+        kept = json.loads((data_dir / "ports.json").read_text())
+        worker(process.pid).kill()
+        _, errors = process.communicate(timeout=60)
+    finally:
+        process.terminate()
+        process.communicate(timeout=60)
+
+    assert exports["WAITREG_CONNECT__URL"].rpartition(":")[2] == str(kept[3])
+    assert process.returncode == 1
+    assert "the embedded Kafka Connect worker has ended by itself (status 137)" in errors
+    assert f"Data and logs stay in {data_dir}: the next start with this --data-dir goes on with them" in errors
+    assert (data_dir / "connect" / "server.log").is_file()
+
+
+def worker(pid: int) -> psutil.Process:
+    (found,) = (
+        child
+        for child in psutil.Process(pid).children(recursive=True)
+        if any("ConnectDistributed" in word for word in child.cmdline()) and child.name() == "java"
+    )
+    return found
 
 
 def exported(line: str) -> tuple[str, str]:
