@@ -6,6 +6,18 @@ select pg_try_advisory_lock(hashtextextended('waitreg.sweep ' || current_schema(
 -- name: unlock
 select pg_advisory_unlock(hashtextextended('waitreg.sweep ' || current_schema() || ' ' || %(topic)s, 0));
 
+-- name: outbox_read
+-- Whether Debezium's source reads this schema's outbox now: a row when it does. Anybody may ask this.
+select 1
+from pg_replication_slots
+where slot_name = 'waitreg_' || current_schema() || '_expired' and database = current_database() and active;
+
+-- name: outbox_filled
+-- How long ago a source last put a row into the outbox, s; null when that is longer ago than silent_most_s.
+select extract(epoch from clock_timestamp() - max(created_at))::float8
+from expired_outbox
+where wait_topic = %(topic)s and created_at > clock_timestamp() - make_interval(secs => %(silent_most_s)s);
+
 -- name: due_partitions
 -- One probe of the index wait_due a partition: the limit keeps the planner from turning this into a join.
 select numbers.partition, first.wait_expiration_time

@@ -13,6 +13,7 @@ import orjson
 from sweeper.health import readiness
 from sweeper.instruments import Instruments
 from sweeper.schedule import Schedule
+from sweeper.source_at_work import require_no_source_at_work
 from sweeper.spark_job import SparkJob
 from sweeper.sweep import Sweep, SweepResult
 from sweeper.sweeper import Sweeper
@@ -72,8 +73,10 @@ class SweeperService:
         and the first export doesn't wait for it. A single sweep starts it only when something is due.
 
         Raises:
+            ConfigurationError: a Kafka Connect source exports what this would export.
             WaitRegistryError: work can't go on; or, with ``once``, the sweep failed or left something out.
         """
+        require_no_source_at_work(self._settings)
         # A task that can't trace sweeps without: here is where it can be refused.
         require_tracing(self._settings.telemetry, "sweeper")
         try:
