@@ -54,7 +54,10 @@ def test_what_a_class_refuses_changes_nothing_not_even_its_neighbours(
     assert unknown.code == 2
     assert "has no connector class no.such.Sink" in unknown.errors
     assert "It has io.debezium.connector.jdbc.JdbcSinkConnector" in unknown.errors
-    assert all(ConnectRest(connect.url).status(names(name)) == {} for name in ("good", "bad", "unknown"))
+    secret = connect_command("apply", own_sink_file(tmp_path, names("secret"), connection__password="${file:/no/x:y}"))
+    assert (secret.code, "Correct connect.secrets.*" in secret.errors) == (2, True), secret.errors
+    made = ("good", "bad", "unknown", "secret")
+    assert all(ConnectRest(connect.url).status(names(name)) == {} for name in made)
 
 
 def test_applied_again_nothing_happens_and_removed_it_goes_on_where_it_was(
@@ -75,6 +78,8 @@ def test_applied_again_nothing_happens_and_removed_it_goes_on_where_it_was(
     again = connect_command("apply", file)
     assert (again.code, words(again)) == (0, ["unchanged", "running"])
     own_sink_file(tmp_path, name, batch__size="77")
+    second_sink = connect_command("apply", own_sink_file(tmp_path, names("second.sink")))
+    assert (second_sink.code, f"{name} writes" in second_sink.errors) == (2, True), second_sink.errors
     changed = connect_command("apply", file)
     assert (changed.code, words(changed)) == (0, ["changed", "running"])
     assert "batch.size" in changed.output
