@@ -10,6 +10,11 @@ GRACE_S = 60.0
 LONGEST_SWEEP_S = 600.0
 
 
+def longest_silence_s(interval_s: float) -> float:
+    """Return how long nothing may be heard of a sweeper at work that sweeps every ``interval_s``, s. Pure."""
+    return INTERVALS * interval_s + GRACE_S
+
+
 def readiness(
     scheduled: bool, trouble: str | None, swept_s_ago: float | None, interval_s: float, running_s: float | None = None
 ) -> Health:
@@ -27,7 +32,7 @@ def readiness(
         reasons.append("the schedule is not running")
     if swept_s_ago is None:
         reasons.append("no sweep has ended yet")
-    elif running_s is None and swept_s_ago > INTERVALS * interval_s + GRACE_S:
+    elif running_s is None and swept_s_ago > longest_silence_s(interval_s):
         reasons.append(f"the last sweep ended {swept_s_ago:.0f} s ago, one is due every {interval_s:g} s")
     if running_s is not None and running_s > max(LONGEST_SWEEP_S, INTERVALS * interval_s):
         reasons.append(f"a sweep has been running for {running_s:.0f} s")

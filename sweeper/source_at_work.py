@@ -8,7 +8,7 @@ import psycopg
 from psycopg.rows import TupleRow
 
 from sweeper.due import QUERIES
-from sweeper.health import GRACE_S, INTERVALS
+from sweeper.health import longest_silence_s
 from wait_registry.errors import ConfigurationError, WaitRegistryError
 from wait_registry.postgres.connection import connect
 from wait_registry.settings.root import Settings
@@ -24,7 +24,7 @@ def require_no_source_at_work(settings: Settings) -> None:
     Raises:
         ConfigurationError: one does; the message says what to do.
     """
-    silent_most_s = INTERVALS * settings.sweeper.interval_s + GRACE_S
+    silent_most_s = longest_silence_s(settings.sweeper.interval_s)
     reads, filled_ago_s = False, None
     try:
         with connect(settings.postgres, autocommit=True, application_name="waitreg-sweeper") as connection:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from sweeper.health import longest_silence_s
 from wait_registry.errors import ConfigurationError, WaitRegistryError
 from wait_registry.settings.root import Settings
-from waitreg.commands.checks.sweeps import last_sweep_ago_s, silent_most_s
+from waitreg.commands.checks.sweeps import last_sweep_ago_s
 
 
 def require_no_sweeper_at_work(settings: Settings) -> None:
@@ -25,7 +26,7 @@ def require_no_sweeper_at_work(settings: Settings) -> None:
     except (WaitRegistryError, psycopg.Error):
         # Whoever applies connectors may have no business in Postgres.
         return
-    refusal = refusal_of_sweep(ago_s, silent_most_s(settings))
+    refusal = refusal_of_sweep(ago_s, longest_silence_s(settings.sweeper.interval_s))
     if refusal is not None:
         raise ConfigurationError(refusal)
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
+from sweeper.health import longest_silence_s
 from wait_registry.settings.sweeper import SweeperKind
 from waitreg.commands.check_line import CheckLine, Standing
 from waitreg.commands.checks.postgres_server import asking
@@ -23,9 +24,6 @@ LOOK_AT_SOURCE: Final = (
     "`waitreg connect status`: do expired.source and expired.tombstones run? Then the worker's log, and how fresh the "
     "view is: nothing is exported that it doesn't show"
 )
-# As the sweeper's own readiness: a sweep takes a while to start Spark's job.
-INTERVALS: Final = 3
-GRACE_S: Final = 60.0
 _NOW: Final = "select clock_timestamp()"
 _LAST: Final = """
 select result, due, exported, redelivered, skipped, extract(epoch from clock_timestamp() - started_at)::float8
@@ -56,16 +54,11 @@ def due_line(rows: int, oldest: datetime | None, now: datetime, settings: Settin
         return CheckLine(DUE, Standing.OK, "none is due")
     since_s = (now - oldest).total_seconds() - settings.wait.skew_allowance_s
     seen = f"{rows} due, the oldest for {since_s:.0f} s"
-    if since_s <= silent_most_s(settings):
+    if since_s <= longest_silence_s(settings.sweeper.interval_s):
         return CheckLine(DUE, Standing.OK, seen)
     by_connect = settings.sweeper.kind is SweeperKind.CONNECT
     mend = LOOK_AT_SOURCE if by_connect else f"{START}, and at `last sweep` here"
     return CheckLine(DUE, Standing.WARNING, f"{seen}: nobody exports them", mend)
-
-
-def silent_most_s(settings: Settings) -> float:
-    """Return how long nothing may be heard of a sweeper at work, s."""
-    return INTERVALS * settings.sweeper.interval_s + GRACE_S
 
 
 def last_sweep_ago_s(connection: psycopg.Connection[TupleRow], topic: str) -> float | None:
@@ -88,7 +81,7 @@ def last(settings: Settings) -> Iterator[CheckLine]:
     if result in ("partial", "failed") or (result == "done" and reasons):
         told = f"{seen}; left out: {'; '.join(reasons)}" if reasons else seen
         yield CheckLine(LAST, Standing.WARNING, told, "mend what it names; the next sweep tries again by itself")
-    elif ago_s > silent_most_s(settings):
+    elif ago_s > longest_silence_s(settings.sweeper.interval_s):
         every = f"{settings.sweeper.interval_s:g} s"
         told = f"{seen}; one is due every {every}: no sweeper is at work"
         yield CheckLine(LAST, Standing.WARNING, told, START)
