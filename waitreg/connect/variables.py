@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from sweeper.outgoing import Policy
 from wait_registry.errors import ConfigurationError
 from wait_registry.kafka.topic_specs import DEAD_LETTER_EXTRA_BYTES, dead_letter_topics
 from wait_registry.settings.names import find_setting, nearest, setting_names
@@ -75,7 +76,7 @@ def _largest_dead_letter(settings: Settings) -> str:
 
 
 def _where_the_sweeper_would(settings: Settings) -> str:
-    return settings.sweeper.default_dead_letter_topic or settings.dead_letter.topic
+    return Policy.of(settings).dead_letter_template
 
 
 DERIVED: Final[Mapping[str, Callable[[Settings], str | None]]] = {
