@@ -1,0 +1,186 @@
+"""One proxied connection: two sockets, and what waits between them in each direction."""
+
+from __future__ import annotations
+
+import selectors
+import socket
+import time
+from collections import deque
+from dataclasses import dataclass
+
+READ_BYTES = 262_144
+# Beyond it the sender feels that nothing goes on; a network holds no more either.
+WAITING_BYTES = 1_048_576
+# A slow link sends ten times a second or so.
+SLOW_STEP_S = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Conduct:
+    """How a link treats what it carries: whether it goes on in each direction, how fast (0: as it comes), how late."""
+
+    to_server: bool = True
+    to_client: bool = True
+    bytes_per_s: int = 0
+    delay_s: float = 0.0
+
+    def may_go(self, came: float, free_at: float) -> float:
+        """Return from when on bytes may go on that came then, on a way that is busy until ``free_at``."""
+        late = came + self.delay_s if self.delay_s else 0.0
+        return max(late, free_at) if self.bytes_per_s else late
+
+
+class Way:
+    """One direction of one connection."""
+
+    def __init__(self, source: socket.socket, target: socket.socket) -> None:
+        self.source = source
+        self.target = target
+        self.carried = self.held_back = self.slowed = 0
+        self.waiting_bytes = 0
+        self.source_ended = False
+        self.ended = False  # and the target knows
+        self.readable = False
+        self._waiting: deque[tuple[float, bytes]] = deque()  # when it came
+        self._blocked = False  # the target takes no more now
+        self._free_at = 0.0  # when a slow link may send again
+
+    @property
+    def wants_more(self) -> bool:
+        """Whether the source is to be watched for more."""
+        return not self.source_ended and self.waiting_bytes < WAITING_BYTES
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether something waits for the target alone."""
+        return self._blocked
+
+    def target_takes(self) -> None:
+        """Note that the target can be written to again."""
+        self._blocked = False
+
+    def take(self, *, held_back: bool, slowed: bool) -> None:
+        """Read what has come.
+
+        Raises:
+            OSError: the source ended the connection with an error.
+        """
+        self.readable = False
+        try:
+            data = self.source.recv(READ_BYTES)
+        except BlockingIOError:
+            return
+        if not data:
+            self.source_ended = True
+            return
+        self._waiting.append((time.monotonic(), data))
+        self.waiting_bytes += len(data)
+        self.held_back += len(data) if held_back else 0
+        self.slowed += len(data) if slowed else 0
+
+    def send(self, conduct: Conduct, now: float) -> float | None:
+        """Write what may go on; returns when more may, None when that isn't a question of time.
+
+        Raises:
+            OSError: the target has ended the connection.
+        """
+        while self._waiting and not self._blocked:
+            came, data = self._waiting[0]
+            at = conduct.may_go(came, self._free_at)
+            if at > now:
+                return at
+            allowed = max(int(conduct.bytes_per_s * SLOW_STEP_S), 1) if conduct.bytes_per_s else len(data)
+            self._write(came, data, allowed)
+            if conduct.bytes_per_s:
+                self._free_at = now + min(allowed, len(data)) / conduct.bytes_per_s
+        if self.source_ended and not self._waiting and not self.ended:
+            self.ended = True
+            self.target.shutdown(socket.SHUT_WR)
+        return None
+
+    def _write(self, came: float, data: bytes, allowed: int) -> None:
+        try:
+            sent = self.target.send(memoryview(data)[:allowed])
+        except BlockingIOError:
+            self._blocked = True
+            return
+        self.carried += sent
+        self.waiting_bytes -= sent
+        if sent == len(data):
+            self._waiting.popleft()
+        else:
+            self._waiting[0] = (came, data[sent:])
+
+
+class Pair:
+    """One connection of a client, and ours to the server in its name."""
+
+    def __init__(self, client: socket.socket, server: socket.socket) -> None:
+        self.client = client
+        self.server = server
+        self.to_server = Way(client, server)
+        self.to_client = Way(server, client)
+        self.ways = (self.to_server, self.to_client)
+        self._broken: set[socket.socket] = set()
+        self._over = False
+
+    @property
+    def ended(self) -> bool:
+        """Whether both sides know that it is over."""
+        return self._over or self.ended_in_order
+
+    @property
+    def ended_in_order(self) -> bool:
+        """Whether both have said their last byte, and the other has it."""
+        return all(way.ended for way in self.ways)
+
+    def ready(self, side: socket.socket, events: int) -> None:
+        """Note what a socket is ready for; `advance` does it."""
+        for way in self.ways:
+            if events & selectors.EVENT_READ and way.source is side:
+                way.readable = True
+            if events & selectors.EVENT_WRITE and way.target is side:
+                way.target_takes()
+
+    def advance(self, conduct: Conduct, now: float) -> float | None:
+        """Read and write what can be; returns when there is more to do, None when that isn't a question of time."""
+        due: list[float] = []
+        for way, open_ in ((self.to_server, conduct.to_server), (self.to_client, conduct.to_client)):
+            self._take(way, open_, conduct)
+            if open_:
+                at = self._send(way, conduct, now)
+                due += [] if at is None else [at]
+        # Who has broken off is known to the other when the way there is open.
+        if (self.client in self._broken and conduct.to_server) or (self.server in self._broken and conduct.to_client):
+            self._over = True
+        return min(due, default=None)
+
+    def wanted(self, conduct: Conduct) -> list[tuple[socket.socket, int]]:
+        """Return which events to wait for, 0 for none."""
+        wishes = []
+        for side, outgoing, incoming, open_ in (
+            (self.client, self.to_server, self.to_client, conduct.to_client),
+            (self.server, self.to_client, self.to_server, conduct.to_server),
+        ):
+            broken = side in self._broken
+            read = selectors.EVENT_READ if outgoing.wants_more and not broken else 0
+            write = selectors.EVENT_WRITE if incoming.is_blocked and open_ and not broken else 0
+            wishes.append((side, read | write))
+        return wishes
+
+    def _take(self, way: Way, open_: bool, conduct: Conduct) -> None:
+        if not way.readable:
+            return
+        try:
+            way.take(held_back=not open_, slowed=bool(conduct.bytes_per_s or conduct.delay_s))
+        except OSError:
+            self._broken.add(way.source)
+
+    def _send(self, way: Way, conduct: Conduct, now: float) -> float | None:
+        if way.target in self._broken:
+            return None
+        try:
+            return way.send(conduct, now)
+        except OSError:
+            self._broken.add(way.target)
+            return None

@@ -1,0 +1,110 @@
+"""An embedded stack with a breakable link of its own for each of its users."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+from urllib.parse import urlsplit, urlunsplit
+
+from tests.support.network import Link
+from waitreg.embedded.ports import LOOPBACK, free_ports
+from waitreg.embedded.stack import EmbeddedStack
+
+
+class ProxiedStack:
+    """A broker and a Postgres that each route reaches through links that can be cut, stalled, half-opened and slowed.
+
+    The broker has one more listener a route, which it advertises at that route's link: whoever begins there stays
+    behind it, whatever the broker says of itself. `stack` has the addresses without any link.
+    """
+
+    def __init__(self, routes: Sequence[str], **stack: Any) -> None:
+        """Describe a stack that isn't started yet.
+
+        Args:
+            routes: names, for example ``"processor-1"`` and ``"sink"``.
+            stack: the arguments of `EmbeddedStack`; listeners among the broker properties are replaced.
+        """
+        self._stack = _RoutedStack(routes, **stack)
+        self._postgres_links: dict[str, Link] = {}
+
+    @property
+    def stack(self) -> EmbeddedStack:
+        """The stack itself: its servers to break, its addresses to look from."""
+        return self._stack
+
+    def __enter__(self) -> Self:
+        self._stack.start()
+        try:
+            for route in self._stack.links:
+                link = Link((LOOPBACK, self._stack.postgres.port))
+                self._postgres_links[route] = link.__enter__()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *of_no_interest: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End everything. May be called again."""
+        for link in self._postgres_links.values():
+            link.close()
+        self._stack.close()
+
+    def bootstrap_of(self, route: str) -> str:
+        """Return the broker's address behind a route's link."""
+        return self.link(route).address
+
+    def link(self, route: str) -> Link:
+        """Return the link before the broker."""
+        return self._stack.links[route]
+
+    def postgres_url_of(self, route: str) -> str:
+        """Return the address of Postgres behind a route's link."""
+        parts = urlsplit(self._stack.postgres_url)
+        return urlunsplit(parts._replace(netloc=f"{parts.username}@{self.postgres_link(route).address}"))
+
+    def postgres_link(self, route: str) -> Link:
+        """Return the link before Postgres."""
+        return self._postgres_links[route]
+
+
+class _RoutedStack(EmbeddedStack):
+    """The stack whose broker has the listeners; ports are known when the servers are made, at each try anew."""
+
+    def __init__(self, routes: Sequence[str], **stack: Any) -> None:
+        super().__init__(**stack)
+        self._routes = tuple(routes)
+        self._given_properties: Mapping[str, str] = self._broker_properties or {}
+        self.links: dict[str, Link] = {}
+
+    def close(self) -> None:
+        super().close()
+        self._close_links()
+
+    def _close_links(self) -> None:
+        for link in self.links.values():
+            link.close()
+
+    def _make_servers(self, ports: tuple[int, int, int]) -> None:
+        self._close_links()
+        behind = dict(zip(self._routes, free_ports(len(self._routes)), strict=True))
+        self.links = {route: Link((LOOPBACK, port)).__enter__() for route, port in behind.items()}
+        self._broker_properties = {**self._given_properties, **self._listeners(ports, behind)}
+        super()._make_servers(ports)
+
+    def _listeners(self, ports: tuple[int, int, int], behind: Mapping[str, int]) -> dict[str, str]:
+        client, controller, _ = ports
+        # Names of listeners have neither dashes nor small letters.
+        names = {route: f"ROUTE{number}" for number, route in enumerate(self._routes)}
+        own = [f"PLAINTEXT://{LOOPBACK}:{client}"]
+        listening = [f"{names[route]}://{LOOPBACK}:{port}" for route, port in behind.items()]
+        advertised = [f"{names[route]}://{link.address}" for route, link in self.links.items()]
+        protocols = [f"{name}:PLAINTEXT" for name in ("PLAINTEXT", "CONTROLLER", *names.values())]
+        return {
+            "listeners": ",".join([*own, *listening, f"CONTROLLER://{LOOPBACK}:{controller}"]),
+            "advertised.listeners": ",".join([*own, *advertised]),
+            "listener.security.protocol.map": ",".join(protocols),
+        }
