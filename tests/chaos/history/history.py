@@ -1,0 +1,85 @@
+"""Everything known from outside about one run, and nothing but data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from tests.chaos.history.entries import Republished, WaitEntry
+from tests.chaos.history.look import Look, Partition
+from tests.chaos.history.rows import DeadLetterRow, ProgressRow, QuarantineRow, WaitRow
+from waitreg.calls import Call
+from waitreg.manifest import Published
+
+
+@dataclass(frozen=True, slots=True)
+class FaultDone:
+    """One fault as it was done.
+
+    ``target`` is the service it hit ("processor-1", "sink", "sweeper-2"), or the server that all of them need
+    ("broker", "postgres", "downstream"). A cut or slow link is a fault of the service behind it. ``began_ms`` to
+    ``ended_ms`` is how long it lasted, up to its being healed (the process runs again, the link flows).
+    ``happened`` is the proof, in words; empty when it did not happen, which makes the run void.
+    """
+
+    name: str
+    target: str
+    began_ms: int
+    ended_ms: int
+    happened: str
+
+
+class RssSample(NamedTuple):
+    """The resident memory of one process at one moment; ``name`` as in `FaultDone.target`."""
+
+    ms: int
+    name: str
+    pid: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The bounds of a run.
+
+    ``max_in_flight`` is N of one processor, ``look_ahead`` its ``look_ahead_max``, ``processes`` how many processors
+    are meant to run at once (with all that join for a while). ``rss_bytes`` is by service ("processor", "sink"), which
+    is a sample's name up to its last "-"; what isn't named is not judged.
+    """
+
+    max_in_flight: int
+    look_ahead: int
+    processes: int
+    rss_bytes: Mapping[str, int] = field(default_factory=dict)
+    samples: Sequence[RssSample] = ()
+
+
+@dataclass(frozen=True)
+class History:
+    """One run of one consumer group, whose wait and dead letter topics nobody else writes to.
+
+    Nothing may have been compacted away: the run is shorter than ``segment.ms``. ``calls`` is None when the handler
+    isn't our downstream: then a tombstone's word is all that tells of work done. ``published`` is the generator's list,
+    and what else was found in the input topics. ``committed_at_end`` is read before everything else, ``ends`` (high
+    watermarks of wait, dead letter and redelivery topics) after the topics. The four tables are None when Postgres
+    isn't to be judged.
+    """
+
+    group: str
+    cluster_id: str
+    wait_topic: str
+    published: Sequence[Published]
+    calls: Sequence[Call] | None
+    looks: Sequence[Look]
+    wait_log: Sequence[WaitEntry]
+    dead_letters: Sequence[Republished]
+    redelivered: Sequence[Republished]
+    committed_at_end: Mapping[Partition, int]
+    ends: Mapping[Partition, int]
+    wait_rows: Sequence[WaitRow] | None
+    dead_letter_rows: Sequence[DeadLetterRow] | None
+    quarantine_rows: Sequence[QuarantineRow] | None
+    progress_rows: Sequence[ProgressRow] | None
+    faults: Sequence[FaultDone]
+    limits: Limits

@@ -1,0 +1,55 @@
+"""What stands in Postgres."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tests.chaos.history.entries import Place, Registration
+from waitreg.fingerprint import Fingerprint
+from waitreg.manifest import Coordinates
+
+
+@dataclass(frozen=True, slots=True)
+class WaitRow:
+    """A row of ``wait``: the registration it shows, and where that stands; ``unreadable`` when it shows none."""
+
+    wait_id: str
+    place: Place
+    registration: Registration | None
+    unreadable: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetterRow:
+    """A row of ``dead_letter``; what is null for a record that isn't ours is None."""
+
+    place: Coordinates
+    content: Fingerprint | None
+    reason: str | None
+    time_ms: int | None
+    wait_id: str | None
+    original: Coordinates | None
+    timestamp_ms: int | None
+    registration: Place | None
+    group: str | None
+    instance: str | None
+    attempt: int | None
+    finished_late: bool = False
+    unreadable: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class QuarantineRow:
+    """A row of ``quarantine``: the place of what couldn't be read."""
+
+    place: Coordinates
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressRow:
+    """A row of ``sink_progress``."""
+
+    topic: str
+    partition: int
+    next_offset: int
