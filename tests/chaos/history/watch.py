@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from threading import Event, Thread
 from types import TracebackType
+
+from confluent_kafka import Consumer, KafkaException
+
+from tests.chaos.history.look import Look, Partition, encode_look
+from tests.chaos.history.topics import committed_of, end_of, partitions_of, reader
+from tests.chaos.history.where import redelivery_topics
+
+ANSWER_S = 2.0
+METADATA_S = 1.0
 
 
 class Watch:
@@ -36,11 +47,73 @@ class Watch:
     ) -> None:
         self.looks = 0
         self.left_out = 0
+        self._bootstrap = bootstrap
+        self._group = group
+        again = redelivery_topics(inputs, group)
+        self._consumed = (*inputs, *again)
+        self._wait_topic = wait_topic
+        self._letters = (*letter_topics, *again)
+        self._path = path
+        self._interval_s = interval_s
+        self._partitions: dict[str, Sequence[int]] = {}
+        self._asked_s = -METADATA_S
+        self._ended = Event()
+        self._thread = Thread(target=self._run, name="watch", daemon=True)
+        self._failure: BaseException | None = None
 
     def __enter__(self) -> Watch:
-        raise NotImplementedError
+        self._thread.start()
+        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        raise NotImplementedError
+        self._ended.set()
+        self._thread.join()
+        if self._failure is not None and kind is None:
+            raise self._failure
+
+    def _run(self) -> None:
+        committed = reader(self._bootstrap, "read_committed", self._group)
+        uncommitted = reader(self._bootstrap, "read_uncommitted")
+        try:
+            with self._path.open("ab") as lines:
+                while not self._ended.wait(self._interval_s):
+                    try:
+                        look = self._look(committed, uncommitted)
+                    except KafkaException:
+                        self.left_out += 1
+                        continue
+                    lines.write(encode_look(look))
+                    lines.flush()
+                    self.looks += 1
+        except BaseException as error:  # noqa: BLE001 - raised where the watch ends: without looks nothing is judged
+            self._failure = error
+        finally:
+            committed.close()
+            uncommitted.close()
+
+    def _look(self, committed: Consumer, uncommitted: Consumer) -> Look:
+        self._learn_partitions(uncommitted)
+        began_ms = _now_ms()
+        offsets = committed_of(committed, self._places(self._consumed), ANSWER_S)
+        waits = self._places([self._wait_topic])
+        stable = {place[1]: end_of(committed, place, ANSWER_S) for place in waits}
+        ends = {place[1]: end_of(uncommitted, place, ANSWER_S) for place in waits}
+        letters = {place: end_of(uncommitted, place, ANSWER_S) for place in self._places(self._letters)}
+        return Look(began_ms, _now_ms(), offsets, stable, ends, letters)
+
+    def _learn_partitions(self, consumer: Consumer) -> None:
+        # Partitions are added, and redelivery topics made, while the run goes on.
+        if time.monotonic() < self._asked_s + METADATA_S:
+            return
+        for topic in {*self._consumed, self._wait_topic, *self._letters}:
+            self._partitions[topic] = partitions_of(consumer, topic, ANSWER_S)
+        self._asked_s = time.monotonic()
+
+    def _places(self, topics: Iterable[str]) -> list[Partition]:
+        return [(topic, number) for topic in topics for number in self._partitions[topic]]
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
