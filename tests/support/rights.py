@@ -1,13 +1,24 @@
-"""The rights that each service needs, and no more: what docs/refusals.md lists, granted on a broker that asks."""
+"""The rights that each service needs, and no more: what the files in deploy/kafka grant, for a broker that asks."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
+import os
+import subprocess
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple, cast
 
 from tests.support.secured_broker import Resource, SecuredBroker
+from wait_registry.kafka.topic_specs import dead_letter_topics, redelivery_topics
 from wait_registry.settings.relations import Service
 from wait_registry.settings.root import Settings
+
+ROOT = Path(__file__).parents[2]
+FILES = ROOT / "deploy" / "kafka"
+KAFKA_ACLS = Path(__file__).with_name("said_by_kafka_acls.sh")
+# The tool writes names of operations together, the protocol doesn't.
+OPERATIONS = {"DescribeConfigs": "DESCRIBE_CONFIGS"}
 
 
 class Right(NamedTuple):
@@ -19,26 +30,61 @@ class Right(NamedTuple):
     prefixed: bool = False
 
 
-def rights_of(service: Service, settings: Settings) -> Iterator[Right]:
-    """Yield what a service needs; DESCRIBE comes with READ and WRITE."""
-    wait, dead_letters = settings.wait.topic, settings.dead_letter.topic
-    if service == "processor":
-        yield from (Right("topic", topic, ("READ", "DESCRIBE_CONFIGS")) for topic in settings.processor.topics)
-        yield Right("group", settings.processor.group, ("READ",))
-        yield Right("topic", wait, ("WRITE", "DESCRIBE_CONFIGS"))
-        yield Right("topic", dead_letters, ("WRITE", "DESCRIBE_CONFIGS"))
-    elif service == "sink":
-        yield Right("topic", wait, ("READ", "DESCRIBE_CONFIGS"))
-        yield Right("topic", dead_letters, ("READ", "DESCRIBE_CONFIGS"))
-        yield Right("group", f"waitreg.sink.{wait}", ("READ",))
-    else:
-        yield Right("topic", wait, ("READ", "WRITE", "DESCRIBE_CONFIGS"))
-        yield Right("topic", dead_letters, ("WRITE", "DESCRIBE_CONFIGS"))
-        yield Right("group", f"waitreg.sweep.{wait}", ("READ",))
-        yield Right("transactional_id", f"waitreg.sweep.{wait}.", ("WRITE",), prefixed=True)
+def rights_of(service: Service, settings: Settings) -> list[Right]:
+    """Return what the file of a service grants with these settings; DESCRIBE comes with READ and WRITE."""
+    inputs = (*settings.processor.topics, *redelivery_topics(settings))
+    variables = {
+        "GROUP": settings.processor.group,
+        "INPUT_TOPICS": " ".join(inputs),
+        "WAIT_TOPIC": settings.wait.topic,
+        "DEAD_LETTER_TOPICS": " ".join(dead_letter_topics(settings, service)),
+        "SINK_GROUP": settings.sink.offset_group or f"waitreg.sink.{settings.wait.topic}",
+    }
+    return rights_in(f"{service}.sh", variables)
+
+
+def rights_in(file: str, variables: Mapping[str, str]) -> list[Right]:
+    """Return what a file of deploy/kafka grants: it is run, and asked for by a tool that only repeats its arguments.
+
+    Args:
+        file: its name.
+        variables: what it is told by the environment, ``PRINCIPAL`` apart.
+    """
+    return [_right(call.splitlines()) for call in _calls(file, tuple(sorted(variables.items())))]
 
 
 def grant_all(secured: SecuredBroker, user: str, service: Service, settings: Settings) -> None:
     """Give a user the rights of a service."""
-    for right in rights_of(service, settings):
+    grant(secured, user, rights_of(service, settings))
+
+
+def grant(secured: SecuredBroker, user: str, rights: list[Right]) -> None:
+    """Give a user these rights."""
+    for right in rights:
         secured.grant(user, right.resource, right.name, right.operations, prefixed=right.prefixed)
+
+
+@cache
+def _calls(file: str, variables: tuple[tuple[str, str], ...]) -> list[str]:
+    environment = {"PATH": os.environ["PATH"], "KAFKA_ACLS": str(KAFKA_ACLS), "PRINCIPAL": "User:somebody"}
+    command = ["sh", str(FILES / file), "--bootstrap-server", "broker:9093"]
+    done = subprocess.run(command, env={**environment, **dict(variables)}, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{file}: {done.stderr}"
+    return [call for call in done.stdout.split("\n\n") if call]
+
+
+def _right(words: list[str]) -> Right:
+    options = list(_options(words))
+    given = dict(options)
+    assert given["--bootstrap-server"] == "broker:9093", words
+    assert given["--allow-principal"] == "User:somebody", words
+    assert "--add" in words, words
+    [resource] = {"--topic", "--group", "--transactional-id"} & set(given)
+    operations = tuple(OPERATIONS.get(value, value.upper()) for name, value in options if name == "--operation")
+    kind = cast("Resource", resource.removeprefix("--").replace("-", "_"))
+    return Right(kind, given[resource], operations, given.get("--resource-pattern-type") == "prefixed")
+
+
+def _options(words: list[str]) -> Iterator[tuple[str, str]]:
+    valued = [word for word in words if word != "--add"]
+    return zip(valued[::2], valued[1::2], strict=True)

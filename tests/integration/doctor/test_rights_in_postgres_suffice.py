@@ -1,28 +1,31 @@
-"""With the rights that doctor asks for, and no others, sink and sweeper do all that they do in Postgres."""
+"""With the rights of deploy/postgres/roles.sql, and no others, sink and sweeper do all that they do in Postgres."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from datetime import UTC, datetime
 
 import psycopg
 import pytest
-from psycopg import sql
 
 from sink.advisory_lock import sink_lock_key, try_lock
 from sink.progress import forget_progress
 from sweeper.due import find_due
 from sweeper.purge import purge
+from sweeper.source_at_work import require_no_source_at_work
 from sweeper.sweep import Sweep, SweepResult
 from sweeper.sweep_table import record_sweep
 from sweeper.view import View
 from tests.conftest import SettingsFactory
+from tests.integration.connect.test_a_sweeper_beside_a_source import FILLED
 from tests.integration.sink.applying import HandFed, now_ms
 from tests.integration.sink.wait_topic import ENCODER, new_id
 from tests.support.database import Database
 from tests.support.naming import Names
+from tests.support.postgres_roles import apply_roles, roles
 from tests.unit.sink.batches import Row
+from wait_registry.errors import ConfigurationError
 from wait_registry.postgres.connection import connect
 from wait_registry.postgres.queries import Queries
 from wait_registry.postgres.schema import require_schema
@@ -39,31 +42,27 @@ ORIGINAL = Original("orders", 0, 7, 1_700_000_000_000, "create", b"k", b"body", 
 
 
 @pytest.fixture
-def role(database: Database, names: Names) -> Iterator[str]:
-    """A role that may log in and nothing else."""
-    name = f"{names.prefix}_role"
-    with psycopg.connect(database.url, autocommit=True) as connection:
-        connection.execute(sql.SQL("create role {} login").format(sql.Identifier(name)))
-        yield name
-        connection.execute(sql.SQL("drop owned by {}").format(sql.Identifier(name)))
-        connection.execute(sql.SQL("drop role {}").format(sql.Identifier(name)))
+def logins(database: Database, names: Names) -> Iterator[Mapping[str, str]]:
+    """Members of the roles that deploy/postgres/roles.sql makes."""
+    with roles(database.url, names.prefix) as made:
+        yield made
 
 
-def _as(role: str, service: Service, settings: Settings, database: Database) -> Settings:
-    """Return settings of the role once it has got what doctor finds missing."""
-    url = type(settings.postgres.url)(psycopg.conninfo.make_conninfo(database.url, user=role))
+def _as(logins: Mapping[str, str], service: Service, settings: Settings, database: Database, names: Names) -> Settings:
+    """Return settings of a service's role once the file has been applied to its schema."""
+    url = type(settings.postgres.url)(psycopg.conninfo.make_conninfo(database.url, user=logins[service]))
     mine = settings.model_copy(update={"postgres": settings.postgres.model_copy(update={"url": url})})
-    with psycopg.connect(database.url, autocommit=True) as connection:
-        for line in permissions(service, mine):
-            assert line.standing is Standing.ERROR
-            connection.execute(line.mend.removeprefix("psql: ").encode())
+    assert {line.standing for line in permissions(service, mine)} == {Standing.ERROR}
+    apply_roles(database.url, settings.postgres.schema_name, names.prefix)
+    [line] = permissions(service, mine)
+    assert line.standing is Standing.OK
     return mine
 
 
 def test_a_sink_with_these_rights_fills_and_clears_every_table(
-    prepared: SettingsFactory, database: Database, role: str
+    prepared: SettingsFactory, database: Database, logins: Mapping[str, str], names: Names
 ) -> None:
-    settings = _as(role, "sink", prepared(), database)
+    settings = _as(logins, "sink", prepared(), database, names)
     wait_id = new_id()
     wait = Row(wait_id.encode(), b"body", 0, 1, headers=tuple(ENCODER.headers(ORIGINAL, wait_id, now_ms() - 60_000)))
     unreadable = Row(b"\xff", b"body", 0, 2)
@@ -90,10 +89,10 @@ def test_a_sink_with_these_rights_fills_and_clears_every_table(
 
 
 def test_a_sweeper_with_these_rights_reads_the_view_keeps_its_book_and_purges(
-    prepared: SettingsFactory, database: Database, role: str
+    prepared: SettingsFactory, database: Database, logins: Mapping[str, str], names: Names
 ) -> None:
     plain = prepared()
-    settings = _as(role, "sweeper", plain, database)
+    settings = _as(logins, "sweeper", plain, database, names)
     with closing(HandFed(plain)) as sink:
         old = Row(b"\xff", b"body", 0, 1)
         sink.feed([old])
@@ -106,3 +105,7 @@ def test_a_sweeper_with_these_rights_reads_the_view_keeps_its_book_and_purges(
         assert purge(connection, 30)["quarantine"] == 1
     with closing(View(settings, 0)) as view:
         assert view.next_keys(10, 1000) == []
+    require_no_source_at_work(settings)
+    database.rows(plain, FILLED, settings.wait.topic, 3, 5)
+    with pytest.raises(ConfigurationError, match="put a row into expired_outbox"):
+        require_no_source_at_work(settings)

@@ -1,0 +1,22 @@
+#!/bin/sh
+# What the sink may do in Kafka, and nothing else: it reads. `waitreg rebuild` needs the same. Run by an administrator;
+# what stands behind the file's name is handed to every kafka-acls:
+#
+#   PRINCIPAL=User:waitreg-sink sh deploy/kafka/sink.sh --bootstrap-server broker:9093 --command-config admin.properties
+#
+# WAIT_TOPIC, DEAD_LETTER_TOPICS (several with spaces) and SINK_GROUP are by default those of the settings.
+set -eu
+: "${PRINCIPAL:?who it is to the broker, e.g. User:waitreg-sink}"
+WAIT_TOPIC=${WAIT_TOPIC:-waitreg.wait}
+DEAD_LETTER_TOPICS=${DEAD_LETTER_TOPICS:-waitreg.dlq}
+SINK_GROUP=${SINK_GROUP:-waitreg.sink.$WAIT_TOPIC}
+
+allow() {
+    "${KAFKA_ACLS:-kafka-acls}" "$@" --add --allow-principal "$PRINCIPAL"
+}
+
+for topic in $WAIT_TOPIC $DEAD_LETTER_TOPICS; do
+    allow "$@" --operation Read --operation DescribeConfigs --topic "$topic"
+done
+# Its offsets are mirrored to this group, for tools that show lag; without this right it works all the same.
+allow "$@" --operation Read --group "$SINK_GROUP"

@@ -1,0 +1,25 @@
+#!/bin/sh
+# What is needed to make the topics (`waitreg topics create`) and to look at them (`waitreg topics check`): for whoever
+# sets the system up, none of the services. Run by an administrator; what stands behind the file's name is handed to
+# every kafka-acls:
+#
+#   PRINCIPAL=User:waitreg-setup sh deploy/kafka/topics.sh --bootstrap-server broker:9093 \
+#       --command-config admin.properties
+#
+# WAIT_TOPIC and DEAD_LETTER_TOPICS (several with spaces) are by default those of the settings; INPUT_TOPICS those that
+# `topics check` is to look at, REDELIVERY_TOPICS those of groups with processor.expiry_policy=redeliver.
+set -eu
+: "${PRINCIPAL:?who that is to the broker, e.g. User:waitreg-setup}"
+WAIT_TOPIC=${WAIT_TOPIC:-waitreg.wait}
+DEAD_LETTER_TOPICS=${DEAD_LETTER_TOPICS:-waitreg.dlq}
+
+allow() {
+    "${KAFKA_ACLS:-kafka-acls}" "$@" --add --allow-principal "$PRINCIPAL"
+}
+
+for topic in $WAIT_TOPIC $DEAD_LETTER_TOPICS ${REDELIVERY_TOPICS:-}; do
+    allow "$@" --operation Create --operation Describe --operation DescribeConfigs --topic "$topic"
+done
+for topic in ${INPUT_TOPICS:-}; do
+    allow "$@" --operation Describe --operation DescribeConfigs --topic "$topic"
+done
