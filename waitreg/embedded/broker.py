@@ -125,12 +125,13 @@ class EmbeddedBroker(EmbeddedServer):
         return [self._java, *options, configuration, f"-Dwaitreg.log={self.log}", "-cp", self._class_path]
 
     def _format(self) -> None:
-        """Give the data folder its cluster id (KIP-853: a quorum of one that could grow)."""
+        """Give the data folder its cluster id."""
         cluster_id = self._cluster_id or urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
         # TieredStopAtLevel: the tool runs for a second, compiling it well would take longer.
         call = self._java_call("-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
         # "=": one id in 64 begins with a dash, which behind "-t" would be taken for an option.
-        arguments = ["kafka.tools.StorageTool", "format", "--standalone", f"--cluster-id={cluster_id}", "-c"]
+        quorum = self._first_voters()
+        arguments = ["kafka.tools.StorageTool", "format", quorum, f"--cluster-id={cluster_id}", "-c"]
         done = subprocess.run(
             [*call, *arguments, str(self.properties_file)], capture_output=True, text=True, check=False
         )
@@ -139,6 +140,10 @@ class EmbeddedBroker(EmbeddedServer):
                 f"kafka-storage format ended with status {done.returncode} in {self.directory}:\n"
                 f"{done.stdout}{done.stderr}{log_tail(self.log)}"
             )
+
+    def _first_voters(self) -> str:
+        """Return the option that says who the controllers are at first (KIP-853: a quorum of one that could grow)."""
+        return "--standalone"
 
     def _program(self) -> Program:
         return Program(
