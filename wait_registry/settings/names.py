@@ -61,7 +61,12 @@ class SettingName:
     @property
     def is_secret(self) -> bool:
         """Whether the value must never be shown."""
-        return SecretStr in _union_members(self.field.annotation) or self.name in FROM_FILE
+        return self.holds_secret or self.name in FROM_FILE
+
+    @property
+    def holds_secret(self) -> bool:
+        """Whether it is a password or key; of those never shown, some are only long (certificates)."""
+        return SecretStr in _union_members(self.field.annotation)
 
 
 @cache

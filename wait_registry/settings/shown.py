@@ -15,7 +15,7 @@ from wait_registry.settings.root import Settings
 MASK = "**********"
 
 # Client and Spark properties have no types: their names must tell. Rather one too many than one too few.
-_SECRET_KEY = re.compile(r"(?i)pass|secret|token|credential|jaas|pem|\bkey\b|private|oauth")
+SECRET_KEY = re.compile(r"(?i)pass|secret|token|credential|jaas|pem|\bkey\b|private|oauth")
 _USER_INFO = re.compile(r"(?<=://)[^/@\s]*@")
 
 
@@ -44,7 +44,7 @@ def shown_value(setting: SettingName, key: str | None, value: Any) -> str:
     """
     if value is None:
         return "(none)"
-    if setting.is_secret or isinstance(value, SecretStr) or (key is not None and _SECRET_KEY.search(key)):
+    if setting.is_secret or isinstance(value, SecretStr) or (key is not None and SECRET_KEY.search(key)):
         return MASK
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(shown_value(setting, key, item) for item in value) + "]"

@@ -176,8 +176,7 @@ def test_a_settings_file_that_is_missing_ends_with_2(waitreg: Run) -> None:
 def test_secrets_are_masked(waitreg: Run) -> None:
     shown = waitreg(
         "config",
-        "--set",
-        "postgres.url=postgresql://me:hunter2@db/registry",
+        WAITREG_POSTGRES__URL="postgresql://me:hunter2@db/registry",
         WAITREG_KAFKA__SECURITY__PASSWORD="hunter2",
         WAITREG_KAFKA__SECURITY__KEY="hunter2",
     )
