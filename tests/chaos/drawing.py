@@ -1,0 +1,142 @@
+"""From a seed to a schedule: pure, and the same for ever.
+
+A draw may be added only behind the last one: whatever is drawn before keeps its value, so that old seeds replay.
+"""
+
+from __future__ import annotations
+
+import math
+from random import Random
+
+from tests.chaos.schedule import LoadOfRun, Mood, PlannedFault, Schedule, SettingsOfRun
+
+LOAD_S = 12.0
+FIRST_FAULT_S = 1.5
+LAST_FAULT_S = 12.0
+MARGIN_S = 2.0
+SKEW_ALLOWANCE_S = 0.5
+BACKOFF_S = 0.1
+# A processor that is frozen for longer loses its partitions.
+SESSION_TIMEOUT_S = 3.0
+
+LINK_FAULTS = ("cut", "refuse", "stall", "half_open", "slow")
+CHECKPOINT_FAULTS = ("delete_checkpoint", "truncate_checkpoint")
+DOWNSTREAM_FAULTS = ("answer_503", "drop", "hang", "gone")
+
+# What may be drawn, with its weight: name, kind of target.
+_PROCESSOR_DIES = (("kill", "processor", 4), ("freeze", "processor", 3), ("terminate", "processor", 1))
+_ANY = (
+    *_PROCESSOR_DIES,
+    ("storm", "group", 2),
+    ("kill", "sink", 2),
+    ("freeze", "sink", 2),
+    ("terminate", "sink", 1),
+    ("kill_jvm", "sink", 1),
+    ("delete_checkpoint", "sink", 1),
+    ("truncate_checkpoint", "sink", 1),
+    ("kill", "sweeper", 3),
+    ("freeze", "sweeper", 3),
+    ("terminate", "sweeper", 1),
+    *((f"{name}_broker_link", "processor", 1) for name in LINK_FAULTS),
+    *((f"{name}_broker_link", "sink", 1) for name in LINK_FAULTS),
+    *((f"{name}_postgres_link", "sink", 1) for name in LINK_FAULTS),
+    *((f"{name}_broker_link", "sweeper", 1) for name in LINK_FAULTS),
+    *((f"{name}_postgres_link", "sweeper", 1) for name in LINK_FAULTS),
+    ("kill", "broker", 2),
+    ("stop", "broker", 1),
+    ("freeze", "broker", 2),
+    ("kill", "postgres", 2),
+    ("freeze", "postgres", 2),
+    ("end_sessions", "postgres", 2),
+    ("answer_503", "downstream", 1),
+    ("drop", "downstream", 1),
+    ("hang", "downstream", 2),
+    ("gone", "downstream", 2),
+    ("add_partitions", "input", 2),
+)
+
+
+def schedule_of(seed: int) -> Schedule:
+    """Return the run of a seed."""
+    random = Random(f"chaos/{seed}")
+    load = _load(random)
+    settings = _settings(random)
+    mood = _mood(random)
+    count = random.randint(2, 6)
+    # The first one leaves something behind that has to expire.
+    faults = [_fault(random, _PROCESSOR_DIES, settings), *(_fault(random, _ANY, settings) for _ in range(count - 1))]
+    return Schedule(seed, load, settings, mood, tuple(sorted(faults, key=lambda fault: fault.at_s)))
+
+
+def _load(random: Random) -> LoadOfRun:
+    rate = random.randint(90, 150)
+    shares = {
+        "binary": random.randint(5, 25),
+        "hostile": random.randint(5, 25),
+        "empty": random.randint(1, 5),
+        "null": random.randint(1, 5),
+        "huge": random.randint(0, 2),
+        "too_large": random.randint(0, 1),
+    }
+    shares = {"orders": 100 - sum(shares.values()), **shares}
+    return LoadOfRun(int(rate * LOAD_S), float(rate), tuple(shares.items()), random.randint(1, 6))
+
+
+def _settings(random: Random) -> SettingsOfRun:
+    slots = random.choice((6, 12, 25, 50))
+    look_ahead = slots * random.randint(1, 2)
+    tries = random.randint(1, 2)
+    timeout_s = random.choice((0.6, 0.8, 1.0))
+    protocol = random.choice(("classic", "classic", "consumer"))
+    strategy = random.choice(("cooperative-sticky", "range", "roundrobin"))
+    least_s = (1 + min(2 * slots + 16, look_ahead) / slots) * (timeout_s * tries + BACKOFF_S * (tries - 1))
+    ttl_s = math.ceil(least_s + SKEW_ALLOWANCE_S + MARGIN_S) + random.randint(1, 3)
+    return SettingsOfRun(
+        processors=random.randint(1, 3),
+        sinks=random.choice((1, 1, 2)),
+        sweepers=random.choice((1, 2)),
+        max_in_flight=slots,
+        look_ahead_max=look_ahead,
+        handler_timeout_s=timeout_s,
+        max_tries=tries,
+        ttl_s=float(ttl_s),
+        commit_interval_s=random.choice((0.1, 0.3, 1.0)),
+        group_protocol=protocol,
+        # Under the protocol "consumer" the broker assigns, and any other strategy is refused.
+        assignment_strategy=strategy if protocol == "classic" else "cooperative-sticky",
+        expiry_policy=random.choice(("dlq", "dlq", "redeliver")),
+        max_attempts=random.randint(2, 3),
+        wait_partitions=random.randint(1, 5),
+        chunk_rows=random.choice((1, 3, 20, 5000)),
+    )
+
+
+def _mood(random: Random) -> Mood:
+    mixture = random.choice(("100%:10ms", "90%:15ms,10%:90ms", "89%:10ms,10%:50ms-300ms,1%:hang"))
+    return Mood(mixture, random.choice(("", "1%:503", "1%:400,0.5%:drop")))
+
+
+def _fault(random: Random, drawn_from: tuple[tuple[str, str, int], ...], settings: SettingsOfRun) -> PlannedFault:
+    name, kind, _ = random.choices(drawn_from, [weight for *_, weight in drawn_from])[0]
+    at_s = random.uniform(FIRST_FAULT_S, LAST_FAULT_S)
+    share = random.random()
+    # Always drawn, so that what follows doesn't depend on the kind.
+    numbers = {
+        "processor": random.randint(1, settings.processors),
+        "sink": random.randint(1, settings.sinks),
+        "sweeper": random.randint(1, settings.sweepers),
+    }
+    target = f"{kind}-{numbers[kind]}" if kind in numbers else kind
+    least_s, most_s = _duration(name, kind)
+    return PlannedFault(round(at_s, 1), name, target, round(least_s + (most_s - least_s) * share, 1))
+
+
+def _duration(name: str, kind: str) -> tuple[float, float]:
+    """Return the least and the longest time that a fault lasts, s."""
+    if name == "freeze" and kind == "processor":
+        return SESSION_TIMEOUT_S + 1.0, SESSION_TIMEOUT_S + 4.0
+    if name in ("kill", "kill_jvm", "terminate", "stop", *CHECKPOINT_FAULTS):
+        return 0.2, 3.0
+    if name in ("end_sessions", "add_partitions"):
+        return 0.0, 0.0
+    return 2.0, 7.0

@@ -1,0 +1,55 @@
+"""How processes ended, and what of that must not be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from tests.chaos.history.history import FaultDone
+from tests.chaos.service import Exit, Service
+
+DONE, FAILED, FENCED = 0, 1, 3
+# A fault shows in a service that long after it is healed: sessions, transactions and retries have to run out.
+AFTERMATH_MS = 30_000
+KILLED = 137
+TRACEBACK = "Traceback (most recent call last)"
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """A process that ended as it must not, and why that is so."""
+
+    name: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"exit {self.name}: {self.why}"
+
+
+def unexpected_endings(company: Sequence[Service], faults: Sequence[FaultDone]) -> list[Ending]:
+    """List what was wrong with the ends of a run's processes; they have all ended."""
+    return [ending for service in company for ending in _of_service(service, faults)]
+
+
+def _of_service(service: Service, faults: Sequence[FaultDone]) -> Iterator[Ending]:
+    for ended in service.exits:
+        why = unexpected(ended, faults)
+        if why:
+            yield Ending(service.name, why)
+    text = service.log.read_text("utf-8", "replace") if service.log.exists() else ""
+    if TRACEBACK in text:
+        yield Ending(service.name, f"its log {service.log} has a traceback: errors are told in a line")
+
+
+def unexpected(ended: Exit, faults: Sequence[FaultDone]) -> str:
+    """Say what is wrong with an exit; empty when nothing is.
+
+    Who is told to end (SIGTERM) ends with 0, and who is killed isn't asked. By itself a process may end with 1 or 3
+    while a fault is felt: a lost JVM, a position that another sink has moved.
+    """
+    if ended.told:
+        return "" if ended.status in (DONE, KILLED) else f"told to end, it ended with status {ended.status}"
+    felt = any(fault.began_ms <= ended.at_ms <= fault.ended_ms + AFTERMATH_MS for fault in faults)
+    if ended.status in (FAILED, FENCED) and felt:
+        return ""
+    return f"ended by itself with status {ended.status}" + ("" if felt else ", while no fault was felt")

@@ -1,0 +1,45 @@
+"""Every fault by its name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Final
+
+from tests.chaos.drawing import LINK_FAULTS
+from tests.chaos.faults.checkpoints import delete, truncate
+from tests.chaos.faults.downstream import fails, gone, hangs
+from tests.chaos.faults.input_partitions import add
+from tests.chaos.faults.links import broken
+from tests.chaos.faults.processes import freeze, kill, kill_jvm, terminate
+from tests.chaos.faults.servers import end_sessions, freeze_server, kill_server, stop_server
+from tests.chaos.faults.storm import storm
+from tests.chaos.scene import Scene
+from tests.chaos.schedule import PlannedFault
+
+Fault = Callable[[Scene, PlannedFault], str]
+"""Makes it happen, heals it, and returns the proof that it happened; an empty one when it didn't."""
+
+SERVERS: Final = ("broker", "postgres")
+_OF_SERVERS: Final[Mapping[str, Fault]] = {"kill": kill_server, "stop": stop_server, "freeze": freeze_server}
+_OTHERS: Final[Mapping[str, Fault]] = {
+    "kill": kill,
+    "freeze": freeze,
+    "terminate": terminate,
+    "kill_jvm": kill_jvm,
+    "delete_checkpoint": delete,
+    "truncate_checkpoint": truncate,
+    "storm": storm,
+    "end_sessions": end_sessions,
+    "answer_503": partial(fails, failures="100%:503"),
+    "drop": partial(fails, failures="100%:drop"),
+    "hang": hangs,
+    "gone": gone,
+    "add_partitions": add,
+    **{f"{how}_{server}_link": partial(broken, how=how, server=server) for how in LINK_FAULTS for server in SERVERS},
+}
+
+
+def fault_of(planned: PlannedFault) -> Fault:
+    """Return what makes a planned fault happen; KeyError when there is no such fault."""
+    return (_OF_SERVERS if planned.target in SERVERS else {}).get(planned.name) or _OTHERS[planned.name]

@@ -1,0 +1,71 @@
+"""Faults of the broker and of Postgres: killed, stopped in order, frozen; sessions ended."""
+
+from __future__ import annotations
+
+import psutil
+import psycopg
+
+from tests.chaos.faults.listening import listens
+from tests.chaos.scene import Scene
+from tests.chaos.schedule import PlannedFault
+from waitreg.embedded.broker import EmbeddedBroker
+from waitreg.embedded.guard import process_tree
+from waitreg.embedded.postgres import EmbeddedPostgres
+
+Server = EmbeddedBroker | EmbeddedPostgres
+
+# Ours, this one excepted: of the services alone, whoever looks on is left.
+_SESSIONS = "from pg_stat_activity where application_name like 'waitreg%' and pid <> pg_backend_pid()"
+
+
+def kill_server(scene: Scene, fault: PlannedFault) -> str:
+    """Crash it (SIGKILL), and start it again after a while."""
+    server = _server(scene, fault)
+    with scene.locks[fault.target]:
+        pid = server.pid
+        server.kill()
+        return _away(scene, fault, server, pid)
+
+
+def stop_server(scene: Scene, fault: PlannedFault) -> str:
+    """Stop it in order, and start it again after a while."""
+    server = _server(scene, fault)
+    with scene.locks[fault.target]:
+        pid = server.pid
+        server.stop()
+        return _away(scene, fault, server, pid)
+
+
+def freeze_server(scene: Scene, fault: PlannedFault) -> str:
+    """Freeze it: connections stay open, nothing answers; then let it go on."""
+    server = _server(scene, fault)
+    with scene.locks[fault.target]:
+        server.pause()
+        states = [process.status() for process in process_tree(server.pid)]
+        scene.pause(fault.for_s)
+        server.resume()
+    return f"{len(states)} processes were stopped" if set(states) == {psutil.STATUS_STOPPED} else ""
+
+
+def end_sessions(scene: Scene, fault: PlannedFault) -> str:
+    """Have Postgres end the sessions of all services."""
+    with (
+        scene.locks["postgres"],
+        psycopg.connect(scene.stage.stack.postgres_url, autocommit=True, application_name="chaos") as connection,
+    ):
+        ended = connection.execute(f"select pid, pg_terminate_backend(pid) {_SESSIONS}".encode()).fetchall()
+    pids = [str(pid) for pid, done in ended if done]
+    return f"sessions {', '.join(pids)} were ended" if pids else ""
+
+
+def _away(scene: Scene, fault: PlannedFault, server: Server, pid: int) -> str:
+    port = server.port if isinstance(server, EmbeddedPostgres) else server.ports[0]
+    gone = not psutil.pid_exists(pid) and not listens(port)
+    scene.pause(fault.for_s)
+    server.start()
+    return f"pid {pid} was gone, port {port} refused" if gone else ""
+
+
+def _server(scene: Scene, fault: PlannedFault) -> Server:
+    stack = scene.stage.stack
+    return stack.broker if fault.target == "broker" else stack.postgres

@@ -1,0 +1,224 @@
+"""One random run: the services, the load, the faults, the end, and the verdict on all of it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.chaos.checker.verdict import Verdict, check
+from tests.chaos.endings import Ending, unexpected_endings
+from tests.chaos.faults.catalogue import fault_of
+from tests.chaos.history.history import FaultDone, Limits, RssSample
+from tests.chaos.history.reading import read_history
+from tests.chaos.history.watch import Watch
+from tests.chaos.history.where import Where
+from tests.chaos.load import Load
+from tests.chaos.samples import Samples
+from tests.chaos.scene import Scene
+from tests.chaos.schedule import SERVICES, PlannedFault, Schedule
+from tests.chaos.service import Service
+from tests.chaos.settling import Settling
+from tests.chaos.stage import VISITOR, Place, Stage
+from tests.chaos.supervisor import Supervisor
+
+READY_S = 180.0
+SETTLE_S = 120.0
+LOOK_S = 0.3
+# Python alone, or with a JVM of 512 MB of heap.
+RSS_BYTES = {"processor": 300_000_000, "sink": 1_400_000_000, "sweeper": 1_400_000_000}
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a run came to. ``endings``: processes that ended as they must not; ``unsettled``: what was left, if any."""
+
+    schedule: Schedule
+    directory: Path
+    verdict: Verdict
+    faults: Sequence[FaultDone]
+    endings: Sequence[Ending]
+    restarts: int
+    unsettled: str
+    seconds: float
+
+    @property
+    def void(self) -> str:
+        """Why nothing can be concluded; empty when something can."""
+        return self.verdict.void
+
+    @property
+    def failed(self) -> bool:
+        """Whether anything was broken, whatever became of the faults."""
+        return bool(self.verdict.violations or self.endings)
+
+
+class Interrupted(Exception):
+    """The run was broken off: nothing was concluded."""
+
+
+def play(stage: Stage, schedule: Schedule, directory: Path, broken_off: threading.Event) -> Outcome:
+    """Play one schedule and judge it.
+
+    Raises:
+        Interrupted: ``broken_off`` was set meanwhile.
+    """
+    began = time.monotonic()
+    with stage.place(schedule, directory) as place, ExitStack() as resources:
+        scene = _scene(stage, place, broken_off)
+        company = [*scene.services.values(), scene.downstream]
+        resources.callback(_kill_all, company)
+        supervisor = resources.enter_context(Supervisor(company))
+        _start(company, scene)
+        samples = resources.enter_context(Samples(list(scene.services.values())))
+        with _watch(stage, place):
+            faults = _act(scene)
+            unsettled = _settle(scene)
+        supervisor.end()
+        _end_all(company)
+        if broken_off.is_set():
+            raise Interrupted
+        verdict = _judge(stage, place, faults, samples)
+        endings = unexpected_endings(company, faults)
+        return Outcome(
+            schedule,
+            directory,
+            verdict,
+            faults,
+            endings,
+            len(supervisor.own_ends),
+            unsettled,
+            time.monotonic() - began,
+        )
+
+
+def _scene(stage: Stage, place: Place, broken_off: threading.Event) -> Scene:
+    names = [name for kind in SERVICES for name in place.schedule.names_of(kind)]
+    services = {name: stage.service(place, name) for name in names}
+    numbers = iter(range(1, 1000))
+
+    def visitor() -> Service:
+        return stage.service(place, f"visitor-{next(numbers)}", VISITOR)
+
+    return Scene(stage, place, services, stage.downstream(place), visitor, broken_off)
+
+
+def _start(company: Sequence[Service], scene: Scene) -> None:
+    for service in company:
+        service.start()
+    deadline = time.monotonic() + READY_S
+    waiting = list(company)
+    while waiting and not scene.ended.is_set():
+        # Of two sinks one stands by, alive and not ready.
+        waiting = [each for each in waiting if not each.ready() and not _stands_by(each, company)]
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{', '.join(each.name for each in waiting)} not ready within {READY_S:g} s")
+        scene.pause(LOOK_S)
+
+
+def _stands_by(service: Service, company: Sequence[Service]) -> bool:
+    others = [other for other in company if other.kind == "sink" and other is not service]
+    return service.kind == "sink" and service.get("/health/live") == 200 and any(other.ready() for other in others)
+
+
+def _watch(stage: Stage, place: Place) -> Watch:
+    settings = place.settings
+    letters = [settings.dead_letter.topic]
+    return Watch(
+        stage.stack.bootstrap_servers,
+        settings.processor.group,
+        [place.input],
+        settings.wait.topic,
+        letters,
+        place.looks,
+    )
+
+
+def _act(scene: Scene) -> list[FaultDone]:
+    """Publish the load and do the faults at their times; return when the load is out and all is healed."""
+    done: list[FaultDone] = []
+    began = time.monotonic()
+    with Load(scene.place, scene.stage.stack.bootstrap_servers, scene.ended) as load:
+        threads = [
+            threading.Thread(target=_do, args=(scene, planned, began, done), name=str(planned), daemon=True)
+            for planned in scene.place.schedule.faults
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        load.wait()
+    return sorted(done, key=lambda fault: fault.began_ms)
+
+
+def _do(scene: Scene, planned: PlannedFault, began: float, done: list[FaultDone]) -> None:
+    scene.pause(max(0.0, began + planned.at_s - time.monotonic()))
+    began_ms = _now_ms()
+    if scene.ended.is_set():
+        return
+    try:
+        proof = fault_of(planned)(scene, planned)
+    except Exception as error:  # noqa: BLE001 - a fault that could not be done makes the run void, with this reason
+        proof = ""
+        print(f"seed {scene.place.schedule.seed}: {planned}: {type(error).__name__}: {error}", flush=True)
+    done.append(FaultDone(planned.name, planned.target, began_ms, _now_ms(), proof))
+
+
+def _settle(scene: Scene) -> str:
+    """Wait until nothing is left to do; return what was left when the time was over."""
+    stack = scene.stage.stack
+    with Settling(scene.place, stack.bootstrap_servers, stack.postgres_url) as settling:
+        deadline = time.monotonic() + SETTLE_S
+        while (unsettled := settling.unsettled()) and time.monotonic() < deadline and not scene.ended.is_set():
+            scene.pause(LOOK_S)
+        return unsettled
+
+
+def _judge(stage: Stage, place: Place, faults: Sequence[FaultDone], samples: Samples) -> Verdict:
+    settings, of_run = place.settings, place.schedule.settings
+    where = Where(
+        bootstrap=stage.stack.bootstrap_servers,
+        postgres_url=stage.stack.postgres_url,
+        schema=settings.postgres.schema_name,
+        group=settings.processor.group,
+        inputs=[place.input],
+        wait_topic=settings.wait.topic,
+        letter_topics=[settings.dead_letter.topic],
+        manifest=place.manifest,
+        calls=place.calls,
+        looks=place.looks,
+    )
+    visitors = 3 if any(fault.name == "storm" for fault in faults) else 0
+    limits = Limits(
+        max_in_flight=of_run.max_in_flight,
+        look_ahead=of_run.look_ahead_max,
+        processes=of_run.processors + visitors,
+        rss_bytes=RSS_BYTES,
+        samples=[RssSample(*sample) for sample in samples.taken],
+    )
+    return check(read_history(where, faults=faults, limits=limits))
+
+
+def _end_all(company: Sequence[Service]) -> None:
+    """End all at once, services before the downstream that they call."""
+    services = [service for service in company if service.name != "downstream"]
+    threads = [threading.Thread(target=service.stop, name=f"end of {service.name}") for service in services]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for service in company:
+        service.stop()
+
+
+def _kill_all(company: Sequence[Service]) -> None:
+    for service in company:
+        if service.running:
+            service.kill()
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

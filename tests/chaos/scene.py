@@ -1,0 +1,31 @@
+"""What the faults of a run act on."""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from tests.chaos.service import Service
+from tests.chaos.stage import Place, Stage
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """A run that is going on. Faults of one target come one after the other, by its lock: see `lock`."""
+
+    stage: Stage
+    place: Place
+    services: Mapping[str, Service]
+    """By name; the visitors of a storm are not among them."""
+    downstream: Service
+    visitor: Callable[[], Service]
+    """Makes one more processor, which nobody supervises."""
+    ended: threading.Event
+    """Set when the run is broken off: whoever waits goes on at once."""
+    locks: defaultdict[str, threading.Lock] = field(default_factory=lambda: defaultdict(threading.Lock))
+
+    def pause(self, seconds: float) -> None:
+        """Let the fault last."""
+        self.ended.wait(seconds)

@@ -1,0 +1,194 @@
+"""One service of a run as a process behind its own links, which can be killed, frozen, stopped and started again."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from waitreg.demo.environment import PREFIX
+from waitreg.embedded.child import GuardedChild, Program
+from waitreg.embedded.guard import process_tree
+from waitreg.embedded.ports import LOOPBACK, free_ports
+
+# Where the jars are is the one setting of the caller's that counts.
+JARS_VARIABLE = f"{PREFIX}SPARK__JARS_DIR"
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """A process that ended: when, with which status (as a shell shows it), and whether it had been told to."""
+
+    at_ms: int
+    name: str
+    status: int
+    told: bool
+
+
+class Service:
+    """`waitreg` with some arguments, started again and again under one name, with one log.
+
+    Whoever does something to it that others must not disturb holds ``lock`` meanwhile; `Supervisor` takes it too, and
+    so leaves alone what a fault has taken down.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        arguments: Sequence[str],
+        directory: Path,
+        variables: Mapping[str, str],
+        ready_path: str = "/health/ready",
+        port: int = 0,
+    ) -> None:
+        """Describe it; nothing is started yet.
+
+        Args:
+            name: "processor-1", for example: kind and number.
+            arguments: of `waitreg`.
+            directory: to run in, with its log and its temporary files.
+            variables: its settings, as environment variables.
+            ready_path: answers 200 once it works.
+            port: of that path; a free one when 0, given to it as telemetry port.
+        """
+        self.name = name
+        self.kind = name.partition("-")[0]
+        self.lock = threading.RLock()
+        self.log = directory / f"{name}.log"
+        self.port = port or free_ports(1)[0]
+        self.exits: list[Exit] = []
+        self.starts = 0
+        self._arguments = list(arguments)
+        self._directory = directory
+        self._variables = {**variables, f"{PREFIX}TELEMETRY__PORT": str(self.port)}
+        self._scratch = directory / "scratch"
+        self._scratch.mkdir(exist_ok=True)
+        self._ready_path = ready_path
+        self._child: GuardedChild | None = None
+
+    @property
+    def pid(self) -> int:
+        """The process id of the last start."""
+        assert self._child is not None, f"{self.name} was never started"
+        return self._child.pid
+
+    @property
+    def running(self) -> bool:
+        """Whether it is there (it may be frozen)."""
+        return self._child is not None and self._child.exit_status is None
+
+    def start(self) -> None:
+        """Start it; nothing happens when it runs. It isn't ready yet."""
+        with self.lock:
+            if self.running:
+                return
+            self.starts += 1
+            self._child = GuardedChild(
+                Program(
+                    command=["env", *self._unset(), sys.executable, "-m", "waitreg", *self._arguments],
+                    log=self.log,
+                    cwd=self._directory,  # no waitreg.toml and no .env of the checkout is read
+                    environment={**self._variables, **self._own_variables()},
+                    grace_s=60.0,
+                )
+            )
+
+    def ready(self) -> bool:
+        """Whether it does its work now."""
+        return self.get(self._ready_path) == 200
+
+    def get(self, path: str) -> int:
+        """Return the status of a GET; 0 while nobody answers."""
+        return self.request("GET", path)[0]
+
+    def request(self, method: str, path: str, body: str | None = None) -> tuple[int, str]:
+        """Return status and body of a request to its port; status 0 while nobody answers."""
+        connection = http.client.HTTPConnection(LOOPBACK, self.port, timeout=3)
+        try:
+            connection.request(method, path, body)
+            response = connection.getresponse()
+            return response.status, response.read().decode("utf-8", "replace")
+        except (OSError, http.client.HTTPException):
+            return 0, ""
+        finally:
+            connection.close()
+
+    def kill(self) -> int:
+        """Kill it and its children at once (SIGKILL); return the process id that is gone."""
+        with self.lock:
+            pid = self.pid
+            if self._child is not None and self.running:
+                self._child.kill()
+            self._forget(told=True)
+            return pid
+
+    def stop(self) -> int | None:
+        """Send SIGTERM, wait, return the exit status; None when it wasn't running."""
+        with self.lock:
+            if self._child is None or not self.running:
+                return None
+            self._child.stop()
+            status = self._child.exit_status
+            self._forget(told=True)
+            return status
+
+    def freeze(self) -> None:
+        """Stop it and its children in their tracks (SIGSTOP)."""
+        if self._child is not None:
+            self._child.pause()
+
+    def thaw(self) -> None:
+        """Let it and its children go on (SIGCONT)."""
+        if self._child is not None:
+            self._child.resume()
+
+    def notice_end(self) -> Exit | None:
+        """Return how it ended by itself, once; None while it runs and when that has been noticed before."""
+        with self.lock:
+            if self._child is None or self.running:
+                return None
+            return self._forget(told=False)
+
+    def tree(self) -> list[psutil.Process]:
+        """Return its processes, itself first; none when it doesn't run."""
+        child = self._child
+        return process_tree(child.pid) if child is not None else []
+
+    def resident_bytes(self) -> int:
+        """Return the resident memory of all its processes, bytes."""
+        total = 0
+        for process in self.tree():
+            try:
+                total += process.memory_info().rss
+            except psutil.Error:
+                continue  # ended between two looks
+        return total
+
+    def _forget(self, *, told: bool) -> Exit | None:
+        if self._child is None:
+            return None
+        status = self._child.exit_status
+        self._child = None
+        ended = Exit(time.time_ns() // 1_000_000, self.name, -1 if status is None else status, told)
+        self.exits.append(ended)
+        return ended
+
+    def _unset(self) -> list[str]:
+        inherited = [key for key in os.environ if key.startswith(PREFIX) and key != JARS_VARIABLE]
+        return [part for key in inherited if key not in self._variables for part in ("-u", key)]
+
+    def _own_variables(self) -> dict[str, str]:
+        # What is killed can't remove its temporary files. Spark's launcher needs no compiler that takes its time.
+        return {
+            "PYTHONUNBUFFERED": "1",
+            "TMPDIR": str(self._scratch),
+            "SPARK_LAUNCHER_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+            "SPARK_SUBMIT_OPTS": f"-Djava.io.tmpdir={self._scratch}",
+        }

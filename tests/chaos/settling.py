@@ -1,0 +1,103 @@
+"""When a run is over: everything consumed, nothing unresolved in the log, and the view at the log's ends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import TracebackType
+
+import psycopg
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
+
+from tests.chaos.stage import Place
+
+ANSWER_S = 5.0
+BATCH = 5000
+
+# The broker may be slow: whoever asks, asks again. Of a topic that is as it was made these errors pass.
+Offsets = dict[tuple[str, int], int]
+
+
+class Settling:
+    """Follows the topics of a run from their beginning; a context manager."""
+
+    def __init__(self, place: Place, bootstrap: str, postgres_url: str) -> None:
+        self._settings = place.settings
+        self._consumed = place.consumed
+        self._postgres_url = postgres_url
+        self._letters = place.settings.dead_letter.topic
+        common = {"bootstrap.servers": bootstrap, "enable.auto.commit": False, "log_level": 0}
+        self._reader = Consumer({**common, "group.id": f"{place.settings.processor.group}.looks-on"})
+        self._offsets = Consumer({**common, "group.id": place.settings.processor.group})
+        self._assigned: set[tuple[str, int]] = set()
+        self._standing: set[bytes] = set()
+        self._next: Offsets = {}
+
+    def __enter__(self) -> Settling:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._reader.close()
+        self._offsets.close()
+
+    def unsettled(self) -> str:
+        """Say what isn't over yet, in a few words; empty when all is."""
+        try:
+            ends = self._ends([self._settings.wait.topic, self._letters, *self._consumed])
+            self._read_to(ends)
+            waited_for = self._unconsumed() or self._unresolved() or self._unshown(ends)
+            return waited_for or ("" if self._ends(list({topic for topic, _ in ends})) == ends else "the log grows")
+        except (KafkaException, psycopg.Error, TimeoutError) as error:
+            return f"no answer: {error}".strip()
+
+    def _ends(self, topics: Sequence[str]) -> Offsets:
+        ends: Offsets = {}
+        for topic in topics:
+            known = self._reader.list_topics(topic, timeout=ANSWER_S).topics[topic].partitions
+            if not known:
+                raise TimeoutError(f"no answer about {topic}")
+            for partition in known:
+                place = TopicPartition(topic, partition)
+                ends[(topic, partition)] = self._reader.get_watermark_offsets(place, timeout=ANSWER_S)[1]
+        return ends
+
+    def _read_to(self, ends: Offsets) -> None:
+        for topic, partition in sorted(set(ends) - self._assigned):
+            self._reader.incremental_assign([TopicPartition(topic, partition, OFFSET_BEGINNING)])
+            self._assigned.add((topic, partition))
+        while any(self._position(place) < end for place, end in ends.items()):
+            messages = self._reader.consume(BATCH, 0.5)
+            if not messages:
+                raise TimeoutError("the topics can't be read to their ends: a transaction is open, or no answer")
+            for message in messages:
+                error: KafkaError | None = message.error()
+                if error is not None:
+                    raise KafkaException(error)
+                self._next[(message.topic(), message.partition())] = message.offset() + 1
+                if message.topic() == self._settings.wait.topic:
+                    (self._standing.discard if message.value() is None else self._standing.add)(message.key())
+
+    def _position(self, place: tuple[str, int]) -> int:
+        # Behind the markers of transactions too.
+        (position,) = self._reader.position([TopicPartition(*place)])
+        return max(int(position.offset), 0)
+
+    def _unconsumed(self) -> str:
+        asked = [TopicPartition(*place) for place in self._next if place[0] in self._consumed]
+        answers = self._offsets.committed(asked, timeout=ANSWER_S) if asked else []
+        behind = sum(max(self._next[(a.topic, a.partition)] - max(a.offset, 0), 0) for a in answers)
+        return f"{behind} records aren't consumed" if behind else ""
+
+    def _unresolved(self) -> str:
+        return f"{len(self._standing)} registrations stand in the log" if self._standing else ""
+
+    def _unshown(self, ends: Offsets) -> str:
+        options = f"-c search_path={self._settings.postgres.schema_name} -c statement_timeout=5s"
+        with psycopg.connect(self._postgres_url, options=options, connect_timeout=5) as connection:
+            rows = connection.execute("select count(*) from wait").fetchall()[0][0]
+            progress = connection.execute("select topic, partition, next_offset from sink_progress").fetchall()
+        shown = {(topic, partition): offset for topic, partition, offset in progress}
+        viewed = {place: end for place, end in ends.items() if place[0] in (self._settings.wait.topic, self._letters)}
+        behind = sum(end - shown.get(place, 0) for place, end in viewed.items())
+        if behind:
+            return f"the sink is {behind} entries behind"
+        return f"{rows} rows stand in the table wait" if rows else ""

@@ -1,0 +1,179 @@
+"""Where runs take place: one broker, one Postgres, each service behind links of its own; each run with fresh names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.chaos.drawing import BACKOFF_S, MARGIN_S, SESSION_TIMEOUT_S, SKEW_ALLOWANCE_S
+from tests.chaos.mixture import MAX_INPUT_BYTES, MAX_REGISTRATION_BYTES
+from tests.chaos.schedule import SERVICES, Schedule
+from tests.chaos.service import Service
+from tests.support.database import Database
+from tests.support.naming import Names
+from tests.support.proxied_stack import ProxiedStack
+from tests.support.settings import settings_against
+from tests.support.topics import Topics
+from wait_registry.kafka.topic_specs import redelivery_topics
+from wait_registry.settings.root import Settings
+from waitreg.demo.environment import as_environment
+from waitreg.embedded.ports import free_ports
+from waitreg.embedded.stack import EmbeddedStack
+
+MOST = {"processor": 3, "sink": 2, "sweeper": 2}
+VISITOR = "visitor-1"
+"""The route of processors that come and go in a storm of rebalances."""
+ROUTES = (*(f"{kind}-{number}" for kind in SERVICES for number in range(1, MOST[kind] + 1)), VISITOR)
+
+SESSION_TIMEOUT_MS = int(SESSION_TIMEOUT_S * 1000)
+HEARTBEAT_MS = 500
+BROKER = {
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
+    "group.consumer.min.session.timeout.ms": "1000",
+    "group.consumer.session.timeout.ms": str(SESSION_TIMEOUT_MS),
+    "num.network.threads": "1",
+}
+# What a process kill can't take need not be flushed: the machine doesn't crash.
+POSTGRES = {"fsync": "off"}
+# Starts count for more than speed here: 4 s of CPU instead of 10 for a sink.
+JVM = "-XX:+ExitOnOutOfMemoryError -Djava.net.preferIPv4Stack=true -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What a run has for itself: settings without any link, topics, files."""
+
+    schedule: Schedule
+    settings: Settings
+    directory: Path
+    topics: Topics
+    database: Database
+
+    @property
+    def input(self) -> str:
+        """The input topic."""
+        return self.settings.processor.topics[0]
+
+    @property
+    def consumed(self) -> list[str]:
+        """Every topic that the group reads: the input, and under the policy ``redeliver`` what comes again."""
+        return [self.input, *redelivery_topics(self.settings)]
+
+    @property
+    def manifest(self) -> Path:
+        """What the load published."""
+        return self.directory / "manifest.jsonl"
+
+    @property
+    def calls(self) -> Path:
+        """What the downstream was asked."""
+        return self.directory / "calls.jsonl"
+
+    @property
+    def looks(self) -> Path:
+        """What was seen from outside while the run went on."""
+        return self.directory / "looks.jsonl"
+
+    def checkpoints_of(self, name: str) -> Path:
+        """Where a sink keeps its streams' checkpoints."""
+        return self.directory / f"{name}-checkpoints"
+
+
+class Stage:
+    """The servers, their links, and what a run needs of them; a context manager."""
+
+    def __init__(self) -> None:
+        self._resources = ExitStack()
+        self._proxied = ProxiedStack(ROUTES, broker_properties=BROKER, postgres_settings=POSTGRES)
+
+    def __enter__(self) -> Stage:
+        self._resources.enter_context(self._proxied)
+        return self
+
+    def __exit__(self, *of_no_interest: object) -> None:
+        self._resources.close()
+
+    @property
+    def proxied(self) -> ProxiedStack:
+        """The links."""
+        return self._proxied
+
+    @property
+    def stack(self) -> EmbeddedStack:
+        """The servers."""
+        return self._proxied.stack
+
+    @contextmanager
+    def place(self, schedule: Schedule, directory: Path) -> Iterator[Place]:
+        """Make topics, group and schema for one run, and remove them after it."""
+        directory.mkdir(parents=True)
+        downstream_port = free_ports(1)[0]
+        overrides = {**_settings(schedule), "processor.handler": f"http://127.0.0.1:{downstream_port}/"}
+        settings = settings_against(self.stack.bootstrap_servers, self.stack.postgres_url, Names(), overrides)
+        topics, database = Topics(self.stack.bootstrap_servers), Database(self.stack.postgres_url)
+        try:
+            partitions, limit = schedule.load.input_partitions, str(MAX_INPUT_BYTES)
+            topics.create(settings.processor.topics[0], partitions, max__message__bytes=limit)
+            topics.create_own(settings)
+            database.install(settings)
+            yield Place(schedule, settings, directory, topics, database)
+        finally:
+            topics.close()
+            database.close()
+
+    def service(self, place: Place, name: str, route: str = "") -> Service:
+        """Describe a service of a run, behind its route's links (its name's when none is given)."""
+        kind = name.partition("-")[0]
+        route = route or name
+        kafka = place.settings.kafka.model_copy(update={"bootstrap_servers": self._proxied.bootstrap_of(route)})
+        settings = place.settings.model_copy(update={"kafka": kafka})
+        variables = as_environment(settings)
+        variables["WAITREG_POSTGRES__URL"] = self._proxied.postgres_url_of(route)
+        variables["WAITREG_SINK__CHECKPOINT_DIR"] = str(place.checkpoints_of(name))
+        return Service(name, ["processor" if kind == "visitor" else kind], place.directory, variables)
+
+    def downstream(self, place: Place) -> Service:
+        """Describe the service that the handlers call."""
+        port = int(place.settings.processor.handler.rstrip("/").rpartition(":")[2])
+        mood = place.schedule.mood
+        arguments = ["downstream", "--port", str(port), "--log", str(place.calls), "--mixture", mood.mixture]
+        return Service("downstream", [*arguments, "--fail", mood.failures], place.directory, {}, "/stats", port)
+
+
+def _settings(schedule: Schedule) -> dict[str, Any]:
+    of_run = schedule.settings
+    consumer = {} if of_run.group_protocol == "consumer" else _SESSION
+    return {
+        "kafka.librdkafka": {**consumer, "topic.metadata.refresh.interval.ms": 2000},
+        "wait.partitions": of_run.wait_partitions,
+        "wait.max_message_bytes": MAX_REGISTRATION_BYTES,
+        "wait.skew_allowance_s": SKEW_ALLOWANCE_S,
+        "processor.max_in_flight": of_run.max_in_flight,
+        "processor.look_ahead_max": of_run.look_ahead_max,
+        "processor.handler_timeout_s": of_run.handler_timeout_s,
+        "processor.max_tries": of_run.max_tries,
+        "processor.backoff_initial_s": BACKOFF_S,
+        "processor.ttl_s": of_run.ttl_s,
+        "processor.margin_s": MARGIN_S,
+        "processor.commit_interval_s": of_run.commit_interval_s,
+        "processor.drain_timeout_s": 5,
+        "processor.flush_timeout_s": 3,
+        "processor.group_protocol": of_run.group_protocol,
+        "processor.assignment_strategy": of_run.assignment_strategy,
+        "processor.expiry_policy": of_run.expiry_policy,
+        "processor.max_attempts": of_run.max_attempts,
+        "sink.trigger_s": 0.5,
+        "sink.restart_backoff_max_s": 2,
+        "sink.idle_progress_s": 2,
+        "sweeper.interval_s": 1,
+        "sweeper.chunk_rows": of_run.chunk_rows,
+        "sweeper.transaction_timeout_ms": 5000,
+        "sweeper.tail_timeout_s": 10,
+        "spark.conf": {"spark.driver.extraJavaOptions": JVM},
+    }
+
+
+_SESSION = {"session.timeout.ms": SESSION_TIMEOUT_MS, "heartbeat.interval.ms": HEARTBEAT_MS}
