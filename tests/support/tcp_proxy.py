@@ -1,4 +1,4 @@
-"""A TCP proxy in front of the broker that can lose chosen requests or answers, so that network faults are real ones.
+"""A TCP proxy in front of the broker that loses or holds chosen requests or answers: network faults are real ones.
 
 Clients stay behind it: wherever an answer names the broker's address, it puts its own port in its place.
 """
@@ -14,6 +14,8 @@ from enum import Enum
 from types import TracebackType
 from typing import Self
 
+FETCH = 1
+LIST_OFFSETS = 2
 END_TXN = 26
 HEADER = struct.Struct(">ihhi")
 
@@ -24,6 +26,7 @@ class Fate(Enum):
     PASS = "pass"
     LOSE_REQUEST = "lose the request"
     LOSE_ANSWER = "lose the answer"
+    HOLD = "hold it, and all that follow it on its connection, until `let_go`"
 
 
 Decide = Callable[[int], Fate]
@@ -40,11 +43,17 @@ class KafkaProxy:
         self._sockets: list[socket.socket] = []
         self._threads: list[threading.Thread] = []
         self.lost = threading.Event()
+        self.held = threading.Event()
+        self._let_go = threading.Event()
 
     @property
     def bootstrap_servers(self) -> str:
         """The address to give to clients."""
         return f"127.0.0.1:{self._listener.getsockname()[1]}"
+
+    def let_go(self) -> None:
+        """Send on what was held."""
+        self._let_go.set()
 
     def __enter__(self) -> Self:
         self._start(self._accept)
@@ -55,6 +64,7 @@ class KafkaProxy:
             with suppress(OSError):
                 open_socket.shutdown(socket.SHUT_RDWR)
             open_socket.close()
+        self.let_go()
         for thread in self._threads:
             thread.join(10)
 
@@ -84,6 +94,9 @@ class KafkaProxy:
             fate = self._decide(api_key)
             if fate is Fate.LOSE_ANSWER:
                 unanswered.add(correlation)
+            if fate is Fate.HOLD:
+                self.held.set()
+                self._let_go.wait()
             if fate is Fate.LOSE_REQUEST:
                 self.lost.set()
             else:

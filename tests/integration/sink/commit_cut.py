@@ -1,4 +1,4 @@
-"""A TCP proxy before Postgres that cuts a connection at its COMMIT, with or without letting the COMMIT through."""
+"""A TCP proxy before Postgres that breaks one connection at its COMMIT, before it arrives or before it is answered."""
 
 from __future__ import annotations
 
@@ -11,15 +11,23 @@ from urllib.parse import urlsplit, urlunsplit
 
 
 class CommitCut:
-    """Forwards bytes; once `armed` is set, the next COMMIT is the connection's last message."""
+    """Forwards bytes; once `armed` is set, the next COMMIT is the last message of its connection, and of it alone.
 
-    def __init__(self, url: str, *, commit_arrives: bool) -> None:
+    Args:
+        url: of Postgres.
+        commit_arrives: whether Postgres gets that COMMIT.
+        hangs: the client isn't told that its connection is over: it waits for an answer that never comes.
+    """
+
+    def __init__(self, url: str, *, commit_arrives: bool, hangs: bool = False) -> None:
         self._parts = urlsplit(url)
         self._commit_arrives = commit_arrives
+        self._hangs = hangs
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._sockets: list[socket.socket] = []
-        self._answers_dropped = threading.Event()
+        self._turn = threading.Lock()
         self.armed = threading.Event()
+        self.cut = threading.Event()
 
     @property
     def url(self) -> str:
@@ -42,26 +50,40 @@ class CommitCut:
                 client, _ = self._listener.accept()
                 server = socket.create_connection((self._parts.hostname or "127.0.0.1", self._parts.port or 5432))
                 self._sockets += [client, server]
-                for source, target in ((client, server), (server, client)):
-                    threading.Thread(target=self._forward, args=(source, target, source is client), daemon=True).start()
+                silenced = threading.Event()
+                for forward in (self._requests, self._answers):
+                    threading.Thread(target=forward, args=(client, server, silenced), daemon=True).start()
 
-    def _forward(self, source: socket.socket, target: socket.socket, from_client: bool) -> None:
+    def _requests(self, client: socket.socket, server: socket.socket, silenced: threading.Event) -> None:
         with suppress(OSError):
-            while data := source.recv(65_536):
-                if from_client and self.armed.is_set() and b"COMMIT" in data:
-                    self._cut(source, target, data)
-                    return
-                if from_client or not self._answers_dropped.is_set():
-                    target.sendall(data)
+            while data := client.recv(65_536):
+                if b"COMMIT" in data and self._is_chosen():
+                    silenced.set()
+                    if not self._commit_arrives:
+                        return self._end(client, server)
+                server.sendall(data)
+        return _close(server)
 
-    def _cut(self, client: socket.socket, server: socket.socket, commit: bytes) -> None:
-        """End the connection; a COMMIT that is to arrive is on its way before the client can learn of the end."""
-        self._answers_dropped.set()
-        if self._commit_arrives:
-            server.sendall(commit)
-        _close(client)
-        if not self._commit_arrives:
-            _close(server)
+    def _answers(self, client: socket.socket, server: socket.socket, silenced: threading.Event) -> None:
+        with suppress(OSError):
+            while data := server.recv(65_536):
+                if silenced.is_set():
+                    return self._end(client, server)
+                client.sendall(data)
+        return _close(client)
+
+    def _is_chosen(self) -> bool:
+        with self._turn:
+            chosen = self.armed.is_set()
+            self.armed.clear()
+            return chosen
+
+    def _end(self, client: socket.socket, server: socket.socket) -> None:
+        """End the connection; where it hangs only Postgres' side of it, as if the client's machine were cut off."""
+        _close(server)
+        if not self._hangs:
+            _close(client)
+        self.cut.set()
 
 
 def _close(each: socket.socket) -> None:

@@ -1,0 +1,149 @@
+"""Sinks of one process, each stopped from outside at another step of a batch, to be killed there together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pydantic import SecretStr
+
+from tests.faults.conftest import AnotherScenario
+from tests.integration.sink.commit_cut import CommitCut
+from tests.integration.sink.wait_topic import WaitTopic, new_id, tombstone, wait_record
+from tests.integration.sweeper.scenario import Scenario
+from tests.support.tcp_proxy import FETCH, LIST_OFFSETS, Fate, KafkaProxy
+from wait_registry.settings.root import Settings
+
+
+@dataclass
+class StoppedSink:
+    """A sink and what stops it.
+
+    ``reached`` tells, from outside, whether it stands at the step; ``stop`` has the next batch stop there, ``release``
+    lets whatever is left go on.
+    """
+
+    step: str
+    at: Scenario
+    settings: Settings
+    stop: Callable[[], object]
+    reached: Callable[[], bool]
+    release: Callable[[], object]
+    log: WaitTopic = field(init=False)
+    ids: list[str] = field(default_factory=lambda: [new_id() for _ in range(6)])
+
+    def __post_init__(self) -> None:
+        self.log = WaitTopic(self.at.topics, self.at.settings.wait.topic)
+
+    def write_first(self) -> None:
+        """Register some records."""
+        self.log.write(*[wait_record(wait_id, 0) for wait_id in self.ids])
+
+    def write_second(self) -> None:
+        """Resolve some of them, and register another."""
+        self.log.write(*[tombstone(wait_id, 0) for wait_id in self.ids[:4]], wait_record(new_id(), 0))
+
+    def is_exact(self) -> bool:
+        """Return whether Postgres shows what the log leaves open."""
+        rows = self.at.database.rows(
+            self.at.settings, "select wait_expiration_uuid, wait_partition, wait_offset from wait"
+        )
+        return {wait_id: (partition, offset) for wait_id, partition, offset in rows} == self.log.view
+
+    def doubled(self) -> list[tuple[Any, ...]]:
+        """Return the late outcomes: a tombstone that was applied twice is among them."""
+        return self.at.database.rows(self.at.settings, "select * from late_outcome")
+
+
+@contextmanager
+def stopped_sinks(another_scenario: AnotherScenario, folder: Path) -> Iterator[list[StoppedSink]]:
+    """Describe a sink for each step of a batch; they aren't started yet."""
+    with ExitStack() as ended:
+        sinks = [
+            _at_a_request(another_scenario, folder, ended, "before the offsets file", LIST_OFFSETS),
+            _at_a_request(another_scenario, folder, ended, "after the offsets file", FETCH),
+            _in_the_transaction(another_scenario, folder, ended),
+            _after_the_commit(another_scenario, folder, ended),
+        ]
+        try:
+            yield sinks
+        finally:
+            for sink in sinks:
+                sink.release()
+
+
+def _scenario(another_scenario: AnotherScenario, folder: Path, step: str) -> Scenario:
+    return another_scenario(
+        {
+            "sink.trigger_s": 0.1,
+            "sink.idle_progress_s": 60,
+            "sink.checkpoint_dir": str(folder / step.replace(" ", "-")),
+            "spark.master": "local[4]",
+        }
+    )
+
+
+def _at_a_request(
+    another_scenario: AnotherScenario, folder: Path, ended: ExitStack, step: str, request: int
+) -> StoppedSink:
+    at = _scenario(another_scenario, folder, step)
+    chosen: list[int] = []
+    decide = lambda api: Fate.HOLD if api in chosen else Fate.PASS  # noqa: E731
+    proxy = ended.enter_context(KafkaProxy(at.settings.kafka.bootstrap_servers, decide))
+    kafka = at.settings.kafka.model_copy(update={"bootstrap_servers": proxy.bootstrap_servers})
+    checkpoints = Path(at.settings.sink.checkpoint_dir)
+    begun = 0 if request == LIST_OFFSETS else 1
+    return StoppedSink(
+        step,
+        at,
+        at.settings.model_copy(update={"kafka": kafka}),
+        stop=partial(chosen.append, request),
+        reached=lambda: proxy.held.is_set() and unfinished_batches(checkpoints) == begun,
+        release=proxy.let_go,
+    )
+
+
+def _in_the_transaction(another_scenario: AnotherScenario, folder: Path, ended: ExitStack) -> StoppedSink:
+    step = "inside the transaction"
+    at = _scenario(another_scenario, folder, step)
+    lock = ended.enter_context(at.database.connect(at.settings))
+    lock.autocommit = False
+    waiting = "select count(*) from pg_locks where relation = 'wait'::regclass and not granted"
+    return StoppedSink(
+        step,
+        at,
+        at.settings,
+        stop=lambda: lock.execute("lock table wait in share mode"),
+        reached=lambda: at.database.rows(at.settings, waiting) == [(1,)],
+        release=lock.rollback,
+    )
+
+
+def _after_the_commit(another_scenario: AnotherScenario, folder: Path, ended: ExitStack) -> StoppedSink:
+    step = "after COMMIT"
+    at = _scenario(another_scenario, folder, step)
+    cut = ended.enter_context(CommitCut(at.database.url, commit_arrives=True, hangs=True))
+    postgres = at.settings.postgres.model_copy(update={"url": SecretStr(cut.url)})
+    checkpoints = Path(at.settings.sink.checkpoint_dir)
+    return StoppedSink(
+        step,
+        at,
+        at.settings.model_copy(update={"postgres": postgres}),
+        stop=cut.armed.set,
+        reached=lambda: cut.cut.is_set() and unfinished_batches(checkpoints) == 1,
+        release=lambda: None,
+    )
+
+
+def unfinished_batches(checkpoints: Path) -> int:
+    """Return of how many batches of the wait stream Spark has written the offsets and not the end."""
+    return len(_numbers(checkpoints, "offsets") - _numbers(checkpoints, "commits"))
+
+
+def _numbers(checkpoints: Path, folder: str) -> set[int]:
+    found: Sequence[Path] = list(checkpoints.glob(f"waitreg-sink-wait-*/{folder}/*"))
+    return {int(file.name) for file in found if file.name.isdigit()}
