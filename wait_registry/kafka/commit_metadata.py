@@ -6,6 +6,8 @@ the records below it are registered. See docs/decisions/0001 and 0007.
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -17,6 +19,7 @@ from wait_registry.settings.kafka import KafkaSettings
 PREFIX = "waitreg1"
 SEPARATOR = ";"
 IDENTITY_PARTS = 4
+_PARTITIONS = re.compile(r"[0-9]{1,9}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +44,7 @@ def decode_metadata(text: str | None) -> CommitMetadata | None:
     Parts behind the wait topic are ``name=value``; unknown ones are passed over, so that a later version may add some.
     """
     parts = (text or "").split(SEPARATOR)
-    if len(parts) < IDENTITY_PARTS or parts[0] != PREFIX or not parts[3].isdecimal():
+    if len(parts) < IDENTITY_PARTS or parts[0] != PREFIX or not _PARTITIONS.fullmatch(parts[3]):
         return None
     named = dict(part.partition("=")[::2] for part in parts[IDENTITY_PARTS:])
     return CommitMetadata(TopicIdentity(parts[1], parts[2], int(parts[3])), _rules(named))
@@ -69,6 +72,10 @@ def committed_rules(
 
 def _rules(named: dict[str, str]) -> TimeRules | None:
     try:
-        return TimeRules(float(named["ttl_s"]), float(named["skew_allowance_s"]))
+        ttl_s, skew_allowance_s = float(named["ttl_s"]), float(named["skew_allowance_s"])
     except (KeyError, ValueError):
         return None
+    # Whoever may commit for the group may write anything, and "nan" is a number to float().
+    if not (math.isfinite(ttl_s) and math.isfinite(skew_allowance_s)) or min(ttl_s, skew_allowance_s) < 0:
+        return None
+    return TimeRules(ttl_s, skew_allowance_s)

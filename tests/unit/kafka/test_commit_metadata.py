@@ -38,11 +38,19 @@ def test_what_a_later_version_adds_is_passed_over() -> None:
     assert decode_metadata(f"{LONG};margin_s=3;a flag") == CommitMetadata(WAIT_TOPIC, rules)
 
 
-@pytest.mark.parametrize("odd", ["ttl_s=soon;skew_allowance_s=5", "ttl_s=900", "", "skew_allowance_s"])
+@pytest.mark.parametrize(
+    "odd",
+    [
+        *("ttl_s=soon;skew_allowance_s=5", "ttl_s=900", "", "skew_allowance_s"),
+        *("ttl_s=nan;skew_allowance_s=5", "ttl_s=900;skew_allowance_s=1e999", "ttl_s=900;skew_allowance_s=-1"),
+    ],
+)
 def test_rules_that_cannot_be_read_hide_no_wait_topic(odd: str) -> None:
     assert decode_metadata(f"waitreg1;waitreg.wait;h-_4;8;{odd}") == CommitMetadata(WAIT_TOPIC)
 
 
-@pytest.mark.parametrize("foreign", [None, "", "note", "waitreg1;a;b", "waitreg2;a;b;3", "waitreg1;a;b;many"])
+@pytest.mark.parametrize(
+    "foreign", [None, "", "note", "waitreg1;a;b", "waitreg2;a;b;3", "waitreg1;a;b;many", "waitreg1;a;b;" + 5000 * "9"]
+)
 def test_another_programs_metadata_says_nothing(foreign: str | None) -> None:
     assert decode_metadata(foreign) is None
