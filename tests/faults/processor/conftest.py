@@ -1,0 +1,92 @@
+"""Fixtures of the fault tests: a broker behind a link that can be broken, and a cluster of three brokers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from tests.integration.processor.conftest import processor_settings, processors
+from tests.support.cluster import EmbeddedCluster
+from tests.support.naming import Names
+from tests.support.proxied_stack import ProxiedStack
+from tests.support.settings import settings_against
+from tests.support.topics import Topics
+from wait_registry.settings.root import Settings
+
+__all__ = ["processor_settings", "processors"]
+
+ROUTE = "processor"
+# Under KIP-848 the broker says how long a silent member belongs to its group: 45 s by default, and at least.
+SHORT_SESSIONS = {"group.consumer.min.session.timeout.ms": "1000", "group.consumer.session.timeout.ms": "2000"}
+QUICK: Mapping[str, Any] = {
+    "processor.commit_interval_s": 0.1,
+    "processor.backoff_initial_s": 0.01,
+    "processor.drain_timeout_s": 10,
+    "processor.flush_timeout_s": 5,
+    "processor.ttl_s": 3600,
+    "kafka.request_timeout_s": 5,
+}
+# What is lost is noticed in seconds instead of a minute.
+IMPATIENT = {
+    "session.timeout.ms": 2000,
+    "heartbeat.interval.ms": 300,
+    "socket.timeout.ms": 2500,
+    "topic.metadata.refresh.interval.ms": 500,
+    "reconnect.backoff.max.ms": 300,
+}
+
+
+@pytest.fixture(scope="session")
+def proxied() -> Iterator[ProxiedStack]:
+    """A broker of the fault tests, with a link before it that can be broken."""
+    with ProxiedStack([ROUTE], broker_properties=SHORT_SESSIONS, postgres_settings={"fsync": "off"}) as running:
+        yield running
+
+
+@pytest.fixture
+def faulty_topics(proxied: ProxiedStack) -> Iterator[Topics]:
+    """Topics of this test's own, reached past the link."""
+    own = Topics(proxied.stack.bootstrap_servers)
+    yield own
+    own.close()
+
+
+@pytest.fixture
+def faulty_settings(proxied: ProxiedStack, faulty_topics: Topics, names: Names) -> Callable[..., Settings]:
+    """Return a factory of settings for a processor behind the link, whose topics exist (as `processor_settings`)."""
+
+    def make(overrides: Mapping[str, Any], input_partitions: int = 3, **input_config: str) -> Settings:
+        librdkafka = {**IMPATIENT, **overrides.get("kafka.librdkafka", {})}
+        given = {**QUICK, **overrides, "kafka.librdkafka": librdkafka}
+        settings = settings_against(proxied.stack.bootstrap_servers, proxied.stack.postgres_url, names, given)
+        for topic in settings.processor.topics:
+            faulty_topics.create(topic, input_partitions, **input_config)
+        faulty_topics.create_own(settings)
+        behind = settings.kafka.model_copy(update={"bootstrap_servers": proxied.bootstrap_of(ROUTE)})
+        return settings.model_copy(update={"kafka": behind})
+
+    return make
+
+
+@pytest.fixture
+def unbroken(proxied: ProxiedStack) -> Iterator[None]:
+    """Mend the link afterwards, whatever the test did to it."""
+    yield
+    proxied.link(ROUTE).allow()
+    proxied.link(ROUTE).flow()
+
+
+@pytest.fixture(scope="session")
+def three_brokers() -> Iterator[EmbeddedCluster]:
+    """A cluster of the run, started when the first test wants to break it."""
+    with EmbeddedCluster() as running:
+        yield running
+
+
+@pytest.fixture
+def cluster(three_brokers: EmbeddedCluster) -> Iterator[EmbeddedCluster]:
+    """The cluster, all of it running; mended afterwards."""
+    yield three_brokers
+    three_brokers.start(three_brokers.brokers)

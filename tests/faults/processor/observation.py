@@ -1,0 +1,110 @@
+"""What a group did while faults happened, seen from outside: looks at its commits, and its topics at the end."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Self
+
+from tests.chaos.history.look import Look, Partition, read_looks
+from tests.chaos.history.watch import Watch
+from tests.integration.processor.wait_topic import Story, stories
+from tests.support.kafka_io import Outgoing
+from tests.support.topics import Topics
+from wait_registry.settings.root import Settings
+
+Place = tuple[int, int]
+"""Partition and offset of a record of the one input topic."""
+
+LOOK_EVERY_S = 0.05
+
+
+class Observation:
+    """Looks at one group of one input topic while it is entered; judges the topics afterwards.
+
+    Args:
+        topics: on the broker, past every faulty link.
+        settings: of the group.
+        directory: for the looks.
+    """
+
+    def __init__(self, topics: Topics, settings: Settings, directory: Path) -> None:
+        self._topics = topics
+        self._settings = settings
+        self.topic = settings.processor.topics[0]
+        self._path = directory / "looks.jsonl"
+        self._watch = Watch(
+            topics.bootstrap,
+            settings.processor.group,
+            [self.topic],
+            settings.wait.topic,
+            [settings.dead_letter.topic],
+            self._path,
+            LOOK_EVERY_S,
+        )
+        self.published: dict[Place, bytes | None] = {}
+
+    def __enter__(self) -> Self:
+        self._watch.__enter__()
+        return self
+
+    def __exit__(self, *of_no_interest: object) -> None:
+        self._watch.__exit__(None, None, None)
+
+    @property
+    def looks(self) -> int:
+        """How often all questions were answered so far."""
+        return self._watch.looks
+
+    def publish(self, values: Iterable[bytes], partition: int | None = None) -> list[Place]:
+        """Publish records to the input topic and remember them."""
+        records = [Outgoing(value, partition=partition) for value in values]
+        places = self._topics.produce(self.topic, list(records))
+        self.published.update(zip(places, (record.value for record in records), strict=True))
+        return places
+
+    def judge(self, calls: Mapping[Place, int] | None = None) -> dict[Place, Story]:
+        """Check what holds whatever happened, and return each registered record's story.
+
+        Nothing that was published is missing in the wait topic, or changed; a commit never passed what wasn't
+        registered when it was seen, and never went back; nothing was sent twice by one registration; a tombstone stands
+        in the partition of its wait record and behind it, and says ``done`` no more often than the handler was called.
+
+        Args:
+            calls: how often the handler has begun each record; None when nobody counted.
+        """
+        told = {
+            (partition, offset): story
+            for (_, partition, offset), story in stories(self._topics.read(self._settings.wait.topic)).items()
+        }
+        assert set(told) == set(self.published), "every published record is registered, and nothing else"
+        for place, story in told.items():
+            assert {wait.value for wait in story.waits} == {self.published[place]}, f"{place} is what was published"
+            assert all(tombstone.offset > story.waits[0].offset for tombstone in story.tombstones), place
+            assert story.resolved in (True, False)  # raises when a key has left its partition
+            sent = Counter((wait.text("WAIT_INSTANCE"), wait.text("WAIT_EXPIRATION_TIME")) for wait in story.waits)
+            assert set(sent.values()) == {1}, f"{place}: a registration was sent twice"
+            if calls is not None:
+                assert story.outcomes.count("done") <= calls.get(place, 0), f"{place}: done by nobody"
+        self._judge_commits(told)
+        return told
+
+    def _judge_commits(self, told: Mapping[Place, Story]) -> None:
+        looks = list(read_looks(self._path))
+        assert looks, "the group was looked at"
+        reached: dict[Partition, int] = defaultdict(int)
+        for look in looks:
+            for partition, committed in look.committed.items():
+                before = reached[partition]
+                assert committed >= before, f"the commit of {partition} went back from {before} to {committed}"
+                for offset in range(before, committed):
+                    assert _registered(told.get((partition[1], offset)), look), (
+                        f"{partition} was committed up to {committed} when {offset} wasn't registered"
+                    )
+                reached[partition] = committed
+
+
+def _registered(story: Story | None, look: Look) -> bool:
+    """Return whether a wait record of the story stood in the log when the look had seen the commits."""
+    return story is not None and any(wait.offset < look.wait_ends.get(wait.partition, 0) for wait in story.waits)

@@ -1,0 +1,122 @@
+"""A processor whose connection to the broker breaks in any way loses nothing and commits nothing too early (P1, P2)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import ConsumerGroupState
+
+from tests.faults.processor.conftest import ROUTE
+from tests.faults.processor.observation import Observation, Place
+from tests.integration.processor.running import Processors, RunningProcessor
+from tests.support.network import Link
+from tests.support.proxied_stack import ProxiedStack
+from tests.support.topics import Topics
+from tests.support.waiting import wait_until
+from wait_registry.handler import Record
+from wait_registry.settings.root import Settings
+
+pytestmark = pytest.mark.usefixtures("unbroken")
+
+WAVE = 150
+
+
+class Working:
+    """A processor in the middle of its work, with everything to look at it."""
+
+    def __init__(self, running: RunningProcessor, seen: Observation, calls: Counter[Place], topics: Topics) -> None:
+        self.running = running
+        self.seen = seen
+        self.calls = calls
+        self.topics = topics
+
+    def publish_more(self) -> None:
+        """Publish a wave of records, past the link."""
+        self.seen.publish(b"%d" % number for number in range(WAVE))
+
+    def work_off(self) -> None:
+        """Publish a last wave, wait until everything is done, stop, and judge."""
+        self.publish_more()
+        total = len(self.seen.published)
+        wait_until(lambda: len(self.calls) == total, what="the calls of all records")
+        self.running.stop()
+        told = self.seen.judge(self.calls)
+        assert all(story.resolved for story in told.values())
+
+    def group_state(self) -> ConsumerGroupState:
+        """Return the group's state as the broker sees it."""
+        group = self.running.settings.processor.group
+        state: ConsumerGroupState = self.topics.admin.describe_consumer_groups([group])[group].result(15).state
+        return state
+
+
+@pytest.fixture
+def link(proxied: ProxiedStack) -> Link:
+    return proxied.link(ROUTE)
+
+
+@pytest.fixture
+def working(
+    faulty_settings: Callable[..., Settings], faulty_topics: Topics, processors: Processors, tmp_path: Path
+) -> Iterator[Working]:
+    calls: Counter[Place] = Counter()
+
+    async def takes_a_while(record: Record) -> None:
+        calls[record.partition, record.offset] += 1
+        await asyncio.sleep(0.01)
+
+    settings = faulty_settings({"processor.handler": processors.handler(takes_a_while), "processor.max_in_flight": 4})
+    with Observation(faulty_topics, settings, tmp_path) as seen:
+        running = processors.start(settings)
+        own = Working(running, seen, calls, faulty_topics)
+        own.publish_more()
+        wait_until(lambda: running.done > 20, what="the first records")
+        yield own
+
+
+def test_connections_cut_again_and_again_lose_nothing(working: Working, link: Link) -> None:
+    before = link.figures.connections_cut
+    for _ in range(5):
+        done = working.running.done
+        working.publish_more()
+        assert link.cut() > 0
+        wait_until(lambda done=done: working.running.done > done + 20, what="work after a cut")  # type: ignore[misc]
+    assert link.figures.connections_cut >= before + 5
+    working.work_off()
+
+
+def test_a_stall_beyond_the_session_costs_the_partitions_and_no_record(working: Working, link: Link) -> None:
+    held_back = link.figures.bytes_held_back
+    link.stall()
+    working.publish_more()
+    wait_until(lambda: working.group_state() is ConsumerGroupState.EMPTY, what="the end of the session")
+    assert link.figures.bytes_held_back > held_back
+    link.flow()
+    working.work_off()
+
+
+def test_answers_that_never_come_lose_and_double_nothing(working: Working, link: Link) -> None:
+    before = link.figures
+    link.half_open()
+    working.publish_more()
+    # It has given its connections up, and made them anew, in vain.
+    wait_until(lambda: link.figures.connections > before.connections + 2, what="new connections")
+    link.cut()
+    assert link.figures.bytes_dropped > before.bytes_dropped, "answers were lost on their way"
+    link.flow()
+    working.work_off()
+
+
+def test_a_slow_link_slows_the_work_and_loses_nothing(working: Working, link: Link) -> None:
+    before = link.figures.bytes_slowed
+    link.slow(bytes_per_s=50_000, delay_s=0.05)
+    done = working.running.done
+    working.publish_more()
+    wait_until(lambda: working.running.done > done + WAVE, what="work over the slow link")
+    assert link.figures.bytes_slowed > before
+    link.flow()
+    working.work_off()
