@@ -2,11 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
+from tests.chaos.checker import figures as counting
+from tests.chaos.checker.bound import bound
+from tests.chaos.checker.changed import changed
+from tests.chaos.checker.committed_past import committed_past
+from tests.chaos.checker.doubled import doubled
+from tests.chaos.checker.early_tombstone import early_tombstone
+from tests.chaos.checker.false_export import false_export
+from tests.chaos.checker.forgotten import forgotten
+from tests.chaos.checker.ledger import Ledger
+from tests.chaos.checker.lost import lost
+from tests.chaos.checker.misnamed import misnamed
+from tests.chaos.checker.missing_row import missing_row
+from tests.chaos.checker.orphan_row import orphan_row
+from tests.chaos.checker.row_differs import row_differs
+from tests.chaos.checker.story import story
+from tests.chaos.checker.unfinished import unfinished
+from tests.chaos.checker.unpaired import unpaired
 from tests.chaos.checker.violation import Kind, Violation
+from tests.chaos.checker.void import void
 from tests.chaos.history.history import History
+
+Rule = Callable[[Ledger], Iterator[Violation]]
+
+RULES: Final[Mapping[Kind, Rule]] = {
+    Kind.LOST: lost,
+    Kind.COMMITTED_PAST: committed_past,
+    Kind.FALSE_EXPORT: false_export,
+    Kind.DOUBLED: doubled,
+    Kind.UNPAIRED: unpaired,
+    Kind.UNFINISHED: unfinished,
+    Kind.CHANGED: changed,
+    Kind.MISNAMED: misnamed,
+    Kind.ORPHAN_ROW: orphan_row,
+    Kind.MISSING_ROW: missing_row,
+    Kind.ROW_DIFFERS: row_differs,
+    Kind.EARLY_TOMBSTONE: early_tombstone,
+    Kind.FORGOTTEN: forgotten,
+    Kind.BOUND: bound,
+}
 
 
 @dataclass(frozen=True)
@@ -14,8 +53,8 @@ class Verdict:
     """What was found.
 
     ``counts`` has every kind, with 0 for what wasn't found. ``void`` says why nothing can be concluded (a fault that
-    did not happen), and is empty otherwise. ``figures`` are counts of what is no violation: records, done,
-    dead_lettered, expired, ...
+    did not happen, no evidence), and is empty otherwise. ``figures`` are counts of what is no violation: records,
+    done, dead_lettered, expired, ...
     """
 
     violations: Sequence[Violation]
@@ -30,10 +69,21 @@ class Verdict:
         return not self.void and not self.violations
 
     def stories(self, limit: int = 5) -> Sequence[str]:
-        """Return the whole stories of the first records that a promise was broken for."""
-        raise NotImplementedError
+        """Return what was found about the first records that a promise was broken for, and their whole stories."""
+        by_subject: dict[object, list[Violation]] = {}
+        for violation in self.violations:
+            by_subject.setdefault(violation.about, []).append(violation)
+        ledger = Ledger(self.history)
+        told = []
+        for found in list(by_subject.values())[:limit]:
+            headings = [f"{violation.kind}: {violation.why}" for violation in found]
+            told.append("\n".join([*headings, story(ledger, found[0].about)]))
+        return told
 
 
 def check(history: History) -> Verdict:
     """Judge a history by all rules."""
-    raise NotImplementedError
+    ledger = Ledger(history)
+    violations = [violation for rule in RULES.values() for violation in rule(ledger)]
+    counts = Counter(violation.kind for violation in violations)
+    return Verdict(violations, {kind: counts[kind] for kind in Kind}, void(history), counting.figures(ledger), history)

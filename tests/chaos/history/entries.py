@@ -107,9 +107,7 @@ class Republished:
 
     @property
     def outcome(self) -> str:
-        """The outcome of the tombstone that goes with it; empty when none does."""
-        if self.lineage is None or self.lineage.registration is None:
-            return ""
+        """The outcome of the tombstone that goes with it, if it was registered."""
         if not self.reason:
             return REDELIVERED
         return EXPIRED if self.reason == EXPIRED else DEAD_LETTERED

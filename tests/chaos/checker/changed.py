@@ -1,0 +1,114 @@
+"""P5: key, value, headers and timestamp are everywhere what they were when the record was published."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tests.chaos.checker import words
+from tests.chaos.checker.ledger import Ledger
+from tests.chaos.checker.violation import Kind, Violation
+from tests.chaos.history.entries import MALFORMED, Lineage, Republished, WaitEntry
+from tests.chaos.history.record import UNREADABLE_HEADERS
+from waitreg.calls import ABORTED, Call
+from waitreg.fingerprint import Fingerprint, fingerprint
+from waitreg.manifest import Published
+
+NO_HEADERS = fingerprint(None, None, ()).headers
+EMPTY_BODY = fingerprint(None, b"", ()).value
+
+
+def changed(ledger: Ledger) -> Iterator[Violation]:
+    """Find differences in wait records, dead letters, redeliveries, rows, and bodies that the downstream got."""
+    for entry in ledger.log:
+        if why := _entry(ledger, entry):
+            about = entry.registration.original if entry.registration is not None else ledger.about(entry.wait_id)
+            yield Violation(Kind.CHANGED, about, f"{words.entry(entry)}: {why}")
+    for letter in (*ledger.history.dead_letters, *ledger.history.redelivered):
+        if letter.committed and (why := _republished(ledger, letter)):
+            about = words.place(letter.place) if letter.lineage is None else letter.lineage.original
+            yield Violation(Kind.CHANGED, about, f"{words.letter(letter)}: {why}")
+    yield from _rows(ledger)
+    for place, calls in ledger.calls_of.items():
+        for call in calls:
+            if why := _body(ledger.published.get(place), call):
+                yield Violation(Kind.CHANGED, place, f"call {call.number} at {words.time(call.started_ms)}: {why}")
+
+
+def difference(
+    published: Published | None, content: Fingerprint, timestamp_ms: int | None, *, malformed: bool = False
+) -> str:
+    """Return how a copy differs from what was published; empty when it doesn't.
+
+    A `malformed` dead letter is one of a record whose headers the client can't read, and has none.
+    """
+    if published is None:
+        return "no such record was published"
+    wanted = published.fingerprint
+    if malformed and wanted.headers == UNREADABLE_HEADERS:
+        wanted = Fingerprint(wanted.key, wanted.value, NO_HEADERS)
+    differing = [part for part in ("key", "value", "headers") if getattr(wanted, part) != getattr(content, part)]
+    if timestamp_ms != published.timestamp_ms:
+        differing.append(f"timestamp ({timestamp_ms}, published {published.timestamp_ms})")
+    return f"{', '.join(differing)} differs from what was published" if differing else ""
+
+
+def _entry(ledger: Ledger, entry: WaitEntry) -> str:
+    said = entry.registration
+    if said is None:
+        return entry.unreadable if entry.group == ledger.history.group else ""
+    if why := difference(ledger.published.get(said.original), said.content, said.timestamp_ms):
+        return why
+    if said.group != ledger.history.group:
+        return f"it names the group {said.group}"
+    attempt = 1
+    if said.source is not None:
+        again = ledger.redelivered.get(said.source)
+        if again is None or again.lineage is None or again.lineage.original != said.original:
+            return f"it names {words.place(said.source)}, where its record was not redelivered"
+        attempt = again.lineage.attempt
+    return "" if said.attempt == attempt else f"it says attempt {said.attempt}, and it is attempt {attempt}"
+
+
+def _republished(ledger: Ledger, letter: Republished) -> str:
+    lineage = letter.lineage
+    if lineage is None:
+        return "its lineage can't be read"
+    record = ledger.published.get(lineage.original)
+    malformed = letter.reason == MALFORMED
+    if why := difference(record, letter.content, lineage.timestamp_ms, malformed=malformed):
+        return why
+    if lineage.group != ledger.history.group:
+        return f"it names the group {lineage.group}"
+    return _lineage(ledger, lineage, 0 if letter.reason else 1)
+
+
+def _lineage(ledger: Ledger, lineage: Lineage, attempts_on: int) -> str:
+    entry = None if lineage.registration is None else ledger.entry_at.get(lineage.registration)
+    if entry is None or entry.registration is None or entry.wait_id != lineage.wait_id:
+        return ""  # which other rules see
+    wanted = (entry.registration.original, entry.registration.attempt + attempts_on)
+    seen = (lineage.original, lineage.attempt)
+    return "" if seen == wanted else f"it says {seen}, its registration's record and attempt are {wanted}"
+
+
+def _rows(ledger: Ledger) -> Iterator[Violation]:
+    for row in ledger.history.wait_rows or ():
+        said = row.registration
+        if said and (why := difference(ledger.published.get(said.original), said.content, said.timestamp_ms)):
+            yield Violation(Kind.CHANGED, said.original, f"its row in wait: {why}")
+    for letter in ledger.history.dead_letter_rows or ():
+        if letter.original is None or letter.content is None:
+            continue
+        record, malformed = ledger.published.get(letter.original), letter.reason == MALFORMED
+        if why := difference(record, letter.content, letter.timestamp_ms, malformed=malformed):
+            place = words.place(letter.place)
+            yield Violation(Kind.CHANGED, letter.original, f"its row in dead_letter for {place}: {why}")
+
+
+def _body(published: Published | None, call: Call) -> str:
+    if published is None:
+        return "the downstream was called for a record that nobody published"
+    # A caller that hung up may have sent half of it.
+    if call.status == ABORTED or call.body_sha256 == (published.fingerprint.value or EMPTY_BODY):
+        return ""
+    return "the downstream got another body than was published"
