@@ -12,7 +12,7 @@ PLUGIN := connect-configs/plugin
 step = printf '\n== %s\n' '$(1)' && $(2) || { printf '\nmake check: the step "%s" failed (%s)\n' '$(1)' '$(2)' >&2; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help setup jars connect plugin prometheus demo test check coverage acceptance kills incident compose-test mutants lock clean
+.PHONY: help setup jars connect plugin prometheus demo test check coverage acceptance kills chaos incident compose-test mutants lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -57,6 +57,11 @@ acceptance: jars ## whole-system runs: kill -9 of each service under load
 
 kills: jars ## kill -9 of each service under load, five times each, with every reconciliation; ARGS="sink --kills 1"
 	@$(BIN)/python -m tests.acceptance.kill9 $(ARGS)
+
+chaos: jars ## random faults by seed, judged from outside: SEED=1 MINUTES=10 RUNS= JOBS=2; SCENARIO=outage or soak
+	@$(BIN)/python -m tests.chaos $(if $(SEED),--seed $(SEED)) $(if $(MINUTES),--minutes $(MINUTES)) \
+		$(if $(RUNS),--runs $(RUNS)) $(if $(JOBS),--jobs $(JOBS)) $(if $(SCENARIO),--scenario $(SCENARIO)) \
+		$(if $(RECORDS),--records $(RECORDS)) $(ARGS)
 
 incident: jars ## play an incident for real and write docs/incident.md with what every query says about it
 	@$(BIN)/python -m tests.acceptance.incident

@@ -25,7 +25,7 @@ DOWNSTREAM_FAULTS = ("answer_503", "drop", "hang", "gone")
 
 # What may be drawn, with its weight: name, kind of target.
 _PROCESSOR_DIES = (("kill", "processor", 4), ("freeze", "processor", 3), ("terminate", "processor", 1))
-_ANY = (
+ANY = (
     *_PROCESSOR_DIES,
     ("storm", "group", 2),
     ("kill", "sink", 2),
@@ -64,7 +64,7 @@ def schedule_of(seed: int) -> Schedule:
     mood = _mood(random)
     count = random.randint(2, 6)
     # The first one leaves something behind that has to expire.
-    faults = [_fault(random, _PROCESSOR_DIES, settings), *(_fault(random, _ANY, settings) for _ in range(count - 1))]
+    faults = [_fault(random, _PROCESSOR_DIES, settings), *(_fault(random, ANY, settings) for _ in range(count - 1))]
     return Schedule(seed, load, settings, mood, tuple(sorted(faults, key=lambda fault: fault.at_s)))
 
 

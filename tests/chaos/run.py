@@ -53,7 +53,7 @@ class Outcome:
     @property
     def failed(self) -> bool:
         """Whether anything was broken, whatever became of the faults."""
-        return bool(self.verdict.violations or self.endings)
+        return bool(self.verdict.violations or self.endings or self.unsettled)
 
 
 class Interrupted(Exception):

@@ -111,7 +111,7 @@ class Stage:
         """Make topics, group and schema for one run, and remove them after it."""
         directory.mkdir(parents=True)
         downstream_port = free_ports(1)[0]
-        overrides = {**_settings(schedule), "processor.handler": f"http://127.0.0.1:{downstream_port}/"}
+        overrides = {**settings_of(schedule), "processor.handler": f"http://127.0.0.1:{downstream_port}/"}
         settings = settings_against(self.stack.bootstrap_servers, self.stack.postgres_url, Names(), overrides)
         topics, database = Topics(self.stack.bootstrap_servers), Database(self.stack.postgres_url)
         try:
@@ -143,7 +143,7 @@ class Stage:
         return Service("downstream", [*arguments, "--fail", mood.failures], place.directory, {}, "/stats", port)
 
 
-def _settings(schedule: Schedule) -> dict[str, Any]:
+def settings_of(schedule: Schedule) -> dict[str, Any]:
     of_run = schedule.settings
     consumer = {} if of_run.group_protocol == "consumer" else _SESSION
     return {

@@ -1,0 +1,77 @@
+"""The list of all runs, a line each: docs/chaos-runs.csv."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import subprocess
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass, fields
+from pathlib import Path
+
+from tests.chaos.checker.violation import Kind
+
+ROOT = Path(__file__).parents[2]
+LEDGER = ROOT / "docs" / "chaos-runs.csv"
+KEPT, BROKEN, VOID = "kept", "broken", "void"
+_NAMED = {Kind.LOST: "lost", Kind.FALSE_EXPORT: "false", Kind.DOUBLED: "doubled", Kind.CHANGED: "changed"}
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One run; ``date`` is UTC, ``faults`` their names with targets, ``other`` counts what has no column of its own."""
+
+    seed: int
+    commit: str
+    date: str
+    seconds: int
+    records: int
+    faults: str
+    done: int
+    dead_lettered: int
+    expired: int
+    lost: int
+    false: int
+    doubled: int
+    changed: int
+    other: int
+    verdict: str
+
+    @property
+    def fault_count(self) -> int:
+        """How many faults were done."""
+        return len(self.faults.split("; ")) if self.faults else 0
+
+
+def append(entry: Entry, path: Path = LEDGER) -> None:
+    """Write a run down, with the names of the columns before the first one; raises OSError when that can't be done."""
+    rows: list[Sequence[object]] = [astuple(entry)]
+    if not path.exists():
+        rows.insert(0, [field.name for field in fields(Entry)])
+    text = io.StringIO(newline="")
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    # One write, at the end whoever else writes: runs beside each other don't mix their lines.
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    try:
+        os.write(descriptor, text.getvalue().encode())
+    finally:
+        os.close(descriptor)
+
+
+def commit() -> str:
+    """Return what is run, as git describes it; "-dirty" when tracked files other than the list of runs were changed."""
+    described = _git("describe", "--always")
+    changed = _git("status", "--porcelain", "--untracked-files=no", "--", ".", f":!{LEDGER.relative_to(ROOT)}")
+    return f"{described or 'unknown'}{'-dirty' if changed else ''}"
+
+
+def counted(counts: dict[Kind, int], endings: int) -> dict[str, int]:
+    """Return the columns with what was broken."""
+    columns = {column: counts.get(kind, 0) for kind, column in _NAMED.items()}
+    return {**columns, "other": sum(counts.values()) - sum(columns.values()) + endings}
+
+
+def _git(*arguments: str) -> str:
+    done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
+    return done.stdout.strip()

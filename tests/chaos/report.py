@@ -1,0 +1,84 @@
+"""What is said of a run, and of all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+
+from tests.chaos import ledger
+from tests.chaos.ledger import BROKEN, KEPT, VOID, Entry
+from tests.chaos.run import Outcome
+from tests.chaos.schedule import Schedule
+
+STORIES = 3
+
+
+def entry_of(outcome: Outcome, commit: str) -> Entry:
+    """Return a run's line of the ledger."""
+    verdict = outcome.verdict
+    figures = verdict.figures
+    return Entry(
+        seed=outcome.schedule.seed,
+        commit=commit,
+        date=_now(),
+        seconds=round(outcome.seconds),
+        records=figures.get("records", 0),
+        faults="; ".join(f"{fault.name} {fault.target}" for fault in outcome.faults),
+        done=figures.get("done", 0),
+        dead_lettered=figures.get("dead_lettered", 0),
+        expired=figures.get("expired", 0),
+        verdict=BROKEN if outcome.failed else VOID if outcome.void else KEPT,
+        **ledger.counted(dict(verdict.counts), len(outcome.endings) + bool(outcome.unsettled)),
+    )
+
+
+def entry_of_nothing(schedule: Schedule, commit: str, seconds: float) -> Entry:
+    """Return the line of a run that could not be played to its end."""
+    faults = "; ".join(f"{fault.name} {fault.target}" for fault in schedule.faults)
+    nothing = ledger.counted({}, 0)
+    return Entry(schedule.seed, commit, _now(), round(seconds), 0, faults, 0, 0, 0, verdict=VOID, **nothing)
+
+
+def line_of(entry: Entry) -> str:
+    """Tell a run in a line."""
+    found = f"lost {entry.lost}, false {entry.false}, doubled {entry.doubled}, changed {entry.changed}"
+    return (
+        f"seed {entry.seed:>5}: {entry.verdict:<6} {entry.seconds:>4} s, {entry.records} records: {entry.done} done, "
+        f"{entry.dead_lettered} dead-lettered, {entry.expired} expired; {found}, other {entry.other}; {entry.faults}"
+    )
+
+
+def whole_story(outcome: Outcome) -> Iterator[str]:
+    """Tell everything about a run that wasn't kept: its schedule, what happened, what was broken, how to replay it."""
+    yield from outcome.schedule.lines()
+    for fault in outcome.faults:
+        lasted_s = (fault.ended_ms - fault.began_ms) / 1000
+        yield f"  {fault.name} of {fault.target}, {lasted_s:.1f} s: {fault.happened or 'DID NOT HAPPEN'}"
+    if outcome.void:
+        yield f"  void: {outcome.void}"
+    if outcome.unsettled:
+        yield f"  when the time was over: {outcome.unsettled}"
+    yield f"  {outcome.restarts} processes ended by themselves and were started again"
+    yield from (f"  {ending}" for ending in outcome.endings)
+    for kind, count in sorted(outcome.verdict.counts.items()):
+        if count:
+            yield f"  {kind}: {count}"
+    yield from outcome.verdict.stories(STORIES)
+    yield f"  logs: {outcome.directory}"
+    yield f"  again: make chaos SEED={outcome.schedule.seed} RUNS=1 JOBS=1"
+
+
+def last_line(entries: Sequence[Entry]) -> str:
+    """Sum up all runs."""
+    judged = [entry for entry in entries if entry.verdict != VOID]
+    sums = ", ".join(
+        f"{sum(getattr(entry, name) for entry in judged)} {name}"
+        for name in ("lost", "false", "doubled", "changed", "other")
+    )
+    faults, records = sum(entry.fault_count for entry in judged), sum(entry.records for entry in judged)
+    void = len(entries) - len(judged)
+    return f"{len(judged)} runs, {faults} faults, {records} records: {sums}" + (f" ({void} void)" if void else "")
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,128 @@
+"""Plays runs beside each other: a process each, with a stack of its own."""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+import shutil
+import signal
+import threading
+import time
+import traceback
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from multiprocessing.queues import Queue
+from multiprocessing.sharedctypes import Synchronized
+from pathlib import Path
+from queue import Empty
+from typing import Any
+
+from tests.chaos.drawing import schedule_of
+from tests.chaos.ledger import VOID, Entry
+from tests.chaos.report import entry_of, entry_of_nothing, whole_story
+from tests.chaos.run import Interrupted, play
+from tests.chaos.stage import Stage
+
+LOOK_S = 0.2
+# A run that is void, or could not be played, gets so many tries.
+TRIES = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Seeds from ``first`` on, until ``minutes`` are over or ``runs`` were played; at least one."""
+
+    first: int
+    minutes: float
+    runs: int | None
+    jobs: int
+    commit: str
+    directory: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """One run; ``told`` is everything to say about it when it wasn't kept."""
+
+    entry: Entry
+    told: str
+
+
+def play_all(plan: Plan) -> Iterator[Played]:
+    """Play the plan and return the runs as they end; KeyboardInterrupt ends all in order."""
+    context = multiprocessing.get_context("spawn")
+    seeds: Any = context.Value("q", plan.first)
+    results: Any = context.Queue()
+    deadline = time.time() + plan.minutes * 60
+    workers = [context.Process(target=_work, args=(plan, seeds, results, deadline)) for _ in range(plan.jobs)]
+    for worker in workers:
+        worker.start()
+    try:
+        while any(worker.is_alive() for worker in workers) or not results.empty():
+            try:
+                yield results.get(timeout=LOOK_S)
+            except Empty:
+                continue
+    finally:
+        for worker in workers:
+            if worker.is_alive():
+                worker.terminate()
+        for worker in workers:
+            worker.join()
+
+
+def _work(plan: Plan, seeds: Synchronized[int], results: Queue[Played], deadline: float) -> None:
+    broken_off = threading.Event()
+    for asked in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(asked, lambda *_: broken_off.set())
+    # What the clients have to say about servers that we take down would drown our own lines.
+    logging.getLogger().addHandler(logging.NullHandler())
+    with ExitStack() as resources:
+        stage: Stage | None = None
+        while (seed := _next_seed(plan, seeds, deadline)) is not None and not broken_off.is_set():
+            for number in range(1, TRIES + 1):
+                if stage is None:
+                    stage = resources.enter_context(Stage())
+                try:
+                    played, stage_is_well = _play(plan, stage, seed, number, broken_off)
+                except Interrupted:
+                    return
+                results.put(played)
+                if not stage_is_well:
+                    resources.close()
+                    stage = None
+                if played.entry.verdict != VOID:
+                    break
+
+
+def _next_seed(plan: Plan, seeds: Synchronized[int], deadline: float) -> int | None:
+    with seeds.get_lock():
+        seed = seeds.value
+        played = seed - plan.first
+        over = played >= plan.runs if plan.runs is not None else played > 0 and time.time() > deadline
+        if over:
+            return None
+        seeds.value = seed + 1
+        return seed
+
+
+def _play(plan: Plan, stage: Stage, seed: int, number: int, broken_off: threading.Event) -> tuple[Played, bool]:
+    """Play a seed; return what came of it, and whether the stage can be used on."""
+    schedule = schedule_of(seed)
+    directory = plan.directory / f"{seed}-{number}"
+    began = time.monotonic()
+    try:
+        outcome = play(stage, schedule, directory, broken_off)
+    except Interrupted:
+        raise
+    except Exception:  # noqa: BLE001 - told with the run, which is void
+        if broken_off.is_set():
+            raise Interrupted from None
+        told = "\n".join([*schedule.lines(), traceback.format_exc(), f"  logs: {directory}"])
+        return Played(entry_of_nothing(schedule, plan.commit, time.monotonic() - began), told), False
+    entry = entry_of(outcome, plan.commit)
+    if not outcome.failed and not outcome.void:
+        shutil.rmtree(directory, ignore_errors=True)
+        return Played(entry, ""), True
+    return Played(entry, "\n".join(whole_story(outcome))), True
