@@ -1,0 +1,128 @@
+"""P4: a sweeper that dies before, in or after its Kafka transaction, or sleeps in it, leads to one export each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import psutil
+
+from tests.faults.several_scenarios import AnotherScenario
+from tests.integration.sweeper.scenario import Registered, Scenario
+from tests.support.processes import Service, runs
+from tests.support.shared_services import start_shared
+from tests.support.tcp_proxy import END_TXN, FETCH, Fate, KafkaProxy
+from tests.support.waiting import wait_until
+from wait_registry.settings.root import Settings
+from waitreg.embedded.guard import process_tree
+
+ROWS = 5
+START_S = 180.0
+
+
+@dataclass
+class StoppedSweeper:
+    """A sweeper, what it is to export, and what stops it at its step; `decided` of the rows are exported by then."""
+
+    step: str
+    at: Scenario
+    settings: Settings
+    reached: Callable[[], bool]
+    release: Callable[[], object]
+    decided: int
+    due: list[Registered]
+
+    def exported_once(self) -> bool:
+        """Return whether each row has exactly one dead letter."""
+        return self.at.dead_lettered_ids() == sorted(item.wait_id for item in self.due)
+
+    def fenced(self) -> bool:
+        """Return whether one of its sweeps has ended fenced."""
+        rows = self.at.database.rows(self.at.settings, "select skipped->0->>'skip' from sweep")
+        return ("fenced",) in rows
+
+
+def with_rows(another_scenario: AnotherScenario) -> tuple[Scenario, list[Registered]]:
+    """Return a view with rows due, and a log that goes on behind it: there is a tail to read."""
+    at = another_scenario({"sweeper.interval_s": 2, "spark.master": "local[5]"})
+    due = at.register([at.wait_record(number) for number in range(ROWS)])
+    at.show()
+    at.register([at.wait_record(ROWS, expires_in_ms=600_000)])
+    return at, due
+
+
+@contextmanager
+def stopped_sweepers(another_scenario: AnotherScenario) -> Iterator[list[StoppedSweeper]]:
+    with ExitStack() as ended:
+
+        def at_a_request(step: str, request: int, fate: Fate, decided: int) -> StoppedSweeper:
+            at, due = with_rows(another_scenario)
+            decide = lambda api: fate if api == request else Fate.PASS  # noqa: E731
+            proxy = ended.enter_context(KafkaProxy(at.settings.kafka.bootstrap_servers, decide))
+            kafka = at.settings.kafka.model_copy(update={"bootstrap_servers": proxy.bootstrap_servers})
+            settings = at.settings.model_copy(update={"kafka": kafka})
+            stopped = proxy.held if fate is Fate.HOLD else proxy.lost
+            return StoppedSweeper(step, at, settings, stopped.is_set, proxy.let_go, decided, due)
+
+        sweepers = [
+            at_a_request("frozen in it", END_TXN, Fate.HOLD, 0),
+            at_a_request("before it", FETCH, Fate.HOLD, 0),
+            at_a_request("inside it", END_TXN, Fate.LOSE_REQUEST, 0),
+            at_a_request("after it, unanswered", END_TXN, Fate.LOSE_ANSWER, ROWS),
+            _before_it_is_written_down(another_scenario, ended),
+        ]
+        try:
+            yield sweepers
+        finally:
+            for sweeper in sweepers:
+                sweeper.release()
+
+
+def _before_it_is_written_down(another_scenario: AnotherScenario, ended: ExitStack) -> StoppedSweeper:
+    at, due = with_rows(another_scenario)
+    lock = ended.enter_context(at.database.connect(at.settings))
+    lock.autocommit = False
+    lock.execute("lock table sweep in share mode")
+    waiting = "select count(*) from pg_locks where relation = 'sweep'::regclass and not granted"
+    reached = lambda: at.database.rows(at.settings, waiting) == [(1,)]  # noqa: E731
+    return StoppedSweeper("after it, not written down", at, at.settings, reached, lock.rollback, ROWS, due)
+
+
+def test_each_row_is_exported_once_wherever_its_sweeper_was_killed_and_a_sleeper_wakes_up_fenced(
+    another_scenario: AnotherScenario, tmp_path: Path
+) -> None:
+    with stopped_sweepers(another_scenario) as sweepers:
+        service = start_shared("sweeper", [sweeper.settings for sweeper in sweepers], tmp_path)[0]
+        try:
+            for sweeper in sweepers:
+                wait_until(partial(reached, sweeper, service), START_S, f"the stop {sweeper.step}")
+            frozen, *killed = sweepers
+            service.pause()
+            assert stopped(service)
+            assert frozen.at.sweep().exported == ROWS, "another sweeps while it sleeps"
+            frozen.release()
+            service.resume()
+            wait_until(frozen.fenced, what="the sleeper's end, fenced")
+            assert all(sweeper.reached() for sweeper in killed)
+        finally:
+            service.kill()
+        assert service.process.returncode == -9
+
+        for sweeper in killed:
+            sweeper.release()
+            again = sweeper.at.sweep()
+            assert (again.exported, again.superseded) == (ROWS - sweeper.decided, sweeper.decided), sweeper.step
+        assert [sweeper.step for sweeper in sweepers if not sweeper.exported_once()] == []
+
+
+def reached(sweeper: StoppedSweeper, service: Service) -> bool:
+    assert service.process.poll() is None, service.log.read_text()
+    return sweeper.reached()
+
+
+def stopped(service: Service) -> bool:
+    """Return whether it and all its children are frozen; one that had ended before doesn't count."""
+    return {each.status() for each in process_tree(service.pid) if runs(each)} == {psutil.STATUS_STOPPED}
