@@ -83,11 +83,17 @@ def _before_letter(ledger: Ledger, sights: Sights, entry: WaitEntry, number: int
 
 
 def _before_export(ledger: Ledger, sights: Sights) -> Iterator[Violation]:
+    exports_of: dict[WaitEntry, list[Republished]] = {}
     tombstone_of = exported(ledger).tombstone_of
     for export in ledger.exports:
         entry = tombstone_of[export.place]
-        if entry is not None and (why := _unseen(sights, entry, export)):
-            yield Violation(Kind.EARLY_TOMBSTONE, ledger.about(entry.wait_id), f"{words.entry(entry)} {why}")
+        if entry is not None:
+            exports_of.setdefault(entry, []).append(export)
+    for entry, exports in exports_of.items():
+        # Of an export made twice one is its own, and the other is `doubled`'s.
+        why = [_unseen(sights, entry, export) for export in exports]
+        if all(why):
+            yield Violation(Kind.EARLY_TOMBSTONE, ledger.about(entry.wait_id), f"{words.entry(entry)} {why[0]}")
 
 
 def _unseen(sights: Sights, entry: WaitEntry, export: Republished) -> str:

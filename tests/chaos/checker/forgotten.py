@@ -8,7 +8,7 @@ from tests.chaos.checker import words
 from tests.chaos.checker.disturbance import hits, overlaps
 from tests.chaos.checker.ledger import Ledger
 from tests.chaos.checker.violation import Kind, Violation
-from tests.chaos.history.entries import Republished, WaitEntry
+from tests.chaos.history.entries import EXPORTS, Republished, WaitEntry
 from waitreg.calls import Call
 
 # From the answer to the tombstone in the log it takes milliseconds, or a busy machine's hiccup.
@@ -24,7 +24,7 @@ def forgotten(ledger: Ledger) -> Iterator[Violation]:
     for export in ledger.exports:
         assert export.lineage is not None
         registered = ledger.entry_at.get(export.lineage.registration or (-1, -1))
-        if registered is None:
+        if registered is None or registered.registration is None:
             continue
         for call in ledger.calls_of_id.get(export.lineage.wait_id, ()):
             answered_ms = call.finished_ms
@@ -34,12 +34,15 @@ def forgotten(ledger: Ledger) -> Iterator[Violation]:
 
 
 def _is_of(ledger: Ledger, call: Call, registered: WaitEntry) -> bool:
-    """Return whether a call was made for this registration, and its id was not registered again meanwhile."""
-    again_ms = [
-        entry.append_ms
-        for entry in ledger.entries_of.get((registered.wait_id, registered.partition), ())
-        if entry.offset > registered.offset and entry.registration is not None
-    ]
+    """Return whether a call was made for this registration, whose id neither came again meanwhile nor was resolved.
+
+    What a processor had resolved before its export is `false_export`'s.
+    """
+    behind = ledger.entries_of[registered.wait_id, registered.partition]
+    following = [entry for entry in behind if entry.offset > registered.offset]
+    if following and following[0].is_tombstone and following[0].outcome not in EXPORTS:
+        return False
+    again_ms = (entry.append_ms for entry in following if entry.registration is not None)
     return registered.append_ms <= call.started_ms and call.finished_ms < min(again_ms, default=call.finished_ms + 1)
 
 

@@ -1,0 +1,281 @@
+"""Writes the history of a run that never was, step by step, as a system that keeps its promises would have made it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field, replace
+
+from tests.chaos.history.entries import (
+    DEAD_LETTERED,
+    DONE,
+    EXPIRED,
+    FAILED,
+    REDELIVERED,
+    Lineage,
+    Registration,
+    Republished,
+    WaitEntry,
+)
+from tests.chaos.history.history import FaultDone, History, Limits
+from tests.chaos.history.look import Look, Partition
+from tests.chaos.history.rows import DeadLetterRow, ProgressRow, QuarantineRow, WaitRow
+from tests.chaos.history.wait_id import derived_wait_id
+from waitreg.calls import Call
+from waitreg.fingerprint import Fingerprint, fingerprint
+from waitreg.manifest import Coordinates, Published
+
+CLUSTER, GROUP, WAIT, DLQ, INPUT = "cluster", "billing", "wait", "dlq", "orders"
+AGAIN = f"{INPUT}.{GROUP}.redeliver"
+START_MS = 1_795_000_000_000
+TTL_MS = 8_000
+WAIT_PARTITIONS = 3
+LIMITS = Limits(max_in_flight=6, look_ahead=12, processes=2, rss_bytes={"processor": 500_000_000})
+
+
+def content(number: int) -> Fingerprint:
+    """Return the content of a record, no two alike."""
+    return fingerprint(b"key-%d" % number, b"value-%d" % number, [("number", b"%d" % number), ("null", None)])
+
+
+@dataclass
+class Script:
+    """The run so far; every method takes the time on by a little and does one thing."""
+
+    now_ms: int = START_MS
+    published: list[Published] = field(default_factory=list)
+    calls: list[Call] = field(default_factory=list)
+    looks: list[Look] = field(default_factory=list)
+    wait_log: list[WaitEntry] = field(default_factory=list)
+    dead_letters: list[Republished] = field(default_factory=list)
+    redelivered: list[Republished] = field(default_factory=list)
+    committed: dict[Partition, int] = field(default_factory=dict)
+    ends: dict[Partition, int] = field(default_factory=lambda: defaultdict(int))
+    faults: list[FaultDone] = field(default_factory=list)
+
+    def wait(self, ms: int) -> None:
+        """Let time go by."""
+        self.now_ms += ms
+
+    def publish(self, partition: int = 0) -> Coordinates:
+        """Publish a record."""
+        self.wait(5)
+        offset = self._append((INPUT, partition))
+        record = Published(INPUT, partition, offset, self.now_ms, content(len(self.published)))
+        self.published.append(record)
+        return record.coordinates
+
+    def register(self, place: Coordinates, instance: str = "host/1") -> WaitEntry:
+        """Register what was published or redelivered there."""
+        self.wait(3)
+        original, timestamp_ms, attempt = self._consumed(place)
+        wait_id = derived_wait_id(CLUSTER, GROUP, place, timestamp_ms)
+        record = next(one for one in self.published if one.coordinates == original)
+        said = Registration(
+            original=original,
+            timestamp_ms=record.timestamp_ms,
+            content=record.fingerprint,
+            wait_id=wait_id,
+            expires_at_ms=self.now_ms + TTL_MS,
+            group=GROUP,
+            instance=instance,
+            attempt=attempt,
+            dead_letter_topic=DLQ,
+            expiry_policy="dlq",
+            max_attempts=3,
+            source=None if place == original else place,
+        )
+        partition = int(wait_id[-4:], 16) % WAIT_PARTITIONS
+        return self._entry(WaitEntry(partition, 0, 0, wait_id, True, registration=said, group=GROUP))
+
+    def commit(self, place: Coordinates) -> None:
+        """Commit behind a record."""
+        self.wait(2)
+        self.committed[place[:2]] = max(place[2] + 1, self.committed.get(place[:2], 0))
+
+    def look(self) -> Look:
+        """Look at the cluster."""
+        self.wait(2)
+        waits = {number: self.ends[WAIT, number] for number in range(WAIT_PARTITIONS)}
+        letters = {place: end for place, end in self.ends.items() if place[0] in (DLQ, AGAIN)}
+        look = Look(self.now_ms, self.now_ms + 2, dict(self.committed), waits, dict(waits), letters)
+        self.looks.append(look)
+        return look
+
+    def call(self, entry: WaitEntry, status: int = 200, last_ms: int = 40) -> Call:
+        """Call the downstream for a registration."""
+        self.wait(3)
+        said = entry.registration
+        assert said is not None
+        topic, partition, offset = said.original
+        started_ms = self.now_ms
+        self.wait(last_ms)
+        body = said.content.value
+        assert body is not None
+        call = Call(
+            number=len(self.calls) + 1,
+            started_ms=started_ms,
+            finished_ms=self.now_ms,
+            started_s=started_ms / 1000,
+            finished_s=self.now_ms / 1000,
+            wait_id=entry.wait_id,
+            topic=topic,
+            partition=partition,
+            offset=offset,
+            attempt=said.attempt,
+            status=status,
+            body_sha256=body,
+        )
+        self.calls.append(call)
+        return call
+
+    def tombstone(self, entry: WaitEntry, outcome: str = DONE, committed: bool = True) -> WaitEntry:
+        """Resolve a registration."""
+        self.wait(3)
+        return self._entry(WaitEntry(entry.partition, 0, 0, entry.wait_id, committed, outcome=outcome))
+
+    def letter(self, entry: WaitEntry, reason: str = FAILED, committed: bool = True) -> Republished:
+        """Dead-letter a registration."""
+        self.wait(3)
+        said = entry.registration
+        assert said is not None
+        lineage = Lineage(
+            said.original, said.timestamp_ms, entry.wait_id, entry.place, GROUP, said.instance, said.attempt
+        )
+        partition = len(self.dead_letters) % 2
+        offset = self._append((DLQ, partition))
+        letter = Republished(DLQ, partition, offset, self.now_ms, committed, said.content, lineage, reason, self.now_ms)
+        self.dead_letters.append(letter)
+        return letter
+
+    def unregistered(self, place: Coordinates, reason: str) -> Republished:
+        """Dead-letter what can't be registered."""
+        self.wait(3)
+        record = next(one for one in self.published if one.coordinates == place)
+        wait_id = derived_wait_id(CLUSTER, GROUP, place, record.timestamp_ms)
+        lineage = Lineage(place, record.timestamp_ms, wait_id, None, GROUP, "host/1", 1)
+        offset = self._append((DLQ, 0))
+        letter = Republished(DLQ, 0, offset, self.now_ms, True, record.fingerprint, lineage, reason, self.now_ms)
+        self.dead_letters.append(letter)
+        return letter
+
+    def expire(self, entry: WaitEntry) -> None:
+        """Let a registration's time pass."""
+        assert entry.registration is not None
+        self.now_ms = max(self.now_ms, entry.registration.expires_at_ms + 600)
+
+    def export(self, entry: WaitEntry, committed: bool = True) -> tuple[Republished, WaitEntry]:
+        """Export an expired registration: dead letter and tombstone, and their transaction's markers."""
+        self.expire(entry)
+        letter = self.letter(entry, EXPIRED, committed)
+        tombstone = self.tombstone(entry, EXPIRED, committed)
+        self._append((DLQ, letter.partition))
+        self._append((WAIT, tombstone.partition))
+        return letter, tombstone
+
+    def redeliver(self, entry: WaitEntry) -> Republished:
+        """Redeliver an expired registration."""
+        self.expire(entry)
+        self.wait(3)
+        said = entry.registration
+        assert said is not None
+        lineage = Lineage(
+            said.original, said.timestamp_ms, entry.wait_id, entry.place, GROUP, said.instance, said.attempt + 1
+        )
+        offset = self._append((AGAIN, 0))
+        again = Republished(AGAIN, 0, offset, self.now_ms, True, said.content, lineage)
+        self.redelivered.append(again)
+        self.tombstone(entry, REDELIVERED)
+        self._append((AGAIN, 0))
+        self._append((WAIT, entry.partition))
+        return again
+
+    def fault(self, name: str, target: str, for_ms: int = 500, happened: str = "pid 7 gone") -> FaultDone:
+        """Do something bad, for a while."""
+        began_ms = self.now_ms
+        self.wait(for_ms)
+        fault = FaultDone(name, target, began_ms, self.now_ms, happened)
+        self.faults.append(fault)
+        return fault
+
+    def done(self, place: Coordinates, instance: str = "host/1") -> WaitEntry:
+        """Play the usual life of a record, and return its registration."""
+        entry = self.register(place, instance)
+        self.commit(place)
+        self.look()
+        self.call(entry)
+        self.tombstone(entry)
+        return entry
+
+    def failed(self, place: Coordinates) -> WaitEntry:
+        """Play the life of a record that its handler gives up."""
+        entry = self.register(place)
+        self.commit(place)
+        self.call(entry, status=400)
+        self.letter(entry)
+        self.look()
+        self.tombstone(entry, DEAD_LETTERED)
+        return entry
+
+    def history(self) -> History:
+        """Return the run as it stands, with the tables that belong to it."""
+        self.look()
+        last = {(entry.wait_id, entry.partition): entry for entry in self.wait_log if entry.committed}
+        return History(
+            group=GROUP,
+            cluster_id=CLUSTER,
+            wait_topic=WAIT,
+            published=list(self.published),
+            calls=list(self.calls),
+            looks=list(self.looks),
+            wait_log=list(self.wait_log),
+            dead_letters=list(self.dead_letters),
+            redelivered=list(self.redelivered),
+            committed_at_end=dict(self.committed),
+            ends={place: end for place, end in self.ends.items() if place[0] != INPUT},
+            wait_rows=[WaitRow(e.wait_id, e.place, e.registration) for e in last.values() if e.registration],
+            dead_letter_rows=[self._row(letter) for letter in self.dead_letters if letter.committed],
+            quarantine_rows=[
+                QuarantineRow((WAIT, *entry.place), entry.unreadable) for entry in self.wait_log if entry.unreadable
+            ],
+            progress_rows=[ProgressRow(*place, end) for place, end in self.ends.items() if place[0] in (WAIT, DLQ)],
+            faults=list(self.faults),
+            limits=LIMITS,
+        )
+
+    def _row(self, letter: Republished) -> DeadLetterRow:
+        said = letter.lineage
+        if said is None:
+            return DeadLetterRow(letter.place, letter.content, None, None, None, None, None, None, None, None, None)
+        same = [one for one in self.dead_letters if one.lineage is not None and one.lineage.wait_id == said.wait_id]
+        return DeadLetterRow(
+            letter.place,
+            letter.content,
+            letter.reason,
+            letter.time_ms,
+            said.wait_id,
+            said.original,
+            said.timestamp_ms,
+            said.registration,
+            said.group,
+            said.instance,
+            said.attempt,
+            finished_late=letter.reason == EXPIRED and any(one.reason == FAILED for one in same),
+        )
+
+    def _consumed(self, place: Coordinates) -> tuple[Coordinates, int, int]:
+        for again in self.redelivered:
+            if again.place == place:
+                assert again.lineage is not None
+                return again.lineage.original, again.timestamp_ms, again.lineage.attempt
+        record = next(one for one in self.published if one.coordinates == place)
+        return place, record.timestamp_ms, 1
+
+    def _append(self, partition: Partition) -> int:
+        self.ends[partition] += 1
+        return self.ends[partition] - 1
+
+    def _entry(self, entry: WaitEntry) -> WaitEntry:
+        offset = self._append((WAIT, entry.partition))
+        placed = replace(entry, offset=offset, append_ms=self.now_ms)
+        self.wait_log.append(placed)
+        return placed

@@ -1,0 +1,233 @@
+"""Near misses: what at-least-once allows, what a fault explains, and what lies just on this side of a bound."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from tests.chaos.checker.verdict import check
+from tests.chaos.checker.violation import Kind
+from tests.chaos.history.entries import DISCARDED, MALFORMED, WaitEntry
+from tests.chaos.history.history import History, RssSample
+from tests.chaos.history.record import UNREADABLE_HEADERS
+from tests.unit.chaos.breaches import swapped, taken, together
+from tests.unit.chaos.run import clean_run
+from tests.unit.chaos.script import LIMITS, WAIT, Script
+from waitreg.fingerprint import Fingerprint, fingerprint
+
+NEAR_MISSES: list[tuple[str, Callable[[Script], History]]] = []
+
+
+def allowed(name: str) -> Callable[[Callable[[Script], History]], None]:
+    """Add a near miss to the list."""
+    return lambda play: NEAR_MISSES.append((name, play))
+
+
+@allowed("a registration renewed before it started, and done once")
+def _(script: Script) -> History:
+    entry = taken(script)
+    assert entry.registration is not None
+    renewed = script.register(entry.registration.original)
+    script.call(renewed)
+    script.tombstone(renewed)
+    return script.history()
+
+
+@allowed("handled by both owners of a partition that moved, and resolved twice")
+def _(script: Script) -> History:
+    entry = taken(script)
+    assert entry.registration is not None
+    again = script.register(entry.registration.original, "host/2")
+    for one in (entry, again):
+        script.call(one)
+        script.tombstone(one)
+    return script.history()
+
+
+@allowed("done twice before its tombstone: the first answer came too late for its caller")
+def _(script: Script) -> History:
+    entry = taken(script)
+    script.call(entry)
+    script.call(entry)
+    script.tombstone(entry)
+    return script.history()
+
+
+@allowed("a tombstone of the very millisecond in which its call ended")
+def _(script: Script) -> History:
+    entry = taken(script)
+    call = script.call(entry)
+    stone = script.tombstone(entry)
+    script.calls = swapped(script.calls, call, replace(call, finished_ms=stone.append_ms + 1))
+    return script.history()
+
+
+@allowed("discarded by the downstream's status")
+def _(script: Script) -> History:
+    entry = taken(script)
+    script.call(entry, status=404)
+    script.tombstone(entry, DISCARDED)
+    return script.history()
+
+
+@allowed("resolved while its export was on its way")
+def _(script: Script) -> History:
+    entry = taken(script)
+    script.fault("freeze", "processor-1")
+    script.expire(entry)
+    script.wait(3_000)
+    script.call(entry)
+    script.tombstone(entry)
+    script.export(entry)
+    return script.history()
+
+
+@allowed("resolved while the sweeper was frozen between reading and writing")
+def _(script: Script) -> History:
+    entry = taken(script)
+    script.fault("freeze", "processor-1")
+    script.expire(entry)
+    began_ms = script.now_ms
+    script.wait(100)
+    script.call(entry)
+    script.tombstone(entry)
+    script.wait(6_000)
+    script.faults.append(replace(script.faults[-1], target="sweeper-1", began_ms=began_ms, ended_ms=script.now_ms))
+    script.wait(500)
+    script.export(entry)
+    return script.history()
+
+
+@allowed("answered just before its processor was killed")
+def _(script: Script) -> History:
+    entry = taken(script)
+    script.call(entry)
+    script.wait(1_000)
+    script.fault("kill", "processor-1")
+    script.export(entry)
+    return script.history()
+
+
+@allowed("answered while the broker was away")
+def _(script: Script) -> History:
+    entry = taken(script)
+    script.fault("kill", "broker", for_ms=3_000)
+    script.call(entry)
+    script.export(entry)
+    return script.history()
+
+
+@allowed("done under its first registration, whose tombstone a sleeper's second one followed")
+def _(script: Script) -> History:
+    entry = taken(script)
+    assert entry.registration is not None
+    script.call(entry)
+    script.tombstone(entry)
+    late = script.register(entry.registration.original, "host/2")
+    script.export(late)
+    return script.history()
+
+
+@allowed("a record whose headers nobody can read, dead-lettered without them")
+def _(script: Script) -> History:
+    place = script.publish()
+    letter = script.unregistered(place, MALFORMED)
+    script.commit(place)
+    digests = letter.content
+    record = script.published[-1]
+    unreadable = replace(record, fingerprint=Fingerprint(digests.key, digests.value, UNREADABLE_HEADERS))
+    script.published[-1] = unreadable
+    bare = Fingerprint(digests.key, digests.value, fingerprint(None, None, ()).headers)
+    script.dead_letters = swapped(script.dead_letters, letter, replace(letter, content=bare))
+    return script.history()
+
+
+@allowed("half a body of a caller that hung up")
+def _(script: Script) -> History:
+    entry = taken(script)
+    call = script.call(entry, status=499)
+    script.calls = swapped(script.calls, call, replace(call, body_sha256="half of it"))
+    script.call(entry)
+    script.tombstone(entry)
+    return script.history()
+
+
+@allowed("somebody else's rubbish in the wait topic, put aside")
+def _(script: Script) -> History:
+    offset = script.ends[WAIT, 0]
+    script.ends[WAIT, 0] += 1
+    script.wait_log.append(WaitEntry(0, offset, script.now_ms, "rubbish", True, unreadable="no headers"))
+    return script.history()
+
+
+@allowed("a look that doesn't know the dead letter topic yet")
+def _(script: Script) -> History:
+    history = script.history()
+    looks = [replace(look, letter_ends={}) for look in history.looks]
+    # What is too large has only the last look for its dead letter: the reading's own.
+    return replace(history, looks=[replace(look, committed={}) for look in looks])
+
+
+@allowed("as many calls at once as there are slots")
+def _(script: Script) -> History:
+    together(script, LIMITS.max_in_flight * LIMITS.processes, instances=2)
+    return script.history()
+
+
+@allowed("more calls at once beside a processor that was killed and started again")
+def _(script: Script) -> History:
+    together(script, LIMITS.max_in_flight * LIMITS.processes + 1, instances=2)
+    began_ms = script.calls[-1].started_ms - 2_000
+    script.faults.append(replace(script.faults[-1], began_ms=began_ms, ended_ms=began_ms + 1_000))
+    return script.history()
+
+
+@allowed("calls counted as over when their caller hung up, noticed a little later")
+def _(script: Script) -> History:
+    script.wait(30_000)
+    entry = taken(script)
+    for _ in range(LIMITS.max_in_flight * LIMITS.processes + 1):
+        call = script.call(entry, status=499, last_ms=10)
+        script.calls = swapped(script.calls, call, replace(call, finished_ms=call.finished_ms + 240))
+    script.wait(240)
+    script.call(entry)
+    script.tombstone(entry)
+    return script.history()
+
+
+@allowed("memory below its limit, and of what has none")
+def _(script: Script) -> History:
+    samples = [
+        RssSample(script.now_ms, "processor-2", 77, LIMITS.rss_bytes["processor"]),
+        RssSample(script.now_ms, "sink", 78, 10**12),
+    ]
+    return replace(script.history(), limits=replace(LIMITS, samples=samples))
+
+
+@allowed("a handler that isn't our downstream: the tombstone's word is taken")
+def _(script: Script) -> History:
+    return replace(script.history(), calls=None)
+
+
+@allowed("Postgres is not looked at")
+def _(script: Script) -> History:
+    return replace(script.history(), wait_rows=None, dead_letter_rows=None, quarantine_rows=None, progress_rows=None)
+
+
+@pytest.mark.parametrize("play", [play for _, play in NEAR_MISSES], ids=[name for name, _ in NEAR_MISSES])
+def test_it_passes(play: Callable[[Script], History]) -> None:
+    verdict = check(play(clean_run()))
+    assert [f"{one.kind}: {one.why}" for one in verdict.violations] == []
+    assert verdict.passed
+
+
+def test_a_fault_long_after_the_answer_explains_nothing() -> None:
+    script = clean_run()
+    entry = taken(script)
+    script.call(entry)
+    script.wait(6_000)
+    script.fault("kill", "processor-1")
+    script.export(entry)
+    assert check(script.history()).counts[Kind.FORGOTTEN] == 1
