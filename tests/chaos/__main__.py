@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import logging
+import shutil
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -11,6 +13,7 @@ from pathlib import Path
 from tests.chaos import ledger
 from tests.chaos.ledger import BROKEN, KEPT, Entry
 from tests.chaos.report import last_line, line_of
+from tests.chaos.scenarios import SCENARIOS, Wanted
 from tests.chaos.workers import Plan, play_all
 
 DESCRIPTION = """\
@@ -25,6 +28,8 @@ EPILOG = """\
 examples:
   make chaos SEED=1 MINUTES=30
   make chaos SEED=4711 RUNS=1 JOBS=1
+  make chaos SCENARIO=outage RECORDS=200000
+  make chaos SCENARIO=soak MINUTES=60
 
 exit codes: 0 every promise was kept, 1 one was broken or no run could be judged, 2 usage, 130 interrupted"""
 
@@ -34,7 +39,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = _parser()
     given = parser.parse_args(arguments)
     folder = given.logs or Path(tempfile.mkdtemp(prefix="waitreg-chaos-"))
-    folder.chmod(0o755)
+    folder.mkdir(parents=True, exist_ok=True)
+    if given.scenario is not None:
+        return _play_scenario(given, folder)
     plan = Plan(given.seed, given.minutes, given.runs, given.jobs, ledger.commit(), folder)
     entries: list[Entry] = []
     try:
@@ -46,11 +53,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("interrupted; " + last_line(entries))
         return 130
     finally:
-        if not any(folder.iterdir()):
-            folder.rmdir()
+        if given.logs is None and not any(file.is_dir() for file in folder.iterdir()):
+            shutil.rmtree(folder)
     print(last_line(entries))
     verdicts = {entry.verdict for entry in entries}
     return 1 if BROKEN in verdicts or KEPT not in verdicts else 0
+
+
+def _play_scenario(given: argparse.Namespace, folder: Path) -> int:
+    logging.getLogger().addHandler(logging.NullHandler())
+    kept = SCENARIOS[given.scenario](Wanted(given.records, given.rate, given.minutes, folder))
+    print("kept" if kept else f"NOT kept; logs: {folder}")
+    if kept and given.logs is None:
+        shutil.rmtree(folder)
+    return 0 if kept else 1
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -66,6 +82,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--jobs", type=int, default=2, help="runs beside each other (default %(default)s)")
     parser.add_argument("--logs", type=Path, metavar="DIR", help="where logs of bad runs are kept (a temporary folder)")
     parser.add_argument("--ledger", type=Path, default=ledger.LEDGER, metavar="CSV", help="default %(default)s")
+    scenarios = parser.add_argument_group("instead of random runs")
+    scenarios.add_argument("--scenario", choices=sorted(SCENARIOS), help="outage: Postgres, the sink, and both away")
+    scenarios.add_argument(
+        "--records", type=int, default=1_000_000, help="of an outage, while somebody is away (default %(default)s)"
+    )
+    scenarios.add_argument("--rate", type=float, default=4000.0, help="of an outage, a second (default %(default)s)")
     return parser
 
 

@@ -61,7 +61,7 @@ def schedule_of(seed: int) -> Schedule:
     random = Random(f"chaos/{seed}")
     load = _load(random)
     settings = _settings(random)
-    mood = _mood(random)
+    mood = _mood(random, load, settings)
     count = random.randint(2, 6)
     # The first one leaves something behind that has to expire.
     faults = [_fault(random, _PROCESSOR_DIES, settings), *(_fault(random, ANY, settings) for _ in range(count - 1))]
@@ -111,8 +111,18 @@ def _settings(random: Random) -> SettingsOfRun:
     )
 
 
-def _mood(random: Random) -> Mood:
-    mixture = random.choice(("100%:10ms", "90%:15ms,10%:90ms", "89%:10ms,10%:50ms-300ms,1%:hang"))
+def _mood(random: Random, load: LoadOfRun, settings: SettingsOfRun) -> Mood:
+    """Keep a good part of the slots busy: what is in hand when a process dies is what has to expire."""
+    busy = random.uniform(0.25, 0.75)
+    mean_s = busy * settings.max_in_flight * settings.processors / load.rate_per_s
+    mean_ms = int(1000 * min(mean_s, settings.handler_timeout_s / 3))
+    mixture = random.choice(
+        (
+            f"100%:{mean_ms}ms",
+            f"90%:{mean_ms // 2}ms-{mean_ms}ms,10%:{2 * mean_ms}ms",
+            f"89%:{mean_ms // 2}ms,10%:{mean_ms}ms-{2 * mean_ms}ms,1%:hang",
+        )
+    )
     return Mood(mixture, random.choice(("", "1%:503", "1%:400,0.5%:drop")))
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 import threading
+from dataclasses import replace
 from types import TracebackType
 
 from tests.chaos.mixture import mixture
+from tests.chaos.schedule import Schedule
 from tests.chaos.stage import Place
+from wait_registry.errors import TransientError
 from wait_registry.settings.kafka import KafkaSettings
 from waitreg.load import LoadPlan, run_load
 
@@ -14,20 +18,22 @@ from waitreg.load import LoadPlan, run_load
 class Load:
     """Publishes from the beginning of the block on; a context manager. A broker that is away is waited for."""
 
-    def __init__(self, place: Place, bootstrap: str, stopping: threading.Event) -> None:
-        load = place.schedule.load
+    def __init__(self, place: Place, schedule: Schedule, bootstrap: str, stopping: threading.Event) -> None:
+        load = schedule.load
         # Partitions that are added while it runs get their part soon. The topic's limit is on batches: one record each.
         properties = {"topic.metadata.refresh.interval.ms": 1000, "batch.num.messages": 1}
         kafka = KafkaSettings(bootstrap_servers=bootstrap, librdkafka={**properties}, request_timeout_s=60)
         self._settings = place.settings.model_copy(update={"kafka": kafka})
+        self._records = load.records
         self._plan = LoadPlan(
             topic=place.input,
             records=load.records,
             rate_per_s=load.rate_per_s,
-            seed=place.schedule.seed,
+            seed=schedule.seed,
             make=mixture(load.shares),
             manifest=place.manifest,
         )
+        self._acknowledged = 0
         self._stopping = stopping
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._publish, name="load", daemon=True)
@@ -47,6 +53,19 @@ class Load:
 
     def _publish(self) -> None:
         try:
-            run_load(self._settings, self._plan, stopping=self._stopping.is_set)
+            while (done := self._acknowledged) < self._records and not self._stopping.is_set():
+                self._publish_from(done)
         except Exception as error:  # noqa: BLE001 - raised by `wait`
             self._error = error
+
+    def _publish_from(self, done: int) -> None:
+        """Publish the rest; what a broker didn't acknowledge within a minute is published again, as a record more."""
+        rest = replace(self._plan, first=done, records=self._records - done)
+
+        def progress(acknowledged: int) -> None:
+            self._acknowledged = done + acknowledged
+
+        try:
+            run_load(self._settings, rest, progress, self._stopping.is_set)
+        except TransientError as error:
+            print(f"the load goes on after {self._acknowledged} records: {error}", file=sys.stderr)

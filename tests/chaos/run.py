@@ -22,7 +22,7 @@ from tests.chaos.scene import Scene
 from tests.chaos.schedule import SERVICES, PlannedFault, Schedule
 from tests.chaos.service import Service
 from tests.chaos.settling import Settling
-from tests.chaos.stage import VISITOR, Place, Stage
+from tests.chaos.stage import VISITOR, Place, Stage, settings_of
 from tests.chaos.supervisor import Supervisor
 
 READY_S = 180.0
@@ -67,8 +67,9 @@ def play(stage: Stage, schedule: Schedule, directory: Path, broken_off: threadin
         Interrupted: ``broken_off`` was set meanwhile.
     """
     began = time.monotonic()
-    with stage.place(schedule, directory) as place, ExitStack() as resources:
-        scene = _scene(stage, place, broken_off)
+    overrides, partitions = settings_of(schedule), schedule.load.input_partitions
+    with stage.place(directory, overrides, partitions) as place, ExitStack() as resources:
+        scene = _scene(stage, place, schedule, broken_off)
         company = [*scene.services.values(), scene.downstream]
         resources.callback(_kill_all, company)
         supervisor = resources.enter_context(Supervisor(company))
@@ -81,7 +82,7 @@ def play(stage: Stage, schedule: Schedule, directory: Path, broken_off: threadin
         _end_all(company)
         if broken_off.is_set():
             raise Interrupted
-        verdict = _judge(stage, place, faults, samples)
+        verdict = _judge(scene, faults, samples)
         endings = unexpected_endings(company, faults)
         return Outcome(
             schedule,
@@ -95,15 +96,15 @@ def play(stage: Stage, schedule: Schedule, directory: Path, broken_off: threadin
         )
 
 
-def _scene(stage: Stage, place: Place, broken_off: threading.Event) -> Scene:
-    names = [name for kind in SERVICES for name in place.schedule.names_of(kind)]
+def _scene(stage: Stage, place: Place, schedule: Schedule, broken_off: threading.Event) -> Scene:
+    names = [name for kind in SERVICES for name in schedule.names_of(kind)]
     services = {name: stage.service(place, name) for name in names}
     numbers = iter(range(1, 1000))
 
     def visitor() -> Service:
         return stage.service(place, f"visitor-{next(numbers)}", VISITOR)
 
-    return Scene(stage, place, services, stage.downstream(place), visitor, broken_off)
+    return Scene(stage, place, schedule, services, stage.downstream(place, schedule.mood), visitor, broken_off)
 
 
 def _start(company: Sequence[Service], scene: Scene) -> None:
@@ -141,10 +142,10 @@ def _act(scene: Scene) -> list[FaultDone]:
     """Publish the load and do the faults at their times; return when the load is out and all is healed."""
     done: list[FaultDone] = []
     began = time.monotonic()
-    with Load(scene.place, scene.stage.stack.bootstrap_servers, scene.ended) as load:
+    with Load(scene.place, scene.schedule, scene.stage.stack.bootstrap_servers, scene.ended) as load:
         threads = [
             threading.Thread(target=_do, args=(scene, planned, began, done), name=str(planned), daemon=True)
-            for planned in scene.place.schedule.faults
+            for planned in scene.schedule.faults
         ]
         for thread in threads:
             thread.start()
@@ -163,7 +164,7 @@ def _do(scene: Scene, planned: PlannedFault, began: float, done: list[FaultDone]
         proof = fault_of(planned)(scene, planned)
     except Exception as error:  # noqa: BLE001 - a fault that could not be done makes the run void, with this reason
         proof = ""
-        print(f"seed {scene.place.schedule.seed}: {planned}: {type(error).__name__}: {error}", flush=True)
+        print(f"seed {scene.schedule.seed}: {planned}: {type(error).__name__}: {error}", flush=True)
     done.append(FaultDone(planned.name, planned.target, began_ms, _now_ms(), proof))
 
 
@@ -177,8 +178,9 @@ def _settle(scene: Scene) -> str:
         return unsettled
 
 
-def _judge(stage: Stage, place: Place, faults: Sequence[FaultDone], samples: Samples) -> Verdict:
-    settings, of_run = place.settings, place.schedule.settings
+def _judge(scene: Scene, faults: Sequence[FaultDone], samples: Samples) -> Verdict:
+    stage, place, of_run = scene.stage, scene.place, scene.schedule.settings
+    settings = place.settings
     where = Where(
         bootstrap=stage.stack.bootstrap_servers,
         postgres_url=stage.stack.postgres_url,

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from tests.chaos.schedule import Schedule
 from tests.chaos.service import Service
 from tests.chaos.stage import Place, Stage
 
@@ -17,6 +18,7 @@ class Scene:
 
     stage: Stage
     place: Place
+    schedule: Schedule
     services: Mapping[str, Service]
     """By name; the visitors of a storm are not among them."""
     downstream: Service

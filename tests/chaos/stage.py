@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.chaos.drawing import BACKOFF_S, MARGIN_S, SESSION_TIMEOUT_S, SKEW_ALLOWANCE_S
 from tests.chaos.mixture import MAX_INPUT_BYTES, MAX_REGISTRATION_BYTES
-from tests.chaos.schedule import SERVICES, Schedule
+from tests.chaos.schedule import SERVICES, Mood, Schedule
 from tests.chaos.service import Service
 from tests.support.database import Database
 from tests.support.naming import Names
@@ -20,9 +20,10 @@ from tests.support.topics import Topics
 from wait_registry.kafka.topic_specs import redelivery_topics
 from wait_registry.settings.root import Settings
 from waitreg.demo.environment import as_environment
-from waitreg.embedded.ports import free_ports
+from waitreg.embedded.ports import LOOPBACK, free_ports
 from waitreg.embedded.stack import EmbeddedStack
 
+ROOT = Path(__file__).parents[2]
 MOST = {"processor": 3, "sink": 2, "sweeper": 2}
 VISITOR = "visitor-1"
 """The route of processors that come and go in a storm of rebalances."""
@@ -46,7 +47,6 @@ JVM = "-XX:+ExitOnOutOfMemoryError -Djava.net.preferIPv4Stack=true -XX:TieredSto
 class Place:
     """What a run has for itself: settings without any link, topics, files."""
 
-    schedule: Schedule
     settings: Settings
     directory: Path
     topics: Topics
@@ -107,19 +107,26 @@ class Stage:
         return self._proxied.stack
 
     @contextmanager
-    def place(self, schedule: Schedule, directory: Path) -> Iterator[Place]:
-        """Make topics, group and schema for one run, and remove them after it."""
+    def place(self, directory: Path, overrides: Mapping[str, Any], input_partitions: int) -> Iterator[Place]:
+        """Make topics, group and schema for one run, and remove them after it.
+
+        Args:
+            directory: for its logs and evidence; made here.
+            overrides: settings by their dotted names. Without a handler a downstream will be called.
+            input_partitions: of the input topic.
+        """
         directory.mkdir(parents=True)
-        downstream_port = free_ports(1)[0]
-        overrides = {**settings_of(schedule), "processor.handler": f"http://127.0.0.1:{downstream_port}/"}
-        settings = settings_against(self.stack.bootstrap_servers, self.stack.postgres_url, Names(), overrides)
+        calls = {"processor.handler": f"http://{LOOPBACK}:{free_ports(1)[0]}/"}
+        settings = settings_against(
+            self.stack.bootstrap_servers, self.stack.postgres_url, Names(), {**calls, **overrides}
+        )
         topics, database = Topics(self.stack.bootstrap_servers), Database(self.stack.postgres_url)
         try:
-            partitions, limit = schedule.load.input_partitions, str(MAX_INPUT_BYTES)
-            topics.create(settings.processor.topics[0], partitions, max__message__bytes=limit)
+            limit = str(MAX_INPUT_BYTES)
+            topics.create(settings.processor.topics[0], input_partitions, max__message__bytes=limit)
             topics.create_own(settings)
             database.install(settings)
-            yield Place(schedule, settings, directory, topics, database)
+            yield Place(settings, directory, topics, database)
         finally:
             topics.close()
             database.close()
@@ -131,14 +138,14 @@ class Stage:
         kafka = place.settings.kafka.model_copy(update={"bootstrap_servers": self._proxied.bootstrap_of(route)})
         settings = place.settings.model_copy(update={"kafka": kafka})
         variables = as_environment(settings)
+        variables["PYTHONPATH"] = str(ROOT)  # where handlers may live
         variables["WAITREG_POSTGRES__URL"] = self._proxied.postgres_url_of(route)
         variables["WAITREG_SINK__CHECKPOINT_DIR"] = str(place.checkpoints_of(name))
         return Service(name, ["processor" if kind == "visitor" else kind], place.directory, variables)
 
-    def downstream(self, place: Place) -> Service:
+    def downstream(self, place: Place, mood: Mood) -> Service:
         """Describe the service that the handlers call."""
         port = int(place.settings.processor.handler.rstrip("/").rpartition(":")[2])
-        mood = place.schedule.mood
         arguments = ["downstream", "--port", str(port), "--log", str(place.calls), "--mixture", mood.mixture]
         return Service("downstream", [*arguments, "--fail", mood.failures], place.directory, {}, "/stats", port)
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 import multiprocessing
+import os
 import shutil
 import signal
+import sys
 import threading
 import time
 import traceback
@@ -76,8 +78,7 @@ def _work(plan: Plan, seeds: Synchronized[int], results: Queue[Played], deadline
     broken_off = threading.Event()
     for asked in (signal.SIGINT, signal.SIGTERM):
         signal.signal(asked, lambda *_: broken_off.set())
-    # What the clients have to say about servers that we take down would drown our own lines.
-    logging.getLogger().addHandler(logging.NullHandler())
+    _quieten(plan.directory)
     with ExitStack() as resources:
         stage: Stage | None = None
         while (seed := _next_seed(plan, seeds, deadline)) is not None and not broken_off.is_set():
@@ -94,6 +95,13 @@ def _work(plan: Plan, seeds: Synchronized[int], results: Queue[Played], deadline
                     stage = None
                 if played.entry.verdict != VOID:
                     break
+
+
+def _quieten(directory: Path) -> None:
+    """Let what the client libraries say of servers that we take down go to a file: it would drown our own lines."""
+    logging.getLogger().addHandler(logging.NullHandler())
+    with (directory / f"clients-{os.getpid()}.log").open("ab") as clients:
+        os.dup2(clients.fileno(), sys.stderr.fileno())
 
 
 def _next_seed(plan: Plan, seeds: Synchronized[int], deadline: float) -> int | None:

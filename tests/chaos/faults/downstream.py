@@ -37,7 +37,7 @@ def gone(scene: Scene, fault: PlannedFault) -> str:
 
 
 def _otherwise(scene: Scene, fault: PlannedFault, behaviour: dict[str, str], what: str) -> str:
-    service, mood = scene.downstream, scene.place.schedule.mood
+    service, mood = scene.downstream, scene.schedule.mood
     with service.lock:
         before = _calls(scene)
         _behave(scene, behaviour)

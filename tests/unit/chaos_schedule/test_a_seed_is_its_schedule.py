@@ -25,18 +25,16 @@ seed 1: 1428 records at 119/s: 68 % orders, 5 % binary, 21 % hostile, 2 % empty,
   2 processors, 1 sinks, 1 sweepers; 2 input partitions, 2 wait partitions
   N 25, look-ahead 25, 1 tries of 0.8 s, TTL 6 s, commits each 0.3 s
   group protocol classic, roundrobin; dlq (at most 2 deliveries), chunks of 1 rows
-  downstream 90%:15ms,10%:90ms; fails 1%:400,0.5%:drop
-  at  4.4 s kill of processor-2 for 2.3 s
+  downstream 89%:88ms,10%:177ms-354ms,1%:hang; fails 1%:503
+  at  5.4 s freeze of processor-2 for 4.2 s
   at  5.4 s storm of group for 3.4 s
-  at  6.5 s gone of downstream for 3.5 s
   at  9.3 s freeze of postgres for 3.8 s
-  at 10.4 s add_partitions of input for 0.0 s
 
 seed 17: 1704 records at 142/s: 63 % orders, 14 % binary, 11 % hostile, 4 % empty, 5 % null, 2 % huge, 1 % too_large
   3 processors, 2 sinks, 2 sweepers; 6 input partitions, 5 wait partitions
   N 12, look-ahead 12, 1 tries of 0.8 s, TTL 8 s, commits each 0.1 s
   group protocol classic, range; dlq (at most 3 deliveries), chunks of 20 rows
-  downstream 90%:15ms,10%:90ms; fails 1%:503
+  downstream 90%:90ms-181ms,10%:362ms; fails 1%:503
   at  2.7 s kill of processor-3 for 0.8 s
   at  6.2 s hang of downstream for 5.4 s
   at  8.5 s cut_broker_link of processor-2 for 4.2 s
@@ -45,10 +43,13 @@ seed 42: 1284 records at 107/s: 66 % orders, 10 % binary, 15 % hostile, 3 % empt
   1 processors, 1 sinks, 1 sweepers; 6 input partitions, 3 wait partitions
   N 6, look-ahead 12, 1 tries of 1 s, TTL 7 s, commits each 0.3 s
   group protocol classic, roundrobin; redeliver (at most 2 deliveries), chunks of 20 rows
-  downstream 89%:10ms,10%:50ms-300ms,1%:hang; fails never
-  at  7.1 s freeze of processor-1 for 4.7 s
-  at  7.6 s kill of processor-1 for 1.0 s
-  at 11.7 s kill of broker for 1.6 s
+  downstream 100%:30ms; fails 1%:503
+  at  2.2 s freeze of sink-1 for 3.1 s
+  at  6.6 s gone of downstream for 3.6 s
+  at  8.0 s kill of processor-1 for 0.3 s
+  at  8.5 s freeze of processor-1 for 5.1 s
+  at  9.8 s kill of processor-1 for 0.2 s
+  at 10.8 s cut_postgres_link of sink-1 for 5.6 s
 """
 
 

@@ -1,0 +1,78 @@
+"""One pass over a wait topic too large to be held: what stands, what was registered, when it was resolved."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message, TopicPartition
+
+BATCH = 10_000
+SILENCE_S = 30.0
+
+
+@dataclass(slots=True)
+class WaitLog:
+    """What a wait topic holds, committed.
+
+    ``outcomes`` counts tombstones, ``done_by_second`` those of processors by the broker's time; ``standing`` has the
+    ids without one; ``registered`` the offsets of each input partition that have a registration; ``false_exports`` the
+    ids whose export found nothing standing, or after which a processor still finished the record.
+    """
+
+    registrations: int = 0
+    outcomes: Counter[str] = field(default_factory=Counter)
+    done_by_second: Counter[int] = field(default_factory=Counter)
+    standing: set[bytes] = field(default_factory=set)
+    exported: set[bytes] = field(default_factory=set)
+    registered: defaultdict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
+    false_exports: list[bytes] = field(default_factory=list)
+
+
+def read_wait_log(bootstrap: str, topic: str) -> WaitLog:
+    """Read a wait topic from its beginning to its end of now; raises KafkaException or TimeoutError."""
+    found = WaitLog()
+    consumer = Consumer(
+        {"bootstrap.servers": bootstrap, "group.id": f"{topic}.read", "enable.auto.commit": False, "log_level": 0}
+    )
+    try:
+        partitions = consumer.list_topics(topic, timeout=30).topics[topic].partitions
+        consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in partitions])
+        ends = {p: consumer.get_watermark_offsets(TopicPartition(topic, p), timeout=30)[1] for p in partitions}
+        while any(_position(consumer, topic, partition) < end for partition, end in ends.items()):
+            messages = consumer.consume(BATCH, SILENCE_S)
+            if not messages:
+                raise TimeoutError(f"{topic} can't be read to its end: nothing came for {SILENCE_S:g} s")
+            for message in messages:
+                if message.error() is not None:
+                    raise KafkaException(message.error())
+                _take(found, message)
+    finally:
+        consumer.close()
+    return found
+
+
+def _position(consumer: Consumer, topic: str, partition: int) -> int:
+    (position,) = consumer.position([TopicPartition(topic, partition)])
+    return int(position.offset)
+
+
+def _take(found: WaitLog, message: Message) -> None:
+    key = message.key()
+    headers = dict(message.headers() or ())
+    if message.value() is not None:
+        found.registrations += 1
+        found.standing.add(key)
+        found.registered[int(headers["ORIGINAL_PARTITION"])].add(int(headers["ORIGINAL_OFFSET"]))
+        return
+    outcome = headers["WAIT_OUTCOME"].decode()
+    found.outcomes[outcome] += 1
+    if outcome == "expired":
+        if key not in found.standing:
+            found.false_exports.append(key)
+        found.exported.add(key)
+    else:
+        found.done_by_second[message.timestamp()[1] // 1000] += 1
+        if key in found.exported:
+            found.false_exports.append(key)
+    found.standing.discard(key)

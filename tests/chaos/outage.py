@@ -1,0 +1,215 @@
+"""The long outage, scaled: Postgres, the sink, or both away while a million records flow at a fixed offered load."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.chaos.faults.listening import listens
+from tests.chaos.flow import Flow
+from tests.chaos.log_reading import WaitLog, read_wait_log
+from tests.chaos.resources import Resources, Trend, flat, told, trends
+from tests.chaos.service import Service
+from tests.chaos.settling import Settling
+from tests.chaos.stage import Place, Stage
+from tests.support.kafka_io import read_all
+from tests.support.waiting import wait_until
+
+WAYS: tuple[tuple[str, ...], ...] = (("postgres",), ("sink",), ("postgres", "sink"))
+WARM_UP_S = 15.0
+BEFORE_S = 30.0
+READY_S = 180.0
+SETTLE_S = 900.0
+LOOK_S = 0.2
+INPUT_PARTITIONS = 6
+NAMES = ("processor-1", "processor-2", "sink-1", "sweeper-1")
+DEAD_LETTER_IDS = "select wait_expiration_uuid from dead_letter"
+LEAST_SHARE = 0.95
+SETTINGS = {
+    "processor.handler": "tests.chaos.fast_handler:done",
+    "processor.max_in_flight": 50,
+    "processor.handler_timeout_s": 3,
+    "processor.max_tries": 1,
+    # Shorter than the outage: on return the view is full of rows that are due, and were resolved long ago.
+    "processor.ttl_s": 25,
+    "processor.margin_s": 5,
+    "processor.linger_ms": 5,
+    "wait.partitions": 4,
+    "wait.skew_allowance_s": 1,
+    "sweeper.interval_s": 10,
+    "sink.restart_backoff_max_s": 5,
+    "kafka.librdkafka": {"session.timeout.ms": 6000},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """One moment on two clocks."""
+
+    epoch_s: float
+    monotonic_s: float
+
+    @classmethod
+    def now(cls) -> Moment:
+        """Look at both clocks."""
+        return cls(time.time(), time.monotonic())
+
+
+@dataclass(frozen=True, slots=True)
+class Outage:
+    """One outage: completions a second before and during it, what grew meanwhile, and what is wrong."""
+
+    away: tuple[str, ...]
+    records: int
+    lasted_s: float
+    before_per_s: float
+    during_per_s: float
+    memory: Sequence[Trend]
+    expired: int
+    exact_after_s: float
+    wrong: Sequence[str]
+
+    @property
+    def share(self) -> float:
+        """Completed during the outage, as a share of before."""
+        return self.during_per_s / self.before_per_s if self.before_per_s else 0.0
+
+    @property
+    def kept(self) -> bool:
+        """Whether all was as promised."""
+        return self.share >= LEAST_SHARE and all(map(flat, self.memory)) and not self.wrong
+
+    def lines(self) -> Iterator[str]:
+        """Tell it."""
+        yield f"{' and '.join(self.away)} away for {self.lasted_s:.0f} s, {self.records} records in all:"
+        yield (
+            f"  completed {self.before_per_s:.0f}/s before, {self.during_per_s:.0f}/s meanwhile: {self.share:.3f} of it "
+            f"(at least {LEAST_SHARE})"
+        )
+        yield from (told(trend) for trend in self.memory)
+        yield f"  on return: exact after {self.exact_after_s:.0f} s, {self.expired} expired records exported, none else"
+        yield from (f"  WRONG: {problem}" for problem in self.wrong)
+
+
+def play_outage(stage: Stage, away: tuple[str, ...], records: int, rate_per_s: float, directory: Path) -> Outage:
+    """Play one outage and judge it.
+
+    Args:
+        stage: where.
+        away: "postgres", "sink" or both.
+        records: how many flow while they are away.
+        rate_per_s: offered load, records a second.
+        directory: for logs; made here.
+    """
+    with stage.place(directory, SETTINGS, INPUT_PARTITIONS) as place, ExitStack() as resources:
+        services = {name: stage.service(place, name) for name in NAMES}
+        resources.callback(_kill_all, list(services.values()))
+        _start(list(services.values()))
+        watched = resources.enter_context(Resources([services["processor-1"], services["processor-2"]]))
+        flow = resources.enter_context(Flow(place, stage.stack.bootstrap_servers, rate_per_s))
+        time.sleep(WARM_UP_S + BEFORE_S)
+        _take_away(stage, services, away)
+        began = Moment.now()
+        _wait_published(flow, flow.published + records)
+        ended = Moment.now()
+        # What it has in hand has to expire, and is to be found among all that look expired in the view of before.
+        services["processor-2"].kill()
+        _bring_back(stage, services, away)
+        flow.end()
+        unsettled = _settle(stage, place)
+        exact = Moment.now()
+        statuses = {name: service.stop() for name, service in services.items()}
+        log = read_wait_log(stage.stack.bootstrap_servers, place.settings.wait.topic)
+        wrong = [*_wrong_in_log(stage, place, log, flow.published), *_wrong_ends(statuses)]
+        return Outage(
+            away=away,
+            records=flow.published,
+            lasted_s=ended.monotonic_s - began.monotonic_s,
+            before_per_s=_per_second(log, began.epoch_s - BEFORE_S, began.epoch_s),
+            during_per_s=_per_second(log, began.epoch_s, ended.epoch_s),
+            memory=[
+                trend
+                for trend in trends(watched.between(began.monotonic_s, ended.monotonic_s))
+                if trend.measure == "rss_bytes"
+            ],
+            expired=log.outcomes["expired"],
+            exact_after_s=exact.monotonic_s - ended.monotonic_s,
+            wrong=[*wrong, *([f"not settled within {SETTLE_S:g} s: {unsettled}"] if unsettled else [])],
+        )
+
+
+def _start(services: Sequence[Service]) -> None:
+    for service in services:
+        service.start()
+    wait_until(lambda: all(service.ready() for service in services), READY_S, "readiness of all services")
+
+
+def _take_away(stage: Stage, services: Mapping[str, Service], away: Sequence[str]) -> None:
+    if "postgres" in away:
+        stage.stack.postgres.stop()
+        assert not listens(stage.stack.postgres.port), "Postgres is away"
+    if "sink" in away:
+        services["sink-1"].kill()
+
+
+def _bring_back(stage: Stage, services: Mapping[str, Service], away: Sequence[str]) -> None:
+    if "postgres" in away:
+        stage.stack.postgres.start()
+    if "sink" in away:
+        services["sink-1"].start()
+
+
+def _wait_published(flow: Flow, count: int) -> None:
+    while flow.published < count:
+        flow.require_running()
+        time.sleep(LOOK_S)
+
+
+def _settle(stage: Stage, place: Place) -> str:
+    with Settling(place, stage.stack.bootstrap_servers, stage.stack.postgres_url) as settling:
+        deadline = time.monotonic() + SETTLE_S
+        while (unsettled := settling.unsettled()) and time.monotonic() < deadline:
+            time.sleep(LOOK_S)
+        return unsettled
+
+
+def _per_second(log: WaitLog, began_s: float, ended_s: float) -> float:
+    """Return records finished a second, by the broker's time of their tombstones; whole seconds only."""
+    seconds = range(int(began_s) + 1, int(ended_s))
+    return sum(log.done_by_second[second] for second in seconds) / len(seconds) if seconds else 0.0
+
+
+def _wrong_in_log(stage: Stage, place: Place, log: WaitLog, published: int) -> Iterator[str]:
+    registered = sum(len(offsets) for offsets in log.registered.values())
+    if registered != published:
+        yield f"{published} records were published, {registered} of them ever registered"
+    if log.standing:
+        yield f"{len(log.standing)} registrations stand at the end"
+    if log.false_exports:
+        yield f"{len(log.false_exports)} false exports, {log.false_exports[0]!r} among them"
+    if not log.outcomes["expired"]:
+        yield "nothing expired, although a processor was killed: nothing was shown about the first sweep"
+    letters = [
+        letter.text("WAIT_EXPIRATION_UUID").encode()
+        for letter in read_all(stage.stack.bootstrap_servers, place.settings.dead_letter.topic, "read_committed")
+    ]
+    if sorted(letters) != sorted(log.exported) or len(letters) != log.outcomes["expired"]:
+        yield f"{len(letters)} dead letters for {log.outcomes['expired']} expired tombstones"
+    rows = {key.encode() for (key,) in place.database.rows(place.settings, DEAD_LETTER_IDS)}
+    if rows != set(letters):
+        yield f"{len(rows)} dead letters in the table, {len(letters)} in the topic"
+
+
+def _wrong_ends(statuses: Mapping[str, int | None]) -> Iterator[str]:
+    for name, status in statuses.items():
+        if status not in (0, None) or (status is None and name != "processor-2"):
+            yield f"{name} ended with status {status}"
+
+
+def _kill_all(services: Sequence[Service]) -> None:
+    for service in services:
+        if service.running:
+            service.kill()
