@@ -15,10 +15,10 @@ from waitreg.manifest import Coordinates
 def committed_past(ledger: Ledger) -> Iterator[Violation]:
     """Compare each look's commits with the ends that the same look saw afterwards.
 
-    A record is judged by the first look that shows it committed: the ends of later ones are no lower.
+    A record is judged by the first look that shows it committed; what an earlier one had seen acknowledged is so still.
     """
     judged = dict.fromkeys(ledger.consumable, 0)
-    for look in (*ledger.history.looks, look_at_end(ledger.history)):
+    for look in (*ledger.looks, look_at_end(ledger.history)):
         for partition, committed in look.committed.items():
             offsets = ledger.consumable.get(partition, ())
             number = judged.get(partition, 0)

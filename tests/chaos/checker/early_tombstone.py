@@ -23,7 +23,7 @@ def early_tombstone(ledger: Ledger) -> Iterator[Violation]:
     Of an id's tombstones of one outcome the nth needs n causes before it (calls, or dead letters): which caused which
     doesn't matter then.
     """
-    sights = Sights(ledger.history.looks)
+    sights = Sights(ledger.looks)
     for (wait_id, partition), entries in ledger.entries_of.items():
         first_offset = next((entry.offset for entry in entries if entry.registration is not None), math.inf)
         for entry in entries:

@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TypeVar
 
+from tests.chaos.checker.sights import growing
 from tests.chaos.history.entries import EXPORTS, MALFORMED, UNREGISTRABLE, Place, Republished, WaitEntry
 from tests.chaos.history.history import History
-from tests.chaos.history.look import Partition
+from tests.chaos.history.look import Look, Partition
 from tests.chaos.history.wait_id import derived_wait_id
 from waitreg.calls import Call
 from waitreg.manifest import Coordinates, Published
@@ -23,6 +24,11 @@ class Ledger:
 
     def __init__(self, history: History) -> None:
         self.history = history
+
+    @cached_property
+    def looks(self) -> Sequence[Look]:
+        """The looks, by their time, with ends that only grow."""
+        return growing(sorted(self.history.looks, key=lambda look: look.began_ms))
 
     @cached_property
     def published(self) -> Mapping[Coordinates, Published]:

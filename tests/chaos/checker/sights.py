@@ -1,23 +1,29 @@
-"""What the looks saw of an entry: the first one that shows it, and what that same look showed elsewhere."""
+"""What the looks saw: which one shows an entry first, and what that same look showed elsewhere."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
-from itertools import accumulate
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeVar
 
 from tests.chaos.history.entries import Republished, WaitEntry
 from tests.chaos.history.look import Look
 
+Name = TypeVar("Name", bound=Hashable)
+
 
 class Sights:
-    """Answers by binary search: ends only grow."""
+    """Answers by binary search.
+
+    Args:
+        looks: as `growing` makes them.
+    """
 
     def __init__(self, looks: Sequence[Look]) -> None:
         self.looks = looks
-        partitions = {partition for look in looks for partition in look.wait_ends}
-        self._ends = _growing(looks, partitions, lambda look: look.wait_ends)
-        self._stable = _growing(looks, partitions, lambda look: look.wait_stable)
+        self._ends = _columns(looks, lambda look: look.wait_ends)
+        self._stable = _columns(looks, lambda look: look.wait_stable)
 
     def first(self, entry: WaitEntry) -> Look | None:
         """Return the first look whose end of the wait topic lies behind an entry, None without any."""
@@ -32,6 +38,23 @@ class Sights:
         return self.looks[number] if number < len(self.looks) else None
 
 
+def growing(looks: Sequence[Look]) -> Sequence[Look]:
+    """Return the looks with every end as high as it was ever seen before.
+
+    What was below a high watermark once is acknowledged for good; a broker that has just started, or a new leader, may
+    show a lower one for a moment.
+    """
+    grown: list[Look] = []
+    stable: dict[int, int] = {}
+    waits: dict[int, int] = {}
+    letters: dict[tuple[str, int], int] = {}
+    for look in looks:
+        stable, waits = _highest(stable, look.wait_stable), _highest(waits, look.wait_ends)
+        letters = _highest(letters, look.letter_ends)
+        grown.append(replace(look, wait_stable=stable, wait_ends=waits, letter_ends=letters))
+    return grown
+
+
 def lacks(look: Look, letter: Republished) -> bool:
     """Return whether a look shows that a record of a dead letter or redelivery topic wasn't there yet.
 
@@ -41,10 +64,10 @@ def lacks(look: Look, letter: Republished) -> bool:
     return end is not None and end <= letter.offset
 
 
-def _growing(
-    looks: Sequence[Look], partitions: set[int], ends_of: Callable[[Look], Mapping[int, int]]
-) -> Mapping[int, Sequence[int]]:
-    return {
-        partition: list(accumulate((ends_of(look).get(partition, 0) for look in looks), max))
-        for partition in partitions
-    }
+def _highest(before: Mapping[Name, int], seen: Mapping[Name, int]) -> dict[Name, int]:
+    return {**before, **{name: max(end, before.get(name, 0)) for name, end in seen.items()}}
+
+
+def _columns(looks: Sequence[Look], ends_of: Callable[[Look], Mapping[int, int]]) -> Mapping[int, Sequence[int]]:
+    partitions = {partition for look in looks for partition in ends_of(look)}
+    return {partition: [ends_of(look).get(partition, 0) for look in looks] for partition in partitions}

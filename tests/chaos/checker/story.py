@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from tests.chaos.checker import words
 from tests.chaos.checker.disturbance import overlaps
@@ -65,7 +65,7 @@ def _events(ledger: Ledger, original: Coordinates | None, wait_ids: set[str]) ->
             yield call.started_ms, f"call {call.number} begins, attempt {call.attempt}"
             yield call.finished_ms, f"call {call.number} ends with status {call.status}"
     consumed = [place for place, wait_id in ledger.id_of.items() if wait_id in wait_ids]
-    yield from _looks(history.looks, entries, consumed)
+    yield from _looks(ledger.looks, entries, consumed)
 
 
 def _entry(entry: WaitEntry) -> str:
@@ -84,8 +84,7 @@ def _republished(one: Republished) -> str:
     return f"{text} of {'nothing registered' if named is None else words.registration(named)}{decided}"
 
 
-def _looks(looks: Iterable[Look], entries: Iterable[WaitEntry], consumed: Iterable[Coordinates]) -> Iterator[Event]:
-    looks = list(looks)
+def _looks(looks: Sequence[Look], entries: Iterable[WaitEntry], consumed: Iterable[Coordinates]) -> Iterator[Event]:
     for place in consumed:
         shows = next((look for look in looks if look.committed.get(place[:2], 0) > place[2]), None)
         if shows is not None:

@@ -14,7 +14,7 @@ from tests.chaos.history.history import History, RssSample
 from tests.chaos.history.record import UNREADABLE_HEADERS
 from tests.unit.chaos.breaches import swapped, taken, together
 from tests.unit.chaos.run import clean_run
-from tests.unit.chaos.script import LIMITS, WAIT, Script
+from tests.unit.chaos.script import LIMITS, WAIT, WAIT_PARTITIONS, Script
 from waitreg.fingerprint import Fingerprint, fingerprint
 
 NEAR_MISSES: list[tuple[str, Callable[[Script], History]]] = []
@@ -168,6 +168,20 @@ def _(script: Script) -> History:
     looks = [replace(look, letter_ends={}) for look in history.looks]
     # What is too large has only the last look for its dead letter: the reading's own.
     return replace(history, looks=[replace(look, committed={}) for look in looks])
+
+
+@allowed("an end that a broker, just started, shows lower than it was")
+def _(script: Script) -> History:
+    place = script.publish(2)
+    entry = script.register(place)
+    script.look()
+    script.commit(place)
+    look = script.look()
+    lower = replace(look, wait_ends=dict.fromkeys(range(WAIT_PARTITIONS), 0))
+    script.looks = swapped(script.looks, look, lower)
+    script.call(entry)
+    script.tombstone(entry)
+    return script.history()
 
 
 @allowed("as many calls at once as there are slots")
