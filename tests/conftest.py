@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +19,7 @@ from tests.support.given_stack import GivenStack
 from tests.support.naming import Names
 from tests.support.processes import Services
 from tests.support.secured_broker import SecuredBroker
+from tests.support.secured_postgres import SecuredPostgres
 from tests.support.settings import settings_against
 from tests.support.stack import OwnStack, Stack
 from tests.support.topics import Topics
@@ -114,6 +117,21 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredBroker]
         pytest.skip("no `openssl` command here to make certificates with")
     with SecuredBroker(tmp_path_factory.mktemp("secured")) as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def secured_postgres() -> Iterator[SecuredPostgres]:
+    """A Postgres of the run that asks for certificates and passwords, started when the first test wants it."""
+    if not openssl_is_there():
+        pytest.skip("no `openssl` command here to make certificates with")
+    # Not in pytest's own folder, which nobody else may enter: as root, Postgres runs under another account.
+    directory = Path(tempfile.mkdtemp(prefix="waitreg-secured-"))
+    directory.chmod(0o755)
+    try:
+        with SecuredPostgres(directory) as running:
+            yield running
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,8 @@ The processor isn't concerned: it never talks to Postgres.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,9 +21,11 @@ from sweeper.sweep import SweepResult
 from sweeper.sweeper import Sweeper
 from tests.conftest import SettingsFactory
 from tests.integration.sweeper.test_sweeper import in_process
-from tests.support.certificates import Authority, openssl_is_there
+from tests.support.certificates import Authority
 from tests.support.command import run_waitreg
+from tests.support.naming import Names
 from tests.support.own_postgres import own_postgres
+from tests.support.secured_postgres import SecuredPostgres
 from tests.support.tls_front import TlsFront
 from tests.support.topics import Topics
 from wait_registry.postgres.connection import PostgresRefused, PostgresUnavailable, connect
@@ -111,24 +114,78 @@ def test_a_refusal_of_a_task_alone_does_not_end_the_sweeper() -> None:
     assert skip_of(PostgresRefused('database "x" does not exist'), 0) is Skip.UNAVAILABLE
 
 
-def test_certificates_are_checked_as_sslmode_says(asking: EmbeddedPostgres, tmp_path: Path) -> None:
-    if not openssl_is_there():
-        pytest.skip("no `openssl` command here to make certificates with")
-    ours, foreign = Authority(tmp_path, "ours"), Authority(tmp_path, "foreign")
+Wrong = Callable[[SecuredPostgres, str, str, Path], str]
 
-    def settings(front: TlsFront, host: str, authority: Authority) -> PostgresSettings:
-        options = f"sslmode=verify-full&sslrootcert={authority.certificate_file}"
-        return PostgresSettings(
-            url=SecretStr(f"postgresql://registry:{PASSWORD}@{host}:{front.port}/postgres?{options}")
-        )
 
-    with TlsFront(asking.port, ours.issue("database", "IP:127.0.0.1")) as front:
-        with connect(settings(front, "127.0.0.1", ours)) as connection:
-            assert connection.execute("select 1").fetchone() == (1,)
-        with pytest.raises(PostgresRefused, match=r"certificate verify failed.*sslrootcert"):
-            connect(settings(front, "127.0.0.1", foreign))
-        with pytest.raises(PostgresRefused, match=r"does not match host name.*must hold for that host"):
-            connect(settings(front, "localhost", ours))
+def another_authority(server: SecuredPostgres, user: str, password: str, folder: Path) -> str:
+    return server.url(user, password, authority=Authority(folder, "another"))
+
+
+def another_host(server: SecuredPostgres, user: str, password: str, folder: Path) -> str:
+    return server.url(user, password, host="localhost")
+
+
+def certificate_of_a_foreign_authority(server: SecuredPostgres, user: str, password: str, folder: Path) -> str:
+    return server.url(user, password, Authority(folder, "foreign").issue(user))
+
+
+def certificate_out_of_date(server: SecuredPostgres, user: str, password: str, folder: Path) -> str:
+    return server.url(user, password, server.authority.issue(f"{user}-of-old", expired=True))
+
+
+def key_of_another_certificate(server: SecuredPostgres, user: str, password: str, folder: Path) -> str:
+    other = server.authority.issue(f"{user}-other").key_file
+    return server.url(user, password, replace(server.authority.issue(user), key_file=other))
+
+
+def key_that_others_may_read(server: SecuredPostgres, user: str, password: str, folder: Path) -> str:
+    own = server.authority.issue(f"{user}-shown")
+    own.key_file.chmod(0o644)
+    return server.url(user, password, own)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (another_authority, r"certificate verify failed.*sslrootcert"),
+        (another_host, r"does not match host name.*hold for that host"),
+        (certificate_of_a_foreign_authority, r"alert.*The server refuses our certificate"),
+        (certificate_out_of_date, r"alert.*The server refuses our certificate.*be valid now"),
+        (key_of_another_certificate, r"key values mismatch.*a key must be that of its certificate"),
+        (key_that_others_may_read, r"has group or world access.*readable by its owner alone"),
+    ],
+)
+def test_certificates_are_checked_on_both_sides(
+    wrong: Wrong,
+    said: str,
+    secured_postgres: SecuredPostgres,
+    names: Names,
+    settings_for: SettingsFactory,
+    spark: SparkSession,
+    tmp_path: Path,
+) -> None:
+    from sink.service import SinkService
+
+    user = f"{names.prefix}_registry"
+    password = secured_postgres.add_login(user, "pg_monitor")
+    right = at(settings_for(), secured_postgres.url(user, password, secured_postgres.authority.issue(user)))
+    with connect(right.postgres) as connection:
+        assert connection.execute("select 1").fetchone() == (1,)
+    settings = at(right, wrong(secured_postgres, user, password, tmp_path))
+    with pytest.raises(PostgresRefused, match=said) as raised:
+        SinkService(settings, spark, once=True).run()
+    assert password not in str(raised.value)
+    with pytest.raises(PostgresRefused, match=said):
+        Sweeper(settings, in_process, Instruments(MetricsRegistry())).run_once()
+
+
+def test_a_servers_certificate_that_is_out_of_date_is_refused(
+    asking: EmbeddedPostgres, secured_postgres: SecuredPostgres
+) -> None:
+    old = secured_postgres.authority.issue("postgres-of-old", "IP:127.0.0.1", expired=True)
+    options = f"?sslmode=verify-full&sslrootcert={secured_postgres.authority.certificate_file}"
+    with TlsFront(asking.port, old) as front, pytest.raises(PostgresRefused, match=r"verify failed.*be valid now"):
+        connect(PostgresSettings(url=SecretStr(f"postgresql://registry@127.0.0.1:{front.port}/postgres{options}")))
 
 
 def test_sink_and_sweeper_end_with_2_and_a_sentence(

@@ -76,6 +76,10 @@ def certificate_of_another_host(own: SecuredSettings, settings: Settings) -> Set
     return at(settings, settings.kafka.bootstrap_servers.replace("127.0.0.1", "localhost"))
 
 
+def certificate_out_of_date(own: SecuredSettings, settings: Settings) -> Settings:
+    return at(settings, own.secured.out_of_date)
+
+
 def no_client_certificate(own: SecuredSettings, settings: Settings) -> Settings:
     return changed(reconnected(own, settings, "SSL"), certificate=None, key=None)
 
@@ -84,6 +88,12 @@ def client_certificate_of_a_foreign_authority(own: SecuredSettings, settings: Se
     stranger = own.secured.other_authority.issue("stranger")
     by_certificate = reconnected(own, settings, "SSL")
     return changed(by_certificate, certificate=stranger.certificate, key=SecretStr(stranger.key))
+
+
+def client_certificate_out_of_date(own: SecuredSettings, settings: Settings) -> Settings:
+    user = own.user("processor")
+    old = own.secured.authority.issue(f"{user}-of-old", expired=True)
+    return changed(reconnected(own, settings, "SSL"), certificate=old.certificate, key=SecretStr(old.key))
 
 
 def key_of_another_certificate(own: SecuredSettings, settings: Settings) -> Settings:
@@ -97,8 +107,10 @@ REFUSED = [
     (unknown_user, r"invalid credentials .*Check kafka\.security"),
     (foreign_authority, r"certificate verify failed.*signed by who stands in kafka\.security\.ca"),
     (certificate_of_another_host, r"certificate verify failed.*hold for the host name in kafka\.bootstrap_servers"),
+    (certificate_out_of_date, r"certificate verify failed.*must be valid now"),
     (no_client_certificate, r"alert.*The broker refuses our certificate: kafka\.security\.certificate"),
     (client_certificate_of_a_foreign_authority, r"alert.*The broker refuses our certificate"),
+    (client_certificate_out_of_date, r"alert.*The broker refuses our certificate.*be valid now"),
     (key_of_another_certificate, r"key values mismatch.*a key must be that of its certificate"),
 ]
 
@@ -117,18 +129,27 @@ def test_a_processor_that_is_not_let_in_says_why_and_has_done_nothing(
     assert committed(topics.bootstrap, group, topic, 1) == [-1]
 
 
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (wrong_password, r"invalid credentials .*Check kafka\.security"),
+        (foreign_authority, r"certificate verify failed.*signed by who stands in kafka\.security\.ca"),
+        (certificate_of_another_host, r"certificate verify failed.*hold for the host name in kafka\.bootstrap_servers"),
+        (certificate_out_of_date, r"certificate verify failed.*must be valid now"),
+    ],
+)
 def test_sink_and_sweeper_that_are_not_let_in_say_why(
-    secured_settings: SecuredSettings, spark: SparkSession, database: Database
+    wrong: Wrong, said: str, secured_settings: SecuredSettings, spark: SparkSession, database: Database
 ) -> None:
     from sink.service import SinkService
 
     sink = secured_settings.of("sink", "SASL_SSL", QUICK, granted=False)
     database.install(sink)
-    with pytest.raises(ConfigurationError, match=r"Check kafka\.security"):
-        SinkService(wrong_password(secured_settings, sink), spark, once=True).run()
+    with pytest.raises(ConfigurationError, match=said):
+        SinkService(wrong(secured_settings, sink), spark, once=True).run()
     sweeper = secured_settings.of("sweeper", "SASL_SSL", QUICK, granted=False)
-    with pytest.raises(ConfigurationError, match=r"Check kafka\.security"):
-        Sweeper(wrong_password(secured_settings, sweeper), in_process, Instruments(MetricsRegistry())).run_once()
+    with pytest.raises(ConfigurationError, match=said):
+        Sweeper(wrong(secured_settings, sweeper), in_process, Instruments(MetricsRegistry())).run_once()
 
 
 def test_the_command_ends_with_2_one_line_and_no_password(secured_settings: SecuredSettings, here: Path) -> None:

@@ -58,20 +58,21 @@ class Authority:
         """Its certificate as PEM text."""
         return self._own.certificate
 
-    def issue(self, name: str, alternative_name: str = "") -> Certificate:
+    def issue(self, name: str, alternative_name: str = "", *, expired: bool = False) -> Certificate:
         """Sign a certificate.
 
         Args:
             name: common name, and that of the files.
             alternative_name: what a client must have connected to, such as ``IP:127.0.0.1``; none for a client's own.
+            expired: whether its time is over.
         """
         issued = Certificate(self._folder / f"{name}.pem", self._folder / f"{name}.key")
         request, extensions = self._folder / f"{name}.csr", self._folder / f"{name}.ext"
         extensions.write_text(f"subjectAltName={alternative_name}\n" if alternative_name else "", "ascii")
         _openssl("req", "-new", *CURVE, "-subj", f"/CN={name}", "-keyout", str(issued.key_file), "-out", str(request))
         signer = ("-CA", str(self._own.certificate_file), "-CAkey", str(self._own.key_file), "-CAcreateserial")
-        signing = ("x509", "-req", "-in", str(request), *signer, "-days", DAYS, "-extfile", str(extensions))
-        _openssl(*signing, "-out", str(issued.certificate_file))
+        signing = ("x509", "-req", "-in", str(request), *signer, "-extfile", str(extensions))
+        _openssl(*signing, "-days", "-1" if expired else DAYS, "-out", str(issued.certificate_file))
         return issued
 
 

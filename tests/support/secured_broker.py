@@ -36,6 +36,8 @@ Resource: TypeAlias = Literal["topic", "group", "transactional_id", "cluster"]
 
 PROTOCOLS: tuple[Protocol, ...] = ("SASL_PLAINTEXT", "SASL_SSL", "SSL")
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+# A listener as SASL_SSL, whose certificate is out of date.
+OUT_OF_DATE = "OUT_OF_DATE"
 # PLAIN has its users in the broker's configuration, so there is this one; SCRAM users are made by `add_user`.
 PLAIN_USER = "plain-user"
 CLUSTER_NAME = "kafka-cluster"
@@ -61,11 +63,14 @@ class SecuredBroker:
         self.other_authority = Authority(directory, "another-authority")
         self.plain_password = secrets.token_hex(8)
         server = self.authority.issue("broker", f"IP:{LOOPBACK}")
-        operator, controller, *others = free_ports(2 + len(PROTOCOLS))
-        self._ports: dict[str, int] = dict(zip(PROTOCOLS, others, strict=True))
+        stale = self.authority.issue("out-of-date", f"IP:{LOOPBACK}", expired=True)
+        names = (*PROTOCOLS, OUT_OF_DATE)
+        operator, controller, *others = free_ports(2 + len(names))
+        self._ports: dict[str, int] = dict(zip(names, others, strict=True))
         properties = {
             **self._listeners(operator, controller),
             **_tls(server, self.authority),
+            **_keystore(stale, f"listener.name.{OUT_OF_DATE.lower()}."),
             **self._sasl(),
             **_ACCESS,
         }
@@ -95,6 +100,14 @@ class SecuredBroker:
 
     def address(self, protocol: Protocol) -> str:
         """Return the address of a protocol's listener; the certificate holds for it, and not for ``localhost``."""
+        return self._address(protocol)
+
+    @property
+    def out_of_date(self) -> str:
+        """The address of a listener like that of SASL_SSL, whose certificate is out of date."""
+        return self._address(OUT_OF_DATE)
+
+    def _address(self, protocol: str) -> str:
         return f"{LOOPBACK}:{self._ports[protocol]}"
 
     def client_certificate(self, user: str) -> Certificate:
@@ -189,7 +202,7 @@ class SecuredBroker:
     def _listeners(self, operator: int, controller: int) -> dict[str, str]:
         open_ones = {"PLAINTEXT": operator, **self._ports}
         own = [f"{name}://{LOOPBACK}:{port}" for name, port in open_ones.items()]
-        protocols = [f"{name}:{name}" for name in open_ones]
+        protocols = [f"{name}:{'SASL_SSL' if name == OUT_OF_DATE else name}" for name in open_ones]
         return {
             "listeners": ",".join([*own, f"CONTROLLER://{LOOPBACK}:{controller}"]),
             "advertised.listeners": ",".join(own),
@@ -198,7 +211,7 @@ class SecuredBroker:
 
     def _sasl(self) -> dict[str, str]:
         properties = {"sasl.enabled.mechanisms": ",".join(MECHANISMS)}
-        for listener in ("sasl_plaintext", "sasl_ssl"):
+        for listener in ("sasl_plaintext", "sasl_ssl", OUT_OF_DATE.lower()):
             prefix = f"listener.name.{listener}"
             users = f'user_{PLAIN_USER}="{self.plain_password}"'
             properties[f"{prefix}.plain.sasl.jaas.config"] = f"{LOGIN}.plain.PlainLoginModule required {users};"
@@ -216,11 +229,14 @@ _ACCESS: Mapping[str, str] = {
 
 def _tls(server: Certificate, authority: Authority) -> dict[str, str]:
     return {
-        "ssl.keystore.type": "PEM",
-        "ssl.keystore.location": str(server.as_keystore()),
+        **_keystore(server),
         "ssl.truststore.type": "PEM",
         "ssl.truststore.location": str(authority.certificate_file),
         "listener.name.ssl.ssl.client.auth": "required",
         # A certificate's holder is called as its common name.
         "ssl.principal.mapping.rules": "RULE:^CN=([^,]+).*$/$1/,DEFAULT",
     }
+
+
+def _keystore(server: Certificate, prefix: str = "") -> dict[str, str]:
+    return {f"{prefix}ssl.keystore.type": "PEM", f"{prefix}ssl.keystore.location": str(server.as_keystore())}

@@ -8,7 +8,7 @@ import struct
 import threading
 from contextlib import suppress
 
-from tests.support.certificates import Certificate
+from tests.support.certificates import Authority, Certificate
 
 SSL_REQUEST = struct.pack(">ii", 8, 80877103)
 
@@ -19,12 +19,16 @@ class TlsFront:
     Args:
         port: of the Postgres on loopback.
         certificate: to show to clients.
+        clients: who has signed the clients' certificates; they needn't show any when None.
     """
 
-    def __init__(self, port: int, certificate: Certificate) -> None:
+    def __init__(self, port: int, certificate: Certificate, clients: Authority | None = None) -> None:
         self._target = port
         self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self._context.load_cert_chain(certificate.certificate_file, certificate.key_file)
+        if clients is not None:
+            self._context.verify_mode = ssl.CERT_OPTIONAL
+            self._context.load_verify_locations(clients.certificate_file)
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
 

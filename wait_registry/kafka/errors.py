@@ -139,8 +139,8 @@ def kafka_failure(error: KafkaError | KafkaException, doing: str) -> WaitRegistr
         )
     if cause.code() == KafkaError._SSL:
         return ConfigurationError(
-            f"{seen}. The broker's certificate must be signed by who stands in kafka.security.ca, and hold for the "
-            "host name in kafka.bootstrap_servers; and the listener must be one with TLS."
+            f"{seen}. The broker's certificate must be valid now, be signed by who stands in kafka.security.ca, "
+            "and hold for the host name in kafka.bootstrap_servers; and the listener must be one with TLS."
         )
     if cause.code() in _AUTHENTICATION:
         return ConfigurationError(

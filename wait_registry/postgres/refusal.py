@@ -21,10 +21,22 @@ _REFUSALS = (
         "line to it",
     ),
     (
+        # With TLS 1.3 the server refuses a client's certificate after the handshake, by an alert.
+        r"requires a valid client certificate|alert (bad certificate|unsupported certificate|unknown ca|decrypt error"
+        r"|certificate (revoked|expired|unknown|required))",
+        "The server refuses our certificate: sslcert and sslkey in postgres.url must be set, be valid now and be "
+        "signed by who the server trusts",
+    ),
+    (
+        r"private key file|could not read certificate file",
+        "Correct sslcert and sslkey in postgres.url: a key must be that of its certificate, and readable by its owner "
+        "alone",
+    ),
+    (
         r"certificate verify failed|server certificate for .* does not match|root certificate file .* does not exist"
-        r"|could not read root certificate|requires a valid client certificate|certificate file .* does not exist",
-        "Check sslmode, sslrootcert, sslcert and host in postgres.url: the certificate must hold for that host and be "
-        "signed by who is trusted",
+        r"|could not read root certificate",
+        "Check sslmode, sslrootcert and host in postgres.url: the server's certificate must be valid now, hold for "
+        "that host and be signed by who is trusted",
     ),
     (
         r"server does not support SSL",
