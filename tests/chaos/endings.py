@@ -6,12 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tests.chaos.history.history import FaultDone
-from tests.chaos.service import Exit, Service
+from tests.chaos.service import Cause, Exit, Service
 
 DONE, FAILED, FENCED = 0, 1, 3
 # A fault shows in a service that long after it is healed: sessions, transactions and retries have to run out.
 AFTERMATH_MS = 30_000
-KILLED = 137
 TRACEBACK = "Traceback (most recent call last)"
 
 
@@ -44,11 +43,13 @@ def _of_service(service: Service, faults: Sequence[FaultDone]) -> Iterator[Endin
 def unexpected(ended: Exit, faults: Sequence[FaultDone]) -> str:
     """Say what is wrong with an exit; empty when nothing is.
 
-    Who is told to end (SIGTERM) ends with 0, and who is killed isn't asked. By itself a process may end with 1 or 3
-    while a fault is felt: a lost JVM, a position that another sink has moved.
+    Who is asked to end (SIGTERM) ends with 0, and in time; who is killed isn't asked. By itself a process may end with
+    1 or 3 while a fault is felt: a lost JVM, a position that another sink has moved.
     """
-    if ended.told:
-        return "" if ended.status in (DONE, KILLED) else f"told to end, it ended with status {ended.status}"
+    if ended.cause is Cause.KILLED:
+        return ""
+    if ended.cause is Cause.ASKED:
+        return "" if ended.status == DONE else f"asked to end, it ended with status {ended.status}"
     felt = any(fault.began_ms <= ended.at_ms <= fault.ended_ms + AFTERMATH_MS for fault in faults)
     if ended.status in (FAILED, FENCED) and felt:
         return ""

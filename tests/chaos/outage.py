@@ -85,10 +85,8 @@ class Outage:
     def lines(self) -> Iterator[str]:
         """Tell it."""
         yield f"{' and '.join(self.away)} away for {self.lasted_s:.0f} s, {self.records} records in all:"
-        yield (
-            f"  completed {self.before_per_s:.0f}/s before, {self.during_per_s:.0f}/s meanwhile: {self.share:.3f} of it "
-            f"(at least {LEAST_SHARE})"
-        )
+        rates = f"{self.before_per_s:.0f}/s before, {self.during_per_s:.0f}/s meanwhile"
+        yield f"  done: {rates}, a share of {self.share:.3f} (at least {LEAST_SHARE})"
         yield from (told(trend) for trend in self.memory)
         yield f"  on return: exact after {self.exact_after_s:.0f} s, {self.expired} expired records exported, none else"
         yield from (f"  WRONG: {problem}" for problem in self.wrong)

@@ -20,7 +20,7 @@ from tests.chaos.load import Load
 from tests.chaos.samples import Samples
 from tests.chaos.scene import Scene
 from tests.chaos.schedule import SERVICES, PlannedFault, Schedule
-from tests.chaos.service import Service
+from tests.chaos.service import Cause, Service
 from tests.chaos.settling import Settling
 from tests.chaos.stage import VISITOR, Place, Stage, settings_of
 from tests.chaos.supervisor import Supervisor
@@ -90,7 +90,7 @@ def play(stage: Stage, schedule: Schedule, directory: Path, broken_off: threadin
             verdict,
             faults,
             endings,
-            len(supervisor.own_ends),
+            sum(ended.cause is Cause.ITSELF for service in company for ended in service.exits),
             unsettled,
             time.monotonic() - began,
         )

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 
 import psutil
@@ -22,14 +23,22 @@ from waitreg.embedded.ports import LOOPBACK, free_ports
 JARS_VARIABLE = f"{PREFIX}SPARK__JARS_DIR"
 
 
+class Cause(StrEnum):
+    """Why a process ended."""
+
+    KILLED = "killed"
+    ASKED = "asked to end by SIGTERM"
+    ITSELF = "by itself"
+
+
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """A process that ended: when, with which status (as a shell shows it), and whether it had been told to."""
+    """A process that ended: when, with which status (as a shell shows it), and why."""
 
     at_ms: int
     name: str
     status: int
-    told: bool
+    cause: Cause
 
 
 class Service:
@@ -89,6 +98,7 @@ class Service:
         with self.lock:
             if self.running:
                 return
+            self.notice_end()
             self.starts += 1
             self._child = GuardedChild(
                 Program(
@@ -126,7 +136,7 @@ class Service:
             pid = self.pid
             if self._child is not None and self.running:
                 self._child.kill()
-            self._forget(told=True)
+                self._forget(Cause.KILLED)
             return pid
 
     def stop(self) -> int | None:
@@ -136,7 +146,7 @@ class Service:
                 return None
             self._child.stop()
             status = self._child.exit_status
-            self._forget(told=True)
+            self._forget(Cause.ASKED)
             return status
 
     def freeze(self) -> None:
@@ -154,7 +164,7 @@ class Service:
         with self.lock:
             if self._child is None or self.running:
                 return None
-            return self._forget(told=False)
+            return self._forget(Cause.ITSELF)
 
     def tree(self) -> list[psutil.Process]:
         """Return its processes, itself first; none when it doesn't run."""
@@ -171,12 +181,12 @@ class Service:
                 continue  # ended between two looks
         return total
 
-    def _forget(self, *, told: bool) -> Exit | None:
+    def _forget(self, cause: Cause) -> Exit | None:
         if self._child is None:
             return None
         status = self._child.exit_status
         self._child = None
-        ended = Exit(time.time_ns() // 1_000_000, self.name, -1 if status is None else status, told)
+        ended = Exit(time.time_ns() // 1_000_000, self.name, -1 if status is None else status, cause)
         self.exits.append(ended)
         return ended
 

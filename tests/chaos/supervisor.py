@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Sequence
 
-from tests.chaos.service import Exit, Service
+from tests.chaos.service import Service
 
 LOOK_S = 0.1
 PAUSE_S = 1.0
@@ -20,8 +20,6 @@ class Supervisor:
         self._due: dict[str, float] = {}
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="supervisor", daemon=True)
-        self.own_ends: list[Exit] = []
-        """Processes that ended without being told to, in order."""
 
     def __enter__(self) -> Supervisor:
         self._thread.start()
@@ -45,9 +43,7 @@ class Supervisor:
                         service.lock.release()
 
     def _look_at(self, service: Service) -> None:
-        ended = service.notice_end()
-        if ended is not None:
-            self.own_ends.append(ended)
+        if service.notice_end() is not None:
             self._due[service.name] = time.monotonic() + PAUSE_S
         elif service.running:
             self._due.pop(service.name, None)

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 from tests.chaos.scene import Scene
 from tests.chaos.schedule import PlannedFault
 from tests.chaos.service import Service
+
+# A sink that has just been started has none yet.
+CHECKPOINT_WITHIN_S = 30.0
+LOOK_S = 0.1
 
 
 def delete(scene: Scene, fault: PlannedFault) -> str:
@@ -51,8 +56,13 @@ def _with_checkpoint(scene: Scene, fault: PlannedFault) -> Service:
     """Return the target, or the other sink when that one is the one that works: a standby has no checkpoint."""
     target = scene.services[fault.target]
     sinks = [target, *(service for service in scene.services.values() if service.kind == "sink")]
-    working = [sink for sink in sinks if _files(scene.place.checkpoints_of(sink.name))]
-    return next(iter(working), target)
+    deadline = time.monotonic() + CHECKPOINT_WITHIN_S
+    while time.monotonic() < deadline and not scene.ended.is_set():
+        for sink in sinks:
+            if sink.running and _files(scene.place.checkpoints_of(sink.name)):
+                return sink
+        scene.pause(LOOK_S)
+    return target
 
 
 def _files(folder: Path) -> list[Path]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import psutil
 
 from tests.chaos.scene import Scene
@@ -9,14 +11,15 @@ from tests.chaos.schedule import PlannedFault
 from tests.chaos.service import Service
 
 STOPPED = psutil.STATUS_STOPPED
+JVM_WITHIN_S = 30.0
+LOOK_S = 0.1
 
 
 def kill(scene: Scene, fault: PlannedFault) -> str:
     """Kill the process and its children (SIGKILL); start it again after a while."""
     service = scene.services[fault.target]
     with service.lock:
-        if not service.running:
-            return _was_down(service)
+        service.start()  # it may just have ended by itself
         pid = service.kill()
         proof = "" if psutil.pid_exists(pid) else f"pid {pid} is gone"
         scene.pause(fault.for_s)
@@ -28,8 +31,7 @@ def terminate(scene: Scene, fault: PlannedFault) -> str:
     """End the process in order (SIGTERM); start it again after a while."""
     service = scene.services[fault.target]
     with service.lock:
-        if not service.running:
-            return _was_down(service)
+        service.start()
         pid, status = service.pid, service.stop()
         scene.pause(fault.for_s)
         service.start()
@@ -40,8 +42,7 @@ def freeze(scene: Scene, fault: PlannedFault) -> str:
     """Stop the process and its children in their tracks, and let them go on: for the others it was dead meanwhile."""
     service = scene.services[fault.target]
     with service.lock:
-        if not service.running:
-            return _was_down(service)
+        service.start()
         service.freeze()
         states = [process.status() for process in service.tree()]
         scene.pause(fault.for_s)
@@ -50,20 +51,20 @@ def freeze(scene: Scene, fault: PlannedFault) -> str:
 
 
 def kill_jvm(scene: Scene, fault: PlannedFault) -> str:
-    """Kill the JVM alone: what the Python side does then is the service's own affair."""
+    """Kill the JVM alone, once there is one: what the Python side does then is the service's own affair."""
     service = scene.services[fault.target]
-    with service.lock:
-        machines = [process for process in service.tree()[1:] if _name_of(process) == "java"]
-        for machine in machines:
-            machine.kill()
-        _, alive = psutil.wait_procs(machines, timeout=5)
-    if not machines:
-        return "it had no JVM at that moment" if not service.running else ""
-    return "" if alive else f"JVM {', '.join(str(machine.pid) for machine in machines)} is gone"
+    deadline = time.monotonic() + JVM_WITHIN_S
+    while not (machines := _machines(service)) and time.monotonic() < deadline and not scene.ended.is_set():
+        scene.pause(LOOK_S)
+    for machine in machines:
+        machine.kill()
+    _, alive = psutil.wait_procs(machines, timeout=5)
+    pids = ", ".join(str(machine.pid) for machine in machines)
+    return f"JVM {pids} is gone" if machines and not alive else ""
 
 
-def _was_down(service: Service) -> str:
-    return f"{service.name} was down already and starts again by itself"
+def _machines(service: Service) -> list[psutil.Process]:
+    return [process for process in service.tree()[1:] if _name_of(process) == "java"]
 
 
 def _name_of(process: psutil.Process) -> str:
