@@ -152,6 +152,13 @@ def _(script: Script, choose: Choose) -> History:
     return script.history()
 
 
+@breach(Kind.COMMITTED_PAST, "only the reading at the end shows the commit, and nothing behind it", Kind.LOST)
+def _(script: Script, choose: Choose) -> History:
+    place = script.publish(2)
+    history = script.history()
+    return replace(history, committed_at_end={**history.committed_at_end, place[:2]: place[2] + 1})
+
+
 # P3
 
 
@@ -209,6 +216,17 @@ def _(script: Script, choose: Choose) -> History:
     assert letter.lineage is not None
     other = next(one for one in script.wait_log if one.partition == entry.partition and one.registration)
     wrong = replace(letter, lineage=replace(letter.lineage, registration=other.place))
+    script.dead_letters = swapped(script.dead_letters, letter, wrong)
+    return script.history()
+
+
+@breach(Kind.FALSE_EXPORT, "the export names no registration at all", Kind.UNPAIRED)
+def _(script: Script, choose: Choose) -> History:
+    entry = taken(script)
+    script.fault("kill", "processor-1")
+    letter, _ = script.export(entry)
+    assert letter.lineage is not None
+    wrong = replace(letter, lineage=replace(letter.lineage, registration=None))
     script.dead_letters = swapped(script.dead_letters, letter, wrong)
     return script.history()
 
@@ -339,6 +357,22 @@ def _(script: Script, choose: Choose) -> History:
     return script.history()
 
 
+@breach(Kind.CHANGED, "a wait record that names another redelivery than its own", Kind.MISNAMED)
+def _(script: Script, choose: Choose) -> History:
+    again = script.redelivered[0]
+    entry = choose(done_ones(script))
+    assert entry.registration is not None
+    script.commit(script.publish(2))
+    other = script.register(entry.registration.original, "host/9")
+    assert other.registration is not None
+    wrong = replace(other, registration=replace(other.registration, source=again.place))
+    script.wait_log = swapped(script.wait_log, other, wrong)
+    script.call(other)
+    script.tombstone(other)
+    script.done(script.published[-1].coordinates)
+    return script.history()
+
+
 @breach(Kind.CHANGED, "a wait record of ours that can't be read", Kind.MISSING_ROW)
 def _(script: Script, choose: Choose) -> History:
     entry = choose(done_ones(script))
@@ -449,6 +483,17 @@ def _(script: Script, choose: Choose) -> History:
         for one in script.wait_log
     ]
     script.calls = [replace(call, wait_id=other) if call.wait_id == own else call for call in script.calls]
+    return script.history()
+
+
+@breach(Kind.MISNAMED, "a dead letter of what can't be registered, under another id", Kind.COMMITTED_PAST)
+def _(script: Script, choose: Choose) -> History:
+    place = script.publish(2)
+    letter = script.unregistered(place, UNREGISTRABLE)
+    assert letter.lineage is not None
+    wrong = replace(letter, lineage=replace(letter.lineage, wait_id="0" * 8 + letter.lineage.wait_id[8:]))
+    script.dead_letters = swapped(script.dead_letters, letter, wrong)
+    script.commit(place)
     return script.history()
 
 
@@ -594,6 +639,26 @@ def _(script: Script, choose: Choose) -> History:
 @breach(Kind.EARLY_TOMBSTONE, "done twice by one call")
 def _(script: Script, choose: Choose) -> History:
     script.tombstone(choose(done_ones(script)))
+    return script.history()
+
+
+@breach(Kind.EARLY_TOMBSTONE, "discarded by nobody")
+def _(script: Script, choose: Choose) -> History:
+    entry = taken(script)
+    script.call(entry, status=499)
+    script.tombstone(entry, "discarded")
+    return script.history()
+
+
+@breach(Kind.EARLY_TOMBSTONE, "before its registration")
+def _(script: Script, choose: Choose) -> History:
+    place = script.publish(1)
+    not_yet = script.register(place)
+    script.wait_log.pop()
+    script.ends[WAIT, not_yet.partition] -= 1
+    script.call(not_yet)
+    script.tombstone(not_yet)
+    script.done(place)
     return script.history()
 
 
