@@ -1,0 +1,137 @@
+"""P6, P8: a sink whose connection to Postgres breaks, wherever, goes on by itself; nothing is lost or applied twice."""
+
+from __future__ import annotations
+
+import socket
+from contextlib import closing
+from functools import partial
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+import pytest
+from pydantic import SecretStr
+
+from tests.conftest import SettingsFactory
+from tests.faults.a_sinks_log import SinksLog
+from tests.integration.sink.commit_cut import CommitCut
+from tests.integration.sink.conftest import StartSink
+from tests.support.database import Database
+from tests.support.network import Link
+from tests.support.topics import Topics
+from tests.support.waiting import wait_until
+from wait_registry.postgres.connection import connect
+from wait_registry.settings.root import Settings
+
+QUICK = {"sink.trigger_s": 0.1, "sink.restart_backoff_max_s": 0.2}
+
+
+def holds_back_more_than(link: Link, nbytes: int) -> bool:
+    """Return whether the link has kept something from arriving since."""
+    return link.figures.bytes_held_back > nbytes
+
+
+def behind(settings: Settings, url: str) -> Settings:
+    """Return the settings with another address of Postgres."""
+    return settings.model_copy(update={"postgres": settings.postgres.model_copy(update={"url": SecretStr(url)})})
+
+
+def test_a_session_terminated_inside_the_transaction_of_a_batch(
+    prepared: SettingsFactory, topics: Topics, database: Database, start_sink: StartSink
+) -> None:
+    settings = prepared(QUICK)
+    log = SinksLog(settings, topics, database)
+    sink = start_sink(settings).wait_ready()
+    log.goes_on_and_is_shown("at first")
+
+    blocked = "select pid from pg_locks where relation = 'wait'::regclass and not granted"
+    with database.connect(settings) as other, other.transaction():
+        other.execute("lock table wait in share mode")
+        log.go_on()
+        [(pid,)] = wait_until(lambda: database.rows(settings, blocked), what="a transaction that waits for the lock")
+        assert database.rows(settings, "select pg_terminate_backend(%s, 30000)", pid) == [(True,)]
+        assert database.rows(settings, "select * from pg_stat_activity where pid = %s", pid) == []
+
+    log.wait_shown("after the end of the session")
+    assert not sink.ended
+
+
+@pytest.mark.parametrize("commit_arrives", [True, False])
+def test_a_commit_without_an_answer_whether_it_arrived_or_not(
+    prepared: SettingsFactory, topics: Topics, database: Database, start_sink: StartSink, commit_arrives: bool
+) -> None:
+    settings = prepared({**QUICK, "sink.idle_progress_s": 60})
+    log = SinksLog(settings, topics, database)
+    with CommitCut(database.url, commit_arrives=commit_arrives) as proxy:
+        sink = start_sink(behind(settings, proxy.url)).wait_ready()
+        log.goes_on_and_is_shown("at first")
+        proxy.armed.set()
+        log.go_on()
+        assert proxy.cut.wait(60), "no COMMIT was cut off"
+        log.wait_shown("after the lost answer")
+        log.goes_on_and_is_shown("later")
+        assert not sink.ended
+        sink.stop()
+
+
+def test_a_link_that_is_cut_refused_half_open_or_stalled(
+    prepared: SettingsFactory, topics: Topics, database: Database, start_sink: StartSink
+) -> None:
+    settings = prepared({**QUICK, "sink.idle_progress_s": 0.5, "postgres.connect_timeout_s": 2})
+    log = SinksLog(settings, topics, database)
+    parts = urlsplit(database.url)
+    with Link((parts.hostname or "", parts.port or 5432)) as link:
+        url = urlunsplit(parts._replace(netloc=f"{parts.username}@{link.address}"))
+        sink = start_sink(behind(settings, url)).wait_ready()
+
+        def is_not_ready() -> bool:
+            return not sink.service.telemetry.ready().ok
+
+        log.goes_on_and_is_shown("at first")
+        assert link.cut() >= 3, "two streams and the lock"
+        log.goes_on_and_is_shown("after the cut")
+
+        link.refuse()
+        log.go_on()
+        wait_until(is_not_ready, what="not being ready while refused")
+        link.allow()
+        log.wait_shown("after the refusals")
+        sink.wait_ready()
+
+        for break_link in (link.half_open, link.stall):
+            before = link.figures.bytes_held_back
+            break_link()
+            log.go_on()
+            wait_until(partial(holds_back_more_than, link, before), what="bytes that are held back")
+            wait_until(is_not_ready, what="not being ready while nothing is answered")
+            link.flow()
+            log.wait_shown("when the link flows again")
+            sink.wait_ready()
+
+        link.stall()
+        log.go_on()
+        wait_until(is_not_ready, what="not being ready while it stalls")
+        link.cut()
+        link.flow()
+        log.wait_shown("after a stall that ended with a cut")
+        assert not sink.ended
+        sink.stop()
+
+
+def test_a_silent_network_is_noticed_within_half_a_minute_by_either_side(prepared: SettingsFactory) -> None:
+    """Where no packet comes through, nothing but the limits of the two kernels ends a connection."""
+    with closing(connect(prepared().postgres, autocommit=True)) as connection:
+        ours = socket.socket(fileno=socket.dup(connection.pgconn.socket))
+        with ours:
+            options = ("TCP_KEEPIDLE", "TCP_KEEPINTVL", "TCP_KEEPCNT", "TCP_USER_TIMEOUT")
+            idle, interval, count, unacknowledged_ms = (
+                ours.getsockopt(socket.IPPROTO_TCP, getattr(socket, name)) for name in options
+            )
+            assert ours.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+        assert idle + interval * count <= 30
+        assert unacknowledged_ms == 30_000
+        theirs = [setting(connection, name) for name in ("idle", "interval", "count")]
+        assert theirs[0] + theirs[1] * theirs[2] <= 30, "or a dead sink's lock stands in a standby's way"
+
+
+def setting(connection: Any, name: str) -> int:
+    return int(connection.execute(f"select current_setting('tcp_keepalives_{name}')").fetchone()[0])
