@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.chaos.checker.verdict import check
-from tests.unit.chaos.breaches import taken
+from tests.unit.chaos.breaches.planting import taken
 from tests.unit.chaos.run import clean_run
 
 

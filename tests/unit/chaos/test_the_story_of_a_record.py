@@ -8,7 +8,8 @@ from tests.chaos.checker.ledger import Ledger
 from tests.chaos.checker.story import story
 from tests.chaos.checker.verdict import check
 from tests.chaos.history.entries import DEAD_LETTERED, EXPIRED
-from tests.unit.chaos.breaches import BREACHES, Breach, taken
+from tests.unit.chaos.breaches import BREACHES, Breach
+from tests.unit.chaos.breaches.planting import taken
 from tests.unit.chaos.run import clean_run
 
 

@@ -12,7 +12,7 @@ from tests.chaos.checker.violation import Kind
 from tests.chaos.history.entries import DISCARDED, MALFORMED, WaitEntry
 from tests.chaos.history.history import History, RssSample
 from tests.chaos.history.record import UNREADABLE_HEADERS
-from tests.unit.chaos.breaches import swapped, taken, together
+from tests.unit.chaos.breaches.planting import swapped, taken, together
 from tests.unit.chaos.run import clean_run
 from tests.unit.chaos.script import LIMITS, WAIT, WAIT_PARTITIONS, Script
 from waitreg.fingerprint import Fingerprint, fingerprint

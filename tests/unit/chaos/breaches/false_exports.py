@@ -1,0 +1,80 @@
+"""Exports of what was resolved, renewed, or not due (P3)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tests.chaos.checker.violation import Kind
+from tests.chaos.history.entries import EXPIRED
+from tests.chaos.history.history import History
+from tests.unit.chaos.breaches.planting import Choose, breach, swapped, taken
+from tests.unit.chaos.script import Script
+
+
+@breach(Kind.FALSE_EXPORT, "done long before its export")
+def _(script: Script, choose: Choose) -> History:
+    entry = taken(script)
+    script.call(entry)
+    script.tombstone(entry)
+    script.export(entry)
+    return script.history()
+
+
+@breach(Kind.FALSE_EXPORT, "registered again long before its export")
+def _(script: Script, choose: Choose) -> History:
+    entry = taken(script)
+    assert entry.registration is not None
+    script.register(entry.registration.original, "host/2")
+    script.export(entry)
+    return script.history()
+
+
+@breach(Kind.FALSE_EXPORT, "redelivered although it had been done")
+def _(script: Script, choose: Choose) -> History:
+    entry = taken(script)
+    script.call(entry)
+    script.tombstone(entry)
+    script.done(script.redeliver(entry).place)
+    return script.history()
+
+
+@breach(Kind.FALSE_EXPORT, "done while the sweeper was frozen long before")
+def _(script: Script, choose: Choose) -> History:
+    entry = taken(script)
+    script.fault("freeze", "sweeper-1", happened="state T")
+    script.call(entry)
+    script.tombstone(entry)
+    script.export(entry)
+    return script.history()
+
+
+@breach(Kind.FALSE_EXPORT, "exported before its expiry")
+def _(script: Script, choose: Choose) -> History:
+    entry = taken(script)
+    script.fault("kill", "processor-1")
+    script.letter(entry, EXPIRED)
+    script.tombstone(entry, EXPIRED)
+    return script.history()
+
+
+@breach(Kind.FALSE_EXPORT, "the export names another id's registration")
+def _(script: Script, choose: Choose) -> History:
+    entry = taken(script)
+    script.fault("kill", "processor-1")
+    letter, _ = script.export(entry)
+    assert letter.lineage is not None
+    other = next(one for one in script.wait_log if one.partition == entry.partition and one.registration)
+    wrong = replace(letter, lineage=replace(letter.lineage, registration=other.place))
+    script.dead_letters = swapped(script.dead_letters, letter, wrong)
+    return script.history()
+
+
+@breach(Kind.FALSE_EXPORT, "the export names no registration at all", Kind.UNPAIRED)
+def _(script: Script, choose: Choose) -> History:
+    entry = taken(script)
+    script.fault("kill", "processor-1")
+    letter, _ = script.export(entry)
+    assert letter.lineage is not None
+    wrong = replace(letter, lineage=replace(letter.lineage, registration=None))
+    script.dead_letters = swapped(script.dead_letters, letter, wrong)
+    return script.history()

@@ -1,0 +1,95 @@
+"""Tombstones before what they depend on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tests.chaos.checker.violation import Kind
+from tests.chaos.history.entries import DEAD_LETTERED, Republished
+from tests.chaos.history.history import History
+from tests.chaos.history.look import Look
+from tests.unit.chaos.breaches.planting import Choose, breach, done_ones, named, swapped, taken
+from tests.unit.chaos.script import WAIT, WAIT_PARTITIONS, Script
+
+
+@breach(Kind.EARLY_TOMBSTONE, "before its call has ended")
+def _(script: Script, choose: Choose) -> History:
+    entry = choose(done_ones(script))
+    call = next(one for one in script.calls if one.wait_id == entry.wait_id)
+    script.calls = swapped(script.calls, call, replace(call, finished_ms=call.finished_ms + 200))
+    return script.history()
+
+
+@breach(Kind.EARLY_TOMBSTONE, "done twice by one call")
+def _(script: Script, choose: Choose) -> History:
+    script.tombstone(choose(done_ones(script)))
+    return script.history()
+
+
+@breach(Kind.EARLY_TOMBSTONE, "discarded by nobody")
+def _(script: Script, choose: Choose) -> History:
+    entry = taken(script)
+    script.call(entry, status=499)
+    script.tombstone(entry, "discarded")
+    return script.history()
+
+
+@breach(Kind.EARLY_TOMBSTONE, "before its registration")
+def _(script: Script, choose: Choose) -> History:
+    place = script.publish(1)
+    not_yet = script.register(place)
+    script.wait_log.pop()
+    script.ends[WAIT, not_yet.partition] -= 1
+    script.call(not_yet)
+    script.tombstone(not_yet)
+    script.done(place)
+    return script.history()
+
+
+@breach(Kind.EARLY_TOMBSTONE, "before its dead letter was made")
+def _(script: Script, choose: Choose) -> History:
+    script.look()
+    entry = taken(script)
+    script.call(entry, status=400)
+    script.tombstone(entry, DEAD_LETTERED)
+    script.wait(20)
+    script.letter(entry)
+    return script.history()
+
+
+@breach(Kind.EARLY_TOMBSTONE, "seen by a look that does not see its dead letter")
+def _(script: Script, choose: Choose) -> History:
+    entry = script.failed(script.publish())
+    letter = next(one for one in script.dead_letters if named(one) == entry.place)
+    history = script.history()
+    return replace(history, looks=[without(look, letter) for look in history.looks])
+
+
+@breach(Kind.EARLY_TOMBSTONE, "of an export, stable at a look that does not see its dead letter")
+def _(script: Script, choose: Choose) -> History:
+    entry = taken(script)
+    script.fault("kill", "processor-1")
+    letter, _ = script.export(entry)
+    history = script.history()
+    return replace(history, looks=[without(look, letter) for look in history.looks])
+
+
+@breach(Kind.EARLY_TOMBSTONE, "in another partition than its wait record")
+def _(script: Script, choose: Choose) -> History:
+    entry = choose(done_ones(script))
+    script.tombstone(replace(entry, partition=(entry.partition + 1) % WAIT_PARTITIONS))
+    return script.history()
+
+
+@breach(Kind.EARLY_TOMBSTONE, "of an id that was never registered")
+def _(script: Script, choose: Choose) -> History:
+    entry = choose(done_ones(script))
+    script.tombstone(replace(entry, wait_id="0" * 8 + entry.wait_id[8:]), "retried")
+    return script.history()
+
+
+def without(look: Look, letter: Republished) -> Look:
+    """Return a look that does not see a dead letter."""
+    place = (letter.topic, letter.partition)
+    seen = look.letter_ends.get(place, 0)
+    return replace(look, letter_ends={**look.letter_ends, place: min(seen, letter.offset)})
