@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import socket
@@ -17,7 +18,13 @@ from tests.support.waiting import wait_until
 from wait_registry.errors import ConfigurationError
 from wait_registry.telemetry.exposition import MetricsRegistry, Reading, Readings
 from wait_registry.telemetry.metrics import PROCESSOR_CONSUMED, PROCESSOR_IN_FLIGHT
-from wait_registry.telemetry.server import Health, TelemetryServer
+from wait_registry.telemetry.server import (
+    MAX_CONNECTIONS,
+    MAX_REQUEST_BYTES,
+    REQUEST_LIMIT_S,
+    Health,
+    TelemetryServer,
+)
 
 
 def well() -> Health:
@@ -25,11 +32,14 @@ def well() -> Health:
 
 
 def server(
-    ready: Callable[[], Health] = well, live: Callable[[], Health] = well, read: Callable[[], Readings] = list
+    ready: Callable[[], Health] = well,
+    live: Callable[[], Health] = well,
+    read: Callable[[], Readings] = list,
+    request_limit_s: float = REQUEST_LIMIT_S,
 ) -> TelemetryServer:
     registry = MetricsRegistry()
     registry.collect_from(read)
-    return TelemetryServer("127.0.0.1", 0, registry, live, ready)
+    return TelemetryServer("127.0.0.1", 0, registry, live, ready, request_limit_s)
 
 
 def get(running: TelemetryServer, path: str) -> tuple[int, str, bytes]:
@@ -138,3 +148,65 @@ def test_a_scraper_that_hangs_up_early_leaves_no_trace_in_the_log(
         wait_until(lambda: "has hung up" in caplog.text, 30, "the note of it")
     assert {record.levelname for record in caplog.records} == {"DEBUG"}
     assert capfd.readouterr().err == ""
+
+
+def ended(client: socket.socket) -> bool:
+    """Return whether the server has closed this connection; what it has said is thrown away."""
+    client.setblocking(False)
+    try:
+        return client.recv(65_536) == b""
+    except BlockingIOError:
+        return False
+    except ConnectionError:
+        return True
+
+
+def test_a_client_that_sends_its_request_bit_by_bit_is_given_up_after_a_while() -> None:
+    with server(request_limit_s=0.5) as running, socket.create_connection(("127.0.0.1", running.port)) as client:
+        client.sendall(b"GET /metrics HTTP/1.0\r\n")
+
+        def another_byte() -> bool:
+            with contextlib.suppress(ConnectionError):
+                client.send(b"x")
+            return ended(client)
+
+        wait_until(another_byte, 30, "the end of the connection", poll_s=0.02)
+
+
+def test_a_request_without_an_end_is_given_up_at_a_size() -> None:
+    with server() as running, socket.create_connection(("127.0.0.1", running.port)) as client:
+        with contextlib.suppress(ConnectionError):
+            client.sendall(b"GET /metrics HTTP/1.0\r\n" + b"X-Header: x\r\n" * (MAX_REQUEST_BYTES // 13))
+        wait_until(lambda: ended(client), 30, "the end of the connection")
+        assert get(running, "/health/live")[0] == 200
+
+
+def test_connections_beyond_a_number_are_closed_and_there_is_room_again_when_others_end() -> None:
+    with server() as running:
+        before = threading.active_count()
+        clients = [socket.create_connection(("127.0.0.1", running.port)) for _ in range(3 * MAX_CONNECTIONS)]
+        wait_until(lambda: sum(map(ended, clients)) == 2 * MAX_CONNECTIONS, 30, "the end of those beyond")
+        assert threading.active_count() <= before + MAX_CONNECTIONS
+        for client in clients:
+            client.close()
+
+        def answered() -> bool:
+            with contextlib.suppress(OSError):
+                return get(running, "/health/live")[0] == 200
+            return False
+
+        wait_until(answered, 30, "room")
+
+
+@pytest.mark.parametrize("request_line", [b"POST /metrics HTTP/1.0", b"GET /metrics HTTP/9.9", b"\x16\x03\x01", b""])
+def test_an_odd_request_is_refused_and_the_server_goes_on(request_line: bytes) -> None:
+    with server() as running:
+        with socket.create_connection(("127.0.0.1", running.port)) as client:
+            client.sendall(request_line + b"\r\n\r\n")
+            wait_until(lambda: ended(client), 30, "the end of the connection")
+        assert get(running, "/health/live")[0] == 200
+
+
+def test_an_answer_does_not_tell_what_it_is_made_with() -> None:
+    with server() as running, urllib.request.urlopen(f"http://127.0.0.1:{running.port}/metrics", timeout=30) as answer:
+        assert "Python" not in str(answer.headers)
