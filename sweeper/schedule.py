@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from threading import Condition, Event
 
 from apscheduler.schedulers.background import BackgroundScheduler
 
 log = logging.getLogger(__name__)
+
+CLOCK_CHECK_S = 5.0
+# A clock that is put back by less delays a run by no more.
+CLOCK_SLACK = timedelta(seconds=1)
 
 
 class Schedule:
@@ -27,8 +31,9 @@ class Schedule:
         self._ended = Event()
         self._running = False
         self._idle = Condition()
+        self._interval = timedelta(seconds=interval_s)
         self._scheduler = BackgroundScheduler(timezone=UTC)
-        self._scheduler.add_job(
+        self._planned = self._scheduler.add_job(
             self._run,
             "interval",
             seconds=interval_s,
@@ -59,7 +64,8 @@ class Schedule:
         """
         self._scheduler.start()
         try:
-            self._ended.wait()
+            while not self._ended.wait(min(CLOCK_CHECK_S, self._interval.total_seconds())):
+                self._follow_the_clock()
         finally:
             self._scheduler.shutdown(wait=False)
             with self._idle:
@@ -71,6 +77,13 @@ class Schedule:
     def request_stop(self) -> None:
         """Ask `run` to end; from any thread, also before it was called."""
         self._ended.set()
+
+    def _follow_the_clock(self) -> None:
+        """Plan anew when the host's clock was put back: APScheduler would wait until it is again what it was."""
+        planned, latest = self._planned.next_run_time, datetime.now(UTC) + self._interval
+        if planned > latest + CLOCK_SLACK:
+            log.warning("this host's clock was put back: the run planned for %s comes at %s", planned, latest)
+            self._planned.modify(next_run_time=latest)
 
     def _run(self) -> None:
         with self._idle:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from threading import Event, Thread
 
 import pytest
@@ -72,6 +73,24 @@ def test_runs_never_overlap_and_missed_ones_are_made_up_for_by_one(caplog: pytes
     schedule.run(10)
     assert len(runs) == 2
     assert not overlapped.is_set()
+
+
+def test_a_clock_that_is_put_back_holds_up_no_run() -> None:
+    """What is planned by then lies in the future of the new time; a fault test steps a real process's clock."""
+    runs = Event()
+
+    def job() -> None:
+        if runs.is_set():
+            schedule.request_stop()
+        runs.set()
+
+    schedule = Schedule(job, 0.5)
+    thread = Thread(target=schedule.run, args=(10,))
+    thread.start()
+    assert runs.wait(30)
+    schedule._planned.modify(next_run_time=datetime.now(UTC) + timedelta(hours=1))
+    thread.join(30)
+    assert not thread.is_alive()
 
 
 def test_a_stop_before_the_start_runs_nothing() -> None:
