@@ -1,4 +1,4 @@
-"""When a failed connector is started again: at once, then with growing pauses, and never more than so often."""
+"""When a failed connector is started again: at once, then with growing pauses, at last at a steady pace."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from wait_registry.settings.connect import ConnectSettings
 
 @dataclass(frozen=True, slots=True)
 class RestartRules:
-    """Pauses in s: the first, the longest; and how many restarts a window of s may see."""
+    """Pauses in s: the first, the longest; and the pace at which it ends, so many restarts a window of s."""
 
     first_s: float
     longest_s: float
@@ -36,8 +36,11 @@ class RestartRules:
 class Restarts:
     """The restarts of one connector. Pure: every method takes the time, in s of a clock that never steps.
 
-    The limit is a rate: once a window has seen so many restarts, further ones are ``window / limit`` apart, which keeps
-    it at the limit for as long as the connector fails.
+    The limit is a pace, not a number that no window exceeds. Up to ``limit`` restarts come as their growing pauses
+    allow, since most failures pass soon. When the window that ends now has seen so many, the next is ``window / limit``
+    after the last: a connector that fails all the time is restarted ``limit`` times a window, evenly, and never waits
+    longer than that for a restart that may help. So no window of that length, wherever it begins, sees twice the limit:
+    at most ``limit`` quick ones and ``limit - 1`` at the pace.
     """
 
     def __init__(self, rules: RestartRules) -> None:
@@ -55,7 +58,11 @@ class Restarts:
         return len(self._times)
 
     def limit_reached(self, now_s: float) -> bool:
-        """Tell whether restarting doesn't help and somebody must look; not once two restarts have been left out."""
+        """Tell whether restarting doesn't help and somebody must look.
+
+        It begins with the restart that reaches the limit, and ends when the connector has needed none for twice the
+        time that they are apart then, or the window has seen fewer.
+        """
         failing = self.within_window(now_s) >= self._rules.limit
         return failing and now_s < self._times[-1] + 2 * self._rules.apart_s
 

@@ -1,9 +1,10 @@
-"""Restarts: at once, with growing pauses, and in no window more than the limit, whatever fails when."""
+"""Restarts: at once, with growing pauses, then at the limit's pace, whatever fails when."""
 
 from __future__ import annotations
 
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -49,20 +50,45 @@ def test_while_it_fails_the_limit_stays_reached_and_once_it_runs_it_falls() -> N
     assert restarts.due(now + RULES.window_s)
 
 
+# Whole seconds, so that every sum is exact.
 rules = st.builds(
-    lambda first, longest_share, limit, window: RestartRules(
-        min(first, window / limit * longest_share), window / limit * longest_share, limit, window
+    lambda first, longest, limit, apart: RestartRules(
+        min(first, longest, apart), min(longest, apart), limit, limit * apart
     ),
-    st.floats(0.1, 30),
-    st.floats(0.1, 1),
+    st.integers(1, 30),
+    st.integers(1, 400),
     st.integers(1, 12),
-    st.floats(60, 3600),
+    st.integers(5, 400),
 )
+LOOKS = st.lists(st.tuples(st.integers(0, 300), st.booleans()), max_size=200)
 
 
-@given(rules, st.lists(st.tuples(st.floats(0, 300), st.booleans()), max_size=200))
-def test_no_window_sees_more_than_the_limit_and_one(rules: RestartRules, looks: list[tuple[float, bool]]) -> None:
-    # One more: a restart at each end of a window.
+def most_in_a_window(rules: RestartRules, times: list[float]) -> int:
+    """Return the most restarts of any window, which holds its beginning and not its end."""
+    return max((sum(start <= time < start + rules.window_s for time in times) for start in times), default=0)
+
+
+@given(rules, LOOKS)
+def test_no_window_sees_twice_the_limit(rules: RestartRules, looks: list[tuple[float, bool]]) -> None:
+    assert most_in_a_window(rules, played(rules, looks)) < 2 * rules.limit
+
+
+@pytest.mark.parametrize("limit", range(1, 13))
+def test_a_window_that_begins_with_the_quick_restarts_sees_one_less_than_twice_the_limit(limit: int) -> None:
+    rules = RestartRules(1, 2, limit, 100 * limit)
+    assert most_in_a_window(rules, played(rules, [(1, True)] * 400 * limit)) == 2 * limit - 1
+
+
+@given(rules, LOOKS)
+def test_from_the_limit_on_restarts_keep_the_pace(rules: RestartRules, looks: list[tuple[float, bool]]) -> None:
     times = played(rules, looks)
-    for start in times:
-        assert sum(start <= time < start + rules.window_s * 0.999 for time in times) <= rules.limit + 1
+    for before, (earlier, later) in enumerate(pairwise(times), 1):
+        window = [time for time in times[:before] if time > later - rules.window_s]
+        assert len(window) < rules.limit or later - earlier >= rules.apart_s
+
+
+@given(rules, st.integers(1, 5))
+def test_what_always_fails_is_restarted_at_the_pace_and_no_slower(rules: RestartRules, windows: int) -> None:
+    times = played(rules, [(1, True)] * int(windows * rules.window_s))
+    assert all(later - earlier <= rules.apart_s for earlier, later in pairwise(times))
+    assert len(times) >= windows * rules.limit
