@@ -48,7 +48,8 @@ def load_settings(
 
     Raises:
         ConfigurationError: unknown names in any source, each with the nearest known one, or values out of bounds, with
-            what was given (never a secret), what is allowed and where it was given.
+            what was given (never a secret), what is allowed and where it was given; a file that can't be read, or a
+            current folder in which none can be looked for.
     """
     sources = [_file_source(config_file), from_dotenv(DOTENV_FILE)]
     sources += [from_environment(os.environ if env is None else env), from_command_line(overrides)]
@@ -61,9 +62,16 @@ def load_settings(
 
 
 def _file_source(config_file: Path | None) -> Source:
-    if config_file is not None or DEFAULT_FILE.is_file():
-        return from_toml(config_file or DEFAULT_FILE)
-    return Source((), Path())
+    if config_file is not None:
+        return from_toml(config_file)
+    try:
+        present = DEFAULT_FILE.is_file()
+    except OSError as error:
+        raise ConfigurationError(
+            f"can't tell whether there is a {DEFAULT_FILE} in the current folder: {error.strerror or error}. "
+            "Start in a folder that this user may enter"
+        ) from error
+    return from_toml(DEFAULT_FILE) if present else Source((), Path())
 
 
 def _merged(sources: list[Source]) -> dict[str, Given]:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.ordinary_user import as_ordinary_user
 from wait_registry.errors import ConfigurationError
 from wait_registry.settings.kafka import SecurityProtocol
 from wait_registry.settings.loading import load_settings
@@ -155,3 +156,21 @@ def test_the_loaded_tree_is_frozen_and_equal_trees_are_equal() -> None:
     with pytest.raises(ValueError, match="frozen"):
         settings.wait.partitions = 4  # type: ignore[misc]
     assert settings == load_settings(env={"WAITREG_WAIT__PARTITIONS": "3"})
+
+
+@pytest.mark.parametrize("file", ["waitreg.toml", None])
+def test_a_folder_that_may_not_be_entered_is_said_and_no_traceback(tmp_path: Path, file: str | None) -> None:
+    if file is not None:
+        (tmp_path / file).write_text('[wait]\ntopic = "other"\n')
+
+    def loaded() -> str:
+        try:
+            load_settings(env={})
+        except ConfigurationError as error:
+            return str(error)
+        return "loaded"
+
+    load_settings(env={})
+    said = as_ordinary_user(loaded, tmp_path)
+    assert said.startswith("can't tell whether there is a waitreg.toml in the current folder: Permission denied.")
+    assert "a folder that this user may enter" in said
