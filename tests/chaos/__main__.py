@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import logging
 import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -44,6 +45,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _play_scenario(given, folder)
     plan = Plan(given.seed, given.minutes, given.runs, given.jobs, ledger.commit(), folder)
     entries: list[Entry] = []
+    # SIGTERM ends everything in order too; and a shell's background job is born deaf to SIGINT.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
     try:
         for played in play_all(plan):
             entries.append(played.entry)

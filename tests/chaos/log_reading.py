@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message, TopicPartition
 
 BATCH = 10_000
-SILENCE_S = 30.0
+# So long a batch is waited for, in full.
+PATIENCE_S = 0.5
+SILENT_READS = 60
 
 
 @dataclass(slots=True)
@@ -39,10 +41,12 @@ def read_wait_log(bootstrap: str, topic: str) -> WaitLog:
         partitions = consumer.list_topics(topic, timeout=30).topics[topic].partitions
         consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in partitions])
         ends = {p: consumer.get_watermark_offsets(TopicPartition(topic, p), timeout=30)[1] for p in partitions}
+        silent = 0
         while any(_position(consumer, topic, partition) < end for partition, end in ends.items()):
-            messages = consumer.consume(BATCH, SILENCE_S)
-            if not messages:
-                raise TimeoutError(f"{topic} can't be read to its end: nothing came for {SILENCE_S:g} s")
+            messages = consumer.consume(BATCH, PATIENCE_S)
+            silent = 0 if messages else silent + 1
+            if silent > SILENT_READS:
+                raise TimeoutError(f"{topic} can't be read to its end: nothing came {silent} times")
             for message in messages:
                 if message.error() is not None:
                     raise KafkaException(message.error())

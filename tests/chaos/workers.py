@@ -78,6 +78,7 @@ def _work(plan: Plan, seeds: Synchronized[int], results: Queue[Played], deadline
     broken_off = threading.Event()
     for asked in (signal.SIGINT, signal.SIGTERM):
         signal.signal(asked, lambda *_: broken_off.set())
+    threading.Thread(target=_end_with_parent, args=(os.getppid(), broken_off), daemon=True).start()
     _quieten(plan.directory)
     with ExitStack() as resources:
         stage: Stage | None = None
@@ -95,6 +96,13 @@ def _work(plan: Plan, seeds: Synchronized[int], results: Queue[Played], deadline
                     stage = None
                 if played.entry.verdict != VOID:
                     break
+
+
+def _end_with_parent(parent: int, broken_off: threading.Event) -> None:
+    """Break off when whoever started us is gone, however it went."""
+    while os.getppid() == parent:
+        time.sleep(LOOK_S)
+    broken_off.set()
 
 
 def _quieten(directory: Path) -> None:
