@@ -132,6 +132,8 @@ def _deletable_rules(spec: TopicSpec, state: TopicState) -> Iterator[_Rule]:
     # Under compaction a second dead letter of the same key removes the first.
     why = "compaction keeps only the last record of a key, and refuses records without one"
     yield _Rule("cleanup.policy", seen == "delete", "delete", "delete", why)
+    clock = "its time is the writer's: one an hour ahead is refused (KIP-937), one far behind has records deleted early"
+    yield _exactly(spec, state, "message.timestamp.type", clock, Severity.WARNING)
     wanted = _number_of(spec.creation_config["max.message.bytes"])
     yield _at_least(spec, state, "max.message.bytes", wanted, "the largest wait record and its lineage block must fit")
     yield _exactly(spec, state, "unclean.leader.election.enable", "a stale leader would forget dead letters")
@@ -167,9 +169,9 @@ def _least(spec: TopicSpec, rule: str, seen: int, least: int, why: str, mend: st
     return Finding(spec.topic, rule, Severity.WARNING, str(seen), f"at least {least}", mend, why)
 
 
-def _exactly(spec: TopicSpec, state: TopicState, name: str, why: str) -> _Rule:
+def _exactly(spec: TopicSpec, state: TopicState, name: str, why: str, broken: Severity = Severity.ERROR) -> _Rule:
     wanted = spec.creation_config[name]
-    return _Rule(name, state.config.get(name) == wanted, wanted, wanted, why)
+    return _Rule(name, state.config.get(name) == wanted, wanted, wanted, why, broken)
 
 
 def _at_most(spec: TopicSpec, state: TopicState, name: str, why: str) -> _Rule:

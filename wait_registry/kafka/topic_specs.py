@@ -103,6 +103,7 @@ def _deletable_spec(settings: Settings, topic: str, role: TopicRole) -> TopicSpe
     wait = settings.wait
     config = {
         "cleanup.policy": "delete",
+        "message.timestamp.type": "LogAppendTime",
         "retention.ms": str(settings.dead_letter.retention_ms),
         "min.insync.replicas": str(wait.min_insync_replicas),
         "unclean.leader.election.enable": "false",

@@ -117,6 +117,13 @@ def test_a_dead_letter_topic_that_would_lose_or_refuse_records_is_an_error(
     assert found(spec(role), {name: value})[name].severity is Severity.ERROR
 
 
+@pytest.mark.parametrize("role", [TopicRole.DEAD_LETTER, TopicRole.REDELIVERY])
+def test_a_dead_letter_topic_that_takes_its_writers_time_is_warned_about(role: TopicRole) -> None:
+    finding = found(spec(role), {"message.timestamp.type": "CreateTime"})["message.timestamp.type"]
+    assert finding.severity is Severity.WARNING
+    assert finding.mend.endswith("--add-config message.timestamp.type=LogAppendTime")
+
+
 def test_a_dead_letter_topic_holds_the_largest_wait_record_and_what_is_added() -> None:
     config = spec(TopicRole.DEAD_LETTER).creation_config
     assert int(config["max.message.bytes"]) == settings().wait.max_message_bytes + DEAD_LETTER_EXTRA_BYTES
