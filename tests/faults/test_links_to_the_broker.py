@@ -1,0 +1,143 @@
+"""P4, P6, P8: links from sink and sweeper to the broker break; nothing is lost, doubled or held up for long."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+
+from sweeper.partition_result import Skip
+from sweeper.partition_sweep import sweep_partition
+from tests.faults.a_sinks_log import SinksLog
+from tests.integration.sink.conftest import StartSink
+from tests.integration.sweeper.scenario import Registered, Scenario
+from tests.support.database import Database
+from tests.support.naming import Names
+from tests.support.proxied_stack import ProxiedStack
+from tests.support.settings import settings_against
+from tests.support.tcp_proxy import END_TXN, Fate, KafkaProxy
+from tests.support.topics import Topics
+from tests.support.waiting import wait_until
+from wait_registry.errors import TransientError
+from wait_registry.settings.root import Settings
+
+SINK, SWEEPER = "sink", "sweeper"
+# How long a transaction may be open, and how often the broker looks for those that were open for longer.
+TRANSACTION_MS = 2_000
+LOOKS_EACH_MS = "500"
+QUICK = {
+    "wait.partitions": 1,
+    "wait.skew_allowance_s": 0,
+    "kafka.request_timeout_s": 2,
+    "sink.trigger_s": 0.1,
+    "sink.restart_backoff_max_s": 0.2,
+    "sink.idle_progress_s": 0.5,
+    "sweeper.transaction_timeout_ms": TRANSACTION_MS,
+    "sweeper.tail_timeout_s": 2,
+}
+ROWS = 4
+
+
+@pytest.fixture(scope="module")
+def linked() -> Iterator[ProxiedStack]:
+    """A broker with a link before it for each service."""
+    properties = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": LOOKS_EACH_MS}
+    with ProxiedStack([SINK, SWEEPER], broker_properties=properties, postgres_settings={"fsync": "off"}) as running:
+        yield running
+
+
+@pytest.fixture
+def direct(linked: ProxiedStack, names: Names) -> Settings:
+    """Settings that lead past the links; topics and schema exist."""
+    settings = settings_against(linked.stack.bootstrap_servers, linked.stack.postgres_url, names, QUICK)
+    Topics(linked.stack.bootstrap_servers).create_own(settings)
+    Database(linked.stack.postgres_url).install(settings)
+    return settings
+
+
+@pytest.fixture
+def at(linked: ProxiedStack, direct: Settings) -> Scenario:
+    """A wait topic with a history, seen past the links."""
+    return Scenario(direct, Topics(linked.stack.bootstrap_servers), Database(linked.stack.postgres_url))
+
+
+def through(at: Scenario, bootstrap: str) -> Scenario:
+    """Return the same scenario for somebody who reaches the broker at another address."""
+    kafka = at.settings.kafka.model_copy(update={"bootstrap_servers": bootstrap})
+    return Scenario(at.settings.model_copy(update={"kafka": kafka}), at.topics, at.database)
+
+
+def test_a_sink_whose_link_is_cut_half_open_or_stalled_goes_on(
+    linked: ProxiedStack, at: Scenario, start_sink: StartSink
+) -> None:
+    link, log = linked.link(SINK), SinksLog(at.settings, at.topics, at.database)
+    sink = start_sink(through(at, linked.bootstrap_of(SINK)).settings).wait_ready()
+    log.goes_on_and_is_shown("at first")
+    assert link.cut() > 0
+    log.goes_on_and_is_shown("after the cut")
+    for break_link in (link.half_open, link.stall):
+        break_link()
+        log.go_on()
+        wait_until(lambda: not sink.service.telemetry.ready().ok, what="not being ready while nothing is answered")
+        assert link.figures.bytes_held_back > 0
+        link.flow()
+        log.wait_shown("when the link flows again")
+    assert not sink.ended
+    sink.stop()
+
+
+def test_a_sweeper_whose_link_breaks_leaves_the_partition_and_the_next_sweep_exports_each_row_once(
+    linked: ProxiedStack, at: Scenario
+) -> None:
+    link, behind = linked.link(SWEEPER), through(at, linked.bootstrap_of(SWEEPER))
+    due, topic = with_rows_due(at), at.topic()
+    for break_link in (link.stall, link.half_open):
+        break_link()
+        left = sweep_partition(behind.settings, topic, 0)
+        link.flow()
+        assert (left.exported, left.skip) == (0, Skip.UNAVAILABLE), left.reason
+    assert link.figures.bytes_held_back > 0
+
+    with closing(behind.export(chunk_rows=1)) as export:
+        export.fence()
+        export.view()
+        export.tail()
+        assert export.chunk()
+        assert link.cut() > 0
+        while export.chunk():
+            pass
+        assert export.result().exported == ROWS, "a connection that is made again goes on"
+    assert at.sweep().superseded == ROWS
+    assert at.dead_lettered_ids() == ids(due)
+
+
+def test_a_sweeper_that_is_cut_off_in_its_transaction_holds_nobody_up_for_longer_than_it_may_last(
+    at: Scenario,
+) -> None:
+    due = with_rows_due(at)
+    fate = lambda request: Fate.LOSE_REQUEST if request == END_TXN else Fate.PASS  # noqa: E731
+    with KafkaProxy(at.settings.kafka.bootstrap_servers, fate) as proxy:
+        behind = through(at, proxy.bootstrap_servers)
+        with closing(behind.export()) as export:
+            export.fence()
+            export.view()
+            export.tail()
+            with pytest.raises(TransientError, match="committing"):
+                export.chunk()
+        assert proxy.lost.is_set()
+        # Nobody fences or aborts it: the broker does, and readers get on.
+        at.topics.wait_settled(at.settings.wait.topic)
+        assert at.dead_letters() == []
+    assert at.sweep().exported == ROWS
+    assert at.dead_lettered_ids() == ids(due)
+
+
+def with_rows_due(at: Scenario) -> list[Registered]:
+    due = at.register([at.wait_record(number) for number in range(ROWS)])
+    at.show()
+    return due
+
+
+def ids(registered: list[Registered]) -> list[str]:
+    return sorted(item.wait_id for item in registered)
