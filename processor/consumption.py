@@ -116,6 +116,7 @@ class Consumption:
         self.assigned: dict[tuple[str, int], AssignedPartition] = {}
         self._closing = False
         self._paused = False
+        self.polling = False
         self._log_ends = LogEnds(time.monotonic)
         self._asking: asyncio.Future[None] | None = None
         self._asked_s = -math.inf
@@ -143,9 +144,20 @@ class Consumption:
         return self._sorted_out(self._consumer.consume(count, 0))
 
     async def wait(self, timeout_s: float) -> list[tuple[AssignedPartition, Message]]:
-        """Wait for one record, in a thread; the event loop goes on."""
-        message = await self._loop.run_in_executor(self._executor, self._consumer.poll, timeout_s)
+        """Wait for one record, in a thread; the event loop goes on.
+
+        While ``polling`` is true the event loop must not call the consumer: the client has it wait until the poll
+        returns, and a rebalance within the poll waits for the event loop.
+        """
+        self.polling = True
+        poll = self._executor.submit(self._consumer.poll, timeout_s)
+        poll.add_done_callback(self._polled)
+        message = await asyncio.wrap_future(poll)
         return self._sorted_out([] if message is None else [message])
+
+    def _polled(self, _: Future[Message | None]) -> None:
+        # Not when `wait` ends: who waits may be cancelled while the poll goes on.
+        self.polling = False
 
     def offsets(self, targets: Mapping[AssignedPartition, int]) -> list[TopicPartition]:
         """Return what to hand to the client, with the identity of the wait topic that the offsets rely on."""
@@ -154,7 +166,7 @@ class Consumption:
         ]
 
     def commit(self, targets: dict[AssignedPartition, int]) -> None:
-        """Start an asynchronous commit; KafkaException when it can't even be started."""
+        """Start an asynchronous commit, not while ``polling``; KafkaException when it can't even be started."""
         if self._closing:
             raise KafkaException(KafkaError(KafkaError._DESTROY, "the consumer is being closed"))
         self._consumer.commit(offsets=self.offsets(targets), asynchronous=True)

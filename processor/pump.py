@@ -75,6 +75,8 @@ class Pump:
         self._publishing: RegistrationBatch | None = None
         self._kept_house_s = 0.0
         self._resume = False
+        # A first window is registered, and its commit couldn't be asked for at once.
+        self._window_waits = False
 
     def attach(self, consumption: Consumption, commits: Commits, handover: Handover) -> None:
         """Connect the pump with its consumer."""
@@ -102,7 +104,8 @@ class Pump:
         self._advance()
         now_s = self._monotonic()
         taken = self._consume(now_s)
-        if self._commits.due(now_s):
+        if self._commits.due(now_s) or (self._window_waits and self._commits.idle):
+            self._window_waits = False
             self._commits.commit(self._consumption.assigned.values())
         if now_s - self._kept_house_s >= HOUSEKEEPING_S:
             self._kept_house_s = now_s
@@ -227,6 +230,13 @@ class Pump:
                 held = True
         self._dispatcher.add(ready)
         if held and self._commits.idle:
+            self._commit_window()
+
+    def _commit_window(self) -> None:
+        """Commit a first window without waiting for the interval; by the next turn if the consumer polls just now."""
+        if self._consumption.polling:
+            self._window_waits = True
+        else:
             self._commits.commit(self._consumption.assigned.values())
 
     # ---- what the consumer tells
@@ -267,7 +277,7 @@ class Pump:
         # A first window that was registered while the commit was in flight needn't wait for the interval.
         owners = self._consumption.assigned.values()
         if error is None and self._commits.idle and any(owner.window.held() for owner in owners):
-            self._commits.commit(owners)
+            self._commit_window()
 
     def confirmed(self, owner: AssignedPartition) -> None:
         """Open the gate of a partition whose first window is committed."""
