@@ -15,7 +15,10 @@ from wait_registry.records.lineage import Lineage
 from wait_registry.records.redelivery import redelivery_headers, redelivery_topic
 from wait_registry.records.times import format_utc_ms
 from wait_registry.records.tombstone import Outcome
+from wait_registry.records.topic_name import MAX_TOPIC_LENGTH
 from wait_registry.settings.root import Settings
+
+MAX_REASON_CHARACTERS = 2_048
 
 
 class Obstacle(StrEnum):
@@ -57,7 +60,7 @@ class Outgoing:
 
 @dataclass(frozen=True, slots=True)
 class SetAside:
-    """A row that is left in the registry, and why; the others go on."""
+    """A row that is left in the registry, and why; the others go on. Goes into the log: make it by `SetAside.at`."""
 
     wait_id: str
     topic: str | None
@@ -65,6 +68,13 @@ class SetAside:
     offset: int | None
     obstacle: Obstacle
     reason: str
+
+    @classmethod
+    def at(
+        cls, wait_id: str, topic: str, partition: int | None, offset: int | None, obstacle: Obstacle, reason: str
+    ) -> SetAside:
+        """Name a row by what its record says of itself, which may be any text of any length: bounded."""
+        return cls(wait_id, topic[:MAX_TOPIC_LENGTH], partition, offset, obstacle, reason[:MAX_REASON_CHARACTERS])
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +137,7 @@ def outgoing(row: DueRow, policy: Policy, targets: Callable[[str], Target], now_
 def set_aside(row: DueRow, obstacle: Obstacle, reason: str) -> SetAside:
     """Name a row that stays, for log and metrics."""
     original = row.record.original
-    return SetAside(row.record.wait_id, original.topic, original.partition, original.offset, obstacle, reason)
+    return SetAside.at(row.record.wait_id, original.topic, original.partition, original.offset, obstacle, reason)
 
 
 def _redelivery(row: DueRow, policy: Policy) -> Outgoing | None:

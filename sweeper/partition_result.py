@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
 from sweeper.outgoing import SetAside
+from wait_registry.records.topic_name import MAX_TOPIC_LENGTH, is_topic_name
 
 NAMED_SET_ASIDE = 20
 # Kafka bounds the names of topics so, and those of groups hardly at all; nobody's group is longer.
-MAX_NAME_LENGTH = 249
+MAX_GROUP_LENGTH = MAX_TOPIC_LENGTH
 MAX_PARTITION = 2**31 - 1
-_TOPIC = re.compile(r"[a-zA-Z0-9._-]+")
 
 
 class Skip(StrEnum):
@@ -41,7 +40,7 @@ class Source(NamedTuple):
         """Return None for what no cluster can have: a record in the wait topic may say anything."""
         if not group or partition is None or not 0 <= partition <= MAX_PARTITION:
             return None
-        if max(len(group), len(topic)) > MAX_NAME_LENGTH or not group.isprintable() or not _TOPIC.fullmatch(topic):
+        if len(group) > MAX_GROUP_LENGTH or not group.isprintable() or not is_topic_name(topic):
             return None
         return cls(group, topic, partition)
 

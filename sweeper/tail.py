@@ -7,6 +7,9 @@ from enum import StrEnum
 
 from wait_registry.errors import TransientError
 
+# Longer keys are nobody's id, and holding them would not be bounded by the number of ids.
+WAIT_ID_BYTES = 36
+
 
 class TailTooLong(TransientError):
     """More ids than sweeper.max_tail_records: leave the partition until the sink has caught up."""
@@ -54,7 +57,9 @@ class Tail:
         Raises:
             TailTooLong: there are too many.
         """
-        if key is None or key in self._finished or (self._only is not None and key not in self._only):
+        if key is None or len(key) > WAIT_ID_BYTES or key in self._finished:
+            return
+        if self._only is not None and key not in self._only:
             return
         self._last[key] = offset
         if len(self._last) > self._max_ids:

@@ -11,6 +11,7 @@ from wait_registry.kafka.clients import Admin
 from wait_registry.kafka.cluster import describe_topic
 from wait_registry.kafka.requests import answer, timeout_of
 from wait_registry.kafka.topics import topic_config
+from wait_registry.records.topic_name import MAX_TOPIC_LENGTH, is_topic_name
 
 # A topic that isn't there, can't be there, or that we have no right to see.
 _OF_THIS_TOPIC = frozenset(
@@ -35,6 +36,8 @@ class Targets:
         Raises:
             WaitRegistryError: the cluster can't be reached, or refuses us altogether.
         """
+        if not is_topic_name(topic):
+            return Target(topic, 0, 0, f"{topic[:MAX_TOPIC_LENGTH]!r} ({len(topic)} characters) is no topic's name")
         if topic not in self._known:
             self._known[topic] = self._look_up(topic)
         return self._known[topic]

@@ -105,7 +105,7 @@ class View:
                     rows.append(due_row(columns))
                 except DataError as error:
                     unreadable.append(
-                        SetAside(
+                        SetAside.at(
                             columns["wait_expiration_uuid"],
                             columns["original_topic"],
                             columns["original_partition"],

@@ -64,8 +64,12 @@ class ReadRecord:
         return value.decode()
 
 
-def produce(bootstrap: str, topic: str, records: Iterable[Outgoing | bytes]) -> list[tuple[int, int]]:
+def produce(
+    bootstrap: str, topic: str, records: Iterable[Outgoing | bytes], compression: str = "none"
+) -> list[tuple[int, int]]:
     """Produce records in order and return the partition and offset of each.
+
+    Compressed, a record may be far larger than the topic's max.message.bytes.
 
     Raises:
         KafkaException: one was refused.
@@ -76,7 +80,8 @@ def produce(bootstrap: str, topic: str, records: Iterable[Outgoing | bytes]) -> 
             "partitioner": "murmur2_random",
             "enable.idempotence": True,
             "linger.ms": 2,
-            "message.max.bytes": 8_388_608,
+            "message.max.bytes": 67_108_864,
+            "compression.type": compression,
         }
     )
     landed: list[tuple[int, int]] = []

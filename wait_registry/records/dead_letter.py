@@ -15,13 +15,13 @@ from wait_registry.records.headers import Headers
 from wait_registry.records.lineage import Lineage, append_lineage, split_lineage
 from wait_registry.records.system_headers import SystemHeaders
 from wait_registry.records.times import format_utc_ms
+from wait_registry.records.topic_name import MAX_TOPIC_LENGTH, is_topic_name
 
 MAX_CLASS_CHARACTERS: Final = 256
 MAX_MESSAGE_CHARACTERS: Final = 2_048
 MAX_STACKTRACE_CHARACTERS: Final = 8_192
 _MAX_FRAMES: Final = 64
-_MAX_TOPIC_LENGTH: Final = 249
-_TOPIC: Final = re.compile(r"[a-zA-Z0-9._-]+")
+_SHOWN_CHARACTERS: Final = 256
 _PLACEHOLDER: Final = re.compile(r"\{([^{}]*)\}")
 
 
@@ -118,10 +118,12 @@ def dead_letter_topic(template: str, topic: str, group: str) -> str:
         return values[placeholder[1]]
 
     name = _PLACEHOLDER.sub(replaced, template)
-    if not _TOPIC.fullmatch(name) or len(name) > _MAX_TOPIC_LENGTH or name in (".", ".."):
+    if not is_topic_name(name):
+        # A record may name any topic and group, of any length.
+        seen, of_topic, of_group = (repr(text[:_SHOWN_CHARACTERS]) for text in (name, topic, group))
         raise ConfigurationError(
-            f"dead_letter.topic: {template!r} becomes {name!r} for topic {topic!r} and group {group!r}, expected a "
-            f"topic name: at most {_MAX_TOPIC_LENGTH} of the characters a-z, A-Z, 0-9, '.', '_', '-'"
+            f"dead_letter.topic: {template!r} becomes {seen} for topic {of_topic} and group {of_group}, expected a "
+            f"topic name: at most {MAX_TOPIC_LENGTH} of the characters a-z, A-Z, 0-9, '.', '_', '-'"
         )
     return name
 

@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from sweeper.group_rules import ASK_EVERY_S, GroupRules
-from sweeper.partition_result import MAX_NAME_LENGTH, MAX_PARTITION, Source
+from sweeper.partition_result import MAX_GROUP_LENGTH, MAX_PARTITION, Source
 from wait_registry.settings.root import Settings
 
 NOBODY = "127.0.0.1:1"
@@ -59,7 +59,7 @@ def test_one_group_without_an_answer_ends_the_questions_of_its_sweep_whatever_re
         ("g" * 40_000, "orders", 0),
         ("bill\0ing", "orders", 0),
         ("billing", "", 0),
-        ("billing", "t" * (MAX_NAME_LENGTH + 1), 0),
+        ("billing", "t" * (MAX_GROUP_LENGTH + 1), 0),
         ("billing", "all orders", 0),
         ("billing", "orders\n", 0),
         ("billing", "orders", None),

@@ -129,3 +129,11 @@ def test_a_header_name_that_the_client_cannot_send_sets_the_row_aside(name: str)
     answer = outgoing(row(headers=((name, b""),)), POLICY, anything, NOW_MS)
     assert isinstance(answer, SetAside)
     assert answer.obstacle is Obstacle.UNREADABLE
+
+
+def test_what_is_said_of_a_row_that_stays_is_bounded_whatever_its_record_says() -> None:
+    policy = replace(POLICY, dead_letter_template="{topic}.{group}")
+    stays = outgoing(row(topic="x" * 100_000, group="g" * 100_000, dead_letter_topic=None), policy, anything, NOW_MS)
+    assert isinstance(stays, SetAside)
+    assert stays.obstacle is Obstacle.UNREADABLE
+    assert len(repr(stays)) < 4_000

@@ -108,3 +108,11 @@ def test_what_a_second_reading_does_not_find_again_is_unseen() -> None:
     tail.confirm(again, 10)
     verdicts = [tail.verdict("gone", 5), tail.verdict("kept", 6), tail.verdict("young", 20)]
     assert verdicts == [Verdict.UNSEEN, Verdict.OPEN, Verdict.OPEN]
+
+
+def test_keys_that_are_no_ids_are_not_held() -> None:
+    tail = Tail(0, 1)
+    for offset in range(10):
+        tail.add(b"%d" % offset * 40, offset)
+    tail.add(b"018bcfe5-6800-8000-8000-000000000001", 10)
+    assert tail.verdict("018bcfe5-6800-8000-8000-000000000001", 9) is Verdict.SUPERSEDED

@@ -61,3 +61,12 @@ def test_a_topic_that_may_not_be_seen_has_a_problem() -> None:
 def test_a_cluster_that_refuses_us_is_no_topic_s_problem() -> None:
     with pytest.raises(ConfigurationError):
         look_up(Broker(None, KafkaError.SASL_AUTHENTICATION_FAILED))
+
+
+@pytest.mark.parametrize("name", ["", ".", "a/b", "orders dlq", "é", "x" * 250, "x" * 40_000])
+def test_a_broker_is_never_asked_about_what_is_no_topics_name(name: str) -> None:
+    # A name beyond 32,767 bytes makes a request that no broker can read: it hangs up, and all exports would wait for it.
+    asked = Targets(None)(name)  # type: ignore[arg-type] # nobody to ask
+    assert asked.problem is not None
+    assert "no topic's name" in asked.problem
+    assert len(asked.problem) < 400
