@@ -19,7 +19,7 @@ from processor.outbox import Letter, Outbox
 from processor.stats import Stats
 from processor.subscription import SubscribedTopic
 from wait_registry.clock import Clock
-from wait_registry.errors import PermanentError
+from wait_registry.errors import DataError, PermanentError
 from wait_registry.kafka.errors import kafka_failure
 
 log = logging.getLogger(__name__)
@@ -36,7 +36,7 @@ class Registration:
         wait_topic, cluster_id, group: what ids and wait records need.
         topics: the consumed topics, by name.
         limits: time to live.
-        unregistrable: called with a record too large for the wait topic.
+        unregistrable: called with a record too large for the wait topic, or for its readers.
         malformed: called with a record that can't be read whole, and why.
         renewed: called with a record whose second registration is acknowledged.
     """
@@ -54,7 +54,7 @@ class Registration:
         clock_watch: ClockWatch,
         fault: Fault,
         stats: Stats,
-        unregistrable: Callable[[Entry, KafkaError], None],
+        unregistrable: Callable[[Entry, KafkaError | DataError], None],
         malformed: Callable[[Entry, PermanentError], None],
         renewed: Callable[[Entry], None],
     ) -> None:
@@ -103,15 +103,17 @@ class Registration:
                 self._malformed(entry, self._unreadable.pop(entry))
             else:
                 original = entry.original
-                headers = topics[entry.owner.topic].encoder.headers(
-                    original, entry.wait_id, entry.lifetime.expires_at_ms, entry.attempt, entry.source
-                )
                 try:
+                    headers = topics[entry.owner.topic].encoder.headers(
+                        original, entry.wait_id, entry.lifetime.expires_at_ms, entry.attempt, entry.source
+                    )
                     produce(topic, original.value or b"", entry.wait_id, headers=headers, on_delivery=entry.delivered)
                 except BufferError:
                     return False
                 except KafkaException as error:
                     self._refused(entry, error.args[0])
+                except DataError as error:
+                    self._unregistrable(entry, error)
             batch.published += 1
         return True
 

@@ -13,7 +13,7 @@ from processor.outbox import Letter, Outbox
 from processor.outstanding import Outstanding
 from processor.stats import Stats
 from processor.traces import Traces
-from wait_registry.errors import PermanentError
+from wait_registry.errors import DataError, PermanentError
 from wait_registry.handler import Discard
 from wait_registry.logs import record_fields
 from wait_registry.records.dead_letter import Reason
@@ -67,12 +67,15 @@ class Settlement:
         else:
             self._fail(entry, result, elapsed_s)
 
-    def unregistrable(self, entry: Entry, error: KafkaError) -> None:
+    def unregistrable(self, entry: Entry, error: KafkaError | DataError) -> None:
         """Dead-letter a record whose wait record is too large; its offset may be committed after that."""
-        seen = PermanentError(
-            f"the wait record is larger than topic {self._wait_topic} takes: {error.str()} ({error.name()}). "
-            "Raise its max.message.bytes (wait.max_message_bytes) if records of this size are meant to be processed."
-        )
+        if isinstance(error, DataError):
+            seen = PermanentError(f"the record's headers are more than a wait record can carry: {error}")
+        else:
+            seen = PermanentError(
+                f"the wait record is larger than topic {self._wait_topic} takes: {error.str()} ({error.name()}). "
+                "Raise its max.message.bytes (wait.max_message_bytes) if records of this size are to be processed."
+            )
         self._dead_letter_unregistered(entry, Reason.UNREGISTRABLE, seen)
 
     def malformed(self, entry: Entry, error: PermanentError) -> None:

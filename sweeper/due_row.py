@@ -7,11 +7,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from wait_registry.records.headers import decode_headers_json
+from wait_registry.records.headers import MAX_JSON_BYTES, decode_headers_json
 from wait_registry.records.original import Original, PartialOriginal
 from wait_registry.records.wait_record import WaitRecord
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+# What a wait record may say becomes longer in the table: base64 for the older dialect's strings and for names with NUL,
+# a blank behind each comma and colon. It hardly doubles.
+MAX_ROW_JSON_BYTES = 2 * MAX_JSON_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +60,7 @@ def _original(columns: Mapping[str, Any]) -> Original | PartialOriginal:
     topic, partition, offset = (columns[f"original_{name}"] for name in ("topic", "partition", "offset"))
     timestamp_ms, timestamp_type = columns["original_timestamp_ms"], columns["original_timestamp_type"]
     headers_json = columns["original_headers"]
-    headers = () if headers_json is None else decode_headers_json(headers_json.encode())
+    headers = () if headers_json is None else decode_headers_json(headers_json.encode(), MAX_ROW_JSON_BYTES)
     complete = None not in (partition, offset, timestamp_ms, timestamp_type)
     return (Original if complete else PartialOriginal)(
         topic, partition, offset, timestamp_ms, timestamp_type, columns["original_key"], columns["body"], headers

@@ -38,14 +38,28 @@ def encode_headers_json(headers: Headers) -> bytes:
     return _encode_with_odd_names(headers) if _NUL_IN_JSON in encoded else encoded
 
 
-def decode_headers_json(data: bytes) -> Headers:
+def readable_headers_json(headers: Headers) -> bytes:
+    """Encode headers as `encode_headers_json` does, if readers will take it.
+
+    A broker bounds what is compressed, so a record may hold far more than its topic's max.message.bytes.
+
+    :raises DataError: it is larger than any reader takes.
+    """
+    encoded = encode_headers_json(headers)
+    if len(encoded) > MAX_JSON_BYTES:
+        raise _too_large(len(encoded), MAX_JSON_BYTES)
+    return encoded
+
+
+def decode_headers_json(data: bytes, max_bytes: int = MAX_JSON_BYTES) -> Headers:
     """Decode headers from JSON: a list of ``[name, base64 or null]``, or the older dialect's object of strings.
 
-    :param data: the JSON text, at most 16 MiB.
+    :param data: the JSON text. Parsing it takes up to sixty times its size in memory, so it is bounded.
+    :param max_bytes: the bound, bytes; 16 MiB for what somebody else wrote.
     :raises DataError: it is neither, or too large; quarantine the record. The message never holds the headers.
     """
-    if len(data) > MAX_JSON_BYTES:
-        raise DataError(f"headers JSON: saw {len(data)} bytes, expected at most {MAX_JSON_BYTES}")
+    if len(data) > max_bytes:
+        raise _too_large(len(data), max_bytes)
     try:
         document = orjson.loads(data)
     except orjson.JSONDecodeError as error:
@@ -69,6 +83,10 @@ def require_sendable_names(headers: Iterable[tuple[str, bytes | None]]) -> None:
     for index, (name, _) in enumerate(headers):
         if _is_odd(name):
             raise DataError(f"header {index}: the name holds NUL or a lone surrogate, which this client can't send")
+
+
+def _too_large(size: int, limit: int) -> DataError:
+    return DataError(f"headers JSON: saw {size} bytes, expected at most {limit}")
 
 
 def _encode_with_odd_names(headers: Headers) -> bytes:

@@ -8,7 +8,7 @@ from typing import Final, Literal, TypeAlias, cast, get_args
 
 from wait_registry.errors import ConfigurationError, DataError
 from wait_registry.records import names
-from wait_registry.records.headers import Headers, decode_headers_json, encode_headers_json
+from wait_registry.records.headers import Headers, decode_headers_json, encode_headers_json, readable_headers_json
 from wait_registry.records.original import Original, PartialOriginal, Source, TimestampType
 from wait_registry.records.system_headers import MAX_INT32, MAX_INT64, SystemHeaders, is_trace, missing, unreadable
 from wait_registry.records.times import format_utc_ms
@@ -78,6 +78,7 @@ class WaitRecordEncoder:
         :param attempt: which delivery this is, from 1.
         :param source: where the record was consumed now, when this system delivered it again.
         :param trace: headers to carry the trace on with; when None those of the original do, if it has them.
+        :raises DataError: the original headers are more than any reader takes; dead-letter the record.
         """
         topic, partition, offset, timestamp_ms, timestamp_type, key, value, originals = original
         encoded: list[tuple[str, bytes | None]] = [
@@ -87,7 +88,7 @@ class WaitRecordEncoder:
             (names.ORIGINAL_TIMESTAMP, b"%d" % timestamp_ms),
             (names.ORIGINAL_TIMESTAMP_TYPE, timestamp_type.encode()),
             (names.ORIGINAL_KEY, key),
-            (names.ORIGINAL_HEADERS, encode_headers_json(originals)),
+            (names.ORIGINAL_HEADERS, readable_headers_json(originals)),
             (names.ORIGINAL_VALUE_NULL, b"true" if value is None else b"false"),
             (names.WAIT_EXPIRATION_UUID, wait_id.encode()),
             (names.WAIT_EXPIRATION_TIME, format_utc_ms(expires_at_ms).encode()),

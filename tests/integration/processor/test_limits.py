@@ -11,11 +11,12 @@ import pytest
 from tests.integration.processor.running import Processors
 from tests.integration.processor.wait_topic import stories
 from tests.support.committed_offsets import committed
-from tests.support.kafka_io import Outgoing
+from tests.support.kafka_io import Outgoing, produce
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
 from wait_registry.errors import PermanentError
 from wait_registry.handler import Record
+from wait_registry.records.headers import MAX_JSON_BYTES
 from wait_registry.settings.root import Settings
 
 Make = Callable[..., Settings]
@@ -42,6 +43,24 @@ def test_a_record_too_large_to_register_is_dead_lettered_and_the_others_go_on(
     assert all(story.outcomes == ["done"] for story in told.values())
     assert running.settled == {"done": 4}
     assert committed(topics.bootstrap, settings.processor.group, settings.processor.topics[0], 1) == [5]
+
+
+def test_a_record_with_more_headers_than_a_wait_record_can_carry_is_dead_lettered_whole(
+    processor_settings: Make, topics: Topics, processors: Processors
+) -> None:
+    # A broker bounds what is compressed: the topics take this one, and no reader of wait records would.
+    settings = processor_settings({"processor.handler": processors.handler(done)}, 1)
+    headers = (("name", bytes(MAX_JSON_BYTES)), ("last", None))
+    records = [b"one", Outgoing(b"value", b"large", headers), b"two"]
+    produce(topics.bootstrap, settings.processor.topics[0], records, compression="lz4")
+    processors.run_once(settings)
+
+    [letter] = topics.read(settings.dead_letter.topic)
+    assert letter.text("DLQ_REASON") == "unregistrable"
+    assert f"at most {MAX_JSON_BYTES}" in letter.text("DLQ_ERROR_MESSAGE")
+    assert (letter.key, letter.value, letter.headers[:2]) == (b"large", b"value", headers)
+    assert sorted(origin[2] for origin in stories(topics.read(settings.wait.topic))) == [0, 2]
+    assert committed(topics.bootstrap, settings.processor.group, settings.processor.topics[0], 1) == [3]
 
 
 def test_a_record_that_even_the_dead_letter_topic_refuses_stops_the_process_before_it_is_committed(

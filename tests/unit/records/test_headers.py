@@ -16,6 +16,7 @@ from wait_registry.records.headers import (
     Headers,
     decode_headers_json,
     encode_headers_json,
+    readable_headers_json,
     require_sendable_names,
 )
 
@@ -94,3 +95,16 @@ def test_only_names_that_the_client_would_change_or_die_of_are_unsendable(header
     else:
         with pytest.raises(DataError, match="can't send"):
             require_sendable_names(headers)
+
+
+def test_headers_that_no_reader_would_take_are_not_written() -> None:
+    headers: Headers = (("name", bytes(MAX_JSON_BYTES)),)
+    with pytest.raises(DataError, match=f"at most {MAX_JSON_BYTES}"):
+        readable_headers_json(headers)
+    assert readable_headers_json((("name", b"value"),)) == encode_headers_json((("name", b"value"),))
+
+
+def test_what_was_written_in_a_table_may_be_longer_than_what_was_read() -> None:
+    text = encode_headers_json((("name", bytes(MAX_JSON_BYTES)),))
+    assert len(text) > MAX_JSON_BYTES
+    assert decode_headers_json(text, 2 * MAX_JSON_BYTES) == (("name", bytes(MAX_JSON_BYTES)),)
