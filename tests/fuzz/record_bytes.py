@@ -1,0 +1,93 @@
+"""A Kafka record made of any bytes, and back: what a fuzzer changes in the bytes are headers, names and values.
+
+One byte says what is null; then key, value and headers. A length is two bytes, a header's name either one byte that
+names one of `NAMES`, or a byte beyond them, a length of one byte and the name itself. Bytes that end early give a
+record that ends early, so any bytes are a record.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from wait_registry.records import names
+
+Headers = tuple[tuple[str, bytes | None], ...]
+
+NAMES: Final = sorted({value for name, value in vars(names).items() if name.isupper() and isinstance(value, str)})
+_FREE_NAME: Final = 255
+_NULL: Final = 0xFFFF
+
+
+@dataclass(frozen=True, slots=True)
+class RecordInput:
+    """Key, value and headers of a record."""
+
+    key: bytes | None
+    value: bytes | None
+    headers: Headers
+
+    @classmethod
+    def of(cls, data: bytes) -> RecordInput:
+        """Read any bytes as a record."""
+        taker = _Taker(data)
+        nulls = taker.byte()
+        key, value = taker.sized(taker.byte()), taker.sized(taker.length() or 0)
+        headers = []
+        while not taker.empty:
+            headers.append((taker.name(), taker.value()))
+        return cls(None if nulls & 1 else key, None if nulls & 2 else value, tuple(headers))
+
+    def encode(self) -> bytes:
+        """Return bytes that are read as this record, if key, names and values aren't too long for their lengths."""
+        key, value = self.key or b"", self.value or b""
+        parts = [bytes([(self.key is None) | (self.value is None) << 1, len(key)]), key, _length(value), value]
+        for name, content in self.headers:
+            if name in NAMES:
+                parts.append(bytes([NAMES.index(name)]))
+            else:
+                encoded = name.encode("utf-8", "surrogatepass")
+                parts.append(bytes([_FREE_NAME, len(encoded)]) + encoded)
+            parts.append(_NULL.to_bytes(2, "big") if content is None else _length(content) + content)
+        return b"".join(parts)
+
+
+class _Taker:
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._at = 0
+
+    @property
+    def empty(self) -> bool:
+        return self._at >= len(self._data)
+
+    def sized(self, size: int) -> bytes:
+        taken = self._data[self._at : self._at + size]
+        self._at += size
+        return taken
+
+    def byte(self) -> int:
+        return self.sized(1)[0] if not self.empty else 0
+
+    def length(self) -> int | None:
+        size = int.from_bytes(self.sized(2), "big")
+        return None if size == _NULL else size
+
+    def name(self) -> str:
+        choice = self.byte()
+        if choice < len(NAMES):
+            return NAMES[choice]
+        # What a consumer hands on is text, whatever the bytes were; halves of surrogate pairs may come from Java.
+        encoded = self.sized(self.byte())
+        try:
+            return encoded.decode("utf-8", "surrogatepass")
+        except UnicodeDecodeError:
+            return encoded.decode("utf-8", "replace")
+
+    def value(self) -> bytes | None:
+        size = self.length()
+        return None if size is None else self.sized(size)
+
+
+def _length(content: bytes) -> bytes:
+    return len(content).to_bytes(2, "big")

@@ -1,0 +1,42 @@
+"""Consumed records: whatever headers a record has, it is worked on, and none of them is lost."""
+
+from __future__ import annotations
+
+from tests.fuzz.record_bytes import RecordInput
+from tests.fuzz.rereading.lineage import reread_block
+from tests.fuzz.target import Target
+from tests.fuzz.targets.lineage import seeds
+from wait_registry.records.consumed import Consumed, consumed
+from wait_registry.records.original import Original
+from wait_registry.records.wait_record import WaitRecordEncoder, decode_wait_record
+
+GROUP = "billing"
+WAIT_ID = "019fc448-d29b-8abc-9def-0123456789ab"
+ENCODER = WaitRecordEncoder(GROUP, "host-1", "waitreg.dlq", "redeliver", 3)
+
+
+def _read(data: bytes) -> Consumed:
+    given = RecordInput.of(data)
+    return consumed("orders", 3, 41, 1_795_227_600_123, "create", given.key, given.value, given.headers, GROUP)
+
+
+def _check(data: bytes) -> None:
+    given = RecordInput.of(data)
+    original, source, attempt = _read(data)
+    assert (original.key, original.value) == (given.key, given.value), "key or value changed"
+    again = reread_block(given.headers)
+    ours = again is not None and again[1]["group"] == GROUP
+    kept = given.headers[: again[0]] if again is not None and ours else given.headers
+    assert original.headers == kept, "headers changed"
+    assert (source is not None) == ours, "delivered again or not"
+    assert attempt == ((again[1]["attempt"] or 1) if again is not None and ours else 1), "counted differently"
+    _registered(original, attempt)
+
+
+def _registered(original: Original, attempt: int) -> None:
+    headers = ENCODER.headers(original, WAIT_ID, 0, attempt)
+    read = decode_wait_record(WAIT_ID, original.value or b"", headers)
+    assert (read.original, read.attempt) == (original, attempt), "registered differently"
+
+
+TARGET = Target("consumed", _read, _check, seeds, (GROUP.encode(), b"0", b"1", b"2147483647"), records=True)

@@ -1,0 +1,40 @@
+"""The lineage block: nothing is ever lost, and what is cut off is what was appended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+
+from tests.fuzz.record_bytes import RecordInput
+from tests.fuzz.rereading.lineage import reread_block
+from tests.fuzz.target import Target
+from tests.fuzz.vectors import records
+from wait_registry.records.lineage import append_lineage, split_lineage
+
+
+def _read(data: bytes) -> object:
+    return split_lineage(RecordInput.of(data).headers)
+
+
+def _check(data: bytes) -> None:
+    headers = RecordInput.of(data).headers
+    originals, lineage, failure = split_lineage(headers)
+    again = reread_block(headers)
+    assert originals == headers[: len(originals)], "headers changed"
+    if lineage is None:
+        assert (originals, failure, again) == (headers, {}, None), "a block that is none"
+        return
+    assert again == (len(originals), asdict(lineage)), "read differently"
+    assert all(name.startswith("DLQ_") for name in failure), "not of the failure"
+    twice = append_lineage(append_lineage(headers, lineage), lineage)
+    assert split_lineage(twice)[:2] == (tuple(append_lineage(headers, lineage)), lineage), "not the block appended last"
+
+
+def seeds() -> Iterator[bytes]:
+    """Yield the golden records that end in a block, or nearly."""
+    yield from records("lineage", "append", "split")
+    yield from records("redelivery", "encode", "consumed")
+    yield from records("dead_letter", "encode", "decode")
+
+
+TARGET = Target("lineage", _read, _check, seeds, (b"0", b"1", b"12", b"-1", b"00"), records=True)
