@@ -12,7 +12,7 @@ PLUGIN := connect-configs/plugin
 step = printf '\n== %s\n' '$(1)' && $(2) || { printf '\nmake check: the step "%s" failed (%s)\n' '$(1)' '$(2)' >&2; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help setup jars connect plugin prometheus demo test check coverage acceptance kills chaos incident compose-test mutants lock clean
+.PHONY: help setup jars connect plugin prometheus demo test check coverage acceptance kills chaos incident compose-test mutants fuzz audit lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,11 +42,12 @@ demo: jars ## watch it work: real Kafka, Spark and Postgres, a crash, and the re
 test: jars ## the tests; TESTS= picks some, STACK=containers runs Kafka and Postgres in Docker
 	@$(BIN)/pytest -m "not acceptance" --stack=$(STACK) $(TESTS)
 
-check: jars ## the gate: format, lint, types, import contracts, tests
+check: jars ## the gate: format, lint, types, import contracts, audit, tests
 	@$(call step,format,$(BIN)/ruff format --check .)
 	@$(call step,lint,$(BIN)/ruff check .)
 	@$(call step,types,$(BIN)/mypy)
 	@$(call step,import contracts,$(BIN)/lint-imports)
+	@$(call step,audit,$(BIN)/python setup/audit.py)
 	@$(call step,tests,$(BIN)/pytest -m "not acceptance" tests)
 
 coverage: jars ## line coverage of the core and of each service, at least 90 % (takes longer than the tests)
@@ -71,6 +72,14 @@ compose-test: ## docker-compose.yml for real, with kills under load; needs nothi
 
 mutants: jars ## every listed one-line change must turn its named test red
 	@$(BIN)/python -m tests.mutants.run
+
+fuzz: setup ## any bytes at all that reads what others write, and the corpus kept; MINUTES=5 TARGET=headers_json
+	@sh setup/fuzz.sh >/dev/null
+	@PYTHONPATH=.waitreg/tools/atheris $(BIN)/python -m tests.fuzz $(if $(MINUTES),--minutes $(MINUTES)) \
+		$(addprefix --target ,$(TARGET)) $(ARGS)
+
+audit: setup ## the locked Python packages looked up among known vulnerabilities, where that can be done
+	@$(BIN)/python setup/audit.py
 
 lock: setup ## requirements*.txt anew from pyproject.toml (minutes: every file of every package is hashed)
 	@sh setup/lock.sh
