@@ -28,6 +28,14 @@ DESIGN: tuple[Model, ...] = (
         "sink: compaction, a sweeper's look", sinks=1, transactions=False, restores=0, rebuilds="never", sweeps=True
     ),
     Viewing("sink: compaction, a restore, rebuilds", appends=2, sinks=1, transactions=False, rebuilds="when refused"),
+    Viewing(
+        "sink: compaction before its first start",
+        sinks=1,
+        transactions=False,
+        restores=0,
+        rebuilds="never",
+        late_first_start=True,
+    ),
     Sweeping("sweepers: 2, an append, a restore", appends=1),
     Sweeping("sweepers: 2, 2 appends", restores=0),
     Sweeping("sweepers: 2, 2 wait ids", waits=(0, 1), appends=0, restores=0),
@@ -38,7 +46,7 @@ DESIGN: tuple[Model, ...] = (
 
 # Minutes, not seconds: `python -m tests.model --wide`.
 WIDE: tuple[Model, ...] = (
-    Processing("processors: 2 records, 2 revocations, a renewal, no fault", revocations=2, renewals=1, crashes=0),
+    Processing("processors: 2 records, 2 revocations, no fault", revocations=2, crashes=0, failing=False),
     Processing("processors: 2 records, a loss, a revocation", losses=1, failing=False),
     Processing("processors: 1 record, 2 losses, 2 revocations", records=1, losses=2, revocations=2, flush_fails=True),
     Viewing("sinks: 2, compaction, rebuilds", restores=0, rebuilds="when refused"),

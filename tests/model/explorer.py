@@ -23,6 +23,9 @@ Step: TypeAlias = tuple[str, bool, State]
 class Model(Protocol):
     """What can be explored."""
 
+    def __hash__(self) -> int:
+        """Models with the same bounds and switches are one."""
+
     @property
     def name(self) -> str:
         """Return what it is called in tables, with its bounds."""

@@ -153,10 +153,17 @@ SINK = (
         "P1",
     ),
     Safeguard(
-        "age-is-checked",
-        "A position that compaction may have overtaken is refused.",
+        "sink-checks-the-age",
+        "A sink doesn't read on from a position that compaction may have overtaken.",
         "sink/position.py",
-        replace(_AGING, age_is_checked=False),
+        replace(_AGING, sink_checks_the_age=False),
+        "P3",
+    ),
+    Safeguard(
+        "sweeper-checks-the-age",
+        "Nor does a sweeper trust it.",
+        "sweeper/position.py",
+        replace(_AGING, sweeper_checks_the_age=False),
         "P3",
     ),
     Safeguard(

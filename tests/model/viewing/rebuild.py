@@ -19,7 +19,7 @@ def rebuild_steps(model: Viewing, state: State, steps: list[Step]) -> None:
         if model.rebuilds == "when refused" and not too_old(position, time, len(state[LOG]), state[CLOCK]):
             return
         end = stable_end(state[LOG])
-        rows = read_on((-1,) * model.ids, state[LOG], 0, end)
+        rows = read_on(model.no_rows(), state[LOG], 0, end)
         after = changed(state, (REBUILD, (position, end, state[CLOCK], rows)))
         steps.append((f"a rebuild reads the log up to {end}", False, after))
         return

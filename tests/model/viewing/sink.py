@@ -46,10 +46,14 @@ def sink_steps(model: Viewing, state: State, which: int, steps: list[Step]) -> N
 
 
 def _refused(model: Viewing, state: State, position: int, time: int) -> bool:
-    return model.age_is_checked and too_old(position, time, len(state[LOG]), state[CLOCK])
+    return model.sink_checks_the_age and too_old(position, time, len(state[LOG]), state[CLOCK])
 
 
 def _start(model: Viewing, state: State, which: int, steps: list[Step]) -> None:
+    if not state[POSTGRES]:
+        first = (0, state[CLOCK], model.no_rows())
+        steps.append((f"{NAMES[which]} begins with the log", False, changed(state, (POSTGRES, first))))
+        return
     position, time, _ = state[POSTGRES]
     if _refused(model, state, position, time):
         return

@@ -19,6 +19,7 @@ from tests.model.viewing.partition import (
     THERE,
     TOMBSTONE,
     WAIT,
+    Rows,
     cleaned,
     read_on,
     stable_end,
@@ -54,6 +55,7 @@ class Viewing:
         restores: of Postgres, at most.
         rebuilds: ``any time``, ``when refused`` (the position is too old) or ``never``.
         sweeps: a sweeper looks at the view, reads the tail and judges, with any delay between.
+        late_first_start: there is no position yet, and the log may be old when a sink makes one.
         written: in which transactions a batch is written: ``together``, ``position first`` or ``rows first``.
     """
 
@@ -66,6 +68,7 @@ class Viewing:
     restores: int = 1
     rebuilds: str = "any time"
     sweeps: bool = False
+    late_first_start: bool = False
     written: str = "together"
     compare_and_set: bool = True
     starts_at_progress: bool = True
@@ -73,25 +76,32 @@ class Viewing:
     upsert_guard: bool = True
     delete_guard: bool = True
     aborted_is_left_out: bool = True
-    age_is_checked: bool = True
+    sink_checks_the_age: bool = True
+    sweeper_checks_the_age: bool = True
     age_is_checked_after_the_tail: bool = True
     time_is_that_of_the_next_record: bool = True
     rebuild_compares: bool = True
     rebuild_moves_the_position: bool = True
 
     def initial(self) -> State:
-        none = (-1,) * self.ids
-        return ((), 0, (0, 0, none), (), 0, ((),) * self.sinks, (), (), self.appends, self.restores)
+        view = () if self.late_first_start else (0, 0, self.no_rows())
+        return ((), 0, view, (), 0, ((),) * self.sinks, (), (), self.appends, self.restores)
+
+    def no_rows(self) -> Rows:
+        """Return the rows of an empty view."""
+        return (-1,) * self.ids
 
     def canonical(self, state: State) -> State:
         ordered = tuple(sorted(state[SINKS]))
         return state if ordered == state[SINKS] else changed(state, (SINKS, ordered))
 
     def broken(self, state: State) -> str | None:
+        if not state[POSTGRES]:
+            return None
         log, (position, time, rows) = state[LOG], state[POSTGRES]
         if position > len(log):
             return "the position is beyond the log"
-        if self.age_is_checked and too_old(position, time, len(log), state[CLOCK]):
+        if self.sweeper_checks_the_age and too_old(position, time, len(log), state[CLOCK]):
             return None
         seen = read_on(rows, log, position, len(log))
         open_rows = truth(log, self.ids)
@@ -102,8 +112,10 @@ class Viewing:
         return f"{what}: view at {position} and tail give {seen}, the log {open_rows}"
 
     def settled(self, state: State) -> bool:
+        if not state[POSTGRES]:
+            return False
         log, (position, time, rows) = state[LOG], state[POSTGRES]
-        if self.rebuilds == "never" and self.age_is_checked and too_old(position, time, len(log), state[CLOCK]):
+        if self.rebuilds == "never" and self.sink_checks_the_age and too_old(position, time, len(log), state[CLOCK]):
             return True  # it asks for a rebuild
         return bool(position == len(log) == stable_end(log) and rows == truth(log, self.ids))
 
@@ -114,9 +126,9 @@ class Viewing:
         _backup(state, steps)
         for which in range(self.sinks):
             sink_steps(self, state, which, steps)
-        if self.rebuilds != "never":
+        if self.rebuilds != "never" and state[POSTGRES]:
             rebuild_steps(self, state, steps)
-        if self.sweeps:
+        if self.sweeps and state[POSTGRES]:
             sweeper_steps(self, state, steps)
         return steps
 
@@ -155,7 +167,7 @@ def _time_and_compaction(model: Viewing, state: State, steps: list[Step]) -> Non
 
 
 def _backup(state: State, steps: list[Step]) -> None:
-    if not state[RESTORES]:
+    if not state[RESTORES] or not state[POSTGRES]:
         return
     if not state[BACKUP]:
         steps.append(("Postgres is backed up", True, changed(state, (BACKUP, state[POSTGRES]))))
