@@ -32,9 +32,10 @@ def start_sweeper_without_spark(
 
     Args:
         settings: of the sweeper.
-        directory: for log and settings.
+        directory: for log and settings, made if need be.
         environment: further variables.
     """
+    directory.mkdir(exist_ok=True)
     log, given = directory / "sweeper.log", directory / "sweeper.settings"
     given.write_bytes(pickle.dumps(settings))
     with log.open("wb") as output:
@@ -58,7 +59,7 @@ def main(file: str) -> None:
     """Sweep until the process is ended."""
     logging.basicConfig(level=logging.INFO)
     settings: Settings = pickle.loads(Path(file).read_bytes())
-    sweeper = Sweeper(settings, sweep_in_process, Instruments(MetricsRegistry()), "this-host")
+    sweeper = Sweeper(settings, sweep_in_process, Instruments(MetricsRegistry()), f"sweeper {os.getpid()}")
 
     def sweep() -> None:
         sweeper.run_once()

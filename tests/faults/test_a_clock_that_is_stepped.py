@@ -113,6 +113,7 @@ def test_a_sweeper_goes_on_whatever_its_hosts_clock_says_since_that_of_postgres_
     scenario: ScenarioFactory, tmp_path: Path
 ) -> None:
     at, clock = scenario({"sweeper.interval_s": 0.5}), HostClock(tmp_path / "clock")
+    at.show()  # a sink's first word, without which nothing is exported
     sweeper = start_sweeper_without_spark(at.settings, tmp_path, clock.environment)
     due: list[Registered] = []
     try:
