@@ -22,7 +22,8 @@ def false_export(ledger: Ledger) -> Iterator[Violation]:
 
     When the tail was read isn't seen from outside. DLQ_TIME is taken after it; so an entry that the broker appended
     well before DLQ_TIME must have been in it. Whoever stood still in between (the sweeper frozen, Postgres or the
-    broker away) may have read the tail as early as that began.
+    broker away) may have read the tail as early as that began. A redelivery says no time of its own: the broker's
+    stands for it, which is later by its way there.
     """
     pauses = [fault for fault in ledger.history.faults if hits(fault, "sweeper", "postgres", "broker")]
     tombstone_of = exported(ledger).tombstone_of

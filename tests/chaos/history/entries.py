@@ -86,8 +86,9 @@ class Lineage:
 class Republished:
     """One record of a dead letter topic or of a redelivery topic.
 
-    ``timestamp_ms`` is the record's own; ``content`` is that of the original, cut out; ``lineage`` is None for a record
-    that no part of this system wrote; ``reason`` and ``time_ms`` (DLQ_TIME) are of dead letters only.
+    ``timestamp_ms`` is the record's own (the broker's time); ``content`` is that of the original, cut out; ``lineage``
+    is None for a record that no part of this system wrote; ``reason`` and ``time_ms`` (DLQ_TIME) are of dead letters
+    only.
     """
 
     topic: str

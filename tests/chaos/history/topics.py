@@ -16,6 +16,7 @@ from tests.chaos.history.record import RawRecord
 Isolation = Literal["read_committed", "read_uncommitted"]
 ANSWER_S = 15.0
 SETTLED_S = 90.0
+STALLED_S = 60.0
 POLL_S = 0.2
 BATCH = 1000
 NO_TIMESTAMP = 0
@@ -72,8 +73,13 @@ def committed_of(
 
 
 def read_topic(bootstrap: str, topic: str, isolation: Isolation) -> Iterator[RawRecord]:
-    """Return a topic's records up to its end at the call; nothing when there is no such topic."""
+    """Return a topic's records up to its end at the call; nothing when there is no such topic.
+
+    Raises:
+        KafkaException: nothing came for a minute; the last error that the client gave, if any.
+    """
     consumer = reader(bootstrap, isolation)
+    failure, since_s = KafkaError(KafkaError._TIMED_OUT), time.monotonic()
     try:
         unfinished = set(partitions_of(consumer, topic))
         consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in sorted(unfinished)])
@@ -81,11 +87,14 @@ def read_topic(bootstrap: str, topic: str, isolation: Isolation) -> Iterator[Raw
             for message in consumer.consume(BATCH, 0.05):
                 error = message.error()
                 if error is None:
+                    since_s = time.monotonic()
                     yield _raw(message)
                 elif error.code() == KafkaError._PARTITION_EOF:
                     unfinished.discard(message.partition() or 0)
-                elif not error.retriable():
-                    raise KafkaException(error)
+                else:
+                    failure = error  # of a topic just made, or a broker just started: the client asks again
+            if time.monotonic() > since_s + STALLED_S:
+                raise KafkaException(failure)
     finally:
         consumer.close()
 
