@@ -36,7 +36,7 @@ def _of_service(service: Service, faults: Sequence[FaultDone]) -> Iterator[Endin
         if why:
             yield Ending(service.name, why)
     text = service.log.read_text("utf-8", "replace") if service.log.exists() else ""
-    if TRACEBACK in text:
+    if any(line.startswith(TRACEBACK) for line in text.splitlines()):
         yield Ending(service.name, f"its log {service.log} has a traceback: errors are told in a line")
 
 

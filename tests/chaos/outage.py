@@ -15,11 +15,13 @@ from tests.chaos.resources import Resources, Trend, flat, told, trends
 from tests.chaos.service import Service
 from tests.chaos.settling import Settling
 from tests.chaos.stage import Place, Stage
+from tests.support.committed_offsets import committed
 from tests.support.kafka_io import read_all
 from tests.support.waiting import wait_until
 
 WAYS: tuple[tuple[str, ...], ...] = (("postgres",), ("sink",), ("postgres", "sink"))
 WARM_UP_S = 15.0
+CAUGHT_UP_S = 2.0
 BEFORE_S = 30.0
 READY_S = 180.0
 SETTLE_S = 900.0
@@ -108,7 +110,8 @@ def play_outage(stage: Stage, away: tuple[str, ...], records: int, rate_per_s: f
         _start(list(services.values()))
         watched = resources.enter_context(Resources([services["processor-1"], services["processor-2"]]))
         flow = resources.enter_context(Flow(place, stage.stack.bootstrap_servers, rate_per_s))
-        time.sleep(WARM_UP_S + BEFORE_S)
+        _catch_up(stage, place, flow, rate_per_s)
+        time.sleep(BEFORE_S)
         _take_away(stage, services, away)
         began = Moment.now()
         _wait_published(flow, flow.published + records)
@@ -143,6 +146,20 @@ def _start(services: Sequence[Service]) -> None:
     for service in services:
         service.start()
     wait_until(lambda: all(service.ready() for service in services), READY_S, "readiness of all services")
+
+
+def _catch_up(stage: Stage, place: Place, flow: Flow, rate_per_s: float) -> None:
+    """Wait until what came while the processors took their places is done: it would count for the time before."""
+
+    def behind() -> float:
+        flow.require_running()
+        offsets = committed(
+            stage.stack.bootstrap_servers, place.settings.processor.group, place.input, INPUT_PARTITIONS
+        )
+        return flow.published - sum(max(offset, 0) for offset in offsets)
+
+    time.sleep(WARM_UP_S)
+    wait_until(lambda: behind() < CAUGHT_UP_S * rate_per_s, READY_S, "the processors keep up with the load", LOOK_S)
 
 
 def _take_away(stage: Stage, services: Mapping[str, Service], away: Sequence[str]) -> None:

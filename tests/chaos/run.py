@@ -113,16 +113,10 @@ def _start(company: Sequence[Service], scene: Scene) -> None:
     deadline = time.monotonic() + READY_S
     waiting = list(company)
     while waiting and not scene.ended.is_set():
-        # Of two sinks one stands by, alive and not ready.
-        waiting = [each for each in waiting if not each.ready() and not _stands_by(each, company)]
+        waiting = [each for each in waiting if not each.at_work()]
         if time.monotonic() > deadline:
             raise TimeoutError(f"{', '.join(each.name for each in waiting)} not ready within {READY_S:g} s")
         scene.pause(LOOK_S)
-
-
-def _stands_by(service: Service, company: Sequence[Service]) -> bool:
-    others = [other for other in company if other.kind == "sink" and other is not service]
-    return service.kind == "sink" and service.get("/health/live") == 200 and any(other.ready() for other in others)
 
 
 def _watch(stage: Stage, place: Place) -> Watch:

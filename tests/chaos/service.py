@@ -19,6 +19,8 @@ from waitreg.embedded.child import GuardedChild, Program
 from waitreg.embedded.guard import process_tree
 from waitreg.embedded.ports import LOOPBACK, free_ports
 
+# A busy machine takes a minute to start a JVM, which somebody who is asked to end meanwhile waits for.
+GRACE_S = 180.0
 # Where the jars are is the one setting of the caller's that counts.
 JARS_VARIABLE = f"{PREFIX}SPARK__JARS_DIR"
 
@@ -106,13 +108,18 @@ class Service:
                     log=self.log,
                     cwd=self._directory,  # no waitreg.toml and no .env of the checkout is read
                     environment={**self._variables, **self._own_variables()},
-                    grace_s=60.0,
+                    grace_s=GRACE_S,
                 )
             )
 
     def ready(self) -> bool:
         """Whether it does its work now."""
         return self.get(self._ready_path) == 200
+
+    def at_work(self) -> bool:
+        """Whether it has come up: ready, or standing by for another one of its kind."""
+        status, body = self.request("GET", self._ready_path)
+        return status == 200 or "standby" in body
 
     def get(self, path: str) -> int:
         """Return the status of a GET; 0 while nobody answers."""

@@ -12,7 +12,7 @@ from tests.chaos.schedule import PlannedFault
 from tests.chaos.service import Service
 
 # A sink that has just been started has none yet.
-CHECKPOINT_WITHIN_S = 30.0
+CHECKPOINT_WITHIN_S = 60.0
 LOOK_S = 0.1
 
 

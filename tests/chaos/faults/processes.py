@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 import psutil
 
 from tests.chaos.scene import Scene
 from tests.chaos.schedule import PlannedFault
-from tests.chaos.service import Service
 
 STOPPED = psutil.STATUS_STOPPED
-JVM_WITHIN_S = 30.0
+JVM_WITHIN_S = 60.0
 LOOK_S = 0.1
 
 
@@ -51,20 +51,23 @@ def freeze(scene: Scene, fault: PlannedFault) -> str:
 
 
 def kill_jvm(scene: Scene, fault: PlannedFault) -> str:
-    """Kill the JVM alone, once there is one: what the Python side does then is the service's own affair."""
+    """Kill the JVM of a service that has come up: what the Python side does then is the service's own affair."""
     service = scene.services[fault.target]
     deadline = time.monotonic() + JVM_WITHIN_S
-    while not (machines := _machines(service)) and time.monotonic() < deadline and not scene.ended.is_set():
+    while time.monotonic() < deadline and not scene.ended.is_set():
+        with service.lock:
+            machines = [process for process in service.tree()[1:] if _name_of(process) == "java"]
+            if machines and service.at_work():
+                return _without(machines)
         scene.pause(LOOK_S)
+    return ""
+
+
+def _without(machines: Sequence[psutil.Process]) -> str:
     for machine in machines:
         machine.kill()
     _, alive = psutil.wait_procs(machines, timeout=5)
-    pids = ", ".join(str(machine.pid) for machine in machines)
-    return f"JVM {pids} is gone" if machines and not alive else ""
-
-
-def _machines(service: Service) -> list[psutil.Process]:
-    return [process for process in service.tree()[1:] if _name_of(process) == "java"]
+    return "" if alive else f"JVM {', '.join(str(machine.pid) for machine in machines)} is gone"
 
 
 def _name_of(process: psutil.Process) -> str:
