@@ -24,6 +24,7 @@ from wait_registry.kafka.clients import admin as open_admin
 from wait_registry.kafka.topic_specs import dead_letter_topics
 from wait_registry.kafka.topics import check_topics, refuse_unfit, require_topics
 from wait_registry.postgres.connection import PostgresUnavailable, connect
+from wait_registry.postgres.said import said_by
 from wait_registry.postgres.schema import require_schema
 from wait_registry.settings.relations import require_relations
 from wait_registry.settings.root import Settings
@@ -96,7 +97,7 @@ class SinkService:
             with closing(connect(postgres, autocommit=True, application_name="waitreg sink start")) as connection:
                 require_schema(connection)
         except (psycopg.Error, TransientError) as error:
-            log.warning("the schema can't be looked at yet: %s", error)
+            log.warning("the schema can't be looked at yet: %s", said_by(error))
         try:
             refuse_unfit(check_topics(self._settings, "sink"))
         except TransientError as error:
@@ -110,9 +111,9 @@ class SinkService:
             except (psycopg.Error, TransientError) as error:
                 if isinstance(error, psycopg.Error | PostgresUnavailable):
                     self.telemetry.postgres(up=False)
-                self.telemetry.waiting(f"{type(error).__name__}: {error}")
+                self.telemetry.waiting(said_by(error))
                 pause_s = self._backoff.next_s()
-                log.warning("the sink waits %.1f s: %s: %s", pause_s, type(error).__name__, error)
+                log.warning("the sink waits %.1f s: %s", pause_s, said_by(error))
                 self._stop.wait(pause_s)
 
     def _reign(self, spark: SparkSession, admin: Admin) -> bool:

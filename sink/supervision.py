@@ -16,6 +16,7 @@ from sink.stream import SmallerBatches
 from sink.telemetry import Cause, SinkTelemetry, StreamState
 from wait_registry.errors import ConfigurationError, FencedError, TransientError
 from wait_registry.postgres.connection import PostgresUnavailable
+from wait_registry.postgres.said import said_by
 
 log = logging.getLogger(__name__)
 
@@ -91,14 +92,14 @@ class StreamThread:
             self._backoff.reset()
         pause_s = self._backoff.next_s()
         self._telemetry.restart(self._state.stream, cause_of(error))
-        self._state.broken(f"{type(error).__name__}: {error}")
-        # The trace of an outage or of Spark's own error says nothing; that of anything else may be all there is.
-        known = isinstance(error, psycopg.OperationalError | TransientError)
+        self._state.broken(said_by(error))
+        # The trace of an outage or of Spark's own error says nothing, and that of a refusal by Postgres ends with the
+        # rows that were refused; that of anything else may be all there is.
+        known = isinstance(error, psycopg.Error | TransientError)
         log.warning(
-            "%s stream broke (%s: %s); starts again in %.1f s",
+            "%s stream broke (%s); starts again in %.1f s",
             self._state.stream,
-            type(error).__name__,
-            error,
+            said_by(error),
             pause_s,
             exc_info=None if known else error,
         )

@@ -16,6 +16,7 @@ from sweeper.wait_topic import WaitTopic
 from wait_registry.errors import ConfigurationError, FencedError, TransientError
 from wait_registry.logs import configure_logging
 from wait_registry.postgres.connection import PostgresRefused
+from wait_registry.postgres.said import said_by
 from wait_registry.settings.root import Settings
 from wait_registry.telemetry.tracing import Tracer
 
@@ -67,7 +68,7 @@ def sweep_partition(
             pass
         return export.result()
     except Exception as error:  # noqa: BLE001 - one partition's trouble, whatever it is, must not hold back the others
-        skip, reason = skip_of(error, partition), f"{type(error).__name__}: {error}".strip()
+        skip, reason = skip_of(error, partition), said_by(error)
         return PartitionResult(partition, skip=skip, reason=reason) if export is None else export.result(skip, reason)
     finally:
         if export is not None:

@@ -27,6 +27,7 @@ from wait_registry.kafka.clients import admin
 from wait_registry.kafka.cluster import require_same_identity
 from wait_registry.kafka.topics import require_topics
 from wait_registry.postgres.connection import PostgresUnavailable, connect
+from wait_registry.postgres.said import said_by
 from wait_registry.postgres.schema import require_schema
 from wait_registry.settings.root import Settings
 from wait_registry.settings.sink import SinkKind
@@ -91,7 +92,7 @@ class Sweeper:
         except (TransientError, *UNAVAILABLE) as error:
             if isinstance(error, (PostgresUnavailable, *UNAVAILABLE)):
                 self._disconnect()
-            attempt = _Attempt(result=SweepResult.FAILED, reason=f"{type(error).__name__}: {error}".strip())
+            attempt = _Attempt(result=SweepResult.FAILED, reason=said_by(error))
         duration_s = self._clock.monotonic() - started
         known = self._group_rules.warnings(attempt.sources)
         sweep = swept(self._settings.wait.topic, started_at, duration_s, attempt.due, attempt.partitions, known)
@@ -154,7 +155,7 @@ class Sweeper:
             connection.execute(QUERIES["unlock"], name)
         except psycopg.Error as error:
             # Neither what the sweep did nor why it failed is less true for that.
-            log.warning("the sweep's lock could not be given back, its connection is given up: %s", error)
+            log.warning("the sweep's lock could not be given back, its connection is given up: %s", said_by(error))
             self._disconnect()
 
     def _wait_topic(self, connection: psycopg.Connection[TupleRow]) -> WaitTopic:
@@ -189,7 +190,7 @@ class Sweeper:
                 self._purge_at = self._clock.monotonic() + (0.0 if more else PURGE_INTERVAL_S)
         except psycopg.Error as error:
             # A server that has become a standby refuses writes; a new connection may find the one that takes them.
-            log.warning("the sweep could not be written down: %s", error)
+            log.warning("the sweep could not be written down: %s", said_by(error))
             self._disconnect()
 
 

@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import Final
 
-from wait_registry.errors import TransientError
+from wait_registry.errors import TransientError, WaitRegistryError
 from waitreg.commands.command import Command, Invocation
 
 
@@ -19,13 +19,16 @@ def _run(invocation: Invocation) -> int:
 
     from sink.rebuild import rebuild
     from wait_registry.logs import configure_logging
+    from wait_registry.postgres.said import said_by
 
     settings = invocation.settings()
     configure_logging(settings.log, "rebuild")
     try:
         result = rebuild(settings, dry_run=invocation.arguments.dry_run, progress=_show)
     except psycopg.OperationalError as error:
-        raise TransientError("Postgres went away during the rebuild; run it again") from error
+        raise TransientError(f"Postgres went away during the rebuild; run it again ({said_by(error)})") from None
+    except psycopg.Error as error:
+        raise WaitRegistryError(f"Postgres refuses what the rebuild asks of it: {said_by(error)}") from None
     print(result)
     return 0
 
