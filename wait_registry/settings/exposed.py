@@ -9,7 +9,7 @@ import orjson
 
 from wait_registry.errors import ConfigurationError
 from wait_registry.settings.names import FROM_FILE, FROM_FILE_SUFFIX, SettingName, find_setting, variable_of
-from wait_registry.settings.shown import SECRET_KEY
+from wait_registry.settings.shown import sounds_secret
 
 _POSTGRES_URL = "postgres.url"
 # Names that sound secret and tell where something is, or how it is done.
@@ -47,7 +47,7 @@ def _is_secret(name: str, text: str) -> bool:
 
 
 def _is_secret_key(key: str) -> bool:
-    return SECRET_KEY.search(key) is not None and _HARMLESS_KEY.search(key) is None
+    return sounds_secret(key) and _HARMLESS_KEY.search(key) is None
 
 
 def _keys(text: str) -> Iterator[str]:

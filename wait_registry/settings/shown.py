@@ -15,8 +15,13 @@ from wait_registry.settings.root import Settings
 MASK = "**********"
 
 # Client and Spark properties have no types: their names must tell. Rather one too many than one too few.
-SECRET_KEY = re.compile(r"(?i)pass|secret|token|credential|jaas|pem|\bkey\b|private|oauth")
+_SECRET_KEY = re.compile(r"(?i)pass|secret|token|credential|jaas|pem|\bkey\b|private|oauth")
 _USER_INFO = re.compile(r"(?<=://)[^/@\s]*@")
+
+
+def sounds_secret(key: str) -> bool:
+    """Return whether a property whose type nobody knows is taken for a secret, by its name."""
+    return _SECRET_KEY.search(key) is not None
 
 
 def describe(settings: Settings) -> str:
@@ -44,7 +49,7 @@ def shown_value(setting: SettingName, key: str | None, value: Any) -> str:
     """
     if value is None:
         return "(none)"
-    if setting.is_secret or isinstance(value, SecretStr) or (key is not None and SECRET_KEY.search(key)):
+    if setting.is_secret or isinstance(value, SecretStr) or (key is not None and sounds_secret(key)):
         return MASK
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(shown_value(setting, key, item) for item in value) + "]"

@@ -6,16 +6,20 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from py4j.protocol import Py4JError
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from wait_registry.errors import ConfigurationError
 from wait_registry.jvm import jar_directory, java_command
 from wait_registry.settings.root import Settings
 from wait_registry.settings.runtime import SparkSettings
+from wait_registry.settings.shown import sounds_secret
 
 log = logging.getLogger(__name__)
 
@@ -31,6 +35,7 @@ QUIET_LOGGERS = (
 )
 # Where Spark is one process nothing of it needs to be reached from outside, nor the host's name to resolve.
 LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+REDACTED = "(?i)secret|password|passwd|token|credential|jaas|access[.]?key|private|[.]key$|ssl[.].*(key|trust)store"
 LOCAL_MASTER = re.compile(r"^local(\[(\*|\d+)\])?$")
 
 
@@ -47,11 +52,14 @@ def spark_session(settings: Settings, app_name: str) -> SparkSession:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     jars = sorted(jar_directory("spark", settings.spark.jars_dir).glob("*.jar"))
+    conf = session_conf(settings.spark, jars)
     builder = SparkSession.builder.appName(app_name)
-    for name, value in session_conf(settings.spark, jars).items():
+    for name, value in conf.items():
         builder = builder.config(name, value)
     try:
-        session = builder.getOrCreate()
+        with files_of_ones_own():
+            _launch(conf)
+            session = builder.getOrCreate()
     except RuntimeError as error:  # pyspark's answer when its JVM exits before it answers
         raise ConfigurationError(
             f"Spark's JVM did not start ({error}): is Java 17 or newer on the PATH, and is there room for "
@@ -59,6 +67,23 @@ def spark_session(settings: Settings, app_name: str) -> SparkSession:
         ) from error
     _quieten(session)
     return session
+
+
+def _launch(conf: Mapping[str, str]) -> None:
+    """Start the JVM without what is secret, which pyspark would put on its command line; the session gets it later."""
+    if SparkContext._gateway is None and any(map(sounds_secret, conf)):
+        shown = SparkConf().setAll([(name, value) for name, value in conf.items() if not sounds_secret(name)])
+        SparkContext._ensure_initialized(gateway=launch_gateway(shown))
+
+
+@contextmanager
+def files_of_ones_own() -> Iterator[None]:
+    """Have processes that are started within this make files that no other user may read: Spark spills records."""
+    before = os.umask(0o077)
+    try:
+        yield
+    finally:
+        os.umask(before)
 
 
 def stop_session(session: SparkSession) -> None:
@@ -93,6 +118,8 @@ def session_conf(settings: SparkSettings, jars: list[Path]) -> Mapping[str, str]
         "spark.task.maxFailures": "1",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
+        # Where somebody switches the UI on: Spark's own pattern doesn't know the names of Kafka's secrets.
+        "spark.redaction.regex": REDACTED,
         "spark.log.level": "WARN",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.pyspark.enabled": "true",

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import re
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from wait_registry.settings.runtime import SparkSettings
-from wait_registry.spark.session import failing_fast, result_limit, session_conf
+from wait_registry.spark.session import failing_fast, files_of_ones_own, result_limit, session_conf
 
 
 @pytest.mark.parametrize(
@@ -40,3 +43,26 @@ def test_the_users_properties_come_last() -> None:
 def test_only_a_local_session_is_bound_to_loopback() -> None:
     assert session_conf(SparkSettings(), [])["spark.driver.bindAddress"] == "127.0.0.1"
     assert "spark.driver.bindAddress" not in session_conf(SparkSettings(master="yarn"), [])
+
+
+@pytest.mark.parametrize(
+    "name", ["spark.kafka.sasl.jaas.config", "spark.ssl.ui.keyPassword", "spark.hadoop.fs.azure.oauth2.credential"]
+)
+def test_sparks_pages_hide_what_sounds_secret_and_nothing_else(name: str) -> None:
+    hidden = re.compile(session_conf(SparkSettings(), [])["spark.redaction.regex"])
+    assert hidden.search(name)
+    assert not any(hidden.search(shown) for shown in ("spark.driver.memory", "spark.sql.shuffle.partitions"))
+
+
+def test_processes_started_by_a_service_make_files_that_no_other_user_may_read(tmp_path: Path) -> None:
+    with files_of_ones_own():
+        subprocess.run(["touch", tmp_path / "spilled"], check=True)
+    (tmp_path / "ours").touch()
+    assert (tmp_path / "spilled").stat().st_mode & 0o077 == 0
+    assert (tmp_path / "ours").stat().st_mode & 0o777 == 0o666 & ~_umask()
+
+
+def _umask() -> int:
+    current = os.umask(0o022)
+    os.umask(current)
+    return current
