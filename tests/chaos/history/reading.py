@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from tests.chaos.history.entries import Republished
+from tests.chaos.history.entries import Republished, WaitEntry
 from tests.chaos.history.history import FaultDone, History, Limits
 from tests.chaos.history.look import Look, Partition, read_looks
 from tests.chaos.history.record import UNREADABLE_HEADERS, RawRecord, content_of
@@ -39,7 +39,6 @@ def read_history(where: Where, *, faults: Sequence[FaultDone], limits: Limits, l
     committed, cluster_id = _committed(where)
     tables = read_tables(where.postgres_url, where.schema) if look_at_view else None
     ends = wait_settled(where.bootstrap, [where.wait_topic, *where.letter_topics, *where.redelivery_topics])
-    stable = {record_place(record) for record in read_topic(where.bootstrap, where.wait_topic, "read_committed")}
     return History(
         group=where.group,
         cluster_id=cluster_id,
@@ -47,10 +46,7 @@ def read_history(where: Where, *, faults: Sequence[FaultDone], limits: Limits, l
         published=_published(where),
         calls=calls,
         looks=_looks(where),
-        wait_log=[
-            wait_entry(record, record_place(record) in stable)
-            for record in read_topic(where.bootstrap, where.wait_topic, "read_uncommitted")
-        ],
+        wait_log=_wait_log(where),
         dead_letters=_republished(where, where.letter_topics),
         redelivered=_republished(where, where.redelivery_topics),
         committed_at_end=committed,
@@ -106,6 +102,14 @@ def _committed(where: Where) -> tuple[dict[Partition, int], str]:
         return dict(committed_of(consumer, places)), cluster_id
     finally:
         consumer.close()
+
+
+def _wait_log(where: Where) -> Sequence[WaitEntry]:
+    stable = {record_place(record) for record in read_topic(where.bootstrap, where.wait_topic, "read_committed")}
+    return [
+        wait_entry(record, record_place(record) in stable)
+        for record in read_topic(where.bootstrap, where.wait_topic, "read_uncommitted")
+    ]
 
 
 def _republished(where: Where, topics: Iterable[str]) -> Sequence[Republished]:

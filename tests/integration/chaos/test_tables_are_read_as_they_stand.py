@@ -5,11 +5,11 @@ from __future__ import annotations
 from tests.chaos.history.tables import read_tables
 from tests.conftest import SettingsFactory
 from tests.support.database import Database
+from wait_registry.settings.root import Settings
 from waitreg.fingerprint import fingerprint
 
 
-def test_each_table_is_read_whole(prepared: SettingsFactory, database: Database) -> None:
-    settings = prepared()
+def fill(database: Database, settings: Settings) -> None:
     with database.connect(settings) as connection:
         connection.execute(
             "insert into wait (wait_expiration_uuid, original_topic, original_partition, original_offset, original_key,"
@@ -36,6 +36,11 @@ def test_each_table_is_read_whole(prepared: SettingsFactory, database: Database)
             "insert into quarantine (topic, partition, \"offset\", error) values ('wait', 4, 9, 'no id')"
         )
         connection.execute("insert into sink_progress values ('wait', 'topic id', 4, 10, now(), now())")
+
+
+def test_each_table_is_read_whole(prepared: SettingsFactory, database: Database) -> None:
+    settings = prepared()
+    fill(database, settings)
     tables = read_tables(database.url, settings.postgres.schema_name)
     waits = {row.wait_id: row for row in tables.wait}
     seen = waits["id"].registration
