@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from tests.chaos.checker.verdict import Verdict, check
 from tests.chaos.checker.violation import Kind
 from tests.chaos.history.history import Limits
@@ -55,7 +53,6 @@ def told(verdict: Verdict) -> str:
     return "\n\n".join(verdict.stories())
 
 
-@pytest.mark.timeout(240)
 def test_a_clean_run_passes_and_what_is_forged_into_its_topics_is_found(
     prepared: SettingsFactory, topics: Topics, tmp_path: Path
 ) -> None:
