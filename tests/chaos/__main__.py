@@ -41,25 +41,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     folder = given.logs or Path(tempfile.mkdtemp(prefix="waitreg-chaos-"))
     folder.mkdir(parents=True, exist_ok=True)
-    if given.scenario is not None:
-        return _play_scenario(given, folder)
-    plan = Plan(given.seed, given.minutes, given.runs, given.jobs, ledger.commit(), folder)
-    entries: list[Entry] = []
     # SIGTERM ends everything in order too; and a shell's background job is born deaf to SIGINT.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
+    try:
+        return _play_seeds(given, folder) if given.scenario is None else _play_scenario(given, folder)
+    except KeyboardInterrupt:
+        print(f"interrupted; logs: {folder}")
+        return 130
+
+
+def _play_seeds(given: argparse.Namespace, folder: Path) -> int:
+    plan = Plan(given.seed, given.minutes, given.runs, given.jobs, ledger.commit(), folder)
+    entries: list[Entry] = []
     try:
         for played in play_all(plan):
             entries.append(played.entry)
             ledger.append(played.entry, given.ledger)
             print(line_of(played.entry), *([played.told] if played.told else []), sep="\n", flush=True)
-    except KeyboardInterrupt:
-        print("interrupted; " + last_line(entries))
-        return 130
     finally:
-        if given.logs is None and not any(file.is_dir() for file in folder.iterdir()):
-            shutil.rmtree(folder)
-    print(last_line(entries))
+        print(last_line(entries))
+    if given.logs is None and not any(file.is_dir() for file in folder.iterdir()):
+        shutil.rmtree(folder)
     verdicts = {entry.verdict for entry in entries}
     return 1 if BROKEN in verdicts or KEPT not in verdicts else 0
 
