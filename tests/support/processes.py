@@ -109,6 +109,14 @@ def runs(process: psutil.Process) -> bool:
         return False
 
 
+def gone(pid: int) -> bool:
+    """Return whether no process of that id runs any more."""
+    try:
+        return not runs(psutil.Process(pid))
+    except psutil.NoSuchProcess:
+        return True
+
+
 def _parsed(line: str) -> dict[str, Any]:
     try:
         value = json.loads(line)

@@ -28,10 +28,9 @@ QUICK: Mapping[str, Any] = {
     "processor.ttl_s": 3600,
     "kafka.request_timeout_s": 5,
 }
-# What is lost is noticed in seconds instead of a minute.
+# What is lost is noticed in seconds instead of a minute. The first two are the client's to say in the classic protocol.
+CLASSIC = {"session.timeout.ms": 2000, "heartbeat.interval.ms": 300}
 IMPATIENT = {
-    "session.timeout.ms": 2000,
-    "heartbeat.interval.ms": 300,
     "socket.timeout.ms": 2500,
     "topic.metadata.refresh.interval.ms": 500,
     "reconnect.backoff.max.ms": 300,
@@ -58,7 +57,8 @@ def faulty_settings(proxied: ProxiedStack, faulty_topics: Topics, names: Names) 
     """Return a factory of settings for a processor behind the link, whose topics exist (as `processor_settings`)."""
 
     def make(overrides: Mapping[str, Any], input_partitions: int = 3, **input_config: str) -> Settings:
-        librdkafka = {**IMPATIENT, **overrides.get("kafka.librdkafka", {})}
+        sessions = CLASSIC if overrides.get("processor.group_protocol", "classic") == "classic" else {}
+        librdkafka = {**IMPATIENT, **sessions, **overrides.get("kafka.librdkafka", {})}
         given = {**QUICK, **overrides, "kafka.librdkafka": librdkafka}
         settings = settings_against(proxied.stack.bootstrap_servers, proxied.stack.postgres_url, names, given)
         for topic in settings.processor.topics:
@@ -86,7 +86,7 @@ def three_brokers() -> Iterator[EmbeddedCluster]:
 
 
 @pytest.fixture
-def cluster(three_brokers: EmbeddedCluster) -> Iterator[EmbeddedCluster]:
-    """The cluster, all of it running; mended afterwards."""
-    yield three_brokers
+def cluster(three_brokers: EmbeddedCluster) -> EmbeddedCluster:
+    """The cluster, all of it running; what a test has broken is mended when the next one comes."""
     three_brokers.start(three_brokers.brokers)
+    return three_brokers

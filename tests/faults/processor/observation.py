@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Self
 
@@ -12,6 +12,7 @@ from tests.chaos.history.watch import Watch
 from tests.integration.processor.wait_topic import Story, stories
 from tests.support.kafka_io import Outgoing
 from tests.support.topics import Topics
+from tests.support.waiting import wait_until
 from wait_registry.settings.root import Settings
 
 Place = tuple[int, int]
@@ -57,12 +58,30 @@ class Observation:
         """How often all questions were answered so far."""
         return self._watch.looks
 
-    def publish(self, values: Iterable[bytes], partition: int | None = None) -> list[Place]:
+    def publish(self, values: Iterable[bytes]) -> list[Place]:
         """Publish records to the input topic and remember them."""
-        records = [Outgoing(value, partition=partition) for value in values]
+        return self._publish([Outgoing(value) for value in values])
+
+    def _publish(self, records: list[Outgoing]) -> list[Place]:
         places = self._topics.produce(self.topic, list(records))
         self.published.update(zip(places, (record.value for record in records), strict=True))
         return places
+
+    def publish_until(self, condition: Callable[[], object], what: str) -> None:
+        """Publish a record to every partition, again and again, until the condition holds."""
+
+        def more() -> object:
+            value = b"%d" % len(self.published)
+            self.publish_each(value)
+            return condition()
+
+        wait_until(more, what=what)
+
+    def publish_each(self, value: bytes) -> list[Place]:
+        """Publish one record to every partition."""
+        partitions = self._topics.admin.list_topics(self.topic, timeout=30).topics[self.topic].partitions
+        records = [Outgoing(value, partition=partition) for partition in partitions]
+        return self._publish(records)
 
     def judge(self, calls: Mapping[Place, int] | None = None) -> dict[Place, Story]:
         """Check what holds whatever happened, and return each registered record's story.
@@ -87,22 +106,29 @@ class Observation:
             assert set(sent.values()) == {1}, f"{place}: a registration was sent twice"
             if calls is not None:
                 assert story.outcomes.count("done") <= calls.get(place, 0), f"{place}: done by nobody"
-        self._judge_commits(told)
-        return told
-
-    def _judge_commits(self, told: Mapping[Place, Story]) -> None:
         looks = list(read_looks(self._path))
         assert looks, "the group was looked at"
-        reached: dict[Partition, int] = defaultdict(int)
-        for look in looks:
-            for partition, committed in look.committed.items():
-                before = reached[partition]
-                assert committed >= before, f"the commit of {partition} went back from {before} to {committed}"
-                for offset in range(before, committed):
-                    assert _registered(told.get((partition[1], offset)), look), (
-                        f"{partition} was committed up to {committed} when {offset} wasn't registered"
-                    )
-                reached[partition] = committed
+        judge_commits(looks, told)
+        return told
+
+
+def judge_commits(looks: Iterable[Look], told: Mapping[Place, Story]) -> None:
+    """Check each look: no commit had passed a record that wasn't registered then, and none had gone back.
+
+    Args:
+        looks: of one group of one input topic, in order.
+        told: every registered record's story.
+    """
+    reached: dict[Partition, int] = defaultdict(int)
+    for look in looks:
+        for partition, committed in look.committed.items():
+            before = reached[partition]
+            assert committed >= before, f"the commit of {partition} went back from {before} to {committed}"
+            for offset in range(before, committed):
+                assert _registered(told.get((partition[1], offset)), look), (
+                    f"{partition} was committed up to {committed} when {offset} wasn't registered"
+                )
+            reached[partition] = committed
 
 
 def _registered(story: Story | None, look: Look) -> bool:

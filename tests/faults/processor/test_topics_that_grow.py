@@ -1,0 +1,83 @@
+"""Partitions added while a processor runs: those of an input are consumed whole, those of the wait topic end it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import NewPartitions
+
+from tests.faults.processor.observation import Observation, Place
+from tests.integration.processor.running import Processors
+from tests.support.topics import Topics
+from tests.support.waiting import wait_until
+from wait_registry.errors import ConfigurationError
+from wait_registry.handler import Record
+from wait_registry.settings.root import Settings
+
+AT_FIRST, THEN = 2, 5
+
+
+def grow(topics: Topics, topic: str, partitions: int) -> None:
+    topics.admin.create_partitions([NewPartitions(topic, partitions)])[topic].result(30)
+    wait_until(lambda: len(topics.admin.list_topics(topic, timeout=30).topics[topic].partitions) == partitions)
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_partitions_added_to_an_input_topic_are_consumed_from_their_beginning(
+    protocol: str,
+    faulty_settings: Callable[..., Settings],
+    faulty_topics: Topics,
+    processors: Processors,
+    tmp_path: Path,
+) -> None:
+    calls: Counter[Place] = Counter()
+
+    async def notes(record: Record) -> None:
+        calls[record.partition, record.offset] += 1
+
+    settings = faulty_settings(
+        {"processor.handler": processors.handler(notes), "processor.group_protocol": protocol}, AT_FIRST
+    )
+    with Observation(faulty_topics, settings, tmp_path) as seen:
+        running = processors.start(settings)
+        seen.publish_each(b"before")
+        wait_until(lambda: len(calls) == AT_FIRST, what="the first records")
+        grow(faulty_topics, seen.topic, THEN)
+        early = [seen.publish_each(b"early") for _ in range(10)]
+        assert (THEN - 1, 0) in early[0], "it is there before anybody consumes it"
+        wait_until(lambda: set(calls) == set(seen.published), what="all records of all partitions")
+        running.stop()
+        seen.publish_each(b"later")
+        processors.run_once(settings)
+    told = seen.judge(calls)
+    assert all(story.outcomes == ["done"] for story in told.values())
+    assert set(calls.values()) == {1}, "a new partition is begun once"
+
+
+def test_partitions_added_to_the_wait_topic_end_the_processor_before_another_start(
+    faulty_settings: Callable[..., Settings],
+    faulty_topics: Topics,
+    processors: Processors,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def take(record: Record) -> None:
+        pass
+
+    monkeypatch.setattr("processor.broker_watch.IDENTITY_EVERY_S", 1.0)
+    settings = faulty_settings({"processor.handler": processors.handler(take)}, 1)
+    grown = settings.wait.partitions + 2
+    with Observation(faulty_topics, settings, tmp_path) as seen:
+        running = processors.start(settings)
+        seen.publish(b"%d" % number for number in range(20))
+        wait_until(lambda: running.done == 20, what="the first records")
+        grow(faulty_topics, settings.wait.topic, grown)
+        with pytest.raises(ConfigurationError, match=f"has {grown} now"):
+            running.join()
+        with pytest.raises(ConfigurationError, match=rf"has {grown}|{grown} partitions"):
+            processors.start(settings).join()
+    told = seen.judge()
+    assert all(story.resolved for story in told.values())
