@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import psutil
 
+from tests.chaos.faults.stopped import stopped
 from tests.chaos.scene import Scene
 from tests.chaos.schedule import PlannedFault
 
-STOPPED = psutil.STATUS_STOPPED
 JVM_WITHIN_S = 60.0
 LOOK_S = 0.1
 
@@ -44,10 +44,10 @@ def freeze(scene: Scene, fault: PlannedFault) -> str:
     with service.lock:
         service.start()
         service.freeze()
-        states = [process.status() for process in service.tree()]
+        proof = stopped(service.tree())
         scene.pause(fault.for_s)
         service.thaw()
-    return f"{len(states)} processes were stopped" if set(states) == {STOPPED} else ""
+    return proof
 
 
 def kill_jvm(scene: Scene, fault: PlannedFault) -> str:

@@ -6,6 +6,7 @@ import psutil
 import psycopg
 
 from tests.chaos.faults.listening import listens
+from tests.chaos.faults.stopped import stopped
 from tests.chaos.scene import Scene
 from tests.chaos.schedule import PlannedFault
 from waitreg.embedded.broker import EmbeddedBroker
@@ -41,10 +42,10 @@ def freeze_server(scene: Scene, fault: PlannedFault) -> str:
     server = _server(scene, fault)
     with scene.locks[fault.target]:
         server.pause()
-        states = [process.status() for process in process_tree(server.pid)]
+        proof = stopped(process_tree(server.pid))
         scene.pause(fault.for_s)
         server.resume()
-    return f"{len(states)} processes were stopped" if set(states) == {psutil.STATUS_STOPPED} else ""
+    return proof
 
 
 def end_sessions(scene: Scene, fault: PlannedFault) -> str:
