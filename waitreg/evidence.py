@@ -10,16 +10,16 @@ from pathlib import Path
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from wait_registry.errors import ConfigurationError, TransientError
+from wait_registry.errors import ConfigurationError, DataError, TransientError
 from wait_registry.kafka.clients import admin, consumer_config
 from wait_registry.kafka.cluster import cluster_id, describe_topic
 from wait_registry.kafka.positions import end_offsets
 from wait_registry.kafka.topics import topic_config
 from wait_registry.postgres.connection import connect
-from wait_registry.records import names
 from wait_registry.records.dead_letter import dead_letter_topic, decode_dead_letter
 from wait_registry.records.tombstone import decode_outcome
 from wait_registry.records.wait_id import wait_id
+from wait_registry.records.wait_record import decode_wait_record
 from wait_registry.settings.root import Settings
 from waitreg.calls import read_calls
 from waitreg.dead_letter_seen import DeadLetterSeen
@@ -108,21 +108,23 @@ def read_dead_letters(settings: Settings, topic: str, group: str) -> Iterator[De
 
 
 def read_wait_log(settings: Settings, group: str) -> Iterator[WaitEntry]:
-    """Return the wait topic's whole log: a group's registrations, and all tombstones (which name no group)."""
+    """Return the wait topic's whole log: a group's registrations, and all tombstones (which name no group).
+
+    What can't be read as a wait record, which a sink puts into quarantine, registers nothing: it is left out.
+    """
     for message in read_committed(settings, settings.wait.topic):
         partition, offset, append_ms, key = _place(message)
         if message.value() is None:
             outcome = decode_outcome(read_headers(message))
             yield WaitEntry(partition, offset, append_ms, key, None, None if outcome is None else outcome.value)
             continue
-        headers = dict(read_headers(message) or ())
-        if headers.get(names.WAIT_GROUP) == group.encode():
-            original = (
-                _text(headers[names.ORIGINAL_TOPIC]),
-                int(_text(headers[names.ORIGINAL_PARTITION])),
-                int(_text(headers[names.ORIGINAL_OFFSET])),
-            )
-            yield WaitEntry(partition, offset, append_ms, key, original)
+        try:
+            record = decode_wait_record(message.key(), message.value(), read_headers(message))
+        except DataError:
+            continue
+        original = record.original
+        if record.group == group and original.partition is not None and original.offset is not None:
+            yield WaitEntry(partition, offset, append_ms, key, (original.topic, original.partition, original.offset))
 
 
 def wait_ids(published: Iterable[Published], group: str, cluster: str) -> dict[Coordinates, str]:
@@ -198,7 +200,3 @@ def _place(message: Message) -> tuple[int, int, int, str]:
 
 def _registration(partition: int | None, offset: int | None) -> tuple[int, int] | None:
     return None if partition is None or offset is None else (partition, offset)
-
-
-def _text(value: bytes | None) -> str:
-    return (value or b"").decode()
