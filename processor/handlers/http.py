@@ -89,8 +89,9 @@ class HttpHandler:
             ) as response:
                 await _drain(response)
                 return self._judge(response)
-        except aiohttp.InvalidURL as error:
-            raise PermanentError(f"POST failed: the URL is invalid: {error}") from error
+        except aiohttp.InvalidURL:
+            # Its text is the URL, password and all, and would go into every dead letter.
+            raise PermanentError("POST failed: processor.handler is no URL that can be called") from None
         except aiohttp.ClientError as error:
             raise TransientError(f"POST failed: {type(error).__name__}: {error}") from error
 

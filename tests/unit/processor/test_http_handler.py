@@ -14,6 +14,7 @@ from processor.handlers.http import HttpHandler
 from processor.retry_decision import RetryLater
 from wait_registry.errors import PermanentError, TransientError
 from wait_registry.handler import Discard, Outcome, Record
+from wait_registry.records.dead_letter import Failure, Reason
 from wait_registry.settings.processor import HttpHandlerSettings
 
 HEADERS = (
@@ -167,6 +168,21 @@ def test_no_connection_is_transient_and_says_no_payload() -> None:
     with pytest.raises(TransientError, match="POST failed: ClientConnector") as failure:
         asyncio.run(main())
     assert "body" not in str(failure.value)
+
+
+def test_an_address_that_cannot_be_called_is_permanent_and_not_repeated() -> None:
+    async def main() -> None:
+        handler = HttpHandler("https://shop:hunter2@[pay.example/charge", SETTINGS, 1)
+        await handler.open()
+        try:
+            await handler.call(RECORD)
+        finally:
+            await handler.close()
+
+    with pytest.raises(PermanentError, match=r"processor\.handler") as caught:
+        asyncio.run(main())
+    failure = Failure.from_exception(Reason.FAILED, caught.value, 0)
+    assert "hunter2" not in f"{failure.error_message}{failure.error_stacktrace}"
 
 
 def test_an_answer_that_breaks_off_is_transient() -> None:
