@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPartition
 
 BATCH = 10_000
 # So long a batch is waited for, in full.
@@ -30,6 +31,26 @@ class WaitLog:
     registered: defaultdict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
     false_exports: list[bytes] = field(default_factory=list)
 
+    def take(self, key: bytes, value: bytes | None, headers: Mapping[str, bytes | None], append_ms: int) -> None:
+        """Take the next entry; entries of one key come in the order of the log."""
+        if value is not None:
+            self.registrations += 1
+            self.standing.add(key)
+            partition, offset = headers["ORIGINAL_PARTITION"], headers["ORIGINAL_OFFSET"]
+            self.registered[int(partition or b"")].add(int(offset or b""))
+            return
+        outcome = (headers["WAIT_OUTCOME"] or b"").decode()
+        self.outcomes[outcome] += 1
+        if outcome == "expired":
+            if key not in self.standing:
+                self.false_exports.append(key)
+            self.exported.add(key)
+        else:
+            self.done_by_second[append_ms // 1000] += 1
+            if key in self.exported:
+                self.false_exports.append(key)
+        self.standing.discard(key)
+
 
 def read_wait_log(bootstrap: str, topic: str) -> WaitLog:
     """Read a wait topic from its beginning to its end of now; raises KafkaException or TimeoutError."""
@@ -50,7 +71,7 @@ def read_wait_log(bootstrap: str, topic: str) -> WaitLog:
             for message in messages:
                 if message.error() is not None:
                     raise KafkaException(message.error())
-                _take(found, message)
+                found.take(message.key(), message.value(), dict(message.headers() or ()), message.timestamp()[1])
     finally:
         consumer.close()
     return found
@@ -59,24 +80,3 @@ def read_wait_log(bootstrap: str, topic: str) -> WaitLog:
 def _position(consumer: Consumer, topic: str, partition: int) -> int:
     (position,) = consumer.position([TopicPartition(topic, partition)])
     return int(position.offset)
-
-
-def _take(found: WaitLog, message: Message) -> None:
-    key = message.key()
-    headers = dict(message.headers() or ())
-    if message.value() is not None:
-        found.registrations += 1
-        found.standing.add(key)
-        found.registered[int(headers["ORIGINAL_PARTITION"])].add(int(headers["ORIGINAL_OFFSET"]))
-        return
-    outcome = headers["WAIT_OUTCOME"].decode()
-    found.outcomes[outcome] += 1
-    if outcome == "expired":
-        if key not in found.standing:
-            found.false_exports.append(key)
-        found.exported.add(key)
-    else:
-        found.done_by_second[message.timestamp()[1] // 1000] += 1
-        if key in found.exported:
-            found.false_exports.append(key)
-    found.standing.discard(key)
