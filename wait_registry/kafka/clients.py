@@ -28,6 +28,9 @@ __all__ = [
 
 # librdkafka's own limit (1 MB) would hide the topics' limits, which are what is created and checked.
 PRODUCER_MAX_MESSAGE_BYTES = 67_108_864
+# Brokers name any of them that lives as the controller. When that one dies, requests wait for it, and the client tries
+# to connect without a pause, until it asks anew who it is: every five minutes by default.
+CONTROLLER_ASKED_FOR_EVERY_MS = 2000
 
 
 def producer_config(kafka: KafkaSettings, **overrides: Any) -> dict[str, Any]:
@@ -120,7 +123,13 @@ class Admin(AdminClient):  # type: ignore[misc] # the client comes without types
         # thread; librdkafka aborts the process when a client is destroyed there.
         me = weakref.ref(self)
         with usable_settings():
-            super().__init__({**_client_config(kafka), "error_cb": lambda error: _tell(me(), error)})
+            super().__init__(
+                {
+                    "topic.metadata.refresh.interval.ms": CONTROLLER_ASKED_FOR_EVERY_MS,
+                    **_client_config(kafka),
+                    "error_cb": lambda error: _tell(me(), error),
+                }
+            )
 
     def begin_request(self) -> None:
         """Forget refusals from before this request: days later they would make a plain outage look like one.

@@ -1,0 +1,153 @@
+"""One broker of three may die at any time and nothing is lost; without two all waits for their return (P1, P2, P8)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka.admin import NewTopic
+
+from tests.faults.processor.conftest import QUICK
+from tests.faults.processor.observation import Observation, Place
+from tests.integration.processor.running import Processors, RunningProcessor
+from tests.support.cluster import EmbeddedCluster
+from tests.support.naming import Names
+from tests.support.processes import gone
+from tests.support.settings import settings_against
+from tests.support.topics import Topics
+from tests.support.waiting import wait_until
+from wait_registry.errors import TransientError
+from wait_registry.handler import Record
+from wait_registry.kafka.clients import Admin, admin
+from wait_registry.kafka.cluster import TopicIdentity, describe_topic
+from wait_registry.settings.root import Settings
+
+pytestmark = pytest.mark.timeout(400)
+
+WAVE = 120
+# Kafka names any living broker as the controller: each of so many may have been told another one.
+CLIENTS = 8
+REPLICATED: dict[str, Any] = {"wait.replication_factor": 3, "wait.min_insync_replicas": 2}
+NOBODY = "postgresql://postgres@127.0.0.1:1/postgres"
+
+
+@pytest.fixture
+def calls() -> Counter[Place]:
+    return Counter()
+
+
+@pytest.fixture
+def settings(cluster: EmbeddedCluster, names: Names, processors: Processors, calls: Counter[Place]) -> Settings:
+    async def takes_a_while(record: Record) -> None:
+        calls[record.partition, record.offset] += 1
+        await asyncio.sleep(0.01)
+
+    made = settings_against(
+        cluster.bootstrap_servers,
+        NOBODY,
+        names,
+        {
+            **QUICK,
+            **REPLICATED,
+            "processor.handler": processors.handler(takes_a_while),
+            "processor.max_in_flight": 4,
+        },
+    )
+    topic = made.processor.topics[0]
+    cluster.admin.create_topics([NewTopic(topic, 3, 3)])[topic].result(30)
+    Topics(cluster.bootstrap_servers).create_own(made)
+    cluster.wait_in_sync(topic, made.wait.topic, made.dead_letter.topic)
+    return made
+
+
+@pytest.fixture
+def seen(cluster: EmbeddedCluster, settings: Settings, tmp_path: Path) -> Iterator[Observation]:
+    with Observation(Topics(cluster.bootstrap_servers), settings, tmp_path) as observation:
+        yield observation
+
+
+def publish(seen: Observation) -> None:
+    seen.publish(b"%d" % number for number in range(WAVE))
+
+
+def work_off(running: RunningProcessor, seen: Observation, calls: Counter[Place]) -> None:
+    """Wait until everything is done, stop, and judge."""
+    wait_until(lambda: len(calls) == len(seen.published), 120, "the calls of all records")
+    running.stop()
+    told = seen.judge(calls)
+    assert all(story.resolved for story in told.values())
+
+
+def test_leaders_that_move_and_one_broker_that_dies_lose_nothing_and_stop_nobody(
+    cluster: EmbeddedCluster, settings: Settings, processors: Processors, seen: Observation, calls: Counter[Place]
+) -> None:
+    wait_topic = settings.wait.topic
+    running = processors.start(settings).wait_joined()
+    publish(seen)
+    wait_until(lambda: running.done > 20, what="the first records")
+
+    before = cluster.leaders(wait_topic)
+    moved = before[0]
+    assert moved is not None
+    cluster.brokers[moved].stop()
+    publish(seen)
+    wait_until(lambda: running.done > WAVE, what="work with two brokers")
+    assert moved not in cluster.leaders(wait_topic).values()
+    cluster.start([moved])
+    cluster.wait_in_sync(wait_topic, seen.topic)
+    publish(seen)
+    cluster.elect_preferred(wait_topic, seen.topic)
+    wait_until(lambda: cluster.leaders(wait_topic) == before, what="the leaders of the beginning")
+
+    # The group's coordinator, which leads something of every topic too; and for some clients it is the controller.
+    clients = [admin(settings.kafka) for _ in range(CLIENTS)]
+    known = [describe_topic(client, wait_topic) for client in clients]
+    group = settings.processor.group
+    coordinator = cluster.admin.describe_consumer_groups([group])[group].result(30).coordinator.id
+    publish(seen)
+    died = cluster.brokers[coordinator].pid
+    cluster.brokers[coordinator].kill()
+    assert gone(died)
+    publish(seen)
+    work_off(running, seen, calls)
+    assert coordinator not in cluster.leaders(wait_topic).values()
+    for client, identity in zip(clients, known, strict=True):
+        wait_until(lambda: still_answers(client, identity), 30, "an answer")  # noqa: B023 - called at once
+
+
+def test_with_two_brokers_of_three_dead_it_waits_says_so_and_goes_on_when_they_return(
+    cluster: EmbeddedCluster,
+    settings: Settings,
+    processors: Processors,
+    seen: Observation,
+    calls: Counter[Place],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("processor.readiness.UNACKNOWLEDGED_S", 3.0)
+    running = processors.start(settings).wait_joined()
+    publish(seen)
+    wait_until(lambda: running.done > 20, what="the first records")
+    dead = [2, 3]
+    pids = [cluster.brokers[node].pid for node in dead]
+    for node in dead:
+        cluster.brokers[node].kill()
+    assert all(map(gone, pids))
+    wait_until(lambda: not running.health.ok, what="not being ready")
+    assert len(calls) < WAVE, "there was work left"
+    done = running.done
+    wait_until(lambda: any("unacknowledged for" in reason for reason in running.health.reasons), what="the reason")
+    assert running.done == done, "nothing is done that isn't replicated"
+    cluster.start(dead)
+    publish(seen)
+    work_off(running, seen, calls)
+
+
+def still_answers(client: Admin, known: TopicIdentity) -> bool:
+    try:
+        return describe_topic(client, known.topic) == known
+    except TransientError:
+        return False
