@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import shutil
 import threading
 import time
@@ -18,13 +19,15 @@ from pyspark.sql.streaming.query import StreamingQuery
 from sink.batch import EXPRESSIONS, SCHEMA
 from sink.position import TopicPartition
 from sink.stream_offsets import assignment, batch_end_offsets, starting_offsets
-from wait_registry.errors import TransientError, WaitRegistryError
+from wait_registry.errors import ConfigurationError, TransientError, WaitRegistryError
 from wait_registry.kafka.clients import java_client_config
 from wait_registry.settings.kafka import KafkaSettings
 
 log = logging.getLogger(__name__)
 
 RESULT_LIMIT_PROPERTY = "spark.driver.maxResultSize"
+# What the Java client says of credentials, certificates and rights (KIP-152).
+_REFUSED = re.compile(r"\b(Sasl|Ssl)AuthenticationException|\b(Topic|Group)AuthorizationException")
 # What pyspark raises: its own errors, and those of the bridge to the JVM.
 SPARK_ERRORS = (PySparkException, Py4JError)
 MAX_MESSAGE_CHARACTERS = 1_000
@@ -93,7 +96,10 @@ class KafkaQuery:
         return bool(self._query.isActive)
 
     def wait(self, timeout_s: float) -> None:
-        """Let it run for a while; raises what ended it, `QueryFailed` when that was Spark's own error."""
+        """Let it run for a while; raises what ended it.
+
+        Of Spark's own errors that is `QueryFailed`, or ConfigurationError where the broker refuses its Kafka client.
+        """
         try:
             ended = self._query.awaitTermination(timeout_s)
         except SPARK_ERRORS as error:
@@ -161,11 +167,18 @@ def source_options(kafka: KafkaSettings) -> dict[str, str]:
     }
 
 
-def query_failure(error: BaseException) -> QueryFailed:
+def query_failure(error: BaseException) -> QueryFailed | ConfigurationError:
     """Return what Spark's own error asks for, without the Java stack trace that its text holds."""
     said = str(error)
     if RESULT_LIMIT_PROPERTY in said:
         return BatchTooLarge(f"a batch is larger than {RESULT_LIMIT_PROPERTY} allows")
     lines = [line.strip() for line in said.splitlines()]
     telling = [line for line in lines[1:] if line.startswith(("Caused by:", ":"))]
-    return QueryFailed(" ".join([*lines[:1], *telling])[:MAX_MESSAGE_CHARACTERS])
+    shown = " ".join([*lines[:1], *telling])[:MAX_MESSAGE_CHARACTERS]
+    if _REFUSED.search(said):
+        # The other client may still be connected, so that nothing else would ever say it.
+        return ConfigurationError(
+            f"broker and Spark's Kafka client don't let each other in: {shown}. Check kafka.security and kafka.java: "
+            "credentials, certificates, and the rights of their user"
+        )
+    return QueryFailed(shown)

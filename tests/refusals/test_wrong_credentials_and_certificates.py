@@ -152,6 +152,30 @@ def test_sink_and_sweeper_that_are_not_let_in_say_why(
         Sweeper(wrong(secured_settings, sweeper), in_process, Instruments(MetricsRegistry())).run_once()
 
 
+@pytest.mark.parametrize("wrong", [wrong_password, foreign_authority, certificate_of_another_host])
+def test_what_spark_s_own_client_is_refused_ends_the_sink_too(
+    wrong: Wrong, secured_settings: SecuredSettings, spark: SparkSession, tmp_path: Path
+) -> None:
+    from sink.kafka_query import KafkaQuery
+    from sink.position import TopicPartition
+
+    settings = secured_settings.of("sink", "SASL_SSL", QUICK)
+    query = KafkaQuery(
+        spark,
+        wrong(secured_settings, settings).kafka,
+        {TopicPartition(settings.wait.topic, 0): 0},
+        lambda batch, ends, began: None,
+        name="refused",
+        max_records=10,
+        trigger_s=0.1,
+        scratch=tmp_path,
+    )
+    with pytest.raises(ConfigurationError, match=r"AuthenticationException.*Check kafka\.security") as caught:
+        query.wait(120)
+    query.stop()
+    assert SECRET not in str(caught.value)
+
+
 def test_the_command_ends_with_2_one_line_and_no_password(secured_settings: SecuredSettings, here: Path) -> None:
     settings = wrong_password(secured_settings, secured_settings.of("processor", "SASL_SSL", QUICK, granted=False))
     ended = run_waitreg(here, "processor", settings=settings)
