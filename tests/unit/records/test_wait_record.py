@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.unit.records.strategies import HEADER_VALUES, ORIGINALS, WAIT_IDS, WAIT_RECORDS
 from wait_registry.errors import ConfigurationError, DataError
 from wait_registry.records import names
+from wait_registry.records.headers import MAX_JSON_BYTES
 from wait_registry.records.original import Original
 from wait_registry.records.wait_record import WaitRecord, WaitRecordEncoder, decode_wait_record, encode_wait_record
 
@@ -115,3 +116,10 @@ def test_a_null_original_value_and_an_empty_one_stay_apart() -> None:
 def test_an_unknown_expiry_policy_is_a_configuration_error() -> None:
     with pytest.raises(ConfigurationError, match="dlq or redeliver"):
         WaitRecordEncoder("billing", "host-1", "waitreg.dlq", "keep", 3)
+
+
+def test_headers_that_no_reader_would_take_are_not_registered() -> None:
+    headers = (("name", bytes(MAX_JSON_BYTES)),)
+    original = Original("orders", 0, 0, 0, "create", None, None, headers)
+    with pytest.raises(DataError, match=f"at most {MAX_JSON_BYTES}"):
+        ENCODER.headers(original, "019fc448-d29b-8abc-9def-0123456789ab", 0)
