@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from email.utils import format_datetime
 
@@ -99,6 +100,19 @@ def test_the_request_carries_the_value_the_idempotency_key_and_where_the_record_
     assert [value for name, value in headers if name == "X-Tenant"] == ["blue", "green"]
     assert sent["traceparent"] == "00-1-2-03"
     assert not {"X-Binary", "X-Injected", "X-Evil", "X-Null", "X-Other"} & set(sent), "only chosen, text-safe ones"
+
+
+@pytest.mark.parametrize("topic", ["a\r\nX-Evil: yes", "a\nX-Evil: yes", "é" * 100_000, "\x01"])
+def test_a_forged_lineage_that_names_no_topic_makes_no_header_of_its_own_and_no_call_that_hangs(topic: str) -> None:
+    seen: list[dict[str, str]] = []
+
+    async def answer(request: web.Request) -> web.Response:
+        seen.append(dict(request.headers))
+        return web.Response()
+
+    [outcome] = exchange(answer, replace(RECORD, topic=topic))
+    assert outcome is None or isinstance(outcome, ValueError | PermanentError), "each ends as done or dead-lettered"
+    assert all("X-Evil" not in headers for headers in seen)
 
 
 def test_a_null_value_is_an_empty_body() -> None:
