@@ -6,13 +6,12 @@ import socket
 from contextlib import closing
 from functools import partial
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
 
 import pytest
-from pydantic import SecretStr
 
 from tests.conftest import SettingsFactory
 from tests.faults.a_sinks_log import SinksLog
+from tests.faults.behind_a_link import behind_link, link_to_postgres, with_postgres
 from tests.integration.sink.commit_cut import CommitCut
 from tests.integration.sink.conftest import StartSink
 from tests.support.database import Database
@@ -20,7 +19,6 @@ from tests.support.network import Link
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
 from wait_registry.postgres.connection import connect
-from wait_registry.settings.root import Settings
 
 QUICK = {"sink.trigger_s": 0.1, "sink.restart_backoff_max_s": 0.2}
 
@@ -28,11 +26,6 @@ QUICK = {"sink.trigger_s": 0.1, "sink.restart_backoff_max_s": 0.2}
 def holds_back_more_than(link: Link, nbytes: int) -> bool:
     """Return whether the link has kept something from arriving since."""
     return link.figures.bytes_held_back > nbytes
-
-
-def behind(settings: Settings, url: str) -> Settings:
-    """Return the settings with another address of Postgres."""
-    return settings.model_copy(update={"postgres": settings.postgres.model_copy(update={"url": SecretStr(url)})})
 
 
 def test_a_session_terminated_inside_the_transaction_of_a_batch(
@@ -62,7 +55,7 @@ def test_a_commit_without_an_answer_whether_it_arrived_or_not(
     settings = prepared({**QUICK, "sink.idle_progress_s": 60})
     log = SinksLog(settings, topics, database)
     with CommitCut(database.url, commit_arrives=commit_arrives) as proxy:
-        sink = start_sink(behind(settings, proxy.url)).wait_ready()
+        sink = start_sink(with_postgres(settings, proxy.url)).wait_ready()
         log.goes_on_and_is_shown("at first")
         proxy.armed.set()
         log.go_on()
@@ -78,10 +71,8 @@ def test_a_link_that_is_cut_refused_half_open_or_stalled(
 ) -> None:
     settings = prepared({**QUICK, "sink.idle_progress_s": 0.5, "postgres.connect_timeout_s": 2})
     log = SinksLog(settings, topics, database)
-    parts = urlsplit(database.url)
-    with Link((parts.hostname or "", parts.port or 5432)) as link:
-        url = urlunsplit(parts._replace(netloc=f"{parts.username}@{link.address}"))
-        sink = start_sink(behind(settings, url)).wait_ready()
+    with link_to_postgres(database.url) as link:
+        sink = start_sink(behind_link(settings, link)).wait_ready()
 
         def is_not_ready() -> bool:
             return not sink.service.telemetry.ready().ok

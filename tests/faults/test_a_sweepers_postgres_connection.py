@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from urllib.parse import urlsplit, urlunsplit
 
-from pydantic import SecretStr
-
+from tests.faults.behind_a_link import behind_link, link_to_postgres
 from tests.faults.sweeping import Sweeping
 from tests.integration.sweeper.conftest import ScenarioFactory
 from tests.integration.sweeper.scenario import Registered, Scenario
@@ -19,11 +17,8 @@ ROWS = 3
 def test_a_link_that_is_cut_refused_half_open_or_stalled(scenario: ScenarioFactory) -> None:
     at = scenario({"postgres.connect_timeout_s": 2})
     at.show()  # a sink's first word, without which nothing is exported
-    parts = urlsplit(at.database.url)
-    with Link((parts.hostname or "", parts.port or 5432)) as link:
-        url = SecretStr(urlunsplit(parts._replace(netloc=f"{parts.username}@{link.address}")))
-        postgres = at.settings.postgres.model_copy(update={"url": url})
-        with Sweeping(at.settings.model_copy(update={"postgres": postgres})) as sweeping:
+    with link_to_postgres(at.database.url) as link:
+        with Sweeping(behind_link(at.settings, link)) as sweeping:
             rounds = Rounds(at, sweeping)
             rounds.go_on("at first")
             assert link.cut() > 0
