@@ -1,0 +1,96 @@
+"""P1, P7: what the fuzzers kept, in batches, into a real Postgres: COPY is read as it was written, nothing is lost."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from dataclasses import replace
+
+from tests.conftest import SettingsFactory
+from tests.fuzz.corpus import corpus_of
+from tests.fuzz.record_bytes import RecordInput
+from tests.fuzz.target import Target
+from tests.fuzz.targets import dead_letter, wait_record
+from tests.integration.sink.applying import HandFed, now_ms
+from tests.support.database import Database
+from tests.unit.sink.batches import Row
+from wait_registry.errors import DataError
+from wait_registry.records.dead_letter import decode_dead_letter
+from wait_registry.records.headers import decode_headers_json
+from wait_registry.records.wait_record import WaitRecord, decode_wait_record
+
+
+def records(target: Target) -> list[Row]:
+    """Return a target's inputs as records of one partition, each with a key of its own."""
+    inputs = sorted({*target.seeds(), *corpus_of(target.name)})
+    rows = []
+    for offset, data in enumerate(inputs):
+        given = RecordInput.of(data)
+        # Spark hands on names as Java reads UTF-8: whole characters.
+        headers = tuple((name.encode("utf-8", "replace").decode(), value) for name, value in given.headers)
+        rows.append(Row(given.key, given.value or b"", 0, offset, now_ms(), headers))
+    return rows
+
+
+def keyed(row: Row) -> Row:
+    """Give a wait record an id that no other has, where its headers name none."""
+    wait_id = f"00000000-0000-8000-8000-{row.offset:012d}".encode()
+    own = tuple((name, wait_id if name == "WAIT_EXPIRATION_UUID" else value) for name, value in row.headers or ())
+    return replace(row, key=wait_id, headers=own)
+
+
+def decoded(row: Row) -> WaitRecord | None:
+    try:
+        return decode_wait_record(row.key, row.value, row.headers)
+    except DataError:
+        return None
+
+
+def test_wait_records_become_the_rows_that_were_decoded_and_the_others_are_quarantined(
+    prepared: SettingsFactory, database: Database
+) -> None:
+    settings = prepared()
+    given = [keyed(row) for row in records(wait_record.TARGET)]
+    with closing(HandFed(settings)) as sink:
+        sink.feed(given)
+
+    read = {row.offset: decoded(row) for row in given}
+    columns = (
+        "wait_offset, wait_expiration_uuid, original_topic, original_partition, original_offset, original_key, body, "
+        "original_timestamp_ms, consumer_group, instance, attempt, dead_letter_topic, max_attempts, traceparent, "
+        "(extract(epoch from wait_expiration_time) * 1000)::bigint, original_headers::text"
+    )
+    shown = database.rows(settings, f"select {columns} from wait order by wait_offset")
+    assert [row[:-1] for row in shown] == [
+        (
+            *(offset, record.wait_id, record.original.topic, record.original.partition, record.original.offset),
+            *(record.original.key, record.original.value, record.original.timestamp_ms, record.group, record.instance),
+            *(record.attempt, record.dead_letter_topic, record.max_attempts, record.traceparent, record.expires_at_ms),
+        )
+        for offset, record in sorted(read.items())
+        if record is not None
+    ]
+    for offset, *_, headers in shown:
+        record = read[int(str(offset))]
+        assert record is not None
+        assert decode_headers_json(str(headers).encode()) == record.original.headers
+    put_aside = database.rows(settings, 'select "offset", body, headers::text from quarantine order by 1')
+    assert [offset for offset, _, _ in put_aside] == [offset for offset, record in sorted(read.items()) if not record]
+    for offset, body, headers in put_aside:
+        whole = given[int(str(offset))]
+        assert (body, decode_headers_json(str(headers).encode())) == (whole.value, whole.headers)
+
+
+def test_whatever_stands_in_a_dead_letter_topic_is_shown(prepared: SettingsFactory, database: Database) -> None:
+    settings = prepared()
+    given = records(dead_letter.TARGET)
+    with closing(HandFed(settings, dead_letters=True)) as sink:
+        sink.feed(given)
+
+    shown = database.rows(settings, 'select "offset", reason, error_message, headers::text from dead_letter order by 1')
+    assert len(shown) == len(given)
+    for row, (_, reason, message, headers) in zip(given, shown, strict=True):
+        letter = decode_dead_letter(row.headers)
+        assert decode_headers_json(json.dumps(json.loads(str(headers))).encode()) == letter.headers
+        assert reason == (letter.failure and letter.failure.reason.value)
+        assert message == (letter.failure and letter.failure.error_message)
