@@ -10,9 +10,12 @@ from random import Random
 
 from tests.chaos.schedule import LoadOfRun, Mood, PlannedFault, Schedule, SettingsOfRun
 
-LOAD_S = 12.0
+LOAD_S = 14.0
 FIRST_FAULT_S = 1.5
-LAST_FAULT_S = 12.0
+FIRST_DEATH_UNTIL_S = 5.0
+LAST_FAULT_S = 14.0
+# Around the time when what the first death left behind expires: that is when sweepers export and sinks delete.
+AIMED_S = (-1.5, 2.5)
 MARGIN_S = 2.0
 SKEW_ALLOWANCE_S = 0.5
 BACKOFF_S = 0.1
@@ -64,7 +67,13 @@ def schedule_of(seed: int) -> Schedule:
     mood = _mood(random, load, settings)
     count = random.randint(2, 6)
     # The first one leaves something behind that has to expire.
-    faults = [_fault(random, _PROCESSOR_DIES, settings), *(_fault(random, ANY, settings) for _ in range(count - 1))]
+    death = _fault(random, _PROCESSOR_DIES, settings, (FIRST_FAULT_S, FIRST_DEATH_UNTIL_S))
+    exports_s = death.at_s + settings.ttl_s + SKEW_ALLOWANCE_S
+    faults = [death]
+    for _ in range(count - 1):
+        aimed = random.random() < 0.5
+        within = (exports_s + AIMED_S[0], exports_s + AIMED_S[1]) if aimed else (FIRST_FAULT_S, LAST_FAULT_S)
+        faults.append(_fault(random, ANY, settings, within))
     return Schedule(seed, load, settings, mood, tuple(sorted(faults, key=lambda fault: fault.at_s)))
 
 
@@ -113,7 +122,7 @@ def _settings(random: Random) -> SettingsOfRun:
 
 def _mood(random: Random, load: LoadOfRun, settings: SettingsOfRun) -> Mood:
     """Keep a good part of the slots busy: what is in hand when a process dies is what has to expire."""
-    busy = random.uniform(0.25, 0.75)
+    busy = random.uniform(0.3, 0.8)
     mean_s = busy * settings.max_in_flight * settings.processors / load.rate_per_s
     mean_ms = int(1000 * min(mean_s, settings.handler_timeout_s / 3))
     mixture = random.choice(
@@ -126,9 +135,12 @@ def _mood(random: Random, load: LoadOfRun, settings: SettingsOfRun) -> Mood:
     return Mood(mixture, random.choice(("", "1%:503", "1%:400,0.5%:drop")))
 
 
-def _fault(random: Random, drawn_from: tuple[tuple[str, str, int], ...], settings: SettingsOfRun) -> PlannedFault:
+def _fault(
+    random: Random, drawn_from: tuple[tuple[str, str, int], ...], settings: SettingsOfRun, within_s: tuple[float, float]
+) -> PlannedFault:
     name, kind, _ = random.choices(drawn_from, [weight for *_, weight in drawn_from])[0]
-    at_s = random.uniform(FIRST_FAULT_S, LAST_FAULT_S)
+    # Behind the load nobody calls the downstream, which would then have no fault to feel.
+    at_s = random.uniform(*(within_s if kind != "downstream" else (FIRST_FAULT_S, LAST_FAULT_S)))
     share = random.random()
     # Always drawn, so that what follows doesn't depend on the kind.
     numbers = {
@@ -144,7 +156,9 @@ def _fault(random: Random, drawn_from: tuple[tuple[str, str, int], ...], setting
 def _duration(name: str, kind: str) -> tuple[float, float]:
     """Return the least and the longest time that a fault lasts, s."""
     if name == "freeze" and kind == "processor":
-        return SESSION_TIMEOUT_S + 1.0, SESSION_TIMEOUT_S + 4.0
+        return SESSION_TIMEOUT_S + 1.0, SESSION_TIMEOUT_S + 7.0
+    if name == "freeze":
+        return 2.0, 9.0
     if name in ("kill", "kill_jvm", "terminate", "stop", *CHECKPOINT_FAULTS):
         return 0.2, 3.0
     if name in ("end_sessions", "add_partitions"):
