@@ -77,12 +77,16 @@ def _restart_problems(settings: ConnectSettings) -> Iterator[Problem]:
             f"{settings.restart_backoff_max_s:g} s: lower the first or raise the second"
         )
     apart_s = settings.restart_window_s / settings.restart_limit
-    if settings.restart_backoff_max_s > apart_s:
-        yield Problem(
-            f"connect.restart_backoff_max_s is {settings.restart_backoff_max_s:g} s, more than restart_window_s / "
-            f"restart_limit = {apart_s:g} s: the limit would never be reached, and no alarm raised; lower it, or "
-            "raise connect.restart_window_s"
-        )
+    # Whatever keeps restarts further apart keeps a window from seeing the limit.
+    for name, pause_s in (
+        ("restart_backoff_max_s", settings.restart_backoff_max_s),
+        ("watch_interval_s", settings.watch_interval_s),
+    ):
+        if pause_s > apart_s:
+            yield Problem(
+                f"connect.{name} is {pause_s:g} s, more than restart_window_s / restart_limit = {apart_s:g} s: the "
+                "limit would never be reached, and no alarm raised; lower it, or raise connect.restart_window_s"
+            )
 
 
 def _without_user(url: str) -> str:

@@ -34,6 +34,7 @@ def test_the_defaults_fit_together() -> None:
         ({"postgres_url": f"host=db password={SECRET}"}, "connect.postgres_url holds a password"),
         ({"restart_backoff_s": "70"}, "more than connect.restart_backoff_max_s"),
         ({"restart_limit": "100"}, "the limit would never be reached"),
+        ({"watch_interval_s": "181"}, "connect.watch_interval_s is 181 s, more than restart_window_s / restart_limit"),
     ],
 )
 def test_a_contradiction_is_refused_with_what_to_change(given: dict[str, str], said: str) -> None:
