@@ -152,7 +152,7 @@ def test_sink_and_sweeper_that_are_not_let_in_say_why(
         Sweeper(wrong(secured_settings, sweeper), in_process, Instruments(MetricsRegistry())).run_once()
 
 
-@pytest.mark.parametrize("wrong", [wrong_password, foreign_authority, certificate_of_another_host])
+@pytest.mark.parametrize("wrong", [wrong_password, foreign_authority])
 def test_what_spark_s_own_client_is_refused_ends_the_sink_too(
     wrong: Wrong, secured_settings: SecuredSettings, spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -23,7 +23,7 @@ from tests.support.certificates import Authority, Certificate
 from tests.support.tls_front import TlsFront
 from tests.support.waiting import wait_until
 from waitreg.embedded.ports import LOOPBACK, free_ports
-from waitreg.embedded.postgres import EmbeddedPostgres
+from waitreg.embedded.postgres import DATABASE, EmbeddedPostgres
 
 # The operator comes in as they like; all others by TLS with a password, and who is named so with a certificate too.
 CERTIFIED = "certified"
@@ -109,6 +109,7 @@ class SecuredPostgres:
         *,
         host: str = LOOPBACK,
         authority: Authority | None = None,
+        database: str = DATABASE,
     ) -> str:
         """Return an address with sslmode=verify-full.
 
@@ -117,12 +118,13 @@ class SecuredPostgres:
             certificate: shown to the server.
             host: another name than the one that the server's certificate is for.
             authority: trusted in place of ours.
+            database: to connect to.
         """
         options = {"sslmode": "verify-full", "sslrootcert": str((authority or self.authority).certificate_file)}
         if certificate is not None:
             options |= {"sslcert": str(certificate.certificate_file), "sslkey": str(certificate.key_file)}
         query = "&".join(f"{name}={quote(value, safe='')}" for name, value in options.items())
-        return f"postgresql://{user}:{password}@{host}:{self.port}/postgres?{query}"
+        return f"postgresql://{user}:{password}@{host}:{self.port}/{database}?{query}"
 
     def _switch_tls_on(self, connection: psycopg.Connection[tuple[object, ...]], certificate: Certificate) -> None:
         data, owner = self._server.data, self._server.data.stat()

@@ -1,0 +1,76 @@
+"""On a secured cluster, with the rights of deploy/ only, the services do all that they do, and give nothing away.
+
+P3, P4, P8 with TLS, SASL, certificates, an authorizer and roles; what they say holds no secret and no payload.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.security.marks import MARKED, shown
+from tests.security.secured_story import ENDS, SERVICES, SecuredStory
+from tests.support.waiting import wait_until
+from waitreg.commands.check_line import Standing
+
+pytestmark = pytest.mark.timeout(900)
+
+
+def test_with_exactly_these_rights_every_record_comes_to_its_end(story: SecuredStory) -> None:
+    letters = list(story.topics.read(story.settings["sink"].dead_letter.topic))
+    reasons = sorted(letter.text("DLQ_REASON") for letter in letters)
+    assert reasons == sorted([*ENDS.values(), "malformed", "expired"])
+    assert all(letter.key and MARKED.encode() in letter.key for letter in letters), "what is looked for was there"
+    assert story.ended == {"sink": 0, "sweeper": 0}
+    counts = "select (select count(*) from dead_letter), (select count(*) from quarantine), (select count(*) from wait)"
+    assert story.database.rows(story.settings["sink"], counts) == [(len(letters), 3, 1)]
+
+
+def test_doctor_finds_every_right_that_a_service_needs(story: SecuredStory) -> None:
+    for service, found in story.doctor.items():
+        rights = [line for line in found.lines if "permissions" in line.id]
+        assert rights, service
+        assert [line for line in rights if line.standing is not Standing.OK] == []
+        assert [line for line in found.lines if line.standing is Standing.ERROR] == []
+
+
+def test_a_reporter_is_answered(story: SecuredStory) -> None:
+    ended = story.ask("dead_letters_by_reason", "--json")
+    assert ended.code == 0, ended.errors
+    assert '"expired"' in ended.output
+
+
+def test_no_secret_is_shown_anywhere(story: SecuredStory) -> None:
+    places = {**story.said, **{f"the command line of {who}": line for who, line in story.command_lines.items()}}
+    assert any(where.startswith("Spark's page") for where in places)
+    assert any(where.startswith("the file") for where in places)
+    assert any("java" in where for where in places)
+    assert shown(story.secrets, places) == []
+
+
+def test_no_payload_is_shown_anywhere(story: SecuredStory) -> None:
+    logs = {where: text for where, text in story.said.items() if where.startswith(("the log", "/"))}
+    for service in SERVICES:
+        assert '"level":"DEBUG"' in logs[f"the log of the {service}"], "at the least severe level"
+    assert "dead-lettered to" in logs["the log of the processor"]
+    assert "stream broke" in logs["the log of the sink"]
+    assert "set aside" in logs["the log of the sweeper"]
+    assert shown({"a payload": MARKED}, logs) == []
+
+
+def test_what_services_write_to_temporary_folders_is_theirs_alone(story: SecuredStory) -> None:
+    assert story.open_to_others == []
+
+
+def test_metrics_and_health_are_on_loopback(story: SecuredStory) -> None:
+    for service in SERVICES:
+        assert story.listening[service] == {"127.0.0.1"}
+
+
+def test_a_wrong_password_ends_each_service_with_2_and_is_not_shown(story: SecuredStory) -> None:
+    started = story.start_with_wrong_passwords()
+    wait_until(lambda: all(service.process.poll() is not None for service in started), 240, "the refusals")
+    for service in started:
+        said = service.log.read_text("utf-8")
+        assert service.process.returncode == 2, said
+        assert "Check kafka.security" in said.splitlines()[-1]
+        assert shown(story.secrets, {service.name: said}) == []
