@@ -36,7 +36,7 @@ Positions = Mapping[TopicPartition, Position]
 
 
 class PositionTooOld(WaitRegistryError):
-    """Compaction may have removed tombstones that the sink has not seen: run ``waitreg rebuild``, then start again."""
+    """Compaction may have removed tombstones that were not seen: run ``waitreg rebuild`` (again), then start again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +98,22 @@ def require_fresh(positions: Positions, ends: LogEnds, delete_retention_ms: int)
                 f" ({_hours(limit)}) tombstones may be gone that the sink has not seen. Run `waitreg rebuild`, then"
                 " start the sink again"
             )
+
+
+def require_read_in_time(name: TopicPartition, listed_at: datetime, now: datetime, delete_retention_ms: int) -> None:
+    """Refuse what a long reading of a whole partition came to; call it after the reading.
+
+    A wait may have been read before its tombstone was written or passed by the cleaner, and the tombstone have been
+    removed before the reading came to it. ``listed_at`` is Postgres' clock before the reading began, ``now`` after it.
+    Raises `PositionTooOld`.
+    """
+    limit, took = oldest_allowed(delete_retention_ms), now - listed_at
+    if took > limit:
+        raise PositionTooOld(
+            f"the rebuild has taken {_hours(took)} for {name}, half of delete.retention.ms is {_hours(limit)}:"
+            " tombstones may have gone before it came to them, so nothing of this partition was changed. Run"
+            " `waitreg rebuild` again; if nothing held it up, raise the topic's delete.retention.ms first"
+        )
 
 
 def whole_from(

@@ -65,8 +65,9 @@ def rebuild(
 
     ``progress`` is called with partition, offsets read and offsets to read. Postgres holds what is being rebuilt, in
     a temporary table; this process holds one chunk. Raises FencedError when a sink is running, ours or a Connect one
-    (stop it, and standbys too), ConfigurationError when topic or schema aren't what they must be, TransientError or
-    psycopg.Error when Kafka or Postgres go away: a partition is replaced wholly or not at all, so run it again.
+    (stop it, and standbys too), ConfigurationError when topic or schema aren't what they must be, `PositionTooOld` when
+    a partition took longer than half of delete.retention.ms, TransientError or psycopg.Error when Kafka or Postgres go
+    away: a partition is replaced wholly or not at all, so run it again.
     """
     with closing(connect(settings.postgres, autocommit=True, application_name="waitreg rebuild")) as connection:
         # The transaction of a partition is long, and idle while Spark reads.

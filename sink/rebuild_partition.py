@@ -17,12 +17,13 @@ from sink.batch import EXPRESSIONS, SCHEMA
 from sink.batch_limit import BatchLimit
 from sink.chunks import ChunkSpan
 from sink.kafka_query import SPARK_ERRORS, BatchTooLarge, query_failure, source_options
-from sink.position import Position, TopicPartition
+from sink.position import Position, TopicPartition, require_read_in_time
 from sink.progress import QUERIES as SINK_QUERIES
-from sink.progress import Connection, advance_progress, read_progress
+from sink.progress import Connection, advance_progress, postgres_now, read_progress
 from sink.sampling import sample_sizes
 from sink.wait_writer import WaitBatch, WaitWriter, copy_columns, insert_quarantined
 from wait_registry.kafka.positions import earliest_offsets
+from wait_registry.kafka.topics import topic_config
 from wait_registry.postgres.queries import Queries
 from wait_registry.settings.root import Settings
 
@@ -81,6 +82,7 @@ class PartitionRebuild:
         _, recorded = read_progress(self._connection, self._name.topic)
         with self._connection.transaction() as transaction:
             quarantined = self._read(end, progress)
+            require_read_in_time(self._name, listed_at, postgres_now(self._connection), self._delete_retention_ms())
             result = self._compare(end, quarantined)
             if dry_run:
                 raise psycopg.Rollback(transaction)
@@ -153,6 +155,10 @@ class PartitionRebuild:
         self._connection.execute(QUERIES["remove_view"], self._place)
         self._connection.execute(QUERIES["remove_moved"])
         self._connection.execute(QUERIES["insert_view"])
+
+    def _delete_retention_ms(self) -> int:
+        # The topic's own, not the setting: what compaction does is what counts.
+        return int(topic_config(self._admin, self._name.topic)["delete.retention.ms"])
 
     @property
     def _place(self) -> dict[str, str | int]:

@@ -19,6 +19,7 @@ from sink.position import (
     moment,
     refreshed,
     require_fresh,
+    require_read_in_time,
     whole_from,
 )
 from sink.starting import Start
@@ -91,6 +92,12 @@ def test_a_position_older_than_half_of_delete_retention_is_refused_unless_it_is_
     require_fresh({P0: Position(5, ago(1000)), P1: Position(6, ago(36))}, ends, retention_ms)
     with pytest.raises(PositionTooOld, match=r"wait-1 .*`waitreg rebuild`"):
         require_fresh({P0: Position(5, NOW), P1: Position(6, ago(36.01))}, ends, retention_ms)
+
+
+def test_a_rebuild_that_took_longer_than_half_of_delete_retention_is_refused() -> None:
+    require_read_in_time(P0, ago(36), NOW, 72 * HOUR_MS)
+    with pytest.raises(PositionTooOld, match=r"the rebuild has taken 36\.1 h for wait-0"):
+        require_read_in_time(P0, ago(36.1), NOW, 72 * HOUR_MS)
 
 
 def test_only_what_was_read_in_time_tells_that_an_id_was_resolved_before() -> None:
