@@ -149,14 +149,17 @@ def _fault(
         "sweeper": random.randint(1, settings.sweepers),
     }
     target = f"{kind}-{numbers[kind]}" if kind in numbers else kind
-    least_s, most_s = _duration(name, kind)
+    least_s, most_s = _duration(name, kind, settings.ttl_s)
     return PlannedFault(round(at_s, 1), name, target, round(least_s + (most_s - least_s) * share, 1))
 
 
-def _duration(name: str, kind: str) -> tuple[float, float]:
+def _duration(name: str, kind: str, ttl_s: float) -> tuple[float, float]:
     """Return the least and the longest time that a fault lasts, s."""
     if name == "freeze" and kind == "processor":
         return SESSION_TIMEOUT_S + 1.0, SESSION_TIMEOUT_S + 7.0
+    if name in ("freeze", "kill") and kind == "sink":
+        # So long that what it shows as standing falls due, and has been resolved meanwhile.
+        return 2.0, ttl_s + 4.0
     if name == "freeze":
         return 2.0, 9.0
     if name in ("kill", "kill_jvm", "terminate", "stop", *CHECKPOINT_FAULTS):
