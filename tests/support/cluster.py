@@ -127,6 +127,13 @@ class EmbeddedCluster:
         """Return who leads each partition; empty while the cluster can't tell."""
         return {partition: state.leader for partition, state in (self.states(topic) or {}).items()}
 
+    def wait_known(self, topic: str) -> None:
+        """Wait until every broker knows a topic that has just been made: each hears of it by itself."""
+        self.wait_in_sync(topic)
+        for broker in self.brokers.values():
+            asked = AdminClient({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
+            wait_until(lambda asked=asked: _knows(asked, topic), what=f"{topic} known to every broker")  # type: ignore[misc]
+
     def wait_in_sync(self, *topics: str) -> None:
         """Wait until every partition has all its replicas in sync."""
         for topic in topics:
@@ -183,6 +190,13 @@ class _Member(EmbeddedBroker):
     def _java_call(self, *options: str) -> list[str]:
         # Three of them for a minute or two: compiling them well would take longer than it saves.
         return super()._java_call("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", *options)
+
+
+def _knows(asked: AdminClient, topic: str) -> bool:
+    try:
+        return asked.list_topics(timeout=5).topics[topic].error is None
+    except (KafkaException, KeyError):
+        return False
 
 
 def _elected(error: KafkaError | None) -> bool:

@@ -28,10 +28,9 @@ QUICK: Mapping[str, Any] = {
     "processor.ttl_s": 3600,
     "kafka.request_timeout_s": 5,
 }
-# What is lost is noticed in seconds instead of a minute. The first two are the client's to say in the classic protocol.
+# What is lost, or new, is noticed in seconds. How long a session is, the client says in the classic protocol alone.
 CLASSIC = {"session.timeout.ms": 2000, "heartbeat.interval.ms": 300}
 IMPATIENT = {
-    "socket.timeout.ms": 2500,
     "topic.metadata.refresh.interval.ms": 500,
     "reconnect.backoff.max.ms": 300,
 }

@@ -69,7 +69,14 @@ def working(
         calls[record.partition, record.offset] += 1
         await asyncio.sleep(0.01)
 
-    settings = faulty_settings({"processor.handler": processors.handler(takes_a_while), "processor.max_in_flight": 4})
+    settings = faulty_settings(
+        {
+            "processor.handler": processors.handler(takes_a_while),
+            "processor.max_in_flight": 4,
+            # A request without an answer is given up after this time, and its connection with it.
+            "kafka.librdkafka": {"socket.timeout.ms": 2500},
+        }
+    )
     with Observation(faulty_topics, settings, tmp_path) as seen:
         running = processors.start(settings)
         own = Working(running, seen, calls, faulty_topics)

@@ -60,7 +60,8 @@ def settings(cluster: EmbeddedCluster, names: Names, processors: Processors, cal
     topic = made.processor.topics[0]
     cluster.admin.create_topics([NewTopic(topic, 3, 3)])[topic].result(30)
     Topics(cluster.bootstrap_servers).create_own(made)
-    cluster.wait_in_sync(topic, made.wait.topic, made.dead_letter.topic)
+    for each in (topic, made.wait.topic, made.dead_letter.topic):
+        cluster.wait_known(each)
     return made
 
 

@@ -74,13 +74,12 @@ def test_a_process_that_leaks_until_there_is_no_memory_loses_nothing(
         leaking = services.start("processor", of_a_handler(settings, "leaks"), environment=calls.environment)
         leaking.wait_ready()
         allow_no_more_than(10 * LEAK_BYTES, leaking)
-        records = seen.publish(b"%d" % number for number in range(40))
+        seen.publish(b"%d" % number for number in range(40))
 
         def out_of_memory() -> bool:
             return leaking.process.poll() is not None or len(letters_of_want(faulty_topics, settings)) > 0
 
         wait_until(out_of_memory, what="the end of the memory")
-        assert len(calls.counted()) < len(records)
         leaking.kill()
         successor = of_a_handler(settings, "takes_a_while")
         assert services.start("processor", successor, "--once", environment=calls.environment).wait() == 0
