@@ -28,6 +28,7 @@ DESIGN: tuple[Model, ...] = (
         "sink: compaction, a sweeper's look", sinks=1, transactions=False, restores=0, rebuilds="never", sweeps=True
     ),
     Viewing("sink: compaction, a restore, rebuilds", appends=2, sinks=1, transactions=False, rebuilds="when refused"),
+    Viewing("sink: compaction, a rebuild at any time", appends=2, sinks=1, transactions=False, restores=0),
     Viewing(
         "sink: compaction before its first start",
         sinks=1,
@@ -42,6 +43,11 @@ DESIGN: tuple[Model, ...] = (
     Sweeping("sweeper: 2 wait ids, an append", waits=(0, 1), sweepers=1, appends=1, restores=0),
     Whole("whole: no process dies but sweepers", replace(_ONE_RECORD, crashes=0), replace(_FED, faults=-1)),
     Whole("whole: a processor dies", replace(_ONE_RECORD, crashes=1, failing=False), replace(_FED, faults=-1)),
+    Whole(
+        "whole: a processor is taken for dead",
+        replace(_ONE_RECORD, crashes=0, losses=1, failing=False),
+        replace(_FED, sweepers=1),
+    ),
 )
 
 # Minutes, not seconds: `python -m tests.model --wide`.
@@ -51,9 +57,16 @@ WIDE: tuple[Model, ...] = (
     Processing("processors: 1 record, 2 losses, 2 revocations", records=1, losses=2, revocations=2, flush_fails=True),
     Viewing("sinks: 2, compaction, rebuilds", restores=0, rebuilds="when refused"),
     Viewing("sinks: 2, 4 appends, a restore", appends=4, ticks=0, rebuilds="never"),
-    Viewing("sink: compaction over a longer time, a sweeper's look", sinks=1, ticks=3, rebuilds="never", sweeps=True),
+    Viewing(
+        "sink: compaction over a longer time, a sweeper's look",
+        sinks=1,
+        ticks=3,
+        transactions=False,
+        restores=0,
+        rebuilds="never",
+        sweeps=True,
+    ),
     Sweeping("sweepers: 2, 2 appends, a restore"),
     Sweeping("sweepers: 2, 2 wait ids, an append", waits=(0, 1), appends=1, restores=0),
     Whole("whole: a processor dies or fails", replace(_ONE_RECORD, crashes=1), replace(_FED, faults=-1)),
-    Whole("whole: a processor is taken for dead", replace(_ONE_RECORD, crashes=0, losses=1, failing=False), _FED),
 )

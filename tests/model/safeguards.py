@@ -181,6 +181,13 @@ SINK = (
         "P3",
     ),
     Safeguard(
+        "rebuild-checks-its-age",
+        "A rebuild that took so long that compaction may have overtaken it changes nothing.",
+        "sink/rebuild_partition.py",
+        replace(_AGING, appends=2, rebuilds="any time", rebuild_checks_its_age=False),
+        "P3",
+    ),
+    Safeguard(
         "rebuild-moves-the-position",
         "A rebuild replaces the position and its time with the rows.",
         "sink/rebuild_partition.py",

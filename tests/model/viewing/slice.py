@@ -81,6 +81,7 @@ class Viewing:
     age_is_checked_after_the_tail: bool = True
     time_is_that_of_the_next_record: bool = True
     rebuild_compares: bool = True
+    rebuild_checks_its_age: bool = True
     rebuild_moves_the_position: bool = True
 
     def initial(self) -> State:

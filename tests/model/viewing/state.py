@@ -7,7 +7,8 @@ from typing import Any
 from tests.model.explorer import State
 
 # The fields of a state. Postgres and its backup: (position, position time, rows). The checkpoint of Spark: a position.
-# The rebuild: () or (position it replaces, end, time of its listing, rows). The sweeper: () or what it has seen.
+# The rebuild: () or (position it replaces, end, time of its listing, offset it has come to, rows). The sweeper: () or
+# what it has seen.
 LOG, CLOCK, POSTGRES, BACKUP, CHECKPOINT, SINKS, REBUILD, SWEEPER, APPENDS, RESTORES = range(10)
 
 # The fields of a sink that runs, () for one that doesn't: where it stands, as it remembers, and what it expects in
