@@ -10,7 +10,7 @@ import pytest
 from waitreg.cli import main
 from waitreg.connect.connector_file import Family, Role, own_files
 
-POSTGRES = "postgres.url=postgresql://waitreg:hunter2@db/shop"
+POSTGRES = "postgresql://waitreg:hunter2@db/shop"
 # Nobody listens there: what asks a worker ends with 1.
 NOWHERE = "connect.url=http://127.0.0.1:9"
 
@@ -23,10 +23,11 @@ SET_SWEEPER = ("--set", "sweeper.kind=connect")
 def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run where no settings file of the checkout is read."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("WAITREG_POSTGRES__URL", POSTGRES)
 
 
 def connect(*arguments: str) -> int:
-    return main(["connect", "--set", POSTGRES, "--set", NOWHERE, *arguments])
+    return main(["connect", "--set", NOWHERE, *arguments])
 
 
 def test_print_shows_whole_connectors_without_asking_and_without_a_password(capsys: pytest.CaptureFixture[str]) -> None:
