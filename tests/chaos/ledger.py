@@ -20,7 +20,11 @@ _NAMED = {Kind.LOST: "lost", Kind.FALSE_EXPORT: "false", Kind.DOUBLED: "doubled"
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One run; ``date`` is UTC, ``faults`` their names with targets, ``other`` counts what has no column of its own."""
+    """One run.
+
+    ``date`` is UTC, ``faults`` their names with targets; ``dead_lettered`` is all dead letters, ``expired`` what the
+    sweeper exported, to be delivered again or not; ``other`` counts what is broken and has no column of its own.
+    """
 
     seed: int
     commit: str

@@ -26,7 +26,7 @@ def entry_of(outcome: Outcome, commit: str) -> Entry:
         faults="; ".join(f"{fault.name} {fault.target}" for fault in outcome.faults),
         done=figures.get("done", 0),
         dead_lettered=figures.get("dead_lettered", 0),
-        expired=figures.get("expired", 0),
+        expired=figures.get("expired", 0) + figures.get("redelivered", 0),
         verdict=BROKEN if outcome.failed else VOID if outcome.void else KEPT,
         **ledger.counted(dict(verdict.counts), len(outcome.endings) + bool(outcome.unsettled)),
     )
@@ -44,7 +44,7 @@ def line_of(entry: Entry) -> str:
     found = f"lost {entry.lost}, false {entry.false}, doubled {entry.doubled}, changed {entry.changed}"
     return (
         f"seed {entry.seed:>5}: {entry.verdict:<6} {entry.seconds:>4} s, {entry.records} records: {entry.done} done, "
-        f"{entry.dead_lettered} dead-lettered, {entry.expired} expired; {found}, other {entry.other}; {entry.faults}"
+        f"{entry.dead_lettered} dead-lettered, {entry.expired} exported; {found}, other {entry.other}; {entry.faults}"
     )
 
 

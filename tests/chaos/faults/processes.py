@@ -12,6 +12,7 @@ from tests.chaos.scene import Scene
 from tests.chaos.schedule import PlannedFault
 
 JVM_WITHIN_S = 60.0
+GONE_WITHIN_S = 5.0
 LOOK_S = 0.1
 
 
@@ -66,8 +67,19 @@ def kill_jvm(scene: Scene, fault: PlannedFault) -> str:
 def _without(machines: Sequence[psutil.Process]) -> str:
     for machine in machines:
         machine.kill()
-    _, alive = psutil.wait_procs(machines, timeout=5)
-    return "" if alive else f"JVM {', '.join(str(machine.pid) for machine in machines)} is gone"
+    deadline = time.monotonic() + GONE_WITHIN_S
+    while any(_runs(machine) for machine in machines) and time.monotonic() < deadline:
+        time.sleep(LOOK_S)
+    pids = ", ".join(str(machine.pid) for machine in machines)
+    return "" if any(_runs(machine) for machine in machines) else f"JVM {pids} is gone"
+
+
+def _runs(process: psutil.Process) -> bool:
+    # A zombie is gone: its parent hasn't looked yet, that is all.
+    try:
+        return bool(process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
 
 
 def _name_of(process: psutil.Process) -> str:
