@@ -104,7 +104,8 @@ def test_each_row_is_exported_once_wherever_its_sweeper_was_killed_and_a_sleeper
             frozen, *killed = sweepers
             service.pause()
             assert stopped(service)
-            assert frozen.at.sweep().exported == ROWS, "another sweeps while it sleeps"
+            # Its fence ends the sleeper's transaction, which would be open for 30 s.
+            assert frozen.at.sweep(tail_timeout_s=20).exported == ROWS, "another sweeps while it sleeps"
             frozen.release()
             service.resume()
             wait_until(frozen.fenced, what="the sleeper's end, fenced")
