@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -108,15 +108,26 @@ def _scene(stage: Stage, place: Place, schedule: Schedule, broken_off: threading
 
 
 def _start(company: Sequence[Service], scene: Scene) -> None:
+    """Start everything and wait until it is at work: a fault is to hit what goes on."""
     for service in company:
         service.start()
+    _await(scene, lambda: ", ".join(service.name for service in company if not service.at_work()))
+    # Ready means connected: the streams' first batches take some seconds more.
+    first = _seen_at(scene.place)
+    _await(scene, lambda: "" if first and set(first).isdisjoint(_seen_at(scene.place)) else "streams of the sink")
+
+
+def _await(scene: Scene, missing: Callable[[], str]) -> None:
     deadline = time.monotonic() + READY_S
-    waiting = list(company)
-    while waiting and not scene.ended.is_set():
-        waiting = [each for each in waiting if not each.at_work()]
+    while (names := missing()) and not scene.ended.is_set():
         if time.monotonic() > deadline:
-            raise TimeoutError(f"{', '.join(each.name for each in waiting)} not ready within {READY_S:g} s")
+            raise TimeoutError(f"{names} not at work within {READY_S:g} s")
         scene.pause(LOOK_S)
+
+
+def _seen_at(place: Place) -> list[tuple[object, ...]]:
+    """Return when the sink last wrote each of its positions."""
+    return place.database.rows(place.settings, "select topic, partition, seen_at from sink_progress")
 
 
 def _watch(stage: Stage, place: Place) -> Watch:
