@@ -102,6 +102,8 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
     # A second service on the same port must fail, not share it.
     allow_reuse_port = False
+    # Beyond it clients try again in whole seconds; turning one away is quicker.
+    request_queue_size = 4 * MAX_CONNECTIONS
 
     def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
         self._room = BoundedSemaphore(MAX_CONNECTIONS)

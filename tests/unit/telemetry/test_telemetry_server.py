@@ -182,7 +182,7 @@ def test_a_request_without_an_end_is_given_up_at_a_size() -> None:
 
 
 def test_connections_beyond_a_number_are_closed_and_there_is_room_again_when_others_end() -> None:
-    with server() as running:
+    with server(request_limit_s=300) as running:
         before = threading.active_count()
         clients = [socket.create_connection(("127.0.0.1", running.port)) for _ in range(3 * MAX_CONNECTIONS)]
         wait_until(lambda: sum(map(ended, clients)) == 2 * MAX_CONNECTIONS, 30, "the end of those beyond")
