@@ -8,10 +8,10 @@ from wait_registry.handler import Record
 
 # Rare enough to leave the throughput alone, frequent enough that a kill hits some.
 SLOW_EVERY = 97
-SLOW_S = 0.5
+SLOW_S = 2.0
 
 
 async def done(record: Record) -> None:
-    """Accept everything, one in a hundred after half a second."""
+    """Accept everything, one in a hundred after two seconds."""
     if record.offset % SLOW_EVERY == 0:
         await asyncio.sleep(SLOW_S)

@@ -32,7 +32,7 @@ DEAD_LETTER_IDS = "select wait_expiration_uuid from dead_letter"
 LEAST_SHARE = 0.95
 SETTINGS = {
     "processor.handler": "tests.chaos.fast_handler:done",
-    "processor.max_in_flight": 50,
+    "processor.max_in_flight": 100,
     "processor.handler_timeout_s": 3,
     "processor.max_tries": 1,
     # Shorter than the outage: on return the view is full of rows that are due, and were resolved long ago.
