@@ -58,6 +58,7 @@ _TRANSIENT = frozenset(
         KafkaError._RETRY,
         KafkaError._QUEUE_FULL,
         KafkaError._DESTROY,
+        KafkaError._DESTROY_BROKER,
         KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
         KafkaError.COORDINATOR_NOT_AVAILABLE,
         KafkaError.NOT_COORDINATOR,

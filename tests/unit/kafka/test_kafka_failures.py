@@ -22,6 +22,7 @@ from wait_registry.kafka.errors import is_access_problem, is_transient, kafka_fa
         (KafkaError.PRODUCER_FENCED, FencedError),
         (KafkaError._TRANSPORT, TransientError),
         (KafkaError._ALL_BROKERS_DOWN, TransientError),
+        (KafkaError._DESTROY_BROKER, TransientError),
         (KafkaError._TIMED_OUT, TransientError),
         (KafkaError.NOT_LEADER_FOR_PARTITION, TransientError),
         (KafkaError.NOT_ENOUGH_REPLICAS, TransientError),
