@@ -36,7 +36,7 @@ IMPATIENT = {
 }
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def proxied() -> Iterator[ProxiedStack]:
     """A broker of the fault tests, with a link before it that can be broken."""
     with ProxiedStack([ROUTE], broker_properties=SHORT_SESSIONS, postgres_settings={"fsync": "off"}) as running:
@@ -77,9 +77,9 @@ def unbroken(proxied: ProxiedStack) -> Iterator[None]:
     proxied.link(ROUTE).flow()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def three_brokers() -> Iterator[EmbeddedCluster]:
-    """A cluster of the run, started when the first test wants to break it."""
+    """A cluster, started when the first test wants to break it."""
     with EmbeddedCluster() as running:
         yield running
 
