@@ -11,6 +11,7 @@ import urllib.error
 import urllib.request
 import uuid
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -216,7 +217,8 @@ class SecuredStory:
             self.said[f"{path} of the {service.name}"] = self.said.get(f"{path} of the {service.name}", "") + text
         process = psutil.Process(service.pid)
         for one in (process, *process.children(recursive=True)):
-            self.command_lines[f"{service.name}: {one.name()} {one.pid}"] = " ".join(one.cmdline())
+            with suppress(psutil.NoSuchProcess):  # a worker of Spark's that ends just now
+                self.command_lines[f"{service.name}: {one.name()} {one.pid}"] = " ".join(one.cmdline())
         self.listening[service.name] = {
             place.laddr.ip for place in process.net_connections("tcp") if place.status == psutil.CONN_LISTEN
         }
