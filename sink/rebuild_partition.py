@@ -23,7 +23,7 @@ from sink.progress import Connection, advance_progress, postgres_now, read_progr
 from sink.sampling import sample_sizes
 from sink.wait_writer import WaitBatch, WaitWriter, copy_columns, insert_quarantined
 from wait_registry.kafka.positions import earliest_offsets
-from wait_registry.kafka.topics import topic_config
+from wait_registry.kafka.topics import delete_retention_ms
 from wait_registry.postgres.queries import Queries
 from wait_registry.settings.root import Settings
 
@@ -82,7 +82,8 @@ class PartitionRebuild:
         _, recorded = read_progress(self._connection, self._name.topic)
         with self._connection.transaction() as transaction:
             quarantined = self._read(end, progress)
-            require_read_in_time(self._name, listed_at, postgres_now(self._connection), self._delete_retention_ms())
+            retention_ms = delete_retention_ms(self._admin, self._name.topic)
+            require_read_in_time(self._name, listed_at, postgres_now(self._connection), retention_ms)
             result = self._compare(end, quarantined)
             if dry_run:
                 raise psycopg.Rollback(transaction)
@@ -155,10 +156,6 @@ class PartitionRebuild:
         self._connection.execute(QUERIES["remove_view"], self._place)
         self._connection.execute(QUERIES["remove_moved"])
         self._connection.execute(QUERIES["insert_view"])
-
-    def _delete_retention_ms(self) -> int:
-        # The topic's own, not the setting: what compaction does is what counts.
-        return int(topic_config(self._admin, self._name.topic)["delete.retention.ms"])
 
     @property
     def _place(self) -> dict[str, str | int]:

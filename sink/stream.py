@@ -36,7 +36,7 @@ from sink.starting import (
 from sink.telemetry import SinkTelemetry, StreamState
 from sink.wait_writer import WaitWriter
 from wait_registry.errors import TransientError
-from wait_registry.kafka.topics import topic_config
+from wait_registry.kafka.topics import delete_retention_ms
 from wait_registry.postgres.connection import connect, schema_of
 from wait_registry.settings.root import Settings
 
@@ -212,8 +212,7 @@ class WaitStream(SinkStream):
         return WaitWriter(self._settings.wait.topic)
 
     def delete_retention_ms(self) -> int | None:
-        # The topic's own, not the setting: what compaction does is what counts.
-        return int(topic_config(self._admin, self._settings.wait.topic)["delete.retention.ms"])
+        return delete_retention_ms(self._admin, self._settings.wait.topic)
 
 
 class DeadLetterStream(SinkStream):

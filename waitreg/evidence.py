@@ -8,13 +8,12 @@ from operator import methodcaller
 from pathlib import Path
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
-from confluent_kafka.admin import AdminClient
 
 from wait_registry.errors import ConfigurationError, DataError, TransientError
 from wait_registry.kafka.clients import admin, consumer_config
 from wait_registry.kafka.cluster import cluster_id, describe_topic
 from wait_registry.kafka.positions import end_offsets
-from wait_registry.kafka.topics import topic_config
+from wait_registry.kafka.topics import delete_retention_ms
 from wait_registry.postgres.connection import connect
 from wait_registry.records.dead_letter import dead_letter_topic, decode_dead_letter
 from wait_registry.records.tombstone import decode_outcome
@@ -71,7 +70,7 @@ def read_evidence(
     ]
     wait_log = list(read_wait_log(settings, processor.group))
     # Once it is read: what was removed meanwhile counts as removed.
-    kept_since_ms = time.time_ns() // 1_000_000 - tombstones_kept_ms(client, settings.wait.topic)
+    kept_since_ms = time.time_ns() // 1_000_000 - delete_retention_ms(client, settings.wait.topic)
     return Evidence(
         published=published,
         calls=called,
@@ -133,11 +132,6 @@ def wait_ids(published: Iterable[Published], group: str, cluster: str) -> dict[C
         one.coordinates: wait_id(cluster, one.topic, one.partition, one.offset, group, one.timestamp_ms)
         for one in published
     }
-
-
-def tombstones_kept_ms(client: AdminClient, topic: str) -> int:
-    """Return how long the wait topic keeps a tombstone at least, ms; raise as `topic_config` does."""
-    return int(topic_config(client, topic)["delete.retention.ms"])
 
 
 def view_ids(settings: Settings, group: str) -> frozenset[str]:

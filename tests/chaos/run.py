@@ -184,20 +184,8 @@ def _settle(scene: Scene) -> str:
 
 
 def _judge(scene: Scene, faults: Sequence[FaultDone], samples: Samples) -> Verdict:
-    stage, place, of_run = scene.stage, scene.place, scene.schedule.settings
-    settings = place.settings
-    where = Where(
-        bootstrap=stage.stack.bootstrap_servers,
-        postgres_url=stage.stack.postgres_url,
-        schema=settings.postgres.schema_name,
-        group=settings.processor.group,
-        inputs=[place.input],
-        wait_topic=settings.wait.topic,
-        letter_topics=[settings.dead_letter.topic],
-        manifest=place.manifest,
-        calls=place.calls,
-        looks=place.looks,
-    )
+    place, of_run = scene.place, scene.schedule.settings
+    where = Where.of(place.settings, place.directory)
     visitors = 3 if any(fault.name == "storm" for fault in faults) else 0
     limits = Limits(
         max_in_flight=of_run.max_in_flight,

@@ -99,6 +99,14 @@ def topic_config(admin: AdminClient, topic: str) -> dict[str, str]:
     return configs[topic]
 
 
+def delete_retention_ms(admin: AdminClient, topic: str) -> int:
+    """Return how long a topic keeps a tombstone at least, ms; errors as `topic_config`.
+
+    The topic's own, not the setting: what compaction does is what counts.
+    """
+    return int(topic_config(admin, topic)["delete.retention.ms"])
+
+
 def _new_topic(spec: TopicSpec) -> NewTopic:
     return NewTopic(
         spec.topic,

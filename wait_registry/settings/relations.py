@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 from wait_registry.errors import ConfigurationError
+from wait_registry.records.topic_name import is_topic_name
 from wait_registry.settings.kafka_relations import kafka_problems
 from wait_registry.settings.problem import Problem
 from wait_registry.settings.processor import AssignmentStrategy, ExpiryPolicy, GroupProtocol, ProcessorSettings
@@ -23,7 +24,6 @@ Service = Literal["processor", "sink", "sweeper"]
 
 log = logging.getLogger(__name__)
 
-_TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _PLACEHOLDER = re.compile(r"\{[^{}]*\}")
 
 
@@ -167,24 +167,20 @@ def _topic_name_problems(settings: Settings) -> Iterator[Problem]:
         ("wait.topic", settings.wait.topic),
         *(("processor.topics", t) for t in settings.processor.topics),
     ):
-        if not _is_topic_name(value):
+        if not is_topic_name(value):
             yield Problem(f"{name} is {value!r}, not a topic name: at most 249 letters, digits, dots, _ and -")
     template, group = settings.dead_letter.topic, settings.processor.group
     unknown = [found for found in _PLACEHOLDER.findall(template) if found not in ("{topic}", "{group}")]
-    if unknown or not _is_topic_name(_PLACEHOLDER.sub("x", template)):
+    if unknown or not is_topic_name(_PLACEHOLDER.sub("x", template)):
         yield Problem(
             f"dead_letter.topic is {template!r}: a topic name, in which {{topic}} and {{group}} may stand, is needed"
         )
     uses_group = "{group}" in template or settings.processor.expiry_policy is ExpiryPolicy.REDELIVER
-    if group and uses_group and not _is_topic_name(group):
+    if group and uses_group and not is_topic_name(group):
         yield Problem(
             f"processor.group is {group!r}, which can't be part of a topic name, but dead_letter.topic or "
             "processor.expiry_policy=redeliver puts it into one: use letters, digits, dots, _ and - only"
         )
-
-
-def _is_topic_name(text: str) -> bool:
-    return _TOPIC_NAME.fullmatch(text) is not None and text not in (".", "..")
 
 
 def _sink_problems(settings: Settings) -> Iterator[Problem]:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from wait_registry.settings.root import Settings
+
 
 @dataclass(frozen=True, slots=True)
 class Where:
@@ -24,6 +26,22 @@ class Where:
     manifest: Path
     calls: Path | None
     looks: Path
+
+    @classmethod
+    def of(cls, settings: Settings, folder: Path) -> Where:
+        """Return where a run of these settings, which go by no link, leaves its evidence; its files lie in a folder."""
+        return cls(
+            bootstrap=settings.kafka.bootstrap_servers,
+            postgres_url=settings.postgres.url.get_secret_value(),
+            schema=settings.postgres.schema_name,
+            group=settings.processor.group,
+            inputs=settings.processor.topics,
+            wait_topic=settings.wait.topic,
+            letter_topics=[settings.dead_letter.topic],
+            manifest=folder / "manifest.jsonl",
+            calls=folder / "calls.jsonl",
+            looks=folder / "looks.jsonl",
+        )
 
     @property
     def redelivery_topics(self) -> Sequence[str]:

@@ -22,21 +22,6 @@ from waitreg.shapes import shape_named
 ORDERS, HOSTILE = 160, 40
 
 
-def place(settings: Settings, folder: Path) -> Where:
-    return Where(
-        bootstrap=settings.kafka.bootstrap_servers,
-        postgres_url=settings.postgres.url.get_secret_value(),
-        schema=settings.postgres.schema_name,
-        group=settings.processor.group,
-        inputs=settings.processor.topics,
-        wait_topic=settings.wait.topic,
-        letter_topics=[settings.dead_letter.topic],
-        manifest=folder / "manifest.jsonl",
-        calls=folder / "calls.jsonl",
-        looks=folder / "looks.jsonl",
-    )
-
-
 def publish(settings: Settings, where: Where) -> None:
     """Publish orders and what is allowed and nobody expects, and one record that no manifest names."""
     topic = where.inputs[0]
@@ -67,7 +52,7 @@ def test_a_clean_run_passes_and_what_is_forged_into_its_topics_is_found(
                 "processor.commit_interval_s": 0.1,
             }
         )
-        where = place(settings, tmp_path)
+        where = Where.of(settings, tmp_path)
         topics.produce(where.inputs[0], [Outgoing(b"nobody wrote this down", b"key", [("a", None)])])
         publish(settings, where)
         with Watch(

@@ -42,20 +42,8 @@ class Judged:
     """One wait topic whose records are registered and expired, watched all the time."""
 
     def __init__(self, at: Scenario, folder: Path) -> None:
-        settings = at.settings
         self.at = at
-        self.where = Where(
-            bootstrap=settings.kafka.bootstrap_servers,
-            postgres_url=settings.postgres.url.get_secret_value(),
-            schema=settings.postgres.schema_name,
-            group=settings.processor.group,
-            inputs=settings.processor.topics,
-            wait_topic=settings.wait.topic,
-            letter_topics=[settings.dead_letter.topic],
-            manifest=folder / "manifest.jsonl",
-            calls=folder / "calls.jsonl",
-            looks=folder / "looks.jsonl",
-        )
+        self.where = Where.of(at.settings, folder)
         self.calls = CallLog(folder / "calls.jsonl")
         self.registered = self._register()
 

@@ -40,7 +40,7 @@ def _position(settings: Settings) -> Iterator[CheckLine]:
     from sink.progress import read_progress
     from sink.starting import log_ends, require_no_rows, wait_start
     from wait_registry.kafka.clients import admin
-    from wait_registry.kafka.topics import topic_config
+    from wait_registry.kafka.topics import delete_retention_ms
 
     client, topic = admin(settings.kafka), settings.wait.topic
     with asking(settings) as connection:
@@ -52,7 +52,7 @@ def _position(settings: Settings) -> Iterator[CheckLine]:
         # Where something is recorded, this only compares.
         start = wait_start(connection, client, topic)
         ends = log_ends(connection, client, start.positions)
-    retention_ms = int(topic_config(client, topic)["delete.retention.ms"])
+    retention_ms = delete_retention_ms(client, topic)
     require_fresh(start.positions, ends, retention_ms)
     unread = {name: ends.ends[name] - place.next_offset for name, place in start.positions.items()}
     ages = [ends.listed_at - place.position_time for name, place in start.positions.items() if unread[name] > 0]
