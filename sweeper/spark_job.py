@@ -42,6 +42,7 @@ class SparkJob:
 
         Raises:
             ConfigurationError: Java or a jar is missing; mend it.
+            TransientError: the JVM was killed while it started; start again.
         """
         if self._session is None:
             from wait_registry.spark.session import spark_session

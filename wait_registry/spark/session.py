@@ -5,17 +5,20 @@ from __future__ import annotations
 import logging
 import os
 import re
+import signal
+import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from traceback import walk_tb
 
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from wait_registry.errors import ConfigurationError
+from wait_registry.errors import TransientError
 from wait_registry.jvm import jar_directory, java_command
 from wait_registry.settings.root import Settings
 from wait_registry.settings.runtime import SparkSettings
@@ -36,6 +39,8 @@ QUIET_LOGGERS = (
 # Where Spark is one process nothing of it needs to be reached from outside, nor the host's name to resolve.
 LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 REDACTED = "(?i)secret|password|passwd|token|credential|jaas|access[.]?key|private|[.]key$|ssl[.].*(key|trust)store"
+# A connection that breaks is noticed before the process behind it is seen to have ended.
+END_SEEN_S = 5.0
 LOCAL_MASTER = re.compile(r"^local(\[(\*|\d+)\])?$")
 
 
@@ -43,8 +48,8 @@ def spark_session(settings: Settings, app_name: str) -> SparkSession:
     """Return the process's Spark session, started as ``settings.spark`` says.
 
     Any master may be set; by default Spark runs within this process's child JVM, which ends with this process.
-    Raises `ConfigurationError` when Java or the jars are not there or not as they should be, or when the JVM can't be
-    started.
+    Raises `ConfigurationError` when Java or the jars are not there or not as they should be; TransientError when the
+    JVM ends before it answers: start again, the message says what to look at.
     """
     java_command()  # says what is wrong with Java in a sentence; what Spark says of it is a page
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -60,12 +65,11 @@ def spark_session(settings: Settings, app_name: str) -> SparkSession:
         with files_of_ones_own():
             _launch(conf)
             session = builder.getOrCreate()
-    except RuntimeError as error:  # pyspark's answer when its JVM exits before it answers
-        raise ConfigurationError(
-            f"Spark's JVM did not start ({error}): is Java 17 or newer on the PATH, and is there room for "
-            f"spark.driver_memory={settings.spark.driver_memory}?"
-        ) from error
-    _quieten(session)
+            _quieten(session)
+    except Py4JJavaError:  # it answers, and says what it doesn't like
+        raise
+    except (RuntimeError, Py4JError, OSError, EOFError) as error:
+        raise _ended_early(error, settings.spark.driver_memory) from error
     return session
 
 
@@ -74,6 +78,33 @@ def _launch(conf: Mapping[str, str]) -> None:
     if SparkContext._gateway is None and any(map(sounds_secret, conf)):
         shown = SparkConf().setAll([(name, value) for name, value in conf.items() if not sounds_secret(name)])
         SparkContext._ensure_initialized(gateway=launch_gateway(shown))
+
+
+def _ended_early(error: Exception, driver_memory: str) -> TransientError:
+    status = _exit_status(error)
+    if status is None:
+        seen = f"{type(error).__name__}: {error}"
+    elif status < 0:
+        seen = f"signal {-status}: {signal.strsignal(-status)}"
+    else:
+        seen = f"exit status {status}, with what it says above"
+    return TransientError(
+        f"Spark's JVM ended before it answered ({seen}). Where memory is short the kernel kills it, or it finds no "
+        f"room: it needs spark.driver_memory={driver_memory} and about half a gigabyte more, of the host's and of the "
+        "container's limit. Give it that, or see to what it says, then start again."
+    )
+
+
+def _exit_status(error: Exception) -> int | None:
+    """Return how the JVM ended (negative: the signal), None where that can't be told."""
+    gateway = SparkContext._gateway
+    # Until the JVM has answered once, pyspark keeps the process to itself.
+    places = [frame.f_locals.get("proc") for frame, _ in walk_tb(error.__traceback__)]
+    for process in (getattr(gateway, "proc", None), *places):
+        if isinstance(process, subprocess.Popen):
+            with suppress(subprocess.TimeoutExpired):
+                return int(process.wait(END_SEEN_S))
+    return None
 
 
 @contextmanager
