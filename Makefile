@@ -7,6 +7,7 @@ TESTS ?= tests
 STACK ?= embedded
 ARGS ?=
 PLUGIN := connect-configs/plugin
+CLASSES := .waitreg/spark-classes.jsa
 
 # $(call step,name,command): a failing step says which one it was.
 step = printf '\n== %s\n' '$(1)' && $(2) || { printf '\nmake check: the step "%s" failed (%s)\n' '$(1)' '$(2)' >&2; exit 1; }
@@ -22,6 +23,10 @@ setup: ## the virtual environment, exactly as locked
 
 jars: setup ## the jars of Spark's Kafka source and of the embedded broker, verified
 	@$(BIN)/python -m wait_registry.jvm fetch
+
+# Starts of Spark take the tests half the time with it; made once, in a quarter of a minute.
+$(CLASSES): requirements.txt tests/support/class_archive.py | jars
+	@$(BIN)/python -m tests.support.class_archive $@
 
 connect: jars plugin ## a Kafka Connect worker with this project's plugin, for its tests and `waitreg stack up --connect`
 	@$(BIN)/python -m wait_registry.jvm fetch connect debezium-jdbc debezium-postgres
@@ -39,10 +44,10 @@ prometheus: ## Prometheus and promtool for the tests of alerts and dashboard (th
 demo: jars ## watch it work: real Kafka, Spark and Postgres, a crash, and the reconciliation
 	@$(BIN)/waitreg demo $(ARGS)
 
-test: jars ## the tests; TESTS= picks some, STACK=containers runs Kafka and Postgres in Docker
+test: jars $(CLASSES) ## the tests; TESTS= picks some, STACK=containers runs Kafka and Postgres in Docker
 	@$(BIN)/pytest -m "not acceptance" --stack=$(STACK) $(TESTS)
 
-check: jars ## the gate: format, lint, types, import contracts, audit, tests
+check: jars $(CLASSES) ## the gate: format, lint, types, import contracts, audit, tests
 	@$(call step,format,$(BIN)/ruff format --check .)
 	@$(call step,lint,$(BIN)/ruff check .)
 	@$(call step,types,$(BIN)/mypy)
@@ -50,7 +55,7 @@ check: jars ## the gate: format, lint, types, import contracts, audit, tests
 	@$(call step,audit,$(BIN)/python setup/audit.py)
 	@$(call step,tests,$(BIN)/pytest -m "not acceptance" tests)
 
-coverage: jars ## line coverage of the core and of each service, at least 90 % (takes longer than the tests)
+coverage: jars $(CLASSES) ## line coverage of the core and of each service, at least 90 % (takes longer than the tests)
 	@sh setup/coverage.sh "$(BIN)" $(TESTS)
 
 acceptance: jars ## whole-system runs: kill -9 of each service under load
@@ -59,7 +64,7 @@ acceptance: jars ## whole-system runs: kill -9 of each service under load
 kills: jars ## kill -9 of each service under load, five times each, with every reconciliation; ARGS="sink --kills 1"
 	@$(BIN)/python -m tests.acceptance.kill9 $(ARGS)
 
-chaos: jars ## random faults by seed, judged from outside: SEED=1 MINUTES=10 RUNS= JOBS=2; SCENARIO=outage or soak
+chaos: jars $(CLASSES) ## random faults by seed, judged from outside: SEED=1 MINUTES=10 RUNS= JOBS=2; SCENARIO=outage or soak
 	@$(BIN)/python -m tests.chaos $(if $(SEED),--seed $(SEED)) $(if $(MINUTES),--minutes $(MINUTES)) \
 		$(if $(RUNS),--runs $(RUNS)) $(if $(JOBS),--jobs $(JOBS)) $(if $(SCENARIO),--scenario $(SCENARIO)) \
 		$(if $(RECORDS),--records $(RECORDS)) $(ARGS)
@@ -85,4 +90,4 @@ lock: setup ## requirements*.txt anew from pyproject.toml (minutes: every file o
 	@sh setup/lock.sh
 
 clean: ## remove what the other targets made
-	rm -rf .venv jvm/jars $(PLUGIN)/target build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv jvm/jars $(CLASSES) $(PLUGIN)/target build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -18,6 +18,7 @@ from tests.support.database import Database
 from tests.support.given_stack import GivenStack
 from tests.support.naming import Names
 from tests.support.processes import Services
+from tests.support.quick_jvm import quick_jvm
 from tests.support.secured_broker import SecuredBroker
 from tests.support.secured_postgres import SecuredPostgres
 from tests.support.settings import settings_against
@@ -37,6 +38,7 @@ GIVEN_JDBC_CONNECTOR = os.environ.get("WAITREG_TEST_JDBC_CONNECTOR_DIR", "")
 
 # Spark's Python workers and service processes import this checkout, whichever one is installed.
 os.environ["PYTHONPATH"] = str(ROOT)
+os.environ |= quick_jvm()
 for variable in [name for name in os.environ if name.startswith("WAITREG_")]:
     del os.environ[variable]
 

@@ -88,14 +88,14 @@ def _load(random: Random) -> LoadOfRun:
         "too_large": random.randint(0, 1),
     }
     shares = {"orders": 100 - sum(shares.values()), **shares}
-    return LoadOfRun(int(rate * LOAD_S), float(rate), tuple(shares.items()), random.randint(1, 6))
+    return LoadOfRun(int(rate * LOAD_S), float(rate), tuple(shares.items()), random.choice((1, 3, 4, 6)))
 
 
 def _settings(random: Random) -> SettingsOfRun:
-    slots = random.choice((6, 12, 25, 50))
+    slots = random.choice((12, 50, 100, 100))
     look_ahead = slots * random.randint(1, 2)
-    tries = random.randint(1, 2)
-    timeout_s = random.choice((0.6, 0.8, 1.0))
+    tries = random.choice((1, 1, 2))
+    timeout_s = random.choice((1.0, 1.5, 2.0))
     protocol = random.choice(("classic", "classic", "consumer"))
     strategy = random.choice(("cooperative-sticky", "range", "roundrobin"))
     least_s = (1 + min(2 * slots + 16, look_ahead) / slots) * (timeout_s * tries + BACKOFF_S * (tries - 1))
@@ -109,7 +109,7 @@ def _settings(random: Random) -> SettingsOfRun:
         handler_timeout_s=timeout_s,
         max_tries=tries,
         ttl_s=float(ttl_s),
-        commit_interval_s=random.choice((0.1, 0.3, 1.0)),
+        commit_interval_s=random.choice((0.1, 0.1, 0.2, 1.0)),
         group_protocol=protocol,
         # Under the protocol "consumer" the broker assigns, and any other strategy is refused.
         assignment_strategy=strategy if protocol == "classic" else "cooperative-sticky",
@@ -122,14 +122,14 @@ def _settings(random: Random) -> SettingsOfRun:
 
 def _mood(random: Random, load: LoadOfRun, settings: SettingsOfRun) -> Mood:
     """Keep a good part of the slots busy: what is in hand when a process dies is what has to expire."""
-    busy = random.uniform(0.3, 0.8)
+    busy = random.uniform(0.4, 0.8)
     mean_s = busy * settings.max_in_flight * settings.processors / load.rate_per_s
-    mean_ms = int(1000 * min(mean_s, settings.handler_timeout_s / 3))
+    mean_ms = int(1000 * min(mean_s, settings.handler_timeout_s / 2))
     mixture = random.choice(
         (
             f"100%:{mean_ms}ms",
-            f"90%:{mean_ms // 2}ms-{mean_ms}ms,10%:{2 * mean_ms}ms",
-            f"89%:{mean_ms // 2}ms,10%:{mean_ms}ms-{2 * mean_ms}ms,1%:hang",
+            f"90%:{mean_ms // 2}ms-{mean_ms * 5 // 4}ms,10%:{3 * mean_ms // 2}ms-{2 * mean_ms}ms",
+            f"50%:{mean_ms // 2}ms,49%:{mean_ms}ms-{2 * mean_ms}ms,1%:hang",
         )
     )
     return Mood(mixture, random.choice(("", "1%:503", "1%:400,0.5%:drop")))

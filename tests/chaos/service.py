@@ -14,6 +14,7 @@ from pathlib import Path
 
 import psutil
 
+from tests.support.quick_jvm import quick_jvm
 from waitreg.demo.environment import PREFIX
 from waitreg.embedded.child import GuardedChild, Program
 from waitreg.embedded.guard import process_tree
@@ -202,10 +203,9 @@ class Service:
         return [part for key in inherited if key not in self._variables for part in ("-u", key)]
 
     def _own_variables(self) -> dict[str, str]:
-        # What is killed can't remove its temporary files. Spark's launcher needs no compiler that takes its time.
+        # What is killed can't remove its temporary files.
         return {
             "PYTHONUNBUFFERED": "1",
             "TMPDIR": str(self._scratch),
-            "SPARK_LAUNCHER_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-            "SPARK_SUBMIT_OPTS": f"-Djava.io.tmpdir={self._scratch}",
+            **quick_jvm(f"-Djava.io.tmpdir={self._scratch}"),
         }

@@ -39,8 +39,6 @@ BROKER = {
 }
 # What a process kill can't take need not be flushed: the machine doesn't crash.
 POSTGRES = {"fsync": "off"}
-# Starts count for more than speed here: 4 s of CPU instead of 10 for a sink.
-JVM = "-XX:+ExitOnOutOfMemoryError -Djava.net.preferIPv4Stack=true -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +177,6 @@ def settings_of(schedule: Schedule) -> dict[str, Any]:
         "sweeper.chunk_rows": of_run.chunk_rows,
         "sweeper.transaction_timeout_ms": 5000,
         "sweeper.tail_timeout_s": 10,
-        "spark.conf": {"spark.driver.extraJavaOptions": JVM},
     }
 
 
