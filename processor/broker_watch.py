@@ -16,7 +16,8 @@ from processor.membership import Membership
 from processor.once import Once
 from wait_registry.clock import Clock
 from wait_registry.errors import TransientError, WaitRegistryError
-from wait_registry.kafka.cluster import TopicIdentity, cluster_id, require_same_topic
+from wait_registry.kafka.cluster import TopicIdentity, cluster_id
+from wait_registry.kafka.wait_topic import require_same_wait_topic
 
 log = logging.getLogger(__name__)
 
@@ -93,7 +94,7 @@ class BrokerWatch:
         )
 
     def _check_identity(self) -> None:
-        require_same_topic(self._admin, self._wait_topic)
+        require_same_wait_topic(self._admin, self._wait_topic)
 
     async def _ask(self, question: Callable[[], T]) -> T | None:
         try:

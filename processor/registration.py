@@ -21,6 +21,7 @@ from processor.subscription import SubscribedTopic
 from wait_registry.clock import Clock
 from wait_registry.errors import DataError, PermanentError
 from wait_registry.kafka.errors import kafka_failure
+from wait_registry.records.wait_partition import wait_partition
 
 log = logging.getLogger(__name__)
 
@@ -32,8 +33,9 @@ class Registration:
     """Makes entries of consumed messages and publishes their wait records.
 
     Args:
-        producer: partitions by murmur2 of the key.
-        wait_topic, cluster_id, group: what ids and wait records need.
+        producer: sends wait records.
+        wait_topic, wait_partitions: where they go.
+        cluster_id, group: what ids and wait records need.
         topics: the consumed topics, by name.
         limits: time to live.
         unregistrable: called with a record too large for the wait topic, or for its readers.
@@ -46,6 +48,7 @@ class Registration:
         producer: Producer,
         outbox: Outbox,
         wait_topic: str,
+        wait_partitions: int,
         cluster_id: str,
         group: str,
         topics: dict[str, SubscribedTopic],
@@ -61,6 +64,7 @@ class Registration:
         self._producer = producer
         self._outbox = outbox
         self._wait_topic = wait_topic
+        self._wait_partitions = wait_partitions
         self._cluster_id = cluster_id
         self._group = group
         self._topics = topics
@@ -92,7 +96,12 @@ class Registration:
         Returns:
             Whether all are sent; else call it again later, before anything else is consumed.
         """
-        produce, topic, topics = self._producer.produce, self._wait_topic, self._topics
+        produce, topic, partitions, topics = (
+            self._producer.produce,
+            self._wait_topic,
+            self._wait_partitions,
+            self._topics,
+        )
         entries = batch.entries
         while batch.published < len(entries):
             entry = entries[batch.published]
@@ -107,7 +116,14 @@ class Registration:
                     headers = topics[entry.owner.topic].encoder.headers(
                         original, entry.wait_id, entry.lifetime.expires_at_ms, entry.attempt, entry.source
                     )
-                    produce(topic, original.value or b"", entry.wait_id, headers=headers, on_delivery=entry.delivered)
+                    produce(
+                        topic,
+                        original.value or b"",
+                        entry.wait_id,
+                        wait_partition(entry.wait_id, partitions),
+                        entry.delivered,
+                        headers=headers,
+                    )
                 except BufferError:
                     return False
                 except KafkaException as error:

@@ -40,10 +40,11 @@ from wait_registry.clock import Clock, SystemClock
 from wait_registry.errors import TransientError
 from wait_registry.kafka.clients import admin as open_admin
 from wait_registry.kafka.clients import producer_config, usable_settings
-from wait_registry.kafka.cluster import TopicIdentity, cluster_id, describe_topic, topic_names
+from wait_registry.kafka.cluster import TopicIdentity, cluster_id, topic_names
 from wait_registry.kafka.commit_metadata import CommitMetadata
 from wait_registry.kafka.time_rules import TimeRules
 from wait_registry.kafka.topics import require_topics
+from wait_registry.kafka.wait_topic import describe_wait_topic
 from wait_registry.settings.relations import require_relations
 from wait_registry.settings.root import Settings
 from wait_registry.telemetry.exposition import HistogramReading, MetricsRegistry, Reading
@@ -151,7 +152,8 @@ class ProcessorService:
 
     def _check_topics(self, admin: AdminClient) -> TopicIdentity:
         require_topics(self._settings, "processor")
-        return describe_topic(admin, self._settings.wait.topic)
+        wait = self._settings.wait
+        return describe_wait_topic(admin, wait.topic, wait.partitions)
 
     async def _when_reachable(self, question: Callable[[], T]) -> T | None:
         """Ask the broker, again and again during an outage; None when the process is to stop."""

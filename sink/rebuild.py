@@ -26,8 +26,9 @@ from sink.starting import first_positions, stable_ends
 from wait_registry.errors import FencedError
 from wait_registry.kafka.clients import Admin
 from wait_registry.kafka.clients import admin as open_admin
-from wait_registry.kafka.cluster import TopicIdentity, describe_topic, require_same_identity
+from wait_registry.kafka.cluster import TopicIdentity, require_same_identity
 from wait_registry.kafka.topics import require_topics
+from wait_registry.kafka.wait_topic import describe_wait_topic
 from wait_registry.postgres.connection import connect, lift_time_limits
 from wait_registry.postgres.schema import require_schema
 from wait_registry.settings.root import Settings
@@ -92,7 +93,7 @@ def _rebuild(
     settings: Settings, spark: SparkSession, connection: Connection, dry_run: bool, progress: Progress
 ) -> RebuildResult:
     admin = open_admin(settings.kafka)
-    identity = describe_topic(admin, settings.wait.topic)
+    identity = describe_wait_topic(admin, settings.wait.topic, settings.wait.partitions)
     if settings.sink.kind is SinkKind.SPARK:
         _begin(connection, admin, identity, dry_run)
     results = []

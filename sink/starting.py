@@ -25,9 +25,10 @@ from wait_registry.kafka.cluster import (
     describe_topic,
     identity_changed,
     require_same_identity,
-    require_same_topic,
 )
 from wait_registry.kafka.positions import earliest_offsets, end_offsets
+from wait_registry.kafka.wait_topic import describe_wait_topic
+from wait_registry.settings.topics import WaitTopicSettings
 
 log = logging.getLogger(__name__)
 
@@ -54,21 +55,21 @@ class Log:
     ends: Mapping[TopicPartition, int]
 
 
-def wait_start(connection: Connection, admin: AdminClient, topic: str) -> Start:
+def wait_start(connection: Connection, admin: AdminClient, wait: WaitTopicSettings) -> Start:
     """Read or make the positions of the wait topic.
 
     Raises ConfigurationError when the topic isn't the one that was recorded, when records below the position's end are
     gone from its start (it must be compacted, not deleted), when the log is shorter than what was read, or when there
     are rows without a position.
     """
-    recorded, positions = read_progress(connection, topic)
+    recorded, positions = read_progress(connection, wait.topic)
     now = postgres_now(connection)
-    seen = _log(admin, topic)
+    seen = _log(admin, describe_wait_topic(admin, wait.topic, wait.partitions))
     if recorded is None:
-        require_no_rows(connection, topic)
+        require_no_rows(connection, wait.topic)
         positions = _first_positions(seen, now)
         begin_progress(connection, seen.identity, positions)
-        log.info("first start: reading %s from its beginning", topic)
+        log.info("first start: reading %s from its beginning", wait.topic)
         return Start((seen.identity,), positions, frozenset(positions))
     require_same_identity(recorded, seen.identity)
     require_within_log(positions, seen)
@@ -87,7 +88,7 @@ def dead_letter_start(connection: Connection, admin: AdminClient, topics: Iterab
     for topic in topics:
         recorded, kept = read_progress(connection, topic)
         now = postgres_now(connection)
-        seen = _log(admin, topic)
+        seen = _log(admin, describe_topic(admin, topic))
         if recorded is not None and recorded.topic_id != seen.identity.topic_id:
             log.warning("dead letter topic %s was made anew: reading it from its beginning", topic)
             forget_progress(connection, topic)
@@ -137,11 +138,6 @@ def require_within_log(positions: Positions, seen: Log) -> None:
                 "has lost its end (an unclean leader election, a restored disk?) or this is another cluster's view. "
                 "If the cluster is the right one, run `waitreg rebuild`"
             )
-
-
-def require_same_wait_topic(admin: AdminClient, identity: TopicIdentity) -> None:
-    """Raise ConfigurationError when the wait topic was deleted, made anew or grew since ``identity`` was seen."""
-    require_same_topic(admin, identity)
 
 
 def require_same_dead_letter_topics(admin: AdminClient, identities: Iterable[TopicIdentity]) -> None:
@@ -199,10 +195,9 @@ def _within_log(connection: Connection, kept: Positions, seen: Log) -> dict[Topi
     return dict(kept) | lost
 
 
-def _log(admin: AdminClient, topic: str) -> Log:
-    identity = describe_topic(admin, topic)
-    names = [TopicPartition(topic, partition) for partition in range(identity.partitions)]
-    first = earliest_offsets(admin, topic, range(identity.partitions))
+def _log(admin: AdminClient, identity: TopicIdentity) -> Log:
+    names = [TopicPartition(identity.topic, partition) for partition in range(identity.partitions)]
+    first = earliest_offsets(admin, identity.topic, range(identity.partitions))
     return Log(identity, {name: first[name.partition] for name in names}, _high_watermarks(admin, names))
 
 
@@ -211,7 +206,7 @@ def first_positions(
 ) -> dict[TopicPartition, Position]:
     """Return the positions of a topic that was never read: the logs' beginnings, as of now."""
     now = postgres_now(connection)
-    return _first_positions(_log(admin, identity.topic), now)
+    return _first_positions(_log(admin, identity), now)
 
 
 def _first_positions(seen: Log, now: datetime) -> dict[TopicPartition, Position]:

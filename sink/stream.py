@@ -29,7 +29,6 @@ from sink.starting import (
     dead_letter_start,
     log_ends,
     require_same_dead_letter_topics,
-    require_same_wait_topic,
     stable_ends,
     wait_start,
 )
@@ -37,6 +36,7 @@ from sink.telemetry import SinkTelemetry, StreamState
 from sink.wait_writer import WaitWriter
 from wait_registry.errors import TransientError
 from wait_registry.kafka.topics import delete_retention_ms
+from wait_registry.kafka.wait_topic import require_same_wait_topic
 from wait_registry.postgres.connection import connect, schema_of
 from wait_registry.settings.root import Settings
 
@@ -203,7 +203,7 @@ class WaitStream(SinkStream):
     name = "wait"
 
     def start(self, connection: Connection) -> Start:
-        return wait_start(connection, self._admin, self._settings.wait.topic)
+        return wait_start(connection, self._admin, self._settings.wait)
 
     def require_same_topics(self, start: Start) -> None:
         require_same_wait_topic(self._admin, start.identities[0])

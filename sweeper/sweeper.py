@@ -165,7 +165,7 @@ class Sweeper:
             return known
         if known is None:
             require_topics(self._settings, "sweeper")
-        topic = look_up(self._admin, self._settings.wait.topic)
+        topic = look_up(self._admin, self._settings.wait)
         if known is not None:
             require_same_identity(known.identity, topic.identity)
         # What a sink of ours left behind says nothing about a view that a Connect sink keeps.

@@ -10,8 +10,10 @@ from psycopg.rows import TupleRow
 from sweeper.due import QUERIES
 from wait_registry.errors import ConfigurationError
 from wait_registry.kafka.clients import Admin
-from wait_registry.kafka.cluster import TopicIdentity, describe_topic, require_same_identity
+from wait_registry.kafka.cluster import TopicIdentity, require_same_identity
 from wait_registry.kafka.topics import topic_config
+from wait_registry.kafka.wait_topic import describe_wait_topic
+from wait_registry.settings.topics import WaitTopicSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,15 +32,16 @@ class RecordedTopic:
     staleness_s: float
 
 
-def look_up(admin: Admin, topic: str) -> WaitTopic:
+def look_up(admin: Admin, wait: WaitTopicSettings) -> WaitTopic:
     """Ask the broker.
 
     Raises:
-        ConfigurationError: as `describe_topic`; or the topic has come to delete by age, which would delete what is
+        ConfigurationError: as `describe_wait_topic`; or the topic has come to delete by age, which would delete what is
             unresolved.
         TransientError: the cluster can't be reached now; retry.
     """
-    identity, config = describe_topic(admin, topic), topic_config(admin, topic)
+    topic = wait.topic
+    identity, config = describe_wait_topic(admin, topic, wait.partitions), topic_config(admin, topic)
     if config["cleanup.policy"] != "compact":
         raise ConfigurationError(
             f"topic {topic}: cleanup.policy is {config['cleanup.policy']}, expected compact: what is unresolved must "

@@ -54,6 +54,7 @@ class RegistryStrategy:
             context.producer,
             outbox,
             settings.wait.topic,
+            settings.wait.partitions,
             context.cluster_id,
             processor.group,
             context.topics,

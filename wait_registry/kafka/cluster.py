@@ -77,8 +77,8 @@ def no_such_topic(admin: AdminClient, topic: str) -> ConfigurationError:
 def identity_changed(recorded: TopicIdentity, now: TopicIdentity) -> str | None:
     """Say what changed since a topic's identity was written down, or None when it is the same topic still.
 
-    A changed partition count moves keys to other partitions, so that a tombstone would miss its wait record; another
-    id means that what was written down about offsets describes a log that is gone.
+    Another partition count moves keys to other partitions, so that a tombstone would miss its wait record; another id
+    means that what was written down about offsets describes a log that is gone.
     """
     if recorded.topic != now.topic:
         return f"the topic was {recorded.topic} and is now {now.topic}"
@@ -90,37 +90,25 @@ def identity_changed(recorded: TopicIdentity, now: TopicIdentity) -> str | None:
 
 
 def require_same_identity(recorded: TopicIdentity, now: TopicIdentity) -> None:
-    """Stop when a topic isn't the one that was written down.
+    """Stop when the wait topic isn't the one that was written down, or is used with another number of partitions.
 
     Raises:
-        ConfigurationError: recreated or with another partition count; the service must stop.
+        ConfigurationError: the service must stop; the message says what to do in either case.
     """
     changed = identity_changed(recorded, now)
-    if changed:
+    if changed is None:
+        return
+    if recorded.topic == now.topic and recorded.topic_id == now.topic_id:
         raise ConfigurationError(
-            f"{changed}. A wait topic is fixed for life: point wait.topic at a new one (`waitreg topics create`) and "
-            "leave the old one to a sweeper until it is empty."
+            f"topic {now.topic} has been used with {recorded.partitions} partitions, and wait.partitions is "
+            f"{now.partitions} now: keys would move to other partitions than those of their wait records. Set "
+            f"wait.partitions back to {recorded.partitions}. To get more, move to a new wait topic: docs/runbook.md, "
+            '"Moving to a new wait topic".'
         )
-
-
-def require_same_topic(admin: AdminClient, recorded: TopicIdentity) -> None:
-    """Look a topic up again, and stop when it isn't the one that was written down any more.
-
-    Raises:
-        ConfigurationError: deleted, recreated or with another partition count; the service must stop.
-        TransientError: the cluster can't be reached now; retry.
-    """
-    try:
-        now = describe_topic(admin, recorded.topic)
-    except ConfigurationError as error:
-        if not is_unknown_topic(error):
-            raise
-        raise ConfigurationError(
-            f"topic {recorded.topic} is gone: it was there (id {recorded.topic_id}) and has been deleted since. Don't "
-            "make it again under this name: what stood unfinished in it can only be read from Postgres now, and a new "
-            'log would not hold it. The way on is in docs/runbook.md, "Topic recreated by mistake".'
-        ) from error.__cause__
-    require_same_identity(recorded, now)
+    raise ConfigurationError(
+        f"{changed}. What stood unfinished in the old one is gone from Kafka, and Postgres alone still shows it. Leave "
+        'its tables as they are; the way on is in docs/runbook.md, "Topic recreated by mistake".'
+    )
 
 
 def _where(admin: AdminClient) -> str:

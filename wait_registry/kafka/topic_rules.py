@@ -95,6 +95,8 @@ def check_topic(spec: TopicSpec, state: TopicState, bootstrap_servers: str) -> l
         f"--entity-name {spec.topic} --add-config"
     )
     findings = [_finding(spec, state, rule, alter) for rule in rules(spec, state)]
+    if spec.role is TopicRole.WAIT:
+        findings.append(_partitions(spec, state))
     return [*findings, *_replication(spec, state, alter)] if spec.owned else findings
 
 
@@ -116,6 +118,21 @@ def _wait_rules(spec: TopicSpec, state: TopicState) -> Iterator[_Rule]:
     yield _at_least(
         spec, state, "max.message.bytes", wanted, "records up to wait.max_message_bytes must be registrable"
     )
+
+
+def _partitions(spec: TopicSpec, state: TopicState) -> Finding:
+    rule, seen, expected = "number of partitions", str(state.partitions), f"wait.partitions = {spec.partitions}"
+    if state.partitions == spec.partitions:
+        return Finding(spec.topic, rule, Severity.OK, seen, expected)
+    if state.partitions < spec.partitions:
+        mend = f"set wait.partitions to {state.partitions}, for every service, if the topic was made with that number"
+        return Finding(spec.topic, rule, Severity.ERROR, seen, expected, mend, "keys would have no partition to go to")
+    why = "it has grown, or was made with another number: those beyond stay empty and unread"
+    mend = (
+        "nothing to do if some were added, they can stay; if the topic was made with that number and nothing stands in "
+        "it yet, set wait.partitions to it, for every service"
+    )
+    return Finding(spec.topic, rule, Severity.WARNING, seen, expected, mend, why)
 
 
 def _tombstones(spec: TopicSpec, state: TopicState) -> Iterator[_Rule]:

@@ -13,7 +13,7 @@ class WaitTopicSettings(Section):
     """The durable registry. Everything below ``topic`` is what `waitreg topics create` makes and every start checks."""
 
     topic: str = Field("waitreg.wait", min_length=1, max_length=249, description="name of the wait topic")
-    partitions: int = Field(8, ge=1, le=10_000, description="partitions at creation; fixed for the topic's life")
+    partitions: int = Field(8, ge=1, le=10_000, description="partitions at creation, and in use for the topic's life")
     replication_factor: int = Field(3, ge=1, description="replicas at creation; fewer is for laptops and warned about")
     min_insync_replicas: int = Field(2, ge=1, description="replicas that must acknowledge a wait record")
     delete_retention_ms: int = Field(72 * HOUR_MS, ge=1, description="how long tombstones survive compaction, ms")

@@ -1,4 +1,4 @@
-"""Partitions added while a processor runs: those of an input are consumed whole, those of the wait topic end it."""
+"""Partitions added while a processor runs: an input's are consumed whole, the wait topic's stay unused."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from confluent_kafka.admin import NewPartitions
 
 from tests.faults.processor.observation import Observation, Place
 from tests.integration.processor.running import Processors
+from tests.support.kafka_io import Outgoing
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
 from wait_registry.errors import ConfigurationError
@@ -57,7 +58,7 @@ def test_partitions_added_to_an_input_topic_are_consumed_from_their_beginning(
     assert set(calls.values()) == {1}, "a new partition is begun once"
 
 
-def test_partitions_added_to_the_wait_topic_end_the_processor_before_another_start(
+def test_partitions_added_to_the_wait_topic_stay_empty_and_stop_nobody(
     faulty_settings: Callable[..., Settings],
     faulty_topics: Topics,
     processors: Processors,
@@ -67,17 +68,40 @@ def test_partitions_added_to_the_wait_topic_end_the_processor_before_another_sta
     async def take(record: Record) -> None:
         pass
 
-    monkeypatch.setattr("processor.broker_watch.IDENTITY_EVERY_S", 1.0)
+    monkeypatch.setattr("processor.broker_watch.IDENTITY_EVERY_S", 0.5)
     settings = faulty_settings({"processor.handler": processors.handler(take)}, 1)
-    grown = settings.wait.partitions + 2
+    used, wait_topic = settings.wait.partitions, settings.wait.topic
     with Observation(faulty_topics, settings, tmp_path) as seen:
         running = processors.start(settings)
         seen.publish(b"%d" % number for number in range(20))
         wait_until(lambda: running.done == 20, what="the first records")
-        grow(faulty_topics, settings.wait.topic, grown)
-        with pytest.raises(ConfigurationError, match=f"has {grown} now"):
-            running.join()
-        with pytest.raises(ConfigurationError, match=rf"has {grown}|{grown} partitions"):
-            processors.start(settings).join()
+        grow(faulty_topics, wait_topic, 3 * used)
+        seen.publish_until(lambda: running.done >= 60, "records after the client has noticed")
+        running.stop()
+        seen.publish(b"%d" % number for number in range(20))
+        processors.run_once(settings)
     told = seen.judge()
     assert all(story.resolved for story in told.values())
+    assert {record.partition for record in faulty_topics.read(wait_topic)} == set(range(used))
+
+
+def test_a_record_in_a_partition_that_was_added_to_the_wait_topic_ends_the_processor(
+    faulty_settings: Callable[..., Settings],
+    faulty_topics: Topics,
+    processors: Processors,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def take(record: Record) -> None:
+        pass
+
+    monkeypatch.setattr("processor.broker_watch.IDENTITY_EVERY_S", 0.5)
+    settings = faulty_settings({"processor.handler": processors.handler(take)}, 1)
+    added = settings.wait.partitions
+    running = processors.start(settings).wait_joined()
+    grow(faulty_topics, settings.wait.topic, added + 1)
+    faulty_topics.produce(settings.wait.topic, [Outgoing(b"value", b"key", partition=added)])
+    said = f"records in partition {added}, expected none beyond wait.partitions = {added}"
+    with pytest.raises(ConfigurationError, match=said):
+        running.join()
+    with pytest.raises(ConfigurationError, match=said):
+        processors.start(settings).join()

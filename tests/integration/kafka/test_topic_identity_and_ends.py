@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable
 
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import NewPartitions
 
+from tests.support.kafka_io import Outgoing
 from tests.support.naming import Names
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
@@ -18,10 +20,11 @@ from wait_registry.kafka.cluster import (
     describe_topic,
     identity_changed,
     require_same_identity,
-    require_same_topic,
 )
 from wait_registry.kafka.positions import earliest_offsets, end_offsets
 from wait_registry.kafka.topics import topic_config
+from wait_registry.kafka.wait_topic import describe_wait_topic, require_same_wait_topic
+from wait_registry.records.wait_partition import wait_partition
 from wait_registry.settings.kafka import KafkaSettings
 from wait_registry.settings.root import Settings
 
@@ -52,8 +55,36 @@ def test_a_topic_that_grew_is_not_the_same(cluster: KafkaSettings, topics: Topic
     wait_until(lambda: describe_topic(client, topic) != before, what="the new partition")
     now = describe_topic(client, topic)
     assert identity_changed(before, now) == f"topic {topic} had 1 partitions and has 2 now"
-    with pytest.raises(ConfigurationError, match="A wait topic is fixed for life"):
+    with pytest.raises(ConfigurationError, match=r"used with 1 partitions, and wait.partitions is 2 now.*back to 1"):
         require_same_identity(before, now)
+
+
+def test_partitions_added_to_the_wait_topic_are_left_alone_as_long_as_nobody_writes_to_them(
+    cluster: KafkaSettings, topics: Topics, names: Names
+) -> None:
+    topic, client = topics.create(names("a"), 2), admin(cluster)
+    before = describe_wait_topic(client, topic, 2)
+    topics.admin.create_partitions([NewPartitions(topic, 4)])[topic].result(30)
+    wait_until(lambda: describe_topic(client, topic).partitions == 4, what="the new partitions")
+
+    assert describe_wait_topic(client, topic, 2) == before
+    require_same_wait_topic(client, before)
+
+    topics.produce(topic, [Outgoing(b"v", b"k", partition=3)])
+    said = r"has 4 partitions, and records in partition 3, expected none beyond wait.partitions = 2"
+    with pytest.raises(ConfigurationError, match=said):
+        describe_wait_topic(client, topic, 2)
+    with pytest.raises(ConfigurationError, match=said):
+        require_same_wait_topic(client, before)
+    assert describe_wait_topic(client, topic, 4).partitions == 4
+
+
+def test_a_wait_topic_with_fewer_partitions_than_are_used_is_refused(
+    cluster: KafkaSettings, topics: Topics, names: Names
+) -> None:
+    topic = topics.create(names("a"), 2)
+    with pytest.raises(ConfigurationError, match=r"has 2 partitions, expected wait.partitions = 8 at least"):
+        describe_wait_topic(admin(cluster), topic, 8)
 
 
 def test_a_recreated_topic_is_not_the_same(cluster: KafkaSettings, topics: Topics, names: Names) -> None:
@@ -64,6 +95,8 @@ def test_a_recreated_topic_is_not_the_same(cluster: KafkaSettings, topics: Topic
     changed = identity_changed(before, describe_topic(admin(cluster), topic))
     assert changed is not None
     assert changed.startswith(f"topic {topic} was made anew: its id was {before.topic_id} and is now ")
+    with pytest.raises(ConfigurationError, match=r"was made anew.*Topic recreated by mistake"):
+        require_same_identity(before, describe_topic(admin(cluster), topic))
 
 
 def test_a_topic_that_was_deleted_since_is_not_to_be_made_again(
@@ -71,11 +104,11 @@ def test_a_topic_that_was_deleted_since_is_not_to_be_made_again(
 ) -> None:
     topic, client = topics.create(names("a"), 1), admin(cluster)
     recorded = describe_topic(client, topic)
-    require_same_topic(client, recorded)
+    require_same_wait_topic(client, recorded)
     topics.delete(topic)
     wait_until(lambda: topic not in client.list_topics(timeout=15).topics, what="the deletion")
     with pytest.raises(ConfigurationError, match=r"is gone: .*Don't make it again") as refusal:
-        require_same_topic(client, recorded)
+        require_same_wait_topic(client, recorded)
     assert "Make it:" not in str(refusal.value)
 
 
@@ -128,6 +161,19 @@ def test_our_producers_put_a_key_where_java_puts_it(cluster: KafkaSettings, topi
     assert producer.flush(30) == 0
     landed = {record.key: record.partition for record in topics.read(topic)}
     assert landed == {key: (value & 0x7FFFFFFF) % 7 for key, value in hashes.items()}
+
+
+def test_the_partition_that_a_processor_computes_is_the_one_that_every_producer_takes(
+    cluster: KafkaSettings, topics: Topics, names: Names
+) -> None:
+    topic = topics.create(names("a"), 7)
+    wait_ids = [str(uuid.uuid4()) for _ in range(200)]
+    producer = Producer(producer_config(cluster))
+    for wait_id in wait_ids:
+        producer.produce(topic, key=wait_id)
+    assert producer.flush(30) == 0
+    landed = {record.key: record.partition for record in topics.read(topic)}
+    assert landed == {wait_id.encode(): wait_partition(wait_id, 7) for wait_id in wait_ids}
 
 
 def test_the_default_producer_writes_the_largest_wait_record(prepared: Callable[..., Settings], topics: Topics) -> None:

@@ -152,7 +152,7 @@ class Scenario:
 
     def topic(self) -> WaitTopic:
         """Return the wait topic as a sweep finds it."""
-        return look_up(self.admin, self.settings.wait.topic)
+        return look_up(self.admin, self.settings.wait)
 
     def sweep(self, partition: int = 0, **changes: object) -> PartitionResult:
         """Sweep one partition in this process, with settings of the sweeper changed as given."""

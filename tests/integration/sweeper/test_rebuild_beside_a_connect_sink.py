@@ -68,7 +68,7 @@ def test_rows_are_those_of_the_log_and_what_a_sink_of_ours_left_is_gone(
     ours = kept_by(SinkKind.SPARK, settings)
     with at.database.connect(ours) as connection:
         with pytest.raises(ConfigurationError, match="waitreg rebuild"):
-            wait_start(connection, at.admin, ours.wait.topic)
+            wait_start(connection, at.admin, ours.wait)
         rebuild(ours, spark)
-        assert wait_start(connection, at.admin, ours.wait.topic).new == frozenset()
+        assert wait_start(connection, at.admin, ours.wait).new == frozenset()
     assert ids_shown(at) == {lost.wait_id, standing.wait_id}

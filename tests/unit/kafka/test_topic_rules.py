@@ -78,6 +78,17 @@ def test_a_wait_topic_that_differs_is_found_with_the_command_that_mends_it(
     assert {one.severity for one in findings.values()} == {Severity.OK}
 
 
+@pytest.mark.parametrize(("partitions", "severity"), [(4, Severity.ERROR), (8, Severity.OK), (12, Severity.WARNING)])
+def test_partitions_that_were_added_to_a_wait_topic_are_warned_about_and_fewer_are_an_error(
+    partitions: int, severity: Severity
+) -> None:
+    wait = wait_spec(settings())
+    state = TopicState(partitions, 3, {"max.message.bytes": "1048588", **wait.creation_config})
+    finding = {one.rule: one for one in check_topic(wait, state, BROKER)}["number of partitions"]
+    assert (finding.severity, finding.seen, finding.expected) == (severity, str(partitions), "wait.partitions = 8")
+    assert bool(finding.mend) == (severity is not Severity.OK)
+
+
 def test_the_mending_command_sets_a_value_that_satisfies_the_rule() -> None:
     wait = wait_spec(settings())
     broken = {name: "1" for name in wait.creation_config if name != "min.insync.replicas"}

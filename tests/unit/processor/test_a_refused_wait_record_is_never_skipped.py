@@ -37,6 +37,7 @@ def test_a_refusal_is_reported_and_blocks_the_prefix(code: int, kind: type[Excep
         producer,
         Outbox(producer, fault),
         "wait",
+        4,
         "cluster",
         "group",
         {},

@@ -27,8 +27,8 @@ START: Final = "start `waitreg processor` (or look why it doesn't consume: its l
 def group_offsets(settings: Settings) -> Iterator[CheckLine]:
     """Check the group's committed offsets as a processor does: made with this wait topic, and within the input topics.
 
-    A line a topic says how many records wait. Raises ConfigurationError when the wait topic was made anew or grew since
-    they were committed.
+    A line a topic says how many records wait. Raises ConfigurationError when the wait topic was made anew, or
+    wait.partitions changed, since they were committed.
     """
     from confluent_kafka import Consumer, TopicPartition
 
@@ -37,15 +37,16 @@ def group_offsets(settings: Settings) -> Iterator[CheckLine]:
     from wait_registry.kafka.clients import admin, consumer_config
     from wait_registry.kafka.cluster import describe_topic, topic_names
     from wait_registry.kafka.requests import persistently
+    from wait_registry.kafka.wait_topic import describe_wait_topic
 
-    client, group = admin(settings.kafka), settings.processor.group
+    client, group, wait = admin(settings.kafka), settings.processor.group, settings.wait
     if not group:
         # The relations have said that it is missing.
         return
     members = _members(client, group)
     consumer = Consumer(consumer_config(settings.kafka, **{"group.id": group, "enable.auto.commit": False}))
     try:
-        offsets = StartOffsets(describe_topic(client, settings.wait.topic), stopping=lambda *_: True)
+        offsets = StartOffsets(describe_wait_topic(client, wait.topic, wait.partitions), stopping=lambda *_: True)
         for topic in subscription(settings, "", topic_names(client)):
             partitions = [TopicPartition(topic, number) for number in range(describe_topic(client, topic).partitions)]
             # Of a group that is new to the broker, the coordinator is only being elected.

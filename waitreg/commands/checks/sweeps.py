@@ -38,9 +38,9 @@ def due(settings: Settings) -> Iterator[CheckLine]:
     """Ask what a sweeper would find due, and since when."""
     from sweeper.due import find_due
     from wait_registry.kafka.clients import admin
-    from wait_registry.kafka.cluster import describe_topic
+    from wait_registry.kafka.wait_topic import describe_wait_topic
 
-    partitions = describe_topic(admin(settings.kafka), settings.wait.topic).partitions
+    partitions = describe_wait_topic(admin(settings.kafka), settings.wait.topic, settings.wait.partitions).partitions
     with asking(settings) as connection:
         found = find_due(connection, settings, partitions)
         row = connection.execute(_NOW).fetchone()

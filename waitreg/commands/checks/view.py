@@ -50,7 +50,7 @@ def _position(settings: Settings) -> Iterator[CheckLine]:
             yield CheckLine(POSITION, Standing.OK, f"none yet: the first sink reads {topic} from its beginning")
             return
         # Where something is recorded, this only compares.
-        start = wait_start(connection, client, topic)
+        start = wait_start(connection, client, settings.wait)
         ends = log_ends(connection, client, start.positions)
     retention_ms = delete_retention_ms(client, topic)
     require_fresh(start.positions, ends, retention_ms)

@@ -1,0 +1,99 @@
+"""Partitions added to the wait topic while records wait in it: nobody notices, until somebody writes there."""
+
+from __future__ import annotations
+
+import uuid
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka.admin import NewPartitions
+
+from sink.rebuild import rebuild
+from sink.service import SinkService
+from sweeper.instruments import Instruments
+from sweeper.sweeper import Sweeper
+from tests.faults.sweeper_without_spark import sweep_in_process
+from tests.integration.sweeper.conftest import ScenarioFactory
+from tests.integration.sweeper.scenario import Scenario
+from tests.support.database import Database
+from tests.support.waiting import wait_until
+from wait_registry.errors import ConfigurationError
+from wait_registry.settings.root import Settings
+from wait_registry.telemetry.exposition import MetricsRegistry
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+USED, THEN = 2, 5
+
+
+def grow(at: Scenario) -> None:
+    topic = at.settings.wait.topic
+    at.topics.admin.create_partitions([NewPartitions(topic, THEN)])[topic].result(30)
+    wait_until(lambda: len(at.topics.admin.list_topics(topic, timeout=30).topics[topic].partitions) == THEN)
+
+
+def sweep(settings: Settings) -> None:
+    with closing(Sweeper(settings, sweep_in_process, Instruments(MetricsRegistry()), "this-host")) as sweeper:
+        sweeper.run_once()
+
+
+def shown(at: Scenario, settings: Settings) -> list[str]:
+    rows = at.database.rows(settings, "select wait_expiration_uuid from wait order by 1")
+    return [wait_id for (wait_id,) in rows]
+
+
+def test_what_waited_is_shown_rebuilt_and_exported_as_if_it_had_not_grown(
+    scenario: ScenarioFactory, spark: SparkSession
+) -> None:
+    at = scenario({"wait.partitions": USED, "sink.trigger_s": 0.1})
+    waiting = [
+        item for partition in range(USED) for item in at.register([at.wait_record(n) for n in range(6)], partition)
+    ]
+    SinkService(at.settings, spark, once=True).run()
+    grow(at)
+    at.resolve(waiting[::2])
+    left = sorted(item.wait_id for item in waiting[1::2])
+
+    SinkService(at.settings, spark, once=True).run()
+    assert shown(at, at.settings) == left
+    assert rebuild(at.settings, spark).changed == 0
+    sweep(at.settings)
+    assert at.dead_lettered_ids() == left
+
+
+def test_records_beyond_what_is_used_stop_sink_sweeper_and_rebuild_and_the_way_out_exports_exactly_what_is_open(
+    scenario: ScenarioFactory, spark: SparkSession, database: Database
+) -> None:
+    at = scenario({"wait.partitions": USED, "sink.trigger_s": 0.1})
+    ours = at.register([at.wait_record(n) for n in range(4)])
+    SinkService(at.settings, spark, once=True).run()
+    grow(at)
+    # Of a group whose processors were given another number.
+    theirs = at.register([at.wait_record(n, group="another") for n in range(4)], THEN - 1)
+    at.resolve([*ours[::2], *theirs[::2]])
+
+    said = f"records in partition {THEN - 1}, expected none beyond wait.partitions = {USED}"
+    for refuses in (lambda: SinkService(at.settings, spark, once=True).run(), lambda: rebuild(at.settings, spark)):
+        with pytest.raises(ConfigurationError, match=said):
+            refuses()
+    with pytest.raises(ConfigurationError, match=said):
+        sweep(at.settings)
+    assert at.dead_lettered_ids() == []
+
+    # As the runbook says: the old topic with all its partitions, in a schema of its own.
+    old = at.settings.model_copy(
+        update={
+            "wait": at.settings.wait.model_copy(update={"partitions": THEN}),
+            "postgres": at.settings.postgres.model_copy(update={"schema_name": f"w{uuid.uuid4().hex}"}),
+        }
+    )
+    database.install(old)
+    SinkService(old, spark, once=True).run()
+    left = sorted(item.wait_id for item in (*ours[1::2], *theirs[1::2]))
+    assert shown(at, old) == left
+    sweep(old)
+    assert at.dead_lettered_ids() == left
+    SinkService(old, spark, once=True).run()
+    assert shown(at, old) == []
