@@ -133,6 +133,18 @@ def published(given: Any) -> Outgoing:
     return decided
 
 
+def blank_headers(size: int) -> bytes:
+    return b"[" + b" " * (size - 2) + b"]"
+
+
+def run_decode_column(size: int) -> Any:
+    """Read them as a sweep reads a row."""
+    given = json.loads((FOLDER / "expired.json").read_text())["vectors"][0]["input"]
+    row = {**given["row"], "original_headers": blank_headers(size).decode()}
+    headers, _, _ = split_lineage(published({**given, "row": row}).headers)
+    return plain(headers)
+
+
 def run_expired_record(given: Any) -> Any:
     letter = published(given)
     return {
@@ -160,6 +172,8 @@ RUNNERS: dict[tuple[str, str], Callable[[Any], Any]] = {
     ("times", "format"): format_utc_ms,
     ("headers_json", "encode"): lambda given: encode_headers_json(headers_of(given)).decode(),
     ("headers_json", "decode"): lambda given: plain(decode_headers_json(b64decode(given))),
+    ("headers_json_size", "decode"): lambda size: plain(decode_headers_json(blank_headers(size))),
+    ("headers_json_size", "decode_column"): run_decode_column,
     ("wait_record", "encode"): run_encode_wait_record,
     ("wait_record", "decode"): run_decode_record,
     ("wait_record_older_dialect", "decode"): run_decode_record,

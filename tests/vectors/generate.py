@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.vectors.generating.expired import expired_vectors
-from tests.vectors.generating.headers_json import headers_json_vectors
+from tests.vectors.generating.headers_json import headers_json_size_vectors, headers_json_vectors
 from tests.vectors.generating.identity import tombstone_vectors, wait_id_vectors
 from tests.vectors.generating.lineage import lineage_vectors
 from tests.vectors.generating.republished import dead_letter_vectors, redelivery_vectors
@@ -27,6 +27,7 @@ def golden_files() -> dict[str, str]:
         "wait_id": ("The deterministic id of a registration.", wait_id_vectors()),
         "times": ("ISO 8601 times as ms since the epoch.", times_vectors()),
         "headers_json": ("Original headers in JSON.", headers_json_vectors()),
+        "headers_json_size": ("How many bytes of headers in JSON are read.", headers_json_size_vectors()),
         "wait_record": ("Records of the wait topic.", wait_record_vectors()),
         "wait_record_older_dialect": ("Records of the wait topic, older dialect: only read.", older_dialect_vectors()),
         "tombstone": ("How a registration ended.", tombstone_vectors()),

@@ -29,7 +29,7 @@ final class JsonColumn {
       return record;
     }
     Headers headers = record.headers().duplicate();
-    for (RecordHeader header : HeadersJson.decode(json.getBytes(StandardCharsets.UTF_8))) {
+    for (RecordHeader header : HeadersJson.decodeColumn(json.getBytes(StandardCharsets.UTF_8))) {
       headers.add(header.name(), text(column, header.value()), Schema.OPTIONAL_STRING_SCHEMA);
     }
     return record.newRecord(

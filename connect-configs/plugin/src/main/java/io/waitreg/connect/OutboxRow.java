@@ -69,7 +69,7 @@ final class OutboxRow {
 
   private List<RecordHeader> headers() {
     String json = text("original_headers");
-    return json == null ? List.of() : HeadersJson.decode(json.getBytes(StandardCharsets.UTF_8));
+    return json == null ? List.of() : HeadersJson.decodeColumn(json.getBytes(StandardCharsets.UTF_8));
   }
 
   private String text(String column) {

@@ -29,6 +29,25 @@ class ExpiredVectorsTest {
                     .map(types -> DynamicTest.dynamicTest(vector + ", " + types, () -> run(vector, types))));
   }
 
+  @TestFactory
+  Stream<DynamicTest> asManyHeadersAreReadAsTheSweeperReads() {
+    return GoldenVector.of("headers_json_size").stream()
+        .filter(vector -> vector.operation().equals("decode_column"))
+        .map(vector -> DynamicTest.dynamicTest(vector.toString(), () -> runColumn(vector)));
+  }
+
+  private static void runColumn(GoldenVector size) {
+    GoldenVector plain = GoldenVector.of("expired").get(0);
+    ObjectNode fields = plain.input().get("row").deepCopy();
+    fields.put("original_headers", "[" + " ".repeat(size.input().asInt() - 2) + "]");
+    Struct row = ExpiredRow.of(fields, ExpiredRow.Types.values()[0]);
+    if (size.isRefused()) {
+      assertThrows(DataException.class, () -> published(plain, row, false));
+    } else {
+      assertEquals(plain.expected().get("value"), published(plain, row, false).get("value"));
+    }
+  }
+
   private static void run(GoldenVector vector, ExpiredRow.Types types) {
     Struct row = ExpiredRow.of(vector.input().get("row"), types);
     if (vector.isRefused()) {

@@ -10,6 +10,8 @@ import org.apache.kafka.connect.errors.DataException;
 /** The JSON in which a wait record carries the original headers. */
 public final class HeadersJson {
   private static final int MAX_BYTES = 16 * 1024 * 1024;
+  // In a table the same headers are longer: a blank behind each comma, base64 for names with NUL.
+  private static final int MAX_COLUMN_BYTES = 2 * MAX_BYTES;
   private static final String EXPECTED = "expected a list of pairs or an object of strings";
 
   private HeadersJson() {}
@@ -42,8 +44,22 @@ public final class HeadersJson {
    * @throws DataException it is neither, or too large; the message never holds the headers
    */
   public static List<RecordHeader> decode(byte[] json) {
-    if (json.length > MAX_BYTES) {
-      throw new DataException("headers JSON: saw " + json.length + " bytes, expected at most " + MAX_BYTES);
+    return decode(json, MAX_BYTES);
+  }
+
+  /**
+   * Decodes headers as a table's column has them, as the sweeper does.
+   *
+   * @param json the JSON text in UTF-8, at most 32 MiB
+   * @throws DataException as {@link #decode}
+   */
+  public static List<RecordHeader> decodeColumn(byte[] json) {
+    return decode(json, MAX_COLUMN_BYTES);
+  }
+
+  private static List<RecordHeader> decode(byte[] json, int maxBytes) {
+    if (json.length > maxBytes) {
+      throw new DataException("headers JSON: saw " + json.length + " bytes, expected at most " + maxBytes);
     }
     Object document = StrictJson.read(json);
     if (document instanceof List<?> list) {

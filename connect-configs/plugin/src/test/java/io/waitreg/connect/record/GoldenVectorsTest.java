@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.nio.charset.StandardCharsets;
 import java.util.Locale;
 import java.util.Map;
 import java.util.function.Function;
@@ -23,6 +24,11 @@ class GoldenVectorsTest {
               "headers_json encode", given -> GoldenVector.plain(HeadersJson.encode(GoldenVector.headers(given)))),
           Map.entry(
               "headers_json decode", given -> GoldenVector.listed(HeadersJson.decode(GoldenVector.binary(given)))),
+          Map.entry(
+              "headers_json_size decode", given -> GoldenVector.listed(HeadersJson.decode(blankHeaders(given)))),
+          Map.entry(
+              "headers_json_size decode_column",
+              given -> GoldenVector.listed(HeadersJson.decodeColumn(blankHeaders(given)))),
           Map.entry("wait_record decode", GoldenVectorsTest::decodedWaitRecord),
           Map.entry("wait_record encode", GoldenVectorsTest::encodedWaitRecord),
           Map.entry("wait_record_older_dialect decode", GoldenVectorsTest::decodedWaitRecord),
@@ -39,7 +45,14 @@ class GoldenVectorsTest {
   @TestFactory
   Stream<DynamicTest> theCodecDoesWhatTheVectorSays() {
     return Stream.of(
-            "times", "headers_json", "wait_record", "wait_record_older_dialect", "tombstone", "lineage", "dead_letter")
+            "times",
+            "headers_json",
+            "headers_json_size",
+            "wait_record",
+            "wait_record_older_dialect",
+            "tombstone",
+            "lineage",
+            "dead_letter")
         .flatMap(file -> GoldenVector.of(file).stream())
         .filter(vector -> !(vector.file() + " " + vector.operation()).equals(NOT_NEEDED))
         .map(vector -> DynamicTest.dynamicTest(vector.toString(), () -> run(vector)));
@@ -52,6 +65,10 @@ class GoldenVectorsTest {
     } else {
       assertEquals(vector.expected(), operation.apply(vector.input()));
     }
+  }
+
+  private static byte[] blankHeaders(JsonNode size) {
+    return ("[" + " ".repeat(size.asInt() - 2) + "]").getBytes(StandardCharsets.UTF_8);
   }
 
   private static JsonNode decodedWaitRecord(JsonNode given) {
