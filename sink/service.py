@@ -6,7 +6,7 @@ import logging
 import random
 import threading
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 
 import psycopg
 from pyspark.sql import SparkSession
@@ -23,12 +23,14 @@ from wait_registry.kafka.clients import Admin
 from wait_registry.kafka.clients import admin as open_admin
 from wait_registry.kafka.topic_specs import dead_letter_topics
 from wait_registry.kafka.topics import check_topics, refuse_unfit, require_topics
-from wait_registry.postgres.connection import PostgresUnavailable, connect
+from wait_registry.postgres.connection import PostgresUnavailable
+from wait_registry.postgres.open_connections import OpenConnections
 from wait_registry.postgres.said import said_by
 from wait_registry.postgres.schema import require_schema
 from wait_registry.settings.relations import require_relations
 from wait_registry.settings.root import Settings
 from wait_registry.spark.session import spark_session, stop_session
+from wait_registry.stop_limit import stop_limit
 from wait_registry.telemetry.exposition import MetricsRegistry
 from wait_registry.telemetry.server import TelemetryServer
 
@@ -36,6 +38,8 @@ log = logging.getLogger(__name__)
 
 LOCK_CHECK_S = 2.0
 FIRST_PAUSE_S = 0.5
+# Then its waits for Postgres are given up: those who start processes kill what hasn't ended after 30 s.
+STOP_LIMIT_S = 20.0
 # Of this many pauses between two signs of life, one may be missed.
 SILENCE_FACTOR = 3
 
@@ -50,6 +54,7 @@ class SinkService:
         self._once = once
         self._stop = threading.Event()
         self._wake = threading.Event()
+        self._connections = OpenConnections()
         self._backoff = Backoff(FIRST_PAUSE_S, settings.sink.restart_backoff_max_s, random.random)
         silence_s = SILENCE_FACTOR * settings.sink.idle_progress_s
         self._states = {name: StreamState(name, silence_s) for name in (WaitStream.name, DeadLetterStream.name)}
@@ -57,7 +62,7 @@ class SinkService:
         self.telemetry_port: int | None = None
 
     def request_stop(self) -> None:
-        """Ask the service to end; a batch that is being written is finished first."""
+        """Ask the service to end; a batch that is being written is finished first, if that doesn't take too long."""
         self._stop.set()
         self._wake.set()
 
@@ -78,7 +83,7 @@ class SinkService:
             self.telemetry.live,
             self.telemetry.ready,
         )
-        with server:
+        with server, stop_limit(STOP_LIMIT_S, self._stop, self._connections.give_up):
             self.telemetry_port = server.port
             owned = self._spark is None
             if owned:
@@ -94,7 +99,7 @@ class SinkService:
         """Look at schema and topics before Spark is started, which takes long; an outage is waited out after that."""
         postgres = self._settings.postgres
         try:
-            with closing(connect(postgres, autocommit=True, application_name="waitreg sink start")) as connection:
+            with self._connections.open(postgres, "waitreg sink start") as connection:
                 require_schema(connection)
         except (psycopg.Error, TransientError) as error:
             log.warning("the schema can't be looked at yet: %s", said_by(error))
@@ -111,10 +116,16 @@ class SinkService:
             except (psycopg.Error, TransientError) as error:
                 if isinstance(error, psycopg.Error | PostgresUnavailable):
                     self.telemetry.postgres(up=False)
-                self.telemetry.waiting(said_by(error))
-                pause_s = self._backoff.next_s()
-                log.warning("the sink waits %.1f s: %s", pause_s, said_by(error))
-                self._stop.wait(pause_s)
+                self._pause(said_by(error))
+
+    def _pause(self, reason: str) -> None:
+        self.telemetry.waiting(reason)
+        if self._stop.is_set():
+            log.warning("the sink ends, and the next one goes on where the view stands: %s", reason)
+            return
+        pause_s = self._backoff.next_s()
+        log.warning("the sink waits %.1f s: %s", pause_s, reason)
+        self._stop.wait(pause_s)
 
     def _reign(self, spark: SparkSession, admin: Admin) -> bool:
         """Hold the lock and run the streams; True when it is over, False when the lock was lost."""
@@ -155,7 +166,7 @@ class SinkService:
 
     @contextmanager
     def _lock(self) -> Iterator[Connection | None]:
-        with closing(connect(self._settings.postgres, autocommit=True, application_name="waitreg sink lock")) as held:
+        with self._connections.open(self._settings.postgres, "waitreg sink lock") as held:
             self.telemetry.postgres(up=True)
             require_schema(held)
             key = sink_lock_key(held, self._settings.wait.topic)
@@ -168,7 +179,14 @@ class SinkService:
     def _streams(self, spark: SparkSession, admin: Admin, on_committed: OnCommitted) -> list[SinkStream]:
         def context(name: str) -> StreamContext:
             return StreamContext(
-                self._settings, spark, admin, self.telemetry, self._states[name], on_committed, self._once
+                self._settings,
+                spark,
+                admin,
+                self._connections,
+                self.telemetry,
+                self._states[name],
+                on_committed,
+                self._once,
             )
 
         topics = dead_letter_topics(self._settings, "sink")

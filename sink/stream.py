@@ -7,7 +7,6 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,7 +36,8 @@ from sink.wait_writer import WaitWriter
 from wait_registry.errors import TransientError
 from wait_registry.kafka.topics import delete_retention_ms
 from wait_registry.kafka.wait_topic import require_same_wait_topic
-from wait_registry.postgres.connection import connect, schema_of
+from wait_registry.postgres.connection import schema_of
+from wait_registry.postgres.open_connections import OpenConnections
 from wait_registry.settings.root import Settings
 
 log = logging.getLogger(__name__)
@@ -58,6 +58,7 @@ class StreamContext:
     settings: Settings
     spark: SparkSession
     admin: AdminClient
+    connections: OpenConnections
     telemetry: SinkTelemetry
     state: StreamState
     on_committed: OnCommitted
@@ -73,6 +74,7 @@ class SinkStream(ABC):
         self._settings = context.settings
         self._spark = context.spark
         self._admin = context.admin
+        self._connections = context.connections
         self._telemetry = context.telemetry
         self._state = context.state
         self._on_committed = context.on_committed
@@ -109,8 +111,7 @@ class SinkStream(ABC):
         `SparkGone` are fatal; after anything else run it again, with a pause.
         """
         require_spark(self._spark)
-        name = f"waitreg sink {self.name}"
-        with closing(connect(self._settings.postgres, autocommit=True, application_name=name)) as connection:
+        with self._connections.open(self._settings.postgres, f"waitreg sink {self.name}") as connection:
             connection.execute("set synchronous_commit to on")
             # An earlier connection of ours may still be committing on the server; its lock goes when it is done.
             key = lock_key("stream", schema_of(connection), self._settings.wait.topic, self.name)

@@ -82,6 +82,9 @@ class StreamThread:
             log.info("%s stream starts again: %s", self._state.stream, change)
             self._backoff.reset()
         except Exception as error:  # noqa: BLE001 - whatever broke it: nothing is lost, it starts again from Postgres
+            if self._stop.is_set():
+                log.warning("%s stream ended with work in hand: %s", self._state.stream, said_by(error))
+                return True
             self._pause(error, time.monotonic() - began)
         return False
 

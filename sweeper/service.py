@@ -6,6 +6,7 @@ import logging
 import os
 import socket
 import time
+from threading import Event
 from typing import TYPE_CHECKING
 
 import orjson
@@ -18,9 +19,11 @@ from sweeper.spark_job import SparkJob
 from sweeper.sweep import Sweep, SweepResult
 from sweeper.sweeper import Sweeper
 from wait_registry.errors import WaitRegistryError
+from wait_registry.postgres.open_connections import OpenConnections
 from wait_registry.settings.relations import require_relations
 from wait_registry.settings.root import Settings
 from wait_registry.settings.sink import SinkKind
+from wait_registry.stop_limit import stop_limit
 from wait_registry.telemetry.exposition import MetricsRegistry, Reading, Readings
 from wait_registry.telemetry.health import Health
 from wait_registry.telemetry.metrics import READY, SWEEPER_CONNECT_SINK, SWEEPER_INTERVAL
@@ -32,8 +35,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# A transaction that has begun is given its whole time; what is killed after that, the next fence clears up.
-DRAIN_S = 40.0
+# A transaction that has begun is given its whole time; what is given up after that, the next fence clears up.
+STOP_LIMIT_S = 40.0
+# What is given up fails at once, and says so.
+LAST_WORDS_S = 10.0
 
 
 class SweepIncomplete(WaitRegistryError):
@@ -58,9 +63,13 @@ class SweeperService:
         self._settings = settings
         self._once = once
         self._registry = MetricsRegistry()
+        self._stop = Event()
+        self._connections = OpenConnections()
         self._spark = SparkJob(settings, spark)
         instance = f"{socket.gethostname()}-{os.getpid()}"
-        self._sweeper = Sweeper(settings, self._spark, Instruments(self._registry), instance)
+        self._sweeper = Sweeper(
+            settings, self._spark, Instruments(self._registry), instance, connections=self._connections
+        )
         self._schedule = Schedule(self._sweep, settings.sweeper.interval_s)
         self._last: Sweep | None = None
         self._last_ended = 0.0
@@ -76,21 +85,23 @@ class SweeperService:
             ConfigurationError: a Kafka Connect source exports what this would export.
             WaitRegistryError: work can't go on; or, with ``once``, the sweep failed or left something out.
         """
-        require_no_source_at_work(self._settings)
-        # A task that can't trace sweeps without: here is where it can be refused.
-        require_tracing(self._settings.telemetry, "sweeper")
-        try:
-            if self._once:
-                self._run_once()
-            else:
-                self._spark.start()
-                self._run_scheduled()
-        finally:
-            self._sweeper.close()
-            self._spark.stop()
+        with stop_limit(STOP_LIMIT_S, self._stop, self._give_up):
+            require_no_source_at_work(self._settings, self._connections)
+            # A task that can't trace sweeps without: here is where it can be refused.
+            require_tracing(self._settings.telemetry, "sweeper")
+            try:
+                if self._once:
+                    self._run_once()
+                else:
+                    self._spark.start()
+                    self._run_scheduled()
+            finally:
+                self._sweeper.close()
+                self._spark.stop()
 
     def request_stop(self) -> None:
-        """Ask `run` to end after the sweep that is running; from any thread."""
+        """Ask `run` to end after the sweep that is running, if that doesn't take too long; from any thread."""
+        self._stop.set()
         self._schedule.request_stop()
 
     def ready(self) -> Health:
@@ -103,6 +114,10 @@ class SweeperService:
             self._settings.sweeper.interval_s,
             now - self._began if self._schedule.running else None,
         )
+
+    def _give_up(self) -> None:
+        self._connections.give_up()
+        self._spark.give_up()
 
     def _live(self) -> Health:
         return Health.of([] if self._schedule.alive else ["the schedule is not running"])
@@ -118,7 +133,7 @@ class SweeperService:
         self._registry.collect_from(self._readings)
         with TelemetryServer(telemetry.host, telemetry.port, self._registry, self._live, self.ready) as server:
             log.info("sweeping every %g s, metrics on port %d", self._settings.sweeper.interval_s, server.port)
-            self._schedule.run(DRAIN_S)
+            self._schedule.run(STOP_LIMIT_S + LAST_WORDS_S)
 
     def _sweep(self) -> None:
         self._began = time.monotonic()

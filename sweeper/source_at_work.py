@@ -10,16 +10,20 @@ from psycopg.rows import TupleRow
 from sweeper.due import QUERIES
 from sweeper.health import longest_silence_s
 from wait_registry.errors import ConfigurationError, WaitRegistryError
-from wait_registry.postgres.connection import connect
+from wait_registry.postgres.open_connections import OpenConnections
 from wait_registry.settings.root import Settings
 
 log = logging.getLogger(__name__)
 
 
-def require_no_source_at_work(settings: Settings) -> None:
+def require_no_source_at_work(settings: Settings, connections: OpenConnections | None = None) -> None:
     """Refuse to go on where a source exports from this schema, whatever sweeper.kind says.
 
     Where Postgres doesn't tell us (it is away, or the outbox isn't ours to read), the setting must do.
+
+    Args:
+        settings: of the sweeper.
+        connections: those of the service, among which the one that is opened for this counts.
 
     Raises:
         ConfigurationError: one does; the message says what to do.
@@ -27,7 +31,7 @@ def require_no_source_at_work(settings: Settings) -> None:
     silent_most_s = longest_silence_s(settings.sweeper.interval_s)
     reads, filled_ago_s = False, None
     try:
-        with connect(settings.postgres, autocommit=True, application_name="waitreg-sweeper") as connection:
+        with (connections or OpenConnections()).open(settings.postgres, "waitreg-sweeper") as connection:
             reads = connection.execute(QUERIES["outbox_read"]).fetchone() is not None
             filled_ago_s = _filled_ago_s(connection, settings.wait.topic, silent_most_s)
     except psycopg.errors.InsufficientPrivilege:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
@@ -14,6 +15,8 @@ from wait_registry.settings.root import Settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+log = logging.getLogger(__name__)
 
 Job = Callable[[Settings, WaitTopic, Sequence[int]], list[PartitionResult]]
 
@@ -36,6 +39,7 @@ class SparkJob:
         self._settings = settings
         self._session = session
         self._own = session is None
+        self._tag = f"waitreg-sweep-{id(self)}"
 
     def start(self) -> SparkSession:
         """Return the session, started if need be.
@@ -64,6 +68,7 @@ class SparkJob:
         from py4j.protocol import Py4JError, Py4JJavaError
 
         context = self.start().sparkContext
+        context.addJobTag(self._tag)
         context.setJobDescription(f"sweep of {len(partitions)} partitions of {topic.identity.topic}")
         tasks = context.parallelize(partitions, len(partitions)).mapPartitions(
             partial(sweep_partitions, settings, topic)
@@ -88,6 +93,17 @@ class SparkJob:
             raise _gone(error) from error
         if stopped:
             raise SparkGone("Spark has stopped its context: end, to be started again")
+
+    def give_up(self) -> None:
+        """Have the job that runs, if one does, fail at once; from any thread."""
+        from py4j.protocol import Py4JError
+
+        if self._session is None:
+            return
+        try:
+            self._session.sparkContext.cancelJobsWithTag(self._tag)
+        except (Py4JError, OSError, EOFError) as error:
+            log.warning("the sweep's Spark job could not be cancelled: %s", error)
 
     def stop(self) -> None:
         """End the session, if it is ours; one whose JVM is gone has ended already."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -26,7 +26,8 @@ from wait_registry.errors import ConfigurationError, TransientError
 from wait_registry.kafka.clients import admin
 from wait_registry.kafka.cluster import require_same_identity
 from wait_registry.kafka.topics import require_topics
-from wait_registry.postgres.connection import PostgresUnavailable, connect
+from wait_registry.postgres.connection import PostgresUnavailable
+from wait_registry.postgres.open_connections import OpenConnections
 from wait_registry.postgres.said import said_by
 from wait_registry.postgres.schema import require_schema
 from wait_registry.settings.root import Settings
@@ -53,7 +54,13 @@ class Sweeper:
     """Sweeps when told to; keeps a connection to Postgres and what it knows of the wait topic between sweeps."""
 
     def __init__(
-        self, settings: Settings, job: Job, instruments: Instruments, instance: str = "", clock: Clock | None = None
+        self,
+        settings: Settings,
+        job: Job,
+        instruments: Instruments,
+        instance: str = "",
+        clock: Clock | None = None,
+        connections: OpenConnections | None = None,
     ) -> None:
         """Open nothing yet.
 
@@ -63,6 +70,7 @@ class Sweeper:
             instruments: where sweeps are reported.
             instance: this process's name in the sweep table.
             clock: for durations and intervals; what is due is the decision of Postgres' clock.
+            connections: those of the service, to be given up with it.
         """
         self._settings = settings
         self._job = job
@@ -71,6 +79,8 @@ class Sweeper:
         self._clock = clock or SystemClock()
         self._admin = admin(settings.kafka)
         self._group_rules = GroupRules(settings, self._clock)
+        self._connections = connections or OpenConnections()
+        self._held = ExitStack()
         self._connection: psycopg.Connection[TupleRow] | None = None
         self._topic: WaitTopic | None = None
         self._look_up_at = 0.0
@@ -126,15 +136,15 @@ class Sweeper:
 
     def _connected(self) -> psycopg.Connection[TupleRow]:
         if self._connection is None:
-            self._connection = connect(self._settings.postgres, autocommit=True, application_name="waitreg-sweeper")
+            opening = self._connections.open(self._settings.postgres, "waitreg-sweeper")
+            self._connection = self._held.enter_context(opening)
             require_schema(self._connection)
             self._instruments.postgres(up=True)
         return self._connection
 
     def _disconnect(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        self._connection = None
+        self._held.close()
         self._instruments.postgres(up=False)
 
     @contextmanager

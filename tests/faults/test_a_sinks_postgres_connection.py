@@ -108,6 +108,36 @@ def test_a_link_that_is_cut_refused_half_open_or_stalled(
         sink.stop()
 
 
+def test_a_stop_while_nothing_is_answered_gives_up_what_has_begun_and_the_next_start_goes_on(
+    prepared: SettingsFactory,
+    topics: Topics,
+    database: Database,
+    start_sink: StartSink,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("sink.service.STOP_LIMIT_S", 1.0)
+    settings = prepared(QUICK)
+    log = SinksLog(settings, topics, database)
+    with link_to_postgres(database.url) as link:
+        sink = start_sink(behind_link(settings, link)).wait_ready()
+        log.goes_on_and_is_shown("at first")
+
+        blocked = "select pid from pg_locks where relation = 'wait'::regclass and not granted"
+        with database.connect(settings) as other, other.transaction():
+            other.execute("lock table wait in share mode")
+            log.go_on()
+            wait_until(lambda: database.rows(settings, blocked), what="a transaction that waits for the lock")
+            before = link.figures.bytes_held_back
+            link.stall()
+            wait_until(partial(holds_back_more_than, link, before), what="the watch over the lock, held back")
+            sink.service.request_stop()
+            assert sink.wait_ended(30) is None
+        link.flow()
+
+    start_sink(settings).wait_ready()
+    log.wait_shown("after the next start")
+
+
 def test_a_silent_network_is_noticed_within_half_a_minute_by_either_side(prepared: SettingsFactory) -> None:
     """Where no packet comes through, nothing but the limits of the two kernels ends a connection."""
     with closing(connect(prepared().postgres, autocommit=True)) as connection:

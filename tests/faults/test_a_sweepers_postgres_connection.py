@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
 
+import pytest
+
+from sweeper.service import SweeperService
 from tests.faults.behind_a_link import behind_link, link_to_postgres
 from tests.faults.sweeping import Sweeping
 from tests.integration.sweeper.conftest import ScenarioFactory
 from tests.integration.sweeper.scenario import Registered, Scenario
 from tests.support.network import Link
 from tests.support.waiting import wait_until
+from wait_registry.settings.root import Settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 ROWS = 3
 
@@ -34,6 +44,65 @@ def test_a_link_that_is_cut_refused_half_open_or_stalled(scenario: ScenarioFacto
                 mend()
                 link.flow()
                 rounds.wait_exported("when the link flows again")
+
+
+def test_a_stop_while_nothing_is_answered_gives_the_sweep_up_wherever_it_waits(
+    scenario: ScenarioFactory,
+    spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr("sweeper.service.STOP_LIMIT_S", 1.0)
+    at = scenario({"sweeper.interval_s": 0.1, "postgres.connect_timeout_s": 30})
+    at.show()
+    with link_to_postgres(at.database.url) as link:
+        idle = RunningService(behind_link(at.settings, link), spark)
+        wait_until(lambda: idle.service.ready().ok, what="a sweep")
+        before = link.figures.bytes_held_back
+        link.stall()
+        wait_until(lambda: link.figures.bytes_held_back > before, what="a look for what is due, held back")
+        idle.stop_and_wait()
+        link.flow()
+
+        # Slow enough for the task's snapshot to be seen before it has read what it needs.
+        link.slow(1_000_000, 0.05)
+        due = at.register([at.wait_record(number) for number in range(ROWS)])
+        at.show()
+        busy = RunningService(behind_link(at.settings, link), spark)
+        snapshot = (
+            "select 1 from pg_stat_activity where application_name = 'waitreg-sweeper-0' and xact_start is not null"
+        )
+        wait_until(partial(at.database.rows, at.settings, snapshot), what="the snapshot of a task")
+        link.stall()
+        busy.stop_and_wait()
+        link.flow()
+    assert "a sweep still runs" not in caplog.text
+
+    with Sweeping(at.settings) as sweeping:
+        wait_until(lambda: at.dead_lettered_ids() == sorted(item.wait_id for item in due), what="the export")
+        assert sweeping.error is None
+
+
+class RunningService:
+    """A sweeper's service in a thread."""
+
+    def __init__(self, settings: Settings, spark: SparkSession) -> None:
+        self.service = SweeperService(settings, spark)
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def stop_and_wait(self) -> None:
+        """Tell it to stop, and wait until it has ended without an error."""
+        self.service.request_stop()
+        wait_until(lambda: not self._thread.is_alive(), 30, "the end of the sweeper")
+        assert self._error is None
+
+    def _run(self) -> None:
+        try:
+            self.service.run()
+        except BaseException as error:  # noqa: BLE001 - for the test to look at
+            self._error = error
 
 
 class Rounds:

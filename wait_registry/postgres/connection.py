@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import psycopg
 from psycopg import sql
@@ -49,11 +50,16 @@ class PostgresRefused(ConfigurationError):
 
 
 def connect(
-    settings: PostgresSettings, *, autocommit: bool = False, application_name: str = "waitreg"
+    settings: PostgresSettings,
+    *,
+    autocommit: bool = False,
+    application_name: str = "waitreg",
+    opened: Callable[[psycopg.Connection[TupleRow]], None] | None = None,
 ) -> psycopg.Connection[TupleRow]:
     """Open a connection whose search_path is our schema alone and whose times are read in UTC.
 
-    ``autocommit`` is psycopg's; ``application_name`` is what pg_stat_activity shows. Raises `PostgresUnavailable` when
+    ``autocommit`` is psycopg's; ``application_name`` is what pg_stat_activity shows; ``opened`` gets the connection
+    before anything is asked on it. Raises `PostgresUnavailable` when
     no connection can be had within ``settings.connect_timeout_s``: retry with backoff; `PostgresRefused` for an address
     that can't be read and, as long as it has never let this process in, when every host of it refuses us: wrong
     credentials, no such database, a certificate that isn't trusted.
@@ -72,6 +78,8 @@ def connect(
             keepalives_count=KEEPALIVE_COUNT,
             tcp_user_timeout=TCP_USER_TIMEOUT_MS,
         )
+        if opened is not None:
+            opened(connection)
         # The server too: a dead client's locks must not stand in a standby's way for two hours.
         connection.execute(SERVER_KEEPALIVES)
         connection.execute(TIMES_IN_UTC)

@@ -25,6 +25,7 @@ from sink.position import (
 from sink.starting import Start
 from sink.stream import StreamContext, WaitStream
 from sink.telemetry import SinkTelemetry, StreamState
+from wait_registry.postgres.open_connections import OpenConnections
 from wait_registry.settings.root import Settings
 from wait_registry.telemetry.exposition import MetricsRegistry
 
@@ -40,7 +41,8 @@ def a_context() -> StreamContext:
     """What a stream needs to be made, not to run."""
     state = StreamState("wait", 90.0)
     telemetry = SinkTelemetry(MetricsRegistry(), [state])
-    return StreamContext(Settings(), cast("SparkSession", None), AdminClient({}), telemetry, state, lambda _: None)
+    spark, admin = cast("SparkSession", None), AdminClient({})
+    return StreamContext(Settings(), spark, admin, OpenConnections(), telemetry, state, lambda _: None)
 
 
 def ago(hours: float) -> datetime:

@@ -1,0 +1,70 @@
+"""The connections of one service, which can all be broken from another thread: a stop mustn't wait for Postgres."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+
+import psycopg
+from psycopg.rows import TupleRow
+
+from wait_registry.postgres.connection import PostgresUnavailable, connect
+from wait_registry.settings.postgres import PostgresSettings
+
+
+class OpenConnections:
+    """Opens connections and knows those that are open; for any number of threads.
+
+    Nothing else ends a wait for a server that has stopped answering while its host's kernel still does: no limit of
+    the network's is passed, and a statement may take as long as it needs.
+    """
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._sockets: set[socket.socket] = set()
+        self._given_up = False
+
+    @contextmanager
+    def open(self, settings: PostgresSettings, application_name: str) -> Iterator[psycopg.Connection[TupleRow]]:
+        """Open a connection in autocommit, closed at the end; arguments and errors as `connect`.
+
+        After `give_up` whatever waits for an answer on it raises psycopg.OperationalError, and a new one
+        `PostgresUnavailable`.
+        """
+        own: list[socket.socket] = []
+
+        def keep(connection: psycopg.Connection[TupleRow]) -> None:
+            # A descriptor of our own: libpq's may be closed, and its number be another's, when it is to be broken.
+            own.append(socket.socket(fileno=os.dup(connection.fileno())))
+            with self._guard:
+                self._sockets.update(own)
+                if self._given_up:
+                    _break(own[0])
+
+        if self._given_up:
+            raise PostgresUnavailable("Postgres isn't asked any more: this process ends")
+        try:
+            with closing(
+                connect(settings, autocommit=True, application_name=application_name, opened=keep)
+            ) as connection:
+                yield connection
+        finally:
+            with self._guard:
+                self._sockets.difference_update(own)
+            for each in own:
+                each.close()
+
+    def give_up(self) -> None:
+        """Break what is open and refuse what comes: for good, from any thread."""
+        with self._guard:
+            self._given_up = True
+            for each in self._sockets:
+                _break(each)
+
+
+def _break(connection: socket.socket) -> None:
+    with suppress(OSError):  # it has ended already
+        connection.shutdown(socket.SHUT_RDWR)
