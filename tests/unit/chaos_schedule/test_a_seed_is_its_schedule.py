@@ -22,34 +22,36 @@ SEEDS = st.integers(min_value=0, max_value=10**9)
 MANY = range(1, 400)
 HELD = """\
 seed 1: 1666 records at 119/s: 68 % orders, 5 % binary, 21 % hostile, 2 % empty, 3 % null, 1 % huge, 0 % too_large
-  2 processors, 1 sinks, 1 sweepers; 2 input partitions, 2 wait partitions
-  N 25, look-ahead 25, 1 tries of 0.8 s, TTL 6 s, commits each 0.3 s
-  group protocol classic, roundrobin; dlq (at most 2 deliveries), chunks of 1 rows
-  downstream 89%:99ms,10%:198ms-396ms,1%:hang; fails 1%:503
-  at  2.8 s freeze of processor-2 for 4.3 s
-  at  8.9 s cut_broker_link of processor-1 for 3.4 s
-  at 13.9 s terminate of sweeper-1 for 0.5 s
+  2 processors, 1 sinks, 1 sweepers; 3 input partitions, 3 wait partitions
+  N 100, look-ahead 100, 2 tries of 2 s, TTL 12 s, commits each 0.2 s
+  group protocol consumer, cooperative-sticky; dlq (at most 2 deliveries), chunks of 5000 rows
+  downstream 50%:370ms,49%:741ms-1482ms,1%:hang; fails never
+  at  3.0 s freeze of processor-2 for 6.2 s
+  at  4.2 s freeze of processor-2 for 5.1 s
+  at  6.7 s freeze of postgres for 6.1 s
+  at  7.7 s freeze of sweeper-1 for 6.8 s
 
 seed 17: 1988 records at 142/s: 63 % orders, 14 % binary, 11 % hostile, 4 % empty, 5 % null, 2 % huge, 1 % too_large
-  3 processors, 2 sinks, 2 sweepers; 6 input partitions, 5 wait partitions
-  N 12, look-ahead 12, 1 tries of 0.8 s, TTL 8 s, commits each 0.1 s
-  group protocol classic, range; dlq (at most 3 deliveries), chunks of 20 rows
-  downstream 90%:97ms-194ms,10%:388ms; fails 1%:503
-  at  1.9 s kill of processor-3 for 0.8 s
-  at  9.6 s stall_broker_link of sink-1 for 4.4 s
-  at 10.0 s cut_broker_link of sink-2 for 3.4 s
+  3 processors, 1 sinks, 1 sweepers; 3 input partitions, 3 wait partitions
+  N 12, look-ahead 12, 1 tries of 1.5 s, TTL 9 s, commits each 0.1 s
+  group protocol classic, roundrobin; dlq (at most 3 deliveries), chunks of 5000 rows
+  downstream 50%:57ms,49%:115ms-230ms,1%:hang; fails never
+  at  4.1 s kill of processor-2 for 2.0 s
+  at  9.3 s kill of sweeper-1 for 2.9 s
+  at 11.0 s kill of sweeper-1 for 0.9 s
+  at 13.4 s stall_broker_link of sink-1 for 2.3 s
 
 seed 42: 1498 records at 107/s: 66 % orders, 10 % binary, 15 % hostile, 3 % empty, 5 % null, 0 % huge, 1 % too_large
-  1 processors, 1 sinks, 1 sweepers; 6 input partitions, 3 wait partitions
-  N 6, look-ahead 12, 1 tries of 1 s, TTL 7 s, commits each 0.3 s
-  group protocol classic, roundrobin; redeliver (at most 2 deliveries), chunks of 20 rows
-  downstream 100%:33ms; fails 1%:503
+  2 processors, 2 sinks, 1 sweepers; 1 input partitions, 3 wait partitions
+  N 100, look-ahead 100, 2 tries of 1 s, TTL 8 s, commits each 1 s
+  group protocol consumer, cooperative-sticky; redeliver (at most 2 deliveries), chunks of 20 rows
+  downstream 100%:500ms; fails 1%:503
   at  4.3 s kill of processor-1 for 0.2 s
   at  5.6 s half_open_broker_link of sink-1 for 3.0 s
-  at 11.1 s kill_jvm of sink-1 for 1.6 s
+  at 11.1 s kill_jvm of sink-2 for 1.6 s
   at 13.2 s delete_checkpoint of sink-1 for 0.7 s
-  at 13.8 s end_sessions of postgres for 0.0 s
-  at 13.8 s kill of processor-1 for 1.4 s
+  at 13.8 s kill of processor-2 for 1.4 s
+  at 14.8 s end_sessions of postgres for 0.0 s
 """
 
 
