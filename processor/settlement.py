@@ -70,7 +70,7 @@ class Settlement:
     def unregistrable(self, entry: Entry, error: KafkaError | DataError) -> None:
         """Dead-letter a record whose wait record is too large; its offset may be committed after that."""
         if isinstance(error, DataError):
-            seen = PermanentError(f"the record's headers are more than a wait record can carry: {error}")
+            seen = PermanentError(f"the record is more than a wait record can carry: {error}")
         else:
             seen = PermanentError(
                 f"the wait record is larger than topic {self._wait_topic} takes: {error.str()} ({error.name()}). "

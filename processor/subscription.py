@@ -42,7 +42,12 @@ def subscription(settings: Settings, instance: str, existing: Collection[str]) -
     for topic in processor.topics:
         dead_letters = dead_letter_topic(settings.dead_letter.topic, topic, processor.group)
         encoder = WaitRecordEncoder(
-            processor.group, instance, dead_letters, processor.expiry_policy.value, processor.max_attempts
+            processor.group,
+            instance,
+            dead_letters,
+            processor.expiry_policy.value,
+            processor.max_attempts,
+            settings.wait.max_message_bytes,
         )
         subscribed[topic] = SubscribedTopic(topic, topic, dead_letters, encoder)
         again = redelivery_topic(topic, processor.group)

@@ -73,7 +73,7 @@ def missing(spec: TopicSpec, bootstrap_servers: str, existing: Iterable[str] = (
 
 
 def _absent(topic: str, existing: Iterable[str]) -> str:
-    names = [name for name in existing if not name.startswith("__")]
+    names = [name for name in existing if name != topic and not name.startswith("__")]
     close = difflib.get_close_matches(topic, names, 1, 0.75)
     return f"missing, did you mean {close[0]}?" if close else "missing"
 

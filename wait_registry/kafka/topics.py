@@ -60,8 +60,7 @@ def check_topics(settings: Settings, service: Service | None = None) -> list[Fin
     """
     client = open_admin(settings.kafka)
     specs = topic_specs(settings, service)
-    states = _read_states(client, [spec.topic for spec in specs])
-    existing = topic_names(client) if len(states) < len(specs) else frozenset()
+    states, existing = persistently(client, lambda: _look_up(client, [spec.topic for spec in specs]))
     findings: list[Finding] = []
     for spec in specs:
         state = states.get(spec.topic)
@@ -148,6 +147,19 @@ def await_leaders(client: AdminClient, topics: list[str]) -> None:
 
     if topics:
         persistently(client, ask)
+
+
+def _look_up(client: AdminClient, topics: list[str]) -> tuple[dict[str, TopicState], frozenset[str]]:
+    """Return what each topic is like, and when one is missing the names of all that there are.
+
+    Raises TransientError when one is listed and can't be described: it was just made, and not all brokers know it.
+    """
+    states = _read_states(client, topics)
+    existing = topic_names(client) if len(states) < len(topics) else frozenset()
+    for topic in topics:
+        if topic not in states and topic in existing:
+            raise TransientError(f"topic {topic} was just made, and the broker that was asked doesn't know it yet")
+    return states, existing
 
 
 def _read_states(client: AdminClient, topics: list[str]) -> dict[str, TopicState]:

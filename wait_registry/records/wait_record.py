@@ -8,7 +8,13 @@ from typing import Final, Literal, TypeAlias, cast, get_args
 
 from wait_registry.errors import ConfigurationError, DataError
 from wait_registry.records import names
-from wait_registry.records.headers import Headers, decode_headers_json, encode_headers_json, readable_headers_json
+from wait_registry.records.headers import (
+    MAX_JSON_BYTES,
+    Headers,
+    decode_headers_json,
+    encode_headers_json,
+    readable_headers_json,
+)
 from wait_registry.records.original import Original, PartialOriginal, Source, TimestampType
 from wait_registry.records.system_headers import MAX_INT32, MAX_INT64, SystemHeaders, is_trace, missing, unreadable
 from wait_registry.records.times import format_utc_ms
@@ -42,20 +48,28 @@ class WaitRecord:
 class WaitRecordEncoder:
     """Writes the headers of wait records for one group and one dead letter topic; runs once per record."""
 
-    __slots__ = ("_group", "_policy")
+    __slots__ = ("_group", "_max_bytes", "_policy")
 
     def __init__(
-        self, group: str, instance: str, dead_letter_topic: str, expiry_policy: str, max_attempts: int
+        self,
+        group: str,
+        instance: str,
+        dead_letter_topic: str,
+        expiry_policy: str,
+        max_attempts: int,
+        max_bytes: int = MAX_JSON_BYTES,
     ) -> None:
         """Prepare the headers that all records share.
 
         :param dead_letter_topic: the resolved name, without ``{topic}``.
         :param expiry_policy: ``dlq`` or ``redeliver``.
         :param max_attempts: deliveries under ``redeliver``, from 1.
+        :param max_bytes: of value, key and headers in JSON together: ``wait.max_message_bytes``.
         :raises ConfigurationError: another expiry policy.
         """
         if expiry_policy not in _POLICIES:
             raise ConfigurationError(f"expiry policy: saw {expiry_policy!r}, expected {' or '.join(_POLICIES)}")
+        self._max_bytes = max_bytes
         self._group = ((names.WAIT_GROUP, group.encode()), (names.WAIT_INSTANCE, instance.encode()))
         self._policy = (
             (names.WAIT_DEAD_LETTER_TOPIC, dead_letter_topic.encode()),
@@ -78,9 +92,14 @@ class WaitRecordEncoder:
         :param attempt: which delivery this is, from 1.
         :param source: where the record was consumed now, when this system delivered it again.
         :param trace: headers to carry the trace on with; when None those of the original do, if it has them.
-        :raises DataError: the original headers are more than any reader takes; dead-letter the record.
+        :raises DataError: the record is more than its readers take, whatever compression makes of it on its way;
+            dead-letter it.
         """
         topic, partition, offset, timestamp_ms, timestamp_type, key, value, originals = original
+        headers_json = readable_headers_json(originals)
+        size = len(value or b"") + len(key or b"") + len(headers_json)
+        if size > self._max_bytes:
+            raise _too_large(size, self._max_bytes)
         encoded: list[tuple[str, bytes | None]] = [
             (names.ORIGINAL_TOPIC, topic.encode()),
             (names.ORIGINAL_PARTITION, b"%d" % partition),
@@ -88,7 +107,7 @@ class WaitRecordEncoder:
             (names.ORIGINAL_TIMESTAMP, b"%d" % timestamp_ms),
             (names.ORIGINAL_TIMESTAMP_TYPE, timestamp_type.encode()),
             (names.ORIGINAL_KEY, key),
-            (names.ORIGINAL_HEADERS, readable_headers_json(originals)),
+            (names.ORIGINAL_HEADERS, headers_json),
             (names.ORIGINAL_VALUE_NULL, b"true" if value is None else b"false"),
             (names.WAIT_EXPIRATION_UUID, wait_id.encode()),
             (names.WAIT_EXPIRATION_TIME, format_utc_ms(expires_at_ms).encode()),
@@ -168,6 +187,13 @@ def decode_wait_record(
         source=_source(system),
         traceparent=system.trace(names.TRACEPARENT),
         tracestate=system.trace(names.TRACESTATE),
+    )
+
+
+def _too_large(size: int, limit: int) -> DataError:
+    return DataError(
+        f"value, key and headers in JSON: saw {size} bytes before any compression, expected at most "
+        f"wait.max_message_bytes = {limit}"
     )
 
 

@@ -6,14 +6,15 @@ import logging
 from collections.abc import Callable
 
 import pytest
-from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
 from wait_registry.errors import ConfigurationError
+from wait_registry.kafka import topics as topics_module
 from wait_registry.kafka.clients import admin
 from wait_registry.kafka.cluster import describe_topic
-from wait_registry.kafka.topic_rules import Severity
+from wait_registry.kafka.topic_rules import Severity, TopicState
 from wait_registry.kafka.topics import check_topics, create_topics, require_topics, topic_config
 from wait_registry.settings.root import Settings
 
@@ -107,6 +108,21 @@ def test_missing_topics_are_errors_for_the_services_that_use_them(
         require_topics(settings, "sink")
     assert "input topic" not in str(caught.value)
     assert "`waitreg topics create`" in str(caught.value)
+
+
+def test_a_topic_that_was_just_made_is_asked_for_again_when_the_broker_that_describes_does_not_know_it_yet(
+    prepared: SettingsFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings, read, asked = prepared(), topics_module._read_states, []
+
+    def lags_at_first(client: AdminClient, names: list[str]) -> dict[str, TopicState]:
+        asked.append(names)
+        states = read(client, names)
+        return {name: states[name] for name in names if name != settings.wait.topic or len(asked) > 2}
+
+    monkeypatch.setattr(topics_module, "_read_states", lags_at_first)
+    require_topics(settings, "processor")
+    assert len(asked) == 3
 
 
 def test_what_is_only_unwise_is_logged_and_accepted(

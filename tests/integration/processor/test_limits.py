@@ -63,6 +63,30 @@ def test_a_record_with_more_headers_than_a_wait_record_can_carry_is_dead_lettere
     assert committed(topics.bootstrap, settings.processor.group, settings.processor.topics[0], 1) == [3]
 
 
+def test_a_record_that_only_compression_makes_small_is_dead_lettered_whole_and_never_registered(
+    processor_settings: Make, topics: Topics, processors: Processors
+) -> None:
+    # Next to nothing for a broker, and sixty megabytes for whoever reads it.
+    settings = processor_settings({"processor.handler": processors.handler(done)}, 1)
+    large = Outgoing(bytes(60 * 1024 * 1024), b"large", (("name", b"value"),))
+    limit = settings.wait.max_message_bytes
+    fits = Outgoing(bytes(limit - len(b"key") - len(b"[]")), b"key")
+    too_much = Outgoing(bytes(limit - len(b"key") - len(b"[]") + 1), b"key")
+    topics.produce(settings.processor.topics[0], [b"one"])
+    produce(topics.bootstrap, settings.processor.topics[0], [large, fits, too_much], compression="lz4")
+    running = processors.run_once(settings)
+
+    letters = topics.read(settings.dead_letter.topic)
+    assert {letter.text("DLQ_REASON") for letter in letters} == {"unregistrable"}
+    assert f"expected at most wait.max_message_bytes = {limit}" in letters[0].text("DLQ_ERROR_MESSAGE")
+    assert sorted(len(letter.value or b"") for letter in letters) == sorted(
+        len(record.value or b"") for record in (large, too_much)
+    )
+    assert sorted(origin[2] for origin in stories(topics.read(settings.wait.topic))) == [0, 2]
+    assert running.settled == {"done": 2}
+    assert committed(topics.bootstrap, settings.processor.group, settings.processor.topics[0], 1) == [4]
+
+
 def test_a_record_that_even_the_dead_letter_topic_refuses_stops_the_process_before_it_is_committed(
     processor_settings: Make, topics: Topics, processors: Processors
 ) -> None:

@@ -162,6 +162,11 @@ def test_a_mistyped_topic_is_told_the_existing_one_that_is_like_it() -> None:
     assert missing(mistyped, BROKER, ["parcels"]).seen == "missing"
 
 
+def test_a_missing_topic_is_never_told_its_own_name() -> None:
+    assert missing(wait_spec(settings()), BROKER, ["waitreg.wait"]).seen == "missing"
+    assert missing(wait_spec(settings()), BROKER, ["waitreg.wait", "waitreg.waits"]).seen.endswith("waitreg.waits?")
+
+
 def test_a_template_gives_one_dead_letter_topic_per_input_topic() -> None:
     templated = settings(dead_letter__topic="{topic}.{group}.dlq")
     assert dead_letter_topics(templated) == ["orders.shop.dlq", "refunds.shop.dlq"]

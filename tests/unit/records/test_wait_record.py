@@ -8,10 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sweeper.record_size import record_size
 from tests.unit.records.strategies import HEADER_VALUES, ORIGINALS, WAIT_IDS, WAIT_RECORDS
 from wait_registry.errors import ConfigurationError, DataError
+from wait_registry.kafka.topic_specs import DEAD_LETTER_EXTRA_BYTES
 from wait_registry.records import names
-from wait_registry.records.headers import MAX_JSON_BYTES
+from wait_registry.records.headers import MAX_JSON_BYTES, Headers, encode_headers_json
 from wait_registry.records.original import Original
 from wait_registry.records.wait_record import WaitRecord, WaitRecordEncoder, decode_wait_record, encode_wait_record
 
@@ -116,6 +118,26 @@ def test_a_null_original_value_and_an_empty_one_stay_apart() -> None:
 def test_an_unknown_expiry_policy_is_a_configuration_error() -> None:
     with pytest.raises(ConfigurationError, match="dlq or redeliver"):
         WaitRecordEncoder("billing", "host-1", "waitreg.dlq", "keep", 3)
+
+
+@given(
+    st.lists(st.tuples(st.text(max_size=20), st.none() | st.binary(max_size=200)), max_size=60).map(tuple),
+    st.none() | st.binary(max_size=300),
+    st.none() | st.binary(max_size=3000),
+)
+def test_whatever_is_registered_fits_into_a_dead_letter_topic_as_it_is_made(
+    headers: Headers, key: bytes | None, value: bytes | None
+) -> None:
+    limit = 2_000
+    encoder = WaitRecordEncoder("billing", "host-1", "waitreg.dlq", "dlq", 3, limit)
+    original = Original("orders", 0, 0, 0, "create", key, value, headers)
+    size = len(key or b"") + len(value or b"") + len(encode_headers_json(headers))
+    if size > limit:
+        with pytest.raises(DataError, match=f"saw {size} bytes before any compression, expected at most .*= {limit}"):
+            encoder.headers(original, "019fc448-d29b-8abc-9def-0123456789ab", 0)
+    else:
+        encoder.headers(original, "019fc448-d29b-8abc-9def-0123456789ab", 0)
+        assert record_size(key, value, headers) <= limit + DEAD_LETTER_EXTRA_BYTES // 2
 
 
 def test_headers_that_no_reader_would_take_are_not_registered() -> None:
