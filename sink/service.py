@@ -18,11 +18,12 @@ from sink.progress import Connection
 from sink.stream import DeadLetterStream, OnCommitted, SinkStream, StreamContext, WaitStream
 from sink.supervision import StreamThread
 from sink.telemetry import SinkTelemetry, StreamState
+from wait_registry.early_refusal import refuse_early
 from wait_registry.errors import TransientError
 from wait_registry.kafka.clients import Admin
 from wait_registry.kafka.clients import admin as open_admin
 from wait_registry.kafka.topic_specs import dead_letter_topics
-from wait_registry.kafka.topics import check_topics, refuse_unfit, require_topics
+from wait_registry.kafka.topics import require_topics
 from wait_registry.postgres.connection import PostgresUnavailable
 from wait_registry.postgres.open_connections import OpenConnections
 from wait_registry.postgres.said import said_by
@@ -87,26 +88,13 @@ class SinkService:
             self.telemetry_port = server.port
             owned = self._spark is None
             if owned:
-                self._refuse_early()
+                refuse_early(settings, "sink", self._connections)
             spark = self._spark or spark_session(settings, "waitreg-sink")
             try:
                 self._supervise(spark, open_admin(settings.kafka))
             finally:
                 if owned:
                     stop_session(spark)
-
-    def _refuse_early(self) -> None:
-        """Look at schema and topics before Spark is started, which takes long; an outage is waited out after that."""
-        postgres = self._settings.postgres
-        try:
-            with self._connections.open(postgres, "waitreg sink start") as connection:
-                require_schema(connection)
-        except (psycopg.Error, TransientError) as error:
-            log.warning("the schema can't be looked at yet: %s", said_by(error))
-        try:
-            refuse_unfit(check_topics(self._settings, "sink"))
-        except TransientError as error:
-            log.warning("the topics can't be looked at yet: %s", error)
 
     def _supervise(self, spark: SparkSession, admin: Admin) -> None:
         while not self._stop.is_set():

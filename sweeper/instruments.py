@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
+from sweeper.outage import Outage
 from sweeper.partition_result import PartitionResult, Skip
 from sweeper.position import oldest_allowed
 from sweeper.sweep import Sweep, SweepResult, unseen_rows
@@ -33,7 +34,6 @@ _LEVELS = {
     Skip.REFUSED: logging.ERROR,
     Skip.FAILED: logging.ERROR,
 }
-_SWEEP_LEVELS = {SweepResult.PARTIAL: logging.WARNING, SweepResult.FAILED: logging.ERROR}
 
 
 class Instruments:
@@ -57,6 +57,7 @@ class Instruments:
         self._purged = registry.counter(metrics.SWEEPER_PURGED)
         self._postgres_up = registry.gauge(metrics.SWEEPER_POSTGRES_UP)
         self._monotonic = monotonic
+        self._outage = Outage()
         self._view: _View | None = None
         registry.collect_from(self._view_readings)
 
@@ -77,9 +78,16 @@ class Instruments:
             self._rows_set_aside.set(sweep.set_aside)
         if sweep.result is SweepResult.DONE:
             self._last_success.set(ended)
-        log.log(
-            _SWEEP_LEVELS.get(sweep.result, logging.INFO), "%s", sweep.in_words(), extra={"sweep": sweep.as_fields()}
-        )
+        log.log(self._level(sweep), "%s", sweep.in_words(), extra={"sweep": sweep.as_fields()})
+
+    def _level(self, sweep: Sweep) -> int:
+        """Return how loudly to tell a sweep; the end of an outage is told here."""
+        if sweep.result is SweepResult.FAILED:
+            return logging.ERROR if self._outage.failed(self._monotonic()) else logging.DEBUG
+        over = self._outage.over(self._monotonic())
+        if over is not None:
+            log.info("%s", over)
+        return logging.WARNING if sweep.result is SweepResult.PARTIAL else logging.INFO
 
     def left_out(self, wait_topic: str, results: Sequence[PartitionResult]) -> None:
         """Report partitions that were not finished and rows that were set aside, each by name (the first of them).

@@ -18,6 +18,7 @@ from sweeper.source_at_work import require_no_source_at_work
 from sweeper.spark_job import SparkJob
 from sweeper.sweep import Sweep, SweepResult
 from sweeper.sweeper import Sweeper
+from wait_registry.early_refusal import refuse_early
 from wait_registry.errors import WaitRegistryError
 from wait_registry.postgres.open_connections import OpenConnections
 from wait_registry.settings.relations import require_relations
@@ -82,7 +83,8 @@ class SweeperService:
         and the first export doesn't wait for it. A single sweep starts it only when something is due.
 
         Raises:
-            ConfigurationError: a Kafka Connect source exports what this would export.
+            ConfigurationError: a Kafka Connect source exports what this would export; or Postgres, Kafka, the schema or
+                a topic isn't as it must be.
             WaitRegistryError: work can't go on; or, with ``once``, the sweep failed or left something out.
         """
         with stop_limit(STOP_LIMIT_S, self._stop, self._give_up):
@@ -93,6 +95,7 @@ class SweeperService:
                 if self._once:
                     self._run_once()
                 else:
+                    refuse_early(self._settings, "sweeper", self._connections)
                     self._spark.start()
                     self._run_scheduled()
             finally:

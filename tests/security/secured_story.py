@@ -138,8 +138,7 @@ class SecuredStory:
             kafka = self.settings["sink" if name == "sweeper" else name].kafka
             mistaken = kafka.model_copy(update={"security": kafka.security.model_copy(update={"password": wrong})})
             settings = self.settings[name].model_copy(update={"kafka": mistaken})
-            # A sweeper that goes on starts Spark before it asks anybody.
-            started.append(self._services.start(name, settings, *(["--once"] if name == "sweeper" else [])))
+            started.append(self._services.start(name, settings))
         return started
 
     def _prepare(self) -> None:
