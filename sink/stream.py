@@ -157,6 +157,7 @@ class SinkStream(ABC):
             trigger_s=self._settings.sink.trigger_s,
             scratch=make_scratch(self._settings.sink.checkpoint_dir, prefix),
         )
+        self._state.reading()
         log.info("%s stream: reading on, at most %d records a batch", self.name, limit)
         try:
             self._watch(applier, query, limit, stop)
@@ -184,7 +185,7 @@ class SinkStream(ABC):
         self._committed(applied, began)
 
     def _committed(self, applied: Applied, began: float) -> None:
-        self._state.healthy(applied)
+        self._state.committed(applied)
         self._telemetry.batch(self.name, applied, time.monotonic() - began)
         self._on_committed(applied)
 

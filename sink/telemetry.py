@@ -40,13 +40,20 @@ class StreamState:
                 None if delete_retention_ms is None else oldest_allowed(delete_retention_ms).total_seconds()
             )
 
-    def healthy(self, applied: Applied | None = None) -> None:
-        """The query runs; ``applied`` is what it has just committed."""
+    def reading(self) -> None:
+        """The query has been started; that it can read and write shows with its first batch, be it empty."""
         with self._guard:
-            self._trouble = None
-            self._worked = self._worked or (applied is not None and applied.written is not None)
+            if self._trouble is not None:
+                self._trouble = "its first batch since the start isn't written yet"
+
+    def committed(self, applied: Applied) -> None:
+        """Take note of a batch, or of idle positions that were written down; a batch ends any trouble there was."""
+        with self._guard:
+            if applied.written is not None:
+                self._trouble = None
+                self._worked = True
             self._seen_at = self._monotonic()
-            self._applied = applied or self._applied
+            self._applied = applied
 
     def broken(self, reason: str) -> None:
         """The query doesn't run."""
@@ -142,7 +149,7 @@ class SinkTelemetry:
         self._standby = reason
 
     def ready(self) -> Health:
-        """Ready: the lock held, Postgres there, every stream's query running and lately heard of."""
+        """Ready: the lock held, Postgres there, every stream's query writing batches and lately heard of."""
         if self._standby is not None:
             return Health.of([self._standby])
         return Health.of([reason for stream in self._streams for reason in stream.reasons()])

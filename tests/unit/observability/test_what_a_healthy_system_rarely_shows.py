@@ -110,7 +110,7 @@ def test_a_sink_that_is_behind_shows_by_how_much_and_how_old_it_is() -> None:
     state, place = StreamState("wait", 90.0), SinkPartition("waits", 0)
     state.bounded(7_200_000)
     an_hour_ago = datetime.now(UTC) - timedelta(hours=1)
-    state.healthy(Applied({place: Position(5, an_hour_ago)}, LogEnds({place: 30}, an_hour_ago), 5, None))
+    state.committed(Applied({place: Position(5, an_hour_ago)}, LogEnds({place: 30}, an_hour_ago), 5, None))
     found = list(state.readings())
     assert values(found, m.SINK_LAG) == {("waits", "0"): 25}
     assert values(found, m.SINK_STALENESS)["waits",] == pytest.approx(3600, abs=600)
