@@ -43,9 +43,16 @@ class BatchLimit:
             ceiling = 2 * ceiling if 2 * ceiling < self.max_records else None
         return replace(self, mean_bytes=total / (MEMORY_RECORDS + records), ceiling=ceiling)
 
-    def sampled(self, records: int, nbytes: int) -> BatchLimit:
-        """Return the limit after a look at the records that come next: their mean is taken as it is."""
-        return replace(self, mean_bytes=nbytes / records + OVERHEAD_BYTES) if records else self
+    def sampled(self, records: int, nbytes: int, *, whole: bool) -> BatchLimit:
+        """Return the limit after a look at the records that come next: their mean is taken as it is.
+
+        Where more follow that nobody has looked at, of whatever size, the first batch is no larger than the look, and
+        the next ones grow: a driver that dies of what it meets has come further by then, and won't meet it so again.
+        """
+        if not records:
+            return self
+        mean_bytes = nbytes / records + OVERHEAD_BYTES
+        return replace(self, mean_bytes=mean_bytes, ceiling=self.ceiling if whole else records)
 
     def halved(self, running: int) -> BatchLimit:
         """Return the limit after a batch of a query with limit ``running`` was too large for the driver."""
@@ -55,4 +62,4 @@ class BatchLimit:
         """Tell whether a query with limit ``running`` that is ``behind`` so many records should start again."""
         if running * self.mean_bytes > TOLERANCE * self.aim_bytes and running > self.records:
             return True
-        return behind > 2 * running and self.records > SLOWNESS * running
+        return behind > 2 * running and self.records >= SLOWNESS * running

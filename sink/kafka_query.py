@@ -33,6 +33,8 @@ SPARK_ERRORS = (PySparkException, Py4JError)
 MAX_MESSAGE_CHARACTERS = 1_000
 # 10 ms instead of 500: a small batch is there in 0.2-0.45 s instead of 1.25 s.
 FETCH_MAX_WAIT_MS = 10
+# Kafka's own default.
+MAX_POLL_RECORDS = 500
 
 # The batch, where it ends, and when it was begun (monotonic clock, s).
 OnBatch = Callable[[pa.Table, Mapping[TopicPartition, int], float], None]
@@ -83,6 +85,7 @@ class KafkaQuery:
             "assign": assignment(offsets),
             "startingOffsets": starting_offsets(offsets),
             "maxOffsetsPerTrigger": str(max_records),
+            **poll_options(max_records, len(offsets)),
         }
         try:
             self._query = self._started(spark, options, name, trigger_s)
@@ -165,6 +168,15 @@ def source_options(kafka: KafkaSettings) -> dict[str, str]:
         "failOnDataLoss": "true",
         "groupIdPrefix": "waitreg-sink-reader",
     }
+
+
+def poll_options(max_records: int, partitions: int) -> dict[str, str]:
+    """Return the option that bounds what is held besides a batch of so many records.
+
+    Each partition's consumer keeps what its last poll gave, decompressed and uncounted, until Spark has asked for it:
+    500 records by default, far more than a heap takes where a batch may have a few only.
+    """
+    return {"kafka.max.poll.records": str(max(1, min(MAX_POLL_RECORDS, max_records // (2 * max(1, partitions)))))}
 
 
 def query_failure(error: BaseException) -> QueryFailed | ConfigurationError:

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from sink.batch import EXPRESSIONS, SCHEMA
 from sink.batch_limit import BatchLimit
 from sink.chunks import ChunkSpan
-from sink.kafka_query import SPARK_ERRORS, BatchTooLarge, query_failure, source_options
+from sink.kafka_query import SPARK_ERRORS, BatchTooLarge, poll_options, query_failure, source_options
 from sink.position import Position, TopicPartition, require_read_in_time
 from sink.progress import QUERIES as SINK_QUERIES
 from sink.progress import Connection, advance_progress, postgres_now, read_progress
@@ -94,9 +94,7 @@ class PartitionRebuild:
     def _read(self, end: int, progress: Callable[[int, int, int], None]) -> int:
         """Read the log into the temporary table; returns how many records could not be read."""
         begin = earliest_offsets(self._admin, self._name.topic, [self._name.partition])[self._name.partition]
-        limit = BatchLimit(self._settings.sink.max_batch_records, self._settings.sink.max_batch_bytes)
-        limit = limit.sampled(*sample_sizes(self._settings.kafka, {self._name: begin}, {self._name: end}))
-        chunk = ChunkSpan.of(limit.records)
+        chunk = ChunkSpan.of(self._limit(begin, end).records)
         at, quarantined = begin, 0
         while at < end:
             until = min(end, at + chunk.span)
@@ -113,6 +111,13 @@ class PartitionRebuild:
             progress(self._name.partition, at - begin, end - begin)
         return quarantined
 
+    def _limit(self, begin: int, end: int) -> BatchLimit:
+        settings, aim = self._settings, self._settings.sink.max_batch_bytes
+        harmless = aim // settings.wait.max_message_bytes
+        sample = sample_sizes(settings.kafka, {self._name: begin}, {self._name: end}, harmless=harmless, max_bytes=aim)
+        # What was looked at stands for the whole log: a rebuild that dies begins anew, so going slowly wins nothing.
+        return BatchLimit(settings.sink.max_batch_records, aim).sampled(sample.records, sample.nbytes, whole=True)
+
     def _fetch(self, begin: int, end: int) -> pa.Table:
         partition = str(self._name.partition)
         options = {
@@ -121,6 +126,7 @@ class PartitionRebuild:
             "assign": json.dumps({self._name.topic: [self._name.partition]}),
             "startingOffsets": json.dumps({self._name.topic: {partition: begin}}),
             "endingOffsets": json.dumps({self._name.topic: {partition: end}}),
+            **poll_options(end - begin, 1),
         }
         try:
             frame = self._spark.read.format("kafka").options(**options).load().selectExpr(*EXPRESSIONS)

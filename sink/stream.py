@@ -34,6 +34,7 @@ from sink.starting import (
 from sink.telemetry import SinkTelemetry, StreamState
 from sink.wait_writer import WaitWriter
 from wait_registry.errors import TransientError
+from wait_registry.kafka.clients import PRODUCER_MAX_MESSAGE_BYTES
 from wait_registry.kafka.topics import delete_retention_ms
 from wait_registry.kafka.wait_topic import require_same_wait_topic
 from wait_registry.postgres.connection import schema_of
@@ -96,6 +97,10 @@ class SinkStream(ABC):
         """Return what writes the batches."""
 
     @abstractmethod
+    def largest_bytes(self) -> int:
+        """Return how large a record may be, uncompressed."""
+
+    @abstractmethod
     def delete_retention_ms(self) -> int | None:
         """Return what bounds the age of a position, None for no bound."""
 
@@ -128,7 +133,7 @@ class SinkStream(ABC):
             self._targets = ends
         retention_ms = self.delete_retention_ms()
         self._state.bounded(retention_ms)
-        self._limit = self._limit.sampled(*sample_sizes(self._settings.kafka, offsets, ends))
+        self._limit = self._looked_ahead(offsets, ends)
         applier = Applier(
             connection,
             self.writer(),
@@ -142,6 +147,12 @@ class SinkStream(ABC):
         self._committed(applier.refresh(), time.monotonic())
         prefix = scratch_prefix(connection, self._settings.wait.topic, self.name)
         self._query(applier, offsets, prefix, stop)
+
+    def _looked_ahead(self, offsets: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]) -> BatchLimit:
+        aim = self._settings.sink.max_batch_bytes
+        harmless = aim // self.largest_bytes()
+        sample = sample_sizes(self._settings.kafka, offsets, ends, harmless=harmless, max_bytes=aim)
+        return self._limit.sampled(sample.records, sample.nbytes, whole=sample.whole)
 
     def _query(
         self, applier: Applier[Any], offsets: Mapping[TopicPartition, int], prefix: str, stop: threading.Event
@@ -213,6 +224,9 @@ class WaitStream(SinkStream):
     def writer(self) -> Writer[Any]:
         return WaitWriter(self._settings.wait.topic)
 
+    def largest_bytes(self) -> int:
+        return self._settings.wait.max_message_bytes
+
     def delete_retention_ms(self) -> int | None:
         return delete_retention_ms(self._admin, self._settings.wait.topic)
 
@@ -234,6 +248,10 @@ class DeadLetterStream(SinkStream):
 
     def writer(self) -> Writer[Any]:
         return DeadLetterWriter()
+
+    def largest_bytes(self) -> int:
+        # A record too large to be registered has become one of them.
+        return PRODUCER_MAX_MESSAGE_BYTES
 
     def delete_retention_ms(self) -> int | None:
         return None

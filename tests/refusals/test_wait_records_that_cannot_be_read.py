@@ -55,16 +55,16 @@ def test_a_look_at_the_sizes_of_what_comes_next_gets_past_a_header_name_that_is_
     scenario: ScenarioFactory,
 ) -> None:
     from sink.position import TopicPartition
-    from sink.sampling import SAMPLE_RECORDS, WORTH_A_LOOK, sample_sizes
+    from sink.sampling import sample_sizes
 
     at = scenario()
     topic = at.settings.wait.topic
     produce_with_header_name(at.topics.bootstrap, topic, b"\xff\xfe", b"unreadable name", key=b"odd")
-    at.topics.produce(topic, [Outgoing(b"value", b"key", (("name", b"1"),), 0)] * WORTH_A_LOOK)
+    at.topics.produce(topic, [Outgoing(b"value", b"key", (("name", b"1"),), 0)] * 100)
     place = TopicPartition(topic, 0)
-    records, nbytes = sample_sizes(at.settings.kafka, {place: 0}, {place: at.end()})
-    assert records >= SAMPLE_RECORDS
-    assert nbytes >= records * len(b"valuekeyname1") - len(b"valuekeyname1")
+    sample = sample_sizes(at.settings.kafka, {place: 0}, {place: at.end()}, harmless=32, max_bytes=1_000_000)
+    assert (sample.records, sample.whole) == (101, True)
+    assert sample.nbytes >= 100 * len(b"valuekeyname1")
 
 
 def with_header(record: object, name: str, value: bytes) -> tuple[tuple[str, bytes | None], ...]:

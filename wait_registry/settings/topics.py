@@ -19,7 +19,9 @@ class WaitTopicSettings(Section):
     delete_retention_ms: int = Field(72 * HOUR_MS, ge=1, description="how long tombstones survive compaction, ms")
     segment_ms: int = Field(HOUR_MS, ge=1000, description="age at which a segment is rolled, ms")
     max_compaction_lag_ms: int = Field(6 * HOUR_MS, ge=1000, description="a resolved wait is compacted within this, ms")
-    max_message_bytes: int = Field(2_097_152, ge=1024, description="largest input with its headers in JSON, uncompressed, bytes")
+    max_message_bytes: int = Field(
+        2_097_152, ge=1024, description="largest input with its headers in JSON, uncompressed, bytes"
+    )
     skew_allowance_s: float = Field(
         5.0, ge=0, le=3600, description="clock difference between hosts that is tolerated, s"
     )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from sink.position import TopicPartition
-from sink.sampling import SAMPLE_RECORDS, WORTH_A_LOOK, sample_sizes
+from sink.sampling import SAMPLE_RECORDS, Sample, sample_sizes
 from tests.conftest import SettingsFactory
 from tests.support.kafka_io import Outgoing
 from tests.support.naming import Names
 from tests.support.topics import Topics
 
 KEY, VALUE, HEADER = b"k" * 10, b"v" * 80, ("name", b"12345.")
+MIB = 1024 * 1024
 
 
 def test_sizes_are_those_of_the_records_from_the_position_on(
@@ -17,19 +18,36 @@ def test_sizes_are_those_of_the_records_from_the_position_on(
 ) -> None:
     kafka, topic = settings_for().kafka, topics.create(names("wait"), 2)
     large = [Outgoing(b"v" * 5_000, partition=0)] * 10
-    topics.produce(topic, [*large, *[Outgoing(VALUE, KEY, (HEADER, ("null", None)), 0)] * WORTH_A_LOOK])
+    topics.produce(topic, [*large, *[Outgoing(VALUE, KEY, (HEADER, ("null", None)), 0)] * (SAMPLE_RECORDS + 1_000)])
     topics.produce(topic, [Outgoing(b"read already", partition=1)] * 3)
-    ends = {TopicPartition(topic, 0): WORTH_A_LOOK + 10, TopicPartition(topic, 1): 3}
+    ends = {TopicPartition(topic, 0): SAMPLE_RECORDS + 1_010, TopicPartition(topic, 1): 3}
+    at = {TopicPartition(topic, 0): 10, TopicPartition(topic, 1): 3}
 
-    records, nbytes = sample_sizes(kafka, {TopicPartition(topic, 0): 10, TopicPartition(topic, 1): 3}, ends)
+    sample = sample_sizes(kafka, at, ends, harmless=32, max_bytes=64 * MIB)
 
-    assert records >= SAMPLE_RECORDS
-    assert nbytes == records * 104
+    assert sample.records >= SAMPLE_RECORDS
+    assert sample.nbytes == sample.records * 104
+    assert not sample.whole
 
 
-def test_nobody_looks_when_little_is_left(settings_for: SettingsFactory, topics: Topics, names: Names) -> None:
+def test_nobody_looks_when_what_is_left_is_harmless_whatever_its_size(
+    settings_for: SettingsFactory, topics: Topics, names: Names
+) -> None:
     kafka, topic = settings_for().kafka, topics.create(names("wait"), 1)
     topics.produce(topic, [b"value"] * 20)
-    place = TopicPartition(topic, 0)
+    at, ends = {TopicPartition(topic, 0): 0}, {TopicPartition(topic, 0): 20}
 
-    assert sample_sizes(kafka, {place: 0}, {place: 20}) == (0, 0)
+    assert sample_sizes(kafka, at, ends, harmless=20, max_bytes=64 * MIB) == Sample(0, 0, whole=True)
+    assert sample_sizes(kafka, at, ends, harmless=19, max_bytes=64 * MIB) == Sample(20, 20 * 5, whole=True)
+
+
+def test_a_look_ends_when_it_has_seen_as_much_as_a_batch_holds(
+    settings_for: SettingsFactory, topics: Topics, names: Names
+) -> None:
+    kafka, topic = settings_for().kafka, topics.create(names("wait"), 1)
+    topics.produce(topic, [bytes(100_000)] * 200)
+    at, ends = {TopicPartition(topic, 0): 0}, {TopicPartition(topic, 0): 200}
+
+    sample = sample_sizes(kafka, at, ends, harmless=2, max_bytes=MIB)
+
+    assert (sample.records < 200, sample.nbytes >= MIB, sample.whole) == (True, True, False)

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sink.backoff import Backoff
 from sink.batch_limit import OVERHEAD_BYTES, BatchLimit
 from sink.chunks import ChunkSpan
+from sink.kafka_query import poll_options
 
 MIB = 1024 * 1024
 
 
 @given(st.integers(1, 250_000), st.integers(65_536, 256 * MIB), st.integers(0, 8 * MIB))
 def test_a_sampled_batch_stays_within_its_aim_or_has_one_record(records: int, aim: int, size: int) -> None:
-    limit = BatchLimit(records, aim).sampled(10, 10 * size)
+    limit = BatchLimit(records, aim).sampled(10, 10 * size, whole=True)
     assert 1 <= limit.records <= records
     assert limit.records == 1 or limit.records * (size + OVERHEAD_BYTES) <= aim
 
 
 def test_records_that_grow_start_the_query_again_and_a_single_large_one_does_not() -> None:
-    limit = BatchLimit(250_000, 64 * MIB).sampled(500, 500 * 500)
+    limit = BatchLimit(250_000, 64 * MIB).sampled(500, 500 * 500, whole=True)
     running = limit.records
     assert not limit.observed(1000, 1000 * 500 + MIB).should_restart(running, behind=0)
     grown = limit.observed(20_000, 20_000 * 5_000)
@@ -29,13 +32,32 @@ def test_records_that_grow_start_the_query_again_and_a_single_large_one_does_not
 
 
 def test_a_limit_that_slows_a_catch_up_is_raised_only_while_behind() -> None:
-    limit = BatchLimit(250_000, 64 * MIB).sampled(500, 500 * 100_000)
+    limit = BatchLimit(250_000, 64 * MIB).sampled(500, 500 * 100_000, whole=True)
     running = limit.records
     small = limit
     for _ in range(20):
         small = small.observed(5_000, 5_000 * 300)
     assert small.should_restart(running, behind=10**6)
     assert not small.should_restart(running, behind=10)
+
+
+def test_behind_what_was_looked_at_batches_grow_from_its_size_on() -> None:
+    limit = BatchLimit(250_000, 64 * MIB).sampled(5_000, 5_000 * 500, whole=False)
+    assert limit.records == 5_000
+    running, sizes = limit.records, [limit.records]
+    for _ in range(8):
+        limit = limit.observed(running, running * 500)
+        if limit.should_restart(running, behind=10**6):
+            running = limit.records
+        sizes.append(running)
+    assert all(after <= 8 * before for before, after in pairwise(sizes))
+    assert running >= 64 * MIB / 600 / 4
+
+
+@given(st.integers(1, 250_000), st.integers(1, 200))
+def test_what_consumers_hold_besides_a_batch_is_about_half_of_one_at_most(max_records: int, partitions: int) -> None:
+    polled = int(poll_options(max_records, partitions)["kafka.max.poll.records"])
+    assert polled == 1 or (polled <= 500 and polled * partitions <= max_records / 2)
 
 
 def test_a_batch_too_large_halves_the_limit_until_batches_are_small_again() -> None:
