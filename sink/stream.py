@@ -158,6 +158,7 @@ class SinkStream(ABC):
         self, applier: Applier[Any], offsets: Mapping[TopicPartition, int], prefix: str, stop: threading.Event
     ) -> None:
         limit = self._limit.records
+        self._state.reading()
         query = KafkaQuery(
             self._spark,
             self._settings.kafka,
@@ -168,7 +169,6 @@ class SinkStream(ABC):
             trigger_s=self._settings.sink.trigger_s,
             scratch=make_scratch(self._settings.sink.checkpoint_dir, prefix),
         )
-        self._state.reading()
         log.info("%s stream: reading on, at most %d records a batch", self.name, limit)
         try:
             self._watch(applier, query, limit, stop)

@@ -41,7 +41,7 @@ class StreamState:
             )
 
     def reading(self) -> None:
-        """The query has been started; that it can read and write shows with its first batch, be it empty."""
+        """A query is started; that it can read and write shows with its first batch, be it empty."""
         with self._guard:
             if self._trouble is not None:
                 self._trouble = "its first batch since the start isn't written yet"
