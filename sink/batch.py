@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from wait_registry.records.headers import Headers
 
@@ -16,6 +17,7 @@ PARTITION: Final = "partition"
 OFFSET: Final = "offset"
 TIME_MS: Final = "time_ms"
 HEADERS: Final = "headers"
+VALUE_BYTES: Final = "value_bytes"
 
 # What is selected of the source's columns; the order is that of SCHEMA.
 EXPRESSIONS: Final = (
@@ -39,6 +41,22 @@ SCHEMA: Final = pa.schema(
         (HEADERS, pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
     ]
 )
+
+
+def expressions_up_to(max_value_bytes: int) -> tuple[str, ...]:
+    """Return EXPRESSIONS without values larger than that, whose sizes stand in a further column."""
+    value = f"if(octet_length({VALUE}) > {max_value_bytes}, null, {VALUE}) as {VALUE}"
+    return (*(value if name == VALUE else name for name in EXPRESSIONS), f"octet_length({VALUE}) as {VALUE_BYTES}")
+
+
+SIZED_SCHEMA: Final = SCHEMA.append(pa.field(VALUE_BYTES, pa.int64()))
+
+
+def left_out_bytes(batch: pa.Table) -> int:
+    """Return the size of the values that a batch was read without."""
+    if VALUE_BYTES not in batch.column_names:
+        return 0
+    return int(pc.sum(batch[VALUE_BYTES].filter(pc.is_null(batch[VALUE]))).as_py() or 0)
 
 
 def headers_of(batch: pa.Table) -> list[Headers]:

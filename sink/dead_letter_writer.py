@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Final
 
 import pyarrow as pa
 
-from sink.batch import HEADERS, KEY, OFFSET, PARTITION, TIME_MS, TOPIC, VALUE, records_of
+from sink.batch import HEADERS, KEY, OFFSET, PARTITION, TIME_MS, TOPIC, VALUE, VALUE_BYTES, records_of
 from sink.copy_binary import Column, int4, int8, jsonb, text, time_ms
 from sink.position import TopicPartition
 from sink.progress import QUERIES, Connection
+from sink.quarantine import Quarantined, quarantined
 from sink.wait_rows import showable_ms
-from sink.wait_writer import copy_columns
+from sink.wait_writer import copy_columns, insert_quarantined
 from sink.written import Written
 from wait_registry.records.dead_letter import decode_dead_letter
 from wait_registry.records.headers import encode_headers_json
@@ -46,31 +48,54 @@ COLUMNS: Final[tuple[tuple[str, pa.DataType, Callable[[pa.Array], pa.Array]], ..
 _LINEAGE_COLUMNS: Final = 12
 
 
+@dataclass(frozen=True, slots=True)
+class LetterBatch:
+    """The columns of the table, and the dead letters that were read without their value."""
+
+    columns: list[Column]
+    left_out: list[Quarantined]
+
+
 class DeadLetterWriter:
     """The dead letter topics' side of the sink; records that are no dead letters are kept too, with reason null."""
 
     stream = "dead_letter"
 
-    def prepare(self, batch: pa.Table, whole_from: dict[TopicPartition, int]) -> list[Column]:
+    def prepare(self, batch: pa.Table, whole_from: dict[TopicPartition, int]) -> LetterBatch:
         """Decode a batch into the columns of the table; pure, and bad records raise nothing."""
-        rows = [_values(record) for record in records_of(batch)]
+        records = records_of(batch)
+        rows = [_values(record) for record in records if not _is_left_out(record)]
         transposed = zip(*rows, strict=True) if rows else [()] * len(COLUMNS)
-        return [
+        columns = [
             Column(name, encode, pa.array(values, kind))
             for (name, kind, encode), values in zip(COLUMNS, transposed, strict=True)
         ]
+        return LetterBatch(columns, [_left_out(record) for record in records if _is_left_out(record)])
 
-    def write(self, connection: Connection, batch: list[Column]) -> Written:
+    def write(self, connection: Connection, batch: LetterBatch) -> Written:
         """Write within the caller's transaction; errors are psycopg's."""
-        count = len(batch[0].values)
+        count, left_out = len(batch.columns[0].values), len(batch.left_out)
+        insert_quarantined(connection, batch.left_out)
         if not count:
-            return Written("dead_letter", 0, 0, 0, 0)
-        copy_columns(connection, "staged_dead_letter", batch)
+            return Written("dead_letter", 0, 0, left_out, 0)
+        copy_columns(connection, "staged_dead_letter", batch.columns)
         connection.execute(QUERIES["analyze_dead_letters"])
         connection.execute(QUERIES["upsert_dead_letters"])
         connection.execute(QUERIES["lock_marking"])
         marked = connection.execute(QUERIES["mark_by_dead_letters"]).rowcount
-        return Written("dead_letter", count, 0, 0, marked)
+        return Written("dead_letter", count, 0, left_out, marked)
+
+
+def _is_left_out(record: dict[str, Any]) -> bool:
+    return record[VALUE] is None and record.get(VALUE_BYTES) is not None
+
+
+def _left_out(record: dict[str, Any]) -> Quarantined:
+    """Return what is kept of a dead letter whose value the view doesn't hold: a row without it would be sent on so."""
+    reason = (
+        f"the dead letter's value is of {record[VALUE_BYTES]} bytes, more than the view takes: read it in the topic"
+    )
+    return quarantined(record[TOPIC], record, reason)
 
 
 def _values(record: dict[str, Any]) -> tuple[Any, ...]:

@@ -16,7 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from sink.batch import EXPRESSIONS, SCHEMA
+from sink.batch import EXPRESSIONS, SCHEMA, SIZED_SCHEMA, expressions_up_to
 from sink.position import TopicPartition
 from sink.stream_offsets import assignment, batch_end_offsets, starting_offsets
 from wait_registry.errors import ConfigurationError, TransientError, WaitRegistryError
@@ -70,12 +70,16 @@ class KafkaQuery:
         max_records: int,
         trigger_s: float,
         scratch: Path,
+        max_value_bytes: int | None = None,
     ) -> None:
         """Start the query at ``offsets``, which name every partition to be read.
 
         ``scratch`` is an empty folder, an absolute path; it is the query's from here, and removed with it.
+        With ``max_value_bytes`` larger values stay out of the batch (`sink.batch.expressions_up_to`).
         """
         self._on_batch = on_batch
+        self._expressions = EXPRESSIONS if max_value_bytes is None else expressions_up_to(max_value_bytes)
+        self._schema = SCHEMA if max_value_bytes is None else SIZED_SCHEMA
         self._error: BaseException | None = None
         self._stopped = False
         self._turn = threading.Lock()
@@ -124,7 +128,7 @@ class KafkaQuery:
                 self._remove_scratch()
 
     def _started(self, spark: SparkSession, options: dict[str, str], name: str, trigger_s: float) -> StreamingQuery:
-        frame = spark.readStream.format("kafka").options(**options).load().selectExpr(*EXPRESSIONS)
+        frame = spark.readStream.format("kafka").options(**options).load().selectExpr(*self._expressions)
         return (
             frame.writeStream.foreachBatch(self._handle)
             .queryName(f"waitreg-sink-{name}-{id(self)}")
@@ -142,7 +146,7 @@ class KafkaQuery:
                 return
             began = time.monotonic()
             try:
-                batch = frame.toArrow().cast(SCHEMA)
+                batch = frame.toArrow().cast(self._schema)
                 self._on_batch(batch, batch_end_offsets(self._checkpoint, batch_id), began)
             except Exception as error:  # noqa: BLE001 - kept, and raised by `wait`
                 # Spark passes on the text of an error alone; the error itself says what is to be done. Its text must be

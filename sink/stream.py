@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 
 from sink.advisory_lock import lock_key, wait_for_lock
 from sink.applier import Applied, Applier, Writer
+from sink.batch import left_out_bytes
 from sink.batch_limit import BatchLimit
 from sink.dead_letter_writer import DeadLetterWriter
 from sink.kafka_query import BatchTooLarge, KafkaQuery, require_spark
@@ -44,6 +45,8 @@ from wait_registry.settings.root import Settings
 log = logging.getLogger(__name__)
 
 POLL_S = 0.25
+# The default heap passes on one such dead letter, and reads over one of twice the size (bench/large_records.py).
+MAX_SHOWN_BYTES = 33_554_432
 
 OnCommitted = Callable[[Applied], None]
 
@@ -99,6 +102,10 @@ class SinkStream(ABC):
     @abstractmethod
     def largest_bytes(self) -> int:
         """Return how large a record may be, uncompressed."""
+
+    def max_value_bytes(self) -> int | None:
+        """Return the size beyond which a value stays out of the view, None where none may."""
+        return None
 
     @abstractmethod
     def delete_retention_ms(self) -> int | None:
@@ -168,6 +175,7 @@ class SinkStream(ABC):
             max_records=limit,
             trigger_s=self._settings.sink.trigger_s,
             scratch=make_scratch(self._settings.sink.checkpoint_dir, prefix),
+            max_value_bytes=self.max_value_bytes(),
         )
         log.info("%s stream: reading on, at most %d records a batch", self.name, limit)
         try:
@@ -192,7 +200,7 @@ class SinkStream(ABC):
 
     def _apply(self, applier: Applier[Any], batch: pa.Table, ends: Mapping[TopicPartition, int], began: float) -> None:
         applied = applier.apply(batch, ends)
-        self._limit = self._limit.observed(batch.num_rows, batch.nbytes)
+        self._limit = self._limit.observed(batch.num_rows, batch.nbytes + left_out_bytes(batch))
         self._committed(applied, began)
 
     def _committed(self, applied: Applied, began: float) -> None:
@@ -252,6 +260,10 @@ class DeadLetterStream(SinkStream):
     def largest_bytes(self) -> int:
         # A record too large to be registered has become one of them.
         return PRODUCER_MAX_MESSAGE_BYTES
+
+    def max_value_bytes(self) -> int | None:
+        # Whatever was registered is shown: what a Connect source exports it goes on by.
+        return max(MAX_SHOWN_BYTES, self._settings.wait.max_message_bytes)
 
     def delete_retention_ms(self) -> int | None:
         return None

@@ -37,7 +37,9 @@ def _showable(record: RecordInput) -> tuple[tuple[str, bytes | None], ...]:
 def _read(data: bytes) -> object:
     batch = batch_of(rows_of(data))
     waits, letters = WaitWriter("wait").prepare(batch, {}), DeadLetterWriter().prepare(batch, {})
-    return waits, [b"".join(copy_stream(columns)) for columns in (waits.rows.columns, waits.tombstones, letters)]
+    return waits, [
+        b"".join(copy_stream(columns)) for columns in (waits.rows.columns, waits.tombstones, letters.columns)
+    ]
 
 
 def _check(data: bytes) -> None:
@@ -54,7 +56,7 @@ def _check(data: bytes) -> None:
     tombstones = {row.key for row in rows if row.value is None and _keyed(row)}
     found = reread_copy(b"".join(copy_stream(waits.tombstones)))
     assert sorted(row[0] or b"" for row in found) == sorted(key or b"" for key in tombstones), "other tombstones"
-    letters = reread_copy(b"".join(copy_stream(DeadLetterWriter().prepare(batch, {}))))
+    letters = reread_copy(b"".join(copy_stream(DeadLetterWriter().prepare(batch, {}).columns)))
     assert len(letters) == len(rows), "a dead letter lost"
     for letter in letters:
         assert letter[4] is not None and letter[4][:1] == b"\x01"

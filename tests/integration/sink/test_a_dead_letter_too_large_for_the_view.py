@@ -1,0 +1,33 @@
+"""P7, P8: a dead letter larger than the view takes stops no stream: it stays in its topic, and the view says where."""
+
+from __future__ import annotations
+
+from tests.conftest import SettingsFactory
+from tests.integration.sink.conftest import StartSink
+from tests.support.database import Database
+from tests.support.kafka_io import Outgoing, produce
+from tests.support.topics import Topics
+
+MIB = 1024 * 1024
+
+
+def test_its_place_and_size_are_kept_and_the_others_are_shown(
+    prepared: SettingsFactory, topics: Topics, database: Database, start_sink: StartSink
+) -> None:
+    settings = prepared({"sink.trigger_s": 0.1, "dead_letter.partitions": 1})
+    topic = settings.dead_letter.topic
+    large = Outgoing(bytes(34 * MIB), b"large", (("name", b"value"),))
+    produce(topics.bootstrap, topic, [b"before", large, Outgoing(None, b"null"), b"after"], compression="lz4")
+
+    assert start_sink(settings, once=True).wait_ended() is None
+
+    assert database.rows(settings, 'select "offset", key, body from dead_letter order by 1') == [
+        (0, None, b"before"),
+        (2, b"null", None),
+        (3, None, b"after"),
+    ]
+    [(offset, key, headers, body, error)] = database.rows(
+        settings, 'select "offset", key, headers, body, error from quarantine where topic = %s', topic
+    )
+    assert (offset, key, headers, body) == (1, b"large", [["name", "dmFsdWU="]], None)
+    assert f"of {34 * MIB} bytes, more than the view takes: read it in the topic" in error
