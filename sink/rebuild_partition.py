@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -94,12 +94,14 @@ class PartitionRebuild:
     def _read(self, end: int, progress: Callable[[int, int, int], None]) -> int:
         """Read the log into the temporary table; returns how many records could not be read."""
         begin = earliest_offsets(self._admin, self._name.topic, [self._name.partition])[self._name.partition]
-        chunk = ChunkSpan.of(self._limit(begin, end).records)
+        limit = self._limit(begin, end).records
+        # One for all chunks: Spark keeps their consumer, and refuses to go on with it under other options.
+        polls, chunk = poll_options(limit, 1), ChunkSpan.of(limit)
         at, quarantined = begin, 0
         while at < end:
             until = min(end, at + chunk.span)
             try:
-                records = self._fetch(at, until)
+                records = self._fetch(at, until, polls)
             except BatchTooLarge:
                 smaller = chunk.halved()
                 if smaller is None:
@@ -118,7 +120,7 @@ class PartitionRebuild:
         # What was looked at stands for the whole log: a rebuild that dies begins anew, so going slowly wins nothing.
         return BatchLimit(settings.sink.max_batch_records, aim).sampled(sample.records, sample.nbytes, whole=True)
 
-    def _fetch(self, begin: int, end: int) -> pa.Table:
+    def _fetch(self, begin: int, end: int, polls: Mapping[str, str]) -> pa.Table:
         partition = str(self._name.partition)
         options = {
             **source_options(self._settings.kafka),
@@ -126,7 +128,7 @@ class PartitionRebuild:
             "assign": json.dumps({self._name.topic: [self._name.partition]}),
             "startingOffsets": json.dumps({self._name.topic: {partition: begin}}),
             "endingOffsets": json.dumps({self._name.topic: {partition: end}}),
-            **poll_options(end - begin, 1),
+            **polls,
         }
         try:
             frame = self._spark.read.format("kafka").options(**options).load().selectExpr(*EXPRESSIONS)
