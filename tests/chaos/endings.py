@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tests.chaos.history.history import FaultDone
 from tests.chaos.service import Cause, Exit, Service
 
-DONE, FAILED, FENCED = 0, 1, 3
+DONE, FAILED, FENCED, BY_SIGTERM = 0, 1, 3, 143
 # A fault shows in a service that long after it is healed: sessions, transactions and retries have to run out.
 AFTERMATH_MS = 30_000
 TRACEBACK = "Traceback (most recent call last)"
@@ -44,11 +44,14 @@ def unexpected(ended: Exit, faults: Sequence[FaultDone]) -> str:
     """Say what is wrong with an exit; empty when nothing is.
 
     Who is asked to end (SIGTERM) ends with 0, and in time; who is killed isn't asked. By itself a process may end with
-    1 or 3 while a fault is felt: a lost JVM, a position that another sink has moved.
+    1 or 3 while a fault is felt: a lost JVM, a position that another sink has moved. Who hadn't come so far as to open
+    its port may be ended by the signal itself, as any program.
     """
     if ended.cause is Cause.KILLED:
         return ""
-    if ended.cause is Cause.ASKED:
+    if ended.cause is Cause.ASKED_EARLY and ended.status == BY_SIGTERM:
+        return ""
+    if ended.cause in (Cause.ASKED, Cause.ASKED_EARLY):
         return "" if ended.status == DONE else f"asked to end, it ended with status {ended.status}"
     felt = any(fault.began_ms <= ended.at_ms <= fault.ended_ms + AFTERMATH_MS for fault in faults)
     if ended.status in (FAILED, FENCED) and felt:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import psutil
 
+from tests.chaos.faults.listening import listens
 from tests.support.quick_jvm import quick_jvm
 from waitreg.demo.environment import PREFIX
 from waitreg.embedded.child import GuardedChild, Program
@@ -31,6 +32,7 @@ class Cause(StrEnum):
 
     KILLED = "killed"
     ASKED = "asked to end by SIGTERM"
+    ASKED_EARLY = "asked to end before it had opened its port"
     ITSELF = "by itself"
 
 
@@ -152,9 +154,10 @@ class Service:
         with self.lock:
             if self._child is None or not self.running:
                 return None
+            cause = Cause.ASKED if listens(self.port) else Cause.ASKED_EARLY
             self._child.stop()
             status = self._child.exit_status
-            self._forget(Cause.ASKED)
+            self._forget(cause)
             return status
 
     def freeze(self) -> None:
