@@ -17,8 +17,8 @@ def storm(scene: Scene, fault: PlannedFault) -> str:
     """Start a processor every second and end the oldest, for a while; in the end all of them."""
     visitors: list[Service] = []
     came = 0
-    deadline = time.monotonic() + fault.for_s
     with scene.locks["group"]:
+        deadline = time.monotonic() + fault.for_s
         try:
             while time.monotonic() < deadline and not scene.ended.is_set():
                 visitors.append(scene.visitor())
