@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import csv
 import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, fields
+from pathlib import Path
 from statistics import fmean
 from types import TracebackType
 
@@ -66,6 +68,13 @@ class Resources:
     def between(self, began_s: float, ended_s: float) -> list[Reading]:
         """Return the readings of a stretch of the monotonic clock."""
         return [reading for reading in self.readings if began_s <= reading.at_s <= ended_s]
+
+    def write(self, path: Path) -> None:
+        """Write all readings as CSV, for whoever wants to see how something grew."""
+        with path.open("w", encoding="utf-8", newline="") as file:
+            table = csv.writer(file)
+            table.writerow(field.name for field in fields(Reading))
+            table.writerows(astuple(reading) for reading in self.readings)
 
     def _watch(self) -> None:
         while not self._ended.wait(self._interval_s):

@@ -79,5 +79,6 @@ def play_soak(stage: Stage, minutes: float, directory: Path) -> Soak:
                 victim.start()
         flow.end()
         ended = [service.name for service in company if not service.running]
+        watched.write(directory / "readings.csv")
         readings = watched.between(began + WARM_UP_SHARE * 60 * minutes, time.monotonic())
         return Soak(minutes, flow.published, trends(readings), ended)
