@@ -17,7 +17,7 @@ PARTITION: Final = "partition"
 OFFSET: Final = "offset"
 TIME_MS: Final = "time_ms"
 HEADERS: Final = "headers"
-VALUE_BYTES: Final = "value_bytes"
+LEFT_OUT_BYTES: Final = "left_out_bytes"
 
 # What is selected of the source's columns; the order is that of SCHEMA.
 EXPRESSIONS: Final = (
@@ -43,20 +43,29 @@ SCHEMA: Final = pa.schema(
 )
 
 
-def expressions_up_to(max_value_bytes: int) -> tuple[str, ...]:
-    """Return EXPRESSIONS without values larger than that, whose sizes stand in a further column."""
-    value = f"if(octet_length({VALUE}) > {max_value_bytes}, null, {VALUE}) as {VALUE}"
-    return (*(value if name == VALUE else name for name in EXPRESSIONS), f"octet_length({VALUE}) as {VALUE_BYTES}")
+_BYTES: Final = (
+    f"coalesce(octet_length({KEY}), 0) + coalesce(octet_length({VALUE}), 0) + coalesce(aggregate({HEADERS}, 0L, "
+    "(sum, header) -> sum + octet_length(header.key) + coalesce(octet_length(header.value), 0)), 0)"
+)
 
 
-SIZED_SCHEMA: Final = SCHEMA.append(pa.field(VALUE_BYTES, pa.int64()))
+def expressions_up_to(max_bytes: int) -> tuple[str, ...]:
+    """Return EXPRESSIONS without what is in records of more bytes, whose sizes stand in a further column."""
+    too_large = f"{_BYTES} > {max_bytes}"
+    kept = (
+        f"if({too_large}, null, {name}) as {name}" if name in (KEY, VALUE, HEADERS) else name for name in EXPRESSIONS
+    )
+    return (*kept, f"if({too_large}, {_BYTES}, null) as {LEFT_OUT_BYTES}")
+
+
+SIZED_SCHEMA: Final = SCHEMA.append(pa.field(LEFT_OUT_BYTES, pa.int64()))
 
 
 def left_out_bytes(batch: pa.Table) -> int:
-    """Return the size of the values that a batch was read without."""
-    if VALUE_BYTES not in batch.column_names:
+    """Return the size of the records that a batch was read without."""
+    if LEFT_OUT_BYTES not in batch.column_names:
         return 0
-    return int(pc.sum(batch[VALUE_BYTES].filter(pc.is_null(batch[VALUE]))).as_py() or 0)
+    return int(pc.sum(batch[LEFT_OUT_BYTES]).as_py() or 0)
 
 
 def headers_of(batch: pa.Table) -> list[Headers]:

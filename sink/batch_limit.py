@@ -33,26 +33,26 @@ class BatchLimit:
         by_bytes = int(self.aim_bytes / max(self.mean_bytes, 1.0))
         return max(1, min(self.max_records, by_bytes, self.ceiling or self.max_records))
 
-    def observed(self, records: int, nbytes: int) -> BatchLimit:
-        """Return the limit after a batch of so many records and bytes."""
-        if records == 0:
-            return self
-        total = MEMORY_RECORDS * self.mean_bytes + nbytes + records * OVERHEAD_BYTES
+    def observed(self, records: int, nbytes: int, offsets: int) -> BatchLimit:
+        """Return the limit after a batch of so many records and bytes, out of so many offsets: a log has gaps."""
         ceiling = self.ceiling
-        if ceiling is not None and records >= ceiling // 2 and nbytes < self.aim_bytes:
+        if ceiling is not None and offsets >= ceiling // 2 and nbytes < self.aim_bytes:
             ceiling = 2 * ceiling if 2 * ceiling < self.max_records else None
+        total = MEMORY_RECORDS * self.mean_bytes + nbytes + records * OVERHEAD_BYTES
         return replace(self, mean_bytes=total / (MEMORY_RECORDS + records), ceiling=ceiling)
 
-    def sampled(self, records: int, nbytes: int, *, whole: bool) -> BatchLimit:
+    def sampled(self, records: int, nbytes: int, *, whole: bool, harmless: int) -> BatchLimit:
         """Return the limit after a look at the records that come next: their mean is taken as it is.
 
-        Where more follow that nobody has looked at, of whatever size, the first batch is no larger than the look, and
-        the next ones grow: a driver that dies of what it meets has come further by then, and won't meet it so again.
+        Where more follow that nobody has looked at, of whatever size, the first batch is no larger than the look (than
+        ``harmless``, so many records of any size, when it saw nothing), and the next ones grow: a driver that dies of
+        what it meets has come further by then, and won't meet it so again.
         """
-        if not records:
-            return self
-        mean_bytes = nbytes / records + OVERHEAD_BYTES
-        return replace(self, mean_bytes=mean_bytes, ceiling=self.ceiling if whole else records)
+        mean_bytes = nbytes / records + OVERHEAD_BYTES if records else self.mean_bytes
+        if whole:
+            return replace(self, mean_bytes=mean_bytes)
+        seen = max(1, records or harmless)
+        return replace(self, mean_bytes=mean_bytes, ceiling=min(seen, self.ceiling or seen))
 
     def halved(self, running: int) -> BatchLimit:
         """Return the limit after a batch of a query with limit ``running`` was too large for the driver."""

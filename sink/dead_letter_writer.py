@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from sink.batch import HEADERS, KEY, OFFSET, PARTITION, TIME_MS, TOPIC, VALUE, VALUE_BYTES, records_of
+from sink.batch import HEADERS, KEY, LEFT_OUT_BYTES, OFFSET, PARTITION, TIME_MS, TOPIC, VALUE, records_of
 from sink.copy_binary import Column, int4, int8, jsonb, text, time_ms
 from sink.position import TopicPartition
 from sink.progress import QUERIES, Connection
@@ -50,7 +50,7 @@ _LINEAGE_COLUMNS: Final = 12
 
 @dataclass(frozen=True, slots=True)
 class LetterBatch:
-    """The columns of the table, and the dead letters that were read without their value."""
+    """The columns of the table, and the dead letters that were read without what is in them."""
 
     columns: list[Column]
     left_out: list[Quarantined]
@@ -64,13 +64,13 @@ class DeadLetterWriter:
     def prepare(self, batch: pa.Table, whole_from: dict[TopicPartition, int]) -> LetterBatch:
         """Decode a batch into the columns of the table; pure, and bad records raise nothing."""
         records = records_of(batch)
-        rows = [_values(record) for record in records if not _is_left_out(record)]
+        rows = [_values(record) for record in records if record.get(LEFT_OUT_BYTES) is None]
         transposed = zip(*rows, strict=True) if rows else [()] * len(COLUMNS)
         columns = [
             Column(name, encode, pa.array(values, kind))
             for (name, kind, encode), values in zip(COLUMNS, transposed, strict=True)
         ]
-        return LetterBatch(columns, [_left_out(record) for record in records if _is_left_out(record)])
+        return LetterBatch(columns, [_left_out(record) for record in records if record.get(LEFT_OUT_BYTES)])
 
     def write(self, connection: Connection, batch: LetterBatch) -> Written:
         """Write within the caller's transaction; errors are psycopg's."""
@@ -86,15 +86,9 @@ class DeadLetterWriter:
         return Written("dead_letter", count, 0, left_out, marked)
 
 
-def _is_left_out(record: dict[str, Any]) -> bool:
-    return record[VALUE] is None and record.get(VALUE_BYTES) is not None
-
-
 def _left_out(record: dict[str, Any]) -> Quarantined:
-    """Return what is kept of a dead letter whose value the view doesn't hold: a row without it would be sent on so."""
-    reason = (
-        f"the dead letter's value is of {record[VALUE_BYTES]} bytes, more than the view takes: read it in the topic"
-    )
+    """Return what is kept of a dead letter that the view doesn't hold: a row without its value would be sent on so."""
+    reason = f"the dead letter is of {record[LEFT_OUT_BYTES]} bytes, more than the view takes: read it in the topic"
     return quarantined(record[TOPIC], record, reason)
 
 

@@ -70,16 +70,16 @@ class KafkaQuery:
         max_records: int,
         trigger_s: float,
         scratch: Path,
-        max_value_bytes: int | None = None,
+        max_record_bytes: int | None = None,
     ) -> None:
         """Start the query at ``offsets``, which name every partition to be read.
 
         ``scratch`` is an empty folder, an absolute path; it is the query's from here, and removed with it.
-        With ``max_value_bytes`` larger values stay out of the batch (`sink.batch.expressions_up_to`).
+        With ``max_record_bytes`` what is in larger records stays out of the batch (`sink.batch.expressions_up_to`).
         """
         self._on_batch = on_batch
-        self._expressions = EXPRESSIONS if max_value_bytes is None else expressions_up_to(max_value_bytes)
-        self._schema = SCHEMA if max_value_bytes is None else SIZED_SCHEMA
+        self._expressions = EXPRESSIONS if max_record_bytes is None else expressions_up_to(max_record_bytes)
+        self._schema = SCHEMA if max_record_bytes is None else SIZED_SCHEMA
         self._error: BaseException | None = None
         self._stopped = False
         self._turn = threading.Lock()

@@ -118,7 +118,9 @@ class PartitionRebuild:
         harmless = aim // settings.wait.max_message_bytes
         sample = sample_sizes(settings.kafka, {self._name: begin}, {self._name: end}, harmless=harmless, max_bytes=aim)
         # What was looked at stands for the whole log: a rebuild that dies begins anew, so going slowly wins nothing.
-        return BatchLimit(settings.sink.max_batch_records, aim).sampled(sample.records, sample.nbytes, whole=True)
+        return BatchLimit(settings.sink.max_batch_records, aim).sampled(
+            sample.records, sample.nbytes, whole=True, harmless=harmless
+        )
 
     def _fetch(self, begin: int, end: int, polls: Mapping[str, str]) -> pa.Table:
         partition = str(self._name.partition)

@@ -47,6 +47,8 @@ log = logging.getLogger(__name__)
 POLL_S = 0.25
 # The default heap passes on one such dead letter, and reads over one of twice the size (bench/large_records.py).
 MAX_SHOWN_BYTES = 33_554_432
+# Room for what a dead letter says beside its record, error and stack trace above all.
+LINEAGE_BYTES = 65_536
 
 OnCommitted = Callable[[Applied], None]
 
@@ -86,6 +88,7 @@ class SinkStream(ABC):
         self._targets: dict[TopicPartition, int] | None = None
         self._whole_from: dict[TopicPartition, int] = {}
         self._limit = BatchLimit(self._settings.sink.max_batch_records, self._settings.sink.max_batch_bytes)
+        self._limit_learnt = False
 
     @abstractmethod
     def start(self, connection: Connection) -> Start:
@@ -103,8 +106,8 @@ class SinkStream(ABC):
     def largest_bytes(self) -> int:
         """Return how large a record may be, uncompressed."""
 
-    def max_value_bytes(self) -> int | None:
-        """Return the size beyond which a value stays out of the view, None where none may."""
+    def max_record_bytes(self) -> int | None:
+        """Return the size beyond which a record isn't read into the view, None where all are."""
         return None
 
     @abstractmethod
@@ -140,7 +143,8 @@ class SinkStream(ABC):
             self._targets = ends
         retention_ms = self.delete_retention_ms()
         self._state.bounded(retention_ms)
-        self._limit = self._looked_ahead(offsets, ends)
+        if not self._limit_learnt:
+            self._limit = self._looked_ahead(offsets, ends)
         applier = Applier(
             connection,
             self.writer(),
@@ -159,7 +163,7 @@ class SinkStream(ABC):
         aim = self._settings.sink.max_batch_bytes
         harmless = aim // self.largest_bytes()
         sample = sample_sizes(self._settings.kafka, offsets, ends, harmless=harmless, max_bytes=aim)
-        return self._limit.sampled(sample.records, sample.nbytes, whole=sample.whole)
+        return self._limit.sampled(sample.records, sample.nbytes, whole=sample.whole, harmless=harmless)
 
     def _query(
         self, applier: Applier[Any], offsets: Mapping[TopicPartition, int], prefix: str, stop: threading.Event
@@ -175,14 +179,19 @@ class SinkStream(ABC):
             max_records=limit,
             trigger_s=self._settings.sink.trigger_s,
             scratch=make_scratch(self._settings.sink.checkpoint_dir, prefix),
-            max_value_bytes=self.max_value_bytes(),
+            max_record_bytes=self.max_record_bytes(),
         )
         log.info("%s stream: reading on, at most %d records a batch", self.name, limit)
+        self._limit_learnt = False
         try:
             self._watch(applier, query, limit, stop)
+        except SmallerBatches:
+            self._limit_learnt = True
+            raise
         except BatchTooLarge:
             # What failed may have been less than the limit: half of that is what has to fit next.
             self._limit = self._limit.halved(min(limit, max(1, self._state.behind())))
+            self._limit_learnt = True
             raise
         finally:
             query.stop()
@@ -199,8 +208,9 @@ class SinkStream(ABC):
                 raise SmallerBatches(f"batches of {self._limit.records} records instead of {limit}")
 
     def _apply(self, applier: Applier[Any], batch: pa.Table, ends: Mapping[TopicPartition, int], began: float) -> None:
+        offsets = sum(end - applier.positions[name].next_offset for name, end in ends.items())
         applied = applier.apply(batch, ends)
-        self._limit = self._limit.observed(batch.num_rows, batch.nbytes + left_out_bytes(batch))
+        self._limit = self._limit.observed(batch.num_rows, batch.nbytes + left_out_bytes(batch), offsets)
         self._committed(applied, began)
 
     def _committed(self, applied: Applied, began: float) -> None:
@@ -261,9 +271,9 @@ class DeadLetterStream(SinkStream):
         # A record too large to be registered has become one of them.
         return PRODUCER_MAX_MESSAGE_BYTES
 
-    def max_value_bytes(self) -> int | None:
+    def max_record_bytes(self) -> int | None:
         # Whatever was registered is shown: what a Connect source exports it goes on by.
-        return max(MAX_SHOWN_BYTES, self._settings.wait.max_message_bytes)
+        return max(MAX_SHOWN_BYTES, self._settings.wait.max_message_bytes + LINEAGE_BYTES)
 
     def delete_retention_ms(self) -> int | None:
         return None

@@ -31,7 +31,10 @@ def small_results(spark: SparkSession) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("small_results")
+@pytest.mark.parametrize(("count", "size"), [(10, 400_000), (2_600, 2_000)], ids=["few", "more than a look"])
 def test_it_is_halved_until_it_fits(
+    count: int,
+    size: int,
     prepared: SettingsFactory,
     topics: Topics,
     database: Database,
@@ -40,7 +43,7 @@ def test_it_is_halved_until_it_fits(
 ) -> None:
     settings = prepared({"sink.trigger_s": 0.1, "sink.restart_backoff_max_s": 0.2})
     log = WaitTopic(topics, settings.wait.topic)
-    log.write(*[wait_record(new_id(), 0, value=os.urandom(400_000)) for _ in range(10)])
+    log.write(*[wait_record(new_id(), 0, value=os.urandom(size)) for _ in range(count)])
 
     assert start_sink(settings, once=True).wait_ended() is None
 

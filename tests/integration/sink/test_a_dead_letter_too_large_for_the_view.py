@@ -16,18 +16,28 @@ def test_its_place_and_size_are_kept_and_the_others_are_shown(
 ) -> None:
     settings = prepared({"sink.trigger_s": 0.1, "dead_letter.partitions": 1})
     topic = settings.dead_letter.topic
-    large = Outgoing(bytes(34 * MIB), b"large", (("name", b"value"),))
-    produce(topics.bootstrap, topic, [b"before", large, Outgoing(None, b"null"), b"after"], compression="lz4")
+    large = [
+        Outgoing(bytes(34 * MIB), b"large", (("name", b"value"),)),
+        Outgoing(b"value", bytes(34 * MIB)),
+        Outgoing(b"value", b"key", (("name", bytes(34 * MIB)),)),
+    ]
+    produce(topics.bootstrap, topic, [b"before", *large, Outgoing(None, b"null"), b"after"], compression="lz4")
 
     assert start_sink(settings, once=True).wait_ended() is None
 
     assert database.rows(settings, 'select "offset", key, body from dead_letter order by 1') == [
         (0, None, b"before"),
-        (2, b"null", None),
-        (3, None, b"after"),
+        (4, b"null", None),
+        (5, None, b"after"),
     ]
-    [(offset, key, headers, body, error)] = database.rows(
-        settings, 'select "offset", key, headers, body, error from quarantine where topic = %s', topic
+    kept = database.rows(
+        settings, 'select "offset", key, headers, body, error from quarantine where topic = %s order by 1', topic
     )
-    assert (offset, key, headers, body) == (1, b"large", [["name", "dmFsdWU="]], None)
-    assert f"of {34 * MIB} bytes, more than the view takes: read it in the topic" in error
+    assert [row[:-1] for row in kept] == [(offset, None, [], None) for offset in (1, 2, 3)]
+    sizes = [
+        34 * MIB + len("large" + "name" + "value"),
+        34 * MIB + len("value"),
+        34 * MIB + len("value" + "key" + "name"),
+    ]
+    for (*_, error), size in zip(kept, sizes, strict=True):
+        assert f"of {size} bytes, more than the view takes: read it in the topic" in error

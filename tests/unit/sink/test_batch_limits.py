@@ -17,41 +17,53 @@ MIB = 1024 * 1024
 
 @given(st.integers(1, 250_000), st.integers(65_536, 256 * MIB), st.integers(0, 8 * MIB))
 def test_a_sampled_batch_stays_within_its_aim_or_has_one_record(records: int, aim: int, size: int) -> None:
-    limit = BatchLimit(records, aim).sampled(10, 10 * size, whole=True)
+    limit = BatchLimit(records, aim).sampled(10, 10 * size, whole=True, harmless=1)
     assert 1 <= limit.records <= records
     assert limit.records == 1 or limit.records * (size + OVERHEAD_BYTES) <= aim
 
 
 def test_records_that_grow_start_the_query_again_and_a_single_large_one_does_not() -> None:
-    limit = BatchLimit(250_000, 64 * MIB).sampled(500, 500 * 500, whole=True)
+    limit = BatchLimit(250_000, 64 * MIB).sampled(500, 500 * 500, whole=True, harmless=1)
     running = limit.records
-    assert not limit.observed(1000, 1000 * 500 + MIB).should_restart(running, behind=0)
-    grown = limit.observed(20_000, 20_000 * 5_000)
+    assert not limit.observed(1000, 1000 * 500 + MIB, 1000).should_restart(running, behind=0)
+    grown = limit.observed(20_000, 20_000 * 5_000, 20_000)
     assert grown.should_restart(running, behind=0)
     assert not grown.should_restart(grown.records, behind=10**9)
 
 
 def test_a_limit_that_slows_a_catch_up_is_raised_only_while_behind() -> None:
-    limit = BatchLimit(250_000, 64 * MIB).sampled(500, 500 * 100_000, whole=True)
+    limit = BatchLimit(250_000, 64 * MIB).sampled(500, 500 * 100_000, whole=True, harmless=1)
     running = limit.records
     small = limit
     for _ in range(20):
-        small = small.observed(5_000, 5_000 * 300)
+        small = small.observed(5_000, 5_000 * 300, 5_000)
     assert small.should_restart(running, behind=10**6)
     assert not small.should_restart(running, behind=10)
 
 
 def test_behind_what_was_looked_at_batches_grow_from_its_size_on() -> None:
-    limit = BatchLimit(250_000, 64 * MIB).sampled(5_000, 5_000 * 500, whole=False)
+    limit = BatchLimit(250_000, 64 * MIB).sampled(5_000, 5_000 * 500, whole=False, harmless=64)
     assert limit.records == 5_000
     running, sizes = limit.records, [limit.records]
     for _ in range(8):
-        limit = limit.observed(running, running * 500)
+        # A compacted log: two of three offsets are gone, and the limit is on offsets.
+        limit = limit.observed(running // 3, running // 3 * 500, running)
         if limit.should_restart(running, behind=10**6):
             running = limit.records
         sizes.append(running)
     assert all(after <= 8 * before for before, after in pairwise(sizes))
     assert running >= 64 * MIB / 600 / 4
+
+
+def test_a_further_look_lowers_what_was_learnt_and_never_raises_it() -> None:
+    limit = BatchLimit(250_000, 64 * MIB).halved(1000)
+    assert limit.sampled(2_000, 2_000 * 100, whole=False, harmless=64).records == 500
+    assert limit.sampled(100, 100 * 100, whole=False, harmless=64).records == 100
+
+
+def test_behind_a_look_that_saw_nothing_only_what_is_harmless_of_any_size_is_asked_for() -> None:
+    assert BatchLimit(250_000, 64 * MIB).sampled(0, 0, whole=False, harmless=64).records == 64
+    assert BatchLimit(250_000, 64 * MIB).sampled(0, 0, whole=False, harmless=0).records == 1
 
 
 @given(st.integers(1, 250_000), st.integers(1, 200))
@@ -63,9 +75,9 @@ def test_what_consumers_hold_besides_a_batch_is_about_half_of_one_at_most(max_re
 def test_a_batch_too_large_halves_the_limit_until_batches_are_small_again() -> None:
     limit = BatchLimit(1000, 64 * MIB).halved(1000).halved(500)
     assert limit.records == 250
-    assert limit.observed(250, 1000).records == 500
-    assert limit.observed(10, 1000).records == 250
-    assert limit.observed(250, 1000).observed(500, 1000).records == 1000
+    assert limit.observed(250, 1000, 250).records == 500
+    assert limit.observed(10, 1000, 10).records == 250
+    assert limit.observed(250, 1000, 250).observed(500, 1000, 500).records == 1000
     assert BatchLimit(1000, 64 * MIB).halved(1).records == 1
 
 
