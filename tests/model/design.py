@@ -21,6 +21,14 @@ DESIGN: tuple[Model, ...] = (
     Processing("processors: 2 records, a loss", losses=1, revocations=0, failing=False),
     Processing("processors: 2 records, a revocation, a renewal, no fault", renewals=1, crashes=0, failing=False),
     Processing("processors: 2 records, one deadly, a revocation", deadly=(0,), crashes=0, failing=False),
+    Processing("processors: 1 record, 2 die, what they have sent lands later", records=1, revocations=0, lingering=2),
+    Processing(
+        "processors: 2 records, one dies, what it has sent lands later",
+        revocations=0,
+        crashes=1,
+        lingering=1,
+        failing=False,
+    ),
     Viewing("sinks: 2, a restore", ticks=0, rebuilds="never"),
     Viewing("sinks: 2, a rebuild", appends=2, ticks=0, restores=0),
     Viewing("sinks: 2, 2 wait ids", ids=2, ticks=0, restores=0, rebuilds="never"),
@@ -43,6 +51,11 @@ DESIGN: tuple[Model, ...] = (
     Sweeping("sweeper: 2 wait ids, an append", waits=(0, 1), sweepers=1, appends=1, restores=0),
     Whole("whole: no process dies but sweepers", replace(_ONE_RECORD, crashes=0), replace(_FED, faults=-1)),
     Whole("whole: a processor dies", replace(_ONE_RECORD, crashes=1, failing=False), replace(_FED, faults=-1)),
+    Whole(
+        "whole: a processor dies, what it has sent lands later",
+        replace(_ONE_RECORD, crashes=1, lingering=1),
+        replace(_FED, sweepers=1),
+    ),
     Whole(
         "whole: a processor is taken for dead",
         replace(_ONE_RECORD, crashes=0, losses=1, failing=False),

@@ -327,6 +327,13 @@ SWEEPER = (
         "P3",
     ),
     Safeguard(
+        "key-stays-in-its-partition",
+        "A record that is registered again lands where it did before, also when the wait topic has grown.",
+        "wait_registry/records/wait_partition.py",
+        replace(_SWEEPS, key_stays_in_its_partition=False),
+        "P3",
+    ),
+    Safeguard(
         "fence-before-view",
         "The fence comes before the view.",
         "sweeper/partition_sweep.py",

@@ -12,6 +12,7 @@ from tests.model.explorer import State as AnyState
 from tests.model.explorer import Step
 from tests.model.processing.group import group_steps
 from tests.model.processing.instance import instance_steps
+from tests.model.processing.lingering import landing, losing
 from tests.model.processing.producer import land, letters
 from tests.model.processing.slice import Processing
 from tests.model.processing.state import DONE, LETTER, State
@@ -56,6 +57,7 @@ class Whole:
                 letters(self.processing, work, which, instance, inner)
                 instance_steps(self.processing, work, which, instance, inner)
                 self._landing(work, rest, which, steps)
+        self._lingering(work, rest, inner, steps)
         steps += [(what, fault, (after, rest)) for what, fault, after in inner]
         return steps
 
@@ -65,9 +67,19 @@ class Whole:
             return
         landed: list[Step] = []
         land(self.processing, work, which, instance, 0, landed)
-        kind = TOMBSTONE if instance.queues[0][0] == "T" else WAIT
-        after = changed(rest, (LOG, (*rest[LOG], (kind, 0, STANDS, 0))))
+        after = _written(rest, instance.queues[0][0])
         steps += [(what, fault, (one, after) if type(one) is not str else one) for what, fault, one in landed]
+
+    def _lingering(self, work: State, rest: AnyState, inner: list[Step], steps: list[Step]) -> None:
+        for which, sent in enumerate(work.sent):
+            inner.append(losing(work, which, 0))
+            what, fault, after = landing(work, which, 0)
+            steps.append((what, fault, (after, _written(rest, sent[0][0]))))
+
+
+def _written(rest: AnyState, message: str) -> AnyState:
+    kind = TOMBSTONE if message == "T" else WAIT
+    return changed(rest, (LOG, (*rest[LOG], (kind, 0, STANDS, 0))))
 
 
 def _pair(work: State, after: AnyState | str) -> AnyState | str:

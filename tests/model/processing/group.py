@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tests.model.explorer import Step
+from tests.model.processing.lingering import leaving_requests
 from tests.model.processing.state import (
     OWNER,
     STALE,
@@ -13,6 +14,7 @@ from tests.model.processing.state import (
     EntryState,
     Instance,
     State,
+    fewer,
     owned,
     prefix,
     set_at,
@@ -42,8 +44,9 @@ def group_steps(model: Processing, state: State, steps: list[Step]) -> None:
             given_up = _divided(model, instance, instance.requested)
             steps.append((f"{name} learns that its partition was lost", False, _put(state, which, given_up)))
         if state.crashes:
-            left = state.crashes - 1 if state.crashes > 0 else state.crashes
-            steps.append((f"{name} dies", True, _put(state, which, None)._replace(faulted=1, crashes=left)))
+            dead = _put(state, which, None)._replace(faulted=1, crashes=fewer(state.crashes))
+            steps.append((f"{name} dies", True, dead))
+            leaving_requests(dead, instance, f"{name} dies", steps)
 
 
 def _put(state: State, which: int, instance: Instance | None) -> State:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from tests.model.explorer import Step
 from tests.model.processing.group import NAMES
+from tests.model.processing.lingering import leaving_requests
 from tests.model.processing.state import (
     DONE,
     KILLS,
@@ -107,7 +108,9 @@ def _start(model: Processing, state: State, which: int, instance: Instance, entr
     if record in model.deadly:
         fate = set_at(state.fates[record], KILLS, min(state.fates[record][KILLS] + 1, MOST_KILLS))
         killed = _put(state, which, None)._replace(fates=set_at(state.fates, record, fate), faulted=1)
-        steps.append((f"{NAMES[which]} starts record {record}, which kills it", False, killed))
+        what = f"{NAMES[which]} starts record {record}, which kills it"
+        steps.append((what, False, killed))
+        leaving_requests(killed, instance, what, steps)
     else:
         started = moved(instance, entry, EntryState.STARTED)
         steps.append((f"{NAMES[which]} starts the handler of record {record}", False, _put(state, which, started)))

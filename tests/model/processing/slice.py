@@ -3,7 +3,9 @@
 Abstracted: of the log only what decides is kept, for each record and wait id whether its last entry is a wait. Records
 may land in any order (their wait ids lie in different partitions), those of one id in the order of their producer.
 Landing and the delivery report are one step: a report that comes late, or never, is a process that isn't scheduled, or
-dies. A handler may end well or badly; it may run for ever on an instance that isn't scheduled.
+dies. What a process had sent when it died may still land, any time later (dead letters apart: nobody acts upon one, so
+it is the same as one that is lost). A handler may end well or badly; it may run for ever on an instance that isn't
+scheduled.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from dataclasses import dataclass
 from tests.model.explorer import Step
 from tests.model.processing.group import group_steps
 from tests.model.processing.instance import instance_steps
+from tests.model.processing.lingering import lingering_steps
 from tests.model.processing.producer import producer_steps
 from tests.model.processing.state import (
     DONE,
@@ -38,6 +41,8 @@ class Processing:
         revocations: orderly ones, at most.
         renewals: times that a waiting record's time runs short, at most.
         crashes: at most; negative: without a bound.
+        lingering: processes of which what they had sent may land after their death, at most; negative: all of them.
+            Needs wait ids that are computed.
         flush_fails: whether the flush of a revocation may end before all wait records are acknowledged.
         deadly: records that kill their process when their handler starts.
         oversized: records that the wait topic refuses.
@@ -51,6 +56,7 @@ class Processing:
     renewals: int = 0
     flush_fails: bool = False
     crashes: int = -1
+    lingering: int = 0
     deadly: tuple[int, ...] = ()
     oversized: tuple[int, ...] = ()
     failing: bool = True
@@ -67,9 +73,8 @@ class Processing:
 
     def initial(self) -> State:
         dead = self.new_instance()
-        return State(
-            0, (UNTOUCHED,) * self.records, (dead, dead), 0, self.crashes, self.losses, self.revocations, self.renewals
-        )
+        bounds = (self.crashes, self.losses, self.revocations, self.renewals, self.lingering)
+        return State(0, (UNTOUCHED,) * self.records, (dead, dead), 0, *bounds, ())
 
     def new_instance(self) -> Instance:
         """Return an instance that has just started."""
@@ -95,7 +100,7 @@ class Processing:
         return None
 
     def settled(self, state: State) -> bool:
-        if state.committed < self.records:
+        if state.committed < self.records or state.sent:
             return False
         if any(instance is not None and (instance.entries or any(instance.queues)) for instance in state.instances):
             return False
@@ -105,6 +110,7 @@ class Processing:
     def steps(self, state: State) -> list[Step]:
         steps: list[Step] = []
         group_steps(self, state, steps)
+        lingering_steps(state, steps)
         for which, instance in enumerate(state.instances):
             if instance is not None:
                 producer_steps(self, state, which, instance, steps)

@@ -46,8 +46,15 @@ class Instance(NamedTuple):
     queues: tuple[str, ...]
 
 
+# What a dead process had sent and nobody has seen land yet: for each record, as in the queues of an instance.
+Sent = tuple[str, ...]
+
+
 class State(NamedTuple):
-    """The committed offset, the fates of the records, the instances (None: dead), and what may still happen."""
+    """The committed offset, the fates of the records, the instances (None: dead), and what may still happen.
+
+    ``sent`` is what those who died have left on its way, each by itself; ``lingering`` how many more may leave some.
+    """
 
     committed: int
     fates: tuple[Fate, ...]
@@ -57,11 +64,18 @@ class State(NamedTuple):
     losses: int
     revocations: int
     renewals: int
+    lingering: int
+    sent: tuple[Sent, ...]
 
 
 def set_at(values: tuple[Any, ...], at: int, value: Any) -> tuple[Any, ...]:
     """Return a tuple with another value in one place."""
     return (*values[:at], value, *values[at + 1 :])
+
+
+def fewer(left: int) -> int:
+    """Return one less of what may still happen; without a bound (negative) it stays so."""
+    return left - 1 if left > 0 else left
 
 
 def owned(state: State) -> bool:

@@ -74,6 +74,7 @@ class Sweeping:
     unknown_commit_ends_it: bool = True
     tombstone_to_its_partition: bool = True
     processors_tombstone_to_its_partition: bool = True
+    key_stays_in_its_partition: bool = True
 
     def initial(self) -> State:
         log = tuple((WAIT, wait_id, STANDS, 0) for wait_id in self.waits)
@@ -135,10 +136,11 @@ def _others(model: Sweeping, state: State, steps: list[Step]) -> None:
     if not left:
         return
     place = STANDS if model.processors_tombstone_to_its_partition else ELSEWHERE
+    again, where = (STANDS, "") if model.key_stays_in_its_partition else (ELSEWHERE, ", in another partition")
     for wait_id in sorted(set(model.waits)):
         name = f"{IDS[wait_id]}@{len(log)}"
         for what, kind, status in (
-            (f"a processor registers {name} again", WAIT, STANDS),
+            (f"a processor registers {name} again{where}", WAIT, again),
             (f"a processor writes the tombstone {name}", TOMBSTONE, place),
             (f"a foreign transaction writes the tombstone {name}", TOMBSTONE, FOREIGN),
         ):
