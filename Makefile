@@ -64,10 +64,10 @@ acceptance: jars ## whole-system runs: kill -9 of each service under load
 kills: jars ## kill -9 of each service under load, five times each, with every reconciliation; ARGS="sink --kills 1"
 	@$(BIN)/python -m tests.acceptance.kill9 $(ARGS)
 
-chaos: jars $(CLASSES) ## random faults by seed, judged from outside: SEED=1 MINUTES=10 RUNS= JOBS=2; SCENARIO=outage or soak
+chaos: jars $(CLASSES) ## random faults by seed, judged from outside: SEED=1 MINUTES=10 RUNS= JOBS=; SCENARIO=outage or soak
 	@$(BIN)/python -m tests.chaos $(if $(SEED),--seed $(SEED)) $(if $(MINUTES),--minutes $(MINUTES)) \
 		$(if $(RUNS),--runs $(RUNS)) $(if $(JOBS),--jobs $(JOBS)) $(if $(SCENARIO),--scenario $(SCENARIO)) \
-		$(if $(RECORDS),--records $(RECORDS)) $(ARGS)
+		$(if $(RECORDS),--records $(RECORDS)) $(if $(RATE),--rate $(RATE)) $(ARGS)
 
 incident: jars ## play an incident for real and write docs/incident.md with what every query says about it
 	@$(BIN)/python -m tests.acceptance.incident

@@ -13,9 +13,10 @@ from pathlib import Path
 
 from tests.chaos import ledger
 from tests.chaos.ledger import BROKEN, KEPT, Entry
-from tests.chaos.report import last_line, line_of
+from tests.chaos.outage import RATE_PER_S, RECORDS
+from tests.chaos.report import inconclusive, last_line, line_of
 from tests.chaos.scenarios import SCENARIOS, Wanted
-from tests.chaos.workers import Plan, play_all
+from tests.chaos.workers import JOBS, Plan, play_all
 
 DESCRIPTION = """\
 Plays seeds n, n+1, ... until the minutes are over, at least one. A seed decides the load (records of every odd shape),
@@ -24,21 +25,31 @@ broker, Postgres, downstream, topics. Services are real processes on a real brok
 healed and nothing is left to do, the run is judged from outside: what was published, called, committed, written.
 
 A line a run goes to standard output and to docs/chaos-runs.csv; a run that breaks a promise prints its schedule and the
-whole story of the records it is about, and keeps its logs. The same seed plays the same schedule again."""
+whole story of the records it is about, and keeps its logs. On the same commit the same seed plays the same schedule
+again. What a scenario measured goes to standard output and to docs/chaos-scenarios.csv. docs/chaos.md explains all."""
 EPILOG = """\
 examples:
   make chaos SEED=1 MINUTES=30
   make chaos SEED=4711 RUNS=1 JOBS=1
-  make chaos SCENARIO=outage RECORDS=200000
+  make chaos SCENARIO=outage RECORDS=200000 RATE=2000
   make chaos SCENARIO=soak MINUTES=60
 
-exit codes: 0 every promise was kept, 1 one was broken or no run could be judged, 2 usage, 130 interrupted"""
+how long: a random run takes one to four minutes; an outage three times RECORDS / RATE seconds and some minutes, by
+default 20 to 30 minutes in all; a soak its minutes and some more
+
+exit codes: 0 every promise was kept, 1 one was broken or some seed has no run that could be judged, 2 usage,
+130 interrupted"""
+# What a soak without a word on it takes; what random runs without one take.
+SOAK_MINUTES, MINUTES = 60.0, 1.0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Parse the command line, play, and return the exit code."""
     parser = _parser()
     given = parser.parse_args(arguments)
+    foreign = _foreign(given)
+    if foreign:
+        parser.error(foreign)
     folder = given.logs or Path(tempfile.mkdtemp(prefix="waitreg-chaos-"))
     folder.mkdir(parents=True, exist_ok=True)
     # SIGTERM ends everything in order too; and a shell's background job is born deaf to SIGINT.
@@ -52,28 +63,50 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _play_seeds(given: argparse.Namespace, folder: Path) -> int:
-    plan = Plan(given.seed, given.minutes, given.runs, given.jobs, ledger.commit(), folder)
+    first = 1 if given.seed is None else given.seed
+    minutes = MINUTES if given.minutes is None else given.minutes
+    plan = Plan(first, minutes, given.runs, given.jobs or JOBS, ledger.commit(), folder)
     entries: list[Entry] = []
     try:
         for played in play_all(plan):
             entries.append(played.entry)
-            ledger.append(played.entry, given.ledger)
+            ledger.append(played.entry, given.ledger or ledger.LEDGER)
             print(line_of(played.entry), *([played.told] if played.told else []), sep="\n", flush=True)
     finally:
         print(last_line(entries))
     if given.logs is None and not any(file.is_dir() for file in folder.iterdir()):
         shutil.rmtree(folder)
-    verdicts = {entry.verdict for entry in entries}
-    return 1 if BROKEN in verdicts or KEPT not in verdicts else 0
+    broken = any(entry.verdict == BROKEN for entry in entries)
+    return 1 if broken or not entries or inconclusive(entries) else 0
 
 
 def _play_scenario(given: argparse.Namespace, folder: Path) -> int:
     logging.getLogger().addHandler(logging.NullHandler())
-    kept = SCENARIOS[given.scenario](Wanted(given.records, given.rate, given.minutes, folder))
+    wanted = Wanted(
+        RECORDS if given.records is None else given.records,
+        RATE_PER_S if given.rate is None else given.rate,
+        SOAK_MINUTES if given.minutes is None else given.minutes,
+        folder,
+    )
+    commit, kept = ledger.commit(), True
+    for entry in SCENARIOS[given.scenario](wanted, commit):
+        ledger.append(entry, given.ledger or ledger.SCENARIOS)
+        kept &= entry.verdict == KEPT
     print("kept" if kept else f"NOT kept; logs: {folder}")
     if kept and given.logs is None:
         shutil.rmtree(folder)
     return 0 if kept else 1
+
+
+def _foreign(given: argparse.Namespace) -> str:
+    """Say which option means nothing here: it would be taken for obeyed."""
+    takes = {None: {"seed", "minutes", "runs", "jobs"}, "outage": {"records", "rate"}, "soak": {"minutes"}}
+    options = ("seed", "minutes", "runs", "jobs", "records", "rate")
+    for name in options:
+        if getattr(given, name) is not None and name not in takes[given.scenario]:
+            played = "random runs" if given.scenario is None else f"the scenario {given.scenario}"
+            return f"--{name} means nothing to {played}, which take {', '.join(sorted(takes[given.scenario]))}"
+    return ""
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -83,18 +116,24 @@ def _parser() -> argparse.ArgumentParser:
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--seed", type=int, default=1, metavar="n", help="the first one (default %(default)s)")
-    parser.add_argument("--minutes", type=float, default=1.0, metavar="m", help="how long (default %(default)s)")
-    parser.add_argument("--runs", type=int, metavar="k", help="exactly so many runs, however long they take")
-    parser.add_argument("--jobs", type=int, default=2, help="runs beside each other (default %(default)s)")
-    parser.add_argument("--logs", type=Path, metavar="DIR", help="where logs of bad runs are kept (a temporary folder)")
-    parser.add_argument("--ledger", type=Path, default=ledger.LEDGER, metavar="CSV", help="default %(default)s")
-    scenarios = parser.add_argument_group("instead of random runs")
-    scenarios.add_argument("--scenario", choices=sorted(SCENARIOS), help="outage: Postgres, the sink, and both away")
-    scenarios.add_argument(
-        "--records", type=int, default=1_000_000, help="of an outage, while somebody is away (default %(default)s)"
+    parser.add_argument("--seed", type=int, metavar="n", help="the first one (default 1)")
+    parser.add_argument(
+        "--minutes", type=float, metavar="m", help=f"how long (default {MINUTES:g}; of a soak {SOAK_MINUTES:g})"
     )
-    scenarios.add_argument("--rate", type=float, default=4000.0, help="of an outage, a second (default %(default)s)")
+    parser.add_argument("--runs", type=int, metavar="k", help="exactly so many runs, however long they take")
+    parser.add_argument("--jobs", type=int, help=f"runs beside each other (default {JOBS})")
+    parser.add_argument("--logs", type=Path, metavar="DIR", help="where logs of bad runs are kept (a temporary folder)")
+    parser.add_argument("--ledger", type=Path, metavar="CSV", help="instead of the list in docs")
+    scenarios = parser.add_argument_group("instead of random runs")
+    scenarios.add_argument(
+        "--scenario",
+        choices=sorted(SCENARIOS),
+        help="outage: Postgres, the sink, and both away; soak: a steady load for long",
+    )
+    scenarios.add_argument(
+        "--records", type=int, help=f"of an outage, while somebody is away (default {RECORDS:,}), three times"
+    )
+    scenarios.add_argument("--rate", type=float, help=f"of an outage, records a second (default {RATE_PER_S:g})")
     return parser
 
 

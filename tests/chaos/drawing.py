@@ -1,16 +1,19 @@
-"""From a seed to a schedule: pure, and the same for ever.
+"""From a seed to a schedule: pure, and the same on one commit.
 
-A draw may be added only behind the last one: whatever is drawn before keeps its value, so that old seeds replay.
+A draw that is added behind the last one leaves the schedules of old seeds as they are. Any other change gives all seeds
+new ones: what was said of a seed before counts for the commit it was said of.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from random import Random
 
 from tests.chaos.schedule import LoadOfRun, Mood, PlannedFault, Schedule, SettingsOfRun
 
-LOAD_S = 14.0
+# The load goes on for some seconds behind the faults: what is done then must come to its end without any excuse.
+LOAD_S = 18.0
 FIRST_FAULT_S = 1.5
 FIRST_DEATH_UNTIL_S = 5.0
 LAST_FAULT_S = 14.0
@@ -24,6 +27,7 @@ SESSION_TIMEOUT_S = 3.0
 
 LINK_FAULTS = ("cut", "refuse", "stall", "half_open", "slow")
 CHECKPOINT_FAULTS = ("delete_checkpoint", "truncate_checkpoint")
+HOLD_PRODUCE = "hold_produce"
 DOWNSTREAM_FAULTS = ("answer_503", "drop", "hang", "gone")
 
 # What may be drawn, with its weight: name, kind of target.
@@ -31,6 +35,7 @@ _PROCESSOR_DIES = (("kill", "processor", 4), ("freeze", "processor", 3), ("termi
 ANY = (
     *_PROCESSOR_DIES,
     ("storm", "group", 2),
+    (HOLD_PRODUCE, "processor", 3),
     ("kill", "sink", 2),
     ("freeze", "sink", 2),
     ("terminate", "sink", 1),
@@ -73,7 +78,7 @@ def schedule_of(seed: int) -> Schedule:
     for _ in range(count - 1):
         aimed = random.random() < 0.5
         within = (exports_s + AIMED_S[0], exports_s + AIMED_S[1]) if aimed else (FIRST_FAULT_S, LAST_FAULT_S)
-        faults.append(_fault(random, ANY, settings, within))
+        faults.append(_of_who_works(_fault(random, ANY, settings, within), load, settings))
     return Schedule(seed, load, settings, mood, tuple(sorted(faults, key=lambda fault: fault.at_s)))
 
 
@@ -139,8 +144,9 @@ def _fault(
     random: Random, drawn_from: tuple[tuple[str, str, int], ...], settings: SettingsOfRun, within_s: tuple[float, float]
 ) -> PlannedFault:
     name, kind, _ = random.choices(drawn_from, [weight for *_, weight in drawn_from])[0]
-    # Behind the load nobody calls the downstream, which would then have no fault to feel.
-    at_s = random.uniform(*(within_s if kind != "downstream" else (FIRST_FAULT_S, LAST_FAULT_S)))
+    # Behind the load nobody calls the downstream or produces: nobody would feel the fault.
+    during_load = kind == "downstream" or name == HOLD_PRODUCE
+    at_s = random.uniform(*((FIRST_FAULT_S, LAST_FAULT_S) if during_load else within_s))
     share = random.random()
     # Always drawn, so that what follows doesn't depend on the kind.
     numbers = {
@@ -151,6 +157,12 @@ def _fault(
     target = f"{kind}-{numbers[kind]}" if kind in numbers else kind
     least_s, most_s = _duration(name, kind, settings.ttl_s)
     return PlannedFault(round(at_s, 1), name, target, round(least_s + (most_s - least_s) * share, 1))
+
+
+def _of_who_works(fault: PlannedFault, load: LoadOfRun, settings: SettingsOfRun) -> PlannedFault:
+    """Have the fault of whoever produces hit all of them where some have no partition, and nothing to produce."""
+    some_idle = fault.name == HOLD_PRODUCE and load.input_partitions < settings.processors
+    return replace(fault, target="group") if some_idle else fault
 
 
 def _duration(name: str, kind: str, ttl_s: float) -> tuple[float, float]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from tests.chaos.history.history import FaultDone
 from tests.chaos.service import Cause, Exit, Service
@@ -12,6 +13,26 @@ DONE, FAILED, FENCED, BY_SIGTERM = 0, 1, 3, 143
 # A fault shows in a service that long after it is healed: sessions, transactions and retries have to run out.
 AFTERMATH_MS = 30_000
 TRACEBACK = "Traceback (most recent call last)"
+
+Explains = Callable[[FaultDone, str, bool], bool]
+"""Whether a fault explains that the service of this name ended; with whether another of its kind was there."""
+
+
+def _lost_its_jvm(fault: FaultDone, name: str, beside_another: bool) -> bool:
+    return fault.name == "kill_jvm" and fault.target == name
+
+
+def _lost_its_lock(fault: FaultDone, name: str, beside_another: bool) -> bool:
+    """The lock is a session of Postgres: it goes with that, and another sink takes it."""
+    return beside_another and fault.target in (name, "postgres")
+
+
+MAY_END_ITSELF: Final[Mapping[tuple[str, int], Explains]] = {
+    ("sink", FAILED): _lost_its_jvm,
+    ("sink", FENCED): _lost_its_lock,
+}
+"""Who may end by itself, with which status, by which fault. Whoever isn't named goes on, whatever is done to others:
+processors and sweepers wait out every fault that is drawn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +47,14 @@ class Ending:
 
 
 def unexpected_endings(company: Sequence[Service], faults: Sequence[FaultDone]) -> list[Ending]:
-    """List what was wrong with the ends of a run's processes; they have all ended."""
-    return [ending for service in company for ending in _of_service(service, faults)]
+    """List what was wrong with the ends of a run's processes, visitors included; they have all ended."""
+    kinds = [service.kind for service in company]
+    return [ending for service in company for ending in _of_service(service, faults, kinds.count(service.kind) > 1)]
 
 
-def _of_service(service: Service, faults: Sequence[FaultDone]) -> Iterator[Ending]:
+def _of_service(service: Service, faults: Sequence[FaultDone], beside_another: bool) -> Iterator[Ending]:
     for ended in service.exits:
-        why = unexpected(ended, faults)
+        why = unexpected(ended, faults, beside_another)
         if why:
             yield Ending(service.name, why)
     text = service.log.read_text("utf-8", "replace") if service.log.exists() else ""
@@ -40,20 +62,28 @@ def _of_service(service: Service, faults: Sequence[FaultDone]) -> Iterator[Endin
         yield Ending(service.name, f"its log {service.log} has a traceback: errors are told in a line")
 
 
-def unexpected(ended: Exit, faults: Sequence[FaultDone]) -> str:
+def unexpected(ended: Exit, faults: Sequence[FaultDone], beside_another: bool = False) -> str:
     """Say what is wrong with an exit; empty when nothing is.
 
-    Who is asked to end (SIGTERM) ends with 0, and in time; who is killed isn't asked. By itself a process may end with
-    1 or 3 while a fault is felt: a lost JVM, a position that another sink has moved. Who hadn't come so far as to open
-    its port may be ended by the signal itself, as any program.
+    Who is asked to end (SIGTERM) ends with 0, and in time; who is killed isn't asked. By itself, or before it could
+    heed the signal, a process ends only as `MAY_END_ITSELF` has it, while that fault is felt. Who hadn't come so far as
+    to open its port may be ended by the signal itself, as any program.
+
+    Args:
+        ended: the exit.
+        faults: of the run.
+        beside_another: whether the run had more than one service of its kind.
     """
     if ended.cause is Cause.KILLED:
         return ""
     if ended.cause is Cause.ASKED_EARLY and ended.status == BY_SIGTERM:
         return ""
-    if ended.cause in (Cause.ASKED, Cause.ASKED_EARLY):
-        return "" if ended.status == DONE else f"asked to end, it ended with status {ended.status}"
-    felt = any(fault.began_ms <= ended.at_ms <= fault.ended_ms + AFTERMATH_MS for fault in faults)
-    if ended.status in (FAILED, FENCED) and felt:
+    asked = ended.cause in (Cause.ASKED, Cause.ASKED_EARLY)
+    if asked and ended.status == DONE:
         return ""
-    return f"ended by itself with status {ended.status}" + ("" if felt else ", while no fault was felt")
+    felt = [fault for fault in faults if fault.began_ms <= ended.at_ms <= fault.ended_ms + AFTERMATH_MS]
+    explains = MAY_END_ITSELF.get((ended.name.partition("-")[0], ended.status))
+    if explains is not None and any(explains(fault, ended.name, beside_another) for fault in felt):
+        return ""
+    how = "asked to end, it ended" if asked else "ended by itself"
+    return f"{how} with status {ended.status}, and no fault that was felt then explains it"

@@ -1,4 +1,4 @@
-"""The list of all runs, a line each: docs/chaos-runs.csv."""
+"""The lists of all runs and of all scenarios, a line each: docs/chaos-runs.csv, docs/chaos-scenarios.csv."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from tests.chaos.checker.violation import Kind
 
 ROOT = Path(__file__).parents[2]
 LEDGER = ROOT / "docs" / "chaos-runs.csv"
+SCENARIOS = ROOT / "docs" / "chaos-scenarios.csv"
 KEPT, BROKEN, VOID = "kept", "broken", "void"
 _NAMED = {Kind.LOST: "lost", Kind.FALSE_EXPORT: "false", Kind.DOUBLED: "doubled", Kind.CHANGED: "changed"}
 
@@ -48,11 +49,24 @@ class Entry:
         return len(self.faults.split("; ")) if self.faults else 0
 
 
-def append(entry: Entry, path: Path = LEDGER) -> None:
+@dataclass(frozen=True, slots=True)
+class ScenarioEntry:
+    """One scenario played: ``date`` is UTC, ``figures`` what was measured, in words."""
+
+    scenario: str
+    commit: str
+    date: str
+    seconds: int
+    records: int
+    figures: str
+    verdict: str
+
+
+def append(entry: Entry | ScenarioEntry, path: Path = LEDGER) -> None:
     """Write a run down, with the names of the columns before the first one; raises OSError when that can't be done."""
     rows: list[Sequence[object]] = [astuple(entry)]
     if not path.exists():
-        rows.insert(0, [field.name for field in fields(Entry)])
+        rows.insert(0, [field.name for field in fields(entry)])
     text = io.StringIO(newline="")
     csv.writer(text, lineterminator="\n").writerows(rows)
     # One write, at the end whoever else writes: runs beside each other don't mix their lines.
@@ -64,9 +78,10 @@ def append(entry: Entry, path: Path = LEDGER) -> None:
 
 
 def commit() -> str:
-    """Return what is run, as git describes it; "-dirty" when tracked files other than the list of runs were changed."""
+    """Return what is run, as git describes it; "-dirty" when it isn't what is committed, new files included."""
     described = _git("describe", "--always")
-    changed = _git("status", "--porcelain", "--untracked-files=no", "--", ".", f":!{LEDGER.relative_to(ROOT)}")
+    lists = [f":!{path.relative_to(ROOT)}" for path in (LEDGER, SCENARIOS)]
+    changed = _git("status", "--porcelain", "--untracked-files=normal", "--", ".", *lists)
     return f"{described or 'unknown'}{'-dirty' if changed else ''}"
 
 

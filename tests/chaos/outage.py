@@ -8,15 +8,14 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.chaos.exactness import inexact, settle
 from tests.chaos.faults.listening import listens
 from tests.chaos.flow import Flow
 from tests.chaos.log_reading import WaitLog, read_wait_log
-from tests.chaos.resources import Resources, Trend, flat, told, trends
+from tests.chaos.resources import MOST_BYTES, Resources, Trend, flat, processes_of, told, trends, unread
 from tests.chaos.service import Service
-from tests.chaos.settling import Settling
 from tests.chaos.stage import Place, Stage
 from tests.support.committed_offsets import committed
-from tests.support.kafka_io import read_all
 from tests.support.waiting import wait_until
 
 WAYS: tuple[tuple[str, ...], ...] = (("postgres",), ("sink",), ("postgres", "sink"))
@@ -26,9 +25,12 @@ BEFORE_S = 30.0
 READY_S = 180.0
 SETTLE_S = 900.0
 LOOK_S = 0.2
+RECORDS, RATE_PER_S = 1_000_000, 4000.0
+# Of the time that somebody is away, so many parts are looked at for the least memory in each.
+STRETCHES = 10
 INPUT_PARTITIONS = 6
-NAMES = ("processor-1", "processor-2", "sink-1", "sweeper-1")
-DEAD_LETTER_IDS = "select wait_expiration_uuid from dead_letter"
+PROCESSORS = ("processor-1", "processor-2")
+NAMES = (*PROCESSORS, "sink-1", "sweeper-1")
 LEAST_SHARE = 0.95
 SETTINGS = {
     "processor.handler": "tests.chaos.fast_handler:done",
@@ -70,6 +72,7 @@ class Outage:
     before_per_s: float
     during_per_s: float
     memory: Sequence[Trend]
+    sink_peak_bytes: int
     expired: int
     exact_after_s: float
     wrong: Sequence[str]
@@ -90,8 +93,19 @@ class Outage:
         rates = f"{self.before_per_s:.0f}/s before, {self.during_per_s:.0f}/s meanwhile"
         yield f"  done: {rates}, a share of {self.share:.3f} (at least {LEAST_SHARE})"
         yield from (told(trend) for trend in self.memory)
+        yield f"  the sink held {self.sink_peak_bytes / 1e6:.0f} MB at most while it caught up"
         yield f"  on return: exact after {self.exact_after_s:.0f} s, {self.expired} expired records exported, none else"
         yield from (f"  WRONG: {problem}" for problem in self.wrong)
+
+    def figures(self) -> str:
+        """Tell what was measured in a line."""
+        gained = max((trend.growth for trend in self.memory), default=0.0)
+        return (
+            f"done {self.before_per_s:.0f}/s before and {self.during_per_s:.0f}/s during {self.lasted_s:.0f} s "
+            f"(share {self.share:.3f}); processors {gained / 1e6:+.1f} MB; sink at most "
+            f"{self.sink_peak_bytes / 1e6:.0f} MB; exact after {self.exact_after_s:.0f} s; {self.expired} expired; "
+            f"wrong: {'; '.join(self.wrong) or 'nothing'}"
+        )
 
 
 def play_outage(stage: Stage, away: tuple[str, ...], records: int, rate_per_s: float, directory: Path) -> Outage:
@@ -108,7 +122,7 @@ def play_outage(stage: Stage, away: tuple[str, ...], records: int, rate_per_s: f
         services = {name: stage.service(place, name) for name in NAMES}
         resources.callback(_kill_all, list(services.values()))
         _start(list(services.values()))
-        watched = resources.enter_context(Resources([services["processor-1"], services["processor-2"]]))
+        watched = resources.enter_context(Resources(list(services.values())))
         flow = resources.enter_context(Flow(place, stage.stack.bootstrap_servers, rate_per_s))
         _catch_up(stage, place, flow, rate_per_s)
         time.sleep(BEFORE_S)
@@ -120,25 +134,30 @@ def play_outage(stage: Stage, away: tuple[str, ...], records: int, rate_per_s: f
         services["processor-2"].kill()
         _bring_back(stage, services, away)
         flow.end()
-        unsettled = _settle(stage, place)
+        unsettled = settle(stage, place, SETTLE_S)
         exact = Moment.now()
         statuses = {name: service.stop() for name, service in services.items()}
         log = read_wait_log(stage.stack.bootstrap_servers, place.settings.wait.topic)
-        wrong = [*_wrong_in_log(stage, place, log, flow.published), *_wrong_ends(statuses)]
+        memory = _memory(watched, began, ended)
+        peak = _peak(watched, "sink-1", ended, exact)
+        wrong = [
+            *inexact(stage, place, log, flow.published),
+            *_wrong_ends(statuses),
+            *unread(memory, processes_of(PROCESSORS), STRETCHES),
+            *([] if 0 < peak <= MOST_BYTES["sink"] else [f"the sink held {peak} bytes while it caught up"]),
+            *([f"not settled within {SETTLE_S:g} s: {unsettled}"] if unsettled else []),
+        ]
         return Outage(
             away=away,
             records=flow.published,
             lasted_s=ended.monotonic_s - began.monotonic_s,
             before_per_s=_per_second(log, began.epoch_s - BEFORE_S, began.epoch_s),
             during_per_s=_per_second(log, began.epoch_s, ended.epoch_s),
-            memory=[
-                trend
-                for trend in trends(watched.between(began.monotonic_s, ended.monotonic_s))
-                if trend.measure == "rss_bytes"
-            ],
+            memory=memory,
+            sink_peak_bytes=peak,
             expired=log.outcomes["expired"],
             exact_after_s=exact.monotonic_s - ended.monotonic_s,
-            wrong=[*wrong, *([f"not settled within {SETTLE_S:g} s: {unsettled}"] if unsettled else [])],
+            wrong=wrong,
         )
 
 
@@ -183,39 +202,27 @@ def _wait_published(flow: Flow, count: int) -> None:
         time.sleep(LOOK_S)
 
 
-def _settle(stage: Stage, place: Place) -> str:
-    with Settling(place, stage.stack.bootstrap_servers, stage.stack.postgres_url) as settling:
-        deadline = time.monotonic() + SETTLE_S
-        while (unsettled := settling.unsettled()) and time.monotonic() < deadline:
-            time.sleep(LOOK_S)
-        return unsettled
+def _memory(watched: Resources, began: Moment, ended: Moment) -> list[Trend]:
+    """Return the trends of the processors' memory while somebody was away."""
+    # A little less than a part of the time: the last one is to be whole.
+    stretch_s = (ended.monotonic_s - began.monotonic_s) / (STRETCHES + 0.5)
+    found = trends(watched.between(began.monotonic_s, ended.monotonic_s), began.monotonic_s, stretch_s)
+    return [trend for trend in found if trend.measure == "rss_bytes" and trend.name in processes_of(PROCESSORS)]
+
+
+def _peak(watched: Resources, name: str, began: Moment, ended: Moment) -> int:
+    """Return the most that a service's processes held, each at its worst, bytes; 0 when it was never read."""
+    worst: dict[str, int] = {}
+    for reading in watched.between(began.monotonic_s, ended.monotonic_s):
+        if reading.name.startswith(f"{name} "):
+            worst[reading.name] = max(reading.rss_bytes, worst.get(reading.name, 0))
+    return sum(worst.values())
 
 
 def _per_second(log: WaitLog, began_s: float, ended_s: float) -> float:
     """Return records finished a second, by the broker's time of their tombstones; whole seconds only."""
     seconds = range(int(began_s) + 1, int(ended_s))
     return sum(log.done_by_second[second] for second in seconds) / len(seconds) if seconds else 0.0
-
-
-def _wrong_in_log(stage: Stage, place: Place, log: WaitLog, published: int) -> Iterator[str]:
-    registered = sum(len(offsets) for offsets in log.registered.values())
-    if registered != published:
-        yield f"{published} records were published, {registered} of them ever registered"
-    if log.standing:
-        yield f"{len(log.standing)} registrations stand at the end"
-    if log.false_exports:
-        yield f"{len(log.false_exports)} false exports, {log.false_exports[0]!r} among them"
-    if not log.outcomes["expired"]:
-        yield "nothing expired, although a processor was killed: nothing was shown about the first sweep"
-    letters = [
-        letter.text("WAIT_EXPIRATION_UUID").encode()
-        for letter in read_all(stage.stack.bootstrap_servers, place.settings.dead_letter.topic, "read_committed")
-    ]
-    if sorted(letters) != sorted(log.exported) or len(letters) != log.outcomes["expired"]:
-        yield f"{len(letters)} dead letters for {log.outcomes['expired']} expired tombstones"
-    rows = {key.encode() for (key,) in place.database.rows(place.settings, DEAD_LETTER_IDS)}
-    if rows != set(letters):
-        yield f"{len(rows)} dead letters in the table, {len(letters)} in the topic"
 
 
 def _wrong_ends(statuses: Mapping[str, int | None]) -> Iterator[str]:

@@ -32,11 +32,12 @@ def entry_of(outcome: Outcome, commit: str) -> Entry:
     )
 
 
-def entry_of_nothing(schedule: Schedule, commit: str, seconds: float) -> Entry:
-    """Return the line of a run that could not be played to its end."""
+def entry_of_nothing(schedule: Schedule, commit: str, seconds: float, *, broken: bool = False) -> Entry:
+    """Return the line of a run that could not be played to its end; ``broken``: by the product's own doing."""
     faults = "; ".join(f"{fault.name} {fault.target}" for fault in schedule.faults)
-    nothing = ledger.counted({}, 0)
-    return Entry(schedule.seed, commit, _now(), round(seconds), 0, faults, 0, 0, 0, verdict=VOID, **nothing)
+    figures = ledger.counted({}, int(broken))
+    verdict = BROKEN if broken else VOID
+    return Entry(schedule.seed, commit, _now(), round(seconds), 0, faults, 0, 0, 0, verdict=verdict, **figures)
 
 
 def line_of(entry: Entry) -> str:
@@ -68,16 +69,31 @@ def whole_story(outcome: Outcome) -> Iterator[str]:
     yield f"  again: make chaos SEED={outcome.schedule.seed} RUNS=1 JOBS=1"
 
 
+def inconclusive(entries: Sequence[Entry]) -> list[int]:
+    """Return the seeds that have no run to conclude anything from, in order."""
+    conclusive = {entry.seed for entry in entries if entry.verdict != VOID}
+    return sorted({entry.seed for entry in entries} - conclusive)
+
+
 def last_line(entries: Sequence[Entry]) -> str:
-    """Sum up all runs."""
+    """Sum up all runs: what was broken, how much was exported, and which seeds show nothing."""
     judged = [entry for entry in entries if entry.verdict != VOID]
     sums = ", ".join(
         f"{sum(getattr(entry, name) for entry in judged)} {name}"
         for name in ("lost", "false", "doubled", "changed", "other")
     )
     faults, records = sum(entry.fault_count for entry in judged), sum(entry.records for entry in judged)
-    void = len(entries) - len(judged)
-    return f"{len(judged)} runs, {faults} faults, {records} records: {sums}" + (f" ({void} void)" if void else "")
+    exporting = [entry for entry in judged if entry.expired]
+    exported = f"{len(exporting)} of the runs exported {sum(entry.expired for entry in exporting)} records"
+    void, seeds = len(entries) - len(judged), ", ".join(map(str, inconclusive(entries)))
+    return "; ".join(
+        [
+            f"{len(judged)} runs, {faults} faults, {records} records: {sums}",
+            exported,
+            *([f"{void} void"] if void else []),
+            *([f"NO CONCLUSIVE RUN of seeds {seeds}"] if seeds else []),
+        ]
+    )
 
 
 def _now() -> str:

@@ -17,6 +17,7 @@ from tests.chaos.history.reading import read_history
 from tests.chaos.history.watch import Watch
 from tests.chaos.history.where import Where
 from tests.chaos.load import Load
+from tests.chaos.resources import MOST_BYTES
 from tests.chaos.samples import Samples
 from tests.chaos.scene import Scene
 from tests.chaos.schedule import SERVICES, PlannedFault, Schedule
@@ -28,8 +29,8 @@ from tests.chaos.supervisor import Supervisor
 READY_S = 180.0
 SETTLE_S = 120.0
 LOOK_S = 0.3
-# Python alone, or with a JVM of 512 MB of heap.
-RSS_BYTES = {"processor": 300_000_000, "sink": 1_400_000_000, "sweeper": 1_400_000_000}
+# A commit that overtakes its wait record is ahead of it for as long as the record is held: many looks see it then.
+LOOK_AT_COMMITS_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,18 +61,23 @@ class Interrupted(Exception):
     """The run was broken off: nothing was concluded."""
 
 
+class Stuck(Exception):
+    """A service did not come to work, or a transaction stayed open: a promise is broken, whatever else was to come."""
+
+
 def play(stage: Stage, schedule: Schedule, directory: Path, broken_off: threading.Event) -> Outcome:
     """Play one schedule and judge it.
 
     Raises:
         Interrupted: ``broken_off`` was set meanwhile.
+        Stuck: it can't be judged to its end, and that is itself a promise broken.
     """
     began = time.monotonic()
     overrides, partitions = settings_of(schedule), schedule.load.input_partitions
     with stage.place(directory, overrides, partitions) as place, ExitStack() as resources:
         scene = _scene(stage, place, schedule, broken_off)
         company = [*scene.services.values(), scene.downstream]
-        resources.callback(_kill_all, company)
+        resources.callback(lambda: _kill_all([*company, *scene.visitors]))
         supervisor = resources.enter_context(Supervisor(company))
         _start(company, scene)
         samples = resources.enter_context(Samples(list(scene.services.values())))
@@ -83,14 +89,14 @@ def play(stage: Stage, schedule: Schedule, directory: Path, broken_off: threadin
         if broken_off.is_set():
             raise Interrupted
         verdict = _judge(scene, faults, samples)
-        endings = unexpected_endings(company, faults)
+        everybody = [*company, *scene.visitors]
         return Outcome(
             schedule,
             directory,
             verdict,
             faults,
-            endings,
-            sum(ended.cause is Cause.ITSELF for service in company for ended in service.exits),
+            unexpected_endings(everybody, faults),
+            sum(ended.cause is Cause.ITSELF for service in everybody for ended in service.exits),
             unsettled,
             time.monotonic() - began,
         )
@@ -99,12 +105,14 @@ def play(stage: Stage, schedule: Schedule, directory: Path, broken_off: threadin
 def _scene(stage: Stage, place: Place, schedule: Schedule, broken_off: threading.Event) -> Scene:
     names = [name for kind in SERVICES for name in schedule.names_of(kind)]
     services = {name: stage.service(place, name) for name in names}
-    numbers = iter(range(1, 1000))
+    visitors: list[Service] = []
 
     def visitor() -> Service:
-        return stage.service(place, f"visitor-{next(numbers)}", VISITOR)
+        visitors.append(stage.service(place, f"visitor-{len(visitors) + 1}", VISITOR))
+        return visitors[-1]
 
-    return Scene(stage, place, schedule, services, stage.downstream(place, schedule.mood), visitor, broken_off)
+    downstream = stage.downstream(place, schedule.mood)
+    return Scene(stage, place, schedule, services, downstream, visitor, visitors, broken_off)
 
 
 def _start(company: Sequence[Service], scene: Scene) -> None:
@@ -121,7 +129,7 @@ def _await(scene: Scene, missing: Callable[[], str]) -> None:
     deadline = time.monotonic() + READY_S
     while (names := missing()) and not scene.ended.is_set():
         if time.monotonic() > deadline:
-            raise TimeoutError(f"{names} not at work within {READY_S:g} s")
+            raise Stuck(f"{names} not at work within {READY_S:g} s")
         scene.pause(LOOK_S)
 
 
@@ -140,6 +148,7 @@ def _watch(stage: Stage, place: Place) -> Watch:
         settings.wait.topic,
         letters,
         place.looks,
+        LOOK_AT_COMMITS_S,
     )
 
 
@@ -191,10 +200,14 @@ def _judge(scene: Scene, faults: Sequence[FaultDone], samples: Samples) -> Verdi
         max_in_flight=of_run.max_in_flight,
         look_ahead=of_run.look_ahead_max,
         processes=of_run.processors + visitors,
-        rss_bytes=RSS_BYTES,
+        rss_bytes=MOST_BYTES,
         samples=[RssSample(*sample) for sample in samples.taken],
     )
-    return check(read_history(where, faults=faults, limits=limits))
+    try:
+        history = read_history(where, faults=faults, limits=limits)
+    except AssertionError as error:
+        raise Stuck(str(error)) from error
+    return check(history)
 
 
 def _end_all(company: Sequence[Service]) -> None:

@@ -1,13 +1,16 @@
-"""The named scenarios of `make chaos SCENARIO=...`: each prints its figures and says whether promises were kept."""
+"""The named scenarios of `make chaos SCENARIO=...`: each prints its figures, and returns them with its verdict."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
-from tests.chaos.outage import WAYS, play_outage
-from tests.chaos.soak import play_soak
+from tests.chaos.ledger import BROKEN, KEPT, ScenarioEntry
+from tests.chaos.outage import WAYS, Outage, play_outage
+from tests.chaos.soak import Soak, play_soak
 from tests.chaos.stage import Stage
 
 
@@ -21,23 +24,34 @@ class Wanted:
     directory: Path
 
 
-def outage(wanted: Wanted) -> bool:
+def outage(wanted: Wanted, commit: str) -> Iterator[ScenarioEntry]:
     """Postgres, the sink, and both away while a million records flow."""
-    kept = True
     for number, away in enumerate(WAYS):
+        began = time.monotonic()
         with Stage() as stage:
             played = play_outage(stage, away, wanted.records, wanted.rate_per_s, wanted.directory / f"outage-{number}")
-        print(*played.lines(), sep="\n", flush=True)
-        kept &= played.kept
-    return kept
+        yield _told(f"outage of {' and '.join(away)}", commit, played, began)
 
 
-def soak(wanted: Wanted) -> bool:
+def soak(wanted: Wanted, commit: str) -> Iterator[ScenarioEntry]:
     """A steady load; memory, threads and open files of each service stay flat."""
+    began = time.monotonic()
     with Stage() as stage:
         played = play_soak(stage, wanted.minutes, wanted.directory / "soak")
+    yield _told(f"soak of {wanted.minutes:g} minutes", commit, played, began)
+
+
+def _told(name: str, commit: str, played: Outage | Soak, began: float) -> ScenarioEntry:
     print(*played.lines(), sep="\n", flush=True)
-    return played.kept
+    return ScenarioEntry(
+        scenario=name,
+        commit=commit,
+        date=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        seconds=round(time.monotonic() - began),
+        records=played.records,
+        figures=played.figures(),
+        verdict=KEPT if played.kept else BROKEN,
+    )
 
 
-SCENARIOS: Mapping[str, Callable[[Wanted], bool]] = {"outage": outage, "soak": soak}
+SCENARIOS: Mapping[str, Callable[[Wanted, str], Iterator[ScenarioEntry]]] = {"outage": outage, "soak": soak}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tests.chaos.schedule import Schedule
@@ -24,6 +24,8 @@ class Scene:
     downstream: Service
     visitor: Callable[[], Service]
     """Makes one more processor, which nobody supervises."""
+    visitors: Sequence[Service]
+    """All that were made so far."""
     ended: threading.Event
     """Set when the run is broken off: whoever waits goes on at once."""
     locks: defaultdict[str, threading.Lock] = field(default_factory=lambda: defaultdict(threading.Lock))

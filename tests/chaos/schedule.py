@@ -71,7 +71,7 @@ class Schedule:
     faults: tuple[PlannedFault, ...]
 
     def lines(self) -> Iterator[str]:
-        """Tell it for people; the same seed gives the same lines, in every version."""
+        """Tell it for people; on one commit the same seed gives the same lines."""
         load, settings = self.load, self.settings
         shares = ", ".join(f"{share} % {kind}" for kind, share in load.shares)
         yield f"seed {self.seed}: {load.records} records at {load.rate_per_s:g}/s: {shares}"

@@ -23,12 +23,13 @@ from typing import Any
 from tests.chaos.drawing import schedule_of
 from tests.chaos.ledger import VOID, Entry
 from tests.chaos.report import entry_of, entry_of_nothing, whole_story
-from tests.chaos.run import Interrupted, play
+from tests.chaos.run import Interrupted, Stuck, play
 from tests.chaos.stage import Stage
 
 LOOK_S = 0.2
 # A run that is void, or could not be played, gets so many tries.
 TRIES = 2
+JOBS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ class Played:
 
 
 def play_all(plan: Plan) -> Iterator[Played]:
-    """Play the plan and return the runs as they end; KeyboardInterrupt ends all in order."""
+    """Play the plan and return the runs as they end, one at least a seed; KeyboardInterrupt ends all in order."""
     context = multiprocessing.get_context("spawn")
     seeds: Any = context.Value("q", plan.first)
     results: Any = context.Queue()
@@ -60,12 +61,18 @@ def play_all(plan: Plan) -> Iterator[Played]:
     workers = [context.Process(target=_work, args=(plan, seeds, results, deadline)) for _ in range(plan.jobs)]
     for worker in workers:
         worker.start()
+    told: set[int] = set()
     try:
         while any(worker.is_alive() for worker in workers) or not results.empty():
             try:
-                yield results.get(timeout=LOOK_S)
+                played = results.get(timeout=LOOK_S)
             except Empty:
                 continue
+            told.add(played.entry.seed)
+            yield played
+        for seed in sorted(set(range(plan.first, seeds.value)) - told):
+            why = f"seed {seed}: the process that was to play it ended without a word"
+            yield Played(entry_of_nothing(schedule_of(seed), plan.commit, 0), why)
     finally:
         for worker in workers:
             if worker.is_alive():
@@ -132,11 +139,13 @@ def _play(plan: Plan, stage: Stage, seed: int, number: int, broken_off: threadin
         outcome = play(stage, schedule, directory, broken_off)
     except Interrupted:
         raise
-    except Exception:  # noqa: BLE001 - told with the run, which is void
+    except Exception as error:  # noqa: BLE001 - told with the run, which is void, or broken when it is stuck
         if broken_off.is_set():
             raise Interrupted from None
-        told = "\n".join([*schedule.lines(), traceback.format_exc(), f"  logs: {directory}"])
-        return Played(entry_of_nothing(schedule, plan.commit, time.monotonic() - began), told), False
+        stuck = isinstance(error, Stuck)
+        why = f"  {error}" if stuck else traceback.format_exc()
+        told = "\n".join([*schedule.lines(), why, f"  logs: {directory}"])
+        return Played(entry_of_nothing(schedule, plan.commit, time.monotonic() - began, broken=stuck), told), False
     entry = entry_of(outcome, plan.commit)
     if not outcome.failed and not outcome.void:
         shutil.rmtree(directory, ignore_errors=True)

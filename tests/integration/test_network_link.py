@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import struct
 import threading
 import time
 from collections.abc import Iterator
@@ -10,7 +11,9 @@ from contextlib import suppress
 
 import pytest
 
+from tests.support.kafka_requests import PRODUCE
 from tests.support.network import Link
+from tests.support.tcp_proxy import FETCH
 from tests.support.waiting import wait_until
 
 PATIENCE_S = 20.0
@@ -135,6 +138,28 @@ def test_a_refusal_lasts_until_it_is_allowed_again_at_the_same_port(link: Link) 
     with connect(link) as client:
         client.sendall(b"b")
         assert client.recv(1) == b"b"
+
+
+def test_connections_that_produce_are_held_and_others_flow_and_nothing_is_lost(link: Link, echo: Echo) -> None:
+    fetch, produce = (struct.pack(">ih", 3, api_key) + b"x" for api_key in (FETCH, PRODUCE))
+    with connect(link) as first, connect(link) as second, connect(link) as other:
+        first.sendall(produce)
+        assert exactly(first, len(produce)) == produce
+        link.hold_requests(PRODUCE)
+        first.sendall(fetch)
+        second.sendall(fetch + produce[:5])
+        assert exactly(second, len(fetch) + 5) == fetch + produce[:5], "nothing is known of what has only begun"
+        second.sendall(produce[5:])
+        other.sendall(fetch)
+        assert exactly(other, len(fetch)) == fetch
+        held = len(fetch) + len(produce[5:])
+        wait_until(lambda: link.figures.bytes_held_back == held, PATIENCE_S, "what is held")
+        assert is_silent(first)
+        assert is_silent(second)
+        link.flow()
+        assert exactly(first, len(fetch)) == fetch
+        assert exactly(second, len(produce) - 5) == produce[5:]
+    assert link.figures.bytes_held_back == held
 
 
 def test_a_stall_moves_no_byte_and_loses_none(link: Link, echo: Echo) -> None:

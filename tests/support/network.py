@@ -115,8 +115,12 @@ class Link:
         """Let so much through a second, in each direction of each connection, and that so much later."""
         self._behave(Conduct(bytes_per_s=bytes_per_s, delay_s=delay_s))
 
+    def hold_requests(self, api_key: int) -> None:
+        """Hold back connections on which requests of this kind of Kafka's came or come; the others flow."""
+        self._behave(Conduct(held_request=api_key))
+
     def flow(self) -> None:
-        """End stall, half-open and slow: what was held back goes on."""
+        """End stall, half-open, slow and held requests: what was held back goes on."""
         self._behave(Conduct())
 
     def _behave(self, conduct: Conduct) -> None:

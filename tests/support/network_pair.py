@@ -8,6 +8,8 @@ import time
 from collections import deque
 from dataclasses import dataclass
 
+from tests.support.kafka_requests import Requests
+
 READ_BYTES = 262_144
 # Beyond it the sender feels that nothing goes on; a network holds no more either.
 WAITING_BYTES = 1_048_576
@@ -17,12 +19,17 @@ SLOW_STEP_S = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Conduct:
-    """How a link treats what it carries: whether it goes on in each direction, how fast (0: as it comes), how late."""
+    """How a link treats what it carries: whether it goes on in each direction, how fast (0: as it comes), how late.
+
+    With ``held_request`` nothing goes on to the server on connections on which such a request of Kafka's ever came, by
+    its API key; all other connections flow.
+    """
 
     to_server: bool = True
     to_client: bool = True
     bytes_per_s: int = 0
     delay_s: float = 0.0
+    held_request: int | None = None
 
     def may_go(self, came: float, free_at: float) -> float:
         """Return from when on bytes may go on that came then, on a way that is busy until ``free_at``."""
@@ -59,8 +66,8 @@ class Way:
         """Note that the target can be written to again."""
         self._blocked = False
 
-    def take(self, *, held_back: bool, slowed: bool) -> None:
-        """Read what has come.
+    def take(self) -> bytes:
+        """Read what has come, and return it.
 
         Raises:
             OSError: the source ended the connection with an error.
@@ -69,14 +76,13 @@ class Way:
         try:
             data = self.source.recv(READ_BYTES)
         except BlockingIOError:
-            return
+            return b""
         if not data:
             self.source_ended = True
-            return
+            return b""
         self._waiting.append((time.monotonic(), data))
         self.waiting_bytes += len(data)
-        self.held_back += len(data) if held_back else 0
-        self.slowed += len(data) if slowed else 0
+        return data
 
     def send(self, conduct: Conduct, now: float) -> float | None:
         """Write what may go on; returns when more may, None when that isn't a question of time.
@@ -121,6 +127,7 @@ class Pair:
         self.to_server = Way(client, server)
         self.to_client = Way(server, client)
         self.ways = (self.to_server, self.to_client)
+        self._requests = Requests()
         self._broken: set[socket.socket] = set()
         self._over = False
 
@@ -145,36 +152,47 @@ class Pair:
     def advance(self, conduct: Conduct, now: float) -> float | None:
         """Read and write what can be; returns when there is more to do, None when that isn't a question of time."""
         due: list[float] = []
-        for way, open_ in ((self.to_server, conduct.to_server), (self.to_client, conduct.to_client)):
-            self._take(way, open_, conduct)
-            if open_:
+        for way in self.ways:
+            self._take(way, conduct)
+            if self._is_open(way, conduct):
                 at = self._send(way, conduct, now)
                 due += [] if at is None else [at]
         # Who has broken off is known to the other when the way there is open.
-        if (self.client in self._broken and conduct.to_server) or (self.server in self._broken and conduct.to_client):
+        if any(way.source in self._broken and self._is_open(way, conduct) for way in self.ways):
             self._over = True
         return min(due, default=None)
 
     def wanted(self, conduct: Conduct) -> list[tuple[socket.socket, int]]:
         """Return which events to wait for, 0 for none."""
         wishes = []
-        for side, outgoing, incoming, open_ in (
-            (self.client, self.to_server, self.to_client, conduct.to_client),
-            (self.server, self.to_client, self.to_server, conduct.to_server),
+        for side, outgoing, incoming in (
+            (self.client, self.to_server, self.to_client),
+            (self.server, self.to_client, self.to_server),
         ):
+            open_ = self._is_open(incoming, conduct)
             broken = side in self._broken
             read = selectors.EVENT_READ if outgoing.wants_more and not broken else 0
             write = selectors.EVENT_WRITE if incoming.is_blocked and open_ and not broken else 0
             wishes.append((side, read | write))
         return wishes
 
-    def _take(self, way: Way, open_: bool, conduct: Conduct) -> None:
+    def _is_open(self, way: Way, conduct: Conduct) -> bool:
+        if way is self.to_client:
+            return conduct.to_client
+        return conduct.to_server and conduct.held_request not in self._requests.seen
+
+    def _take(self, way: Way, conduct: Conduct) -> None:
         if not way.readable:
             return
         try:
-            way.take(held_back=not open_, slowed=bool(conduct.bytes_per_s or conduct.delay_s))
+            data = way.take()
         except OSError:
             self._broken.add(way.source)
+            return
+        if way is self.to_server:
+            self._requests.feed(data)
+        way.held_back += 0 if self._is_open(way, conduct) else len(data)
+        way.slowed += len(data) if conduct.bytes_per_s or conduct.delay_s else 0
 
     def _send(self, way: Way, conduct: Conduct, now: float) -> float | None:
         if way.target in self._broken:

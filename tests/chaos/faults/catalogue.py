@@ -10,12 +10,13 @@ from tests.chaos.drawing import LINK_FAULTS
 from tests.chaos.faults.checkpoints import delete, truncate
 from tests.chaos.faults.downstream import fails, gone, hangs
 from tests.chaos.faults.input_partitions import add
-from tests.chaos.faults.links import broken
+from tests.chaos.faults.links import broken, hold_produce
 from tests.chaos.faults.processes import freeze, kill, kill_jvm, terminate
 from tests.chaos.faults.servers import end_sessions, freeze_server, kill_server, stop_server
 from tests.chaos.faults.storm import storm
 from tests.chaos.scene import Scene
 from tests.chaos.schedule import PlannedFault
+from waitreg.behaviour import DROPPED
 
 Fault = Callable[[Scene, PlannedFault], str]
 """Makes it happen, heals it, and returns the proof that it happened; an empty one when it didn't."""
@@ -31,11 +32,12 @@ _OTHERS: Final[Mapping[str, Fault]] = {
     "truncate_checkpoint": truncate,
     "storm": storm,
     "end_sessions": end_sessions,
-    "answer_503": partial(fails, failures="100%:503"),
-    "drop": partial(fails, failures="100%:drop"),
+    "answer_503": partial(fails, status=503),
+    "drop": partial(fails, status=DROPPED),
     "hang": hangs,
     "gone": gone,
     "add_partitions": add,
+    "hold_produce": hold_produce,
     **{f"{how}_{server}_link": partial(broken, how=how, server=server) for how in LINK_FAULTS for server in SERVERS},
 }
 

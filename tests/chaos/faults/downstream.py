@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import json
 import time
+from pathlib import Path
 
 import psutil
 
 from tests.chaos.faults.listening import listens
 from tests.chaos.scene import Scene
 from tests.chaos.schedule import PlannedFault
+from waitreg.calls import ABORTED, read_calls
 
 FELT_WITHIN_S = 120.0
-LOOK_S = 0.1
+LOOK_S = 0.5
 
 
-def fails(scene: Scene, fault: PlannedFault, *, failures: str) -> str:
-    """Answer every call with a failure for a while, and until one was."""
-    return _otherwise(scene, fault, {"fail": failures}, f"answered {failures}")
+def fails(scene: Scene, fault: PlannedFault, *, status: int) -> str:
+    """Answer every call with a failure for a while, and until one was; status 0 closes the connection instead."""
+    return _otherwise(scene, fault, {"fail": f"100%:{status or 'drop'}"}, status)
 
 
 def hangs(scene: Scene, fault: PlannedFault) -> str:
     """Answer no call for a while: each ends when its caller gives up."""
-    return _otherwise(scene, fault, {"mixture": "hang"}, "hung")
+    return _otherwise(scene, fault, {"mixture": "hang"}, ABORTED)
 
 
 def gone(scene: Scene, fault: PlannedFault) -> str:
@@ -36,27 +38,35 @@ def gone(scene: Scene, fault: PlannedFault) -> str:
     return f"pid {pid} was gone, port {service.port} refused" if refused else ""
 
 
-def _otherwise(scene: Scene, fault: PlannedFault, behaviour: dict[str, str], what: str) -> str:
+def _otherwise(scene: Scene, fault: PlannedFault, behaviour: dict[str, str], status: int) -> str:
     service, mood = scene.downstream, scene.schedule.mood
     with service.lock:
-        before = _calls(scene)
         _behave(scene, behaviour)
+        began_ms = _now_ms()
         scene.pause(fault.for_s)
         deadline = time.monotonic() + FELT_WITHIN_S
-        while _calls(scene) <= before and time.monotonic() < deadline and not scene.ended.is_set():
+        while not (proof := _felt(scene.place.calls, began_ms, _now_ms(), status)) and time.monotonic() < deadline:
+            if scene.ended.is_set():
+                break
             scene.pause(LOOK_S)
-        count = _calls(scene) - before
         _behave(scene, {"mixture": mood.mixture, "fail": mood.failures})
-    return f"{count} calls ended while it {what}" if count > 0 else ""
+    return proof
 
 
-def _calls(scene: Scene) -> int:
-    """Return how many calls have ended."""
-    status, body = scene.downstream.request("GET", "/stats")
-    if status != 200:
-        return 0
-    stats = json.loads(body)
-    return int(sum(stats["by_status"].values()) + stats["dropped"])
+def _felt(log: Path, began_ms: int, ended_ms: int, status: int) -> str:
+    """Return the proof from the downstream's log: calls that came meanwhile ended so, and none was answered with 200.
+
+    Whoever calls may give up before any answer, so that other calls say nothing.
+    """
+    came = [call for call in read_calls(log) if began_ms < call.started_ms < ended_ms] if log.exists() else []
+    count = sum(call.status == status for call in came)
+    if not count or any(call.succeeded for call in came):
+        return ""
+    return f"{count} calls that came meanwhile ended with {status}, none of {len(came)} succeeded"
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
 
 
 def _behave(scene: Scene, behaviour: dict[str, str]) -> None:

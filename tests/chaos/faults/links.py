@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 
 from tests.chaos.faults.listening import listens
 from tests.chaos.scene import Scene
 from tests.chaos.schedule import PlannedFault
+from tests.support.kafka_requests import PRODUCE
 from tests.support.network import Figures, Link
 
 BETWEEN_CUTS_S = 1.0
@@ -29,6 +31,29 @@ def broken(scene: Scene, fault: PlannedFault, *, how: str, server: str) -> str:
         finally:
             link.allow()
             link.flow()
+
+
+def hold_produce(scene: Scene, fault: PlannedFault) -> str:
+    """Hold what a processor, or each of the group, produces, while its commits pass: they must not overtake it."""
+    names = [fault.target] if fault.target != "group" else scene.schedule.names_of("processor")
+    links = [scene.stage.proxied.link(name) for name in names]
+    with ExitStack() as held:
+        for name, link in zip(names, links, strict=True):
+            held.enter_context(scene.locks[f"broker link of {name}"])
+            held.callback(link.flow)
+        before = [link.figures for link in links]
+        for link in links:
+            link.hold_requests(PRODUCE)
+
+        def held_back() -> int:
+            return sum(
+                link.figures.bytes_held_back - was.bytes_held_back for link, was in zip(links, before, strict=True)
+            )
+
+        _last(scene, fault, lambda: held_back() > 0)
+        passed = sum(link.figures.bytes_carried - was.bytes_carried for link, was in zip(links, before, strict=True))
+        count = held_back()
+        return f"{count} bytes of produce requests were held back, {passed} others passed" if count and passed else ""
 
 
 def _cut(scene: Scene, fault: PlannedFault, link: Link, before: Figures) -> str:

@@ -36,7 +36,8 @@ def terminate(scene: Scene, fault: PlannedFault) -> str:
         pid, status = service.pid, service.stop()
         scene.pause(fault.for_s)
         service.start()
-    return "" if psutil.pid_exists(pid) else f"pid {pid} ended with status {status}"
+    ended = status is not None and not psutil.pid_exists(pid)
+    return f"pid {pid} ended with status {status}" if ended else ""
 
 
 def freeze(scene: Scene, fault: PlannedFault) -> str:

@@ -11,6 +11,7 @@ from tests.chaos.service import Service
 BETWEEN_S = 1.0
 AT_ONCE = 2
 READY_WITHIN_S = 60.0
+LOOK_S = 0.1
 
 
 def storm(scene: Scene, fault: PlannedFault) -> str:
@@ -35,8 +36,10 @@ def storm(scene: Scene, fault: PlannedFault) -> str:
 def _leave(scene: Scene, visitor: Service) -> bool:
     """End a visitor once it has been a member; return whether it was."""
     deadline = time.monotonic() + READY_WITHIN_S
-    while not visitor.ready() and visitor.running and time.monotonic() < deadline and not scene.ended.is_set():
-        scene.pause(0.1)
-    member = visitor.running
-    visitor.stop()
+    while not (member := visitor.ready()) and visitor.running and time.monotonic() < deadline:
+        if scene.ended.is_set():
+            break
+        scene.pause(LOOK_S)
+    if visitor.stop() is None:
+        visitor.notice_end()
     return member

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.chaos.log_reading import WaitLog
-from tests.chaos.resources import Reading, flat, trends
+from tests.chaos.resources import Reading, Trend, flat, processes_of, trends, unread
+from tests.chaos.soak import Soak, stretches_of
 
 REGISTRATION = {"ORIGINAL_PARTITION": b"0", "ORIGINAL_OFFSET": b"7"}
 Step = tuple[bytes | None, dict[str, bytes]]
@@ -46,40 +49,102 @@ def test_completions_are_counted_in_the_second_of_their_tombstone() -> None:
     assert dict(read(WAIT, DONE, WAIT, DONE, WAIT, EXPIRED).done_by_second) == {1: 1, 3: 1}
 
 
-def readings(growth_bytes: int, growth_files: int = 0) -> list[Reading]:
-    """Return a minute of one process of 100 MB that breathes, and grows in all by so much."""
-    return [
-        Reading(
-            at_s=float(second),
-            name="sink-1 java",
-            pid=1,
-            rss_bytes=100_000_000 + (second % 7) * 300_000 + growth_bytes * second // 60,
-            threads=40 + second % 2,
-            open_files=200 + growth_files * second // 60,
+MINUTES, STRETCH_S = 40, 300.0
+NAME = "processor-1 python"
+
+
+def readings(
+    *, leaked_bytes: int = 0, leaked_files: int = 0, leaked_threads: int = 0, busy_files: int = 0, pid: int = 1
+) -> list[Reading]:
+    """Return 40 minutes of a process of 100 MB that rests for half a minute in every five.
+
+    Args:
+        leaked_bytes: memory that it gained in all, evenly.
+        leaked_files: files that it opened in all and never closed.
+        leaked_threads: the same of threads.
+        busy_files: how many more it has open at the end than at the beginning, but not when it rests.
+        pid: its process id.
+    """
+    taken = []
+    for second in range(60 * MINUTES + 1):
+        share, resting = second / (60 * MINUTES), second % STRETCH_S >= STRETCH_S - 30
+        busy = 0 if resting else 40 + int(busy_files * share)
+        taken.append(
+            Reading(
+                at_s=1000.0 + second,
+                name=NAME,
+                pid=pid,
+                rss_bytes=100_000_000 + (second % 7) * 300_000 + int(leaked_bytes * share),
+                threads=40 + second % 2 + int(leaked_threads * share),
+                open_files=20 + busy + int(leaked_files * share),
+            )
         )
-        for second in range(61)
-    ]
+    return taken
+
+
+def of(taken: list[Reading]) -> list[Trend]:
+    """Return its trends."""
+    return trends(taken, 1000.0, STRETCH_S)
 
 
 @pytest.mark.parametrize(
     ("taken", "growing"),
     [
-        (readings(0), set()),
-        (readings(5_000_000), set()),
-        (readings(30_000_000), {"rss_bytes"}),
-        (readings(0, 30), {"open_files"}),
-        (readings(-30_000_000), set()),
+        (readings(), set()),
+        (readings(leaked_bytes=5_000_000), set()),
+        (readings(leaked_bytes=30_000_000), {"rss_bytes"}),
+        (readings(leaked_bytes=-30_000_000), set()),
+        (readings(leaked_threads=6), {"threads"}),
+        (readings(leaked_files=10), {"open_files"}),
+        (readings(busy_files=200), set()),
+        (readings(busy_files=-40, leaked_files=10), {"open_files"}),
     ],
 )
-def test_growth_beyond_what_a_heap_breathes_is_seen(taken: list[Reading], growing: set[str]) -> None:
-    assert {trend.measure for trend in trends(taken) if not flat(trend)} == growing
+def test_what_stays_at_rest_grows_and_what_there_is_to_do_does_not_count(
+    taken: list[Reading], growing: set[str]
+) -> None:
+    assert {trend.measure for trend in of(taken) if not flat(trend)} == growing
 
 
 def test_a_slope_is_told_by_the_hour() -> None:
-    (memory, _, _) = trends(readings(30_000_000))
-    assert memory.per_hour == pytest.approx(60 * 30_000_000, rel=0.02)
+    (memory, _, _) = of(readings(leaked_bytes=30_000_000))
+    assert memory.per_hour == pytest.approx(1.5 * 30_000_000, rel=0.02)
 
 
 def test_processes_of_one_name_are_not_mixed() -> None:
-    others = [Reading(r.at_s, r.name, 2, 10 * r.rss_bytes, r.threads, r.open_files) for r in readings(0)]
-    assert all(flat(trend) for trend in trends([*readings(0), *others]))
+    others = [replace(reading, rss_bytes=10 * reading.rss_bytes) for reading in readings(pid=2)]
+    assert all(flat(trend) for trend in of([*readings(), *others]))
+
+
+def test_a_stretch_that_is_not_over_is_left_out() -> None:
+    cut = readings(busy_files=100)[: -int(STRETCH_S) - 60]
+    assert {trend.stretches for trend in of(cut)} == {int(60 * MINUTES / STRETCH_S) - 2}
+
+
+@pytest.mark.parametrize(
+    ("taken", "complete"),
+    [
+        (readings(), True),
+        (readings()[: 60 * MINUTES // 2], False),
+        (readings()[:3], False),
+        ([], False),
+    ],
+)
+def test_a_trend_of_a_part_of_the_time_is_none(taken: list[Reading], complete: bool) -> None:
+    assert (unread(of(taken), [NAME], int(60 * MINUTES / STRETCH_S)) == []) is complete
+
+
+def test_of_each_service_its_own_process_and_its_jvm_are_to_be_read() -> None:
+    assert processes_of(["processor-1", "sink-1"]) == ["processor-1 python", "sink-1 python", "sink-1 java"]
+
+
+def test_a_soak_of_which_nothing_was_read_is_not_kept() -> None:
+    assert not Soak(60, 720_000, 0, [], [*unread([], [NAME], 8)]).kept
+    assert not Soak(60, 720_000, 5, of(readings(leaked_files=10)), []).kept
+    assert Soak(60, 720_000, 5, of(readings()), []).kept
+
+
+@pytest.mark.parametrize(("minutes", "count", "length_s"), [(60, 12, 300.0), (10, 10, 60.0), (1, 1, 60.0)])
+def test_a_soak_has_twelve_stretches_of_a_minute_at_least(minutes: float, count: int, length_s: float) -> None:
+    stretches, stretch_s = stretches_of(minutes)
+    assert (len(stretches), stretch_s) == (count, length_s)
