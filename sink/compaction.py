@@ -42,7 +42,7 @@ class Compacted:
 def compact(batch: pa.Table) -> Compacted:
     """Compact a batch of the wait topic (columns of `sink.batch`), in any order of records.
 
-    A key never leaves its partition (the partition count is fixed for life), so partition and offset order its records.
+    A key never leaves its partition (`wait.partitions` is fixed for life), so partition and offset order its records.
     """
     require_packable(batch)
     keyed_mask = pc.fill_null(pc.match_substring_regex(_ascii(batch[KEY]), CANONICAL_ID), False)

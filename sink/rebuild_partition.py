@@ -16,7 +16,15 @@ from pyspark.sql import SparkSession
 from sink.batch import EXPRESSIONS, SCHEMA
 from sink.batch_limit import BatchLimit
 from sink.chunks import ChunkSpan
-from sink.kafka_query import SPARK_ERRORS, BatchTooLarge, poll_options, query_failure, source_options
+from sink.kafka_query import (
+    SPARK_ERRORS,
+    BatchTooLarge,
+    SparkGone,
+    poll_options,
+    query_failure,
+    require_spark,
+    source_options,
+)
 from sink.position import Position, TopicPartition, require_read_in_time
 from sink.progress import QUERIES as SINK_QUERIES
 from sink.progress import Connection, advance_progress, postgres_now, read_progress
@@ -135,8 +143,19 @@ class PartitionRebuild:
         try:
             frame = self._spark.read.format("kafka").options(**options).load().selectExpr(*EXPRESSIONS)
             return frame.toArrow().cast(SCHEMA)
-        except SPARK_ERRORS as error:
+        except (*SPARK_ERRORS, OSError, EOFError) as error:
+            self._require_spark(begin, end)
             raise query_failure(error) from None
+
+    def _require_spark(self, begin: int, end: int) -> None:
+        try:
+            require_spark(self._spark)
+        except SparkGone as gone:
+            raise SparkGone(
+                f"Spark's JVM has ended while offsets {begin} to {end} of {self._name} were read (out of memory? see "
+                "its output above); this partition is as it was. Run the rebuild again, with a higher "
+                "spark.driver_memory or a lower sink.max_batch_records (500, say) where records are large"
+            ) from gone
 
     def _keep(self, records: pa.Table) -> int:
         batch: WaitBatch = self._writer.prepare(records, {})

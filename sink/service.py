@@ -144,6 +144,8 @@ class SinkService:
             self._wake.clear()
             for thread in threads:
                 if thread.fatal is not None:
+                    # The other stream may wait for a Postgres that has stalled: it ends within the limit too.
+                    self._stop.set()
                     raise thread.fatal
             if all(thread.done.is_set() for thread in threads):
                 return True

@@ -83,7 +83,7 @@ class Instruments:
     def _level(self, sweep: Sweep) -> int:
         """Return how loudly to tell a sweep; the end of an outage is told here."""
         if sweep.result is SweepResult.FAILED:
-            return logging.ERROR if self._outage.failed(self._monotonic()) else logging.DEBUG
+            return logging.ERROR if self._outage.failed(self._monotonic(), sweep.reason) else logging.DEBUG
         over = self._outage.over(self._monotonic())
         if over is not None:
             log.info("%s", over)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 REMINDER_S = 300.0
+# Ports, offsets and times differ from one failure to the next of the same kind.
+NUMBERS = re.compile(r"\d+")
 
 
 class Outage:
@@ -12,16 +16,17 @@ class Outage:
         self._failed = 0
         self._began_s = 0.0
         self._told_s = 0.0
+        self._told = ""
 
-    def failed(self, now_s: float) -> bool:
-        """Take note of a failed sweep; return whether people have to be told of it."""
-        begins = self._failed == 0
+    def failed(self, now_s: float, reason: str) -> bool:
+        """Take note of a sweep that failed for a reason; return whether people have to be told of it."""
+        begins, kind = self._failed == 0, NUMBERS.sub("", reason)
         self._failed += 1
         if begins:
             self._began_s = now_s
-        if not begins and now_s - self._told_s < REMINDER_S:
+        if not begins and kind == self._told and now_s - self._told_s < REMINDER_S:
             return False
-        self._told_s = now_s
+        self._told_s, self._told = now_s, kind
         return True
 
     def over(self, now_s: float) -> str | None:

@@ -61,7 +61,7 @@ def require_recorded(found: list[RecordedTopic], now: TopicIdentity) -> None:
     """Stop when the topic isn't the one the view was made from.
 
     Raises:
-        ConfigurationError: recreated, or with another partition count.
+        ConfigurationError: recreated, or used with another `wait.partitions`.
     """
     for record in found:
         require_same_identity(record.identity, now)

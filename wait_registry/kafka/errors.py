@@ -94,7 +94,8 @@ def is_access_problem(error: KafkaError) -> bool:
 def _missing_right(error: KafkaError, doing: str) -> str:
     """Name the right that was missing; the broker names none, but what was tried tells."""
     if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
-        return "READ on the consumer group"
+        # Whoever reads from offsets of its own only asks who coordinates the group that its client has to name.
+        return f"{'DESCRIBE' if doing.startswith('reading ') else 'READ'} on the consumer group"
     if error.code() == KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
         return "WRITE on transactional ids that begin with waitreg.sweep.<wait topic>. (pattern type prefixed)"
     if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:

@@ -31,15 +31,7 @@ def describe_wait_topic(admin: AdminClient, topic: str, partitions: int) -> Topi
             writes with another number, and nobody here would read that.
         TransientError: the cluster can't be reached now; retry.
     """
-    now = describe_topic(admin, topic)
-    if now.partitions < partitions:
-        raise ConfigurationError(
-            f"topic {topic} has {now.partitions} partitions, expected wait.partitions = {partitions} at least. Set "
-            "wait.partitions, for every service, to the number that the topic was made with"
-        )
-    if now.partitions > partitions:
-        _require_empty(admin, now, partitions)
-    return replace(now, partitions=partitions)
+    return _used(admin, describe_topic(admin, topic), partitions)
 
 
 def require_same_wait_topic(admin: AdminClient, recorded: TopicIdentity) -> None:
@@ -50,7 +42,7 @@ def require_same_wait_topic(admin: AdminClient, recorded: TopicIdentity) -> None
         TransientError: the cluster can't be reached now; retry.
     """
     try:
-        now = describe_wait_topic(admin, recorded.topic, recorded.partitions)
+        now = describe_topic(admin, recorded.topic)
     except ConfigurationError as error:
         if not is_unknown_topic(error):
             raise
@@ -59,7 +51,20 @@ def require_same_wait_topic(admin: AdminClient, recorded: TopicIdentity) -> None
             "make it again under this name: what stood unfinished in it can only be read from Postgres now, and a new "
             'log would not hold it. The way on is in docs/runbook.md, "Topic recreated by mistake".'
         ) from error.__cause__
-    require_same_identity(recorded, now)
+    # Its id first: the partitions of one that was made anew are another matter.
+    require_same_identity(recorded, replace(now, partitions=recorded.partitions))
+    _used(admin, now, recorded.partitions)
+
+
+def _used(admin: AdminClient, now: TopicIdentity, partitions: int) -> TopicIdentity:
+    if now.partitions < partitions:
+        raise ConfigurationError(
+            f"topic {now.topic} has {now.partitions} partitions, expected wait.partitions = {partitions} at least. Set "
+            "wait.partitions, for every service, to the number that the topic was made with"
+        )
+    if now.partitions > partitions:
+        _require_empty(admin, now, partitions)
+    return replace(now, partitions=partitions)
 
 
 def _require_empty(admin: AdminClient, now: TopicIdentity, used: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from confluent_kafka import Producer
@@ -77,6 +78,15 @@ def test_partitions_added_to_the_wait_topic_are_left_alone_as_long_as_nobody_wri
     with pytest.raises(ConfigurationError, match=said):
         require_same_wait_topic(client, before)
     assert describe_wait_topic(client, topic, 4).partitions == 4
+
+
+def test_a_wait_topic_made_anew_is_called_so_whatever_its_partitions(
+    cluster: KafkaSettings, topics: Topics, names: Names
+) -> None:
+    topic, client = topics.create(names("a"), 2), admin(cluster)
+    another = replace(describe_wait_topic(client, topic, 2), topic_id="another", partitions=8)
+    with pytest.raises(ConfigurationError, match=f"topic {topic} was made anew"):
+        require_same_wait_topic(client, another)
 
 
 def test_a_wait_topic_with_fewer_partitions_than_are_used_is_refused(

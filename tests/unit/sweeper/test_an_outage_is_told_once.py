@@ -45,13 +45,16 @@ def test_its_begin_its_reminders_and_its_end(caplog: pytest.LogCaptureFixture) -
     assert "Kafka is away" in text, "as it is now"
     now_s[0] += 30
     assert sweep_fails("Kafka is away") == []
+    [(_, text)] = sweep_fails("Postgres at port 5432 is away")
+    assert "Postgres at port 5432" in text, "another reason is told at once"
+    assert sweep_fails("Postgres at port 5433 is away") == [], "the same one, of another number"
 
     now_s[0] += 30
     instruments.swept(DONE)
     assert told(caplog) == [
-        ("INFO", "sweeps work again: 6 had failed, the first of them 360 s ago"),
+        ("INFO", "sweeps work again: 8 had failed, the first of them 360 s ago"),
         ("INFO", DONE.in_words()),
     ]
     assert [level for level, _ in sweep_fails("Postgres is away")] == ["ERROR"], "the next one is told at once"
     failed = registry.prometheus.get_sample_value("waitreg_sweeper_sweeps_total", {"result": "failed"})
-    assert failed == 7, "each is counted"
+    assert failed == 9, "each is counted"

@@ -62,7 +62,7 @@ def _groups(settings: Settings, service: Service) -> Iterator[Need]:
     elif service == "sink":
         yield Need("group", settings.sink.offset_group or f"waitreg.sink.{settings.wait.topic}", ("READ",), False)
     elif service == "sweeper":
-        yield Need("group", f"waitreg.sweep.{settings.wait.topic}", ("READ",))
+        yield Need("group", f"waitreg.sweep.{settings.wait.topic}", ("DESCRIBE",))
         if settings.sink.kind is SinkKind.CONNECT:
             yield Need("group", settings.sink.connect_group, ("DESCRIBE",), False)
 

@@ -37,12 +37,9 @@ limit 1
 def due(settings: Settings) -> Iterator[CheckLine]:
     """Ask what a sweeper would find due, and since when."""
     from sweeper.due import find_due
-    from wait_registry.kafka.clients import admin
-    from wait_registry.kafka.wait_topic import describe_wait_topic
 
-    partitions = describe_wait_topic(admin(settings.kafka), settings.wait.topic, settings.wait.partitions).partitions
     with asking(settings) as connection:
-        found = find_due(connection, settings, partitions)
+        found = find_due(connection, settings, settings.wait.partitions)
         row = connection.execute(_NOW).fetchone()
     assert row is not None  # a select without from always has one row
     yield due_line(found.rows, found.oldest, row[0], settings)
