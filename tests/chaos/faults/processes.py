@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import psutil
 
+from tests.chaos.faults.membership import Membership
 from tests.chaos.faults.stopped import stopped
 from tests.chaos.scene import Scene
 from tests.chaos.schedule import PlannedFault
@@ -45,11 +46,12 @@ def freeze(scene: Scene, fault: PlannedFault) -> str:
     service = scene.services[fault.target]
     with service.lock:
         service.start()
+        members = Membership(scene) if service.kind == "processor" else None
         service.freeze()
         proof = stopped(service.tree())
-        scene.pause(fault.for_s)
+        (scene if members is None else members).pause(fault.for_s)
         service.thaw()
-    return proof
+    return proof and proof + ("" if members is None else members.told())
 
 
 def kill_jvm(scene: Scene, fault: PlannedFault) -> str:

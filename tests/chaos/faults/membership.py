@@ -1,0 +1,42 @@
+"""What became of the group while one of its processors stood still: for the broker it was dead, or it wasn't."""
+
+from __future__ import annotations
+
+import time
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from tests.chaos.scene import Scene
+
+REQUEST_S = 2.0
+LOOK_S = 0.5
+
+
+class Membership:
+    """Counts the members of a run's group, as the broker has them; a broker that is away says nothing."""
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+        self._group = scene.place.settings.processor.group
+        self._admin = AdminClient({"bootstrap.servers": scene.stage.stack.bootstrap_servers, "log_level": 0})
+        self._before = self._count()
+        self._least = self._before
+
+    def pause(self, seconds: float) -> None:
+        """Let the fault last, and look on."""
+        deadline = time.monotonic() + seconds
+        while (left := deadline - time.monotonic()) > 0 and not self._scene.ended.is_set():
+            self._scene.pause(min(left, LOOK_S))
+            self._least = min(self._count() or self._least, self._least)
+
+    def told(self) -> str:
+        """Say how many members it lost; empty when none was seen to go (the new group protocol tells no members)."""
+        return f"; its group went from {self._before} members to {self._least}" if self._least < self._before else ""
+
+    def _count(self) -> int:
+        try:
+            asked = self._admin.describe_consumer_groups([self._group], request_timeout=REQUEST_S)
+            return len(asked[self._group].result(REQUEST_S).members)
+        except (KafkaException, TimeoutError):
+            return 0
