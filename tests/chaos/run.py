@@ -12,7 +12,7 @@ from pathlib import Path
 from tests.chaos.checker.verdict import Verdict, check
 from tests.chaos.endings import Ending, unexpected_endings
 from tests.chaos.faults.catalogue import fault_of
-from tests.chaos.history.history import FaultDone, Limits, RssSample
+from tests.chaos.history.history import FaultDone, Limits, RssSample, Told
 from tests.chaos.history.reading import read_history
 from tests.chaos.history.watch import Watch
 from tests.chaos.history.where import Where
@@ -204,7 +204,7 @@ def _judge(scene: Scene, faults: Sequence[FaultDone], samples: Samples) -> Verdi
         samples=[RssSample(*sample) for sample in samples.taken],
     )
     try:
-        history = read_history(where, faults=faults, limits=limits)
+        history = read_history(where, faults=faults, limits=limits, told=Told.of(place.settings))
     except AssertionError as error:
         raise Stuck(str(error)) from error
     return check(history)

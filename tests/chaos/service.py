@@ -206,9 +206,11 @@ class Service:
         return [part for key in inherited if key not in self._variables for part in ("-u", key)]
 
     def _own_variables(self) -> dict[str, str]:
-        # What is killed can't remove its temporary files.
         return {
             "PYTHONUNBUFFERED": "1",
+            # Registrations name their process then, and so the faults that it had.
+            f"{PREFIX}PROCESSOR__INSTANCE": f"{self.name}/{self.starts}",
+            # What is killed can't remove its temporary files.
             "TMPDIR": str(self._scratch),
             **quick_jvm(f"-Djava.io.tmpdir={self._scratch}"),
         }

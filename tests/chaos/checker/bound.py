@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tests.chaos.checker import words
-from tests.chaos.checker.disturbance import hits, overlaps
+from tests.chaos.checker.disturbance import hits
 from tests.chaos.checker.ledger import Ledger
 from tests.chaos.checker.violation import Kind, Violation
 from tests.chaos.history.entries import DEAD_LETTERED, DISCARDED, WaitEntry
-from waitreg.calls import ABORTED
+from waitreg.calls import ABORTED, Call
 
 # The downstream notices a caller that has hung up, or died, when its loop comes round to it.
 HANG_UP_MS = 250
@@ -39,10 +39,17 @@ def bound(ledger: Ledger) -> Iterator[Violation]:
             yield Violation(Kind.BOUND, f"memory of {sample.name}", why)
 
 
-def peak(spans: Iterable[Span]) -> tuple[int, int]:
-    """Return the most spans that are open at once, and since when; what ends at a moment is over at it."""
+def peak(spans: Iterable[Span], explained: Iterable[Span] = (), each: int = 0) -> tuple[int, int]:
+    """Return the most spans that are open at once, and since when; what ends at a moment is over at it.
+
+    In each of the ``explained`` spans so many (``each``) don't count.
+    """
+    weighed = [*((span, 1) for span in spans), *((span, -each) for span in explained)]
     changes = sorted(
-        change for span in spans if span.to_ms > span.from_ms for change in ((span.from_ms, 1), (span.to_ms, -1))
+        change
+        for span, weight in weighed
+        if span.to_ms > span.from_ms
+        for change in ((span.from_ms, weight), (span.to_ms, -weight))
     )
     most = opened = since_ms = 0
     for moment_ms, change in changes:
@@ -53,46 +60,66 @@ def peak(spans: Iterable[Span]) -> tuple[int, int]:
 
 
 def _calls(ledger: Ledger) -> Iterator[Violation]:
-    """Judge calls of living processes, apart from times when a processor is killed, restarted or joins."""
-    limits = ledger.history.limits
-    most_allowed = limits.max_in_flight * limits.processes
-    spans = [
-        Span(call.started_ms, call.finished_ms - (HANG_UP_MS if call.status == ABORTED else 0))
-        for call in ledger.history.calls or ()
-    ]
+    """Judge how many calls were open at once: of each instance, and of all.
+
+    For a while beside a processor that is killed, restarted or joins there may be those of one more; of each instance
+    never. Which of several owners made a call isn't seen from outside: ids that changed hands count for all only. Nor
+    is it seen when a caller has given up: of each instance a call counts for half of the time that it may take.
+    """
+    limits, told = ledger.history.limits, ledger.history.told
+    spans = [Span(call.started_ms, _hung_up_ms(call)) for call in ledger.history.calls or ()]
     extra = [fault for fault in ledger.history.faults if hits(fault, "processor", "visitor", "group")]
-    calm = [span for span in spans if not any(overlaps(f, span.from_ms, span.to_ms, OVERLAP_MS) for f in extra)]
-    for chosen, allowed, when in (
-        (calm, most_allowed, ""),
-        (spans, most_allowed + limits.max_in_flight * len(extra), f", {len(extra)} faults of processors allowed for"),
-    ):
-        most, since_ms = peak(chosen)
-        if most > allowed:
-            why = f"{most} at {words.time(since_ms)}, and {allowed} are allowed{when}"
-            yield Violation(Kind.BOUND, "calls in flight", why)
-            return
+    near = [Span(fault.began_ms - OVERLAP_MS, fault.ended_ms + OVERLAP_MS) for fault in extra]
+    most, since_ms = peak(spans, near, limits.max_in_flight)
+    allowed = limits.max_in_flight * limits.processes
+    if most > allowed:
+        why = f"{most} at {words.time(since_ms)} beyond those that faults explain, and {allowed} are allowed"
+        yield Violation(Kind.BOUND, "calls in flight", why)
+        return
+    of_instance: dict[str, list[Span]] = defaultdict(list)
+    for wait_id, calls in ledger.calls_of_id.items() if told is not None else ():
+        instances = _instances(ledger.registrations_of_id.get(wait_id, ()))
+        if len(instances) == 1:
+            half_ms = told.attempt_ms // 2 if told is not None else 0
+            of_instance[instances.pop()] += [
+                Span(call.started_ms, min(_hung_up_ms(call), call.started_ms + half_ms)) for call in calls
+            ]
+    yield from _too_many("calls in flight", of_instance, limits.max_in_flight)
+
+
+def _hung_up_ms(call: Call) -> int:
+    return call.finished_ms - (HANG_UP_MS if call.status == ABORTED else 0)
 
 
 def _registrations(ledger: Ledger) -> Iterator[Violation]:
     """Judge what each instance had registered and not finished.
 
-    An id that was registered more than once has changed hands in between, at a moment that isn't seen from outside: it
-    is left out. Without calls nobody can tell when a record was finished: the tombstone comes later.
+    What was registered again by the same instance counts from the last time on. An id that several have registered has
+    changed hands in between, at a moment that isn't seen from outside: it is left out. Without calls nobody can tell
+    when a record was finished: the tombstone comes later.
     """
     if ledger.history.calls is None:
         return
     spans: dict[str, list[Span]] = defaultdict(list)
     for entries in ledger.entries_of.values():
-        first = entries[0]
-        if first.registration is not None and all(entry.is_tombstone for entry in entries[1:]):
-            finished_ms = _finished_ms(ledger, first, entries[1] if len(entries) > 1 else None)
-            spans[first.registration.instance].append(Span(first.append_ms, finished_ms))
-    allowed = ledger.history.limits.look_ahead
-    for instance, opened in spans.items():
+        instances = _instances(entries)
+        if len(instances) == 1:
+            last = max(number for number, entry in enumerate(entries) if entry.registration is not None)
+            finished_ms = _finished_ms(ledger, entries[last], entries[last + 1] if last + 1 < len(entries) else None)
+            spans[instances.pop()].append(Span(entries[last].append_ms, finished_ms))
+    yield from _too_many("registrations unfinished", spans, ledger.history.limits.look_ahead)
+
+
+def _instances(entries: Iterable[WaitEntry]) -> set[str]:
+    return {entry.registration.instance for entry in entries if entry.registration is not None}
+
+
+def _too_many(what: str, of_instance: Mapping[str, Sequence[Span]], allowed: int) -> Iterator[Violation]:
+    for instance, opened in of_instance.items():
         most, since_ms = peak(opened)
         if most > allowed:
             why = f"{most} at {words.time(since_ms)}, and {allowed} are allowed"
-            yield Violation(Kind.BOUND, f"registrations unfinished by {instance}", why)
+            yield Violation(Kind.BOUND, f"{what} by {instance}", why)
 
 
 def _finished_ms(ledger: Ledger, entry: WaitEntry, tombstone: WaitEntry | None) -> int:

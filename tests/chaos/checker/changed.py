@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tests.chaos.checker import words
 from tests.chaos.checker.ledger import Ledger
 from tests.chaos.checker.violation import Kind, Violation
-from tests.chaos.history.entries import MALFORMED, Lineage, Republished, WaitEntry
+from tests.chaos.history.entries import EXPORTS, MALFORMED, UNREGISTRABLE, Lineage, Republished, WaitEntry
 from tests.chaos.history.record import UNREADABLE_HEADERS
 from waitreg.calls import ABORTED, Call
 from waitreg.fingerprint import Fingerprint, fingerprint
@@ -55,7 +55,9 @@ def difference(
 def _entry(ledger: Ledger, entry: WaitEntry) -> str:
     said = entry.registration
     if said is None:
-        return entry.unreadable if entry.group == ledger.history.group else ""
+        # A tombstone names no group: one under an id of ours is ours.
+        ours = entry.group == ledger.history.group or entry.wait_id in ledger.original_of
+        return entry.unreadable if ours else ""
     if why := difference(ledger.published.get(said.original), said.content, said.timestamp_ms):
         return why
     if said.group != ledger.history.group:
@@ -79,16 +81,20 @@ def _republished(ledger: Ledger, letter: Republished) -> str:
         return why
     if lineage.group != ledger.history.group:
         return f"it names the group {lineage.group}"
-    return _lineage(ledger, lineage, 0 if letter.reason else 1)
+    return _lineage(ledger, letter, lineage)
 
 
-def _lineage(ledger: Ledger, lineage: Lineage, attempts_on: int) -> str:
-    entry = None if lineage.registration is None else ledger.entry_at.get(lineage.registration)
-    if entry is None or entry.registration is None or entry.wait_id != lineage.wait_id:
-        return ""  # which other rules see
-    wanted = (entry.registration.original, entry.registration.attempt + attempts_on)
-    seen = (lineage.original, lineage.attempt)
-    return "" if seen == wanted else f"it says {seen}, its registration's record and attempt are {wanted}"
+def _lineage(ledger: Ledger, letter: Republished, lineage: Lineage) -> str:
+    if letter.reason in (UNREGISTRABLE, MALFORMED):
+        return "" if lineage.registration is None else "it names a registration, and says that it can't have one"
+    entry = ledger.registered_as(letter)
+    if entry is None or entry.registration is None:
+        # Of an export `false_export` says so.
+        return "" if letter.outcome in EXPORTS else f"{lineage.registration} is no registration of its id"
+    said = entry.registration
+    wanted = (said.original, said.attempt + (0 if letter.reason else 1), said.instance)
+    seen = (lineage.original, lineage.attempt, lineage.instance)
+    return "" if seen == wanted else f"it says {seen}, its registration's record, attempt and instance are {wanted}"
 
 
 def _rows(ledger: Ledger) -> Iterator[Violation]:

@@ -1,4 +1,4 @@
-"""Which faults explain what would otherwise be a broken promise, by what they hit and when; never by their names."""
+"""Which faults explain what would otherwise be a broken promise: by what they hit, when, and whether it lived on."""
 
 from __future__ import annotations
 
@@ -6,10 +6,49 @@ from collections.abc import Iterable
 
 from tests.chaos.history.history import FaultDone
 
+# What follows from a fault that is over: clients wait up to this long before they connect again, partitions are on
+# their way to another member.
+AFTERMATH_MS = 10_000
+# After these a process does nothing more, late or not; the next one of its name is another instance.
+_ENDS = ("kill", "terminate")
+# Whose session with Postgres is reset begins its sweep anew.
+_RESETS = ("cut_postgres_link", "refuse_postgres_link")
+
 
 def hits(fault: FaultDone, *kinds: str) -> bool:
     """Return whether a fault hits one of these: "processor" stands for "processor-1" too."""
     return any(fault.target == kind or fault.target.startswith(f"{kind}-") for kind in kinds)
+
+
+def is_of(fault: FaultDone, instance: str) -> bool:
+    """Return whether a fault hits the process that registered as this instance, or its link.
+
+    "processor-1/2" is the second start of processor-1. Where an instance names no service of the run, every fault of
+    any processor may be its own. Members of a storm are told to end by the storm.
+    """
+    service = instance.rpartition("/")[0]
+    if service.partition("-")[0] not in ("processor", "visitor"):
+        return hits(fault, "processor", "visitor", "group")
+    return fault.target == service or (fault.target == "group" and service.startswith("visitor-"))
+
+
+def explains(fault: FaultDone, instances: Iterable[str], from_ms: int, to_ms: int) -> bool:
+    """Return whether a fault explains what one of these instances did late, or left undone, in a period."""
+    if hits(fault, "broker"):
+        return overlaps(fault, from_ms, to_ms, AFTERMATH_MS)
+    aftermath_ms = 0 if fault.name in _ENDS else AFTERMATH_MS
+    return any(is_of(fault, one) for one in instances) and overlaps(fault, from_ms, to_ms, aftermath_ms)
+
+
+def pauses_exports(fault: FaultDone) -> bool:
+    """Return whether an export may have stood still meanwhile, and gone on by what it knew.
+
+    A sweeper that is killed or told to end goes on with nothing. Which of two sweepers wrote an export isn't seen from
+    outside: a pause of either counts.
+    """
+    if hits(fault, "sweeper"):
+        return fault.name not in (*_ENDS, *_RESETS)
+    return hits(fault, "postgres", "broker")
 
 
 def overlaps(fault: FaultDone, from_ms: int, to_ms: int, aftermath_ms: int = 0) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tests.chaos.checker import words
-from tests.chaos.checker.disturbance import hits, overlaps
+from tests.chaos.checker.disturbance import explains
 from tests.chaos.checker.ledger import Ledger
 from tests.chaos.checker.violation import Kind, Violation
 from tests.chaos.history.entries import EXPORTS, Republished, WaitEntry
@@ -13,24 +13,31 @@ from waitreg.calls import Call
 
 # From the answer to the tombstone in the log it takes milliseconds, or a busy machine's hiccup.
 TOMBSTONE_MS = 5_000
-# What follows from a fault that is over: clients wait up to this long before they connect again, partitions are on
-# their way to another member.
-AFTERMATH_MS = 10_000
 
 
 def forgotten(ledger: Ledger) -> Iterator[Violation]:
-    """Find expired registrations whose call had succeeded, with no fault near that a processor would have felt."""
-    faults = [fault for fault in ledger.history.faults if hits(fault, "processor", "visitor", "group", "broker")]
+    """Find expired registrations whose call had succeeded, with no fault near that their own process would have felt.
+
+    A fault of another process explains nothing, nor does a rebalance: what runs goes on, and writes its tombstone. An
+    export that comes within `TOMBSTONE_MS` of the answer isn't judged: answer or tombstone may only have been late.
+    """
     for export in ledger.exports:
         assert export.lineage is not None
-        registered = ledger.entry_at.get(export.lineage.registration or (-1, -1))
-        if registered is None or registered.registration is None:
+        registered = ledger.registered_as(export)
+        if registered is None:
             continue
         for call in ledger.calls_of_id.get(export.lineage.wait_id, ()):
-            answered_ms = call.finished_ms
-            explained = any(overlaps(fault, answered_ms, answered_ms + TOMBSTONE_MS, AFTERMATH_MS) for fault in faults)
-            if call.succeeded and not explained and _is_of(ledger, call, registered):
+            is_clear = abs(export.timestamp_ms - call.finished_ms) >= TOMBSTONE_MS
+            if call.succeeded and is_clear and _is_of(ledger, call, registered) and not _explained(ledger, call):
                 yield Violation(Kind.FORGOTTEN, export.lineage.original, _why(export, registered, call))
+
+
+def _explained(ledger: Ledger, call: Call) -> bool:
+    # Which of several owners made a call isn't seen from outside.
+    entries = ledger.registrations_of_id.get(call.wait_id or "", ())
+    instances = {entry.registration.instance for entry in entries if entry.registration is not None}
+    answered_ms = call.finished_ms
+    return any(explains(fault, instances, answered_ms, answered_ms + TOMBSTONE_MS) for fault in ledger.history.faults)
 
 
 def _is_of(ledger: Ledger, call: Call, registered: WaitEntry) -> bool:

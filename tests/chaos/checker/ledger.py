@@ -57,6 +57,11 @@ class Ledger:
         return [entry for entry in self.log if entry.registration is not None]
 
     @cached_property
+    def registrations_of_id(self) -> Mapping[str, Sequence[WaitEntry]]:
+        """Registrations by wait id, whichever partition they stand in."""
+        return _grouped(self.registrations, lambda entry: entry.wait_id)
+
+    @cached_property
     def registrations_of(self) -> Mapping[Coordinates, Sequence[WaitEntry]]:
         """Registrations by where their record was consumed."""
         return _grouped(self.registrations, lambda entry: entry.registration.consumed if entry.registration else None)
@@ -149,6 +154,13 @@ class Ledger:
             for partition, offset in look.committed.items():
                 highest[partition] = max(offset, highest.get(partition, 0))
         return highest
+
+    def registered_as(self, one: Republished) -> WaitEntry | None:
+        """Return the registration that a dead letter or redelivery names; None where that is none of its id."""
+        if one.lineage is None or one.lineage.registration is None:
+            return None
+        entry = self.entry_at.get(one.lineage.registration)
+        return None if entry is None or entry.registration is None or entry.wait_id != one.lineage.wait_id else entry
 
     def is_consumed(self, place: Coordinates) -> bool:
         """Return whether anything shows that the group has consumed what stands there."""

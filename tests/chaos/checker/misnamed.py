@@ -10,7 +10,7 @@ from tests.chaos.checker.violation import Kind, Violation
 
 
 def misnamed(ledger: Ledger) -> Iterator[Violation]:
-    """Find registrations, and dead letters in their place, under another id than cluster, group and place derive."""
+    """Find registrations, dead letters in their place, and calls under another id than cluster, group, place derive."""
     for entry in ledger.registrations:
         assert entry.registration is not None
         wanted = ledger.id_of.get(entry.registration.consumed)
@@ -24,3 +24,9 @@ def misnamed(ledger: Ledger) -> Iterator[Violation]:
             if known.get(wait_id) != letter.lineage.original and letter.lineage.original in ledger.published:
                 why = f"{words.letter(letter)} has the id {wait_id}, which is not its record's"
                 yield Violation(Kind.MISNAMED, letter.lineage.original, why)
+    for place, calls in ledger.calls_of.items():
+        for call in calls:
+            # A redelivered record is called with the place of its first delivery, and an id of its own.
+            if place in ledger.published and known.get(call.wait_id or "") != place:
+                why = f"call {call.number} at {words.time(call.started_ms)} has the key {call.wait_id}, another's"
+                yield Violation(Kind.MISNAMED, place, why)

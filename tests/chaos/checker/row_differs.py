@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from tests.chaos.checker import words
 from tests.chaos.checker.ledger import Ledger
 from tests.chaos.checker.shown import Shown
 from tests.chaos.checker.violation import Kind, Violation
-from tests.chaos.history.entries import EXPIRED, EXPORTS, FAILED, Republished, WaitEntry
+from tests.chaos.history.entries import DISCARDED, DONE, EXPIRED, EXPORTS, FAILED, Republished, WaitEntry
 from tests.chaos.history.rows import DeadLetterRow, WaitRow
 
 _REGISTRATION = (
@@ -86,9 +86,20 @@ def _late(ledger: Ledger, shown: Shown, row: DeadLetterRow) -> str:
         return "finished_late is not set, and there is a `failed` dead letter of its id"
     entries = [] if row.registration is None else ledger.entries_of.get((row.wait_id, row.registration[0]), ())
     finished = any(entry.is_tombstone and entry.outcome not in EXPORTS for entry in entries)
+    if not row.finished_late and _done_behind_its_export(shown, entries):
+        return "finished_late is not set, and a processor has finished it behind its export"
     if row.finished_late and not also_failed and not finished:
         return "finished_late is set, and no processor has finished it"
     return ""
+
+
+def _done_behind_its_export(shown: Shown, entries: Sequence[WaitEntry]) -> bool:
+    """Return whether an id's one registration was exported, and then finished, as far as the sink has come."""
+    seen = [entry for entry in entries if shown.is_behind(entry)]
+    outcomes = [entry.outcome for entry in seen if entry.is_tombstone]
+    if sum(entry.registration is not None for entry in entries) != 1 or EXPIRED not in outcomes:
+        return False
+    return not {DONE, DISCARDED}.isdisjoint(outcomes[outcomes.index(EXPIRED) :])
 
 
 def _compared(fields: dict[str, tuple[object, object]]) -> str:

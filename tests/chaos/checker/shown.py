@@ -56,6 +56,10 @@ class Shown:
             if entry.unreadable and entry.offset < self._position(entry.partition)
         }
 
+    def is_behind(self, entry: WaitEntry) -> bool:
+        """Return whether the sink has come past an entry of the wait topic."""
+        return entry.offset < self._position(entry.partition)
+
     def must_be_quarantined(self, entry: WaitEntry) -> bool:
         """Return whether nothing later of its key can have spared the sink the reading."""
         later = self._ledger.entries_of.get((entry.wait_id, entry.partition), ())

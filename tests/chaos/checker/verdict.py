@@ -12,17 +12,22 @@ from tests.chaos.checker.bound import bound
 from tests.chaos.checker.changed import changed
 from tests.chaos.checker.committed_past import committed_past
 from tests.chaos.checker.doubled import doubled
+from tests.chaos.checker.early_call import early_call
 from tests.chaos.checker.early_tombstone import early_tombstone
 from tests.chaos.checker.false_export import false_export
 from tests.chaos.checker.forgotten import forgotten
+from tests.chaos.checker.handled_again import handled_again
 from tests.chaos.checker.ledger import Ledger
 from tests.chaos.checker.lost import lost
 from tests.chaos.checker.misnamed import misnamed
+from tests.chaos.checker.misrouted import misrouted
 from tests.chaos.checker.missing_row import missing_row
+from tests.chaos.checker.not_as_told import not_as_told
 from tests.chaos.checker.orphan_row import orphan_row
 from tests.chaos.checker.row_differs import row_differs
 from tests.chaos.checker.story import story
 from tests.chaos.checker.unfinished import unfinished
+from tests.chaos.checker.unfounded import unfounded
 from tests.chaos.checker.unpaired import unpaired
 from tests.chaos.checker.violation import Kind, Violation
 from tests.chaos.checker.void import void
@@ -43,7 +48,12 @@ RULES: Final[Mapping[Kind, Rule]] = {
     Kind.MISSING_ROW: missing_row,
     Kind.ROW_DIFFERS: row_differs,
     Kind.EARLY_TOMBSTONE: early_tombstone,
+    Kind.EARLY_CALL: early_call,
+    Kind.HANDLED_AGAIN: handled_again,
     Kind.FORGOTTEN: forgotten,
+    Kind.NOT_AS_TOLD: not_as_told,
+    Kind.MISROUTED: misrouted,
+    Kind.UNFOUNDED: unfounded,
     Kind.BOUND: bound,
 }
 

@@ -23,7 +23,12 @@ class Kind(StrEnum):
     MISSING_ROW = "missing_row"
     ROW_DIFFERS = "row_differs"
     EARLY_TOMBSTONE = "early_tombstone"
+    EARLY_CALL = "early_call"
+    HANDLED_AGAIN = "handled_again"
     FORGOTTEN = "forgotten"
+    NOT_AS_TOLD = "not_as_told"
+    MISROUTED = "misrouted"
+    UNFOUNDED = "unfounded"
     BOUND = "bound"
 
 

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
+from tests.chaos.checker.disturbance import AFTERMATH_MS, hits
 from tests.chaos.history.history import History
+
+# Looks come a few times a second; on a busy machine one of them may take some seconds.
+LOOKLESS_MS = 15_000
 
 
 def void(history: History) -> str:
@@ -16,4 +22,20 @@ def void(history: History) -> str:
         reasons.append("no record was published")
     if not history.looks:
         reasons.append("nobody looked at the commits while it went on")
+    elif (longest_ms := longest_without_look_ms(history)) > LOOKLESS_MS:
+        reasons.append(f"nobody looked at the commits for {longest_ms} ms, while the broker was there")
     return "; ".join(reasons)
+
+
+def longest_without_look_ms(history: History) -> int:
+    """Return for how long nobody looked, from the first registration to the last entry; a broker's faults apart."""
+    seen = sorted((look.began_ms, look.ended_ms) for look in history.looks)
+    entries = [entry.append_ms for entry in history.wait_log]
+    if entries:
+        seen = [(min(entries), min(entries)), *seen, (max(entries), max(entries))]
+    away = [(one.began_ms, one.ended_ms + AFTERMATH_MS) for one in history.faults if hits(one, "broker")]
+    longest_ms = 0
+    for (_, from_ms), (to_ms, _) in pairwise(seen):
+        explained = sum(max(0, min(to_ms, ended_ms) - max(from_ms, began_ms)) for began_ms, ended_ms in away)
+        longest_ms = max(longest_ms, to_ms - from_ms - explained)
+    return longest_ms

@@ -9,8 +9,9 @@ from typing import NamedTuple
 from tests.chaos.history.entries import Republished, WaitEntry
 from tests.chaos.history.look import Look, Partition
 from tests.chaos.history.rows import DeadLetterRow, ProgressRow, QuarantineRow, WaitRow
+from wait_registry.settings.root import Settings
 from waitreg.calls import Call
-from waitreg.manifest import Published
+from waitreg.manifest import Coordinates, Published
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,38 @@ class Limits:
     samples: Sequence[RssSample] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What the processors of a run were told; who checks takes it from the settings, not from what they then said.
+
+    ``ttl_ms`` is how long a registration lives, ``attempt_ms`` how long one try of a handler may take, of which a
+    record gets ``tries`` each time it is taken; ``registration_bytes`` how large a wait record may be. Policy, attempts
+    and topic are what a registration says of them; an empty policy is none that holds for all.
+    """
+
+    ttl_ms: int
+    attempt_ms: int
+    tries: int
+    registration_bytes: int
+    dead_letter_topic: str
+    expiry_policy: str
+    max_attempts: int
+
+    @classmethod
+    def of(cls, settings: Settings) -> Told:
+        """Take it from the settings, whose dead letter topic is a name and no template."""
+        processor = settings.processor
+        return cls(
+            ttl_ms=round(processor.ttl_s * 1000),
+            attempt_ms=round(processor.handler_timeout_s * 1000),
+            tries=processor.max_tries,
+            registration_bytes=settings.wait.max_message_bytes,
+            dead_letter_topic=settings.dead_letter.topic,
+            expiry_policy=str(processor.expiry_policy),
+            max_attempts=processor.max_attempts,
+        )
+
+
 @dataclass(frozen=True)
 class History:
     """One run of one consumer group, whose wait and dead letter topics nobody else writes to.
@@ -63,7 +96,8 @@ class History:
     isn't our downstream: then a tombstone's word is all that tells of work done. ``published`` is the generator's list,
     and what else was found in the input topics. ``committed_at_end`` is read before everything else, ``ends`` (high
     watermarks of wait, dead letter and redelivery topics) after the topics. The four tables are None when Postgres
-    isn't to be judged.
+    isn't to be judged. ``registered_bytes`` is the most that each record of the input topics can take in a wait record.
+    Without ``told``, what depends on settings isn't judged.
     """
 
     group: str
@@ -83,3 +117,5 @@ class History:
     progress_rows: Sequence[ProgressRow] | None
     faults: Sequence[FaultDone]
     limits: Limits
+    told: Told | None = None
+    registered_bytes: Mapping[Coordinates, int] = field(default_factory=dict)

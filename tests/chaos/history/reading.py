@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from tests.chaos.history.entries import Republished, WaitEntry
-from tests.chaos.history.history import FaultDone, History, Limits
+from tests.chaos.history.history import FaultDone, History, Limits, Told
 from tests.chaos.history.look import Look, Partition, read_looks
-from tests.chaos.history.record import UNREADABLE_HEADERS, RawRecord, content_of
+from tests.chaos.history.record import UNREADABLE_HEADERS, RawRecord, content_of, registered_bytes
 from tests.chaos.history.republished_records import republished
 from tests.chaos.history.tables import read_tables
 from tests.chaos.history.topics import ANSWER_S, committed_of, partitions_of, read_topic, reader, wait_settled
@@ -16,18 +16,26 @@ from tests.chaos.history.wait_entries import wait_entry
 from tests.chaos.history.where import Where
 from waitreg.calls import read_calls
 from waitreg.fingerprint import Fingerprint
-from waitreg.manifest import Published, read_manifest
+from waitreg.manifest import Coordinates, Published, read_manifest
 
 __all__ = ["Where", "read_history"]
 
 
-def read_history(where: Where, *, faults: Sequence[FaultDone], limits: Limits, look_at_view: bool = True) -> History:
+def read_history(
+    where: Where,
+    *,
+    faults: Sequence[FaultDone],
+    limits: Limits,
+    told: Told | None = None,
+    look_at_view: bool = True,
+) -> History:
     """Read everything; the services have ended, or nothing moves any more.
 
     Args:
         where: the evidence.
         faults: what was done to the run.
         limits: its bounds, with the samples taken.
+        told: the settings that its rules go by; without, those rules judge nothing.
         look_at_view: read Postgres too; sensible once the sink has come to the log's ends.
 
     Raises:
@@ -39,11 +47,12 @@ def read_history(where: Where, *, faults: Sequence[FaultDone], limits: Limits, l
     committed, cluster_id = _committed(where)
     tables = read_tables(where.postgres_url, where.schema) if look_at_view else None
     ends = wait_settled(where.bootstrap, [where.wait_topic, *where.letter_topics, *where.redelivery_topics])
+    published, sizes = _published(where)
     return History(
         group=where.group,
         cluster_id=cluster_id,
         wait_topic=where.wait_topic,
-        published=_published(where),
+        published=published,
         calls=calls,
         looks=_looks(where),
         wait_log=_wait_log(where),
@@ -57,6 +66,8 @@ def read_history(where: Where, *, faults: Sequence[FaultDone], limits: Limits, l
         progress_rows=None if tables is None else tables.progress,
         faults=faults,
         limits=limits,
+        told=told,
+        registered_bytes=sizes,
     )
 
 
@@ -84,9 +95,16 @@ def with_input(listed: Iterable[Published], standing: Iterable[RawRecord]) -> li
     return list(known.values())
 
 
-def _published(where: Where) -> Sequence[Published]:
-    standing = (record for topic in where.inputs for record in read_topic(where.bootstrap, topic, "read_committed"))
-    return with_input(read_manifest(where.manifest), standing)
+def _published(where: Where) -> tuple[Sequence[Published], Mapping[Coordinates, int]]:
+    sizes: dict[Coordinates, int] = {}
+
+    def standing() -> Iterator[RawRecord]:
+        for topic in where.inputs:
+            for record in read_topic(where.bootstrap, topic, "read_committed"):
+                sizes[record.topic, record.partition, record.offset] = registered_bytes(record)
+                yield record
+
+    return with_input(read_manifest(where.manifest), standing()), sizes
 
 
 def _looks(where: Where) -> Sequence[Look]:

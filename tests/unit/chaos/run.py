@@ -14,10 +14,11 @@ def clean_run() -> Script:
     """
     script = Script()
     for number in range(30):
-        script.done(script.publish(number % 3), f"host/{1 + number % 2}")
+        script.done(script.publish(number % 3), f"processor-{1 + number % 2}/1")
     for number in range(4):
         script.failed(script.publish(number % 3))
     large = script.publish(1)
+    script.large.add(large)
     script.unregistered(large, UNREGISTRABLE)
     script.commit(large)
     script.look()
@@ -34,7 +35,7 @@ def clean_run() -> Script:
 def _a_kill_among_five(script: Script) -> None:
     """Play a kill with five records in hand: committed, in flight, answered, uncommitted, and an aborted export."""
     places = [script.publish(2) for _ in range(5)]
-    entries = [script.register(place, "host/2") for place in places]
+    entries = [script.register(place, "processor-2/1") for place in places]
     script.commit(places[2])
     script.look()
     script.call(entries[0])
@@ -67,18 +68,18 @@ def _a_failed_one_expires_too(script: Script) -> None:
 def _a_redelivery(script: Script) -> None:
     """Play an expiry under the policy `redeliver`, whose second delivery is done."""
     place = script.publish(1)
-    entry = script.register(place, "host/3")
+    entry = script.register(place, "processor-3/1", "redeliver")
     script.commit(place)
-    script.fault("kill", "processor-1")
+    script.fault("kill", "processor-3")
     again = script.redeliver(entry)
     script.look()
-    script.done(again.place, "host/4")
+    script.done(again.place, "processor-4/1")
 
 
 def _a_zombie_wakes(script: Script) -> None:
     """Play a frozen processor that finishes, and fails, what had been exported while it stood still."""
     places = [script.publish(0) for _ in range(2)]
-    entries = [script.register(place, "host/4") for place in places]
+    entries = [script.register(place, "processor-4/1") for place in places]
     script.commit(places[1])
     script.look()
     fault = script.fault("freeze", "processor-2", for_ms=200)

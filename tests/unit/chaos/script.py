@@ -16,7 +16,7 @@ from tests.chaos.history.entries import (
     Republished,
     WaitEntry,
 )
-from tests.chaos.history.history import FaultDone, History, Limits
+from tests.chaos.history.history import FaultDone, History, Limits, Told
 from tests.chaos.history.look import Look, Partition
 from tests.chaos.history.rows import DeadLetterRow, ProgressRow, QuarantineRow, WaitRow
 from tests.chaos.history.wait_id import derived_wait_id
@@ -30,6 +30,18 @@ START_MS = 1_795_000_000_000
 TTL_MS = 8_000
 WAIT_PARTITIONS = 3
 LIMITS = Limits(max_in_flight=6, look_ahead=12, processes=2, rss_bytes={"processor": 500_000_000})
+# Some of its records are delivered again, the others aren't.
+TOLD = Told(
+    ttl_ms=TTL_MS,
+    attempt_ms=1_000,
+    tries=2,
+    registration_bytes=100_000,
+    dead_letter_topic=DLQ,
+    expiry_policy="",
+    max_attempts=3,
+)
+LOOKS_MS = 5_000
+SMALL_BYTES = 4_100
 
 
 def content(number: int) -> Fingerprint:
@@ -51,10 +63,15 @@ class Script:
     committed: dict[Partition, int] = field(default_factory=dict)
     ends: dict[Partition, int] = field(default_factory=lambda: defaultdict(int))
     faults: list[FaultDone] = field(default_factory=list)
+    large: set[Coordinates] = field(default_factory=set)
 
     def wait(self, ms: int) -> None:
-        """Let time go by."""
-        self.now_ms += ms
+        """Let time go by; somebody looks all the time."""
+        until_ms = self.now_ms + ms
+        while until_ms - self.now_ms > LOOKS_MS:
+            self.now_ms += LOOKS_MS
+            self.looks.append(self._seen())
+        self.now_ms = until_ms
 
     def publish(self, partition: int = 0) -> Coordinates:
         """Publish a record."""
@@ -64,7 +81,7 @@ class Script:
         self.published.append(record)
         return record.coordinates
 
-    def register(self, place: Coordinates, instance: str = "host/1") -> WaitEntry:
+    def register(self, place: Coordinates, instance: str = "processor-1/1", policy: str = "dlq") -> WaitEntry:
         """Register what was published or redelivered there."""
         self.wait(3)
         original, timestamp_ms, attempt = self._consumed(place)
@@ -80,7 +97,7 @@ class Script:
             instance=instance,
             attempt=attempt,
             dead_letter_topic=DLQ,
-            expiry_policy="dlq",
+            expiry_policy=policy,
             max_attempts=3,
             source=None if place == original else place,
         )
@@ -95,9 +112,7 @@ class Script:
     def look(self) -> Look:
         """Look at the cluster."""
         self.wait(2)
-        waits = {number: self.ends[WAIT, number] for number in range(WAIT_PARTITIONS)}
-        letters = {place: end for place, end in self.ends.items() if place[0] in (DLQ, AGAIN)}
-        look = Look(self.now_ms, self.now_ms + 2, dict(self.committed), waits, dict(waits), letters)
+        look = self._seen()
         self.looks.append(look)
         return look
 
@@ -152,7 +167,7 @@ class Script:
         self.wait(3)
         record = next(one for one in self.published if one.coordinates == place)
         wait_id = derived_wait_id(CLUSTER, GROUP, place, record.timestamp_ms)
-        lineage = Lineage(place, record.timestamp_ms, wait_id, None, GROUP, "host/1", 1)
+        lineage = Lineage(place, record.timestamp_ms, wait_id, None, GROUP, "processor-1/1", 1)
         offset = self._append((DLQ, 0))
         letter = Republished(DLQ, 0, offset, self.now_ms, True, record.fingerprint, lineage, reason, self.now_ms)
         self.dead_letters.append(letter)
@@ -161,7 +176,7 @@ class Script:
     def expire(self, entry: WaitEntry) -> None:
         """Let a registration's time pass."""
         assert entry.registration is not None
-        self.now_ms = max(self.now_ms, entry.registration.expires_at_ms + 600)
+        self.wait(max(0, entry.registration.expires_at_ms + 600 - self.now_ms))
 
     def export(self, entry: WaitEntry, committed: bool = True) -> tuple[Republished, WaitEntry]:
         """Export an expired registration: dead letter and tombstone, and their transaction's markers."""
@@ -197,7 +212,7 @@ class Script:
         self.faults.append(fault)
         return fault
 
-    def done(self, place: Coordinates, instance: str = "host/1") -> WaitEntry:
+    def done(self, place: Coordinates, instance: str = "processor-1/1") -> WaitEntry:
         """Play the usual life of a record, and return its registration."""
         entry = self.register(place, instance)
         self.commit(place)
@@ -240,13 +255,21 @@ class Script:
             progress_rows=[ProgressRow(*place, end) for place, end in self.ends.items() if place[0] in (WAIT, DLQ)],
             faults=list(self.faults),
             limits=LIMITS,
+            told=TOLD,
+            registered_bytes={
+                record.coordinates: SMALL_BYTES if record.coordinates not in self.large else TOLD.registration_bytes + 1
+                for record in self.published
+            },
         )
 
     def _row(self, letter: Republished) -> DeadLetterRow:
         said = letter.lineage
         if said is None:
             return DeadLetterRow(letter.place, letter.content, None, None, None, None, None, None, None, None, None)
-        same = [one for one in self.dead_letters if one.lineage is not None and one.lineage.wait_id == said.wait_id]
+        failed = any(
+            one.reason == FAILED and one.lineage and one.lineage.wait_id == said.wait_id for one in self.dead_letters
+        )
+        finished = any(one.wait_id == said.wait_id and one.outcome == DONE for one in self.wait_log)
         return DeadLetterRow(
             letter.place,
             letter.content,
@@ -259,7 +282,7 @@ class Script:
             said.group,
             said.instance,
             said.attempt,
-            finished_late=letter.reason == EXPIRED and any(one.reason == FAILED for one in same),
+            finished_late=letter.reason == EXPIRED and (failed or finished),
         )
 
     def _consumed(self, place: Coordinates) -> tuple[Coordinates, int, int]:
@@ -269,6 +292,11 @@ class Script:
                 return again.lineage.original, again.timestamp_ms, again.lineage.attempt
         record = next(one for one in self.published if one.coordinates == place)
         return place, record.timestamp_ms, 1
+
+    def _seen(self) -> Look:
+        waits = {number: self.ends[WAIT, number] for number in range(WAIT_PARTITIONS)}
+        letters = {place: end for place, end in self.ends.items() if place[0] in (DLQ, AGAIN)}
+        return Look(self.now_ms, self.now_ms + 2, dict(self.committed), waits, dict(waits), letters)
 
     def _append(self, partition: Partition) -> int:
         self.ends[partition] += 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.chaos.checker.verdict import check
+from tests.chaos.history.history import FaultDone
 from tests.unit.chaos.breaches.planting import taken
 from tests.unit.chaos.run import clean_run
 
@@ -30,3 +31,17 @@ def test_what_a_void_run_shows_all_the_same_is_told() -> None:
     verdict = check(script.history())
     assert verdict.void
     assert len(verdict.violations) == 1
+
+
+def test_a_run_is_void_that_nobody_watched_for_long_while_its_broker_was_there() -> None:
+    script = clean_run()
+    script.wait(40_000)
+    script.done(script.publish())
+    history = script.history()
+    last_ms = history.looks[-1].ended_ms
+    seldom = [look for look in history.looks if not last_ms - 30_000 < look.began_ms < last_ms - 5_000]
+    assert "nobody looked" in check(replace(history, looks=seldom)).void
+    one_only = replace(history, looks=history.looks[:1])
+    assert "nobody looked" in check(one_only).void
+    away = FaultDone("freeze", "broker", last_ms - 30_000, last_ms - 10_000, "state T")
+    assert check(replace(history, looks=seldom, faults=[*history.faults, away])).passed

@@ -9,12 +9,13 @@ import pytest
 
 from tests.chaos.checker.verdict import check
 from tests.chaos.checker.violation import Kind
-from tests.chaos.history.entries import DISCARDED, MALFORMED, WaitEntry
+from tests.chaos.history.entries import DEAD_LETTERED, DISCARDED, MALFORMED, WaitEntry
 from tests.chaos.history.history import History, RssSample
 from tests.chaos.history.record import UNREADABLE_HEADERS
-from tests.unit.chaos.breaches.planting import swapped, taken, together
+from tests.unit.chaos.breaches.decisions import saying
+from tests.unit.chaos.breaches.planting import swapped, taken, taken_at_once, together
 from tests.unit.chaos.run import clean_run
-from tests.unit.chaos.script import LIMITS, WAIT, WAIT_PARTITIONS, Script
+from tests.unit.chaos.script import LIMITS, TOLD, WAIT, WAIT_PARTITIONS, Script
 from waitreg.fingerprint import Fingerprint, fingerprint
 
 NEAR_MISSES: list[tuple[str, Callable[[Script], History]]] = []
@@ -39,7 +40,7 @@ def _(script: Script) -> History:
 def _(script: Script) -> History:
     entry = taken(script)
     assert entry.registration is not None
-    again = script.register(entry.registration.original, "host/2")
+    again = script.register(entry.registration.original, "processor-2/1")
     for one in (entry, again):
         script.call(one)
         script.tombstone(one)
@@ -125,7 +126,7 @@ def _(script: Script) -> History:
     assert entry.registration is not None
     script.call(entry)
     script.tombstone(entry)
-    late = script.register(entry.registration.original, "host/2")
+    late = script.register(entry.registration.original, "processor-2/1")
     script.export(late)
     return script.history()
 
@@ -192,7 +193,7 @@ def _(script: Script) -> History:
 
 @allowed("more calls at once beside a processor that was killed and started again")
 def _(script: Script) -> History:
-    together(script, LIMITS.max_in_flight * LIMITS.processes + 1, instances=2)
+    together(script, LIMITS.max_in_flight * LIMITS.processes + 1, instances=3)
     began_ms = script.calls[-1].started_ms - 2_000
     script.faults.append(replace(script.faults[-1], began_ms=began_ms, ended_ms=began_ms + 1_000))
     return script.history()
@@ -201,14 +202,127 @@ def _(script: Script) -> History:
 @allowed("calls counted as over when their caller hung up, noticed a little later")
 def _(script: Script) -> History:
     script.wait(30_000)
-    entry = taken(script)
-    for _ in range(LIMITS.max_in_flight * LIMITS.processes + 1):
+    entries = [
+        taken_at_once(script, f"processor-{1 + number % 3}/1")
+        for number in range(LIMITS.max_in_flight * LIMITS.processes + 1)
+    ]
+    for entry in entries:
         call = script.call(entry, status=499, last_ms=10)
         script.calls = swapped(script.calls, call, replace(call, finished_ms=call.finished_ms + 240))
     script.wait(240)
+    for entry in entries:
+        script.call(entry)
+        script.tombstone(entry)
+    return script.history()
+
+
+@allowed("calls counted for half of their time: their caller may have given up, and the downstream not have seen it")
+def _(script: Script) -> History:
+    script.wait(30_000)
+    entries = [taken_at_once(script, "processor-1/1") for _ in range(2 * LIMITS.max_in_flight)]
+    script.wait(5)
+    began_ms = script.now_ms
+    script.wait(TOLD.attempt_ms)
+    for number, entry in enumerate(entries):
+        call = script.call(entry)
+        started_ms = began_ms + (0 if number < LIMITS.max_in_flight else TOLD.attempt_ms - 200)
+        script.calls = swapped(script.calls, call, replace(call, started_ms=started_ms))
+        script.tombstone(entry)
+    return script.history()
+
+
+@allowed("answered, and exported before the tombstone could come, on a machine that stood still")
+def _(script: Script) -> History:
+    entry = taken(script)
+    script.expire(entry)
+    script.wait(-3_000)
+    script.call(entry)
+    script.wait(3_000)
+    script.export(entry)
+    script.tombstone(entry)
+    return script.history()
+
+
+@allowed("answered by a process whose link was slow a while ago")
+def _(script: Script) -> History:
+    entry = taken(script)
+    script.fault("slow_broker_link", "processor-1")
+    script.wait(2_000)
+    script.call(entry)
+    script.export(entry)
+    return script.history()
+
+
+@allowed("answered by a member of a storm, who was told to end")
+def _(script: Script) -> History:
+    script.wait(30_000)
+    place = script.publish(1)
+    entry = script.register(place, "visitor-2/1")
+    script.commit(place)
+    script.call(entry)
+    script.fault("storm", "group")
+    script.export(entry)
+    return script.history()
+
+
+@allowed("given up after the time of a try, which no call shows")
+def _(script: Script) -> History:
+    entry = taken(script)
+    script.wait(TOLD.attempt_ms)
+    script.letter(entry)
+    script.look()
+    script.tombstone(entry, DEAD_LETTERED)
+    return script.history()
+
+
+@allowed("failed while the downstream refused connections")
+def _(script: Script) -> History:
+    entry = taken(script)
+    script.fault("gone", "downstream", for_ms=100)
+    script.letter(entry)
+    script.look()
+    script.tombstone(entry, DEAD_LETTERED)
+    return script.history()
+
+
+@allowed("registered with less time left, since its way to a frozen broker was long")
+def _(script: Script) -> History:
+    script.wait(30_000)
+    place = script.publish(1)
+    expires_at_ms = script.now_ms + TOLD.ttl_ms
+    script.fault("freeze", "broker", for_ms=7_000)
+    entry = saying(script, script.register(place), expires_at_ms=expires_at_ms)
+    script.commit(place)
     script.call(entry)
     script.tombstone(entry)
     return script.history()
+
+
+@allowed("too large to be delivered again, and dead-lettered in its place")
+def _(script: Script) -> History:
+    entry = taken(script, policy="redeliver")
+    assert entry.registration is not None
+    script.large.add(entry.registration.original)
+    script.fault("kill", "processor-1")
+    script.export(entry)
+    return script.history()
+
+
+@allowed("handled as often as it has tries, each time that it is registered")
+def _(script: Script) -> History:
+    entry = taken(script)
+    assert entry.registration is not None
+    again = script.register(entry.registration.original, "processor-2/1")
+    for _ in range(2 * TOLD.tries):
+        script.call(again)
+    script.tombstone(again)
+    return script.history()
+
+
+@allowed("nobody was told anything: no settings are known")
+def _(script: Script) -> History:
+    together(script, LIMITS.max_in_flight + 1, instances=1)
+    return replace(script.history(), told=None)
 
 
 @allowed("memory below its limit, and of what has none")

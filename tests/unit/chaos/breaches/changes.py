@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.chaos.checker.violation import Kind
-from tests.chaos.history.entries import UNREGISTRABLE, Republished
+from tests.chaos.history.entries import UNREGISTRABLE, Republished, WaitEntry
 from tests.chaos.history.history import History
 from tests.unit.chaos.breaches.contents import other_content
 from tests.unit.chaos.breaches.planting import Choose, breach, done_ones, named, swapped, taken
@@ -41,7 +41,7 @@ def _(script: Script, choose: Choose) -> History:
     entry = choose(done_ones(script))
     assert entry.registration is not None
     script.commit(script.publish(2))
-    other = script.register(entry.registration.original, "host/9")
+    other = script.register(entry.registration.original, "processor-9/1")
     assert other.registration is not None
     wrong = replace(other, registration=replace(other.registration, source=again.place))
     script.wait_log = swapped(script.wait_log, other, wrong)
@@ -86,6 +86,44 @@ def _(script: Script, choose: Choose) -> History:
     return script.history()
 
 
+@breach(Kind.CHANGED, "a `failed` dead letter that names no registration of its id, or another instance")
+def _(script: Script, choose: Choose) -> History:
+    script.failed(script.publish())
+    letter = script.dead_letters[-1]
+    assert letter.lineage is not None
+    said = letter.lineage
+    other = choose(
+        [
+            replace(said, registration=None),
+            replace(said, registration=(0, 99_999)),
+            replace(said, registration=(0, 99_999), attempt=77),
+            replace(said, instance="somebody else"),
+        ]
+    )
+    script.dead_letters = swapped(script.dead_letters, letter, replace(letter, lineage=other))
+    return script.history()
+
+
+@breach(Kind.CHANGED, "a dead letter of what was never registered, which names a registration")
+def _(script: Script, choose: Choose) -> History:
+    letter = next(one for one in script.dead_letters if one.reason == UNREGISTRABLE)
+    assert letter.lineage is not None
+    wrong = replace(letter, lineage=replace(letter.lineage, registration=script.wait_log[0].place))
+    script.dead_letters = swapped(script.dead_letters, letter, wrong)
+    return script.history()
+
+
+@breach(Kind.CHANGED, "a tombstone without its outcome")
+def _(script: Script, choose: Choose) -> History:
+    entry = choose(done_ones(script))
+    offset = script.ends[WAIT, entry.partition]
+    script.ends[WAIT, entry.partition] += 1
+    script.wait_log.append(
+        WaitEntry(entry.partition, offset, script.now_ms, entry.wait_id, True, unreadable="WAIT_OUTCOME is missing")
+    )
+    return script.history()
+
+
 @breach(Kind.CHANGED, "something else in the dead letter topic")
 def _(script: Script, choose: Choose) -> History:
     script.dead_letters.append(
@@ -95,7 +133,7 @@ def _(script: Script, choose: Choose) -> History:
     return script.history()
 
 
-@breach(Kind.CHANGED, "a record with readable headers dead-lettered as malformed, without them")
+@breach(Kind.CHANGED, "a record with readable headers dead-lettered as malformed, without them", Kind.UNFOUNDED)
 def _(script: Script, choose: Choose) -> History:
     letter = script.unregistered(script.publish(), "malformed")
     bare = Fingerprint(letter.content.key, letter.content.value, fingerprint(None, None, ()).headers)
@@ -164,9 +202,21 @@ def _(script: Script, choose: Choose) -> History:
     return script.history()
 
 
+@breach(Kind.MISNAMED, "the keys of two calls swapped")
+def _(script: Script, choose: Choose) -> History:
+    entries = [taken(script), taken(script)]
+    calls = [script.call(entry) for entry in entries]
+    for entry in entries:
+        script.tombstone(entry)
+    for one, other in (calls, reversed(calls)):
+        script.calls = swapped(script.calls, one, replace(one, wait_id=other.wait_id))
+    return script.history()
+
+
 @breach(Kind.MISNAMED, "a dead letter of what can't be registered, under another id", Kind.COMMITTED_PAST)
 def _(script: Script, choose: Choose) -> History:
     place = script.publish(2)
+    script.large.add(place)
     letter = script.unregistered(place, UNREGISTRABLE)
     assert letter.lineage is not None
     wrong = replace(letter, lineage=replace(letter.lineage, wait_id="0" * 8 + letter.lineage.wait_id[8:]))

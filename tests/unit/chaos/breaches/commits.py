@@ -28,6 +28,7 @@ def _(script: Script, choose: Choose) -> History:
 @breach(Kind.COMMITTED_PAST, "a look shows the commit before the dead letter of what is too large")
 def _(script: Script, choose: Choose) -> History:
     place = script.publish(1)
+    script.large.add(place)
     script.commit(place)
     script.look()
     script.unregistered(place, UNREGISTRABLE)

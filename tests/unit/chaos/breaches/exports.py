@@ -18,9 +18,9 @@ def _(script: Script, choose: Choose) -> History:
     return script.history()
 
 
-@breach(Kind.DOUBLED, "dead-lettered and redelivered")
+@breach(Kind.DOUBLED, "dead-lettered and redelivered", Kind.MISROUTED)
 def _(script: Script, choose: Choose) -> History:
-    entry = taken(script)
+    entry = taken(script, policy="redeliver")
     script.fault("kill", "processor-1")
     script.done(script.redeliver(entry).place)
     script.letter(entry, EXPIRED)
@@ -71,7 +71,7 @@ def _(script: Script, choose: Choose) -> History:
 
 @breach(Kind.UNFINISHED, "a redelivery that nobody consumed")
 def _(script: Script, choose: Choose) -> History:
-    entry = taken(script)
+    entry = taken(script, policy="redeliver")
     script.fault("kill", "processor-1")
     script.redeliver(entry)
     return script.history()
@@ -85,12 +85,34 @@ def _(script: Script, choose: Choose) -> History:
     return script.history()
 
 
-@breach(Kind.FORGOTTEN, "done in calm times after its export")
+@breach(Kind.FORGOTTEN, "done beside a fault of another processor, and exported")
+def _(script: Script, choose: Choose) -> History:
+    entry = taken(script)
+    script.call(entry)
+    script.wait(1_000)
+    script.fault(choose(["kill", "freeze", "slow_broker_link"]), "processor-2")
+    script.export(entry)
+    return script.history()
+
+
+@breach(Kind.FORGOTTEN, "done by the next process of the name, long after the kill of the one before")
+def _(script: Script, choose: Choose) -> History:
+    script.wait(30_000)
+    script.fault("kill", "processor-1")
+    place = script.publish(1)
+    entry = script.register(place, "processor-1/2")
+    script.commit(place)
+    script.call(entry)
+    script.export(entry)
+    return script.history()
+
+
+@breach(Kind.FORGOTTEN, "done in calm times, long after its export")
 def _(script: Script, choose: Choose) -> History:
     entry = taken(script)
     call = script.call(entry)
     script.export(entry)
-    script.wait(100)
+    script.wait(6_000)
     script.calls = swapped(script.calls, call, replace(call, finished_ms=script.now_ms))
     script.tombstone(entry)
     return script.history()

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tests.chaos.checker.violation import Kind
 from tests.chaos.history.entries import EXPIRED
-from tests.chaos.history.history import History
+from tests.chaos.history.history import FaultDone, History
 from tests.unit.chaos.breaches.planting import Choose, breach, swapped, taken
 from tests.unit.chaos.script import Script
 
@@ -24,14 +24,14 @@ def _(script: Script, choose: Choose) -> History:
 def _(script: Script, choose: Choose) -> History:
     entry = taken(script)
     assert entry.registration is not None
-    script.register(entry.registration.original, "host/2")
+    script.register(entry.registration.original, "processor-2/1")
     script.export(entry)
     return script.history()
 
 
 @breach(Kind.FALSE_EXPORT, "redelivered although it had been done")
 def _(script: Script, choose: Choose) -> History:
-    entry = taken(script)
+    entry = taken(script, policy="redeliver")
     script.call(entry)
     script.tombstone(entry)
     script.done(script.redeliver(entry).place)
@@ -45,6 +45,51 @@ def _(script: Script, choose: Choose) -> History:
     script.call(entry)
     script.tombstone(entry)
     script.export(entry)
+    return script.history()
+
+
+@breach(Kind.FALSE_EXPORT, "done while a sweeper was killed, or had lost its session: it forgot what it had read")
+def _(script: Script, choose: Choose) -> History:
+    entry = taken(script)
+    script.fault("freeze", "processor-1")
+    script.expire(entry)
+    began_ms = script.now_ms
+    script.wait(100)
+    script.call(entry)
+    script.tombstone(entry)
+    script.wait(6_000)
+    name = choose(["kill", "terminate", "cut_postgres_link"])
+    script.faults.append(FaultDone(name, "sweeper-2", began_ms, script.now_ms, "pid 7 gone"))
+    script.wait(500)
+    script.export(entry)
+    return script.history()
+
+
+@breach(Kind.FALSE_EXPORT, "exported a minute after it was done, by a DLQ_TIME before that")
+def _(script: Script, choose: Choose) -> History:
+    entry = taken(script)
+    assert entry.registration is not None
+    script.fault("freeze", "processor-1")
+    script.expire(entry)
+    script.wait(2_000)
+    script.call(entry)
+    script.tombstone(entry)
+    script.wait(60_000)
+    letter, _ = script.export(entry)
+    early = replace(letter, time_ms=entry.registration.expires_at_ms)
+    script.dead_letters = swapped(script.dead_letters, letter, early)
+    return script.history()
+
+
+@breach(Kind.FALSE_EXPORT, "exported before its expiry, by a DLQ_TIME of after it")
+def _(script: Script, choose: Choose) -> History:
+    entry = taken(script)
+    assert entry.registration is not None
+    script.fault("kill", "processor-1")
+    letter = script.letter(entry, EXPIRED)
+    script.tombstone(entry, EXPIRED)
+    late = replace(letter, time_ms=entry.registration.expires_at_ms + 600)
+    script.dead_letters = swapped(script.dead_letters, letter, late)
     return script.history()
 
 

@@ -43,7 +43,7 @@ def _(script: Script, choose: Choose) -> History:
 
 @breach(Kind.LOST, "a redelivery that was consumed and is gone", Kind.COMMITTED_PAST)
 def _(script: Script, choose: Choose) -> History:
-    entry = taken(script)
+    entry = taken(script, policy="redeliver")
     script.fault("kill", "processor-1")
     again = script.redeliver(entry)
     script.commit(again.place)

@@ -9,7 +9,7 @@ from tests.chaos.history.entries import DEAD_LETTERED, Republished
 from tests.chaos.history.history import History
 from tests.chaos.history.look import Look
 from tests.unit.chaos.breaches.planting import Choose, breach, done_ones, named, swapped, taken
-from tests.unit.chaos.script import WAIT, WAIT_PARTITIONS, Script
+from tests.unit.chaos.script import TOLD, WAIT, WAIT_PARTITIONS, Script
 
 
 @breach(Kind.EARLY_TOMBSTONE, "before its call has ended")
@@ -40,8 +40,7 @@ def _(script: Script, choose: Choose) -> History:
     not_yet = script.register(place)
     script.wait_log.pop()
     script.ends[WAIT, not_yet.partition] -= 1
-    script.call(not_yet)
-    script.tombstone(not_yet)
+    script.tombstone(not_yet, "retried")
     script.done(place)
     return script.history()
 
@@ -85,6 +84,25 @@ def _(script: Script, choose: Choose) -> History:
 def _(script: Script, choose: Choose) -> History:
     entry = choose(done_ones(script))
     script.tombstone(replace(entry, wait_id="0" * 8 + entry.wait_id[8:]), "retried")
+    return script.history()
+
+
+@breach(Kind.EARLY_CALL, "the downstream was called before the registration stood")
+def _(script: Script, choose: Choose) -> History:
+    entry = taken(script)
+    call = script.call(entry)
+    script.tombstone(entry)
+    early = replace(call, started_ms=entry.append_ms - 500, finished_ms=entry.append_ms - 400)
+    script.calls = swapped(script.calls, call, early)
+    return script.history()
+
+
+@breach(Kind.HANDLED_AGAIN, "three times in calm, with two tries")
+def _(script: Script, choose: Choose) -> History:
+    entry = taken(script)
+    for _ in range(TOLD.tries + 1):
+        script.call(entry)
+    script.tombstone(entry)
     return script.history()
 
 

@@ -61,11 +61,11 @@ def done_ones(script: Script) -> list[WaitEntry]:
     ]
 
 
-def taken(script: Script, place: tuple[str, int, int] | None = None) -> WaitEntry:
+def taken(script: Script, place: tuple[str, int, int] | None = None, policy: str = "dlq") -> WaitEntry:
     """Return a registration of a new record, committed, long after the last fault."""
     script.wait(30_000)
     place = place or script.publish(1)
-    entry = script.register(place)
+    entry = script.register(place, policy=policy)
     script.commit(place)
     script.look()
     return entry
@@ -82,7 +82,7 @@ def taken_at_once(script: Script, instance: str) -> WaitEntry:
 def together(script: Script, count: int, instances: int) -> None:
     """Let so many calls be in flight at once, long after the last fault."""
     script.wait(30_000)
-    entries = [taken_at_once(script, f"host/{1 + number % instances}") for number in range(count)]
+    entries = [taken_at_once(script, f"processor-{1 + number % instances}/1") for number in range(count)]
     script.wait(5)
     began_ms = script.now_ms
     for entry in entries:

@@ -101,6 +101,15 @@ def _(script: Script, choose: Choose) -> History:
     return replace(history, dead_letter_rows=swapped(letter_rows(history), row, turned))
 
 
+@breach(Kind.ROW_DIFFERS, "done behind its export, and never marked")
+def _(script: Script, choose: Choose) -> History:
+    history = script.history()
+    done = {entry.wait_id for entry in script.wait_log if entry.outcome == DONE}
+    (row,) = [row for row in letter_rows(history) if row.finished_late and row.wait_id in done]
+    turned = replace(row, finished_late=False)
+    return replace(history, dead_letter_rows=swapped(letter_rows(history), row, turned))
+
+
 @breach(Kind.ROW_DIFFERS, "any column of wait", Kind.UNFINISHED)
 def _(script: Script, choose: Choose) -> History:
     taken(script)
