@@ -92,6 +92,8 @@ class HttpHandler:
         except aiohttp.InvalidURL:
             # Its text is the URL, password and all, and would go into every dead letter.
             raise PermanentError("POST failed: processor.handler is no URL that can be called") from None
+        except aiohttp.ClientConnectorCertificateError as error:
+            raise TransientError(_refused(error)) from error
         except aiohttp.ClientError as error:
             raise TransientError(f"POST failed: {type(error).__name__}: {error}") from error
 
@@ -138,6 +140,15 @@ class HttpHandler:
             return max(0.0, parsedate_to_datetime(text).timestamp() - self._clock.now_ms() / 1000)
         except (ValueError, OverflowError):
             return None
+
+
+def _refused(error: aiohttp.ClientConnectorCertificateError) -> str:
+    seen = getattr(error.certificate_error, "verify_message", "") or str(error.certificate_error)
+    return (
+        f"POST failed: the certificate that {error.host}:{error.port} shows is refused: {seen}. It must name this "
+        "host, be in date, and be signed by an authority of the system's store (or of the file that SSL_CERT_FILE "
+        "names): mend what isn't so, or the address in processor.handler"
+    )
 
 
 async def _drain(response: ClientResponse) -> None:

@@ -1,0 +1,73 @@
+"""An `https://` handler gets records only when its certificate is the right one; else the dead letter says why not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import SettingsFactory
+from tests.support.certificates import Authority, openssl_is_there
+from tests.support.https_server import HttpsServer
+from tests.support.naming import Names
+from tests.support.processes import Services
+from tests.support.topics import Topics
+from waitreg.embedded.ports import LOOPBACK
+
+RIGHT, STRANGER, MISNAMED = "right", "stranger", "misnamed"
+QUICK = {"processor.max_tries": 1, "processor.handler_timeout_s": 20, "processor.ttl_s": 120}
+
+
+@pytest.fixture
+def authority(tmp_path: Path) -> Authority:
+    """The authority in the processors' store."""
+    if not openssl_is_there():
+        pytest.skip("no `openssl` command here to make certificates with")
+    return Authority(tmp_path, "the-stores-authority")
+
+
+@pytest.fixture
+def servers(tmp_path: Path, authority: Authority) -> Iterator[dict[str, HttpsServer]]:
+    """One that shows the right certificate, one with another authority's, one with another host's."""
+    certificates = {
+        RIGHT: authority.issue(RIGHT, f"IP:{LOOPBACK}"),
+        STRANGER: Authority(tmp_path, "another-authority").issue(STRANGER, f"IP:{LOOPBACK}"),
+        MISNAMED: authority.issue(MISNAMED, "DNS:elsewhere.example"),
+    }
+    with ExitStack() as running:
+        yield {name: running.enter_context(HttpsServer(shown)) for name, shown in certificates.items()}
+
+
+def test_only_who_shows_the_right_certificate_gets_a_record(
+    authority: Authority,
+    servers: dict[str, HttpsServer],
+    prepared: SettingsFactory,
+    names: Names,
+    topics: Topics,
+    services: Services,
+) -> None:
+    settings = prepared(QUICK, 1)
+    topics.produce(settings.processor.topics[0], [b"a secret of ours"])
+    store = {"SSL_CERT_FILE": str(authority.certificate_file)}
+    started = []
+    for name, server in servers.items():
+        own = {"group": names(name), "handler": f"https://{LOOPBACK}:{server.port}/orders"}
+        one = settings.model_copy(update={"processor": settings.processor.model_copy(update=own)})
+        started.append(services.start("processor", one, "--once", environment=store))
+    for service in started:
+        assert service.wait() == 0, service.log.read_text("utf-8")
+    assert {name: server.received for name, server in servers.items()} == {
+        RIGHT: [b"a secret of ours"],
+        STRANGER: [],
+        MISNAMED: [],
+    }
+    letters = topics.read(settings.dead_letter.topic)
+    said = {letter.text("WAIT_GROUP"): letter.text("DLQ_ERROR_MESSAGE") for letter in letters}
+    assert set(said) == {names(STRANGER), names(MISNAMED)}
+    for name, reason in ((STRANGER, "unable to get local issuer certificate"), (MISNAMED, "IP address mismatch")):
+        message = said[names(name)]
+        assert f"the certificate that {LOOPBACK}:{servers[name].port} shows is refused: " in message
+        assert reason in message
+        assert "SSL_CERT_FILE" in message
