@@ -87,22 +87,41 @@ def _work(plan: Plan, seeds: Synchronized[int], results: Queue[Played], deadline
         signal.signal(asked, lambda *_: broken_off.set())
     threading.Thread(target=_end_with_parent, args=(os.getppid(), broken_off), daemon=True).start()
     _quieten(plan.directory)
-    with ExitStack() as resources:
-        stage: Stage | None = None
+    with LastingStage() as stage:
         while (seed := _next_seed(plan, seeds, deadline)) is not None and not broken_off.is_set():
             for number in range(1, TRIES + 1):
-                if stage is None:
-                    stage = resources.enter_context(Stage())
                 try:
-                    played, stage_is_well = _play(plan, stage, seed, number, broken_off)
+                    played = _play(plan, stage, seed, number, broken_off)
                 except Interrupted:
                     return
                 results.put(played)
-                if not stage_is_well:
-                    resources.close()
-                    stage = None
                 if played.entry.verdict != VOID:
                     break
+
+
+class LastingStage:
+    """A stage that is used for run after run, until it can't be; a context manager."""
+
+    def __init__(self) -> None:
+        self._resources = ExitStack()
+        self._stage: Stage | None = None
+
+    def __enter__(self) -> LastingStage:
+        return self
+
+    def __exit__(self, *of_no_interest: object) -> None:
+        self.leave()
+
+    def now(self) -> Stage:
+        """Return it, started if it isn't; raises whatever keeps its servers from starting."""
+        if self._stage is None:
+            self._stage = self._resources.enter_context(Stage())
+        return self._stage
+
+    def leave(self) -> None:
+        """End it: who knows how a run that failed has left it."""
+        self._resources.close()
+        self._stage = None
 
 
 def _end_with_parent(parent: int, broken_off: threading.Event) -> None:
@@ -130,13 +149,13 @@ def _next_seed(plan: Plan, seeds: Synchronized[int], deadline: float) -> int | N
         return seed
 
 
-def _play(plan: Plan, stage: Stage, seed: int, number: int, broken_off: threading.Event) -> tuple[Played, bool]:
-    """Play a seed; return what came of it, and whether the stage can be used on."""
+def _play(plan: Plan, stage: LastingStage, seed: int, number: int, broken_off: threading.Event) -> Played:
+    """Play a seed; return what came of it."""
     schedule = schedule_of(seed)
     directory = plan.directory / f"{seed}-{number}"
     began = time.monotonic()
     try:
-        outcome = play(stage, schedule, directory, broken_off)
+        outcome = play(stage.now(), schedule, directory, broken_off)
     except Interrupted:
         raise
     except Exception as error:  # noqa: BLE001 - told with the run, which is void, or broken when it is stuck
@@ -145,9 +164,10 @@ def _play(plan: Plan, stage: Stage, seed: int, number: int, broken_off: threadin
         stuck = isinstance(error, Stuck)
         why = f"  {error}" if stuck else traceback.format_exc()
         told = "\n".join([*schedule.lines(), why, f"  logs: {directory}"])
-        return Played(entry_of_nothing(schedule, plan.commit, time.monotonic() - began, broken=stuck), told), False
+        stage.leave()
+        return Played(entry_of_nothing(schedule, plan.commit, time.monotonic() - began, broken=stuck), told)
     entry = entry_of(outcome, plan.commit)
     if not outcome.failed and not outcome.void:
         shutil.rmtree(directory, ignore_errors=True)
-        return Played(entry, ""), True
-    return Played(entry, "\n".join(whole_story(outcome))), True
+        return Played(entry, "")
+    return Played(entry, "\n".join(whole_story(outcome)))

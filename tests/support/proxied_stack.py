@@ -90,8 +90,12 @@ class _RoutedStack(EmbeddedStack):
 
     def _make_servers(self, ports: tuple[int, int, int]) -> None:
         self._close_links()
-        behind = dict(zip(self._routes, free_ports(len(self._routes)), strict=True))
-        self.links = {route: Link((LOOPBACK, port)).__enter__() for route, port in behind.items()}
+        # All at once: nobody listens at the broker's ports and the stack's own yet, so that they look free.
+        count = len(self._routes)
+        free = [port for port in free_ports(2 * count + len(ports)) if port not in ports]
+        behind = dict(zip(self._routes, free[:count], strict=True))
+        links = zip(behind.items(), free[count:], strict=False)
+        self.links = {route: Link((LOOPBACK, port), own).__enter__() for (route, port), own in links}
         self._broker_properties = {**self._given_properties, **self._listeners(ports, behind)}
         super()._make_servers(ports)
 
