@@ -64,8 +64,9 @@ def _offsets(
 
 
 def _offset(admin: AdminClient, asked: TopicPartition, future: Future[ListOffsetsResultInfo]) -> int:
+    doing = f"listing offsets of {asked.topic}-{asked.partition}"
     try:
-        return int(answer(admin, future, f"listing offsets of {asked.topic}-{asked.partition}").offset)
+        offset = int(answer(admin, future, doing).offset)
     except PermanentError as error:
         cause = cause_of(error)
         if cause is None or cause.code() not in _NOBODY_TO_ASK:
@@ -76,3 +77,7 @@ def _offset(admin: AdminClient, asked: TopicPartition, future: Future[ListOffset
                 f"topic {asked.topic} has {count} partitions; there is no partition {asked.partition}"
             ) from error
         raise TransientError(str(error)) from error
+    # A broker that has just started answers for a partition that it doesn't lead yet, at times without an error.
+    if offset < 0:
+        raise TransientError(f"{doing} failed: saw {offset}, expected 0 or more; ask again")
+    return offset
