@@ -11,7 +11,7 @@ from tests.chaos.checker.ledger import Ledger
 from tests.chaos.checker.sights import Sights, lacks
 from tests.chaos.checker.violation import Kind, Violation
 from tests.chaos.history.entries import DEAD_LETTERED, DISCARDED, DONE, EXPORTS, FAILED, Republished, WaitEntry
-from waitreg.calls import ABORTED
+from waitreg.calls import ABORTED, Call
 
 # The downstream's clock and the broker's are one host's; each cuts its time to milliseconds.
 ROUNDING_MS = 5
@@ -57,7 +57,7 @@ def _before_call(ledger: Ledger, sights: Sights, entry: WaitEntry, number: int) 
     calls = [
         call
         for call in ledger.calls_of_id.get(entry.wait_id, ())
-        if call.succeeded or (entry.outcome == DISCARDED and call.status not in (0, ABORTED))
+        if call.succeeded or (entry.outcome == DISCARDED and _discards(ledger, call))
     ]
     if len(calls) < number:
         return f"is number {number} of its kind, and there are {len(calls)} calls that may have led to it"
@@ -65,6 +65,11 @@ def _before_call(ledger: Ledger, sights: Sights, entry: WaitEntry, number: int) 
     if ended_ms > entry.append_ms + ROUNDING_MS:
         return f"comes before the end of its call at {words.time(ended_ms)}"
     return ""
+
+
+def _discards(ledger: Ledger, call: Call) -> bool:
+    told = ledger.history.told
+    return call.status not in (0, ABORTED) if told is None else call.status in told.discard_statuses
 
 
 def _before_letter(ledger: Ledger, sights: Sights, entry: WaitEntry, number: int) -> str:

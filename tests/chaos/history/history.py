@@ -61,13 +61,15 @@ class Told:
     """What the processors of a run were told; who checks takes it from the settings, not from what they then said.
 
     ``ttl_ms`` is how long a registration lives, ``attempt_ms`` how long one try of a handler may take, of which a
-    record gets ``tries`` each time it is taken; ``registration_bytes`` how large a wait record may be. Policy, attempts
-    and topic are what a registration says of them; an empty policy is none that holds for all.
+    record gets ``tries`` each time it is taken; a call answered with one of ``discard_statuses`` discards its record;
+    ``registration_bytes`` is how large a wait record may be. Policy, attempts and topic are what a registration says
+    of them; an empty policy is none that holds for all.
     """
 
     ttl_ms: int
     attempt_ms: int
     tries: int
+    discard_statuses: Sequence[int]
     registration_bytes: int
     dead_letter_topic: str
     expiry_policy: str
@@ -81,6 +83,7 @@ class Told:
             ttl_ms=round(processor.ttl_s * 1000),
             attempt_ms=round(processor.handler_timeout_s * 1000),
             tries=processor.max_tries,
+            discard_statuses=processor.http.discard_statuses,
             registration_bytes=settings.wait.max_message_bytes,
             dead_letter_topic=settings.dead_letter.topic,
             expiry_policy=str(processor.expiry_policy),

@@ -35,6 +35,7 @@ TOLD = Told(
     ttl_ms=TTL_MS,
     attempt_ms=1_000,
     tries=2,
+    discard_statuses=(404,),
     registration_bytes=100_000,
     dead_letter_topic=DLQ,
     expiry_policy="",

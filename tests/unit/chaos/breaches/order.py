@@ -34,6 +34,14 @@ def _(script: Script, choose: Choose) -> History:
     return script.history()
 
 
+@breach(Kind.EARLY_TOMBSTONE, "discarded by a status that was to be dead-lettered")
+def _(script: Script, choose: Choose) -> History:
+    entry = taken(script)
+    script.call(entry, status=400)
+    script.tombstone(entry, "discarded")
+    return script.history()
+
+
 @breach(Kind.EARLY_TOMBSTONE, "before its registration")
 def _(script: Script, choose: Choose) -> History:
     place = script.publish(1)
