@@ -9,6 +9,7 @@ from confluent_kafka import TopicPartition as Assignment
 
 from sink.position import Positions
 from wait_registry.kafka.clients import consumer_config, usable_settings
+from wait_registry.kafka.errors import is_access_problem
 from wait_registry.settings.kafka import KafkaSettings
 
 log = logging.getLogger(__name__)
@@ -25,6 +26,8 @@ class MirrorState:
         failures: dict[str, str | None] = {}
         for place in offsets:
             refused = error or place.error
+            if refused is not None and refused.code() == KafkaError._WAIT_COORD and self._failures.get(place.topic):
+                continue  # why it waits was told
             failures[place.topic] = failures.get(place.topic) or (refused.str() if refused is not None else None)
         for topic, failure in failures.items():
             self.told(topic, failure)
@@ -43,12 +46,14 @@ class OffsetMirror:
 
     def __init__(self, kafka: KafkaSettings, group: str) -> None:
         self._state = MirrorState()
+        self._topics: frozenset[str] = frozenset()
         with usable_settings():
             self._consumer = Consumer(consumer_config(kafka, **{"group.id": group, "on_commit": self._state.answered}))
 
     def commit(self, positions: Positions) -> None:
         """Send the positions; does not wait, and a failure is only logged, once the broker has answered."""
         offsets = [Assignment(name.topic, name.partition, place.next_offset) for name, place in positions.items()]
+        self._topics = self._topics | {name.topic for name in positions}
         try:
             self._consumer.commit(offsets=offsets, asynchronous=True)
         except KafkaException as error:
@@ -57,8 +62,15 @@ class OffsetMirror:
         self.poll()
 
     def poll(self) -> None:
-        """Take the answers that have come to earlier commits; nothing is subscribed, so nothing else comes."""
-        self._consumer.poll(0)
+        """Take the answers that have come to earlier commits; nothing is subscribed, so no record comes.
+
+        Who may not use the group is told so here, beside the commits, which then wait for its coordinator.
+        """
+        event = self._consumer.poll(0)
+        error = event.error() if event is not None else None
+        if error is not None and is_access_problem(error):
+            for topic in sorted(self._topics):
+                self._state.told(topic, error.str())
 
     def close(self) -> None:
         """Give the client back."""

@@ -22,8 +22,8 @@ allow "$@" --operation Read --operation Write --operation DescribeConfigs --topi
 for topic in $DEAD_LETTER_TOPICS ${REDELIVERY_TOPICS:-}; do
     allow "$@" --operation Write --operation DescribeConfigs --topic "$topic"
 done
-# The client that reads the tail has a group's name, and commits nothing under it.
-allow "$@" --operation Read --group "waitreg.sweep.$WAIT_TOPIC"
+# The client that reads the tail has a group's name and asks for it; it neither joins nor commits.
+allow "$@" --operation Describe --group "waitreg.sweep.$WAIT_TOPIC"
 # One id a partition of the wait topic: by it sweepers shut out one another. Give it to nobody else.
 allow "$@" --operation Write --resource-pattern-type prefixed --transactional-id "waitreg.sweep.$WAIT_TOPIC."
 for group in ${CONSUMER_GROUPS:-}; do

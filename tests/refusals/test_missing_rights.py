@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from contextlib import closing
+from datetime import UTC, datetime
 
 import pytest
 
+from sink.mirror import OffsetMirror
+from sink.position import Position, TopicPartition
 from sweeper.instruments import Instruments
 from sweeper.sweeper import Sweeper
+from sweeper.tail import Tail
+from sweeper.tail_reader import TailReader
 from tests.integration.processor.running import Processors
 from tests.integration.processor.wait_topic import stories
 from tests.integration.sweeper.scenario import Scenario
@@ -18,8 +24,11 @@ from tests.support.committed_offsets import committed
 from tests.support.database import Database
 from tests.support.rights import Right, rights_of
 from tests.support.waiting import wait_until
+from wait_registry.clock import SystemClock
 from wait_registry.errors import ConfigurationError
 from wait_registry.handler import Record
+from wait_registry.kafka.clients import admin
+from wait_registry.kafka.topics import require_topics
 from wait_registry.settings.relations import Service
 from wait_registry.settings.root import Settings
 from wait_registry.telemetry.exposition import MetricsRegistry
@@ -42,6 +51,51 @@ def grant_but(own: SecuredSettings, service: Service, settings: Settings, change
     for right in map(change, rights_of(service, settings)):
         if right.operations:
             own.secured.grant(own.user(service), right.resource, right.name, right.operations, prefixed=right.prefixed)
+
+
+def scenario(own: SecuredSettings, settings: Settings, database: Database) -> Scenario:
+    """Return a wait topic and its view, looked at and written to by the operator."""
+    update = {"bootstrap_servers": own.secured.operator, "security": type(settings.kafka.security)()}
+    by_operator = settings.model_copy(update={"kafka": settings.kafka.model_copy(update=update)})
+    return Scenario(by_operator, own.topics, database)
+
+
+@pytest.mark.parametrize("service", ["processor", "sink", "sweeper"])
+def test_each_right_on_a_topic_that_a_start_looks_for_is_named_when_it_is_missing(
+    service: Service, secured_settings: SecuredSettings
+) -> None:
+    settings = secured_settings.of(service, "SASL_PLAINTEXT")
+    user, secured = secured_settings.user(service), secured_settings.secured
+    for right in [right for right in rights_of(service, settings) if right.resource == "topic"]:
+        own = without(right, CONFIGS).operations
+        # DESCRIBE, which a start needs as well, comes with each of READ and WRITE.
+        for lost, named in (((CONFIGS,), CONFIGS), (own, "DESCRIBE")):
+            secured.revoke(user, "topic", right.name, lost)
+            with pytest.raises(ConfigurationError, match=rf"topic {right.name} failed.* {named}\b"):
+                require_topics(settings, service)
+            secured.grant(user, "topic", right.name, lost)
+    require_topics(settings, service)
+
+
+def test_a_sink_that_may_not_commit_for_its_group_says_that_lag_tools_do_not_see_it(
+    secured_settings: SecuredSettings, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings = secured_settings.of("sink", "SASL_PLAINTEXT", granted=False)
+    change = lambda right: without(right, "READ") if right.resource == "group" else right  # noqa: E731
+    grant_but(secured_settings, "sink", settings, change)
+    group = f"waitreg.sink.{settings.wait.topic}"
+    with closing(OffsetMirror(settings.kafka, group)) as mirror:
+
+        def told() -> bool:
+            mirror.commit({TopicPartition(settings.wait.topic, 0): Position(0, datetime.now(UTC))})
+            return "Group authorization failed" in caplog.text
+
+        wait_until(told, 60, "the reason")
+        for _ in range(20):
+            assert told()
+    told_so = [record.getMessage() for record in caplog.records if record.name == "sink.mirror"]
+    assert all(f"{settings.wait.topic} could not be mirrored to its consumer group" in line for line in told_so)
+    assert len(told_so) <= 2, "once each reason, however often it is tried"
 
 
 @pytest.mark.parametrize(
@@ -121,18 +175,8 @@ def test_a_sweeper_without_the_right_to_its_transactions_ends_and_exports_nothin
     secured_settings: SecuredSettings, database: Database
 ) -> None:
     settings = secured_settings.of("sweeper", "SASL_PLAINTEXT", ONE_PARTITION, granted=False)
-    by_operator = settings.model_copy(
-        update={
-            "kafka": settings.kafka.model_copy(
-                update={
-                    "bootstrap_servers": secured_settings.secured.operator,
-                    "security": type(settings.kafka.security)(),
-                }
-            )
-        }
-    )
     database.install(settings)
-    at = Scenario(by_operator, secured_settings.topics, database)
+    at = scenario(secured_settings, settings, database)
     [registered] = at.register([at.wait_record(1)])
     at.show()
     change = lambda right: without(right, "WRITE") if right.resource == "transactional_id" else right  # noqa: E731
@@ -151,23 +195,52 @@ def test_a_sweeper_without_the_right_to_its_transactions_ends_and_exports_nothin
     sweeper.close()
 
 
+def test_a_sweeper_ends_without_each_right_to_its_wait_topic_and_exports_nothing_until_it_has_all(
+    secured_settings: SecuredSettings, database: Database
+) -> None:
+    settings = secured_settings.of("sweeper", "SASL_PLAINTEXT", ONE_PARTITION)
+    user, secured, wait = secured_settings.user("sweeper"), secured_settings.secured, settings.wait.topic
+    database.install(settings)
+    at = scenario(secured_settings, settings, database)
+    [registered] = at.register([at.wait_record(1)])
+    at.show()
+    at.register([at.wait_record(2, expires_in_ms=60_000)])
+    sweeper = Sweeper(settings, in_process, Instruments(MetricsRegistry()))
+    for operation, said in (
+        ("READ", r"reading \S+ from .* READ on it"),
+        ("WRITE", r"exporting 1 rows of \S+\.wait-0 .* WRITE on it"),
+    ):
+        secured.revoke(user, "topic", wait, [operation])
+        with pytest.raises(ConfigurationError, match=said):
+            sweeper.run_once()
+        secured.grant(user, "topic", wait, [operation])
+        assert at.dead_lettered_ids() == []
+    assert sweeper.run_once().exported == 1
+    assert at.dead_lettered_ids() == [registered.wait_id]
+    sweeper.close()
+
+
+def test_a_tail_that_is_read_for_long_needs_the_right_to_see_the_group_that_its_client_names(
+    secured_settings: SecuredSettings,
+) -> None:
+    settings = secured_settings.of("sweeper", "SASL_PLAINTEXT", ONE_PARTITION, granted=False)
+    grant_but(secured_settings, "sweeper", settings, lambda right: without(right, "DESCRIBE"))
+    # More than there is: it reads until it is refused.
+    reader = TailReader(settings, admin(settings.kafka), SystemClock(), 0, Tail(0, 1))
+    with (
+        closing(reader),
+        pytest.raises(ConfigurationError, match=r"reading \S+ from 0 .*DESCRIBE on the consumer group"),
+    ):
+        reader.read_to(1)
+
+
 def test_a_sweeper_that_may_not_write_to_one_group_s_dead_letter_topic_sets_its_rows_aside_and_exports_the_others(
     secured_settings: SecuredSettings, database: Database, caplog: pytest.LogCaptureFixture
 ) -> None:
     settings = secured_settings.of("sweeper", "SASL_PLAINTEXT", ONE_PARTITION)
-    by_operator = settings.model_copy(
-        update={
-            "kafka": settings.kafka.model_copy(
-                update={
-                    "bootstrap_servers": secured_settings.secured.operator,
-                    "security": type(settings.kafka.security)(),
-                }
-            )
-        }
-    )
     barred = secured_settings.topics.create(f"{settings.dead_letter.topic}.barred", 1)
     database.install(settings)
-    at = Scenario(by_operator, secured_settings.topics, database)
+    at = scenario(secured_settings, settings, database)
     good, _ = at.register([at.wait_record(1), at.wait_record(2, dead_letter_topic=barred)])
     at.show()
     sweeper = Sweeper(settings, in_process, Instruments(MetricsRegistry()))

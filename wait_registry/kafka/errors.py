@@ -33,6 +33,8 @@ _TOPIC_RIGHTS = {
     "reading": "READ",
     "writing": "WRITE",
     "exporting": "WRITE",
+    # Where the tombstones' topic is the one, the transaction says so at its end.
+    "committing after exporting": "WRITE",
     "creating": "CREATE",
 }
 _AUTHORIZATION = frozenset(

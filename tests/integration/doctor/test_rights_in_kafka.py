@@ -57,7 +57,7 @@ def _obey(secured: SecuredBroker, command: str) -> None:
     [
         ("processor", {"topic wait": "WRITE", "topic dlq": "WRITE", "topic input": "READ", "group group": "READ"}),
         ("sink", {"topic wait": "READ", "topic dlq": "READ", "group waitreg.sink.": "READ"}),
-        ("sweeper", {"topic wait": "READ, WRITE", "topic dlq": "WRITE", "group waitreg.sweep.": "READ"}),
+        ("sweeper", {"topic wait": "READ, WRITE", "topic dlq": "WRITE", "group waitreg.sweep.": "DESCRIBE"}),
     ],
 )
 def test_the_grants_it_names_are_what_was_missing(

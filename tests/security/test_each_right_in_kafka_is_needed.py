@@ -1,0 +1,90 @@
+"""deploy/kafka: what the files of the services give is what stands here, each right with its reason and nothing else.
+
+Where a test takes the right away and shows what breaks, it is named. A right that a file gives beyond these, or on more
+than these, turns this red: say here what it is for, and show it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import pytest
+
+from tests.support.named_tests import is_test
+from tests.support.rights import Right, rights_in
+
+MISSING = "tests/refusals/test_missing_rights.py"
+AT_START = f"{MISSING}::test_each_right_on_a_topic_that_a_start_looks_for_is_named_when_it_is_missing"
+OF_A_PROCESSOR = f"{MISSING}::test_a_processor_without_a_right_ends_and_has_committed_nothing"
+TO_WRITE = f"{MISSING}::test_a_right_to_see_but_not_to_write_ends_the_processor_at_the_first_wait_record"
+OF_A_SINKS_GROUP = f"{MISSING}::test_a_sink_that_may_not_commit_for_its_group_says_that_lag_tools_do_not_see_it"
+OF_A_SWEEPER = (
+    f"{MISSING}::test_a_sweeper_ends_without_each_right_to_its_wait_topic_and_exports_nothing_until_it_has_all"
+)
+OF_A_TAIL = f"{MISSING}::test_a_tail_that_is_read_for_long_needs_the_right_to_see_the_group_that_its_client_names"
+TRANSACTIONS = f"{MISSING}::test_a_sweeper_without_the_right_to_its_transactions_ends_and_exports_nothing"
+BARRED = (
+    f"{MISSING}::"
+    "test_a_sweeper_that_may_not_write_to_one_group_s_dead_letter_topic_sets_its_rows_aside_and_exports_the_others"
+)
+LIMITS = "every start compares the topic's limits with the settings"
+
+NAMES = {
+    "GROUP": "group",
+    "INPUT_TOPICS": "input",
+    "WAIT_TOPIC": "wait",
+    "DEAD_LETTER_TOPICS": "dlq",
+    "REDELIVERY_TOPICS": "redelivery",
+    "CONSUMER_GROUPS": "group",
+}
+# Right -> what it is for, and the test that takes it away; none where it is the right of another line on another topic.
+NEEDED: Mapping[str, Mapping[str, tuple[str, str | None]]] = {
+    "processor": {
+        "READ topic input": ("to consume", OF_A_PROCESSOR),
+        "DESCRIBE_CONFIGS topic input": (LIMITS, OF_A_PROCESSOR),
+        "READ group group": ("to join, to commit, to ask where it stands", OF_A_PROCESSOR),
+        "WRITE topic wait": ("wait records and tombstones", TO_WRITE),
+        "DESCRIBE_CONFIGS topic wait": (LIMITS, AT_START),
+        "WRITE topic dlq": ("dead letters", OF_A_PROCESSOR),
+        "DESCRIBE_CONFIGS topic dlq": (LIMITS, AT_START),
+    },
+    "sink": {
+        "READ topic wait": ("the view is made of it", AT_START),
+        "DESCRIBE_CONFIGS topic wait": (LIMITS, AT_START),
+        "READ topic dlq": ("the table dead_letter is made of it", AT_START),
+        "DESCRIBE_CONFIGS topic dlq": (LIMITS, AT_START),
+        "READ group waitreg.sink.wait": ("its offsets are mirrored for lag tools", OF_A_SINKS_GROUP),
+    },
+    "sweeper": {
+        "READ topic wait": ("the tail", OF_A_SWEEPER),
+        "WRITE topic wait": ("tombstones", OF_A_SWEEPER),
+        "DESCRIBE_CONFIGS topic wait": (LIMITS, AT_START),
+        "WRITE topic dlq": ("dead letters", BARRED),
+        "DESCRIBE_CONFIGS topic dlq": (LIMITS, AT_START),
+        "WRITE topic redelivery": ("records of groups that want them again", None),
+        "DESCRIBE_CONFIGS topic redelivery": ("what is too large for it is dead-lettered instead", None),
+        "DESCRIBE group waitreg.sweep.wait": (
+            "the client that reads the tail asks for the group it names",
+            OF_A_TAIL,
+        ),
+        # WRITE and the DESCRIBE that it brings along are all that there is to a transactional id.
+        "WRITE transactional_id waitreg.sweep.wait.*": ("to fence, and to export in a transaction", TRANSACTIONS),
+        "DESCRIBE group group": ("to warn of groups with another allowance for clocks; works without", BARRED),
+    },
+}
+
+
+def _told(right: Right) -> Iterator[str]:
+    for operation in right.operations:
+        yield f"{operation} {right.resource} {right.name}{'*' if right.prefixed else ''}"
+
+
+@pytest.mark.parametrize("service", NEEDED)
+def test_the_file_of_a_service_gives_these_rights_and_no_others(service: str) -> None:
+    given = [told for right in rights_in(f"{service}.sh", NAMES) for told in _told(right)]
+    assert sorted(given) == sorted(NEEDED[service])
+
+
+def test_every_test_that_is_said_to_show_a_right_exists() -> None:
+    shown = {test for rights in NEEDED.values() for _, test in rights.values() if test is not None}
+    assert [test for test in sorted(shown) if not is_test(test)] == []
