@@ -86,7 +86,8 @@ class SecuredStory:
         self.secrets: dict[str, str] = {"a property of Spark": f"spark-{uuid.uuid4().hex}"}
         self.said: dict[str, str] = {}
         self.command_lines: dict[str, str] = {}
-        self.listening: dict[str, set[str]] = {}
+        self.listening: dict[str, dict[str, set[str]]] = {}
+        """Service -> name of a process of it -> the addresses that it listens on."""
         self._prepare()
 
     def __enter__(self) -> SecuredStory:
@@ -215,12 +216,12 @@ class SecuredStory:
             assert status in (200, 503), (service.name, path, status)
             self.said[f"{path} of the {service.name}"] = self.said.get(f"{path} of the {service.name}", "") + text
         process = psutil.Process(service.pid)
+        listening = self.listening.setdefault(service.name, {})
         for one in (process, *process.children(recursive=True)):
             with suppress(psutil.NoSuchProcess):  # a worker of Spark's that ends just now
                 self.command_lines[f"{service.name}: {one.name()} {one.pid}"] = " ".join(one.cmdline())
-        self.listening[service.name] = {
-            place.laddr.ip for place in process.net_connections("tcp") if place.status == psutil.CONN_LISTEN
-        }
+                places = [place for place in one.net_connections("tcp") if place.status == psutil.CONN_LISTEN]
+                listening.setdefault(one.name(), set()).update(place.laddr.ip for place in places)
 
     def _look_at_spark(self, sink: Process) -> None:
         home = f"http://{LOOPBACK}:{self._ui_port}"

@@ -61,9 +61,11 @@ def test_what_services_write_to_temporary_folders_is_theirs_alone(story: Secured
     assert story.open_to_others == []
 
 
-def test_metrics_and_health_are_on_loopback(story: SecuredStory) -> None:
+def test_whatever_listens_is_on_loopback_spark_and_its_pages_too(story: SecuredStory) -> None:
     for service in SERVICES:
-        assert story.listening[service] == {"127.0.0.1"}
+        assert set().union(*story.listening[service].values()) == {"127.0.0.1"}, story.listening[service]
+    for service in ("sink", "sweeper"):
+        assert story.listening[service]["java"] == {"127.0.0.1"}, "the JVM was looked at while it listened"
 
 
 def test_a_wrong_password_ends_each_service_with_2_and_is_not_shown(story: SecuredStory) -> None:
