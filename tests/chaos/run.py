@@ -26,7 +26,7 @@ from tests.chaos.settling import Settling
 from tests.chaos.stage import VISITOR, Place, Stage, settings_of
 from tests.chaos.supervisor import Supervisor
 
-# Longer, and it never will: seven JVMs start at once, on a busy machine in three minutes.
+# Up to four JVMs start at once, on a busy machine in three minutes.
 READY_S = 300.0
 SETTLE_S = 120.0
 LOOK_S = 0.3
