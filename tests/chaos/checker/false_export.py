@@ -26,7 +26,8 @@ def false_export(ledger: Ledger) -> Iterator[Violation]:
     When the tail was read isn't seen from outside. DLQ_TIME is taken after it; so an entry that the broker appended
     well before DLQ_TIME must have been in it. Whoever stood still in between (the sweeper frozen, Postgres or the
     broker away) may have read the tail as early as that began. A redelivery says no time of its own: the broker's
-    stands for it, which is later by its way there. What DLQ_TIME may at most have been is said by the broker's time.
+    stands for it, which is later by its way there. That time bounds DLQ_TIME too: an export before its expiry is one
+    whatever it says, and what it was written long after has been in the tail.
     """
     pauses = [fault for fault in ledger.history.faults if pauses_exports(fault)]
     tombstone_of = exported(ledger).tombstone_of
@@ -34,7 +35,7 @@ def false_export(ledger: Ledger) -> Iterator[Violation]:
         lineage = export.lineage
         assert lineage is not None
         written_ms = export.timestamp_ms
-        decided_ms = written_ms if export.time_ms is None else min(export.time_ms, written_ms)
+        decided_ms = written_ms if export.time_ms is None else export.time_ms
         read_ms = max(earlier(decided_ms, READING_MS, pauses), earlier(written_ms, WRITING_MS + READING_MS, pauses))
         why = _why(ledger, export, tombstone_of[export.place], decided_ms, read_ms)
         if why:
@@ -49,8 +50,8 @@ def _why(ledger: Ledger, export: Republished, own: WaitEntry | None, decided_ms:
     registered = ledger.entry_at.get(lineage.registration)
     if registered is None or registered.registration is None or registered.wait_id != lineage.wait_id:
         return f"{words.registration(lineage.registration)} is no registration of {lineage.wait_id}"
-    if decided_ms < registered.registration.expires_at_ms:
-        return f"at {words.time(decided_ms)}, before its expiry {words.time(registered.registration.expires_at_ms)}"
+    if (at_ms := min(decided_ms, export.timestamp_ms)) < registered.registration.expires_at_ms:
+        return f"at {words.time(at_ms)}, before its expiry {words.time(registered.registration.expires_at_ms)}"
     for entry in ledger.entries_of[lineage.wait_id, registered.partition]:
         between = registered.offset < entry.offset and (own is None or entry.offset < own.offset)
         if between and entry.append_ms < read_ms:
