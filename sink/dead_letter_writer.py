@@ -70,7 +70,7 @@ class DeadLetterWriter:
             Column(name, encode, pa.array(values, kind))
             for (name, kind, encode), values in zip(COLUMNS, transposed, strict=True)
         ]
-        return LetterBatch(columns, [_left_out(record) for record in records if record.get(LEFT_OUT_BYTES)])
+        return LetterBatch(columns, [_left_out(record) for record in records if record.get(LEFT_OUT_BYTES) is not None])
 
     def write(self, connection: Connection, batch: LetterBatch) -> Written:
         """Write within the caller's transaction; errors are psycopg's."""

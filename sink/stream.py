@@ -208,7 +208,8 @@ class SinkStream(ABC):
                 raise SmallerBatches(f"batches of {self._limit.records} records instead of {limit}")
 
     def _apply(self, applier: Applier[Any], batch: pa.Table, ends: Mapping[TopicPartition, int], began: float) -> None:
-        offsets = sum(end - applier.positions[name].next_offset for name, end in ends.items())
+        before = applier.positions  # a copy each time
+        offsets = sum(end - before[name].next_offset for name, end in ends.items())
         applied = applier.apply(batch, ends)
         self._limit = self._limit.observed(batch.num_rows, batch.nbytes + left_out_bytes(batch), offsets)
         self._committed(applied, began)

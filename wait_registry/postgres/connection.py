@@ -59,10 +59,10 @@ def connect(
     """Open a connection whose search_path is our schema alone and whose times are read in UTC.
 
     ``autocommit`` is psycopg's; ``application_name`` is what pg_stat_activity shows; ``opened`` gets the connection
-    before anything is asked on it. Raises `PostgresUnavailable` when
-    no connection can be had within ``settings.connect_timeout_s``: retry with backoff; `PostgresRefused` for an address
-    that can't be read and, as long as it has never let this process in, when every host of it refuses us: wrong
-    credentials, no such database, a certificate that isn't trusted.
+    before anything is asked on it. Raises `PostgresUnavailable` when no connection can be had within
+    ``settings.connect_timeout_s``: retry with backoff; `PostgresRefused` for an address that can't be read and, as long
+    as it has never let this process in, when every host of it refuses us: wrong credentials, no such database, a
+    certificate that isn't trusted.
     """
     try:
         _require_plain_host(settings.url)
