@@ -17,6 +17,7 @@ from processor.once import Once
 from wait_registry.clock import Clock
 from wait_registry.errors import TransientError, WaitRegistryError
 from wait_registry.kafka.cluster import TopicIdentity, cluster_id
+from wait_registry.kafka.group_description import GroupDescription
 from wait_registry.kafka.wait_topic import require_same_wait_topic
 
 log = logging.getLogger(__name__)
@@ -25,6 +26,8 @@ T = TypeVar("T")
 
 PROBE_EVERY_S = 1.0
 IDENTITY_EVERY_S = 30.0
+# Longer than a group takes to settle by itself, be it with a member that died (45 s by default).
+COMPARE_EVERY_S = 50.0
 TELL_WAITING_S = 5.0
 
 
@@ -34,8 +37,9 @@ class BrokerWatch:
     Args:
         admin: asked.
         wait_topic: what the wait topic was at the start; a change ends the process.
-        membership: asked for while no partitions have been assigned.
-        once: asked for, with ``--once``.
+        membership: is told what the coordinator says of the group, where it must be asked.
+        once: is told it too, with ``--once``.
+        describe: asks the coordinator.
     """
 
     def __init__(
@@ -44,6 +48,7 @@ class BrokerWatch:
         wait_topic: TopicIdentity,
         membership: Membership,
         once: Once | None,
+        describe: Callable[[], GroupDescription],
         link: BrokerLink,
         clock: Clock,
         fault: Fault,
@@ -52,11 +57,12 @@ class BrokerWatch:
         self._wait_topic = wait_topic
         self._membership = membership
         self._once = once if once is not None and once.must_ask else None
+        self._describe = describe
         self._link = link
         self._clock = clock
         self._fault = fault
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="broker-watch")
-        self._began_s = self._checked_s = clock.monotonic()
+        self._began_s = self._checked_s = self._compared_s = clock.monotonic()
         self._told_to_wait = False
 
     async def run(self) -> None:
@@ -72,14 +78,29 @@ class BrokerWatch:
         """Ask what is due now; a broker that doesn't answer is no error."""
         if not self._link.up and await self._ask(lambda: cluster_id(self._admin)) is not None:
             self._link.answered()
-        if self._link.up and self._membership.must_ask:
-            await self._ask(lambda: self._membership.ask(self._admin))
+        await self._look_at_the_group()
         self._tell_waiting()
-        if (once := self._once) is not None and self._link.up and self._membership.joined:
-            await self._ask(lambda: once.ask(self._admin, self._membership.member_id))
         if self._link.up and self._clock.monotonic() - self._checked_s >= IDENTITY_EVERY_S:
             self._checked_s = self._clock.monotonic()
             await self._ask(self._check_identity)
+
+    async def _look_at_the_group(self) -> None:
+        """Ask the coordinator, where what librdkafka tells isn't enough, as often as it takes."""
+        membership, once, now_s = self._membership, self._once, self._clock.monotonic()
+        compares = now_s - self._compared_s >= COMPARE_EVERY_S
+        if not (membership.must_ask and self._link.up and membership.member_id):
+            return
+        if membership.joined and once is None and not compares:
+            return
+        group = await self._ask(self._describe)
+        if group is None:
+            return
+        membership.described(group)
+        if compares:
+            self._compared_s = now_s
+            membership.compare(group)
+        if once is not None and membership.joined:
+            await self._ask(lambda: once.judge(self._admin, group, membership.member_id))
 
     def _tell_waiting(self) -> None:
         """Say once why a processor that has just been started does nothing yet."""

@@ -117,6 +117,7 @@ class Consumption:
         self._closing = False
         self._paused = False
         self.polling = False
+        self._topics: list[str] = []
         self._log_ends = LogEnds(time.monotonic)
         self._asking: asyncio.Future[None] | None = None
         self._asked_s = -math.inf
@@ -134,10 +135,26 @@ class Consumption:
     def subscribe(self, topics: Iterable[str]) -> None:
         """Join the group."""
         # Now or never: while a rebalance callback waits for the event loop, the client doesn't answer this question.
-        self._membership.member_id = str(self._consumer.memberid() or "")
+        member_id = str(self._consumer.memberid() or "")
+        self._topics = list(topics)
+        self._membership.begin(member_id, self.assigned.keys(), self._rejoin)
+        self._join()
+
+    def _join(self) -> None:
         self._consumer.subscribe(
-            list(topics), on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost
+            self._topics, on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost
         )
+
+    def _rejoin(self) -> None:
+        """Give everything up and join anew, in the consumer's thread."""
+
+        def leave_and_join() -> None:
+            if not self._closing:
+                self._consumer.unsubscribe()
+                self._join()
+
+        if not self._closing:
+            self._executor.submit(leave_and_join)
 
     def take(self, count: int) -> list[tuple[AssignedPartition, Message]]:
         """Return at most ``count`` records that are there now, each with its partition; never waits."""

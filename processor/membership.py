@@ -1,54 +1,71 @@
-"""Whether this process has taken its place in the group, be it one without partitions."""
+"""Whether this process has its place in the group, and the partitions that the group has given it."""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Collection
 
-from confluent_kafka import ConsumerGroupState
-from confluent_kafka.admin import AdminClient
-
-from wait_registry.errors import PermanentError
-from wait_registry.kafka.requests import answer, timeout_of
+from wait_registry.kafka.group_description import GroupDescription, Place
 from wait_registry.settings.processor import GroupProtocol, ProcessorSettings
 
 log = logging.getLogger(__name__)
 
 
 class Membership:
-    """Shared by the consumer, which knows when partitions are assigned, and the watch, which can ask the broker.
+    """Shared by the consumer, which knows what is assigned here, and the watch, which asks the coordinator.
 
-    The classic protocols tell a member that it gets no partitions; under KIP-848 nothing is said, so that surplus
-    processes would never become ready: the broker is asked.
+    The classic protocols tell a member everything. Under KIP-848 a member that gets no partitions is told nothing, so
+    that surplus processes would never become ready; and librdkafka (2.16) misses a new assignment whose heartbeat is
+    answered after the next one was due, and never asks for it again. The coordinator waits, for minutes or for ever,
+    with partitions that are nobody's: it is asked, and a member that has missed something joins anew.
 
     Args:
         settings: group and protocol.
     """
 
     def __init__(self, settings: ProcessorSettings) -> None:
-        self._group = settings.group
-        self._is_told = settings.group_protocol is GroupProtocol.CLASSIC
+        self.must_ask = settings.group_protocol is GroupProtocol.CONSUMER
         self.joined = False
         # Under KIP-848 the consumer's for all its life.
         self.member_id = ""
+        self._assigned: Collection[Place] = ()
+        self._rejoin: Callable[[], None] = _nothing
+        self._differing: frozenset[Place] = frozenset()
 
-    @property
-    def must_ask(self) -> bool:
-        """Whether only the broker can tell."""
-        return bool(self.member_id) and not (self.joined or self._is_told)
+    def begin(self, member_id: str, assigned: Collection[Place], rejoin: Callable[[], None]) -> None:
+        """Take over what the consumer knows when it subscribes.
 
-    def ask(self, admin: AdminClient) -> None:
-        """Ask the broker whether the group is settled and this member has no partitions.
-
-        Raises:
-            TransientError: the broker doesn't answer now.
-            ConfigurationError: it refuses us.
+        Args:
+            member_id: its own; only KIP-848's is known now.
+            assigned: what is assigned here, kept up to date by the consumer.
+            rejoin: leaves the group and joins it again.
         """
-        futures = admin.describe_consumer_groups([self._group], request_timeout=timeout_of(admin))
-        try:
-            described = answer(admin, futures[self._group], f"describing group {self._group}")
-        except PermanentError as error:
-            log.debug("%s", error)  # brokers answer so while the group isn't there yet
-            return
-        partitions = {member.member_id: len(member.assignment.topic_partitions) for member in described.members}
-        if described.state is ConsumerGroupState.STABLE and partitions.get(self.member_id) == 0:
+        self.member_id = member_id
+        self._assigned = assigned
+        self._rejoin = rejoin
+
+    def described(self, group: GroupDescription) -> None:
+        """Learn from the coordinator whether a member without partitions is to have none."""
+        if group.stable and group.held.get(self.member_id) == frozenset():
             self.joined = True
+
+    def compare(self, group: GroupDescription) -> None:
+        """Join anew when some partitions were at two looks in a row not where the coordinator wants them."""
+        differing = group.differing(self.member_id, frozenset(self._assigned))
+        lasting = differing & self._differing
+        self._differing = differing - lasting
+        if lasting:
+            log.warning(
+                "joining the group anew, as this member has missed a new assignment: %s",
+                "; ".join(_said(place, place in self._assigned) for place in sorted(lasting)),
+            )
+            self._rejoin()
+
+
+def _said(place: Place, is_assigned: bool) -> str:
+    topic, number = place
+    return f"{topic}[{number}] is {'to be given up' if is_assigned else 'to be taken'}"
+
+
+def _nothing() -> None:
+    """Stand for a consumer that hasn't subscribed yet."""

@@ -5,23 +5,19 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
 
-from confluent_kafka import ConsumerGroupState
 from confluent_kafka.admin import AdminClient
 
 from processor.assigned_partition import AssignedPartition
 from wait_registry.clock import Clock
 from wait_registry.kafka.cluster import describe_topic
 from wait_registry.kafka.committed_offsets import committed_offsets
+from wait_registry.kafka.group_description import GroupDescription, Place
 from wait_registry.kafka.positions import earliest_offsets, end_offsets
-from wait_registry.kafka.requests import answer, timeout_of
 from wait_registry.settings.processor import GroupProtocol
 from wait_registry.settings.root import Settings
 
 log = logging.getLogger(__name__)
-
-Place: TypeAlias = tuple[str, int]
 
 # The longest session that brokers grant by default: a member that is still there after so long sends heartbeats.
 ALIVE_AFTER_S = 60.0
@@ -67,26 +63,21 @@ class Once:
         share = self._share
         return share.settled and share.ours <= assigned.keys() and reached(self._ends, assigned.values())
 
-    def ask(self, admin: AdminClient, own: str) -> None:
-        """Ask the broker who holds what; in the watch's thread.
+    def judge(self, admin: AdminClient, group: GroupDescription, own: str) -> None:
+        """Judge who has what; in the watch's thread.
 
         Args:
-            admin: asked.
+            admin: asked for logs and commits.
+            group: as its coordinator describes it.
             own: this consumer's member id.
 
         Raises:
             WaitRegistryError: the broker doesn't answer, or refuses us.
         """
-        futures = admin.describe_consumer_groups([self._group], request_timeout=timeout_of(admin))
-        described = answer(admin, futures[self._group], f"describing group {self._group}")
-        holders = {
-            (place.topic, place.partition): member.member_id
-            for member in described.members
-            for place in member.assignment.topic_partitions
-        }
+        holders = {place: member for member, places in group.held.items() for place in places}
         now_s = self._monotonic()
-        self._seen_s = {m.member_id: self._seen_s.get(m.member_id, now_s) for m in described.members}
-        if described.state is not ConsumerGroupState.STABLE:
+        self._seen_s = {member: self._seen_s.get(member, now_s) for member in group.held}
+        if not group.stable:
             self._share = Share(settled=False)
             return
         alive = {member for member, since_s in self._seen_s.items() if now_s - since_s >= ALIVE_AFTER_S}

@@ -10,6 +10,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from functools import partial
 from typing import NamedTuple, TypeVar
 
 from confluent_kafka import Producer
@@ -42,6 +43,7 @@ from wait_registry.kafka.clients import admin as open_admin
 from wait_registry.kafka.clients import producer_config, usable_settings
 from wait_registry.kafka.cluster import TopicIdentity, cluster_id, topic_names
 from wait_registry.kafka.commit_metadata import CommitMetadata
+from wait_registry.kafka.group_description import describe_group
 from wait_registry.kafka.time_rules import TimeRules
 from wait_registry.kafka.topics import require_topics
 from wait_registry.kafka.wait_topic import describe_wait_topic
@@ -184,10 +186,7 @@ class ProcessorService:
         self.stats.consumed.update(dict.fromkeys(facts.topics, 0))
         watchdog = Watchdog(self._clock, self._settings.processor.handler_timeout_s)
         self._strategy = build(self._context(producer, handler, watchdog, wait_topic, facts))
-        watch = asyncio.create_task(
-            BrokerWatch(admin, wait_topic, self._membership, facts.once, self._link, self._clock, self._fault).run(),
-            name="broker-watch",
-        )
+        watch = asyncio.create_task(self._broker_watch(admin, wait_topic, facts).run(), name="broker-watch")
         watch.add_done_callback(self._watch_ended)
         watchdog.start()
         standstill = StandstillWatch(watchdog.late_s)
@@ -205,6 +204,12 @@ class ProcessorService:
                 log.warning("%d records aren't acknowledged by the broker at the end", left)
         # What the last answers have brought, which no turn of the loop has seen.
         self._fault.raise_if_any()
+
+    def _broker_watch(self, admin: AdminClient, wait_topic: TopicIdentity, facts: Facts) -> BrokerWatch:
+        describe = partial(describe_group, self._settings.kafka, self._settings.processor.group)
+        return BrokerWatch(
+            admin, wait_topic, self._membership, facts.once, describe, self._link, self._clock, self._fault
+        )
 
     def _watch_ended(self, watch: asyncio.Task[None]) -> None:
         error = None if watch.cancelled() else watch.exception()

@@ -30,15 +30,21 @@ class Fate(Enum):
 
 
 Decide = Callable[[int], Fate]
+# Whether an answer is lost, by its request's API key and its bytes.
+Lose = Callable[[int, bytes], bool]
 
 
 class KafkaProxy:
-    """Forwards frames of the Kafka protocol; ``decide`` is asked for every request, with its API key."""
+    """Forwards frames of the Kafka protocol.
 
-    def __init__(self, bootstrap: str, decide: Decide) -> None:
+    ``decide`` is asked for every request, with its API key, and ``lose`` for every answer that it lets pass.
+    """
+
+    def __init__(self, bootstrap: str, decide: Decide, lose: Lose = lambda api_key, answer: False) -> None:
         host, _, port = bootstrap.rpartition(":")
         self._host, self._port = host, int(port)
         self._decide = decide
+        self._lose = lose
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._sockets: list[socket.socket] = []
         self._threads: list[threading.Thread] = []
@@ -83,17 +89,16 @@ class KafkaProxy:
             client, _ = self._listener.accept()
             broker = socket.create_connection((self._host, self._port))
             self._sockets += [client, broker]
-            unanswered: set[int] = set()
-            self._start(self._requests, client, broker, unanswered)
-            self._start(self._answers, broker, client, unanswered)
+            asked: dict[int, tuple[int, Fate]] = {}
+            self._start(self._requests, client, broker, asked)
+            self._start(self._answers, broker, client, asked)
 
-    def _requests(self, client: socket.socket, broker: socket.socket, unanswered: set[int]) -> None:
+    def _requests(self, client: socket.socket, broker: socket.socket, asked: dict[int, tuple[int, Fate]]) -> None:
         while True:
             frame = _frame(client)
             _, api_key, _, correlation = HEADER.unpack_from(frame)
             fate = self._decide(api_key)
-            if fate is Fate.LOSE_ANSWER:
-                unanswered.add(correlation)
+            asked[correlation] = api_key, fate
             if fate is Fate.HOLD:
                 self.held.set()
                 self._let_go.wait()
@@ -102,14 +107,15 @@ class KafkaProxy:
             else:
                 broker.sendall(frame)
 
-    def _answers(self, broker: socket.socket, client: socket.socket, unanswered: set[int]) -> None:
+    def _answers(self, broker: socket.socket, client: socket.socket, asked: dict[int, tuple[int, Fate]]) -> None:
         own_port = self._listener.getsockname()[1]
         theirs = self._host.encode() + struct.pack(">i", self._port)
         ours = self._host.encode() + struct.pack(">i", own_port)
         while True:
             frame = _frame(broker)
             (correlation,) = struct.unpack_from(">i", frame, 4)
-            if correlation in unanswered:
+            api_key, fate = asked.pop(correlation)
+            if fate is Fate.LOSE_ANSWER or self._lose(api_key, frame):
                 self.lost.set()
             else:
                 client.sendall(frame.replace(theirs, ours))

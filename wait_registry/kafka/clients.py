@@ -22,6 +22,7 @@ __all__ = [
     "consumer_config",
     "java_client_config",
     "log_client_error",
+    "plain_properties",
     "producer_config",
     "usable_settings",
 ]
@@ -31,6 +32,8 @@ PRODUCER_MAX_MESSAGE_BYTES = 67_108_864
 # Brokers name any of them that lives as the controller. When that one dies, requests wait for it, and the client tries
 # to connect without a pause, until it asks anew who it is: every five minutes by default.
 CONTROLLER_ASKED_FOR_EVERY_MS = 2000
+# Objects of this process.
+_OURS = frozenset({"error_cb", "logger"})
 
 
 def producer_config(kafka: KafkaSettings, **overrides: Any) -> dict[str, Any]:
@@ -86,6 +89,11 @@ def java_client_config(kafka: KafkaSettings, **overrides: Any) -> dict[str, str]
         **overrides,
     }
     return {name: _java_text(value) for name, value in properties.items()}
+
+
+def plain_properties(kafka: KafkaSettings) -> dict[str, Any]:
+    """Return what a client needs to connect, as values that can be handed to another process; secrets among them."""
+    return {name: value for name, value in _client_config(kafka).items() if name not in _OURS}
 
 
 @contextmanager

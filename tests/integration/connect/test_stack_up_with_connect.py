@@ -31,9 +31,8 @@ def test_the_printed_worker_has_the_plugin_and_the_connectors_and_ends_with_the_
     process = subprocess.Popen(
         [sys.executable, "-m", "waitreg", "stack", "up", "--connect"], stdout=subprocess.PIPE, text=True, cwd=tmp_path
     )
-    assert process.stdout is not None
     try:
-        exports = dict(exported(line) for line in iter(process.stdout.readline, "# Ctrl-C ends it\n"))
+        exports = exports_of(process)
         plugins = get(f"{exports['WAITREG_CONNECT__URL']}/connector-plugins?connectorsOnly=false")
         with psycopg.connect(exports["WAITREG_POSTGRES__URL"]) as connection:
             wal_level = connection.execute("show wal_level").fetchone()
@@ -57,9 +56,8 @@ def test_with_a_data_folder_the_worker_has_the_port_that_the_folder_keeps_and_it
         text=True,
         cwd=tmp_path,
     )
-    assert process.stdout is not None
     try:
-        exports = dict(exported(line) for line in iter(process.stdout.readline, "# Ctrl-C ends it\n"))
+        exports = exports_of(process)
         kept = json.loads((data_dir / "ports.json").read_text())
         worker(process.pid).kill()
         _, errors = process.communicate(timeout=60)
@@ -81,6 +79,16 @@ def worker(pid: int) -> psutil.Process:
         if any("ConnectDistributed" in word for word in child.cmdline()) and child.name() == "java"
     )
     return found
+
+
+def exports_of(process: subprocess.Popen[str]) -> dict[str, str]:
+    assert process.stdout is not None
+    lines: list[str] = []
+    for line in process.stdout:
+        if line == "# Ctrl-C ends it\n":
+            return dict(exported(line) for line in lines)
+        lines.append(line)
+    raise AssertionError(f"it ended after {lines}")
 
 
 def exported(line: str) -> tuple[str, str]:

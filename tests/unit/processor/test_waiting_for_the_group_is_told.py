@@ -33,7 +33,7 @@ class _Watched:
         self.membership, self.link = Membership(ProcessorSettings()), BrokerLink(fault)
         nobody: Any = None
         wait_topic = TopicIdentity("wait", "id", 1)
-        self.watch = BrokerWatch(nobody, wait_topic, self.membership, None, self.link, self.clock, fault)
+        self.watch = BrokerWatch(nobody, wait_topic, self.membership, None, nobody, self.link, self.clock, fault)
 
     def look_after(self, seconds: float) -> None:
         self.clock.now_s += seconds

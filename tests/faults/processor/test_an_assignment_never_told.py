@@ -1,0 +1,85 @@
+"""A member that never got the answer with its new assignment finds out, and its group goes on (KIP-848)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import struct
+from collections.abc import Callable
+from contextlib import closing
+
+import pytest
+from confluent_kafka import Consumer, TopicCollection
+
+from processor import broker_watch
+from tests.integration.processor.running import Processors
+from tests.support.kafka_io import Outgoing
+from tests.support.tcp_proxy import Fate, KafkaProxy
+from tests.support.topics import Topics
+from tests.support.waiting import wait_until
+from wait_registry.handler import Record
+from wait_registry.settings.root import Settings
+
+CONSUMER_GROUP_HEARTBEAT = 68
+PARTITIONS = 4
+
+
+class _Loss:
+    """Loses the first answer to a member's heartbeat that has a new assignment of a topic, once it is wanted."""
+
+    def __init__(self, topics: Topics, topic: str) -> None:
+        described = topics.admin.describe_topics(TopicCollection([topic]))[topic].result(15)
+        bits = (described.topic_id.get_most_significant_bits(), described.topic_id.get_least_significant_bits())
+        self._topic_id = struct.pack(">qq", *bits)
+        self.wanted = self.happened = False
+
+    def lose(self, api_key: int, answer: bytes) -> bool:
+        if not self.wanted or api_key != CONSUMER_GROUP_HEARTBEAT or self._topic_id not in answer:
+            return False
+        self.wanted, self.happened = False, True
+        return True
+
+
+def _other_member(topics: Topics, settings: Settings) -> Consumer:
+    other = Consumer(
+        {
+            "bootstrap.servers": topics.bootstrap,
+            "group.id": settings.processor.group,
+            "group.protocol": "consumer",
+            "enable.auto.commit": False,
+        }
+    )
+    other.subscribe(list(settings.processor.topics))
+    return other
+
+
+def test_a_member_that_missed_an_assignment_joins_anew(
+    processor_settings: Callable[..., Settings],
+    topics: Topics,
+    processors: Processors,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(broker_watch, "COMPARE_EVERY_S", 1.0)
+    caplog.set_level(logging.INFO)
+
+    async def done(record: Record) -> None:
+        await asyncio.sleep(0)
+
+    settings = processor_settings(
+        {"processor.handler": processors.handler(done), "processor.group_protocol": "consumer"}, PARTITIONS
+    )
+    [topic] = settings.processor.topics
+    loss = _Loss(topics, topic)
+    with KafkaProxy(topics.bootstrap, lambda _: Fate.PASS, loss.lose) as proxy:
+        behind = settings.kafka.model_copy(update={"bootstrap_servers": proxy.bootstrap_servers})
+        running = processors.start(settings.model_copy(update={"kafka": behind})).wait_joined()
+        loss.wanted = True
+        with closing(_other_member(topics, settings)) as other:
+            # Without the comparison the coordinator waits for the processor for max.poll.interval.ms, five minutes.
+            wait_until(lambda: other.poll(0.1) is None and len(other.assignment()) == PARTITIONS // 2, 60, "its share")
+        assert loss.happened
+        topics.produce(topic, [Outgoing(b"value", partition=partition) for partition in range(PARTITIONS)])
+        wait_until(lambda: running.done == PARTITIONS, 60, "work on all partitions, when the other one is gone")
+        running.stop()
+    assert "joining the group anew" in caplog.text

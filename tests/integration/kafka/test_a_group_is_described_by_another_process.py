@@ -1,0 +1,63 @@
+"""A group is described by a process of its own: what becomes of that one is no danger to who asks."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+
+import psutil
+import pytest
+from confluent_kafka import Consumer
+
+from tests.support.naming import Names
+from tests.support.tcp_proxy import Fate, KafkaProxy
+from tests.support.topics import Topics
+from tests.support.waiting import wait_until
+from wait_registry.errors import TransientError
+from wait_registry.kafka import group_question
+from wait_registry.kafka.group_description import GroupDescription, describe_group
+from wait_registry.settings.kafka import KafkaSettings
+
+CONSUMER_GROUP_DESCRIBE = 69
+
+
+def _asking() -> list[psutil.Process]:
+    children = psutil.Process().children()
+    return [child for child in children if group_question.__file__ in child.cmdline()]
+
+
+@pytest.mark.parametrize("protocol", ["consumer", "classic"])
+def test_members_and_their_partitions_are_told(topics: Topics, names: Names, protocol: str) -> None:
+    topic, group = names("described"), names("group")
+    topics.create(topic, 2)
+    member = Consumer({"bootstrap.servers": topics.bootstrap, "group.id": group, "group.protocol": protocol})
+    with closing(member):
+        member.subscribe([topic])
+        wait_until(lambda: member.poll(0.1) is None and member.assignment(), 60, "its partitions")
+        own, both = member.memberid(), frozenset({(topic, 0), (topic, 1)})
+        described: Callable[[], GroupDescription] = lambda: describe_group(  # noqa: E731
+            KafkaSettings(bootstrap_servers=topics.bootstrap), group
+        )
+        wait_until(lambda: described() == GroupDescription(True, {own: both}, {own: both}), 60, "a settled group")
+
+
+def test_a_group_that_is_not_there_has_no_members(topics: Topics, names: Names) -> None:
+    found = describe_group(KafkaSettings(bootstrap_servers=topics.bootstrap), names("nobody"))
+    assert (found.held, found.due) == ({}, {})
+
+
+def test_the_end_of_the_process_that_asks_is_a_question_without_an_answer(topics: Topics, names: Names) -> None:
+    group = names("group")
+    with (
+        KafkaProxy(topics.bootstrap, lambda key: Fate.HOLD if key == CONSUMER_GROUP_DESCRIBE else Fate.PASS) as proxy,
+        ThreadPoolExecutor(1) as executor,
+    ):
+        asked = executor.submit(describe_group, KafkaSettings(bootstrap_servers=proxy.bootstrap_servers), group)
+        wait_until(proxy.held.is_set, 60, "the question")
+        [child] = _asking()
+        os.kill(child.pid, signal.SIGABRT)
+        with pytest.raises(TransientError, match=f"describing group {group} failed: .* ended with status -6"):
+            asked.result(60)

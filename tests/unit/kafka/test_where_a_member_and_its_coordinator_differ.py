@@ -1,0 +1,35 @@
+"""What a member has and is not to have, and what it is to have, lacks, and nobody else has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from wait_registry.kafka.group_description import GroupDescription, Place
+
+FIRST, SECOND, THIRD = ("orders", 0), ("orders", 1), ("orders", 2)
+
+
+def _differing(due: set[Place], assigned: set[Place], others: Iterable[Place] = ()) -> frozenset[Place]:
+    held = {"own": frozenset(assigned & due), "other": frozenset(others)}
+    group = GroupDescription(False, held, {"own": frozenset(due), "other": frozenset(others)})
+    return group.differing("own", frozenset(assigned))
+
+
+def test_who_has_what_is_due_differs_in_nothing() -> None:
+    assert _differing({FIRST, SECOND}, {FIRST, SECOND}) == frozenset()
+
+
+def test_what_is_due_and_nobodys_differs() -> None:
+    assert _differing({FIRST, SECOND}, {FIRST}) == {SECOND}
+
+
+def test_what_another_one_has_to_give_up_first_does_not() -> None:
+    assert _differing({FIRST, SECOND}, {FIRST}, others={SECOND}) == frozenset()
+
+
+def test_what_is_to_be_given_up_differs() -> None:
+    assert _differing({FIRST}, {FIRST, SECOND}, others={THIRD}) == {SECOND}
+
+
+def test_a_member_that_the_coordinator_does_not_know_is_told_so_by_its_heartbeat() -> None:
+    assert GroupDescription(True, {}, {}).differing("own", frozenset({FIRST})) == frozenset()

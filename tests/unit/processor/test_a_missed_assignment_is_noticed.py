@@ -1,0 +1,46 @@
+"""A member joins anew when what the coordinator wants was at two looks in a row not what it has, and not before."""
+
+from __future__ import annotations
+
+from processor.membership import Membership
+from wait_registry.kafka.group_description import GroupDescription, Place
+from wait_registry.settings.processor import GroupProtocol, ProcessorSettings
+
+FIRST, SECOND, THIRD = ("orders", 0), ("orders", 1), ("orders", 2)
+
+
+class _Member:
+    """A member that has the first partition and counts how often it joined anew."""
+
+    def __init__(self) -> None:
+        self.rejoined = 0
+        self.membership = Membership(ProcessorSettings(group_protocol=GroupProtocol.CONSUMER))
+        self.membership.begin("own", {FIRST}, self._rejoin)
+
+    def looks(self, *due: Place) -> int:
+        everything = {"own": frozenset(due)}
+        self.membership.compare(GroupDescription(False, {"own": frozenset()}, everything))
+        return self.rejoined
+
+    def _rejoin(self) -> None:
+        self.rejoined += 1
+
+
+def test_it_joins_anew_at_the_second_look_that_finds_the_same() -> None:
+    member = _Member()
+    assert [member.looks(FIRST, SECOND), member.looks(FIRST, SECOND)] == [0, 1]
+
+
+def test_another_difference_each_time_is_a_group_on_its_way() -> None:
+    member = _Member()
+    assert [member.looks(FIRST, SECOND), member.looks(FIRST, THIRD), member.looks(FIRST)] == [0, 0, 0]
+
+
+def test_what_has_come_meanwhile_is_forgotten() -> None:
+    member = _Member()
+    assert [member.looks(FIRST, SECOND), member.looks(FIRST), member.looks(FIRST, SECOND)] == [0, 0, 0]
+
+
+def test_joining_anew_gets_its_time_before_it_is_done_again() -> None:
+    member = _Member()
+    assert [member.looks(FIRST, SECOND) for _ in range(4)] == [0, 1, 1, 2]

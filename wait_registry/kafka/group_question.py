@@ -1,0 +1,36 @@
+"""Asks who is in a consumer group; run as a program, by `wait_registry.kafka.group_description`, which see.
+
+Standard input: a JSON object with the client's ``properties``, ``group`` and ``timeout_s``. Standard output: a JSON
+object with ``stable``, ``held`` and ``due`` (partitions by member id), or with ``error`` (librdkafka's code and text).
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+from confluent_kafka import ConsumerGroupState, KafkaException
+from confluent_kafka.admin import AdminClient, MemberAssignment
+
+
+def ask(question: dict[str, Any]) -> dict[str, Any]:
+    """Put the question to the group's coordinator and return the answer."""
+    group = question["group"]
+    client = AdminClient(question["properties"])
+    try:
+        described = client.describe_consumer_groups([group], request_timeout=question["timeout_s"])[group].result()
+    except KafkaException as error:
+        return {"error": [error.args[0].code(), error.args[0].str()]}
+    held = {member.member_id: _places(member.assignment) for member in described.members}
+    # Only KIP-848's groups have a target.
+    due = {member.member_id: _places(member.target_assignment or member.assignment) for member in described.members}
+    return {"stable": described.state is ConsumerGroupState.STABLE, "held": held, "due": due}
+
+
+def _places(assignment: MemberAssignment) -> list[list[object]]:
+    return [[place.topic, place.partition] for place in assignment.topic_partitions]
+
+
+if __name__ == "__main__":
+    json.dump(ask(json.load(sys.stdin)), sys.stdout)
