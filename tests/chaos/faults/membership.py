@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 
-from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient
-
 from tests.chaos.scene import Scene
+from wait_registry.errors import WaitRegistryError
+from wait_registry.kafka.group_description import describe_group
+from wait_registry.settings.kafka import KafkaSettings
 
 REQUEST_S = 2.0
-LOOK_S = 0.5
+LOOK_S = 1.0
 
 
 class Membership:
@@ -19,7 +19,8 @@ class Membership:
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
         self._group = scene.place.settings.processor.group
-        self._admin = AdminClient({"bootstrap.servers": scene.stage.stack.bootstrap_servers, "log_level": 0})
+        bootstrap = scene.stage.stack.bootstrap_servers
+        self._kafka = KafkaSettings(bootstrap_servers=bootstrap, request_timeout_s=REQUEST_S)
         self._before = self._count()
         self._least = self._before
 
@@ -36,7 +37,6 @@ class Membership:
 
     def _count(self) -> int:
         try:
-            asked = self._admin.describe_consumer_groups([self._group], request_timeout=REQUEST_S)
-            return len(asked[self._group].result(REQUEST_S).members)
-        except (KafkaException, TimeoutError):
+            return len(describe_group(self._kafka, self._group).due)
+        except WaitRegistryError:
             return 0
