@@ -13,12 +13,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from traceback import walk_tb
 
+from py4j.java_gateway import is_instance_of
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from wait_registry.errors import TransientError
+from wait_registry.errors import ConfigurationError, TransientError, WaitRegistryError
 from wait_registry.jvm import jar_directory, java_command
 from wait_registry.settings.root import Settings
 from wait_registry.settings.runtime import SparkSettings
@@ -41,6 +42,7 @@ LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0
 REDACTED = "(?i)secret|password|passwd|token|credential|jaas|access[.]?key|private|[.]key$|ssl[.].*(key|trust)store"
 # A connection that breaks is noticed before the process behind it is seen to have ended.
 END_SEEN_S = 5.0
+OF_THE_SETTINGS = ("org.apache.spark.SparkException", "java.lang.IllegalArgumentException")
 LOCAL_MASTER = re.compile(r"^local(\[(\*|\d+)\])?$")
 
 
@@ -48,8 +50,8 @@ def spark_session(settings: Settings, app_name: str) -> SparkSession:
     """Return the process's Spark session, started as ``settings.spark`` says.
 
     Any master may be set; by default Spark runs within this process's child JVM, which ends with this process.
-    Raises `ConfigurationError` when Java or the jars are not there or not as they should be; TransientError when the
-    JVM ends before it answers: start again, the message says what to look at.
+    Raises `ConfigurationError` when Java or the jars are not there or not as they should be, or when Spark refuses a
+    setting; TransientError when the JVM ends before it answers, or the host refuses something: the message says what.
     """
     java_command()  # says what is wrong with Java in a sentence; what Spark says of it is a page
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -66,8 +68,8 @@ def spark_session(settings: Settings, app_name: str) -> SparkSession:
             _launch(conf)
             session = builder.getOrCreate()
             _quieten(session)
-    except Py4JJavaError:  # it answers, and says what it doesn't like
-        raise
+    except Py4JJavaError as error:  # it answers, and says what it doesn't like
+        raise _refused(error) from None  # Spark has just logged it with its whole stack
     except (RuntimeError, Py4JError, OSError, EOFError) as error:
         raise _ended_early(error, settings.spark.driver_memory) from error
     return session
@@ -93,6 +95,15 @@ def _ended_early(error: Exception, driver_memory: str) -> TransientError:
         f"room: it needs spark.driver_memory={driver_memory} and about half a gigabyte more, of the host's and of the "
         "container's limit. Give it that, or see to what it says, then start again."
     )
+
+
+def _refused(error: Py4JJavaError) -> WaitRegistryError:
+    """Translate what Spark says of its start: its own exceptions are of the settings, others may be of the host."""
+    thrown = error.java_exception
+    said = f"Spark's JVM has started, and Spark refuses to: {thrown.toString()}"
+    if any(is_instance_of(SparkContext._gateway, thrown, name) for name in OF_THE_SETTINGS):
+        return ConfigurationError(f"{said}. Correct spark.master or spark.conf")
+    return TransientError(f"{said}. See to that, or correct spark.conf, then start again")
 
 
 def _exit_status(error: Exception) -> int | None:
