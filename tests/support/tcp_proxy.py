@@ -30,21 +30,21 @@ class Fate(Enum):
 
 
 Decide = Callable[[int], Fate]
-# Whether an answer is lost, by its request's API key and its bytes.
-Lose = Callable[[int, bytes], bool]
+# What becomes of an answer, by its request's API key and its bytes: the bytes to pass on, or None to lose it.
+Change = Callable[[int, bytes], bytes | None]
 
 
 class KafkaProxy:
     """Forwards frames of the Kafka protocol.
 
-    ``decide`` is asked for every request, with its API key, and ``lose`` for every answer that it lets pass.
+    ``decide`` is asked for every request, with its API key, and ``change`` for every answer that is let pass.
     """
 
-    def __init__(self, bootstrap: str, decide: Decide, lose: Lose = lambda api_key, answer: False) -> None:
+    def __init__(self, bootstrap: str, decide: Decide, change: Change = lambda api_key, answer: answer) -> None:
         host, _, port = bootstrap.rpartition(":")
         self._host, self._port = host, int(port)
         self._decide = decide
-        self._lose = lose
+        self._change = change
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._sockets: list[socket.socket] = []
         self._threads: list[threading.Thread] = []
@@ -115,10 +115,11 @@ class KafkaProxy:
             frame = _frame(broker)
             (correlation,) = struct.unpack_from(">i", frame, 4)
             api_key, fate = asked.pop(correlation)
-            if fate is Fate.LOSE_ANSWER or self._lose(api_key, frame):
+            answer = None if fate is Fate.LOSE_ANSWER else self._change(api_key, frame)
+            if answer is None:
                 self.lost.set()
             else:
-                client.sendall(frame.replace(theirs, ours))
+                client.sendall(answer.replace(theirs, ours))
 
 
 def _frame(source: socket.socket) -> bytes:

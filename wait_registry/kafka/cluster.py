@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from confluent_kafka import KafkaException, TopicCollection
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import TopicCollection
+from confluent_kafka.admin import AdminClient, ClusterMetadata
 
 from wait_registry.errors import ConfigurationError
-from wait_registry.kafka.errors import is_unknown_topic, kafka_failure
-from wait_registry.kafka.requests import answer, timeout_of
+from wait_registry.kafka.errors import is_unknown_topic
+from wait_registry.kafka.requests import answer, answered, timeout_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +28,12 @@ def cluster_id(admin: AdminClient) -> str:
         TransientError: the cluster can't be reached now; retry.
         ConfigurationError: the broker refuses us, or knows no cluster id.
     """
-    described = answer(
-        admin, admin.describe_cluster(request_timeout=timeout_of(admin)), f"asking {_where(admin)} for its cluster id"
-    )
-    if not described.cluster_id:
+    # Not by describe_cluster: librdkafka (2.16) aborts the process when the broker that answers knows of no living
+    # one, as one does that has just been taken for dead itself.
+    seen = _metadata(admin, "for its cluster id")
+    if not seen.cluster_id:
         raise ConfigurationError("the broker names no cluster id; brokers from 0.10.1 on have one")
-    return str(described.cluster_id)
+    return str(seen.cluster_id)
 
 
 def topic_names(admin: AdminClient) -> frozenset[str]:
@@ -43,10 +43,16 @@ def topic_names(admin: AdminClient) -> frozenset[str]:
         TransientError: the cluster can't be reached now; retry.
         ConfigurationError: the broker refuses us.
     """
-    try:
-        return frozenset(admin.list_topics(timeout=timeout_of(admin)).topics)
-    except KafkaException as error:
-        raise kafka_failure(error, f"asking {_where(admin)} for its topics") from error
+    return frozenset(_metadata(admin, "for its topics").topics)
+
+
+def broker_ids(admin: AdminClient) -> list[int]:
+    """Return the ids of the brokers that live, in order; raises as `topic_names`."""
+    return sorted(_metadata(admin, "for its brokers").brokers)
+
+
+def _metadata(admin: AdminClient, what: str) -> ClusterMetadata:
+    return answered(admin, lambda: admin.list_topics(timeout=timeout_of(admin)), f"asking {_where(admin)} {what}")
 
 
 def describe_topic(admin: AdminClient, topic: str) -> TopicIdentity:

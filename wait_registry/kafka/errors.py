@@ -58,6 +58,8 @@ _TRANSIENT = frozenset(
         KafkaError._RESOLVE,
         KafkaError._WAIT_COORD,
         KafkaError._RETRY,
+        # A broker that knows of no living one.
+        KafkaError._PARTIAL,
         KafkaError._QUEUE_FULL,
         KafkaError._DESTROY,
         KafkaError._DESTROY_BROKER,

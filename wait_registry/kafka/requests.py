@@ -41,14 +41,24 @@ def answer(admin: AdminClient, future: Future[T], doing: str) -> T:
         WaitRegistryError: as `wait_registry.kafka.errors.kafka_failure` decides; ConfigurationError as well when the
             request timed out because the broker refuses the client's credentials.
     """
+
+    def wait() -> T:
+        try:
+            return future.result(timeout_of(admin) + 5)
+        except FutureTimeoutError as error:
+            raise TransientError(f"{doing} failed: no answer within {timeout_of(admin):g} s") from error
+
+    return answered(admin, wait, doing)
+
+
+def answered(admin: AdminClient, request: Callable[[], T], doing: str) -> T:
+    """Send a request that waits for its answer by itself, within the limit of `timeout_of`; as `answer` otherwise."""
     if isinstance(admin, Admin):
         admin.begin_request()
     try:
-        result = future.result(timeout_of(admin) + 5)
+        result = request()
     except KafkaException as error:
         raise _failure(admin, error, doing) from error
-    except FutureTimeoutError as error:
-        raise TransientError(f"{doing} failed: no answer within {timeout_of(admin):g} s") from error
     if isinstance(admin, Admin):
         admin.end_request()
     return result

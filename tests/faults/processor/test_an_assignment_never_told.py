@@ -33,11 +33,11 @@ class _Loss:
         self._topic_id = struct.pack(">qq", *bits)
         self.wanted = self.happened = False
 
-    def lose(self, api_key: int, answer: bytes) -> bool:
+    def change(self, api_key: int, answer: bytes) -> bytes | None:
         if not self.wanted or api_key != CONSUMER_GROUP_HEARTBEAT or self._topic_id not in answer:
-            return False
+            return answer
         self.wanted, self.happened = False, True
-        return True
+        return None
 
 
 def _other_member(topics: Topics, settings: Settings) -> Consumer:
@@ -71,7 +71,7 @@ def test_a_member_that_missed_an_assignment_joins_anew(
     )
     [topic] = settings.processor.topics
     loss = _Loss(topics, topic)
-    with KafkaProxy(topics.bootstrap, lambda _: Fate.PASS, loss.lose) as proxy:
+    with KafkaProxy(topics.bootstrap, lambda _: Fate.PASS, loss.change) as proxy:
         behind = settings.kafka.model_copy(update={"bootstrap_servers": proxy.bootstrap_servers})
         running = processors.start(settings.model_copy(update={"kafka": behind})).wait_joined()
         loss.wanted = True

@@ -35,12 +35,11 @@ def broker_version(settings: Settings) -> Iterator[CheckLine]:
 
     from wait_registry.errors import ConfigurationError
     from wait_registry.kafka.clients import admin
+    from wait_registry.kafka.cluster import broker_ids
     from wait_registry.kafka.requests import answer, timeout_of
 
     client = admin(settings.kafka)
-    doing = "asking for the brokers"
-    cluster = answer(client, client.describe_cluster(request_timeout=timeout_of(client)), doing)
-    resource = ConfigResource(ResourceType.BROKER, str(cluster.nodes[0].id))
+    resource = ConfigResource(ResourceType.BROKER, str(broker_ids(client)[0]))
     future = client.describe_configs([resource], request_timeout=timeout_of(client))[resource]
     try:
         entries = answer(client, future, "reading a broker's configuration")

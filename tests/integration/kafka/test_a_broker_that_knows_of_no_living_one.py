@@ -1,0 +1,82 @@
+"""A broker that was just taken for dead answers, and names no living broker: that is no answer, and ask again.
+
+The client library aborts the process at the usual request for the cluster, so the question is put by a process here.
+"""
+
+from __future__ import annotations
+
+import struct
+import subprocess
+import sys
+
+from tests.support.tcp_proxy import Fate, KafkaProxy
+from tests.support.topics import Topics
+
+METADATA = 3
+# Length, correlation id, tags and throttle time; then the brokers, as many as stand here, less one.
+BROKERS_AT = 4 + 4 + 1 + 4
+ASK = """
+import sys
+from wait_registry.errors import TransientError
+from wait_registry.kafka.clients import admin
+from wait_registry.kafka.cluster import cluster_id
+from wait_registry.settings.kafka import KafkaSettings
+client = admin(KafkaSettings(bootstrap_servers=sys.argv[1], request_timeout_s=5))
+seen = [cluster_id(client)]
+print("known", flush=True)
+sys.stdin.readline()
+try:
+    cluster_id(client)
+except TransientError as error:
+    print("refused" if "_PARTIAL" in str(error) else error, flush=True)
+sys.stdin.readline()
+print("the same" if cluster_id(client) == seen[0] else "another one", flush=True)
+"""
+
+
+class _Brokers:
+    """Takes the one broker out of what a broker answers, while it is to be gone."""
+
+    def __init__(self) -> None:
+        self.gone = False
+        self.taken_out = 0
+
+    def change(self, api_key: int, answer: bytes) -> bytes | None:
+        if not self.gone or api_key != METADATA:
+            return answer
+        assert answer[BROKERS_AT] == 1 + 1, "one broker"
+        host_at = BROKERS_AT + 1 + 4
+        # The host's name, the port, no rack, no tags.
+        end = host_at + answer[host_at] + 4 + 1 + 1
+        body = answer[4:BROKERS_AT] + b"\x01" + answer[end:]
+        self.taken_out += 1
+        return struct.pack(">i", len(body)) + body
+
+
+def test_it_is_asked_again_and_the_process_lives(topics: Topics) -> None:
+    brokers = _Brokers()
+    with (
+        KafkaProxy(topics.bootstrap, lambda _: Fate.PASS, brokers.change) as proxy,
+        subprocess.Popen(
+            [sys.executable, "-c", ASK, proxy.bootstrap_servers],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as asking,
+    ):
+        assert asking.stdin is not None
+        assert asking.stdout is not None
+        try:
+            assert asking.stdout.readline() == "known\n"
+            brokers.gone = True
+            asking.stdin.write("\n")
+            asking.stdin.flush()
+            assert asking.stdout.readline() == "refused\n"
+            brokers.gone = False
+            asking.stdin.write("\n")
+            asking.stdin.flush()
+            assert asking.stdout.readline() == "the same\n"
+        finally:
+            asking.stdin.close()
+            asking.kill()
+    assert brokers.taken_out
