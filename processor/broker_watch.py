@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 PROBE_EVERY_S = 1.0
 IDENTITY_EVERY_S = 30.0
-# Longer than a group takes to settle by itself, be it with a member that died (45 s by default).
+# Heartbeats are due every 5 s by default, every 15 s at most: what is still so at the next look was never told.
 COMPARE_EVERY_S = 50.0
 TELL_WAITING_S = 5.0
 
@@ -92,15 +92,28 @@ class BrokerWatch:
             return
         if membership.joined and once is None and not compares:
             return
-        group = await self._ask(self._describe)
+        if compares:
+            self._compared_s = now_s
+        group = await self._described()
         if group is None:
             return
         membership.described(group)
         if compares:
-            self._compared_s = now_s
             membership.compare(group)
         if once is not None and membership.joined:
             await self._ask(lambda: once.judge(self._admin, group, membership.member_id))
+
+    async def _described(self) -> GroupDescription | None:
+        try:
+            return await self._in_thread(self._describe)
+        except TransientError as error:
+            log.debug("the coordinator doesn't answer: %s", error)
+        except WaitRegistryError as error:
+            if self._once is not None or not self._membership.joined:
+                self._fault.report(error)
+            else:  # who has joined works without
+                log.warning("whether this member has all that its group gives it can't be told: %s", error)
+        return None
 
     def _tell_waiting(self) -> None:
         """Say once why a processor that has just been started does nothing yet."""
@@ -119,9 +132,12 @@ class BrokerWatch:
 
     async def _ask(self, question: Callable[[], T]) -> T | None:
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._executor, question)
+            return await self._in_thread(question)
         except TransientError as error:
             log.debug("the broker doesn't answer: %s", error)
         except WaitRegistryError as error:
             self._fault.report(error)
         return None
+
+    async def _in_thread(self, question: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._executor, question)

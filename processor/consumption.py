@@ -154,7 +154,7 @@ class Consumption:
                 self._join()
 
         if not self._closing:
-            self._executor.submit(leave_and_join)
+            self._executor.submit(self._guarded, leave_and_join, None)
 
     def take(self, count: int) -> list[tuple[AssignedPartition, Message]]:
         """Return at most ``count`` records that are there now, each with its partition; never waits."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection
 
+from wait_registry.errors import TransientError
 from wait_registry.kafka.group_description import GroupDescription, Place
 from wait_registry.settings.processor import GroupProtocol, ProcessorSettings
 
@@ -31,6 +32,7 @@ class Membership:
         self._assigned: Collection[Place] = ()
         self._rejoin: Callable[[], None] = _nothing
         self._differing: frozenset[Place] = frozenset()
+        self._unknown = False
 
     def begin(self, member_id: str, assigned: Collection[Place], rejoin: Callable[[], None]) -> None:
         """Take over what the consumer knows when it subscribes.
@@ -50,7 +52,18 @@ class Membership:
             self.joined = True
 
     def compare(self, group: GroupDescription) -> None:
-        """Join anew when some partitions were at two looks in a row not where the coordinator wants them."""
+        """Join anew when some partitions were at two looks in a row not where the coordinator wants them.
+
+        Raises:
+            TransientError: at two looks in a row the coordinator didn't know this member, and nobody has told it.
+        """
+        unknown = self.joined and self.member_id not in group.held
+        if unknown and self._unknown:
+            raise TransientError(
+                f"this member ({self.member_id}) isn't in its group any more, and its client doesn't join it again: "
+                "start again"
+            )
+        self._unknown = unknown
         differing = group.differing(self.member_id, frozenset(self._assigned))
         lasting = differing & self._differing
         self._differing = differing - lasting

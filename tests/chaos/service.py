@@ -185,8 +185,14 @@ class Service:
     def resident_bytes(self) -> int:
         """Return the resident memory of all its processes, bytes."""
         total = 0
+        virtual_machines: set[int] = set()
         for process in self.tree():
             try:
+                # A JVM about to run a program is there twice for a moment, with the same memory.
+                if Path(process.exe()).name == "java" and process.ppid() in virtual_machines:
+                    continue
+                if Path(process.exe()).name == "java":
+                    virtual_machines.add(process.pid)
                 total += process.memory_info().rss
             except psutil.Error:
                 continue  # ended between two looks

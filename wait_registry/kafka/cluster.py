@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from confluent_kafka import TopicCollection
 from confluent_kafka.admin import AdminClient, ClusterMetadata
 
-from wait_registry.errors import ConfigurationError
+from wait_registry.errors import ConfigurationError, TransientError
 from wait_registry.kafka.errors import is_unknown_topic
 from wait_registry.kafka.requests import answer, answered, timeout_of
 
@@ -28,8 +28,6 @@ def cluster_id(admin: AdminClient) -> str:
         TransientError: the cluster can't be reached now; retry.
         ConfigurationError: the broker refuses us, or knows no cluster id.
     """
-    # Not by describe_cluster: librdkafka (2.16) aborts the process when the broker that answers knows of no living
-    # one, as one does that has just been taken for dead itself.
     seen = _metadata(admin, "for its cluster id")
     if not seen.cluster_id:
         raise ConfigurationError("the broker names no cluster id; brokers from 0.10.1 on have one")
@@ -52,7 +50,13 @@ def broker_ids(admin: AdminClient) -> list[int]:
 
 
 def _metadata(admin: AdminClient, what: str) -> ClusterMetadata:
-    return answered(admin, lambda: admin.list_topics(timeout=timeout_of(admin)), f"asking {_where(admin)} {what}")
+    # Not by describe_cluster: librdkafka (2.16) aborts the process when the broker that answers knows of no living
+    # one, as one does that has just been taken for dead itself.
+    doing = f"asking {_where(admin)} {what}"
+    seen = answered(admin, lambda: admin.list_topics(timeout=timeout_of(admin)), doing)
+    if not seen.brokers:
+        raise TransientError(f"{doing} failed: the broker that answered knows of no living one")
+    return seen
 
 
 def describe_topic(admin: AdminClient, topic: str) -> TopicIdentity:

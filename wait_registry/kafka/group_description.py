@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from confluent_kafka import KafkaError
 
-from wait_registry.errors import TransientError
+from wait_registry.errors import PermanentError, TransientError
 from wait_registry.kafka import group_question
 from wait_registry.kafka.clients import plain_properties
 from wait_registry.kafka.errors import kafka_failure
@@ -38,14 +38,16 @@ class GroupDescription:
     def differing(self, member: str, assigned: frozenset[Place]) -> frozenset[Place]:
         """Return what a member has and is not to have, and what it is to have, lacks, and nobody else has.
 
+        Brokers of 4.3 count as held what a member still has to give up; older ones may not, so that what another member
+        takes its time to give up differs here.
+
         Args:
-            member: its id; one that the coordinator doesn't know is told so by its next heartbeat: nothing differs.
+            member: its id; one that the coordinator doesn't know is to have nothing.
             assigned: what it says that it has.
         """
-        if member not in self.due:
-            return frozenset()
+        due = self.due.get(member, frozenset())
         others = frozenset[Place]().union(*(places for other, places in self.held.items() if other != member))
-        return (assigned - self.due[member]) | (self.due[member] - assigned - others)
+        return (assigned - due) | (due - assigned - others)
 
 
 def describe_group(kafka: KafkaSettings, group: str) -> GroupDescription:
@@ -59,8 +61,8 @@ def describe_group(kafka: KafkaSettings, group: str) -> GroupDescription:
         group: a group that isn't there yet has no members.
 
     Raises:
-        TransientError: no answer; retry.
-        WaitRegistryError: the coordinator refuses us.
+        TransientError: no answer, or no process to ask; retry.
+        WaitRegistryError: the coordinator refuses us, or the process that asks can't work here.
     """
     doing = f"describing group {group}"
     question = {"properties": plain_properties(kafka), "group": group, "timeout_s": kafka.request_timeout_s}
@@ -75,9 +77,12 @@ def describe_group(kafka: KafkaSettings, group: str) -> GroupDescription:
         )
     except subprocess.TimeoutExpired as error:
         raise TransientError(f"{doing} failed: no answer within {error.timeout:g} s") from error
+    except OSError as error:
+        raise TransientError(f"{doing} failed: no process can be started that asks: {error}") from error
     if asked.returncode:
         said = asked.stderr.strip().rpartition("\n")[2]
-        raise TransientError(f"{doing} failed: the process that asks ended with status {asked.returncode}: {said}")
+        seen = f"{doing} failed: the process that asks ended with status {asked.returncode}: {said}"
+        raise TransientError(seen) if asked.returncode < 0 else PermanentError(seen)
     return _description(json.loads(asked.stdout), doing)
 
 

@@ -7,6 +7,7 @@ object with ``stable``, ``held`` and ``due`` (partitions by member id), or with 
 from __future__ import annotations
 
 import json
+import resource
 import sys
 from typing import Any
 
@@ -33,4 +34,6 @@ def _places(assignment: MemberAssignment) -> list[list[object]]:
 
 
 if __name__ == "__main__":
+    # librdkafka may abort here, and what it dumps would hold the client's secrets.
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     json.dump(ask(json.load(sys.stdin)), sys.stdout)

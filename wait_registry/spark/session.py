@@ -42,7 +42,6 @@ LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0
 REDACTED = "(?i)secret|password|passwd|token|credential|jaas|access[.]?key|private|[.]key$|ssl[.].*(key|trust)store"
 # A connection that breaks is noticed before the process behind it is seen to have ended.
 END_SEEN_S = 5.0
-OF_THE_SETTINGS = ("org.apache.spark.SparkException", "java.lang.IllegalArgumentException")
 LOCAL_MASTER = re.compile(r"^local(\[(\*|\d+)\])?$")
 
 
@@ -69,7 +68,7 @@ def spark_session(settings: Settings, app_name: str) -> SparkSession:
             session = builder.getOrCreate()
             _quieten(session)
     except Py4JJavaError as error:  # it answers, and says what it doesn't like
-        raise _refused(error) from None  # Spark has just logged it with its whole stack
+        raise _refused(error, settings.spark.master) from None  # Spark has just logged it with its whole stack
     except (RuntimeError, Py4JError, OSError, EOFError) as error:
         raise _ended_early(error, settings.spark.driver_memory) from error
     return session
@@ -97,12 +96,13 @@ def _ended_early(error: Exception, driver_memory: str) -> TransientError:
     )
 
 
-def _refused(error: Py4JJavaError) -> WaitRegistryError:
-    """Translate what Spark says of its start: its own exceptions are of the settings, others may be of the host."""
+def _refused(error: Py4JJavaError, master: str) -> WaitRegistryError:
+    """Translate what Spark says of its start: a value that it can't use, or what the host or a cluster refuses it."""
     thrown = error.java_exception
     said = f"Spark's JVM has started, and Spark refuses to: {thrown.toString()}"
-    if any(is_instance_of(SparkContext._gateway, thrown, name) for name in OF_THE_SETTINGS):
-        return ConfigurationError(f"{said}. Correct spark.master or spark.conf")
+    bad_value = is_instance_of(SparkContext._gateway, thrown, "java.lang.IllegalArgumentException")
+    if bad_value or master.startswith("local"):
+        return ConfigurationError(f"{said}. Correct spark.master, spark.driver_memory or spark.conf")
     return TransientError(f"{said}. See to that, or correct spark.conf, then start again")
 
 

@@ -6,7 +6,7 @@ import os
 import signal
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 
 import psutil
 import pytest
@@ -25,8 +25,12 @@ CONSUMER_GROUP_DESCRIBE = 69
 
 
 def _asking() -> list[psutil.Process]:
-    children = psutil.Process().children()
-    return [child for child in children if group_question.__file__ in child.cmdline()]
+    found = []
+    for child in psutil.Process().children():
+        with suppress(psutil.NoSuchProcess):  # another one that has just ended
+            if group_question.__file__ in child.cmdline():
+                found.append(child)
+    return found
 
 
 @pytest.mark.parametrize("protocol", ["consumer", "classic"])

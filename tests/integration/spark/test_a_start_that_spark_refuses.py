@@ -23,4 +23,4 @@ def test_the_service_ends_with_2_and_names_it(
     reason = service.log.read_text("utf-8").splitlines()[-1]
     assert "Spark refuses to" in reason
     assert said in reason
-    assert "Correct spark.master or spark.conf" in reason
+    assert "Correct spark.master, spark.driver_memory or spark.conf" in reason

@@ -31,5 +31,5 @@ def test_what_is_to_be_given_up_differs() -> None:
     assert _differing({FIRST}, {FIRST, SECOND}, others={THIRD}) == {SECOND}
 
 
-def test_a_member_that_the_coordinator_does_not_know_is_told_so_by_its_heartbeat() -> None:
-    assert GroupDescription(True, {}, {}).differing("own", frozenset({FIRST})) == frozenset()
+def test_whom_the_coordinator_does_not_know_is_to_have_nothing() -> None:
+    assert GroupDescription(True, {}, {}).differing("own", frozenset({FIRST})) == {FIRST}

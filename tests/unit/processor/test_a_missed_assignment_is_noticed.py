@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from processor.membership import Membership
+from wait_registry.errors import TransientError
 from wait_registry.kafka.group_description import GroupDescription, Place
 from wait_registry.settings.processor import GroupProtocol, ProcessorSettings
 
@@ -44,3 +47,21 @@ def test_what_has_come_meanwhile_is_forgotten() -> None:
 def test_joining_anew_gets_its_time_before_it_is_done_again() -> None:
     member = _Member()
     assert [member.looks(FIRST, SECOND) for _ in range(4)] == [0, 1, 1, 2]
+
+
+def test_who_was_forgotten_by_the_group_and_is_not_told_ends() -> None:
+    member = _Member()
+    member.membership.joined = True
+    forgotten = GroupDescription(True, {"other": frozenset()}, {"other": frozenset()})
+    member.membership.compare(forgotten)
+    with pytest.raises(TransientError, match=r"\(own\) isn't in its group any more"):
+        member.membership.compare(forgotten)
+
+
+def test_who_joins_again_by_itself_goes_on() -> None:
+    member = _Member()
+    member.membership.joined = True
+    forgotten = GroupDescription(True, {"other": frozenset()}, {"other": frozenset()})
+    for _ in range(2):
+        member.membership.compare(forgotten)
+        assert member.looks(FIRST) == 0

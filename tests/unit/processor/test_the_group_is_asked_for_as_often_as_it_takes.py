@@ -1,0 +1,94 @@
+"""The coordinator is asked until the member has its place, then now and again; a refusal then ends nobody."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from processor.broker_link import BrokerLink
+from processor.broker_watch import COMPARE_EVERY_S, BrokerWatch
+from processor.fault import Fault
+from processor.membership import Membership
+from wait_registry.clock import SystemClock
+from wait_registry.errors import PermanentError, TransientError, WaitRegistryError
+from wait_registry.kafka.cluster import TopicIdentity
+from wait_registry.kafka.group_description import GroupDescription
+from wait_registry.settings.processor import GroupProtocol, ProcessorSettings
+
+WITHOUT_PARTITIONS = GroupDescription(True, {"own": frozenset()}, {"own": frozenset()})
+
+
+class _Clock(SystemClock):
+    def __init__(self) -> None:
+        self.now_s = 100.0
+
+    def monotonic(self) -> float:
+        return self.now_s
+
+
+class _Watched:
+    """A member's watch, whose coordinator answers what the test says."""
+
+    def __init__(self, protocol: GroupProtocol = GroupProtocol.CONSUMER) -> None:
+        self.clock, self.fault = _Clock(), Fault()
+        self.membership = Membership(ProcessorSettings(group_protocol=protocol))
+        self.membership.begin("own", (), lambda: None)
+        self.answer: GroupDescription | WaitRegistryError = WITHOUT_PARTITIONS
+        self.asked = 0
+        nobody: Any = None
+        self.watch = BrokerWatch(
+            nobody,
+            TopicIdentity("wait", "id", 1),
+            self.membership,
+            None,
+            self._describe,
+            BrokerLink(self.fault),
+            self.clock,
+            self.fault,
+        )
+
+    def asked_after(self, seconds: float) -> int:
+        """Look again after so long; return how often the coordinator was asked until now."""
+        self.clock.now_s += seconds
+        asyncio.run(self.watch._look_at_the_group())
+        return self.asked
+
+    def _describe(self) -> GroupDescription:
+        self.asked += 1
+        if isinstance(self.answer, WaitRegistryError):
+            raise self.answer
+        return self.answer
+
+
+def test_it_is_asked_until_the_member_has_its_place_and_then_now_and_again() -> None:
+    watched = _Watched()
+    watched.answer = GroupDescription()
+    assert [watched.asked_after(1) for _ in range(3)] == [1, 2, 3]
+    watched.answer = WITHOUT_PARTITIONS
+    assert watched.asked_after(1) == 4
+    assert watched.membership.joined
+    assert watched.asked_after(1) == 4
+    assert watched.asked_after(COMPARE_EVERY_S) == 5
+    assert watched.asked_after(COMPARE_EVERY_S - 1) == 5
+
+
+def test_the_classic_protocols_tell_everything() -> None:
+    assert _Watched(GroupProtocol.CLASSIC).asked_after(COMPARE_EVERY_S) == 0
+
+
+@pytest.mark.parametrize("joined", [False, True])
+def test_a_refusal_ends_only_who_has_no_place_yet(joined: bool) -> None:
+    watched = _Watched()
+    watched.membership.joined = joined
+    watched.answer = PermanentError("no")
+    watched.asked_after(COMPARE_EVERY_S)
+    assert (watched.fault.error is None) is joined
+
+
+def test_no_answer_ends_nobody() -> None:
+    watched = _Watched()
+    watched.answer = TransientError("not now")
+    watched.asked_after(COMPARE_EVERY_S)
+    assert watched.fault.error is None
