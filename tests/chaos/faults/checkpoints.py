@@ -41,28 +41,31 @@ def truncate(scene: Scene, fault: PlannedFault) -> str:
 
 
 def _while_down(scene: Scene, fault: PlannedFault, damage: Callable[[Path], str]) -> str:
-    service = _with_checkpoint(scene, fault)
-    with service.lock:
-        if service.running:
-            service.kill()
-        folder = scene.place.checkpoints_of(service.name)
-        proof = damage(folder) if folder.exists() else ""
-        scene.pause(fault.for_s)
-        service.start()
-    return proof and f"{service.name}: {proof}"
+    deadline = time.monotonic() + CHECKPOINT_WITHIN_S
+    # A sink that makes its checkpoint anew in this very moment has none: it is tried again.
+    while (service := _with_checkpoint(scene, fault, deadline)) is not None:
+        with service.lock:
+            if service.running:
+                service.kill()
+            folder = scene.place.checkpoints_of(service.name)
+            proof = damage(folder) if folder.exists() else ""
+            scene.pause(fault.for_s)
+            service.start()
+        if proof:
+            return f"{service.name}: {proof}"
+    return ""
 
 
-def _with_checkpoint(scene: Scene, fault: PlannedFault) -> Service:
+def _with_checkpoint(scene: Scene, fault: PlannedFault, deadline: float) -> Service | None:
     """Return the target, or the other sink when that one is the one that works: a standby has no checkpoint."""
     target = scene.services[fault.target]
     sinks = [target, *(service for service in scene.services.values() if service.kind == "sink")]
-    deadline = time.monotonic() + CHECKPOINT_WITHIN_S
     while time.monotonic() < deadline and not scene.ended.is_set():
         for sink in sinks:
             if sink.running and _files(scene.place.checkpoints_of(sink.name)):
                 return sink
         scene.pause(LOOK_S)
-    return target
+    return None
 
 
 def _files(folder: Path) -> list[Path]:
