@@ -33,10 +33,19 @@ class BatchLimit:
         by_bytes = int(self.aim_bytes / max(self.mean_bytes, 1.0))
         return max(1, min(self.max_records, by_bytes, self.ceiling or self.max_records))
 
-    def observed(self, records: int, nbytes: int, offsets: int) -> BatchLimit:
-        """Return the limit after a batch of so many records and bytes, out of so many offsets: a log has gaps."""
+    def observed(self, records: int, nbytes: int, offsets: int, running: int) -> BatchLimit:
+        """Return the limit after a batch.
+
+        Args:
+            records: in the batch.
+            nbytes: their bytes.
+            offsets: out of so many offsets: a log has gaps.
+            running: the limit that the query had, in offsets: its batches have about so many, or a few less, since
+                Spark divides it among the partitions.
+        """
         ceiling = self.ceiling
-        if ceiling is not None and offsets >= ceiling // 2 and nbytes < self.aim_bytes:
+        full = offsets >= running // 2 and nbytes < self.aim_bytes
+        if ceiling is not None and full and ceiling < SLOWNESS * running:
             ceiling = 2 * ceiling if 2 * ceiling < self.max_records else None
         total = MEMORY_RECORDS * self.mean_bytes + nbytes + records * OVERHEAD_BYTES
         return replace(self, mean_bytes=total / (MEMORY_RECORDS + records), ceiling=ceiling)

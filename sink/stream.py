@@ -88,6 +88,7 @@ class SinkStream(ABC):
         self._targets: dict[TopicPartition, int] | None = None
         self._whole_from: dict[TopicPartition, int] = {}
         self._limit = BatchLimit(self._settings.sink.max_batch_records, self._settings.sink.max_batch_bytes)
+        self._running = self._limit.records
         self._limit_learnt = False
 
     @abstractmethod
@@ -168,7 +169,7 @@ class SinkStream(ABC):
     def _query(
         self, applier: Applier[Any], offsets: Mapping[TopicPartition, int], prefix: str, stop: threading.Event
     ) -> None:
-        limit = self._limit.records
+        limit = self._running = self._limit.records
         self._state.reading()
         query = KafkaQuery(
             self._spark,
@@ -211,7 +212,8 @@ class SinkStream(ABC):
         before = applier.positions  # a copy each time
         offsets = sum(end - before[name].next_offset for name, end in ends.items())
         applied = applier.apply(batch, ends)
-        self._limit = self._limit.observed(batch.num_rows, batch.nbytes + left_out_bytes(batch), offsets)
+        nbytes = batch.nbytes + left_out_bytes(batch)
+        self._limit = self._limit.observed(batch.num_rows, nbytes, offsets, self._running)
         self._committed(applied, began)
 
     def _committed(self, applied: Applied, began: float) -> None:

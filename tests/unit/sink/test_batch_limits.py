@@ -25,8 +25,8 @@ def test_a_sampled_batch_stays_within_its_aim_or_has_one_record(records: int, ai
 def test_records_that_grow_start_the_query_again_and_a_single_large_one_does_not() -> None:
     limit = BatchLimit(250_000, 64 * MIB).sampled(500, 500 * 500, whole=True, harmless=1)
     running = limit.records
-    assert not limit.observed(1000, 1000 * 500 + MIB, 1000).should_restart(running, behind=0)
-    grown = limit.observed(20_000, 20_000 * 5_000, 20_000)
+    assert not limit.observed(1000, 1000 * 500 + MIB, 1000, running).should_restart(running, behind=0)
+    grown = limit.observed(20_000, 20_000 * 5_000, 20_000, running)
     assert grown.should_restart(running, behind=0)
     assert not grown.should_restart(grown.records, behind=10**9)
 
@@ -36,7 +36,7 @@ def test_a_limit_that_slows_a_catch_up_is_raised_only_while_behind() -> None:
     running = limit.records
     small = limit
     for _ in range(20):
-        small = small.observed(5_000, 5_000 * 300, 5_000)
+        small = small.observed(5_000, 5_000 * 300, 5_000, running)
     assert small.should_restart(running, behind=10**6)
     assert not small.should_restart(running, behind=10)
 
@@ -47,7 +47,8 @@ def test_behind_what_was_looked_at_batches_grow_from_its_size_on() -> None:
     running, sizes = limit.records, [limit.records]
     for _ in range(8):
         # A compacted log: two of three offsets are gone, and the limit is on offsets.
-        limit = limit.observed(running // 3, running // 3 * 500, running)
+        # Of four partitions each gets a quarter of it, rounded down.
+        limit = limit.observed(running // 3, running // 3 * 500, running - 3, running)
         if limit.should_restart(running, behind=10**6):
             running = limit.records
         sizes.append(running)
@@ -75,9 +76,9 @@ def test_what_consumers_hold_besides_a_batch_is_about_half_of_one_at_most(max_re
 def test_a_batch_too_large_halves_the_limit_until_batches_are_small_again() -> None:
     limit = BatchLimit(1000, 64 * MIB).halved(1000).halved(500)
     assert limit.records == 250
-    assert limit.observed(250, 1000, 250).records == 500
-    assert limit.observed(10, 1000, 10).records == 250
-    assert limit.observed(250, 1000, 250).observed(500, 1000, 500).records == 1000
+    assert limit.observed(250, 1000, 250, 250).records == 500
+    assert limit.observed(10, 1000, 10, 250).records == 250
+    assert limit.observed(250, 1000, 250, 250).observed(500, 1000, 500, 500).records == 1000
     assert BatchLimit(1000, 64 * MIB).halved(1).records == 1
 
 
