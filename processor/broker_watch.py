@@ -56,7 +56,7 @@ class BrokerWatch:
         self._admin = admin
         self._wait_topic = wait_topic
         self._membership = membership
-        self._once = once if once is not None and once.must_ask else None
+        self._once = once
         self._describe = describe
         self._link = link
         self._clock = clock
@@ -94,7 +94,7 @@ class BrokerWatch:
             return
         if compares:
             self._compared_s = now_s
-        group = await self._described()
+        group = await self._ask(self._describe, self._group_refused)
         if group is None:
             return
         membership.described(group)
@@ -103,17 +103,11 @@ class BrokerWatch:
         if once is not None and membership.joined:
             await self._ask(lambda: once.judge(self._admin, group, membership.member_id))
 
-    async def _described(self) -> GroupDescription | None:
-        try:
-            return await self._in_thread(self._describe)
-        except TransientError as error:
-            log.debug("the coordinator doesn't answer: %s", error)
-        except WaitRegistryError as error:
-            if self._once is not None or not self._membership.joined:
-                self._fault.report(error)
-            else:  # who has joined works without
-                log.warning("whether this member has all that its group gives it can't be told: %s", error)
-        return None
+    def _group_refused(self, error: WaitRegistryError) -> None:
+        if self._once is not None or not self._membership.joined:
+            self._fault.report(error)
+        else:  # who has joined works without
+            log.warning("whether this member has all that its group gives it can't be told: %s", error)
 
     def _tell_waiting(self) -> None:
         """Say once why a processor that has just been started does nothing yet."""
@@ -130,14 +124,14 @@ class BrokerWatch:
     def _check_identity(self) -> None:
         require_same_wait_topic(self._admin, self._wait_topic)
 
-    async def _ask(self, question: Callable[[], T]) -> T | None:
+    async def _ask(
+        self, question: Callable[[], T], refused: Callable[[WaitRegistryError], None] | None = None
+    ) -> T | None:
+        """Return the answer, None when there is none; a refusal ends the process unless ``refused`` takes it."""
         try:
-            return await self._in_thread(question)
+            return await asyncio.get_running_loop().run_in_executor(self._executor, question)
         except TransientError as error:
             log.debug("the broker doesn't answer: %s", error)
         except WaitRegistryError as error:
-            self._fault.report(error)
+            (refused or self._fault.report)(error)
         return None
-
-    async def _in_thread(self, question: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._executor, question)

@@ -51,12 +51,11 @@ class Once:
     def __init__(self, settings: Settings, ends: Mapping[Place, int], clock: Clock) -> None:
         self._kafka = settings.kafka
         self._group = settings.processor.group
-        self.must_ask = settings.processor.group_protocol is GroupProtocol.CONSUMER
         self._ends = dict(ends)
         self._monotonic = clock.monotonic
         self._seen_s: dict[str, float] = {}
         self._told: Share | None = None
-        self._share = Share(settled=not self.must_ask)
+        self._share = Share(settled=settings.processor.group_protocol is GroupProtocol.CLASSIC)
 
     def reached(self, assigned: Mapping[Place, AssignedPartition]) -> bool:
         """Return whether all that is ours has been consumed to its end, and the rest is in good hands."""

@@ -88,7 +88,6 @@ class SinkStream(ABC):
         self._targets: dict[TopicPartition, int] | None = None
         self._whole_from: dict[TopicPartition, int] = {}
         self._limit = BatchLimit(self._settings.sink.max_batch_records, self._settings.sink.max_batch_bytes)
-        self._running = self._limit.records
         self._limit_learnt = False
 
     @abstractmethod
@@ -169,13 +168,13 @@ class SinkStream(ABC):
     def _query(
         self, applier: Applier[Any], offsets: Mapping[TopicPartition, int], prefix: str, stop: threading.Event
     ) -> None:
-        limit = self._running = self._limit.records
+        limit = self._limit.records
         self._state.reading()
         query = KafkaQuery(
             self._spark,
             self._settings.kafka,
             offsets,
-            lambda batch, ends, began: self._apply(applier, batch, ends, began),
+            lambda batch, ends, began: self._apply(applier, batch, ends, began, limit),
             name=self.name,
             max_records=limit,
             trigger_s=self._settings.sink.trigger_s,
@@ -208,12 +207,14 @@ class SinkStream(ABC):
             if self._limit.should_restart(limit, behind):
                 raise SmallerBatches(f"batches of {self._limit.records} records instead of {limit}")
 
-    def _apply(self, applier: Applier[Any], batch: pa.Table, ends: Mapping[TopicPartition, int], began: float) -> None:
+    def _apply(
+        self, applier: Applier[Any], batch: pa.Table, ends: Mapping[TopicPartition, int], began: float, limit: int
+    ) -> None:
         before = applier.positions  # a copy each time
         offsets = sum(end - before[name].next_offset for name, end in ends.items())
         applied = applier.apply(batch, ends)
         nbytes = batch.nbytes + left_out_bytes(batch)
-        self._limit = self._limit.observed(batch.num_rows, nbytes, offsets, self._running)
+        self._limit = self._limit.observed(batch.num_rows, nbytes, offsets, limit)
         self._committed(applied, began)
 
     def _committed(self, applied: Applied, began: float) -> None:

@@ -189,9 +189,9 @@ class Service:
         for process in self.tree():
             try:
                 # A JVM about to run a program is there twice for a moment, with the same memory.
-                if Path(process.exe()).name == "java" and process.ppid() in virtual_machines:
-                    continue
                 if Path(process.exe()).name == "java":
+                    if process.ppid() in virtual_machines:
+                        continue
                     virtual_machines.add(process.pid)
                 total += process.memory_info().rss
             except psutil.Error:

@@ -32,8 +32,6 @@ PRODUCER_MAX_MESSAGE_BYTES = 67_108_864
 # Brokers name any of them that lives as the controller. When that one dies, requests wait for it, and the client tries
 # to connect without a pause, until it asks anew who it is: every five minutes by default.
 CONTROLLER_ASKED_FOR_EVERY_MS = 2000
-# Objects of this process.
-_OURS = frozenset({"error_cb", "logger"})
 
 
 def producer_config(kafka: KafkaSettings, **overrides: Any) -> dict[str, Any]:
@@ -93,7 +91,16 @@ def java_client_config(kafka: KafkaSettings, **overrides: Any) -> dict[str, str]
 
 def plain_properties(kafka: KafkaSettings) -> dict[str, Any]:
     """Return what a client needs to connect, as values that can be handed to another process; secrets among them."""
-    return {name: value for name, value in _client_config(kafka).items() if name not in _OURS}
+    return {
+        "client.id": "waitreg",
+        "statistics.interval.ms": 0,
+        "log.connection.close": False,
+        # An outage shouldn't end with clients that still pause for ten seconds.
+        "reconnect.backoff.max.ms": 2000,
+        **kafka.librdkafka,
+        "bootstrap.servers": kafka.bootstrap_servers,
+        **librdkafka_security(kafka),
+    }
 
 
 @contextmanager
@@ -176,18 +183,7 @@ def admin(kafka: KafkaSettings) -> Admin:
 
 
 def _client_config(kafka: KafkaSettings) -> dict[str, Any]:
-    return {
-        "client.id": "waitreg",
-        "statistics.interval.ms": 0,
-        "log.connection.close": False,
-        # An outage shouldn't end with clients that still pause for ten seconds.
-        "reconnect.backoff.max.ms": 2000,
-        "error_cb": log_client_error,
-        "logger": client_logger(),
-        **kafka.librdkafka,
-        "bootstrap.servers": kafka.bootstrap_servers,
-        **librdkafka_security(kafka),
-    }
+    return {"error_cb": log_client_error, "logger": client_logger(), **plain_properties(kafka)}
 
 
 def _java_text(value: object) -> str:

@@ -9,10 +9,11 @@ from collections.abc import Callable
 from contextlib import closing
 
 import pytest
-from confluent_kafka import Consumer, TopicCollection
+from confluent_kafka import TopicCollection
 
 from processor import broker_watch
 from tests.integration.processor.running import Processors
+from tests.support.group_member import group_member
 from tests.support.kafka_io import Outgoing
 from tests.support.tcp_proxy import Fate, KafkaProxy
 from tests.support.topics import Topics
@@ -40,19 +41,6 @@ class _Loss:
         return None
 
 
-def _other_member(topics: Topics, settings: Settings) -> Consumer:
-    other = Consumer(
-        {
-            "bootstrap.servers": topics.bootstrap,
-            "group.id": settings.processor.group,
-            "group.protocol": "consumer",
-            "enable.auto.commit": False,
-        }
-    )
-    other.subscribe(list(settings.processor.topics))
-    return other
-
-
 def test_a_member_that_missed_an_assignment_joins_anew(
     processor_settings: Callable[..., Settings],
     topics: Topics,
@@ -75,7 +63,7 @@ def test_a_member_that_missed_an_assignment_joins_anew(
         behind = settings.kafka.model_copy(update={"bootstrap_servers": proxy.bootstrap_servers})
         running = processors.start(settings.model_copy(update={"kafka": behind})).wait_joined()
         loss.wanted = True
-        with closing(_other_member(topics, settings)) as other:
+        with closing(group_member(topics.bootstrap, settings.processor.group, [topic])) as other:
             # Without the comparison the coordinator waits for the processor for max.poll.interval.ms, five minutes.
             wait_until(lambda: other.poll(0.1) is None and len(other.assignment()) == PARTITIONS // 2, 60, "its share")
         assert loss.happened

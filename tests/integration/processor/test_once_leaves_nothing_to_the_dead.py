@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 
 import pytest
-from confluent_kafka import Consumer
 
 from processor import once
 from tests.integration.processor.running import Processors
 from tests.support.committed_offsets import committed
+from tests.support.group_member import group_member
 from tests.support.naming import Names
 from tests.support.processes import Services
 from tests.support.settings import settings_against
@@ -77,16 +77,8 @@ def test_it_says_what_it_leaves_to_a_member_that_is_alive(
     topic = settings.processor.topics[0]
     topics.produce(topic, [b"value"] * 3)
     monkeypatch.setattr(once, "ALIVE_AFTER_S", 2.0)
-    alive = Consumer(
-        {
-            "bootstrap.servers": topics.bootstrap,
-            "group.id": settings.processor.group,
-            "group.protocol": "consumer",
-            "enable.auto.commit": False,
-        }
-    )
+    alive = group_member(topics.bootstrap, settings.processor.group, [topic])
     with closing(alive):
-        alive.subscribe([topic])
         wait_until(lambda: alive.poll(0.1) is None and alive.assignment(), 60, "the other one's partition")
         running = processors.run_once(settings)
     assert running.settled == {}

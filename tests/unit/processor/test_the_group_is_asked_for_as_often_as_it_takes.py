@@ -11,7 +11,7 @@ from processor.broker_link import BrokerLink
 from processor.broker_watch import COMPARE_EVERY_S, BrokerWatch
 from processor.fault import Fault
 from processor.membership import Membership
-from wait_registry.clock import SystemClock
+from tests.unit.processor.halted_clock import HaltedClock
 from wait_registry.errors import PermanentError, TransientError, WaitRegistryError
 from wait_registry.kafka.cluster import TopicIdentity
 from wait_registry.kafka.group_description import GroupDescription
@@ -20,19 +20,11 @@ from wait_registry.settings.processor import GroupProtocol, ProcessorSettings
 WITHOUT_PARTITIONS = GroupDescription(True, {"own": frozenset()}, {"own": frozenset()})
 
 
-class _Clock(SystemClock):
-    def __init__(self) -> None:
-        self.now_s = 100.0
-
-    def monotonic(self) -> float:
-        return self.now_s
-
-
 class _Watched:
     """A member's watch, whose coordinator answers what the test says."""
 
     def __init__(self, protocol: GroupProtocol = GroupProtocol.CONSUMER) -> None:
-        self.clock, self.fault = _Clock(), Fault()
+        self.clock, self.fault = HaltedClock(), Fault()
         self.membership = Membership(ProcessorSettings(group_protocol=protocol))
         self.membership.begin("own", (), lambda: None)
         self.answer: GroupDescription | WaitRegistryError = WITHOUT_PARTITIONS

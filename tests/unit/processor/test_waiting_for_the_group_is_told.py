@@ -12,24 +12,16 @@ from processor.broker_link import BrokerLink
 from processor.broker_watch import TELL_WAITING_S, BrokerWatch
 from processor.fault import Fault
 from processor.membership import Membership
-from wait_registry.clock import SystemClock
+from tests.unit.processor.halted_clock import HaltedClock
 from wait_registry.kafka.cluster import TopicIdentity
 from wait_registry.settings.processor import ProcessorSettings
-
-
-class _Clock(SystemClock):
-    def __init__(self) -> None:
-        self.now_s = 100.0
-
-    def monotonic(self) -> float:
-        return self.now_s
 
 
 class _Watched:
     """A watch that has nothing to ask the broker."""
 
     def __init__(self) -> None:
-        self.clock, fault = _Clock(), Fault()
+        self.clock, fault = HaltedClock(), Fault()
         self.membership, self.link = Membership(ProcessorSettings()), BrokerLink(fault)
         nobody: Any = None
         wait_topic = TopicIdentity("wait", "id", 1)

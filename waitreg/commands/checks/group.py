@@ -105,14 +105,10 @@ def lag_line(group: str, topic: str, committed: int, partitions: int, waiting: i
 
 def _members(client: Admin, group: str) -> int | None:
     from wait_registry.errors import WaitRegistryError
-    from wait_registry.kafka.requests import answer, persistently, timeout_of
-
-    def ask() -> int:
-        future = client.describe_consumer_groups([group], request_timeout=timeout_of(client))[group]
-        return len(answer(client, future, f"describing group {group}").members)
+    from wait_registry.kafka.group_members import group_members
 
     try:
-        return persistently(client, ask)
+        return group_members(client, group)
     except WaitRegistryError:
         # What the offsets are checked with says the same, and better.
         return None
