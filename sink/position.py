@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
@@ -26,10 +26,15 @@ class TopicPartition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """``position_time`` is a lower bound on the broker time of any record at or above ``next_offset``."""
+    """``position_time`` is a lower bound on the broker time of any record at or above ``next_offset``.
+
+    Not so while that is below ``read_until``, where the log ended when it began to be read from its start: until then
+    it only says since when nothing can have been compacted away unseen, and the view isn't that fresh.
+    """
 
     next_offset: int
     position_time: datetime
+    read_until: int = 0
 
 
 Positions = Mapping[TopicPartition, Position]
@@ -60,16 +65,17 @@ def advanced(
     append time, since the broker's clock gave the next one the same or a later one; it never goes back.
     """
     if end_offset >= end:
-        return Position(end_offset, listed_at)
+        return replace(position, next_offset=end_offset, position_time=listed_at)
     if last_append_ms is None:
-        return Position(end_offset, position.position_time)
-    return Position(end_offset, max(position.position_time, moment(last_append_ms)))
+        return replace(position, next_offset=end_offset)
+    newest = max(position.position_time, moment(last_append_ms))
+    return replace(position, next_offset=end_offset, position_time=newest)
 
 
 def refreshed(positions: Positions, ends: LogEnds) -> dict[TopicPartition, Position]:
     """Return positions of an idle stream: those at their log's end are as fresh as the listing."""
     return {
-        name: Position(position.next_offset, ends.listed_at)
+        name: replace(position, position_time=ends.listed_at)
         if position.next_offset >= ends.ends.get(name, position.next_offset + 1)
         else position
         for name, position in positions.items()

@@ -32,7 +32,7 @@ def read_progress(connection: Connection, topic: str) -> tuple[TopicIdentity | N
     rows = connection.execute(QUERIES["read_progress"], {"topic": topic}).fetchall()
     if not rows:
         return None, {}
-    positions = {TopicPartition(topic, partition): Position(offset, time) for partition, _, offset, time in rows}
+    positions = {TopicPartition(topic, partition): Position(*place) for partition, _, *place in rows}
     return TopicIdentity(topic, rows[0][1], len(rows)), positions
 
 
@@ -45,6 +45,7 @@ def begin_progress(connection: Connection, identity: TopicIdentity, positions: P
             "partition": name.partition,
             "next_offset": position.next_offset,
             "position_time": position.position_time,
+            "read_until": position.read_until,
         }
         for name, position in sorted(positions.items())
     ]
@@ -73,6 +74,7 @@ def advance_progress(connection: Connection, expected: Positions, new: Mapping[T
             "expected": expected_of(expected, names),
             "next_offsets": [new[name].next_offset for name in names],
             "position_times": [new[name].position_time for name in names],
+            "read_until": [new[name].read_until for name in names],
         },
     )
     if cursor.rowcount != len(names):

@@ -20,9 +20,9 @@ from pyspark.sql import SparkSession
 from sink.advisory_lock import sink_lock_key, try_lock
 from sink.connect_group import require_stopped
 from sink.position import TopicPartition
-from sink.progress import Connection, begin_progress, forget_progress, postgres_now, read_progress
+from sink.progress import Connection, begin_progress, forget_progress, read_progress
 from sink.rebuild_partition import QUERIES, PartitionRebuild, PartitionResult
-from sink.starting import first_positions, stable_ends
+from sink.starting import first_positions, log_ends, stable_ends
 from wait_registry.errors import FencedError
 from wait_registry.kafka.clients import Admin
 from wait_registry.kafka.clients import admin as open_admin
@@ -99,9 +99,9 @@ def _rebuild(
     results = []
     for partition in range(identity.partitions):
         name = TopicPartition(identity.topic, partition)
-        listed_at = postgres_now(connection)
+        ends = log_ends(connection, admin, [name])
         part = PartitionRebuild(settings, spark, connection, admin, name)
-        results.append(part.run(listed_at, stable_ends(admin, [name])[name], dry_run, progress))
+        results.append(part.run(ends, stable_ends(admin, [name])[name], dry_run, progress))
         log.info("%s", results[-1])
     if settings.sink.kind is SinkKind.CONNECT and not dry_run:
         # Last: without a position the outbox for a Connect source takes every row for complete.

@@ -6,7 +6,6 @@ import json
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 
 import psycopg
 import pyarrow as pa
@@ -25,7 +24,7 @@ from sink.kafka_query import (
     require_spark,
     source_options,
 )
-from sink.position import Position, TopicPartition, require_read_in_time
+from sink.position import LogEnds, Position, TopicPartition, require_read_in_time
 from sink.progress import QUERIES as SINK_QUERIES
 from sink.progress import Connection, advance_progress, postgres_now, read_progress
 from sink.sampling import sample_sizes
@@ -80,10 +79,8 @@ class PartitionRebuild:
         connection.execute(SINK_QUERIES["stage"])
         connection.execute(QUERIES["stage"])
 
-    def run(
-        self, listed_at: datetime, end: int, dry_run: bool, progress: Callable[[int, int, int], None]
-    ) -> PartitionResult:
-        """Rebuild up to ``end``, the last stable offset, read after Postgres' clock was ``listed_at``.
+    def run(self, ends: LogEnds, end: int, dry_run: bool, progress: Callable[[int, int, int], None]) -> PartitionResult:
+        """Rebuild up to ``end``, the last stable offset, which was listed after ``ends``.
 
         Errors as `sink.rebuild.rebuild`.
         """
@@ -91,12 +88,13 @@ class PartitionRebuild:
         with self._connection.transaction() as transaction:
             quarantined = self._read(end, progress)
             retention_ms = delete_retention_ms(self._admin, self._name.topic)
-            require_read_in_time(self._name, listed_at, postgres_now(self._connection), retention_ms)
+            require_read_in_time(self._name, ends.listed_at, postgres_now(self._connection), retention_ms)
             result = self._compare(end, quarantined)
             if dry_run:
                 raise psycopg.Rollback(transaction)
-            # As fresh as the listing: what was read began at the log's start (see `sink.starting`).
-            self._replace(recorded.get(self._name), Position(end, listed_at))
+            # As fresh as the listing: what was read began at the log's start (see `sink.starting`). What an open
+            # transaction kept from it is still to be read.
+            self._replace(recorded.get(self._name), Position(end, ends.listed_at, ends.ends[self._name]))
         return result
 
     def _read(self, end: int, progress: Callable[[int, int, int], None]) -> int:

@@ -104,7 +104,7 @@ def dead_letter_start(connection: Connection, admin: AdminClient, topics: Iterab
 def moved_into_log(positions: Positions, seen: Log) -> dict[TopicPartition, Position]:
     """Return what becomes of the positions that their log doesn't hold (any more): its first offset."""
     return {
-        name: Position(seen.first[name], position.position_time)
+        name: Position(seen.first[name], position.position_time, seen.ends[name])
         for name, position in positions.items()
         if not seen.first[name] <= position.next_offset <= seen.ends[name]
     }
@@ -212,4 +212,5 @@ def first_positions(
 def _first_positions(seen: Log, now: datetime) -> dict[TopicPartition, Position]:
     # A reading that begins at the log's start misses nothing however old the records are: a tombstone that was removed
     # took its wait with it, and one that removes a wait from now on stays for delete.retention.ms (KIP-534).
-    return {name: Position(offset, now) for name, offset in seen.first.items()}
+    # The view is that fresh only at the end that was listed after ``now``: before, it shows what later entries remove.
+    return {name: Position(offset, now, seen.ends[name]) for name, offset in seen.first.items()}

@@ -60,6 +60,8 @@ create table sink_progress (
     next_offset bigint not null,
     position_time timestamptz not null,
     seen_at timestamptz not null,
+    -- Where the log ended when it began to be read from its start: below it the view shows what later entries resolve.
+    read_until bigint not null default 0,
     primary key (topic, partition)
 );
 
@@ -381,9 +383,10 @@ create table expired_tombstone (
 create index expired_tombstone_age on expired_tombstone (created_at);
 
 -- Which registrations are due, a row a partition of the wait topic that has any: those that expire before due_before.
--- Where our sink runs, that is how far its view is complete; a partition without a position isn't due at all. Elsewhere
--- the view may be settle_s behind. And only what came before standing_since is due there: a sink that was started again
--- shows once more what its tombstones are about to remove.
+-- Where our sink runs, that is how far its view is complete; a partition without a position isn't due at all, nor is any
+-- while a topic is read for the first time: the wait topic's tombstones, or what the dead letter topics show as exported,
+-- may be still to come. Elsewhere the view may be settle_s behind. And only what came before standing_since is due there:
+-- a sink that was started again shows once more what its tombstones are about to remove.
 create function wait_registry_due(topic text, skew_s double precision, settle_s double precision)
 returns table (wait_partition int, due_before timestamptz, standing_since timestamptz)
 language sql stable parallel safe
@@ -413,10 +416,11 @@ begin atomic
     left join sink_progress as progress
         on progress.topic = wait_registry_due.topic and progress.partition = found.partition
     where found.partition is not null
-        and (
-            progress.partition is not null
-            or not exists (select from sink_progress as any_of where any_of.topic = wait_registry_due.topic)
-        );
+        and case
+            when progress.partition is null
+                then not exists (select from sink_progress as any_of where any_of.topic = wait_registry_due.topic)
+            else not exists (select from sink_progress as reading where reading.next_offset < reading.read_until)
+        end;
 end;
 
 -- Whether Kafka takes a text as the name of a topic.

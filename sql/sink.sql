@@ -4,7 +4,7 @@
 select clock_timestamp();
 
 -- name: read_progress
-select partition, topic_id, next_offset, position_time
+select partition, topic_id, next_offset, position_time, read_until
 from sink_progress
 where topic = %(topic)s
 order by partition;
@@ -13,8 +13,10 @@ order by partition;
 select exists (select from wait where wait_topic = %(topic)s);
 
 -- name: insert_progress
-insert into sink_progress (topic, topic_id, partition, next_offset, position_time, seen_at)
-values (%(topic)s, %(topic_id)s, %(partition)s, %(next_offset)s, %(position_time)s, clock_timestamp())
+insert into sink_progress (topic, topic_id, partition, next_offset, position_time, seen_at, read_until)
+values (
+    %(topic)s, %(topic_id)s, %(partition)s, %(next_offset)s, %(position_time)s, clock_timestamp(), %(read_until)s
+)
 on conflict (topic, partition) do nothing;
 
 -- name: forget_progress
@@ -22,11 +24,13 @@ delete from sink_progress where topic = %(topic)s;
 
 -- name: advance
 update sink_progress as held
-set next_offset = step.next_offset, position_time = step.position_time, seen_at = clock_timestamp()
+set
+    next_offset = step.next_offset, position_time = step.position_time, read_until = step.read_until,
+    seen_at = clock_timestamp()
 from unnest(
     %(topics)s::text[], %(partitions)s::int[], %(expected)s::bigint[], %(next_offsets)s::bigint[],
-    %(position_times)s::timestamptz[]
-) as step (topic, partition, expected, next_offset, position_time)
+    %(position_times)s::timestamptz[], %(read_until)s::bigint[]
+) as step (topic, partition, expected, next_offset, position_time, read_until)
 where held.topic = step.topic and held.partition = step.partition
     and held.next_offset = step.expected;
 

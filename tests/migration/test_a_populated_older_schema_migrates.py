@@ -68,15 +68,27 @@ def older(settings_for: SettingsFactory, database: Database) -> Iterator[Setting
     yield settings
 
 
-def contents(database: Database, settings: Settings) -> dict[str, list[tuple[Any, ...]]]:
-    """Return every row of every table as text, so that no type's reading hides a change."""
-    return {table: database.rows(settings, f"select t::text from {table} as t order by 1") for table in TABLES}
+def columns(database: Database, settings: Settings) -> dict[str, str]:
+    """Return the columns of every table."""
+    question = (
+        "select attrelid::regclass::text, string_agg(quote_ident(attname), ', ' order by attnum) from pg_attribute"
+        " where attrelid = any(array[{}]::regclass[]) and attnum > 0 group by 1"
+    )
+    return dict(database.rows(settings, question.format(", ".join(f"'{table}'" for table in TABLES))))
+
+
+def contents(database: Database, settings: Settings, names: dict[str, str]) -> dict[str, list[tuple[Any, ...]]]:
+    """Return every row of every table as text, so that no type's reading hides a change; ``names``: of the columns."""
+    return {
+        table: database.rows(settings, f"select row({names[table]})::text from {table} order by 1") for table in TABLES
+    }
 
 
 def test_no_row_changes_and_the_schema_is_the_whole_one(
     older: Settings, settings_for: SettingsFactory, database: Database
 ) -> None:
-    before = contents(database, older)
+    names = columns(database, older)
+    before = contents(database, older, names)
     assert all(before.values()), "a table without rows shows nothing"
     with connect(older.postgres, autocommit=True) as connection:
         with pytest.raises(
@@ -85,7 +97,7 @@ def test_no_row_changes_and_the_schema_is_the_whole_one(
             require_schema(connection)
         assert [step.version for step in migrate(connection)] == [step.version for step in migrations()[1:]]
         require_schema(connection)
-    assert contents(database, older) == before
+    assert contents(database, older, names) == before
 
     whole = settings_for({"postgres.schema": f"{older.postgres.schema_name}_whole"})
     database.install(whole)
@@ -147,7 +159,8 @@ def test_a_table_in_use_for_long_ends_the_migration_and_leaves_everything_as_it_
     older: Settings, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(migrating, "LOCK_TIMEOUT_S", 1)
-    before = contents(database, older)
+    names = columns(database, older)
+    before = contents(database, older, names)
     with database.connect(older) as busy, connect(older.postgres, autocommit=True) as connection:
         with busy.transaction():
             busy.execute("update wait set attempt = attempt where false")
@@ -155,7 +168,7 @@ def test_a_table_in_use_for_long_ends_the_migration_and_leaves_everything_as_it_
                 TransientError, match=r"in use for more than 1 s, nothing was changed.*db migrate. again"
             ):
                 migrate(connection)
-        assert contents(database, older) == before
+        assert contents(database, older, names) == before
         assert [step.version for step in migrate(connection)] == [step.version for step in migrations()[1:]]
 
 
@@ -176,7 +189,8 @@ def test_no_time_limit_of_the_server_s_ends_a_migration(older: Settings, databas
 def test_a_migration_that_is_cancelled_says_so_and_leaves_everything_as_it_was(
     older: Settings, database: Database
 ) -> None:
-    before = contents(database, older)
+    names = columns(database, older)
+    before = contents(database, older, names)
     with (
         database.connect(older) as busy,
         connect(older.postgres, autocommit=True) as connection,
@@ -191,7 +205,7 @@ def test_a_migration_that_is_cancelled_says_so_and_leaves_everything_as_it_was(
                 TransientError, match=r"migration 0002 .* nothing was changed: canceling statement.*again"
             ):
                 migrating_now.result(60)
-        assert contents(database, older) == before
+        assert contents(database, older, names) == before
 
 
 def _waits_for_ms(busy: psycopg.Connection[Any], waiting: psycopg.Connection[Any]) -> float:

@@ -124,7 +124,7 @@ def _require_sinks(applying: Applying, settings: Settings, connectors: list[Conn
 def _await_sinks(applying: Applying, settings: Settings) -> None:
     from wait_registry.settings.sink import SinkKind
 
-    # Of ours the outbox knows the position, and waits for it by itself.
+    # Of ours the outbox knows the position, and waits for it by itself, in a first reading too.
     if settings.sink.kind is SinkKind.CONNECT:
         from waitreg.connect.caught_up import CaughtUp, view_sinks
 

@@ -26,7 +26,7 @@ limit 1
 """
 # One wait topic: the one of the settings if the view has it, else the one that was written last.
 _ASKED: Final = """
-select topic, min(position_time), max(seen_at), now()
+select topic, min(position_time), max(seen_at), now(), sum(greatest(read_until - next_offset, 0))::bigint
 from sink_progress
 group by topic
 order by topic = %(topic)s desc, max(seen_at) desc
@@ -67,12 +67,16 @@ def _connect_line(settings: Settings) -> str:
 
 
 class ViewAge(NamedTuple):
-    """What stands in the view of a wait topic: everything up to ``as_of``, written last at ``heard_from``; all UTC."""
+    """What stands in the view of a wait topic: everything up to ``as_of``, written last at ``heard_from``; all UTC.
+
+    But for a log that is read for the first time: ``unread`` offsets are left of what stood in it then.
+    """
 
     topic: str
     as_of: datetime
     heard_from: datetime
     now: datetime
+    unread: int = 0
 
 
 def read_view_age(connection: psycopg.Connection[TupleRow], topic: str) -> ViewAge | None:
@@ -97,6 +101,8 @@ def view_line(age: ViewAge | None) -> str:
     if age is None:
         return "no view yet: no sink has written anything, so an empty answer says nothing"
     as_of = f"view of {age.topic} as of {age.as_of.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC, {ago(age.now - age.as_of)}"
+    if age.unread:
+        as_of = f"view of {age.topic} in the making: {age.unread} offsets to go until what was finished is gone from it"
     if age.now - age.heard_from <= SILENT_MOST:
         return as_of
     return f"{as_of}; no sink is writing: the answer is old (waitreg query sink_freshness)"

@@ -117,6 +117,17 @@ def test_where_our_sink_runs_a_row_waits_until_the_view_is_complete_up_to_its_ex
     assert fill(connection) == 1
 
 
+@pytest.mark.parametrize("reading", ["wait", "dlq"])
+def test_while_a_topic_is_read_for_the_first_time_no_row_is_due(connection: Connection, reading: str) -> None:
+    for partition in range(2):
+        register(connection, f"w{partition}", partition, 1)
+        connection.execute(POSITION, (partition, timedelta()))
+    connection.execute("insert into sink_progress values (%s, 'id', 2, 9, now(), now(), 10)", (reading,))
+    assert fill(connection) == 0
+    connection.execute("update sink_progress set next_offset = 10 where read_until = 10")
+    assert fill(connection) == 2
+
+
 def test_a_tombstone_follows_the_dead_letter_of_its_very_registration(connection: Connection) -> None:
     for number, wait_id in enumerate(("exported", "failed", "registered again", "not yet")):
         register(connection, wait_id, 0, number)

@@ -1,0 +1,84 @@
+"""P3 beside a Connect source: what a first reading or a rebuild shows halfway isn't taken for the end of the log."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sink.rebuild import rebuild
+from tests.conftest import SettingsFactory
+from tests.integration.connect.outbox import Connection
+from tests.integration.sink.conftest import StartSink
+from tests.integration.sink.test_the_view_is_the_logs_truth import transaction, view_of
+from tests.integration.sink.wait_topic import WaitTopic, new_id, tombstone, wait_record
+from tests.support.database import Database
+from tests.support.topics import Topics
+from wait_registry.settings.root import Settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+EXPIRED_S = -3600.0
+# Calls what a Connect source calls, each time that a position moves: at the end of that transaction.
+EAGER_SOURCE = """
+create table filled (number int, standing int);
+create function ask() returns trigger language plpgsql as $$
+begin
+    insert into filled
+    select fill_expired_outbox('{topic}', 0, 1000, 0, 'dlq', 67108864), (select count(*) from wait);
+    return null;
+end $$;
+create constraint trigger ask after update on sink_progress deferrable initially deferred
+    for each row execute function ask();
+"""
+
+
+def beside_a_source(prepared: SettingsFactory, database: Database, **more: object) -> tuple[Settings, Connection]:
+    """Return settings, and a connection to a schema in which a source asks after each batch."""
+    settings = prepared({"wait.partitions": 1, "sink.trigger_s": 0.2, **more})
+    connection = database.connect(settings)
+    connection.execute(EAGER_SOURCE.format(topic=settings.wait.topic).encode())
+    return settings, connection
+
+
+def exported(connection: Connection) -> list[str]:
+    """Return the ids in the outbox."""
+    return [row[0] for row in connection.execute("select wait_expiration_uuid from expired_outbox").fetchall()]
+
+
+def test_what_a_first_reading_shows_halfway_is_not_exported(
+    prepared: SettingsFactory, topics: Topics, database: Database, start_sink: StartSink
+) -> None:
+    settings, connection = beside_a_source(prepared, database, **{"sink.max_batch_records": 8})
+    log, standing, resolved = WaitTopic(topics, settings.wait.topic), new_id(), [new_id() for _ in range(20)]
+    log.write(wait_record(standing, 0, expires_in_s=EXPIRED_S))
+    log.write(*(wait_record(one, 0, expires_in_s=EXPIRED_S) for one in resolved))
+    log.write(*(tombstone(one, 0) for one in resolved))
+
+    with connection:
+        assert start_sink(settings, once=True).wait_ended() is None
+
+        row = connection.execute("select max(standing) from filled").fetchone()
+        assert row is not None and row[0] > len(resolved) / 3, "no batch ended while much stood open"
+        assert view_of(database, settings) == log.view
+        assert exported(connection) == [standing]
+
+
+def test_what_an_open_transaction_kept_from_a_rebuild_is_read_before_anything_is_exported(
+    prepared: SettingsFactory, topics: Topics, database: Database, start_sink: StartSink, spark: SparkSession
+) -> None:
+    settings, connection = beside_a_source(prepared, database)
+    log, resolved = WaitTopic(topics, settings.wait.topic), new_id()
+    log.write(wait_record(resolved, 0, expires_in_s=EXPIRED_S))
+    with connection:
+        with transaction(topics, log.name, commit=True) as producer:
+            producer.produce(log.name, key=new_id().encode(), value=None, partition=0)
+            producer.flush()
+            log.write(tombstone(resolved, 0))
+            rebuild(settings, spark)
+            assert list(view_of(database, settings)) == [resolved]
+        assert exported(connection) == []
+
+        assert start_sink(settings, once=True).wait_ended() is None
+
+        assert view_of(database, settings) == {}
+        assert exported(connection) == []
