@@ -152,8 +152,9 @@ class PartitionExport:
         self.tail()
         letters = self._letters(view, self._open_ones(tail, keys))
         if letters:
+            limits = {topic: self._targets(topic).max_message_bytes for topic in {letter.topic for letter in letters}}
             began_ns = time.time_ns()
-            self._producer.export(letters)
+            self._producer.export(letters, limits)
             self._count.update(letter.outcome for letter in letters)
             self._trace(letters, began_ns)
         tail.ignore(key.wait_id for key in keys)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 
-from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
+from sweeper.batch_room import BatchRoom
 from sweeper.outgoing import Outgoing
 from wait_registry.kafka.clients import producer_config
 from wait_registry.kafka.errors import kafka_failure
@@ -15,7 +17,7 @@ from wait_registry.settings.root import Settings
 
 log = logging.getLogger(__name__)
 
-# librdkafka never splits a batch that a topic refuses, so batches stay well below any sensible max.message.bytes.
+# librdkafka never splits a batch that a topic refuses, so batches stay well below any usual max.message.bytes.
 BATCH_BYTES = 65_536
 ABORT_TIMEOUT_S = 5.0
 
@@ -39,6 +41,8 @@ class FencedProducer:
         self._partition = partition
         self._timeout_s = settings.sweeper.transaction_timeout_ms / 1000
         self._broken = False
+        # Uncompressed and with its overhead, so that no batch of tombstones is larger than their topic takes.
+        self._batch_bytes = min(BATCH_BYTES, settings.wait.max_message_bytes)
         self._producer = Producer(
             producer_config(
                 settings.kafka,
@@ -50,7 +54,7 @@ class FencedProducer:
                     "queue.buffering.max.messages": settings.kafka.librdkafka.get(
                         "queue.buffering.max.messages", max(100_000, 2 * settings.sweeper.chunk_rows)
                     ),
-                    "batch.size": BATCH_BYTES,
+                    "batch.size": self._batch_bytes,
                     "linger.ms": 5,
                 },
             )
@@ -70,8 +74,10 @@ class FencedProducer:
             self._broken = True
             raise kafka_failure(error, f"fencing {self._wait_topic}-{self._partition}") from error
 
-    def export(self, letters: Sequence[Outgoing]) -> None:
+    def export(self, letters: Sequence[Outgoing], limits: Mapping[str, int]) -> None:
         """Write records and the tombstones of their registrations in one transaction (KIP-98).
+
+        ``limits`` is the max.message.bytes of the records' topics; each record is known to fit.
 
         Whatever is raised leaves this producer unusable: its outcome may be unknown, and only a new fence tells. The
         abort after an error merely spares other readers the wait for the transaction's time-out.
@@ -89,7 +95,7 @@ class FencedProducer:
         doing = f"exporting {len(letters)} rows of {self._wait_topic}-{self._partition} to {topics}"
         try:
             self._producer.begin_transaction()
-            self._produce(letters)
+            self._produce(letters, {topic: limit for topic, limit in limits.items() if limit < self._batch_bytes})
         except KafkaException as error:
             self._abort()
             raise kafka_failure(error, doing) from error
@@ -105,18 +111,31 @@ class FencedProducer:
         self._producer.purge()
         del self._producer
 
-    def _produce(self, letters: Sequence[Outgoing]) -> None:
+    def _produce(self, letters: Sequence[Outgoing], small: Mapping[str, int]) -> None:
+        room = BatchRoom(small)
+        failed: list[KafkaError] = []
+        # Without these reports the record after a refused one would only be told that the transaction is in error.
+        reported = partial(_note_failure, failed) if small else None
         produce = self._producer.produce
         for letter in letters:
+            if room.is_full(letter):
+                self._flush(failed)
             place = {} if letter.partition is None else {"partition": letter.partition}
-            produce(letter.topic, letter.value, letter.key, headers=letter.headers, **place)
+            produce(letter.topic, letter.value, letter.key, headers=letter.headers, on_delivery=reported, **place)
             produce(
                 self._wait_topic,
                 None,
                 letter.wait_id.encode(),
                 partition=letter.wait_partition,
                 headers=tombstone_headers(letter.outcome),
+                on_delivery=reported,
             )
+
+    def _flush(self, failed: Sequence[KafkaError]) -> None:
+        if self._producer.flush(self._timeout_s):
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+        if failed:
+            raise KafkaException(failed[0])
 
     def _commit(self, doing: str) -> None:
         try:
@@ -138,3 +157,8 @@ class FencedProducer:
                 self._partition,
                 error,
             )
+
+
+def _note_failure(failed: list[KafkaError], error: KafkaError | None, _: Message) -> None:
+    if error is not None:
+        failed.append(error)

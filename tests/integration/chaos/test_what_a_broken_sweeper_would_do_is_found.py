@@ -67,7 +67,7 @@ class Judged:
         """Export them in one transaction, whatever the log says."""
         producer = FencedProducer(self.at.settings, 0)
         producer.fence()
-        producer.export(self.letters(items))
+        producer.export(self.letters(items), {})
         producer.close()
 
     def abort(self, items: Sequence[Registered]) -> None:

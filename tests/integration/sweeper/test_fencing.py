@@ -105,7 +105,7 @@ def test_the_fence_comes_before_the_view(scenario: ScenarioFactory) -> None:
         other.start()
         wait_until(lambda: waiting_for_a_lock(at), 60, "the other sweep's wait for its view")
         with pytest.raises(FencedError):
-            zombie.export([dead_letter_of(at, registered)])
+            zombie.export([dead_letter_of(at, registered)], {})
     other.join(60)
     zombie.close()
 
