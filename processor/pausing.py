@@ -33,6 +33,12 @@ class Pausing:
         """Return whether to pause now, with so many records kept back."""
         return not self.paused and kept_back >= PAUSE_AT
 
-    def resume_due(self, room: int, bound: int) -> bool:
-        """Return whether to resume now: there is room for a quarter of the look-ahead bound."""
-        return self.paused and room * RESUME_SHARE >= bound
+    def resume_due(self, room: int, whole: int) -> bool:
+        """Return whether to resume now: there is a quarter of the room that there would be with nothing in hand.
+
+        Args:
+            room: how many records may be consumed now.
+            whole: how many could be if none were in hand, by whichever bound is tighter, that of records or that of
+                bytes. Measured by anything larger, a processor that has finished all might wait for more for ever.
+        """
+        return self.paused and room * RESUME_SHARE >= whole

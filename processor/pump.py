@@ -158,7 +158,7 @@ class Pump:
     def _consume(self, now_s: float) -> bool:
         self._publish()
         room = self._room()
-        if self._resume or self.pausing.resume_due(room, self.look_ahead.bound):
+        if self._resume or self.pausing.resume_due(room, self.look_ahead.room(0, 0)):
             self._resume = self.pausing.paused = False
             self._consumption.resume()
         if room <= 0:

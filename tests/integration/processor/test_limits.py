@@ -169,6 +169,33 @@ def test_look_ahead_stays_within_its_bounds_and_consumption_is_paused(
     running.stop()
 
 
+def test_a_processor_paused_by_the_bytes_of_large_records_goes_on_when_it_has_finished_them(
+    processor_settings: Make, topics: Topics, processors: Processors
+) -> None:
+    release = threading.Event()
+
+    def blocks(record: Record) -> None:
+        release.wait(60)
+
+    # By number there is room for 116, by bytes for 5 of them.
+    settings = processor_settings(
+        {
+            "processor.handler": processors.handler(blocks),
+            "processor.max_in_flight": 50,
+            "processor.look_ahead_max_bytes": 40_000,
+            "wait.max_message_bytes": 20_000,
+        }
+    )
+    topics.produce(settings.processor.topics[0], [os.urandom(8_000) for _ in range(200)])
+    running = processors.start(settings).wait_joined()
+    try:
+        wait_until(lambda: "waitreg_processor_paused 1.0" in _metrics(running.service.telemetry_port), 60, "the pause")
+    finally:
+        release.set()
+    wait_until(lambda: running.done == 200, 60, "all records")
+    running.stop()
+
+
 def _consumer_lag(metrics: str) -> float:
     lines = [line for line in metrics.splitlines() if line.startswith("waitreg_processor_consumer_lag{")]
     return sum(float(line.rpartition(" ")[2]) for line in lines)

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from processor.look_ahead import LookAhead
 from processor.pausing import PAUSE_AT, Pausing
+from tests.unit.processor.strategy_bench import StrategyBench
 
 
 def test_a_member_without_room_polls_twice_a_second() -> None:
@@ -21,9 +28,32 @@ def test_it_pauses_when_several_polls_have_brought_records() -> None:
     assert not pausing.pause_due(PAUSE_AT + 1), "it is paused already"
 
 
-def test_it_resumes_when_a_quarter_of_the_bound_is_free() -> None:
+def test_it_resumes_when_there_is_a_quarter_of_the_room_that_there_is_with_nothing_in_hand() -> None:
     pausing = Pausing()
     assert not pausing.resume_due(36, 36), "it isn't paused"
     pausing.paused = True
     assert not pausing.resume_due(8, 36)
     assert pausing.resume_due(9, 36)
+
+
+def test_with_nothing_in_hand_it_resumes_whatever_the_bounds_are_and_however_large_records_have_been() -> None:
+    async def main() -> None:
+        pump = StrategyBench().pump
+
+        @given(
+            st.integers(1, 3000),
+            st.integers(1, 30_000),
+            st.integers(1, 1 << 28),
+            st.lists(st.tuples(st.integers(1, 1000), st.integers(0, 1 << 30)), max_size=10),
+        )
+        def resumes(n: int, max_records: int, max_bytes: int, fetches: list[tuple[int, int]]) -> None:
+            pump.look_ahead = LookAhead(n, max_records, max_bytes)
+            for records, size in fetches:
+                pump.look_ahead.observe_size(records, size)
+            pump.pausing.paused = True
+            pump._consume(0.0)
+            assert not pump.pausing.paused, f"room for {pump._room()} of a bound of {pump.look_ahead.bound}"
+
+        resumes()
+
+    asyncio.run(main())
