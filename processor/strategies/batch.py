@@ -79,7 +79,8 @@ class BatchStrategy:
         )
         self._traces = Traces.of(context.tracer, processor.group, context.instance)
         self._early: list[Taken] = []
-        self._paused = False
+        # Whether all that is assigned is paused, and whether any of it may be.
+        self._paused = self._resume = False
         self._running = 0
         self._draining = False
 
@@ -113,6 +114,9 @@ class BatchStrategy:
             raise kafka_failure(error, "consuming") from error
 
     async def _fetch(self) -> list[Taken]:
+        if self._resume:
+            self._resume = self._paused = False
+            self._consumption.resume()
         taken, self._early = self._early[: self._size], self._early[self._size :]
         taken += self._consumption.take(self._size - len(taken)) if len(taken) < self._size else []
         if not taken:
@@ -145,7 +149,7 @@ class BatchStrategy:
             if now_s - started_s >= POLL_AFTER_S:
                 if not self._paused:
                     self._consumption.pause()
-                self._paused = True
+                self._paused = self._resume = True
                 self._early += self._consumption.take(1)
             await asyncio.wait([work], timeout=SERVE_EVERY_S if not work.done() else None)
             if work.done():
@@ -153,9 +157,6 @@ class BatchStrategy:
         work.result()
         # What was refused without a delivery report: nothing may be committed past it.
         self._context.fault.raise_if_any()
-        if self._paused:
-            self._paused = False
-            self._consumption.resume()
         return True
 
     async def _run_one(self, owner: AssignedPartition, message: Message) -> None:
@@ -278,6 +279,8 @@ class BatchStrategy:
         """Have new partitions paused like the others while a batch takes long; else the next poll brings records."""
         self._context.stats.rebalances["assigned"] += 1
         self._paused = False
+        # librdkafka may remember a pause from an earlier assignment of them.
+        self._resume = True
 
     def revoked(self, owners: list[AssignedPartition]) -> dict[AssignedPartition, int]:
         """Forget records fetched early; finished batches are committed, and the running one is the next owner's too."""
