@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
+from sink.wait_rows import SHOWABLE_MS
 from wait_registry.errors import WaitRegistryError
 
 # Only closed segments are compacted, those of an hour (segment.ms) or 1 GiB by default: 18 MB/s on one partition would
@@ -61,12 +62,13 @@ def advanced(
     """Return the position after a batch.
 
     ``end_offset`` is where the batch ended, ``last_append_ms`` the append time of its last record (None when it had
-    none, only transaction markers). At the log's ``end`` the time is that of reading; before it the last record's
-    append time, since the broker's clock gave the next one the same or a later one; it never goes back.
+    none, only transaction markers; a foreign record's may be any number, and then tells nothing). At the log's ``end``
+    the time is that of reading; before it the last record's append time, since the broker's clock gave the next one the
+    same or a later one; it never goes back.
     """
     if end_offset >= end:
         return replace(position, next_offset=end_offset, position_time=listed_at)
-    if last_append_ms is None:
+    if last_append_ms is None or last_append_ms not in SHOWABLE_MS:
         return replace(position, next_offset=end_offset)
     newest = max(position.position_time, moment(last_append_ms))
     return replace(position, next_offset=end_offset, position_time=newest)
