@@ -11,8 +11,10 @@ import pyarrow as pa
 
 from sink.batch import OFFSET, PARTITION, TIME_MS, TOPIC
 from sink.position import LogEnds, Position, Positions, TopicPartition, advanced, refreshed, require_fresh
-from sink.progress import QUERIES, Connection, advance_progress
+from sink.progress import Connection, advance_progress
+from sink.staging import Staging
 from sink.written import Written
+from wait_registry.clock import Clock, SystemClock
 
 Prepared = TypeVar("Prepared")
 
@@ -50,12 +52,13 @@ class Applier(Generic[Prepared]):
         require_same_topics: Callable[[], None],
         delete_retention_ms: int | None,
         whole_from: dict[TopicPartition, int],
+        clock: Clock | None = None,
     ) -> None:
         """Begin at positions that stand in ``sink_progress``, over a connection in autocommit.
 
         ``list_ends`` reads Postgres' clock and then the high watermarks; ``require_same_topics`` raises when a topic
         was made anew; ``delete_retention_ms`` bounds the positions' age (None: no bound, nothing is compacted);
-        ``whole_from``: see `sink.wait_writer.WaitWriter.prepare`.
+        ``whole_from``: see `sink.wait_writer.WaitWriter.prepare`; ``clock`` tells when the staged tables are frozen.
         """
         self._connection = connection
         self._writer = writer
@@ -66,7 +69,7 @@ class Applier(Generic[Prepared]):
         self._whole_from = whole_from
         # A batch and an idle refresh come from different threads; psycopg's transactions don't nest across them.
         self._turn = threading.Lock()
-        connection.execute(QUERIES["stage"])
+        self._staging = Staging(connection, clock or SystemClock())
 
     @property
     def positions(self) -> dict[TopicPartition, Position]:
@@ -91,8 +94,12 @@ class Applier(Generic[Prepared]):
             return Applied(self.positions, ends, batch.num_rows, written)
 
     def refresh(self) -> Applied:
-        """Write down that idle positions are still the log's ends; errors as `apply`."""
+        """Write down that idle positions are still the log's ends; errors as `apply`.
+
+        Due by time, between two batches of a busy stream as well: so the staged tables are kept young here.
+        """
         with self._turn:
+            self._staging.keep_young()
             ends = self._checked_ends()
             new = refreshed(self._positions, ends)
             with self._connection.transaction():

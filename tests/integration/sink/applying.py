@@ -11,6 +11,7 @@ from sink.position import LogEnds, Position, TopicPartition
 from sink.progress import Connection, begin_progress, postgres_now, read_progress
 from sink.wait_writer import WaitWriter
 from tests.unit.sink.batches import Row, batch_of
+from wait_registry.clock import Clock
 from wait_registry.kafka.cluster import TopicIdentity
 from wait_registry.postgres.connection import connect
 from wait_registry.settings.root import Settings
@@ -29,6 +30,7 @@ class HandFed:
         dead_letters: bool = False,
         retention_ms: int | None = None,
         whole_from: int = 0,
+        clock: Clock | None = None,
     ) -> None:
         self.connection: Connection = connect(settings.postgres, autocommit=True, application_name="test")
         self.topic = topic
@@ -49,6 +51,7 @@ class HandFed:
             require_same_topics=lambda: None,
             delete_retention_ms=retention_ms,
             whole_from=dict.fromkeys(names, whole_from),
+            clock=clock,
         )
 
     def feed(self, rows: list[Row], ends: dict[int, int] | None = None) -> Applied:
