@@ -10,6 +10,7 @@ from processor.deadline import Deadline
 from processor.handlers.open_handler import OpenHandler
 from processor.handlers.threads import NoThreadError
 from processor.retry_decision import RetryDecision
+from processor.stack_frames import release_frames
 from processor.stats import Stats
 from wait_registry.clock import Clock
 from wait_registry.errors import PermanentError
@@ -108,6 +109,7 @@ class Attempts:
                 trace.attempt_ended(error)
             if not await self._again(error, tries, expires_s):
                 return Failed(error, tries, ours)
+            release_frames(error)
 
     def _explain(
         self, record: Record, raised: BaseException, deadline: Deadline, tries: int, trace: RecordTrace | None

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from confluent_kafka import Message
 
 from processor.outbox import ANY_PARTITION, Letter, Outbox
+from processor.stack_frames import release_frames
 from processor.stats import Stats
 from processor.subscription import SubscribedTopic
 from wait_registry.clock import Clock
@@ -71,13 +72,14 @@ class DeadLetters:
 
         Args:
             delivery: the record.
-            reason, error: why.
+            reason, error: why; the error's tracebacks are in the dead letter, and nowhere else afterwards.
             acknowledged: called when the dead letter is safe; only then may the tombstone be written, or the offset
                 be committed.
             ours: the error's message is this system's own, so it may be logged: another's may hold the record's data.
         """
         original = delivery.original
         failure = Failure.from_exception(reason, error, self._clock.now_ms())
+        release_frames(error)
         topic = self._topics[delivery.consumed_topic].dead_letter_topic
         headers = dead_letter_headers(original.headers, self._lineage(delivery), failure)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-from concurrent.futures import Future
+from typing import NamedTuple
 
 from processor.handlers.slots import Slots
 from processor.handlers.threads import NoThreadError, Threads
@@ -41,7 +41,7 @@ class PlainFunctionHandler:
             NoThreadError: it hasn't begun; the slot is given back.
         """
         loop = asyncio.get_running_loop()
-        ended: asyncio.Future[Outcome] = loop.create_future()
+        ended: asyncio.Future[_Result] = loop.create_future()
         call = _Call(ended, self.slots)
         try:
             # What the user's own tracing calls the current span is the attempt's in the thread too.
@@ -52,21 +52,38 @@ class PlainFunctionHandler:
                 self.slots.give()
             raise
         try:
-            return await asyncio.shield(ended)
+            result = await asyncio.shield(ended)
         except asyncio.CancelledError:
             call.abandon()
             raise
+        if isinstance(result.error, StopIteration):
+            # A coroutine can't raise it.
+            raise RuntimeError("the handler raised StopIteration")
+        if result.error is not None:
+            raise result.error
+        return result.answer
+
+
+class _Result(NamedTuple):
+    """What a call has come to.
+
+    It is the future's result in either case: a future keeps the traceback of its exception, with the frames that refer
+    to the future and the record.
+    """
+
+    answer: Outcome
+    error: BaseException | None
 
 
 class _Call:
     """One running call, seen from the event loop's thread."""
 
-    def __init__(self, ended: asyncio.Future[Outcome], slots: Slots | None) -> None:
+    def __init__(self, ended: asyncio.Future[_Result], slots: Slots | None) -> None:
         self._ended = ended
         self._slots = slots
         self._abandoned = False
 
-    def report(self, loop: asyncio.AbstractEventLoop, result: Future[Outcome]) -> None:
+    def report(self, loop: asyncio.AbstractEventLoop, result: _Result) -> None:
         """Hand the result to the event loop (called in the handler's thread)."""
         if not loop.is_closed():
             loop.call_soon_threadsafe(self._end, result)
@@ -77,27 +94,18 @@ class _Call:
             self._abandoned = True
             self._slots.blocked += 1
 
-    def _end(self, result: Future[Outcome]) -> None:
+    def _end(self, result: _Result) -> None:
         if self._slots is not None:
             self._slots.blocked -= self._abandoned
             self._slots.give()
         if self._abandoned:
             self._ended.cancel()
-            return
-        error = result.exception()
-        if error is None:
-            self._ended.set_result(result.result())
-        elif isinstance(error, StopIteration):
-            # A future refuses to carry it.
-            self._ended.set_exception(RuntimeError("the handler raised StopIteration"))
         else:
-            self._ended.set_exception(error)
+            self._ended.set_result(result)
 
 
-def _run(function: PlainHandler, record: Record) -> Future[Outcome]:
-    result: Future[Outcome] = Future()
+def _run(function: PlainHandler, record: Record) -> _Result:
     try:
-        result.set_result(function(record))
+        return _Result(function(record), None)
     except BaseException as error:  # noqa: BLE001 - whatever a handler raises decides about its record alone
-        result.set_exception(error)
-    return result
+        return _Result(None, error)

@@ -10,11 +10,13 @@ from confluent_kafka import Producer
 from processor.assigned_partition import AssignedPartition
 from processor.attempts import Attempts
 from processor.broker_link import BrokerLink
+from processor.consumed_topics import ConsumedTopics
 from processor.deadline import Watchdog
 from processor.entry import Entry, EntryState, Lifetime
 from processor.expiry import time_limits
 from processor.fault import Fault
 from processor.handlers.asynchronous import AsynchronousHandler
+from processor.handlers.plain import PlainFunctionHandler
 from processor.membership import Membership
 from processor.outbox import Outbox
 from processor.retry_decision import RetryDecision
@@ -43,7 +45,7 @@ class StrategyBench:
 
     def __init__(
         self,
-        handler: Callable[[Record], Awaitable[Outcome]] = done,
+        handler: Callable[[Record], Awaitable[Outcome]] | PlainFunctionHandler = done,
         drain_timeout_s: float = 10.0,
         flush_timeout_s: float = 10.0,
         producer: dict[str, object] | None = None,
@@ -63,6 +65,7 @@ class StrategyBench:
             }
         )
         processor = settings.processor
+        opened = handler if isinstance(handler, PlainFunctionHandler) else AsynchronousHandler(handler)
         limits = time_limits(processor)
         self.fault, self.stats, self.stop = Fault(), Stats(), threading.Event()
         self.producer = Producer({"bootstrap.servers": "", "test.mock.num.brokers": 1, **(producer or {})})
@@ -72,14 +75,14 @@ class StrategyBench:
             settings=settings,
             instance="instance",
             cluster_id="cluster",
-            commit_metadata="",
+            commit_metadata={"input": ""},
             topics=subscription(settings, "instance", ()),
             limits=limits,
             producer=self.producer,
             outbox=self.outbox,
-            attempts=Attempts(AsynchronousHandler(handler), processor.handler_timeout_s, decision, CLOCK, self.stats),
+            attempts=Attempts(opened, processor.handler_timeout_s, decision, CLOCK, self.stats),
             watchdog=Watchdog(CLOCK, processor.handler_timeout_s),
-            start_offsets=StartOffsets(TopicIdentity("wait", "id", 1), self.stop.wait),
+            start_offsets=StartOffsets(TopicIdentity("wait", "id", 1), ConsumedTopics("group", {}), self.stop.wait),
             link=BrokerLink(self.fault),
             membership=Membership(processor),
             clock=CLOCK,

@@ -1,0 +1,246 @@
+"""A record that failed isn't kept in memory by its error: not one more than the look-ahead's bound is held (P7)."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import threading
+import time
+import weakref
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import pytest
+from confluent_kafka import Message
+
+from processor.entry import EntryState
+from processor.handlers.plain import PlainFunctionHandler
+from processor.outbox import Letter
+from processor.strategies.batch import BatchStrategy
+from tests.unit.processor.event_loop import turns_until
+from tests.unit.processor.strategy_bench import StrategyBench
+from wait_registry.handler import Outcome, PermanentError, Record, TransientError
+from wait_registry.records import names
+
+LAST_STEPS_S = 5.0
+
+OffLoop: TypeAlias = Callable[[Record], Outcome]
+Handler: TypeAlias = Callable[[Record], Awaitable[Outcome]] | PlainFunctionHandler
+Kind: TypeAlias = Callable[[OffLoop], Handler]
+
+
+class Held:
+    """Lives as long as who holds it."""
+
+
+class Value(bytes):
+    """A record's value, of which one can tell whether it is still in memory; bytes alone take no weak reference."""
+
+    def __init__(self, *_: object) -> None:
+        self.held = Held()
+
+
+@dataclass(frozen=True)
+class RefusingError(Exception):
+    """An error of a user's own, that lets nobody set anything on it."""
+
+    field: str
+
+
+def _inner(record: Record) -> None:
+    raise KeyError(f"no field in {len(record.value or b'')} bytes")
+
+
+def fails(record: Record) -> Outcome:
+    raise PermanentError("no")
+
+
+def fails_from_another(record: Record) -> Outcome:
+    try:
+        _inner(record)
+    except KeyError as error:
+        raise PermanentError("no") from error
+    return None
+
+
+def fails_while_handling_another(record: Record) -> Outcome:
+    try:
+        _inner(record)
+    except KeyError:
+        raise PermanentError("no")  # noqa: B904 - the context is what this is about
+    return None
+
+
+def fails_and_keeps_its_errors(record: Record) -> Outcome:
+    try:
+        _inner(record)
+    except KeyError as caught:
+        kept = caught
+    error = PermanentError("no")
+    raise error from kept
+
+
+def fails_in_a_group(record: Record) -> Outcome:
+    try:
+        _inner(record)
+    except KeyError as caught:
+        kept = caught
+    raise BaseExceptionGroup("several", [kept, PermanentError("no")])
+
+
+def refuses_to_be_changed(record: Record) -> Outcome:
+    raise RefusingError("amount")
+
+
+FAILING = [
+    fails,
+    fails_from_another,
+    fails_while_handling_another,
+    fails_and_keeps_its_errors,
+    fails_in_a_group,
+    refuses_to_be_changed,
+]
+
+
+class FailsOnce:
+    """Succeeds at the second try."""
+
+    def __init__(self) -> None:
+        self.tries = 0
+
+    def __call__(self, record: Record) -> Outcome:
+        self.tries += 1
+        if self.tries == 1:
+            raise TransientError("not yet")
+        return None
+
+
+def on_the_loop(handler: OffLoop) -> Callable[[Record], Awaitable[Outcome]]:
+    async def handle(record: Record) -> Outcome:
+        return handler(record)
+
+    return handle
+
+
+def in_a_thread(handler: OffLoop) -> PlainFunctionHandler:
+    return PlainFunctionHandler(handler, 1)
+
+
+KINDS: list[Kind] = [on_the_loop, in_a_thread]
+
+
+@pytest.fixture(autouse=True)
+def _without_the_collector() -> Iterator[None]:
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+class Settled:
+    """One record through a strategy: whether its value is still in memory, and what its dead letter says."""
+
+    def __init__(
+        self,
+        handler: Handler,
+        by: str = "registry",
+        then: Callable[[], object] = lambda: None,
+        **settings: object,
+    ) -> None:
+        self._handler, self._by, self._then, self._settings = handler, by, then, settings
+        self.stack_trace = ""
+        self.tombstones = 0
+        asyncio.run(asyncio.wait_for(self._main(), 60))
+
+    async def _main(self) -> None:
+        bench = StrategyBench(self._handler, backoff_initial_s=0.001, **self._settings)  # type: ignore[arg-type]
+        send = bench.outbox.send
+
+        def sent(letter: Letter) -> None:
+            self.tombstones += letter.value is None
+            said = dict(letter.headers).get(names.DLQ_ERROR_STACKTRACE)
+            self.stack_trace += (said or b"").decode()
+            send(letter)
+
+        bench.outbox.send = sent  # type: ignore[method-assign]
+        bench.context.watchdog.start()
+        run = self._through_the_registry if self._by == "registry" else self._in_a_batch
+        value = await run(bench)
+        await turns_until(lambda: self._is_settled(bench))
+        self._then()
+        # Whoever has just handed it on is in its last steps: a thread on its way to rest, a task that the loop ends.
+        given_up_s = time.monotonic() + LAST_STEPS_S
+        await turns_until(lambda: value() is None or time.monotonic() > given_up_s)
+        self.in_memory = value() is not None
+        bench.context.watchdog.stop()
+        await bench.dispatcher.stop()
+
+    @staticmethod
+    def _is_settled(bench: StrategyBench) -> bool:
+        bench.producer.poll(0.001)
+        return not (bench.outstanding.records or bench.outbox.unacknowledged)
+
+    async def _through_the_registry(self, bench: StrategyBench) -> weakref.ref[Held]:
+        entry = bench.registered(0, EntryState.READY)
+        value = Value(b"value")
+        entry.original = entry.original._replace(value=value)
+        bench.dispatcher.add([entry])
+        return weakref.ref(value.held)
+
+    async def _in_a_batch(self, bench: StrategyBench) -> weakref.ref[Held]:
+        value = Value(b"value")
+        message = Message(topic="input", partition=0, offset=0, key=b"key", value=value, timestamp=(1, 1))
+        strategy = BatchStrategy(bench.context)
+        assert await strategy._work_off([(bench.owner, message)])
+        return weakref.ref(value.held)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("failing", FAILING)
+def test_a_failed_record_is_free_and_its_dead_letter_has_the_whole_stack_trace(failing: OffLoop, kind: Kind) -> None:
+    settled = Settled(kind(failing))
+    assert not settled.in_memory
+    assert f"in {failing.__name__}\n" in settled.stack_trace
+    assert ("in _inner\n" in settled.stack_trace) is (failing not in (fails, refuses_to_be_changed))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_record_that_fails_once_and_then_succeeds_is_free(kind: Kind) -> None:
+    settled = Settled(kind(FailsOnce()))
+    assert (settled.tombstones, settled.stack_trace) == (1, "")
+    assert not settled.in_memory
+
+
+def test_a_record_whose_handler_was_over_its_limit_is_free() -> None:
+    async def fails_at_its_end(record: Record) -> Outcome:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            fails_from_another(record)
+        return None
+
+    settled = Settled(fails_at_its_end, handler_timeout_s=0.05, max_tries=1)
+    assert not settled.in_memory
+    assert "in _inner\n" in settled.stack_trace
+    assert "over its limit" in settled.stack_trace
+
+
+def test_a_record_whose_plain_handler_fails_after_its_limit_is_free() -> None:
+    may_end = threading.Event()
+
+    def fails_late(record: Record) -> Outcome:
+        may_end.wait(60)
+        raise PermanentError("no")
+
+    settled = Settled(in_a_thread(fails_late), then=may_end.set, handler_timeout_s=0.05, max_tries=1)
+    assert not settled.in_memory
+    assert "over its limit" in settled.stack_trace
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("failing", [fails_from_another, fails_and_keeps_its_errors])
+def test_a_failed_record_of_a_batch_is_free_with_its_batch(failing: OffLoop, kind: Kind) -> None:
+    settled = Settled(kind(failing), "batch")
+    assert not settled.in_memory
+    assert "in _inner\n" in settled.stack_trace
