@@ -1,4 +1,4 @@
-"""What has to be asked from time to time: is the broker back, is the wait topic still the same, have we joined."""
+"""What has to be asked from time to time: is the broker back, are the topics still the same, have we joined."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import TypeVar
 from confluent_kafka.admin import AdminClient
 
 from processor.broker_link import BrokerLink
+from processor.consumed_topics import ConsumedTopics
 from processor.fault import Fault
 from processor.membership import Membership
 from processor.once import Once
@@ -37,6 +38,7 @@ class BrokerWatch:
     Args:
         admin: asked.
         wait_topic: what the wait topic was at the start; a change ends the process.
+        consumed: the same of the consumed topics.
         membership: is told what the coordinator says of the group, where it must be asked.
         once: is told it too, with ``--once``.
         describe: asks the coordinator.
@@ -46,6 +48,7 @@ class BrokerWatch:
         self,
         admin: AdminClient,
         wait_topic: TopicIdentity,
+        consumed: ConsumedTopics,
         membership: Membership,
         once: Once | None,
         describe: Callable[[], GroupDescription],
@@ -55,6 +58,7 @@ class BrokerWatch:
     ) -> None:
         self._admin = admin
         self._wait_topic = wait_topic
+        self._consumed = consumed
         self._membership = membership
         self._once = once
         self._describe = describe
@@ -123,6 +127,7 @@ class BrokerWatch:
 
     def _check_identity(self) -> None:
         require_same_wait_topic(self._admin, self._wait_topic)
+        self._consumed.require_unchanged(self._admin)
 
     async def _ask(
         self, question: Callable[[], T], refused: Callable[[WaitRegistryError], None] | None = None

@@ -83,7 +83,7 @@ class Consumption:
     Args:
         listener: who is told.
         start_offsets: where new partitions begin.
-        metadata: goes into every commit.
+        metadata: goes into every commit, by topic.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class Consumption:
         settings: Settings,
         listener: Listener,
         start_offsets: StartOffsets,
-        metadata: str,
+        metadata: Mapping[str, str],
         link: BrokerLink,
         membership: Membership,
         fault: Fault,
@@ -177,9 +177,10 @@ class Consumption:
         self.polling = False
 
     def offsets(self, targets: Mapping[AssignedPartition, int]) -> list[TopicPartition]:
-        """Return what to hand to the client, with the identity of the wait topic that the offsets rely on."""
+        """Return what to hand to the client, with the identity of the topics that the offsets rely on."""
         return [
-            TopicPartition(owner.topic, owner.partition, target, self._metadata) for owner, target in targets.items()
+            TopicPartition(owner.topic, owner.partition, target, self._metadata[owner.topic])
+            for owner, target in targets.items()
         ]
 
     def commit(self, targets: dict[AssignedPartition, int]) -> None:

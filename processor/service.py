@@ -19,6 +19,7 @@ from confluent_kafka.admin import AdminClient
 from processor.attempts import Attempts
 from processor.broker_link import BrokerLink
 from processor.broker_watch import BrokerWatch
+from processor.consumed_topics import ConsumedTopics
 from processor.deadline import Watchdog
 from processor.ending_loop import run_and_end
 from processor.expiry import time_limits
@@ -73,6 +74,7 @@ class Facts(NamedTuple):
     cluster_id: str
     instance: str
     topics: dict[str, SubscribedTopic]
+    consumed: ConsumedTopics
     once: Once | None
 
 
@@ -207,8 +209,9 @@ class ProcessorService:
 
     def _broker_watch(self, admin: AdminClient, wait_topic: TopicIdentity, facts: Facts) -> BrokerWatch:
         describe = partial(describe_group, self._settings.kafka, self._settings.processor.group)
+        membership, once = self._membership, facts.once
         return BrokerWatch(
-            admin, wait_topic, self._membership, facts.once, describe, self._link, self._clock, self._fault
+            admin, wait_topic, facts.consumed, membership, once, describe, self._link, self._clock, self._fault
         )
 
     def _watch_ended(self, watch: asyncio.Task[None]) -> None:
@@ -219,8 +222,9 @@ class ProcessorService:
     def _facts(self, admin: AdminClient) -> Facts:
         instance = self._settings.processor.instance or instance_name(self._clock)
         topics = subscription(self._settings, instance, topic_names(admin))
+        consumed = ConsumedTopics.look_up(admin, self._settings.processor.group, topics)
         once = Once(self._settings, ends_now(admin, topics), self._clock) if self._once else None
-        return Facts(cluster_id(admin), instance, topics, once)
+        return Facts(cluster_id(admin), instance, topics, consumed, once)
 
     def _context(
         self,
@@ -231,20 +235,22 @@ class ProcessorService:
         facts: Facts,
     ) -> StrategyContext:
         processor = self._settings.processor
-        limits, rules = time_limits(processor), TimeRules.of(self._settings)
+        limits, rules, consumed = time_limits(processor), TimeRules.of(self._settings), facts.consumed
         decision = RetryDecision(processor, limits, self._random)
         return StrategyContext(
             settings=self._settings,
             instance=facts.instance,
             cluster_id=facts.cluster_id,
-            commit_metadata=CommitMetadata(wait_topic, rules).encode(),
+            commit_metadata={
+                topic: CommitMetadata(wait_topic, rules, consumed.id_of(topic)).encode() for topic in facts.topics
+            },
             topics=facts.topics,
             limits=limits,
             producer=producer,
             outbox=Outbox(producer, self._fault, self._clock.monotonic),
             attempts=Attempts(handler, processor.handler_timeout_s, decision, self._clock, self.stats),
             watchdog=watchdog,
-            start_offsets=StartOffsets(wait_topic, self._stop.wait, RuleWatch(processor.group, rules)),
+            start_offsets=StartOffsets(wait_topic, consumed, self._stop.wait, RuleWatch(processor.group, rules)),
             link=self._link,
             membership=self._membership,
             clock=self._clock,

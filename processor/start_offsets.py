@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPartition
 
+from processor.consumed_topics import ConsumedTopics
 from processor.rule_watch import RuleWatch
 from wait_registry.kafka.cluster import TopicIdentity, require_same_identity
 from wait_registry.kafka.commit_metadata import decode_metadata
@@ -23,18 +24,24 @@ class StartOffsets:
     """Asks the broker instead of leaving it to ``auto.offset.reset``.
 
     That setting can't tell the first start (begin at the beginning) from a position that has fallen out of the log
-    (stop). The answer's metadata also tells which wait topic the committed offset relies on.
+    (stop). The answer's metadata also tells which wait topic the committed offset relies on, and which log it is of.
 
     Args:
         wait_topic: what the wait topic is now.
+        consumed: what the consumed topics are now.
         stopping: waits so many seconds; True as soon as the process is to end, which ends the asking too.
         rule_watch: told under which rules about time the offsets were committed.
     """
 
     def __init__(
-        self, wait_topic: TopicIdentity, stopping: Callable[[float], bool], rule_watch: RuleWatch | None = None
+        self,
+        wait_topic: TopicIdentity,
+        consumed: ConsumedTopics,
+        stopping: Callable[[float], bool],
+        rule_watch: RuleWatch | None = None,
     ) -> None:
         self._wait_topic = wait_topic
+        self._consumed = consumed
         self._stopping = stopping
         self._rule_watch = rule_watch
 
@@ -44,7 +51,8 @@ class StartOffsets:
         None of them when the process is to end before the broker has answered.
 
         Raises:
-            ConfigurationError: the offsets rely on another wait topic of the same name; or permission is missing.
+            ConfigurationError: the offsets rely on another wait topic of the same name, or are of a log that is gone;
+                or permission is missing.
             PermanentError: the broker refuses to tell.
         """
         if not partitions:
@@ -74,6 +82,7 @@ class StartOffsets:
         recorded = decode_metadata(answer.metadata)
         if recorded is not None:
             self._check(recorded.wait_topic)
+            self._consumed.require_committed_in(answer.topic, recorded.input_topic_id)
             if self._rule_watch is not None and recorded.rules is not None:
                 self._rule_watch.seen(recorded.rules)
         return TopicPartition(answer.topic, answer.partition, answer.offset)

@@ -5,7 +5,7 @@ To add one, add a file to this folder with a function ``build(context) -> Strate
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from threading import Event
 from typing import Protocol
@@ -35,13 +35,13 @@ class StrategyContext:
 
     ``stop`` is set when the process is to end: stop consuming, drain, return. ``once`` is None, or for ``--once``
     what tells when all that stood in the topics at the start is consumed: return when it has been worked off.
-    ``tracer`` is None unless tracing is on.
+    ``commit_metadata`` goes into every commit, by topic. ``tracer`` is None unless tracing is on.
     """
 
     settings: Settings
     instance: str
     cluster_id: str
-    commit_metadata: str
+    commit_metadata: Mapping[str, str]
     topics: dict[str, SubscribedTopic]
     limits: TimeLimits
     producer: Producer

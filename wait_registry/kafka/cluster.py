@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from confluent_kafka import TopicCollection
@@ -74,6 +75,25 @@ def describe_topic(admin: AdminClient, topic: str) -> TopicIdentity:
             raise
         raise no_such_topic(admin, topic) from error.__cause__
     return TopicIdentity(topic, str(described.topic_id), len(described.partitions))
+
+
+def topic_ids(admin: AdminClient, topics: Iterable[str]) -> dict[str, str]:
+    """Return the ids of those of the topics that there are.
+
+    Raises:
+        ConfigurationError: the broker refuses us.
+        TransientError: the cluster can't be reached now; retry.
+    """
+    asked = list(topics)
+    futures = admin.describe_topics(TopicCollection(asked), request_timeout=timeout_of(admin)) if asked else {}
+    ids: dict[str, str] = {}
+    for topic, future in futures.items():
+        try:
+            ids[topic] = str(answer(admin, future, f"describing topic {topic}").topic_id)
+        except ConfigurationError as error:
+            if not is_unknown_topic(error):
+                raise
+    return ids
 
 
 def no_such_topic(admin: AdminClient, topic: str) -> ConfigurationError:

@@ -1,7 +1,7 @@
-"""What stands in the metadata of a processor's offset commits: the wait topic they rely on, and the rules about time.
+"""What stands in the metadata of a processor's offset commits: the topics they rely on, and the rules about time.
 
 The processor has no database of its own, and an offset is only worth something together with the wait topic in which
-the records below it are registered. See docs/decisions/0001 and 0007.
+the records below it are registered, and with the very log it was made in. See docs/decisions/0001 and 0007.
 """
 
 from __future__ import annotations
@@ -24,17 +24,26 @@ _PARTITIONS = re.compile(r"[0-9]{1,9}")
 
 @dataclass(frozen=True, slots=True)
 class CommitMetadata:
-    """The wait topic that a commit relies on; ``rules`` is None where an older processor committed."""
+    """The wait topic that a commit relies on; the others are None where an older processor committed.
+
+    ``input_topic_id`` is the id that the consumed topic itself had.
+    """
 
     wait_topic: TopicIdentity
     rules: TimeRules | None = None
+    input_topic_id: str | None = None
 
     def encode(self) -> str:
-        """Return ``waitreg1;{wait topic};{topic id};{partition count};ttl_s={s};skew_allowance_s={s}``."""
+        """Return ``waitreg1;{wait topic};{topic id};{partition count}``, and what else is known as ``;{name}={value}``.
+
+        The names are ``ttl_s``, ``skew_allowance_s`` (s) and ``input_topic_id``.
+        """
         topic = self.wait_topic
         parts = [PREFIX, topic.topic, topic.topic_id, str(topic.partitions)]
         if self.rules is not None:
             parts += [f"ttl_s={self.rules.ttl_s:.15g}", f"skew_allowance_s={self.rules.skew_allowance_s:.15g}"]
+        if self.input_topic_id is not None:
+            parts.append(f"input_topic_id={self.input_topic_id}")
         return SEPARATOR.join(parts)
 
 
@@ -47,7 +56,8 @@ def decode_metadata(text: str | None) -> CommitMetadata | None:
     if len(parts) < IDENTITY_PARTS or parts[0] != PREFIX or not _PARTITIONS.fullmatch(parts[3]):
         return None
     named = dict(part.partition("=")[::2] for part in parts[IDENTITY_PARTS:])
-    return CommitMetadata(TopicIdentity(parts[1], parts[2], int(parts[3])), _rules(named))
+    wait_topic = TopicIdentity(parts[1], parts[2], int(parts[3]))
+    return CommitMetadata(wait_topic, _rules(named), named.get("input_topic_id") or None)
 
 
 def committed_rules(

@@ -23,6 +23,7 @@ def _check(data: bytes) -> None:
         return
     again = decode_metadata(metadata.encode())
     assert again is not None and again.wait_topic == metadata.wait_topic, "another topic"
+    assert again.input_topic_id == metadata.input_topic_id, "another input topic"
     if metadata.rules is not None:
         for rule in (metadata.rules.ttl_s, metadata.rules.skew_allowance_s):
             assert math.isfinite(rule) and rule >= 0, f"no time: {rule}"
@@ -33,6 +34,7 @@ def _seeds() -> Iterator[bytes]:
     topic = TopicIdentity("waitreg.wait", "abcdefghijklmnopqrstuv", 8)
     yield CommitMetadata(topic).encode().encode()
     yield CommitMetadata(topic, OWN).encode().encode()
+    yield CommitMetadata(topic, OWN, "abcdefghijklmnopqrstuv").encode().encode()
     yield b"waitreg1;wait;id;8;ttl_s=1e400;skew_allowance_s=nan;later=1"
 
 
@@ -41,6 +43,16 @@ TARGET = Target(
     _read,
     _check,
     _seeds,
-    (b"waitreg1;", b";ttl_s=", b";skew_allowance_s=", b"nan", b"inf", b"-1", b"1e400", "\u0663".encode()),
+    (
+        b"waitreg1;",
+        b";ttl_s=",
+        b";skew_allowance_s=",
+        b";input_topic_id=",
+        b"nan",
+        b"inf",
+        b"-1",
+        b"1e400",
+        "\u0663".encode(),
+    ),
     share=0.3,
 )

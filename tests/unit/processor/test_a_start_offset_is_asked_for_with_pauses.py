@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, TopicPartition
 
+from processor.consumed_topics import ConsumedTopics
 from processor.start_offsets import ASK_PAUSE_S, StartOffsets
 from wait_registry.kafka.cluster import TopicIdentity
+
+WAIT_TOPIC, NOTHING_KNOWN = TopicIdentity("wait", "id", 1), ConsumedTopics("group", {})
 
 
 class MovingCoordinator:
@@ -23,7 +26,7 @@ class MovingCoordinator:
 
 def test_each_refusal_is_followed_by_a_pause() -> None:
     pauses: list[float] = []
-    starts = StartOffsets(TopicIdentity("wait", "id", 1), lambda pause_s: bool(pauses.append(pause_s)))
+    starts = StartOffsets(WAIT_TOPIC, NOTHING_KNOWN, lambda pause_s: bool(pauses.append(pause_s)))
 
     asked = starts.of(MovingCoordinator(3), [TopicPartition("orders", 2)])
 
@@ -32,6 +35,6 @@ def test_each_refusal_is_followed_by_a_pause() -> None:
 
 
 def test_a_process_that_is_to_end_begins_nowhere_and_reports_no_failure() -> None:
-    starts = StartOffsets(TopicIdentity("wait", "id", 1), lambda pause_s: True)
+    starts = StartOffsets(WAIT_TOPIC, NOTHING_KNOWN, lambda pause_s: True)
 
     assert starts.of(MovingCoordinator(1_000), [TopicPartition("orders", 2)]) == []

@@ -9,6 +9,7 @@ import pytest
 
 from processor.broker_link import BrokerLink
 from processor.broker_watch import COMPARE_EVERY_S, BrokerWatch
+from processor.consumed_topics import ConsumedTopics
 from processor.fault import Fault
 from processor.membership import Membership
 from tests.unit.processor.halted_clock import HaltedClock
@@ -33,6 +34,7 @@ class _Watched:
         self.watch = BrokerWatch(
             nobody,
             TopicIdentity("wait", "id", 1),
+            ConsumedTopics("group", {}),
             self.membership,
             None,
             self._describe,

@@ -10,6 +10,7 @@ import pytest
 
 from processor import broker_watch
 from processor.broker_watch import BrokerWatch
+from processor.consumed_topics import ConsumedTopics
 from processor.handlers.asynchronous import AsynchronousHandler
 from processor.outbox import Letter
 from processor.service import Facts, ProcessorService
@@ -55,7 +56,7 @@ def run(work: Work, **librdkafka: object) -> None:
     async def main() -> None:
         service = ProcessorService(settings)
         # Mock brokers don't tell a cluster id.
-        facts = Facts("cluster", "instance", subscription(settings, "instance", ()), None)
+        facts = Facts("cluster", "instance", subscription(settings, "instance", ()), ConsumedTopics("group", {}), None)
         service._facts = lambda admin: facts  # type: ignore[method-assign]
         await service._work(
             lambda context: Works(context, work),

@@ -10,6 +10,7 @@ import pytest
 
 from processor.broker_link import BrokerLink
 from processor.broker_watch import TELL_WAITING_S, BrokerWatch
+from processor.consumed_topics import ConsumedTopics
 from processor.fault import Fault
 from processor.membership import Membership
 from tests.unit.processor.halted_clock import HaltedClock
@@ -24,8 +25,10 @@ class _Watched:
         self.clock, fault = HaltedClock(), Fault()
         self.membership, self.link = Membership(ProcessorSettings()), BrokerLink(fault)
         nobody: Any = None
-        wait_topic = TopicIdentity("wait", "id", 1)
-        self.watch = BrokerWatch(nobody, wait_topic, self.membership, None, nobody, self.link, self.clock, fault)
+        wait_topic, consumed = TopicIdentity("wait", "id", 1), ConsumedTopics("group", {})
+        self.watch = BrokerWatch(
+            nobody, wait_topic, consumed, self.membership, None, nobody, self.link, self.clock, fault
+        )
 
     def look_after(self, seconds: float) -> None:
         self.clock.now_s += seconds

@@ -25,13 +25,14 @@ START: Final = "start `waitreg processor` (or look why it doesn't consume: its l
 
 
 def group_offsets(settings: Settings) -> Iterator[CheckLine]:
-    """Check the group's committed offsets as a processor does: made with this wait topic, and within the input topics.
+    """Check the group's committed offsets as a processor does: made with these topics, and within the input topics.
 
-    A line a topic says how many records wait. Raises ConfigurationError when the wait topic was made anew, or
-    wait.partitions changed, since they were committed.
+    A line a topic says how many records wait. Raises ConfigurationError when the wait topic or an input topic was made
+    anew, or wait.partitions changed, since they were committed.
     """
     from confluent_kafka import Consumer, TopicPartition
 
+    from processor.consumed_topics import ConsumedTopics
     from processor.start_offsets import StartOffsets
     from processor.subscription import subscription
     from wait_registry.kafka.clients import admin, consumer_config
@@ -46,8 +47,11 @@ def group_offsets(settings: Settings) -> Iterator[CheckLine]:
     members = _members(client, group)
     consumer = Consumer(consumer_config(settings.kafka, **{"group.id": group, "enable.auto.commit": False}))
     try:
-        offsets = StartOffsets(describe_wait_topic(client, wait.topic, wait.partitions), stopping=lambda *_: True)
-        for topic in subscription(settings, "", topic_names(client)):
+        topics = subscription(settings, "", topic_names(client))
+        consumed = ConsumedTopics.look_up(client, group, topics)
+        wait_topic = describe_wait_topic(client, wait.topic, wait.partitions)
+        offsets = StartOffsets(wait_topic, consumed, stopping=lambda *_: True)
+        for topic in topics:
             partitions = [TopicPartition(topic, number) for number in range(describe_topic(client, topic).partitions)]
             # Of a group that is new to the broker, the coordinator is only being elected.
             starts = persistently(client, partial(_starts, offsets, consumer, partitions))

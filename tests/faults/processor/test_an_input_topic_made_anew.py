@@ -1,0 +1,112 @@
+"""P1, P8: a position in an input topic that was deleted and made anew is never gone on from: that would pass records.
+
+The client goes on at its old offset in the new log, and the classic protocol tells a member nothing of it; only where
+the new log is shorter does the broker refuse.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import pytest
+from confluent_kafka import TopicPartition
+
+from tests.integration.processor.running import Processors, RunningProcessor
+from tests.support.committed_offsets import commit_as_operator, committed
+from tests.support.topics import Topics
+from tests.support.waiting import wait_until
+from wait_registry.errors import ConfigurationError
+from wait_registry.handler import Record
+from wait_registry.settings.root import Settings
+from wait_registry.telemetry.metrics import PROCESSOR_PAUSED
+
+Make = Callable[..., Settings]
+
+NEW = [b"new %d" % number for number in range(50)]
+
+
+class BlocksAtFirst:
+    """A handler that remembers what it gets, and returns when it may."""
+
+    def __init__(self) -> None:
+        self.release = threading.Event()
+        self.values: list[bytes | None] = []
+
+    def __call__(self, record: Record) -> None:
+        self.values.append(record.value)
+        self.release.wait(60)
+
+    def has_seen_all_new(self) -> bool:
+        return {value for value in self.values if value is not None} >= set(NEW)
+
+
+def start_on_a_topic_and_make_it_anew(
+    handler: BlocksAtFirst, overrides: dict[str, object], make: Make, topics: Topics, processors: Processors
+) -> RunningProcessor:
+    """Start a processor; when it is paused, and so fetches nothing, put a longer log in the place of the old one."""
+    settings = make(
+        {
+            "processor.handler": processors.handler(handler),
+            "processor.max_in_flight": 1,
+            "processor.look_ahead_max": 2,
+            **overrides,
+        },
+        1,
+    )
+    topic = settings.processor.topics[0]
+    topics.produce(topic, [b"old %d" % number for number in range(20)])
+    running = processors.start(settings)
+    wait_until(lambda: is_paused(running), what="the pause")
+    topics.delete(topic)
+    topics.create(topic, 1)
+    topics.produce(topic, list(NEW))
+    return running
+
+
+def is_paused(running: RunningProcessor) -> bool:
+    assert not running.ended
+    return any(reading.metric is PROCESSOR_PAUSED and reading.value for reading in running.service._readings())  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_running_processor_notices_and_ends_and_the_next_one_begins_at_the_beginning(
+    protocol: str,
+    faulty_settings: Make,
+    faulty_topics: Topics,
+    processors: Processors,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("processor.broker_watch.IDENTITY_EVERY_S", 0.5)
+    handler = BlocksAtFirst()
+    running = start_on_a_topic_and_make_it_anew(
+        handler, {"processor.group_protocol": protocol}, faulty_settings, faulty_topics, processors
+    )
+    try:
+        wait_until(lambda: running.service._fault.error, what="the watch's notice")
+    finally:
+        handler.release.set()
+    with pytest.raises(ConfigurationError, match=r"was made anew.*--reset-offsets .* --to-earliest"):
+        running.join()
+    group, topic = running.settings.processor.group, running.settings.processor.topics[0]
+    assert committed(faulty_topics.bootstrap, group, topic, 1) == [-1], "nothing of the old log's offsets"
+    processors.run_once(running.settings)
+    assert handler.has_seen_all_new()
+
+
+def test_what_was_committed_before_anybody_noticed_stops_the_next_start_until_an_operator_has_decided(
+    faulty_settings: Make, faulty_topics: Topics, processors: Processors
+) -> None:
+    handler = BlocksAtFirst()
+    running = start_on_a_topic_and_make_it_anew(handler, {}, faulty_settings, faulty_topics, processors)
+    handler.release.set()
+    wait_until(lambda: handler.values[-1] == NEW[-1], what="the end of the new log")
+    running.stop()
+    assert not handler.has_seen_all_new(), "the client has gone on at its old position"
+    settings = running.settings
+    with pytest.raises(ConfigurationError, match=r"was made anew.*--reset-offsets .* --to-earliest"):
+        processors.start(settings).join()
+    topic = settings.processor.topics[0]
+    commit_as_operator(faulty_topics.bootstrap, settings.processor.group, [TopicPartition(topic, 0, 0)])
+    processors.run_once(settings)
+    assert handler.has_seen_all_new()
