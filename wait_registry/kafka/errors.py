@@ -24,6 +24,12 @@ _CERTIFICATE_ALERT = re.compile(
     r"|access denied|handshake failure)|peer did not return a certificate",
     re.IGNORECASE,
 )
+# The same codes while a connection is set up, although nobody has refused us: the connection broke, or was given up
+# for want of an answer, or for another address of the broker ("Local:" is librdkafka's own trouble, a broker's refusal
+# reads "Broker:"); or TLS met the like, or an alert of the broker's own trouble.
+_BROKEN_HANDSHAKE = re.compile(
+    r"mechanism handshake failed: Local:|SSL transport error|alert (internal error|user cancell?ed)", re.IGNORECASE
+)
 # The right on a topic that is missing, by the first words of what was tried.
 _TOPIC_RIGHTS = {
     "describing": "DESCRIBE (it comes with READ and with WRITE)",
@@ -87,12 +93,19 @@ _TRANSIENT = frozenset(
 
 def is_transient(error: KafkaError) -> bool:
     """Tell whether the same request may succeed later without anybody mending anything."""
-    return error.code() in _TRANSIENT or (bool(error.retriable()) and not error.fatal())
+    return error.code() in _TRANSIENT or _is_broken_handshake(error) or (bool(error.retriable()) and not error.fatal())
 
 
 def is_access_problem(error: KafkaError) -> bool:
     """Tell whether the broker refused us: credentials, certificate or permission."""
+    if _is_broken_handshake(error):
+        return False
     return error.code() in _AUTHENTICATION or error.code() in _AUTHORIZATION or _is_certificate_refused(error)
+
+
+def _is_broken_handshake(error: KafkaError) -> bool:
+    set_up = error.code() in (KafkaError._AUTHENTICATION, KafkaError._SSL)
+    return set_up and _BROKEN_HANDSHAKE.search(error.str() or "") is not None
 
 
 def _missing_right(error: KafkaError, doing: str) -> str:
@@ -138,6 +151,8 @@ def kafka_failure(error: KafkaError | KafkaException, doing: str) -> WaitRegistr
     if not isinstance(cause, KafkaError):
         return PermanentError(f"{doing} failed: {cause}")
     seen = f"{doing} failed: {cause.str()} ({cause.name()})"
+    if _is_broken_handshake(cause):
+        return TransientError(seen)
     if _is_certificate_refused(cause):
         return ConfigurationError(
             f"{seen}. The broker refuses our certificate: kafka.security.certificate and key must be set, be valid now "

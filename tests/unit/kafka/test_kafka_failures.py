@@ -76,3 +76,64 @@ def test_an_alert_of_the_brokers_own_trouble_is_waited_out(alert: str) -> None:
     error = KafkaError(KafkaError._TRANSPORT, f"ssl://broker:9093: Disconnected: error:0A000000:SSL routines::{alert}")
     assert not is_access_problem(error)
     assert type(kafka_failure(error, "x")) is TransientError
+
+
+AT_THE_HANDSHAKE = (
+    "sasl_ssl://broker:9093/1: SASL SCRAM-SHA-512 mechanism handshake failed: {}: broker's supported mechanisms: {}"
+)
+IN_TLS = "ssl://broker:9093/bootstrap: SSL handshake failed: {} (after 9ms in state SSL_HANDSHAKE)"
+
+
+@pytest.mark.parametrize(
+    "why",
+    [
+        "Local: Broker transport failure",
+        "Local: Timed out",
+        # The coordinator's connection, when another broker becomes it.
+        "Local: Broker node update",
+    ],
+)
+def test_a_connection_that_breaks_before_the_mechanism_is_agreed_upon_is_no_refusal(why: str) -> None:
+    broken(KafkaError(KafkaError._AUTHENTICATION, AT_THE_HANDSHAKE.format(why, "(n/a)")))
+
+
+@pytest.mark.parametrize(
+    "why",
+    [
+        "SSL transport error: Broken pipe",
+        "SSL transport error: No route to host",
+        "error:0A000438:SSL routines::tlsv1 alert internal error: SSL alert number 80",
+    ],
+)
+def test_a_connection_that_breaks_in_the_handshake_of_tls_is_no_refusal(why: str) -> None:
+    broken(KafkaError(KafkaError._SSL, IN_TLS.format(why)))
+
+
+def broken(error: KafkaError) -> None:
+    assert is_transient(error)
+    assert not is_access_problem(error)
+    assert type(kafka_failure(error, "x")) is TransientError
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        KafkaError(
+            KafkaError._AUTHENTICATION,
+            AT_THE_HANDSHAKE.format("Broker: Unsupported SASL mechanism", "PLAIN,SCRAM-SHA-256"),
+        ),
+        KafkaError(
+            KafkaError._AUTHENTICATION, AT_THE_HANDSHAKE.format("Broker: Request not valid in current SASL state", "")
+        ),
+        KafkaError(
+            KafkaError._AUTHENTICATION, "SASL authentication error: Authentication failed: Invalid username or password"
+        ),
+        KafkaError(KafkaError._SSL, IN_TLS.format("error:0A000086:SSL routines::certificate verify failed")),
+        KafkaError(KafkaError._SSL, IN_TLS.format("error:0A000410:SSL routines::ssl/tls alert handshake failure")),
+        KafkaError(KafkaError._SSL, IN_TLS.format("error:0A00010B:SSL routines::wrong version number")),
+    ],
+)
+def test_what_a_handshake_was_refused_for_is_a_matter_of_settings(refusal: KafkaError) -> None:
+    assert is_access_problem(refusal)
+    assert not is_transient(refusal)
+    assert type(kafka_failure(refusal, "x")) is ConfigurationError

@@ -30,6 +30,15 @@ def test_refused_credentials_end_the_process(code: int) -> None:
     assert isinstance(fault.error, ConfigurationError)
 
 
+def test_a_connection_that_breaks_while_the_broker_is_asked_for_the_mechanism_is_no_fault() -> None:
+    fault = Fault()
+    said = (
+        "SASL PLAIN mechanism handshake failed: Local: Broker transport failure: broker's supported mechanisms: (n/a)"
+    )
+    BrokerLink(fault).on_error(KafkaError(KafkaError._AUTHENTICATION, said))
+    assert fault.error is None
+
+
 def test_letters_that_nobody_acknowledges_are_waited_for_and_mean_not_ready() -> None:
     now_s = [100.0]
     # librdkafka's own broker: it answers as soon as it is asked.
