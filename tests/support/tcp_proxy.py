@@ -26,6 +26,7 @@ class Fate(Enum):
     PASS = "pass"
     LOSE_REQUEST = "lose the request"
     LOSE_ANSWER = "lose the answer"
+    HANG_UP = "close its connection instead"
     HOLD = "hold it, and all that follow it on its connection, until `let_go`"
 
 
@@ -102,6 +103,10 @@ class KafkaProxy:
             if fate is Fate.HOLD:
                 self.held.set()
                 self._let_go.wait()
+            if fate is Fate.HANG_UP:
+                for end in (client, broker):
+                    end.shutdown(socket.SHUT_RDWR)
+                return
             if fate is Fate.LOSE_REQUEST:
                 self.lost.set()
             else:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.integration.processor.conftest import processor_settings, processors
+from tests.refusals.conftest import secured_settings
 from tests.support.cluster import EmbeddedCluster
 from tests.support.naming import Names
 from tests.support.proxied_stack import ProxiedStack
@@ -15,7 +16,7 @@ from tests.support.settings import settings_against
 from tests.support.topics import Topics
 from wait_registry.settings.root import Settings
 
-__all__ = ["processor_settings", "processors"]
+__all__ = ["processor_settings", "processors", "secured_settings"]
 
 ROUTE = "processor"
 # Under KIP-848 the broker says how long a silent member belongs to its group: 45 s by default, and at least.
