@@ -88,7 +88,8 @@ class Entry:
         self.lifetime = lifetime
         self.batch: RegistrationBatch | None = None
         self.wait_partition = -1
-        self.wait_offset = -1
+        # None where the client was told of the acknowledgment and not of the offset.
+        self.wait_offset: int | None = -1
         self.state = EntryState.REGISTERING
         self.trace: RecordTrace | None = None
 

@@ -38,7 +38,7 @@ class Traces:
         batch = entry.batch
         assert batch is not None
         registered = None
-        if entry.wait_offset >= 0:
+        if entry.wait_offset is not None and entry.wait_offset >= 0:
             registered = Registered(entry.wait_partition, entry.wait_offset, batch.acknowledged_ms)
         entry.trace = self._begin(
             RecordTaken(
