@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 TOLERANCE = 2.0
 # A limit this many times smaller than it might be slows a catch-up down: it is raised.
 SLOWNESS = 4.0
-# The mean remembers so many records, so that a few of another size don't shake it.
+# The mean remembers so many records at most, so that a few of another size don't shake it.
 MEMORY_RECORDS = 5_000
 # Beside key, value and headers a record costs this much in columns.
 OVERHEAD_BYTES = 64
@@ -20,12 +20,17 @@ OVERHEAD_BYTES = 64
 
 @dataclass(frozen=True, slots=True)
 class BatchLimit:
-    """``max_records`` and ``aim_bytes`` are settings; ``mean_bytes`` is learnt, ``ceiling`` lowered by failures."""
+    """``max_records`` and ``aim_bytes`` are settings; ``mean_bytes`` is learnt, ``ceiling`` lowered by failures.
+
+    The mean counts like ``remembered`` records: one large record that comes first in a log must not make batches small
+    for thousands of others.
+    """
 
     max_records: int
     aim_bytes: int
     mean_bytes: float = 1024.0
     ceiling: int | None = None
+    remembered: int = MEMORY_RECORDS
 
     @property
     def records(self) -> int:
@@ -47,8 +52,8 @@ class BatchLimit:
         full = offsets >= running // 2 and nbytes < self.aim_bytes
         if ceiling is not None and full and ceiling < SLOWNESS * running:
             ceiling = 2 * ceiling if 2 * ceiling < self.max_records else None
-        total = MEMORY_RECORDS * self.mean_bytes + nbytes + records * OVERHEAD_BYTES
-        return replace(self, mean_bytes=total / (MEMORY_RECORDS + records), ceiling=ceiling)
+        total, count = self.remembered * self.mean_bytes + nbytes + records * OVERHEAD_BYTES, self.remembered + records
+        return replace(self, mean_bytes=total / count, ceiling=ceiling, remembered=min(count, MEMORY_RECORDS))
 
     def sampled(self, records: int, nbytes: int, *, whole: bool, harmless: int) -> BatchLimit:
         """Return the limit after a look at the records that come next: their mean is taken as it is.
@@ -61,7 +66,8 @@ class BatchLimit:
         if whole:
             return replace(self, mean_bytes=mean_bytes)
         seen = max(1, records or harmless)
-        return replace(self, mean_bytes=mean_bytes, ceiling=min(seen, self.ceiling or seen))
+        remembered = min(seen, MEMORY_RECORDS)
+        return replace(self, mean_bytes=mean_bytes, ceiling=min(seen, self.ceiling or seen), remembered=remembered)
 
     def halved(self, running: int) -> BatchLimit:
         """Return the limit after a batch of a query with limit ``running`` was too large for the driver."""

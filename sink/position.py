@@ -70,7 +70,7 @@ def advanced(
         return replace(position, next_offset=end_offset, position_time=listed_at)
     if last_append_ms is None or last_append_ms not in SHOWABLE_MS:
         return replace(position, next_offset=end_offset)
-    newest = max(position.position_time, moment(last_append_ms))
+    newest = max(position.position_time, min(moment(last_append_ms), listed_at))
     return replace(position, next_offset=end_offset, position_time=newest)
 
 

@@ -56,6 +56,18 @@ def test_behind_what_was_looked_at_batches_grow_from_its_size_on() -> None:
     assert running >= 64 * MIB / 600 / 4
 
 
+def test_one_large_record_at_the_head_of_a_log_does_not_hold_up_the_small_ones_behind_it() -> None:
+    limit = BatchLimit(250_000, 64 * MIB).sampled(1, 64 * MIB, whole=False, harmless=32)
+    running, batches = limit.records, 0
+    assert running == 1
+    while running < 10_000:
+        batches += 1
+        limit = limit.observed(running, running * 500, running, running)
+        if limit.should_restart(running, behind=10**6):
+            running = limit.records
+        assert batches < 500, f"after {batches} batches still {running} records a batch"
+
+
 def test_a_further_look_lowers_what_was_learnt_and_never_raises_it() -> None:
     limit = BatchLimit(250_000, 64 * MIB).halved(1000)
     assert limit.sampled(2_000, 2_000 * 100, whole=False, harmless=64).records == 500

@@ -58,6 +58,11 @@ def test_before_the_end_the_time_is_that_of_the_last_record() -> None:
     assert advanced(Position(5, ago(9)), 9, last_ms, end=10, listed_at=NOW) == Position(9, ago(3))
 
 
+def test_a_foreign_time_in_the_future_is_not_the_views() -> None:
+    ahead_ms = int(ago(-24).timestamp() * 1000)
+    assert advanced(Position(5, ago(9)), 7, ahead_ms, end=10, listed_at=NOW) == Position(7, NOW)
+
+
 def test_markers_alone_and_clocks_that_step_back_leave_the_time() -> None:
     assert advanced(Position(5, ago(9)), 7, None, end=10, listed_at=NOW) == Position(7, ago(9))
     older_ms = int(ago(20).timestamp() * 1000)
