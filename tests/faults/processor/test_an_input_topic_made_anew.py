@@ -83,7 +83,7 @@ def test_a_running_processor_notices_and_ends_and_the_next_one_begins_at_the_beg
         handler, {"processor.group_protocol": protocol}, faulty_settings, faulty_topics, processors
     )
     try:
-        wait_until(lambda: running.service._fault.error, what="the watch's notice")
+        wait_until(lambda: running.service._fault.error, 30, what="the watch's notice")
     finally:
         handler.release.set()
     with pytest.raises(ConfigurationError, match=r"was made anew.*--reset-offsets .* --to-earliest"):
@@ -105,7 +105,7 @@ def test_what_was_committed_before_anybody_noticed_stops_the_next_start_until_an
     assert not handler.has_seen_all_new(), "the client has gone on at its old position"
     settings = running.settings
     with pytest.raises(ConfigurationError, match=r"was made anew.*--reset-offsets .* --to-earliest"):
-        processors.start(settings).join()
+        processors.start(settings).join(60)
     topic = settings.processor.topics[0]
     commit_as_operator(faulty_topics.bootstrap, settings.processor.group, [TopicPartition(topic, 0, 0)])
     processors.run_once(settings)
