@@ -13,10 +13,10 @@ class AssignedPartition:
 
     Offsets, all in the sense of "next to consume", ``UNKNOWN_OFFSET`` before the first:
     ``position`` after the last record taken, ``prefix`` after the contiguous acknowledged registrations, ``requested``
-    of the last commit asked for that may have been done, ``confirmed`` of the last one that the broker confirmed,
-    ``end_seen`` of the end of the log when it was last reached, transaction markers included. Always ``confirmed <=
-    requested <= prefix <= position``. ``low_watermark`` and ``high_watermark`` are where the log began and ended when
-    the client last heard of it.
+    of the highest commit asked for, which may have been done whatever was answered, ``confirmed`` of the last one that
+    the broker confirmed, ``end_seen`` of the end of the log when it was last reached, transaction markers included.
+    Always ``confirmed <= requested <= prefix <= position``. ``low_watermark`` and ``high_watermark`` are where the log
+    began and ended when the client last heard of it.
     """
 
     __slots__ = (

@@ -34,16 +34,15 @@ REBALANCING = frozenset(
     }
 )
 
-# Of these the broker, or the client before it sent anything, has certainly committed nothing. Any other refusal that
-# passes may have come after the commit was written (even COORDINATOR_NOT_AVAILABLE stands for a write that was not
-# replicated in time).
-DEFINITE = REBALANCING - {KafkaError._DESTROY}
-
 Send = Callable[[dict[AssignedPartition, int]], None]
 
 
 class Commits:
     """Commits the acknowledged prefix of each partition.
+
+    No answer but a confirmation tells what the coordinator has: the client repeats a commit by itself when its answer
+    is lost or says that it may come too late, and shows the last answer alone. Even "unknown member" may so be said to
+    the repetition of a commit that was written. What was asked for once therefore stays possible, in ``requested``.
 
     Args:
         send: starts an asynchronous commit; the answer comes to `answered`.
@@ -67,8 +66,7 @@ class Commits:
         self._fault = fault
         self._stats = stats
         self._confirmed = confirmed
-        # What was asked for, and what ``requested`` was before.
-        self._in_flight: dict[AssignedPartition, tuple[int, int]] = {}
+        self._in_flight: dict[AssignedPartition, int] = {}
         self._sent_s = -math.inf
 
     def due(self, now_s: float) -> bool:
@@ -93,7 +91,7 @@ class Commits:
             self._failed(error.args[0], "all partitions")
             return
         # A commit whose answer is missing for too long is forgotten here; that it may be done stays in ``requested``.
-        self._in_flight = {owner: (target, owner.requested) for owner, target in targets.items()}
+        self._in_flight = targets
         for owner, target in targets.items():
             owner.requested = max(owner.requested, target)
 
@@ -103,7 +101,7 @@ class Commits:
         The late answer to an earlier commit, which names another offset, is nobody's.
         """
         committed = {(p.topic, p.partition): p for p in partitions}
-        for owner, (target, before) in list(self._in_flight.items()):
+        for owner, target in list(self._in_flight.items()):
             answer = committed.get((owner.topic, owner.partition))
             if (answer is None or answer.offset != target) and (partitions or error is None):
                 continue
@@ -111,10 +109,8 @@ class Commits:
             refusal = error or (answer.error if answer is not None else None)
             if refusal is None:
                 self.confirm(owner, target)
-                continue
-            if refusal.code() in DEFINITE:
-                owner.requested = max(owner.confirmed, before)
-            self._failed(refusal, repr(owner))
+            else:
+                self._failed(refusal, repr(owner))
 
     def confirm(self, owner: AssignedPartition, offset: int) -> None:
         """Take note that the broker has an offset."""

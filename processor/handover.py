@@ -73,7 +73,7 @@ class Handover:
             self._fault.report(kafka_failure(error, "committing offsets"))
 
     def lost(self, owners: list[AssignedPartition]) -> None:
-        """Drop what no commit can have passed; one without a clear answer may have been done."""
+        """Drop what no commit can have passed: one that was asked for may have been done, whatever was answered."""
         for owner in owners:
             self._divide(owner, owner.requested)
 

@@ -12,6 +12,7 @@ from tests.model.processing.state import (
     KILLS,
     MOST_KILLS,
     OWNER,
+    STALE,
     WITHOUT,
     Entry,
     EntryState,
@@ -80,11 +81,14 @@ def _commit(model: Processing, state: State, which: int, instance: Instance, ste
         gate = instance.gate or int(_covers_held(instance))
         told = instance._replace(confirmed=instance.asked, asked=-1, applied=0, gate=gate)
         steps.append((f"{name} learns that {instance.asked} is committed", False, _put(state, which, told)))
+        if instance.role == STALE:
+            unsure = _put(state, which, instance._replace(asked=-1, applied=0))
+            steps.append((f"{name} had no answer, asks again and is refused, although all is committed", False, unsure))
     elif instance.role == OWNER:
         done = _put(state, which, instance._replace(applied=1))._replace(committed=instance.asked)
         steps.append((f"the coordinator commits {instance.asked} for {name}", False, done))
     else:
-        refused = instance._replace(asked=-1, requested=instance.confirmed)
+        refused = instance._replace(asked=-1)
         steps.append((f"the coordinator refuses the commit of {name}", False, _put(state, which, refused)))
 
 
