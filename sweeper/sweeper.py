@@ -26,7 +26,7 @@ from wait_registry.errors import ConfigurationError, TransientError
 from wait_registry.kafka.clients import admin
 from wait_registry.kafka.cluster import require_same_identity
 from wait_registry.kafka.topics import require_topics
-from wait_registry.postgres.connection import PostgresUnavailable
+from wait_registry.postgres.connection import PostgresUnavailable, lift_time_limits
 from wait_registry.postgres.open_connections import OpenConnections
 from wait_registry.postgres.said import said_by
 from wait_registry.postgres.schema import require_schema
@@ -139,6 +139,8 @@ class Sweeper:
             opening = self._connections.open(self._settings.postgres, "waitreg-sweeper")
             self._connection = self._held.enter_context(opening)
             require_schema(self._connection)
+            # Counting and purging take as long as much is due: cut off, they would never be done.
+            lift_time_limits(self._connection)
             self._instruments.postgres(up=True)
         return self._connection
 
