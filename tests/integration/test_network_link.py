@@ -76,6 +76,15 @@ def connect(link: Link) -> socket.socket:
     return socket.create_connection(("127.0.0.1", link.port), timeout=PATIENCE_S)
 
 
+def until_reset(client: socket.socket) -> bytes:
+    received = b""
+    with suppress(ConnectionResetError):
+        while data := client.recv(1_000_000):
+            received += data
+        pytest.fail("it ended in order")
+    return received
+
+
 def exactly(client: socket.socket, count: int) -> bytes:
     received = b""
     while len(received) < count and (part := client.recv(count - len(received))):
@@ -200,6 +209,31 @@ def test_half_open_the_server_hears_and_is_not_heard(link: Link, echo: Echo) -> 
         assert is_silent(client)
         link.cut()
     assert link.figures.bytes_dropped == 5
+
+
+def test_young_connections_break_each_after_its_count_of_bytes_in_the_middle_of_an_answer_too(
+    link: Link, echo: Echo
+) -> None:
+    sent = b"x" * 100
+    with connect(link) as old:
+        old.sendall(sent)
+        assert exactly(old, len(sent)) == sent
+        # The old one was the first: it has carried more than its count already.
+        link.break_young((150, 30, 130))
+        with pytest.raises(ConnectionResetError):
+            old.recv(1)
+    for received, answered in ((30, 0), (100, 30)):
+        before = echo.received
+        with connect(link) as young:
+            young.sendall(sent)
+            wait_until(lambda before=before, received=received: echo.received == before + received, PATIENCE_S, "bytes")
+            assert len(until_reset(young)) <= answered
+    assert link.figures.connections_broken_young == 3
+    link.flow()
+    with connect(link) as client:
+        client.sendall(sent)
+        assert exactly(client, len(sent)) == sent
+    assert link.figures.connections_broken_young == 3
 
 
 def test_a_slow_link_carries_so_much_a_second_and_later(link: Link) -> None:

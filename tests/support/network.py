@@ -31,6 +31,7 @@ class Figures:
 
     connections: int = 0
     connections_cut: int = 0
+    connections_broken_young: int = 0
     bytes_carried: int = 0
     bytes_held_back: int = 0
     """Came while they were not let through; they go on when the link flows again."""
@@ -119,8 +120,12 @@ class Link:
         """Hold back connections on which requests of this kind of Kafka's came or come; the others flow."""
         self._behave(Conduct(held_request=api_key))
 
+    def break_young(self, ends_after: tuple[int, ...]) -> None:
+        """Reset each connection when it has carried so many bytes: the first of the link the first count, and so on."""
+        self._behave(Conduct(ends_after=ends_after))
+
     def flow(self) -> None:
-        """End stall, half-open, slow and held requests: what was held back goes on."""
+        """End stall, half-open, slow, held requests and early ends: what was held back goes on."""
         self._behave(Conduct())
 
     def _behave(self, conduct: Conduct) -> None:
@@ -194,7 +199,7 @@ class Link:
             side.setblocking(False)
             side.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         server.connect_ex(self._target)  # a refusal shows at the first look
-        self._pairs.add(Pair(client, server))
+        self._pairs.add(Pair(client, server, self._ended.connections))
         self._ended = replace(self._ended, connections=self._ended.connections + 1)
 
     def _cut(self) -> int:
@@ -231,7 +236,11 @@ class Link:
                 side.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
             side.close()
         left = sum(way.waiting_bytes for way in pair.ways)
-        self._ended = replace(_with(self._ended, pair), bytes_dropped=self._ended.bytes_dropped + left)
+        self._ended = replace(
+            _with(self._ended, pair),
+            connections_broken_young=self._ended.connections_broken_young + pair.broke_young,
+            bytes_dropped=self._ended.bytes_dropped + left,
+        )
 
     def _sum(self) -> Figures:
         total = self._ended

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import selectors
 import socket
+import sys
 import time
 from collections import deque
 from dataclasses import dataclass
@@ -22,7 +23,8 @@ class Conduct:
     """How a link treats what it carries: whether it goes on in each direction, how fast (0: as it comes), how late.
 
     With ``held_request`` nothing goes on to the server on connections on which such a request of Kafka's ever came, by
-    its API key; all other connections flow.
+    its API key; all other connections flow. With ``ends_after`` no connection lives for long: by its number each has
+    one of these counts of bytes, both ways together, and is broken off with them.
     """
 
     to_server: bool = True
@@ -30,6 +32,7 @@ class Conduct:
     bytes_per_s: int = 0
     delay_s: float = 0.0
     held_request: int | None = None
+    ends_after: tuple[int, ...] = ()
 
     def may_go(self, came: float, free_at: float) -> float:
         """Return from when on bytes may go on that came then, on a way that is busy until ``free_at``."""
@@ -84,19 +87,20 @@ class Way:
         self.waiting_bytes += len(data)
         return data
 
-    def send(self, conduct: Conduct, now: float) -> float | None:
-        """Write what may go on; returns when more may, None when that isn't a question of time.
+    def send(self, conduct: Conduct, now: float, most: int) -> float | None:
+        """Write what may go on, so many bytes at most; returns when more may, None when that isn't a question of time.
 
         Raises:
             OSError: the target has ended the connection.
         """
-        while self._waiting and not self._blocked:
+        until = self.carried + most
+        while self._waiting and not self._blocked and self.carried < until:
             came, data = self._waiting[0]
             at = conduct.may_go(came, self._free_at)
             if at > now:
                 return at
             allowed = max(int(conduct.bytes_per_s * SLOW_STEP_S), 1) if conduct.bytes_per_s else len(data)
-            self._write(came, data, allowed)
+            self._write(came, data, min(allowed, until - self.carried))
             if conduct.bytes_per_s:
                 self._free_at = now + min(allowed, len(data)) / conduct.bytes_per_s
         if self.source_ended and not self._waiting and not self.ended:
@@ -119,11 +123,13 @@ class Way:
 
 
 class Pair:
-    """One connection of a client, and ours to the server in its name."""
+    """One connection of a client, and ours to the server in its name; the link's first one has the number 0."""
 
-    def __init__(self, client: socket.socket, server: socket.socket) -> None:
+    def __init__(self, client: socket.socket, server: socket.socket, number: int = 0) -> None:
         self.client = client
         self.server = server
+        self.number = number
+        self.broke_young = False
         self.to_server = Way(client, server)
         self.to_client = Way(server, client)
         self.ways = (self.to_server, self.to_client)
@@ -160,6 +166,8 @@ class Pair:
         # Who has broken off is known to the other when the way there is open.
         if any(way.source in self._broken and self._is_open(way, conduct) for way in self.ways):
             self._over = True
+        if self._bytes_left(conduct) <= 0:
+            self._over = self.broke_young = True
         return min(due, default=None)
 
     def wanted(self, conduct: Conduct) -> list[tuple[socket.socket, int]]:
@@ -175,6 +183,11 @@ class Pair:
             write = selectors.EVENT_WRITE if incoming.is_blocked and open_ and not broken else 0
             wishes.append((side, read | write))
         return wishes
+
+    def _bytes_left(self, conduct: Conduct) -> int:
+        if not conduct.ends_after:
+            return sys.maxsize
+        return conduct.ends_after[self.number % len(conduct.ends_after)] - sum(way.carried for way in self.ways)
 
     def _is_open(self, way: Way, conduct: Conduct) -> bool:
         if way is self.to_client:
@@ -198,7 +211,7 @@ class Pair:
         if way.target in self._broken:
             return None
         try:
-            return way.send(conduct, now)
+            return way.send(conduct, now, max(self._bytes_left(conduct), 0))
         except OSError:
             self._broken.add(way.target)
             return None
