@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 
 import pytest
 
@@ -37,6 +38,9 @@ class Echo:
             self._listener.shutdown(socket.SHUT_RDWR)
         for each in (self._listener, *self.connections):
             each.close()
+
+    def has_received(self, count: int) -> bool:
+        return self.received == count
 
     def _accept(self) -> None:
         try:
@@ -226,7 +230,7 @@ def test_young_connections_break_each_after_its_count_of_bytes_in_the_middle_of_
         before = echo.received
         with connect(link) as young:
             young.sendall(sent)
-            wait_until(lambda before=before, received=received: echo.received == before + received, PATIENCE_S, "bytes")
+            wait_until(partial(echo.has_received, before + received), PATIENCE_S, "the bytes that may go on")
             assert len(until_reset(young)) <= answered
     assert link.figures.connections_broken_young == 3
     link.flow()
