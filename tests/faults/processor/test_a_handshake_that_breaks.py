@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 from confluent_kafka import KafkaError
 
-from tests.integration.processor.running import Processors
+from tests.integration.processor.running import Processors, RunningProcessor
 from tests.refusals.secured_settings import SecuredSettings
 from tests.support.tcp_proxy import Fate, KafkaProxy
 from tests.support.waiting import wait_until
@@ -58,7 +60,7 @@ def test_handshakes_cut_off_or_never_answered_are_waited_out(
                 wait_until(lambda: _at_the_handshake(events) and not running.health.ok, 60, f"an outage: {fate.value}")
                 topics.produce(topic, [b"value"])
                 handshakes.fate = None
-                wait_until(lambda done=done: running.done == done + 1 and running.health.ok, 60, "its end")
+                wait_until(partial(_goes_on, running, done + 1), 60, "its end")
         finally:  # it leaves the group through the proxy
             handshakes.fate = None
             running.stop()
@@ -69,3 +71,7 @@ def _at_the_handshake(events: list[KafkaError]) -> bool:
         error.code() == KafkaError._AUTHENTICATION and "mechanism handshake failed: Local:" in error.str()
         for error in list(events)
     )
+
+
+def _goes_on(running: RunningProcessor, done: int) -> bool:
+    return running.done == done and running.health.ok
