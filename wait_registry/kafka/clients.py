@@ -52,7 +52,8 @@ def producer_config(kafka: KafkaSettings, **overrides: Any) -> dict[str, Any]:
         "partitioner": "murmur2_random",
         "compression.type": "lz4",
         "message.timeout.ms": 0,
-        "message.max.bytes": PRODUCER_MAX_MESSAGE_BYTES,
+        # A record that the queue has no room for when it is empty is too large, not early.
+        "message.max.bytes": min(PRODUCER_MAX_MESSAGE_BYTES, kafka.producer_queue_bytes or PRODUCER_MAX_MESSAGE_BYTES),
         **overrides,
     }
 

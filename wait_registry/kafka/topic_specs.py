@@ -6,15 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from wait_registry.records.dead_letter import dead_letter_topic
+from wait_registry.records.dead_letter import DEAD_LETTER_EXTRA_BYTES, dead_letter_topic
 from wait_registry.records.redelivery import redelivery_topic
 from wait_registry.settings.processor import ExpiryPolicy
 from wait_registry.settings.relations import Service
 from wait_registry.settings.root import Settings
 from wait_registry.settings.topics import WaitTopicSettings
-
-# A dead letter is the wait record's original plus the lineage block and a bounded stack trace.
-DEAD_LETTER_EXTRA_BYTES = 131_072
 
 
 class TopicRole(StrEnum):

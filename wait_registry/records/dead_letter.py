@@ -17,6 +17,8 @@ from wait_registry.records.system_headers import SystemHeaders
 from wait_registry.records.times import format_utc_ms
 from wait_registry.records.topic_name import MAX_TOPIC_LENGTH, is_topic_name
 
+# What a dead letter has besides the wait record's original: the lineage block and a bounded stack trace.
+DEAD_LETTER_EXTRA_BYTES: Final = 131_072
 MAX_CLASS_CHARACTERS: Final = 256
 MAX_MESSAGE_CHARACTERS: Final = 2_048
 MAX_STACKTRACE_CHARACTERS: Final = 8_192

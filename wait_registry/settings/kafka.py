@@ -54,3 +54,9 @@ class KafkaSettings(Section):
         {}, repr=False, description="any further Java client properties (Spark)"
     )
     request_timeout_s: float = Field(15.0, gt=0, le=300, description="limit of one administrative request")
+
+    @property
+    def producer_queue_bytes(self) -> int | None:
+        """What a producer's queue holds, keys and values, bytes; None where librdkafka's own 1 GiB stands."""
+        kilobytes = str(self.librdkafka.get("queue.buffering.max.kbytes", ""))
+        return 1024 * int(kilobytes) if kilobytes.isdecimal() else None

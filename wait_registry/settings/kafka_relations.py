@@ -54,7 +54,11 @@ _OURS = {
     "interceptor.classes": "",
     **dict.fromkeys(("error_cb", "stats_cb", "throttle_cb", "oauth_cb", "on_commit", "on_delivery", "logger"), ""),
 }
-# What only one family of clients has set by us, and is free (or unknown) in the other.
+# What only one family of clients has set by us, and is free (or unknown) in the other. A producer that reports failures
+# alone acknowledges nothing, and one with few retries makes a failure of an outage.
+_OURS_IN_LIBRDKAFKA = _OURS | dict.fromkeys(
+    ("delivery.report.only.error", "dr_cb", "dr_msg_cb", "retries", "message.send.max.retries"), ""
+)
 _OURS_IN_JAVA = {**_OURS, "fetch.max.wait.ms": ""}
 # Rendered for Java beside the PEM texts: free as long as those aren't given.
 _STORE_TYPES = {"ssl.truststore.type": "ca", "ssl.keystore.type": "certificate"}
@@ -67,7 +71,10 @@ def kafka_problems(kafka: KafkaSettings) -> list[Problem]:
     java = _OURS_IN_JAVA | {
         name: f"kafka.security.{text}" for name, text in _STORE_TYPES.items() if getattr(security, text) is not None
     }
-    for section, properties, ours in (("librdkafka", kafka.librdkafka, _OURS), ("java", kafka.java, java)):
+    for section, properties, ours in (
+        ("librdkafka", kafka.librdkafka, _OURS_IN_LIBRDKAFKA),
+        ("java", kafka.java, java),
+    ):
         for name in sorted(set(properties) & set(ours)):
             mend = f"set {ours[name]} instead" if ours[name] else "remove it: the services need their own value"
             problems.append(Problem(f"kafka.{section} sets {name}, which isn't free: {mend}"))

@@ -8,6 +8,9 @@ from pydantic import Field
 
 from wait_registry.settings.section import Section
 
+# Whoever means "never" has it with this, and an expiry is still a date that every client can write.
+TEN_YEARS_S = 315_360_000
+
 
 class ExpiryPolicy(StrEnum):
     """What the sweeper does with an expired registration of this group."""
@@ -53,7 +56,7 @@ class ProcessorSettings(Section):
     max_tries: int = Field(3, ge=1, le=100, description="attempts in process before the record is dead-lettered")
     backoff_initial_s: float = Field(0.2, ge=0, description="upper bound of the first pause between attempts, s")
     backoff_max_s: float = Field(10.0, ge=0, description="upper bound of any pause between attempts, s")
-    ttl_s: float = Field(600.0, gt=0, description="from registration to expiry, s")
+    ttl_s: float = Field(600.0, gt=0, le=TEN_YEARS_S, description="from registration to expiry, s")
     margin_s: float = Field(10.0, gt=0, description="time kept in hand between a handler's last limit and expiry, s")
     look_ahead_max: int = Field(20_000, ge=1, description="records registered and not finished, at most")
     look_ahead_max_bytes: int = Field(67_108_864, ge=1, description="their keys, values and headers, bytes at most")

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 from wait_registry.errors import ConfigurationError
+from wait_registry.records.dead_letter import DEAD_LETTER_EXTRA_BYTES
 from wait_registry.records.topic_name import is_topic_name
 from wait_registry.settings.kafka_relations import kafka_problems
 from wait_registry.settings.problem import Problem
@@ -47,6 +48,8 @@ def relation_problems(settings: Settings, service: Service) -> list[Problem]:
     problems = [*kafka_problems(settings.kafka), *_topic_problems(settings)]
     if service != "sink":  # which has nothing to trace
         problems += telemetry_problems(settings.telemetry)
+    if service != "sink":  # which produces nothing
+        problems += _queue_problems(settings)
     if service == "processor":
         problems += _processor_problems(settings)
     if service == "sink":
@@ -138,8 +141,22 @@ def _limit_problems(settings: Settings) -> Iterator[Problem]:
         )
 
 
+def _queue_problems(settings: Settings) -> Iterator[Problem]:
+    # An empty queue that is too small for a record calls itself full, for ever.
+    room = settings.kafka.producer_queue_bytes
+    record = settings.wait.max_message_bytes + DEAD_LETTER_EXTRA_BYTES
+    if room is not None and room < record:
+        yield Problem(
+            f"kafka.librdkafka.queue.buffering.max.kbytes is {room // 1024}, less than one record of "
+            f"wait.max_message_bytes and what its dead letter adds = {record} bytes: it could never be sent; "
+            f"set the first to {-(-record // 1024)} or more, or lower wait.max_message_bytes"
+        )
+
+
 def _topic_problems(settings: Settings) -> Iterator[Problem]:
     wait, dead_letter, processor = settings.wait, settings.dead_letter, settings.processor
+    template, group = dead_letter.topic, processor.group
+    letters = {template, *(template.replace("{topic}", name).replace("{group}", group) for name in processor.topics)}
     if wait.min_insync_replicas > wait.replication_factor:
         yield Problem(
             f"wait.min_insync_replicas is {wait.min_insync_replicas}, more than wait.replication_factor = "
@@ -153,12 +170,12 @@ def _topic_problems(settings: Settings) -> Iterator[Problem]:
         )
     yield from _topic_name_problems(settings)
     for topic in processor.topics:
-        if topic in (wait.topic, dead_letter.topic):
+        if topic == wait.topic or topic in letters:
             yield Problem(
                 f"processor.topics contains {topic}, which this system writes to (wait.topic, dead_letter.topic): "
                 "its own records would go round in circles; remove it"
             )
-    if dead_letter.topic == wait.topic:
+    if wait.topic in letters:
         yield Problem(f"dead_letter.topic and wait.topic are both {wait.topic}: give each its own topic")
 
 
@@ -215,6 +232,13 @@ def _sweeper_problems(settings: Settings) -> Iterator[Problem]:
             "expired.tombstones`) and set sweeper.kind to spark"
         )
     # A chunk goes into one transaction, and so into the producer's queue: a dead letter and a tombstone a row.
+    room, chunk_bytes = settings.kafka.producer_queue_bytes, settings.sweeper.chunk_bytes
+    if room is not None and room < 2 * chunk_bytes:
+        yield Problem(
+            f"kafka.librdkafka.queue.buffering.max.kbytes is {room // 1024}, less than twice sweeper.chunk_bytes = "
+            f"{chunk_bytes} bytes: a chunk could never be sent; set the first to {-(-2 * chunk_bytes // 1024)} or "
+            "more, or lower the second"
+        )
     queue, chunk_rows = settings.kafka.librdkafka.get("queue.buffering.max.messages"), settings.sweeper.chunk_rows
     if str(queue).isdecimal() and int(str(queue)) < 2 * chunk_rows:
         yield Problem(

@@ -8,4 +8,5 @@ from pydantic import BaseModel, ConfigDict
 class Section(BaseModel):
     """A frozen group of settings; every field has a type, a unit in its name, a default, a bound and a reason."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
+    # TOML knows `inf` and `nan`, and no sum of times with one of them means anything.
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True, allow_inf_nan=False)

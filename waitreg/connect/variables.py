@@ -8,7 +8,8 @@ from typing import Any, Final
 
 from sweeper.outgoing import Policy
 from wait_registry.errors import ConfigurationError
-from wait_registry.kafka.topic_specs import DEAD_LETTER_EXTRA_BYTES, dead_letter_topics
+from wait_registry.kafka.topic_specs import dead_letter_topics
+from wait_registry.records.dead_letter import DEAD_LETTER_EXTRA_BYTES
 from wait_registry.settings.names import find_setting, nearest, setting_names
 from wait_registry.settings.root import Settings
 from wait_registry.settings.shown import value_of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 
 from wait_registry.kafka.clients import admin, consumer_config, java_client_config, producer_config
 from wait_registry.settings.kafka import KafkaSettings
@@ -31,6 +31,18 @@ def test_a_consumer_reads_committed_records_and_commits_nothing_by_itself() -> N
     assert config["enable.auto.commit"] is False
     assert config["enable.auto.offset.store"] is False
     assert config["auto.offset.reset"] == "error"
+
+
+def test_a_record_that_never_fits_into_the_producers_queue_is_too_large_and_not_waited_for() -> None:
+    tuned = KafkaSettings(bootstrap_servers="127.0.0.1:1", librdkafka={"queue.buffering.max.kbytes": 1024})
+    producer = Producer(producer_config(tuned))
+    with pytest.raises(KafkaException) as caught:
+        producer.produce("wait", bytes(1_048_576))
+    assert caught.value.args[0].code() == KafkaError.MSG_SIZE_TOO_LARGE
+    producer.produce("wait", bytes(1_048_000))
+    with pytest.raises(BufferError):
+        producer.produce("wait", bytes(1_048_000))
+    producer.purge()
 
 
 def test_overrides_win() -> None:

@@ -9,7 +9,6 @@ import pytest
 
 from wait_registry.kafka.topic_rules import Finding, Severity, TopicState, check_topic, missing
 from wait_registry.kafka.topic_specs import (
-    DEAD_LETTER_EXTRA_BYTES,
     TopicRole,
     TopicSpec,
     dead_letter_topics,
@@ -17,7 +16,12 @@ from wait_registry.kafka.topic_specs import (
     topic_specs,
     wait_spec,
 )
-from wait_registry.records.dead_letter import MAX_CLASS_CHARACTERS, MAX_MESSAGE_CHARACTERS, MAX_STACKTRACE_CHARACTERS
+from wait_registry.records.dead_letter import (
+    DEAD_LETTER_EXTRA_BYTES,
+    MAX_CLASS_CHARACTERS,
+    MAX_MESSAGE_CHARACTERS,
+    MAX_STACKTRACE_CHARACTERS,
+)
 from wait_registry.settings.loading import load_settings
 from wait_registry.settings.root import Settings
 

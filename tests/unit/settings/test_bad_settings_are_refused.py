@@ -78,6 +78,7 @@ def test_the_value_of_an_unknown_name_is_not_shown() -> None:
         ("processor.max_in_flight", "0", "processor.max_in_flight is '0'; allowed: whole number >= 1, <= 100000"),
         ("processor.max_in_flight", "many", "is 'many'; allowed: whole number"),
         ("processor.ttl_s", "-1", "processor.ttl_s is '-1'; allowed: number > 0 s"),
+        ("processor.ttl_s", "1e12", "processor.ttl_s is '1e12'; allowed: number > 0 s, <= 315360000 s"),
         ("sweeper.transaction_timeout_ms", "60000", "whole number >= 1000 ms, <= 30000 ms"),
         ("kafka.security.protocol", "TLS", "one of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL"),
         ("postgres.schema", "Shop", "like ^[a-z_][a-z0-9_]*$"),
@@ -92,6 +93,17 @@ def test_a_bad_value_is_answered_with_what_was_seen_and_what_is_allowed(name: st
     text = refused({name: value})
     assert says in text
     assert f"--set {name}: " in text
+
+
+@pytest.mark.parametrize("value", ["inf", "nan"])
+@pytest.mark.parametrize("name", ["processor.ttl_s", "processor.handler_timeout_s", "sweeper.interval_s"])
+def test_a_time_that_is_no_number_to_count_with_is_refused_whatever_it_is_the_limit_of(
+    name: str, value: str, empty_folder: Path
+) -> None:
+    assert f"{name} is {value!r}; allowed: number > 0 s" in refused({name: value})
+    section, _, key = name.partition(".")
+    (empty_folder / "waitreg.toml").write_text(f"[{section}]\n{key} = {value}\n")
+    assert "Input should be a finite number" in refused()
 
 
 def test_a_bad_value_says_what_the_setting_is() -> None:

@@ -117,6 +117,14 @@ def test_the_least_ttl_covers_every_round_of_the_look_ahead(
         ({"wait__min_insync_replicas": 4}, "more than wait.replication_factor = 3"),
         ({"processor__topics": "orders,waitreg.wait"}, "processor.topics contains waitreg.wait"),
         ({"processor__topics": "waitreg.dlq"}, "its own records would go round in circles"),
+        ({"processor__topics": "orders,dlq.shop", "dead_letter__topic": "dlq.{group}"}, "contains dlq.shop"),
+        ({"processor__topics": "a.shop,a", "dead_letter__topic": "{topic}.{group}"}, "contains a.shop, which"),
+        ({"dead_letter__topic": "{topic}"}, "contains orders, which"),
+        ({"wait__topic": "shop.wait", "dead_letter__topic": "{group}.wait"}, "are both shop.wait"),
+        (
+            {"kafka__librdkafka.queue.buffering.max.kbytes": 2175},
+            "is 2175, less than one record of wait.max_message_bytes and what its dead letter adds = 2228224 bytes",
+        ),
         ({"dead_letter__topic": "waitreg.wait"}, "are both waitreg.wait"),
         ({"wait__topic": "a b"}, "wait.topic is 'a b', not a topic name"),
         ({"processor__topics": "orders,.."}, "processor.topics is '..', not a topic name"),
@@ -185,6 +193,10 @@ def test_security_that_fits_together_is_taken(changes: dict[str, str]) -> None:
         ("kafka.librdkafka.compression.type", "remove it"),
         ("kafka.librdkafka.batch.size", "remove it"),
         ("kafka.librdkafka.error_cb", "remove it"),
+        ("kafka.librdkafka.delivery.report.only.error", "remove it"),
+        ("kafka.librdkafka.dr_msg_cb", "remove it"),
+        ("kafka.librdkafka.retries", "remove it"),
+        ("kafka.librdkafka.message.send.max.retries", "remove it"),
         ("kafka.librdkafka.message.max.bytes", "set wait.max_message_bytes instead"),
         ("kafka.librdkafka.linger.ms", "set processor.linger_ms instead"),
         ("kafka.java.fetch.max.wait.ms", "remove it"),
@@ -214,6 +226,21 @@ def test_a_producer_queue_that_holds_no_chunk_is_refused_by_the_sweeper_alone() 
     assert "is 9999, less than twice sweeper.chunk_rows = 5000" in message
     assert fatal("processor", **small) == []
     assert fatal("sweeper", **small, sweeper__chunk_rows=4_999) == []
+
+
+def test_a_dead_letter_topic_of_another_group_or_topic_may_be_an_input() -> None:
+    assert not fatal(processor__topics="dlq.shop", processor__group="repair", dead_letter__topic="dlq.{group}")
+    assert not fatal(processor__topics="refunds.dlq", dead_letter__topic="{topic}.dlq")
+
+
+def test_a_producer_queue_of_few_bytes_is_refused_where_what_goes_through_it_has_no_room() -> None:
+    small = {"kafka__librdkafka.queue.buffering.max.kbytes": 2176}
+    assert fatal("processor", **small) == fatal("sink", **small) == []
+    (message,) = fatal("sweeper", **small)
+    assert "is 2176, less than twice sweeper.chunk_bytes = 8388608" in message
+    assert fatal("sweeper", **small, sweeper__chunk_bytes=1_048_576) == []
+    (message,) = fatal("sweeper", **small, sweeper__chunk_bytes=1_048_576, wait__max_message_bytes=2_097_153)
+    assert "less than one record of wait.max_message_bytes" in message
 
 
 def test_all_contradictions_are_reported_at_once() -> None:
