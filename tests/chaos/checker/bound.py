@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tests.chaos.checker import words
-from tests.chaos.checker.disturbance import hits
+from tests.chaos.checker.disturbance import PROCESSORS, hits
 from tests.chaos.checker.ledger import Ledger
 from tests.chaos.checker.violation import Kind, Violation
 from tests.chaos.history.entries import DEAD_LETTERED, DISCARDED, WaitEntry
@@ -68,7 +68,7 @@ def _calls(ledger: Ledger) -> Iterator[Violation]:
     """
     limits, told = ledger.history.limits, ledger.history.told
     spans = [Span(call.started_ms, _hung_up_ms(call)) for call in ledger.history.calls or ()]
-    extra = [fault for fault in ledger.history.faults if hits(fault, "processor", "visitor", "group")]
+    extra = [fault for fault in ledger.history.faults if hits(fault, *PROCESSORS)]
     near = [Span(fault.began_ms - OVERLAP_MS, fault.ended_ms + OVERLAP_MS) for fault in extra]
     most, since_ms = peak(spans, near, limits.max_in_flight)
     allowed = limits.max_in_flight * limits.processes

@@ -13,6 +13,9 @@ AFTERMATH_MS = 10_000
 _ENDS = ("kill", "terminate")
 # Whose session with Postgres is reset begins its sweep anew.
 _RESETS = ("cut_postgres_link", "refuse_postgres_link")
+# Whatever hits one of these may be felt by a processor: "group" is all that were planned or, in a storm, its members;
+# "everything" is every service.
+PROCESSORS = ("processor", "visitor", "group", "everything")
 
 
 def hits(fault: FaultDone, *kinds: str) -> bool:
@@ -24,12 +27,16 @@ def is_of(fault: FaultDone, instance: str) -> bool:
     """Return whether a fault hits the process that registered as this instance, or its link.
 
     "processor-1/2" is the second start of processor-1. Where an instance names no service of the run, every fault of
-    any processor may be its own. Members of a storm are told to end by the storm.
+    any processor may be its own. Members of a storm are told to end by the storm, which is nothing to those that were
+    planned; whatever else is done to the group, or to everything, is done to these.
     """
     service = instance.rpartition("/")[0]
-    if service.partition("-")[0] not in ("processor", "visitor"):
-        return hits(fault, "processor", "visitor", "group")
-    return fault.target == service or (fault.target == "group" and service.startswith("visitor-"))
+    kind = service.partition("-")[0]
+    if kind not in ("processor", "visitor"):
+        return hits(fault, *PROCESSORS)
+    if fault.target in ("group", "everything"):
+        return kind == ("visitor" if fault.name == "storm" else "processor")
+    return fault.target == service
 
 
 def explains(fault: FaultDone, instances: Iterable[str], from_ms: int, to_ms: int) -> bool:

@@ -298,6 +298,39 @@ def _(script: Script) -> History:
     return script.history()
 
 
+@allowed("registered with less time left, since what its group produces was held")
+def _(script: Script) -> History:
+    script.wait(30_000)
+    place = script.publish(1)
+    expires_at_ms = script.now_ms + TOLD.ttl_ms
+    script.fault("hold_produce", "group", for_ms=6_500)
+    entry = saying(script, script.register(place), expires_at_ms=expires_at_ms)
+    script.commit(place)
+    script.call(entry)
+    script.tombstone(entry)
+    return script.history()
+
+
+@allowed("answered just before all processors were killed, or all services")
+def _(script: Script) -> History:
+    for target in ("group", "everything"):
+        entry = taken(script)
+        script.call(entry)
+        script.wait(1_000)
+        script.fault("kill", target)
+        script.export(entry)
+    return script.history()
+
+
+@allowed("more calls at once beside all processors killed and started again")
+def _(script: Script) -> History:
+    for target in ("group", "everything"):
+        together(script, LIMITS.max_in_flight * LIMITS.processes + 1, instances=3)
+        began_ms = script.calls[-1].started_ms - 2_000
+        script.faults.append(replace(script.faults[-1], target=target, began_ms=began_ms, ended_ms=began_ms + 1_000))
+    return script.history()
+
+
 @allowed("too large to be delivered again, and dead-lettered in its place")
 def _(script: Script) -> History:
     entry = taken(script, policy="redeliver")

@@ -95,6 +95,16 @@ def _(script: Script, choose: Choose) -> History:
     return script.history()
 
 
+@breach(Kind.FORGOTTEN, "done beside a storm of others that came and went, and exported")
+def _(script: Script, choose: Choose) -> History:
+    entry = taken(script)
+    script.call(entry)
+    script.wait(1_000)
+    script.fault("storm", "group")
+    script.export(entry)
+    return script.history()
+
+
 @breach(Kind.FORGOTTEN, "done by the next process of the name, long after the kill of the one before")
 def _(script: Script, choose: Choose) -> History:
     script.wait(30_000)
