@@ -50,7 +50,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     foreign = _foreign(given)
     if foreign:
         parser.error(foreign)
-    folder = given.logs or Path(tempfile.mkdtemp(prefix="waitreg-chaos-"))
+    # Services run in folders of their own.
+    folder = (given.logs or Path(tempfile.mkdtemp(prefix="waitreg-chaos-"))).resolve()
     folder.mkdir(parents=True, exist_ok=True)
     # SIGTERM ends everything in order too; and a shell's background job is born deaf to SIGINT.
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -8,11 +8,11 @@ from typing import Final
 
 from tests.chaos.history.history import FaultDone
 from tests.chaos.service import Cause, Exit, Service
+from tests.chaos.traces import traces
 
 DONE, FAILED, FENCED, BY_SIGTERM = 0, 1, 3, 143
 # A fault shows in a service that long after it is healed: sessions, transactions and retries have to run out.
 AFTERMATH_MS = 30_000
-TRACEBACK = "Traceback (most recent call last)"
 
 Explains = Callable[[FaultDone, str, bool], bool]
 """Whether a fault explains that the service of this name ended; with whether another of its kind was there."""
@@ -58,8 +58,12 @@ def _of_service(service: Service, faults: Sequence[FaultDone], beside_another: b
         if why:
             yield Ending(service.name, why)
     text = service.log.read_text("utf-8", "replace") if service.log.exists() else ""
-    if any(line.startswith(TRACEBACK) for line in text.splitlines()):
-        yield Ending(service.name, f"its log {service.log} has a traceback: errors are told in a line")
+    found = list(traces(service.name, text.splitlines(), faults))
+    if found:
+        why = (
+            f"its log {service.log} has {len(found)} tracebacks, where errors are told in a line; the first: {found[0]}"
+        )
+        yield Ending(service.name, why)
 
 
 def unexpected(ended: Exit, faults: Sequence[FaultDone], beside_another: bool = False) -> str:
