@@ -18,6 +18,9 @@ READING_MS = 2000
 # From DLQ_TIME to the broker: the rows of the chunk are encoded, topics are looked up, a transaction of five seconds at
 # most. So DLQ_TIME is believed, but no further than that.
 WRITING_MS = 15_000
+# Postgres' clock, by which a row falls due, DLQ_TIME's and the broker's are one host's; each cuts its time to
+# milliseconds.
+ROUNDING_MS = 5
 
 
 def false_export(ledger: Ledger) -> Iterator[Violation]:
@@ -26,8 +29,8 @@ def false_export(ledger: Ledger) -> Iterator[Violation]:
     When the tail was read isn't seen from outside. DLQ_TIME is taken after it; so an entry that the broker appended
     well before DLQ_TIME must have been in it. Whoever stood still in between (the sweeper frozen, Postgres or the
     broker away) may have read the tail as early as that began. A redelivery says no time of its own: the broker's
-    stands for it, which is later by its way there. That time bounds DLQ_TIME too: an export before its expiry is one
-    whatever it says, and what it was written long after has been in the tail.
+    stands for it, which is later by its way there. That time bounds DLQ_TIME too: an export before it falls due (its
+    expiry, and what clocks may differ by) is one whatever it says, and what it was written long after has been in the tail.
     """
     pauses = [fault for fault in ledger.history.faults if pauses_exports(fault)]
     tombstone_of = exported(ledger).tombstone_of
@@ -50,8 +53,10 @@ def _why(ledger: Ledger, export: Republished, own: WaitEntry | None, decided_ms:
     registered = ledger.entry_at.get(lineage.registration)
     if registered is None or registered.registration is None or registered.wait_id != lineage.wait_id:
         return f"{words.registration(lineage.registration)} is no registration of {lineage.wait_id}"
-    if (at_ms := min(decided_ms, export.timestamp_ms)) < registered.registration.expires_at_ms:
-        return f"at {words.time(at_ms)}, before its expiry {words.time(registered.registration.expires_at_ms)}"
+    told, expires_at_ms = ledger.history.told, registered.registration.expires_at_ms
+    due_ms = expires_at_ms + max(0, told.skew_ms - ROUNDING_MS if told is not None else 0)
+    if (at_ms := min(decided_ms, export.timestamp_ms)) < due_ms:
+        return f"at {words.time(at_ms)}, it expires at {words.time(expires_at_ms)} and falls due {words.time(due_ms)}"
     for entry in ledger.entries_of[lineage.wait_id, registered.partition]:
         between = registered.offset < entry.offset and (own is None or entry.offset < own.offset)
         if between and entry.append_ms < read_ms:

@@ -61,13 +61,14 @@ class Limits:
 class Told:
     """What the processors of a run were told; who checks takes it from the settings, not from what they then said.
 
-    ``ttl_ms`` is how long a registration lives, ``attempt_ms`` how long one try of a handler may take, of which a
+    ``ttl_ms`` is how long a registration lives, ``skew_ms`` how long after that it falls due, ``attempt_ms`` how long one try of a handler may take, of which a
     record gets ``tries`` each time it is taken; a call answered with one of ``discard_statuses`` discards its record;
     ``registration_bytes`` is how large a wait record may be. Policy, attempts and topic are what a registration says
     of them; an empty policy is none that holds for all.
     """
 
     ttl_ms: int
+    skew_ms: int
     attempt_ms: int
     tries: int
     discard_statuses: Sequence[int]
@@ -82,6 +83,7 @@ class Told:
         processor = settings.processor
         return cls(
             ttl_ms=round(processor.ttl_s * 1000),
+            skew_ms=round(settings.wait.skew_allowance_s * 1000),
             attempt_ms=round(processor.handler_timeout_s * 1000),
             tries=processor.max_tries,
             discard_statuses=processor.http.discard_statuses,

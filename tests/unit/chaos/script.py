@@ -33,6 +33,7 @@ LIMITS = Limits(max_in_flight=6, look_ahead=12, processes=2, rss_bytes={"process
 # Some of its records are delivered again, the others aren't.
 TOLD = Told(
     ttl_ms=TTL_MS,
+    skew_ms=500,
     attempt_ms=1_000,
     tries=2,
     discard_statuses=(404,),

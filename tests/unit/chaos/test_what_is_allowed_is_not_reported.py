@@ -9,7 +9,7 @@ import pytest
 
 from tests.chaos.checker.verdict import check
 from tests.chaos.checker.violation import Kind
-from tests.chaos.history.entries import DEAD_LETTERED, DISCARDED, MALFORMED, WaitEntry
+from tests.chaos.history.entries import DEAD_LETTERED, DISCARDED, EXPIRED, MALFORMED, WaitEntry
 from tests.chaos.history.history import History, RssSample
 from tests.chaos.history.record import UNREADABLE_HEADERS
 from tests.unit.chaos.breaches.decisions import saying
@@ -228,6 +228,17 @@ def _(script: Script) -> History:
         started_ms = began_ms + (0 if number < LIMITS.max_in_flight else TOLD.attempt_ms - 200)
         script.calls = swapped(script.calls, call, replace(call, started_ms=started_ms))
         script.tombstone(entry)
+    return script.history()
+
+
+@allowed("exported in the very millisecond in which it fell due")
+def _(script: Script) -> History:
+    entry = taken(script)
+    assert entry.registration is not None
+    script.fault("kill", "processor-1")
+    script.wait(entry.registration.expires_at_ms + TOLD.skew_ms - 4 - script.now_ms)
+    script.letter(entry, EXPIRED)
+    script.tombstone(entry, EXPIRED)
     return script.history()
 
 

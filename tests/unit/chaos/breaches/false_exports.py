@@ -8,7 +8,7 @@ from tests.chaos.checker.violation import Kind
 from tests.chaos.history.entries import EXPIRED
 from tests.chaos.history.history import FaultDone, History
 from tests.unit.chaos.breaches.planting import Choose, breach, swapped, taken
-from tests.unit.chaos.script import Script
+from tests.unit.chaos.script import TOLD, Script
 
 
 @breach(Kind.FALSE_EXPORT, "done long before its export")
@@ -90,6 +90,25 @@ def _(script: Script, choose: Choose) -> History:
     script.tombstone(entry, EXPIRED)
     late = replace(letter, time_ms=entry.registration.expires_at_ms + 600)
     script.dead_letters = swapped(script.dead_letters, letter, late)
+    return script.history()
+
+
+@breach(Kind.FALSE_EXPORT, "exported, or delivered again, after its expiry, before what clocks may differ by is over")
+def _(script: Script, choose: Choose) -> History:
+    again = choose([False, True])
+    entry = taken(script, policy="redeliver" if again else "dlq")
+    assert entry.registration is not None
+    script.fault("kill", "processor-1")
+    # The script's own exports come when a registration is due.
+    early_ms = choose([30, 300, TOLD.skew_ms + 80])
+    due_ms = entry.registration.expires_at_ms + TOLD.skew_ms
+    if again:
+        place = script.redeliver(entry).place
+        script.redelivered[-1] = replace(script.redelivered[-1], timestamp_ms=due_ms - early_ms)
+        script.done(place)
+    else:
+        letter, _ = script.export(entry)
+        script.dead_letters = swapped(script.dead_letters, letter, replace(letter, time_ms=due_ms - early_ms))
     return script.history()
 
 
