@@ -91,21 +91,29 @@ class BrokerWatch:
     async def _look_at_the_group(self) -> None:
         """Ask the coordinator, where what librdkafka tells isn't enough, as often as it takes."""
         membership, once, now_s = self._membership, self._once, self._clock.monotonic()
-        compares = now_s - self._compared_s >= COMPARE_EVERY_S
-        if not (membership.must_ask and self._link.up and membership.member_id):
-            return
-        if membership.joined and once is None and not compares:
+        compares = membership.must_ask and now_s - self._compared_s >= COMPARE_EVERY_S
+        if not self._link.up or now_s - self._compared_s > 2 * COMPARE_EVERY_S:
+            membership.forget_looks()
+        if not (self._link.up and membership.member_id and (compares or self._asks())):
             return
         if compares:
             self._compared_s = now_s
         group = await self._ask(self._describe, self._group_refused)
         if group is None:
+            membership.forget_looks()
             return
-        membership.described(group)
+        if membership.must_ask:
+            membership.described(group)
         if compares:
             membership.compare(group)
         if once is not None and membership.joined:
             await self._ask(lambda: once.judge(self._admin, group, membership.member_id))
+
+    def _asks(self) -> bool:
+        """Return whether the group is asked at every turn."""
+        if self._once is None:
+            return self._membership.must_ask and not self._membership.joined
+        return self._membership.must_ask or self._once.asks
 
     def _group_refused(self, error: WaitRegistryError) -> None:
         if self._once is not None or not self._membership.joined:
@@ -116,7 +124,9 @@ class BrokerWatch:
     def _tell_waiting(self) -> None:
         """Say once why a processor that has just been started does nothing yet."""
         waited_s = self._clock.monotonic() - self._began_s
-        if self._told_to_wait or self._membership.joined or not self._link.up or waited_s < TELL_WAITING_S:
+        if self._membership.joined:
+            self._told_to_wait = True  # losing them again is another matter
+        if self._told_to_wait or not self._link.up or waited_s < TELL_WAITING_S:
             return
         self._told_to_wait = True
         log.info(

@@ -291,8 +291,10 @@ class Consumption:
         starts: list[TopicPartition] = self._guarded(lambda: self._start_offsets.of(consumer, partitions), [])
         owners = [AssignedPartition(p.topic, p.partition, p.offset, self._first_window) for p in starts]
 
+        member_id = str(consumer.memberid() or "")
+
         def take_over() -> None:
-            self._membership.joined = True
+            self._membership.assigned(member_id)
             self.assigned.update({(owner.topic, owner.partition): owner for owner in owners})
             self._listener.assigned(owners)
 
@@ -303,7 +305,13 @@ class Consumption:
 
     def _on_revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         targets: dict[AssignedPartition, int] = {}
-        self._on_loop(lambda: targets.update(self._listener.revoked(self._given_up(partitions))))
+
+        def give_up() -> None:
+            if not self._incremental:
+                self._membership.lost()
+            targets.update(self._listener.revoked(self._given_up(partitions)))
+
+        self._on_loop(give_up)
         if not targets:
             return
         # In the callback's own thread: librdkafka answers no other thread's synchronous commit until it has returned.
@@ -311,7 +319,11 @@ class Consumption:
         self._on_loop(lambda: self._listener.committed_last(targets, error))
 
     def _on_lost(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        self._on_loop(lambda: self._listener.lost(self._given_up(partitions)))
+        def give_up() -> None:
+            self._membership.lost()
+            self._listener.lost(self._given_up(partitions))
+
+        self._on_loop(give_up)
 
     def _given_up(self, partitions: list[TopicPartition]) -> list[AssignedPartition]:
         owners = [self.assigned.pop((p.topic, p.partition), None) for p in partitions]

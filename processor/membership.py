@@ -27,8 +27,8 @@ class Membership:
     def __init__(self, settings: ProcessorSettings) -> None:
         self.must_ask = settings.group_protocol is GroupProtocol.CONSUMER
         self.joined = False
-        # Under KIP-848 the consumer's for all its life.
         self.member_id = ""
+        self._was_lost = False
         self._assigned: Collection[Place] = ()
         self._rejoin: Callable[[], None] = _nothing
         self._differing: frozenset[Place] = frozenset()
@@ -46,6 +46,27 @@ class Membership:
         self._assigned = assigned
         self._rejoin = rejoin
 
+    def assigned(self, member_id: str) -> None:
+        """Take note of an assignment, be it of no partitions.
+
+        Args:
+            member_id: under KIP-848 the consumer's for all its life, else this assignment's.
+        """
+        self.joined = True
+        self.member_id = member_id or self.member_id
+        self._unknown = False
+
+    def lost(self) -> None:
+        """Take note that all partitions are gone until the next assignment, which the client asks for by itself."""
+        self.joined = False
+        self._was_lost = True
+        self._unknown = False
+
+    def forget_looks(self) -> None:
+        """Have `compare` begin anew: two looks with an outage between them aren't two in a row."""
+        self._unknown = False
+        self._differing = frozenset()
+
     def described(self, group: GroupDescription) -> None:
         """Learn from the coordinator whether a member without partitions is to have none."""
         if group.stable and group.held.get(self.member_id) == frozenset():
@@ -57,7 +78,7 @@ class Membership:
         Raises:
             TransientError: at two looks in a row the coordinator didn't know this member, and nobody has told it.
         """
-        unknown = self.joined and self.member_id not in group.held
+        unknown = (self.joined or self._was_lost) and self.member_id not in group.held
         if unknown and self._unknown:
             raise TransientError(
                 f"this member ({self.member_id}) isn't in its group any more, and its client doesn't join it again: "

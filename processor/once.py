@@ -38,14 +38,18 @@ class Share:
 class Once:
     """Decides when a processor that is to work off what is there has done so.
 
-    The classic protocols let a member in when all others have answered: what it doesn't get then, somebody alive has.
-    Under KIP-848 a member that died keeps its partitions until its session is over, and a new one is told nothing: the
-    broker is asked who holds what, and a member counts as alive when it has outlasted any session.
+    Who has some partitions, or none, may have lost the others a moment ago, or be between two generations of a group
+    that moves them: the broker is asked who holds what. The classic protocols settle when all members have answered, so
+    all of them count as alive, and who has everything need not ask. Under KIP-848 a member that died keeps its
+    partitions until its session is over: it counts as alive when it has outlasted any session.
 
     Args:
         settings: group, protocol and cluster.
         ends: how far each consumed partition went at the start.
         clock: measures how long a member has been seen.
+
+    Attributes:
+        asks: all that is assigned has been read, and whether that is enough the group must tell.
     """
 
     def __init__(self, settings: Settings, ends: Mapping[Place, int], clock: Clock) -> None:
@@ -54,13 +58,17 @@ class Once:
         self._ends = dict(ends)
         self._monotonic = clock.monotonic
         self._seen_s: dict[str, float] = {}
+        self._classic = settings.processor.group_protocol is GroupProtocol.CLASSIC
         self._told: Share | None = None
-        self._share = Share(settled=settings.processor.group_protocol is GroupProtocol.CLASSIC)
+        self._share = Share(settled=False)
+        self.asks = False
 
     def reached(self, assigned: Mapping[Place, AssignedPartition]) -> bool:
         """Return whether all that is ours has been consumed to its end, and the rest is in good hands."""
-        share = self._share
-        return share.settled and share.ours <= assigned.keys() and reached(self._ends, assigned.values())
+        consumed = reached(self._ends, assigned.values())
+        complete = self._classic and self._ends.keys() <= assigned.keys()
+        self.asks = consumed and not complete
+        return consumed and (complete or (self._share.settled and self._share.ours <= assigned.keys()))
 
     def judge(self, admin: AdminClient, group: GroupDescription, own: str) -> None:
         """Judge who has what; in the watch's thread.
@@ -79,7 +87,8 @@ class Once:
         if not group.stable:
             self._share = Share(settled=False)
             return
-        alive = {member for member, since_s in self._seen_s.items() if now_s - since_s >= ALIVE_AFTER_S}
+        alive_after_s = 0.0 if self._classic else ALIVE_AFTER_S
+        alive = {member for member, since_s in self._seen_s.items() if now_s - since_s >= alive_after_s}
         self._share = share_of(self._unfinished(admin, holders, own), holders, own, alive)
         self._tell(self._share)
 

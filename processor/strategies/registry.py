@@ -136,10 +136,10 @@ class RegistryStrategy:
         return (
             once is not None
             and self._context.membership.joined
-            and once.reached(self._consumption.assigned)
             and not self._outstanding.records
             and not self._pump.kept_back
             and not self._context.outbox.unacknowledged
+            and once.reached(self._consumption.assigned)
         )
 
     async def _drain(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,22 +13,28 @@ from processor.broker_watch import COMPARE_EVERY_S, BrokerWatch
 from processor.consumed_topics import ConsumedTopics
 from processor.fault import Fault
 from processor.membership import Membership
+from processor.once import Once
 from tests.unit.processor.halted_clock import HaltedClock
 from wait_registry.errors import PermanentError, TransientError, WaitRegistryError
 from wait_registry.kafka.cluster import TopicIdentity
 from wait_registry.kafka.group_description import GroupDescription
 from wait_registry.settings.processor import GroupProtocol, ProcessorSettings
+from wait_registry.settings.root import Settings
 
+FORGOTTEN = GroupDescription(True, {"other": frozenset()}, {"other": frozenset()})
 WITHOUT_PARTITIONS = GroupDescription(True, {"own": frozenset()}, {"own": frozenset()})
 
 
 class _Watched:
     """A member's watch, whose coordinator answers what the test says."""
 
-    def __init__(self, protocol: GroupProtocol = GroupProtocol.CONSUMER) -> None:
+    def __init__(self, protocol: GroupProtocol = GroupProtocol.CONSUMER, once: bool = False) -> None:
         self.clock, self.fault = HaltedClock(), Fault()
+        self.link = BrokerLink(self.fault)
         self.membership = Membership(ProcessorSettings(group_protocol=protocol))
         self.membership.begin("own", (), lambda: None)
+        settings = Settings.model_validate({"kafka": {"bootstrap_servers": "127.0.0.1:1"}})
+        self.once = Once(settings, {}, self.clock) if once else None
         self.answer: GroupDescription | WaitRegistryError = WITHOUT_PARTITIONS
         self.asked = 0
         nobody: Any = None
@@ -36,9 +43,9 @@ class _Watched:
             TopicIdentity("wait", "id", 1),
             ConsumedTopics("group", {}),
             self.membership,
-            None,
+            self.once,
             self._describe,
-            BrokerLink(self.fault),
+            self.link,
             self.clock,
             self.fault,
         )
@@ -86,3 +93,61 @@ def test_no_answer_ends_nobody() -> None:
     watched.answer = TransientError("not now")
     watched.asked_after(COMPARE_EVERY_S)
     assert watched.fault.error is None
+
+
+def _forgotten_once() -> _Watched:
+    """Return who isn't in the group at the first look."""
+    watched = _Watched()
+    watched.membership.joined = True
+    watched.answer = FORGOTTEN
+    watched.asked_after(COMPARE_EVERY_S)
+    return watched
+
+
+def test_who_is_forgotten_at_two_looks_in_a_row_ends() -> None:
+    watched = _forgotten_once()
+    with pytest.raises(TransientError, match="isn't in its group any more"):
+        watched.asked_after(COMPARE_EVERY_S)
+
+
+def _link_down(watched: _Watched) -> None:
+    watched.link.up = False
+    watched.asked_after(1)
+    watched.link.answered()
+
+
+def _no_answer(watched: _Watched) -> None:
+    watched.answer = TransientError("not now")
+    watched.asked_after(COMPARE_EVERY_S)
+    watched.answer = FORGOTTEN
+
+
+def _stopped_for_long(watched: _Watched) -> None:
+    watched.clock.now_s += COMPARE_EVERY_S + 1
+
+
+def _told_that_all_is_lost(watched: _Watched) -> None:
+    watched.membership.lost()
+
+
+def _told_of_an_assignment(watched: _Watched) -> None:
+    watched.membership.assigned("own")
+
+
+@pytest.mark.parametrize(
+    "meanwhile", [_link_down, _no_answer, _stopped_for_long, _told_that_all_is_lost, _told_of_an_assignment]
+)
+def test_two_looks_with_an_outage_or_news_between_them_end_nobody(meanwhile: Callable[[_Watched], None]) -> None:
+    watched = _forgotten_once()
+    meanwhile(watched)
+    watched.asked_after(COMPARE_EVERY_S)
+    with pytest.raises(TransientError):  # these two are in a row
+        watched.asked_after(COMPARE_EVERY_S)
+
+
+def test_with_once_a_classic_member_asks_when_only_the_group_can_tell_that_it_is_done() -> None:
+    watched = _Watched(GroupProtocol.CLASSIC, once=True)
+    assert watched.asked_after(1) == 0
+    assert watched.once is not None
+    watched.once.asks = True
+    assert watched.asked_after(1) == 1

@@ -1,0 +1,42 @@
+"""A processor whose partitions are all gone shows it until the next assignment, and isn't worked off (P8)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from confluent_kafka import TopicPartition
+
+from processor.consumption import Consumption
+from tests.unit.processor.strategy_bench import StrategyBench
+from wait_registry.settings.processor import AssignmentStrategy
+
+GONE = [TopicPartition("input", 0)]
+REASON = "no partitions assigned yet"
+NOBODY: Any = None
+
+
+def _said_after(callback: str, assignment_strategy: AssignmentStrategy) -> list[str]:
+    async def main() -> list[str]:
+        bench = StrategyBench(assignment_strategy=assignment_strategy)
+        bench.context.membership.assigned("own")
+        assert REASON not in bench.strategy.not_ready()
+        getattr(Consumption, callback)(bench.consumption, NOBODY, GONE)
+        assert not bench.consumption.assigned
+        return bench.strategy.not_ready()
+
+    return asyncio.run(main())
+
+
+@pytest.mark.parametrize("strategy", AssignmentStrategy)
+def test_who_is_told_that_they_are_lost_is_not_ready(strategy: AssignmentStrategy) -> None:
+    assert REASON in _said_after("_on_lost", strategy)
+
+
+def test_who_gives_all_up_until_the_group_has_settled_is_not_ready() -> None:
+    assert REASON in _said_after("_on_revoke", AssignmentStrategy.RANGE)
+
+
+def test_who_gives_some_up_stays_ready() -> None:
+    assert REASON not in _said_after("_on_revoke", AssignmentStrategy.COOPERATIVE_STICKY)
