@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from wait_registry.kafka.topic_specs import TopicRole, TopicSpec
+from wait_registry.settings.topics import HOUR_MS
 
-DAY_MS = 86_400_000
+DAY_MS = 24 * HOUR_MS
 
 
 class Severity(StrEnum):
@@ -86,8 +87,8 @@ def check_topic(spec: TopicSpec, state: TopicState, bootstrap_servers: str) -> l
     """
     rules = {
         TopicRole.WAIT: _wait_rules,
-        TopicRole.DEAD_LETTER: _deletable_rules,
-        TopicRole.REDELIVERY: _deletable_rules,
+        TopicRole.DEAD_LETTER: _dead_letter_rules,
+        TopicRole.REDELIVERY: _redelivery_rules,
         TopicRole.INPUT: _input_rules,
     }[spec.role]
     alter = (
@@ -144,7 +145,22 @@ def _tombstones(spec: TopicSpec, state: TopicState) -> Iterator[_Rule]:
     yield _Rule(name, _number(state, name, 0) >= wanted, f"{wanted} (at least {least})", str(wanted), why, broken)
 
 
-def _deletable_rules(spec: TopicSpec, state: TopicState) -> Iterator[_Rule]:
+def _dead_letter_rules(spec: TopicSpec, state: TopicState) -> Iterator[_Rule]:
+    yield from _uncompacted_rules(spec, state)
+    name, wanted = "retention.ms", spec.creation_config["retention.ms"]
+    kept = not 0 <= _number(state, name, -1) < HOUR_MS
+    why = "a dead letter may be gone before the sink, or anybody, has read it"
+    yield _Rule(name, kept, f"{HOUR_MS} or more, or -1", wanted, why, Severity.WARNING)
+
+
+def _redelivery_rules(spec: TopicSpec, state: TopicState) -> Iterator[_Rule]:
+    yield from _uncompacted_rules(spec, state)
+    why = "a record that its group hasn't consumed yet, however long that is away, would be lost"
+    for name in ("retention.ms", "retention.bytes"):
+        yield _exactly(spec, state, name, why, Severity.WARNING)
+
+
+def _uncompacted_rules(spec: TopicSpec, state: TopicState) -> Iterator[_Rule]:
     seen = state.config.get("cleanup.policy", "")
     # Under compaction a second dead letter of the same key removes the first.
     why = "compaction keeps only the last record of a key, and refuses records without one"

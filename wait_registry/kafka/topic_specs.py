@@ -45,10 +45,8 @@ def topic_specs(settings: Settings, service: Service | None = None) -> list[Topi
     specs = [wait_spec(settings)]
     if service in (None, "processor"):
         specs += [TopicSpec(topic, TopicRole.INPUT, settings.wait) for topic in settings.processor.topics]
-        specs += [_deletable_spec(settings, topic, TopicRole.REDELIVERY) for topic in redelivery_topics(settings)]
-    specs += [
-        _deletable_spec(settings, topic, TopicRole.DEAD_LETTER) for topic in dead_letter_topics(settings, service)
-    ]
+        specs += [_redelivery_spec(settings, topic) for topic in redelivery_topics(settings)]
+    specs += [_dead_letter_spec(settings, topic) for topic in dead_letter_topics(settings, service)]
     return list({spec.topic: spec for spec in reversed(specs)}.values())[::-1]
 
 
@@ -96,12 +94,22 @@ def redelivery_topics(settings: Settings) -> list[str]:
     return [redelivery_topic(topic, processor.group) for topic in processor.topics]
 
 
-def _deletable_spec(settings: Settings, topic: str, role: TopicRole) -> TopicSpec:
+def _dead_letter_spec(settings: Settings, topic: str) -> TopicSpec:
+    retention = {"retention.ms": str(settings.dead_letter.retention_ms)}
+    return _uncompacted_spec(settings, topic, TopicRole.DEAD_LETTER, retention)
+
+
+def _redelivery_spec(settings: Settings, topic: str) -> TopicSpec:
+    # What stands in it may be nowhere else, and its group may be away for any time. Only what expired comes here.
+    return _uncompacted_spec(settings, topic, TopicRole.REDELIVERY, {"retention.ms": "-1", "retention.bytes": "-1"})
+
+
+def _uncompacted_spec(settings: Settings, topic: str, role: TopicRole, retention: Mapping[str, str]) -> TopicSpec:
     wait = settings.wait
     config = {
         "cleanup.policy": "delete",
         "message.timestamp.type": "LogAppendTime",
-        "retention.ms": str(settings.dead_letter.retention_ms),
+        **retention,
         "min.insync.replicas": str(wait.min_insync_replicas),
         "unclean.leader.election.enable": "false",
         "max.message.bytes": str(wait.max_message_bytes + DEAD_LETTER_EXTRA_BYTES),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from wait_registry.settings.section import Section
 
@@ -32,4 +32,17 @@ class DeadLetterSettings(Section):
 
     topic: str = Field("waitreg.dlq", min_length=1, description="dead letter topic; may contain {topic} and {group}")
     partitions: int = Field(4, ge=1, le=10_000, description="partitions at creation")
-    retention_ms: int = Field(30 * 24 * HOUR_MS, ge=-1, description="retention at creation, ms; -1 keeps for ever")
+    retention_ms: int = Field(
+        30 * 24 * HOUR_MS,
+        ge=-1,
+        description="retention at creation, ms: an hour or more; -1 keeps for ever, as redelivery topics always do",
+    )
+
+    @field_validator("retention_ms")
+    @classmethod
+    def _seen_by_somebody(cls, retention_ms: int) -> int:
+        if 0 <= retention_ms < HOUR_MS:
+            raise ValueError(
+                f"saw less than an hour, expected {HOUR_MS} or more, or -1: the sink has to read a dead letter first"
+            )
+        return retention_ms

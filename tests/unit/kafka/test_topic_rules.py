@@ -139,6 +139,37 @@ def test_a_dead_letter_topic_that_takes_its_writers_time_is_warned_about(role: T
     assert finding.mend.endswith("--add-config message.timestamp.type=LogAppendTime")
 
 
+@pytest.mark.parametrize("name", ["retention.ms", "retention.bytes"])
+def test_a_redelivery_topic_deletes_nothing_by_itself_whatever_becomes_of_dead_letters(name: str) -> None:
+    redelivery = spec(TopicRole.REDELIVERY, dead_letter__retention_ms="3600000")
+    assert redelivery.creation_config[name] == "-1"
+    assert found(redelivery)[name].severity is Severity.OK
+    finding = found(redelivery, {name: "2592000000"})[name]
+    assert finding.severity is Severity.WARNING
+    assert finding.mend.endswith(f"--entity-name orders.shop.redeliver --add-config {name}=-1")
+    assert "expected -1" in str(finding)
+
+
+@pytest.mark.parametrize(
+    ("retention_ms", "severity"),
+    [("0", Severity.WARNING), ("3599999", Severity.WARNING), ("3600000", Severity.OK), ("-1", Severity.OK)],
+)
+def test_a_dead_letter_topic_that_deletes_within_the_hour_is_warned_about(
+    retention_ms: str, severity: Severity
+) -> None:
+    finding = found(spec(TopicRole.DEAD_LETTER), {"retention.ms": retention_ms})["retention.ms"]
+    assert finding.severity is severity
+    if severity is Severity.WARNING:
+        assert finding.mend.endswith("--add-config retention.ms=2592000000")
+
+
+def test_a_dead_letter_topic_is_made_with_the_retention_that_was_set() -> None:
+    for retention_ms in ("-1", "86400000"):
+        made = spec(TopicRole.DEAD_LETTER, dead_letter__retention_ms=retention_ms).creation_config
+        assert made["retention.ms"] == retention_ms
+        assert "retention.bytes" not in made
+
+
 def test_a_dead_letter_topic_holds_the_largest_wait_record_and_what_is_added() -> None:
     config = spec(TopicRole.DEAD_LETTER).creation_config
     assert int(config["max.message.bytes"]) == settings().wait.max_message_bytes + DEAD_LETTER_EXTRA_BYTES

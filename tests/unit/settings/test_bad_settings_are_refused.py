@@ -79,6 +79,8 @@ def test_the_value_of_an_unknown_name_is_not_shown() -> None:
         ("processor.max_in_flight", "many", "is 'many'; allowed: whole number"),
         ("processor.ttl_s", "-1", "processor.ttl_s is '-1'; allowed: number > 0 s"),
         ("processor.ttl_s", "1e12", "processor.ttl_s is '1e12'; allowed: number > 0 s, <= 315360000 s"),
+        ("dead_letter.retention_ms", "0", "dead_letter.retention_ms is '0'; allowed: whole number >= -1 ms"),
+        ("dead_letter.retention_ms", "3599999", "saw less than an hour, expected 3600000 or more, or -1"),
         ("sweeper.transaction_timeout_ms", "60000", "whole number >= 1000 ms, <= 30000 ms"),
         ("kafka.security.protocol", "TLS", "one of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL"),
         ("postgres.schema", "Shop", "like ^[a-z_][a-z0-9_]*$"),
