@@ -8,6 +8,7 @@ from email.utils import parsedate_to_datetime
 import aiohttp
 from aiohttp import ClientResponse, ClientSession, ClientTimeout, DummyCookieJar, TCPConnector
 
+from processor.handlers.address import require_callable
 from processor.handlers.slots import Slots
 from processor.retry_decision import RetryLater
 from wait_registry.clock import Clock, SystemClock
@@ -36,6 +37,9 @@ class HttpHandler:
         clock: for ``Retry-After`` dates.
         trace_headers: gives the headers that carry the trace on, if tracing is on; a record's own are then not sent,
             whatever ``forward_headers`` says.
+
+    Raises:
+        ConfigurationError: no record could ever be sent to the URL.
     """
 
     def __init__(
@@ -46,7 +50,7 @@ class HttpHandler:
         clock: Clock | None = None,
         trace_headers: HttpHeadersSource | None = None,
     ) -> None:
-        self._url = url
+        self._url = require_callable(url)
         self._settings = settings
         self._max_in_flight = max_in_flight
         self._clock = clock or SystemClock()

@@ -31,7 +31,7 @@ def load_handler(settings: ProcessorSettings, trace_headers: HttpHeadersSource |
         The handler, not opened yet.
 
     Raises:
-        ConfigurationError: it can't be imported or can't be a handler; the message says what was seen.
+        ConfigurationError: it can't be imported, called or be a handler; the message says what was seen.
     """
     name = settings.handler
     if name.startswith(URL_SCHEMES):

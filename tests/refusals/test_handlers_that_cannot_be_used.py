@@ -46,6 +46,7 @@ SAID = {
     "two_parameters:handle": "takes 2 parameters (record, session); expected one, the record: def handle(record)",
     "two_parameters:handel": "'two_parameters' has no 'handel'; it has: handle",
     "no_handler:handle": "is a str; expected an async def, a function or a class",
+    "http://:8080/orders": "processor.handler is a URL that can't be called: host and port can't be read",
     "never_opens:Charge": (
         "opening it (__aenter__) failed: ConnectionError: the pool is closed "
         "(never_opens.py:3: raise ConnectionError('the pool is closed'))"

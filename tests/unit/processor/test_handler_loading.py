@@ -161,6 +161,50 @@ def test_what_can_not_be_a_handler_is_refused_with_what_was_seen(name: str, said
         load(name)
 
 
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("http://:8080/orders", "host and port can't be read"),
+        ("http://", "it names no host"),
+        ("https:///orders", "it names no host"),
+        ("http://shop:80800/orders", "host and port can't be read"),
+        ("http://shop:port/orders", "host and port can't be read"),
+        ("http://[::1/orders", "host and port can't be read"),
+        ("http://user:secret@:8080/orders", "host and port can't be read"),
+        ("http://shop..example/orders", "'shop..example' is no host name and no address"),
+        (f"http://{'a' * 64}/orders", "is no host name"),
+        ("http://10.1/orders", "'10.1' is no host name"),
+        ("http://user:sécrèt€@shop/orders", "its user or password"),
+        ("http://us%3Aer:secret@shop/orders", "its user or password"),
+    ],
+)
+def test_a_url_that_can_not_be_called_is_refused_and_not_repeated(url: str, said: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"processor\.handler is a URL that can't be called") as caught:
+        load(url)
+    assert said in str(caught.value)
+    assert "http(s)://host:port/path" in str(caught.value)
+    assert url not in str(caught.value)
+    assert "cr" not in str(caught.value), "no part of a password is shown"
+    assert caught.value.__context__ is None or caught.value.__suppress_context__
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://shop/orders",
+        "http://shop.example.:8080",
+        "https://user:p%40ss@shop:8443/orders?dry=1",
+        "http://10.0.0.1/",
+        "http://[::1]:8080/",
+        "http://[fe80::1%25eth0]/orders",
+        "http://orders_service/",
+        "http://bücher.example/orders",
+    ],
+)
+def test_a_url_that_can_be_called_is_taken(url: str) -> None:
+    assert isinstance(load(url), HttpHandler)
+
+
 def test_strategies_are_the_files_of_their_folder() -> None:
     assert strategy_names() == ["batch", "registry"]
     assert load_strategy("batch").__module__ == "processor.strategies.batch"

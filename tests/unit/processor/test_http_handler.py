@@ -184,9 +184,10 @@ def test_no_connection_is_transient_and_says_no_payload() -> None:
     assert "body" not in str(failure.value)
 
 
-def test_an_address_that_cannot_be_called_is_permanent_and_not_repeated() -> None:
+def test_an_address_that_the_client_alone_refuses_is_permanent_and_not_repeated() -> None:
     async def main() -> None:
-        handler = HttpHandler("https://shop:hunter2@[pay.example/charge", SETTINGS, 1)
+        handler = HttpHandler("https://pay.example/charge", SETTINGS, 1)
+        handler._url = "https://shop:hunter2@[pay.example/charge"  # type: ignore[assignment]
         await handler.open()
         try:
             await handler.call(RECORD)
