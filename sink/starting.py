@@ -9,13 +9,13 @@ from datetime import datetime
 
 from confluent_kafka.admin import AdminClient
 
+from sink.made_anew import keep_apart
 from sink.position import LogEnds, Position, Positions, TopicPartition
 from sink.progress import (
     QUERIES,
     Connection,
     advance_progress,
     begin_progress,
-    forget_progress,
     postgres_now,
     read_progress,
 )
@@ -80,7 +80,8 @@ def dead_letter_start(connection: Connection, admin: AdminClient, topics: Iterab
     """Read or make the positions of the dead letter topics.
 
     These have a retention: a position that its log no longer holds moves to the log's start, and a topic made anew is
-    read from its beginning, each with a warning. Raises ConfigurationError when a topic isn't there.
+    read from its beginning, the old one's rows kept apart, each with a warning. Raises ConfigurationError when a topic
+    isn't there.
     """
     identities: list[TopicIdentity] = []
     positions: dict[TopicPartition, Position] = {}
@@ -90,8 +91,7 @@ def dead_letter_start(connection: Connection, admin: AdminClient, topics: Iterab
         now = postgres_now(connection)
         seen = _log(admin, describe_topic(admin, topic))
         if recorded is not None and recorded.topic_id != seen.identity.topic_id:
-            log.warning("dead letter topic %s was made anew: reading it from its beginning", topic)
-            forget_progress(connection, topic)
+            keep_apart(connection, topic, recorded.topic_id)
             kept = {}
         first = {name: place for name, place in _first_positions(seen, now).items() if name not in kept}
         begin_progress(connection, seen.identity, first)

@@ -22,6 +22,18 @@ on conflict (topic, partition) do nothing;
 -- name: forget_progress
 delete from sink_progress where topic = %(topic)s;
 
+-- name: dead_letter_ranges
+select partition, min("offset"), max("offset")
+from dead_letter
+where topic = %(topic)s
+group by partition
+order by partition;
+
+-- name: rename_dead_letters
+update dead_letter
+set topic = %(kept)s
+where topic = %(topic)s and partition = %(partition)s and "offset" >= %(first)s and "offset" < %(beyond)s;
+
 -- name: advance
 update sink_progress as held
 set

@@ -50,6 +50,7 @@ def test_no_statement_of_a_batch_reads_a_whole_table(filled: Settings, database:
         name: {"topic": "wait"}
         for name in ("settle", "mark_by_tombstones", "mark_by_dead_letters", "upsert_waits", "upsert_dead_letters")
     }
+    statements["rename_dead_letters"] = {"topic": "dlq", "kept": "dlq@id", "partition": 0, "first": 1, "beyond": 10_001}
     with database.connect(filled) as connection, connection.transaction():
         connection.execute(QUERIES["stage"])
         connection.execute(FILL.encode())
