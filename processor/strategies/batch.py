@@ -1,7 +1,7 @@
 """Strategy ``batch``: poll, run all, commit; for comparison, and for who needs no more.
 
 One slow record holds up its whole batch. There is no registry: offsets are committed after the work, so a crash
-delivers the batch again, to every handler in it.
+delivers the batch again, to every handler in it. Nothing expires either: ``Record.expires_at`` is when it would.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from processor.commits import REBALANCING
 from processor.consumption import Consumption
 from processor.dead_letters import DeadLetters, Delivery
 from processor.decoding import decode
+from processor.dispatch import STOP_LIMIT_S
 from processor.exposition import partition_readings
 from processor.handlers.threads import NoThreadError
 from processor.readiness import not_ready_reasons
@@ -144,7 +145,9 @@ class BatchStrategy:
             if now_s >= end_s:
                 log.warning("drain over its limit: the batch of %d will be delivered again", len(taken))
                 work.cancel()
-                await asyncio.wait([work])
+                _, refusing = await asyncio.wait([work], timeout=STOP_LIMIT_S)
+                if refusing:
+                    log.warning("handlers don't end although they were cancelled: left behind")
                 return False
             if now_s - started_s >= POLL_AFTER_S:
                 if not self._paused:
@@ -177,7 +180,8 @@ class BatchStrategy:
         deadline.started_s = started_s
         self._running += 1
         try:
-            result = await context.attempts.run(record, started_s + context.limits.ttl_s, deadline, trace)
+            # No registration expires meanwhile: every try may take place.
+            result = await context.attempts.run(record, math.inf, deadline, trace)
         except (asyncio.CancelledError, NoThreadError):
             if trace is not None:
                 trace.left()
