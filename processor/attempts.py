@@ -7,6 +7,7 @@ import logging
 from typing import NamedTuple, TypeAlias
 
 from processor.deadline import Deadline
+from processor.handlers.descriptors import no_descriptor
 from processor.handlers.open_handler import OpenHandler
 from processor.handlers.threads import NoThreadError
 from processor.retry_decision import RetryDecision
@@ -77,7 +78,7 @@ class Attempts:
 
         Raises:
             asyncio.CancelledError: the calling task is cancelled: the record has no outcome.
-            NoThreadError: the handler can't be called: the record has no outcome, and the process can't go on.
+            ShortageError: the handler can't be called: the record has no outcome, and the process can't go on.
         """
         tries = 0
         while True:
@@ -121,6 +122,9 @@ class Attempts:
         # has made of it is no outcome.
         if task is not None and task.cancelling():
             raise asyncio.CancelledError from raised
+        # Ours to mend, not the record's fault: every one would be dead-lettered within its few tries.
+        if (shortage := no_descriptor(raised)) is not None:
+            raise shortage from raised
         if overran:
             self._tries["timeout"] += 1
             error = TimeoutError(f"attempt {tries} was over its limit of {self._timeout_s:g} s")

@@ -13,7 +13,7 @@ from processor.attempts import Attempts, Result
 from processor.deadline import Watchdog
 from processor.entry import Entry, EntryState
 from processor.fault import Fault
-from processor.handlers.threads import NoThreadError
+from processor.handlers.shortage import ShortageError
 from processor.traces import Traces
 from wait_registry.clock import Clock
 
@@ -168,7 +168,7 @@ class Dispatcher:
             trace = None if traces is None else traces.begin(entry)
             try:
                 result = await attempts.run(entry.record(self._group), entry.lifetime.expires_s, deadline, trace)
-            except (asyncio.CancelledError, NoThreadError):
+            except (asyncio.CancelledError, ShortageError):
                 if trace is not None:
                     trace.left()
                 raise

@@ -25,6 +25,7 @@ from processor.ending_loop import run_and_end
 from processor.expiry import time_limits
 from processor.exposition import settings_readings, stats_readings
 from processor.fault import Fault
+from processor.handlers.descriptors import raise_descriptor_limit
 from processor.handlers.loading import load_handler
 from processor.handlers.open_handler import OpenHandler
 from processor.membership import Membership
@@ -128,6 +129,7 @@ class ProcessorService:
         settings = self._settings
         require_relations(settings, "processor")
         build = load_strategy(settings.processor.strategy)
+        raise_descriptor_limit()
         # Before the handler is imported, which may ask for the process's tracer.
         tracer = self._tracer = self._tracer or start_tracing(settings.telemetry, "processor")
         try:

@@ -9,6 +9,7 @@ import aiohttp
 from aiohttp import ClientResponse, ClientSession, ClientTimeout, DummyCookieJar, TCPConnector
 
 from processor.handlers.address import require_callable
+from processor.handlers.descriptors import require_descriptors
 from processor.handlers.slots import Slots
 from processor.retry_decision import RetryLater
 from wait_registry.clock import Clock, SystemClock
@@ -62,7 +63,12 @@ class HttpHandler:
         self.slots: Slots | None = None
 
     async def open(self) -> None:
-        """Open the connection pool."""
+        """Open the connection pool.
+
+        Raises:
+            ConfigurationError: the process may not have as many connections as calls.
+        """
+        require_descriptors(self._max_in_flight)
         connector = TCPConnector(limit=self._max_in_flight, limit_per_host=self._max_in_flight)
         # The worker's deadline ends an attempt; the client's own would be a second, different one.
         self._session = ClientSession(

@@ -6,11 +6,11 @@ import threading
 from collections.abc import Callable
 from queue import SimpleQueue
 
-from wait_registry.errors import TransientError
+from processor.handlers.shortage import ShortageError
 
 
-class NoThreadError(TransientError):
-    """The process can't start one more thread: the call hasn't begun, and nothing is known about its record."""
+class NoThreadError(ShortageError):
+    """The process can't start one more thread: the call hasn't begun."""
 
 
 class Threads:
