@@ -14,6 +14,7 @@ from tests.chaos.endings import Ending, unexpected_endings
 from tests.chaos.faults.catalogue import fault_of
 from tests.chaos.history.history import FaultDone, Limits, RssSample, Told
 from tests.chaos.history.reading import read_history
+from tests.chaos.history.views import Views
 from tests.chaos.history.watch import Watch
 from tests.chaos.history.where import Where
 from tests.chaos.load import Load
@@ -82,14 +83,15 @@ def play(stage: Stage, schedule: Schedule, directory: Path, broken_off: threadin
         supervisor = resources.enter_context(Supervisor(company))
         _start(company, scene)
         samples = resources.enter_context(Samples(list(scene.services.values())))
-        with _watch(stage, place):
+        views = _views(place)
+        with _watch(stage, place), views:
             faults = _act(scene)
             unsettled = _settle(scene)
         supervisor.end()
         _end_all(company)
         if broken_off.is_set():
             raise Interrupted
-        verdict = _judge(scene, faults, samples)
+        verdict = _judge(scene, faults, samples, views)
         everybody = [*company, *scene.visitors]
         return Outcome(
             schedule,
@@ -153,6 +155,10 @@ def _watch(stage: Stage, place: Place) -> Watch:
     )
 
 
+def _views(place: Place) -> Views:
+    return Views(place.settings.postgres.url.get_secret_value(), place.settings.postgres.schema_name)
+
+
 def _act(scene: Scene) -> list[FaultDone]:
     """Publish the load and do the faults at their times; return when the load is out and all is healed."""
     done: list[FaultDone] = []
@@ -193,7 +199,7 @@ def _settle(scene: Scene) -> str:
         return unsettled
 
 
-def _judge(scene: Scene, faults: Sequence[FaultDone], samples: Samples) -> Verdict:
+def _judge(scene: Scene, faults: Sequence[FaultDone], samples: Samples, views: Views) -> Verdict:
     place, of_run = scene.place, scene.schedule.settings
     where = Where.of(place.settings, place.directory)
     visitors = 3 if any(fault.name == "storm" for fault in faults) else 0
@@ -205,7 +211,8 @@ def _judge(scene: Scene, faults: Sequence[FaultDone], samples: Samples) -> Verdi
         samples=[RssSample(*sample) for sample in samples.taken],
     )
     try:
-        history = read_history(where, faults=faults, limits=limits, told=Told.of(place.settings))
+        told = Told.of(place.settings)
+        history = read_history(where, faults=faults, limits=limits, told=told, views=views.taken)
     except AssertionError as error:
         raise Stuck(str(error)) from error
     return check(history)

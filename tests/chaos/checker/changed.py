@@ -27,10 +27,10 @@ def changed(ledger: Ledger) -> Iterator[Violation]:
         if letter.committed and (why := _republished(ledger, letter)):
             about = words.place(letter.place) if letter.lineage is None else letter.lineage.original
             yield Violation(Kind.CHANGED, about, f"{words.letter(letter)}: {why}")
-    yield from _rows(ledger)
+    yield from changed_rows(ledger)
     for place, calls in ledger.calls_of.items():
         for call in calls:
-            if why := _body(ledger.published.get(place), call):
+            if why := _body(ledger.published.get(place), call) or _attempt(ledger, call):
                 yield Violation(Kind.CHANGED, place, f"call {call.number} at {words.time(call.started_ms)}: {why}")
 
 
@@ -97,7 +97,8 @@ def _lineage(ledger: Ledger, letter: Republished, lineage: Lineage) -> str:
     return "" if seen == wanted else f"it says {seen}, its registration's record, attempt and instance are {wanted}"
 
 
-def _rows(ledger: Ledger) -> Iterator[Violation]:
+def changed_rows(ledger: Ledger) -> Iterator[Violation]:
+    """Find rows whose content differs."""
     for row in ledger.history.wait_rows or ():
         said = row.registration
         if said and (why := difference(ledger.published.get(said.original), said.content, said.timestamp_ms)):
@@ -109,6 +110,15 @@ def _rows(ledger: Ledger) -> Iterator[Violation]:
         if why := difference(record, letter.content, letter.timestamp_ms, malformed=malformed):
             place = words.place(letter.place)
             yield Violation(Kind.CHANGED, letter.original, f"its row in dead_letter for {place}: {why}")
+
+
+def _attempt(ledger: Ledger, call: Call) -> str:
+    registered = ledger.registrations_of_id.get(call.wait_id or "", ())
+    attempts = {entry.registration.attempt for entry in registered if entry.registration is not None}
+    # Without any it is `early_call`'s.
+    if not attempts or call.attempt in attempts:
+        return ""
+    return f"it said attempt {call.attempt}, registered was {', '.join(map(str, sorted(attempts)))}"
 
 
 def _body(published: Published | None, call: Call) -> str:

@@ -41,7 +41,7 @@ def is_of(fault: FaultDone, instance: str) -> bool:
 
 def explains(fault: FaultDone, instances: Iterable[str], from_ms: int, to_ms: int) -> bool:
     """Return whether a fault explains what one of these instances did late, or left undone, in a period."""
-    if hits(fault, "broker"):
+    if hits(fault, "broker", "everything"):
         return overlaps(fault, from_ms, to_ms, AFTERMATH_MS)
     aftermath_ms = 0 if fault.name in _ENDS else AFTERMATH_MS
     return any(is_of(fault, one) for one in instances) and overlaps(fault, from_ms, to_ms, aftermath_ms)

@@ -10,7 +10,16 @@ from tests.chaos.checker.exports import exported
 from tests.chaos.checker.ledger import Ledger
 from tests.chaos.checker.sights import Sights, lacks
 from tests.chaos.checker.violation import Kind, Violation
-from tests.chaos.history.entries import DEAD_LETTERED, DISCARDED, DONE, EXPORTS, FAILED, Republished, WaitEntry
+from tests.chaos.history.entries import (
+    DEAD_LETTERED,
+    DISCARDED,
+    DONE,
+    EXPORTS,
+    FAILED,
+    RETRIED,
+    Republished,
+    WaitEntry,
+)
 from waitreg.calls import ABORTED, Call
 
 # The downstream's clock and the broker's are one host's; each cuts its time to milliseconds.
@@ -29,6 +38,9 @@ def early_tombstone(ledger: Ledger) -> Iterator[Violation]:
         for entry in entries:
             if entry.is_tombstone and entry.offset < first_offset:
                 why = f"{words.entry(entry)} {_elsewhere(ledger, wait_id, partition)}"
+                yield Violation(Kind.EARLY_TOMBSTONE, ledger.about(wait_id), why)
+            elif entry.outcome == RETRIED:
+                why = f"{words.entry(entry)} can have no cause: nothing is delivered again by a processor"
                 yield Violation(Kind.EARLY_TOMBSTONE, ledger.about(wait_id), why)
         for outcome, why_early in ((DONE, _before_call), (DISCARDED, _before_call), (DEAD_LETTERED, _before_letter)):
             tombstones = [entry for entry in entries if entry.outcome == outcome]
@@ -57,7 +69,7 @@ def _before_call(ledger: Ledger, sights: Sights, entry: WaitEntry, number: int) 
     calls = [
         call
         for call in ledger.calls_of_id.get(entry.wait_id, ())
-        if call.succeeded or (entry.outcome == DISCARDED and _discards(ledger, call))
+        if (_discards(ledger, call) if entry.outcome == DISCARDED else call.succeeded)
     ]
     if len(calls) < number:
         return f"is number {number} of its kind, and there are {len(calls)} calls that may have led to it"

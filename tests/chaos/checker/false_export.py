@@ -30,7 +30,8 @@ def false_export(ledger: Ledger) -> Iterator[Violation]:
     well before DLQ_TIME must have been in it. Whoever stood still in between (the sweeper frozen, Postgres or the
     broker away) may have read the tail as early as that began. A redelivery says no time of its own: the broker's
     stands for it, which is later by its way there. That time bounds DLQ_TIME too: an export before it falls due (its
-    expiry, and what clocks may differ by) is one whatever it says, and what it was written long after has been in the tail.
+    expiry, and what clocks may differ by) is one whatever it says, and what it was written long after has been in the
+    tail.
     """
     pauses = [fault for fault in ledger.history.faults if pauses_exports(fault)]
     tombstone_of = exported(ledger).tombstone_of

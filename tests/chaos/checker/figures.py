@@ -37,5 +37,7 @@ def figures(ledger: Ledger) -> Mapping[str, int]:
         "aborted": sum(not entry.committed for entry in history.wait_log),
         "calls": len(history.calls or ()),
         "looks": len(history.looks),
+        "views": len(history.views or ()),
+        "rows_seen_standing": sum(len(view.tables.wait) for view in history.views or ()),
         "faults": len(history.faults),
     }

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
+from dataclasses import replace
 from functools import cached_property
 from typing import TypeVar
 
@@ -11,6 +13,7 @@ from tests.chaos.checker.sights import growing
 from tests.chaos.history.entries import EXPORTS, MALFORMED, UNREGISTRABLE, Place, Republished, WaitEntry
 from tests.chaos.history.history import History
 from tests.chaos.history.look import Look, Partition
+from tests.chaos.history.rows import Tables
 from tests.chaos.history.wait_id import derived_wait_id
 from waitreg.calls import Call
 from waitreg.manifest import Coordinates, Published
@@ -154,6 +157,23 @@ class Ledger:
             for partition, offset in look.committed.items():
                 highest[partition] = max(offset, highest.get(partition, 0))
         return highest
+
+    def showing(self, tables: Tables) -> Ledger:
+        """Return this ledger with other tables, as far as the sink had come by them.
+
+        What is indexed is shared: none of it is of tables.
+        """
+        other = copy(self)
+        other.history = replace(
+            self.history,
+            ends={(row.topic, row.partition): row.next_offset for row in tables.progress},
+            wait_rows=tables.wait,
+            dead_letter_rows=tables.dead_letter,
+            quarantine_rows=tables.quarantine,
+            progress_rows=tables.progress,
+            views=None,
+        )
+        return other
 
     def registered_as(self, one: Republished) -> WaitEntry | None:
         """Return the registration that a dead letter or redelivery names; None where that is none of its id."""

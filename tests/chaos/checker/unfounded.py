@@ -11,6 +11,7 @@ from tests.chaos.checker.ledger import Ledger
 from tests.chaos.checker.violation import Kind, Violation
 from tests.chaos.history.entries import FAILED, MALFORMED, UNREGISTRABLE, Republished
 from tests.chaos.history.record import UNREADABLE_HEADERS
+from waitreg.calls import ABORTED
 
 
 def unfounded(ledger: Ledger) -> Iterator[Violation]:
@@ -44,7 +45,7 @@ def _why(ledger: Ledger, letter: Republished) -> str:
 
 
 def _without_failure(ledger: Ledger, letter: Republished) -> str:
-    """Judge a failure that no call shows.
+    """Judge a failure that no call shows: one answer that isn't to be tried again, or as many failures as tries.
 
     On a busy machine the time of all tries may be over before the downstream has seen one of them, or before the
     answer was read. So what took as long as that isn't judged, nor what a fault of the downstream explains.
@@ -55,6 +56,9 @@ def _without_failure(ledger: Ledger, letter: Republished) -> str:
     calls = ledger.calls_of_id.get(letter.lineage.wait_id, ())
     from_ms, to_ms = registered.append_ms, letter.timestamp_ms
     refused = any(hits(one, "downstream") and overlaps(one, from_ms, to_ms, AFTERMATH_MS) for one in history.faults)
-    if refused or to_ms - from_ms >= history.told.attempt_ms or not all(call.succeeded for call in calls):
+    failed = [call for call in calls if not call.succeeded]
+    final = any(call.status not in (0, ABORTED, *history.told.retry_statuses) for call in failed)
+    if refused or to_ms - from_ms >= history.told.attempt_ms or final or len(failed) >= history.told.tries:
         return ""
-    return f"{len(calls)} calls, none of which failed, and {to_ms - from_ms} ms are no time-out"
+    seen = f"{len(calls)} calls, {len(failed)} of which failed"
+    return f"{seen}, {history.told.tries} tries were to be made, and {to_ms - from_ms} ms are no time-out"

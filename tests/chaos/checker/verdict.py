@@ -29,6 +29,7 @@ from tests.chaos.checker.story import story
 from tests.chaos.checker.unfinished import unfinished
 from tests.chaos.checker.unfounded import unfounded
 from tests.chaos.checker.unpaired import unpaired
+from tests.chaos.checker.view_differs import view_differs
 from tests.chaos.checker.violation import Kind, Violation
 from tests.chaos.checker.void import void
 from tests.chaos.history.history import History
@@ -47,6 +48,7 @@ RULES: Final[Mapping[Kind, Rule]] = {
     Kind.ORPHAN_ROW: orphan_row,
     Kind.MISSING_ROW: missing_row,
     Kind.ROW_DIFFERS: row_differs,
+    Kind.VIEW_DIFFERS: view_differs,
     Kind.EARLY_TOMBSTONE: early_tombstone,
     Kind.EARLY_CALL: early_call,
     Kind.HANDLED_AGAIN: handled_again,

@@ -22,6 +22,7 @@ class Kind(StrEnum):
     ORPHAN_ROW = "orphan_row"
     MISSING_ROW = "missing_row"
     ROW_DIFFERS = "row_differs"
+    VIEW_DIFFERS = "view_differs"
     EARLY_TOMBSTONE = "early_tombstone"
     EARLY_CALL = "early_call"
     HANDLED_AGAIN = "handled_again"

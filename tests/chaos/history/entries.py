@@ -8,6 +8,8 @@ from waitreg.fingerprint import Fingerprint
 from waitreg.manifest import Coordinates
 
 DONE, DISCARDED, DEAD_LETTERED = "done", "discarded", "dead_lettered"
+RETRIED = "retried"
+"""An outcome of the format that nothing writes yet."""
 EXPIRED, REDELIVERED = "expired", "redelivered"
 FAILED, UNREGISTRABLE, MALFORMED = "failed", "unregistrable", "malformed"
 EXPORTS = (EXPIRED, REDELIVERED)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from tests.chaos.history.entries import Republished, WaitEntry
 from tests.chaos.history.look import Look, Partition
-from tests.chaos.history.rows import DeadLetterRow, ProgressRow, QuarantineRow, WaitRow
+from tests.chaos.history.rows import DeadLetterRow, ProgressRow, QuarantineRow, View, WaitRow
 from wait_registry.settings.root import Settings
 from waitreg.calls import Call
 from waitreg.manifest import Coordinates, Published
@@ -61,8 +61,9 @@ class Limits:
 class Told:
     """What the processors of a run were told; who checks takes it from the settings, not from what they then said.
 
-    ``ttl_ms`` is how long a registration lives, ``skew_ms`` how long after that it falls due, ``attempt_ms`` how long one try of a handler may take, of which a
-    record gets ``tries`` each time it is taken; a call answered with one of ``discard_statuses`` discards its record;
+    ``ttl_ms`` is how long a registration lives, ``skew_ms`` how long after that it falls due, ``attempt_ms`` how long
+    one try of a handler may take, of which a record gets ``tries`` each time it is taken, if it is answered with one of
+    ``retry_statuses`` or not at all; a call answered with one of ``discard_statuses`` discards its record;
     ``registration_bytes`` is how large a wait record may be. Policy, attempts and topic are what a registration says
     of them; an empty policy is none that holds for all.
     """
@@ -71,6 +72,7 @@ class Told:
     skew_ms: int
     attempt_ms: int
     tries: int
+    retry_statuses: Sequence[int]
     discard_statuses: Sequence[int]
     registration_bytes: int
     dead_letter_topic: str
@@ -86,6 +88,7 @@ class Told:
             skew_ms=round(settings.wait.skew_allowance_s * 1000),
             attempt_ms=round(processor.handler_timeout_s * 1000),
             tries=processor.max_tries,
+            retry_statuses=processor.http.retry_statuses,
             discard_statuses=processor.http.discard_statuses,
             registration_bytes=settings.wait.max_message_bytes,
             dead_letter_topic=settings.dead_letter.topic,
@@ -102,7 +105,8 @@ class History:
     isn't our downstream: then a tombstone's word is all that tells of work done. ``published`` is the generator's list,
     and what else was found in the input topics. ``committed_at_end`` is read before everything else, ``ends`` (high
     watermarks of wait, dead letter and redelivery topics) after the topics. The four tables are None when Postgres
-    isn't to be judged. ``registered_bytes`` is the most that each record of the input topics can take in a wait record.
+    isn't to be judged, ``views`` (the same tables, again and again while the run went on) when nobody looked at them.
+    ``registered_bytes`` is the most that each record of the input topics can take in a wait record.
     Without ``told``, what depends on settings isn't judged.
     """
 
@@ -124,4 +128,5 @@ class History:
     faults: Sequence[FaultDone]
     limits: Limits
     told: Told | None = None
+    views: Sequence[View] | None = None
     registered_bytes: Mapping[Coordinates, int] = field(default_factory=dict)

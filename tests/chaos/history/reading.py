@@ -10,6 +10,7 @@ from tests.chaos.history.history import FaultDone, History, Limits, Told
 from tests.chaos.history.look import Look, Partition, read_looks
 from tests.chaos.history.record import UNREADABLE_HEADERS, RawRecord, content_of, registered_bytes
 from tests.chaos.history.republished_records import republished
+from tests.chaos.history.rows import View
 from tests.chaos.history.tables import read_tables
 from tests.chaos.history.topics import ANSWER_S, committed_of, partitions_of, read_topic, reader, wait_settled
 from tests.chaos.history.wait_entries import wait_entry
@@ -27,6 +28,7 @@ def read_history(
     faults: Sequence[FaultDone],
     limits: Limits,
     told: Told | None = None,
+    views: Sequence[View] | None = None,
     look_at_view: bool = True,
 ) -> History:
     """Read everything; the services have ended, or nothing moves any more.
@@ -36,6 +38,7 @@ def read_history(
         faults: what was done to the run.
         limits: its bounds, with the samples taken.
         told: the settings that its rules go by; without, those rules judge nothing.
+        views: what the tables were like meanwhile, if somebody looked.
         look_at_view: read Postgres too; sensible once the sink has come to the log's ends.
 
     Raises:
@@ -67,6 +70,7 @@ def read_history(
         faults=faults,
         limits=limits,
         told=told,
+        views=views,
         registered_bytes=sizes,
     )
 

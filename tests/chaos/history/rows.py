@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tests.chaos.history.entries import Place, Registration
@@ -53,3 +54,22 @@ class ProgressRow:
     topic: str
     partition: int
     next_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """The four tables that the sink owns, in one snapshot."""
+
+    wait: Sequence[WaitRow]
+    dead_letter: Sequence[DeadLetterRow]
+    quarantine: Sequence[QuarantineRow]
+    progress: Sequence[ProgressRow]
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What the tables were like at some moment between ``began_ms`` and ``ended_ms`` while the run went on."""
+
+    began_ms: int
+    ended_ms: int
+    tables: Tables

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -13,26 +13,26 @@ from psycopg.rows import dict_row
 
 from tests.chaos.history.entries import Registration
 from tests.chaos.history.headers import UnreadableError, headers_of_json
-from tests.chaos.history.rows import DeadLetterRow, ProgressRow, QuarantineRow, WaitRow
+from tests.chaos.history.rows import DeadLetterRow, ProgressRow, QuarantineRow, Tables, WaitRow
 from waitreg.fingerprint import Fingerprint, fingerprint
 
 Columns = Mapping[str, Any]
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-@dataclass(frozen=True, slots=True)
-class Tables:
-    """The four tables that the sink owns."""
+def read_tables(postgres_url: str, schema: str, answer_s: float = 0.0) -> Tables:
+    """Read all of them in one snapshot.
 
-    wait: Sequence[WaitRow]
-    dead_letter: Sequence[DeadLetterRow]
-    quarantine: Sequence[QuarantineRow]
-    progress: Sequence[ProgressRow]
+    Args:
+        postgres_url: where.
+        schema: the schema with the tables.
+        answer_s: how long Postgres may take for a connection, and for each table, s; 0: as long as it takes.
 
-
-def read_tables(postgres_url: str, schema: str) -> Tables:
-    """Read all of them in one snapshot; errors are psycopg's."""
-    with psycopg.connect(postgres_url, row_factory=dict_row) as connection:
+    Raises:
+        psycopg.Error: no answer.
+    """
+    wait_s, limit = math.ceil(answer_s), f"-c statement_timeout={answer_s * 1000:.0f}"
+    with psycopg.connect(postgres_url, row_factory=dict_row, connect_timeout=wait_s, options=limit) as connection:
         connection.execute("set transaction isolation level repeatable read, read only")
         connection.execute(sql.SQL("set local search_path to {}").format(sql.Identifier(schema)))
         return Tables(

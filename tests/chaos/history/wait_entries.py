@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from typing import Final
 
-from tests.chaos.history.entries import DEAD_LETTERED, DISCARDED, DONE, EXPIRED, REDELIVERED, Registration, WaitEntry
+from tests.chaos.history.entries import (
+    DEAD_LETTERED,
+    DISCARDED,
+    DONE,
+    EXPIRED,
+    REDELIVERED,
+    RETRIED,
+    Registration,
+    WaitEntry,
+)
 from tests.chaos.history.headers import OLDEST_MS, Headers, Named, UnreadableError, headers_of_json
 from tests.chaos.history.record import RawRecord
 from waitreg.fingerprint import fingerprint
 
-OUTCOMES: Final = (DONE, "retried", DEAD_LETTERED, DISCARDED, EXPIRED, REDELIVERED)
+OUTCOMES: Final = (DONE, RETRIED, DEAD_LETTERED, DISCARDED, EXPIRED, REDELIVERED)
 SOURCE: Final = ("SOURCE_TOPIC", "SOURCE_PARTITION", "SOURCE_OFFSET")
 WAIT_HEADERS: Final = (
     "ORIGINAL_TOPIC",

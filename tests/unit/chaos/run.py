@@ -6,13 +6,16 @@ from tests.chaos.history.entries import DEAD_LETTERED, UNREGISTRABLE
 from tests.unit.chaos.script import Script
 
 
-def clean_run() -> Script:
+def clean_run(views_at_looks: bool = False) -> Script:
     """Return the script of it: most are done, some fail, one is too large, and processes die.
 
     All that at-least-once allows is in it too: done and exported, `failed` and `expired`, registered again by the next
     owner, done twice, redelivered, exported by an aborted transaction and then for good, finished after its export.
+
+    Args:
+        views_at_looks: whether somebody looks at the tables with each look at the cluster.
     """
-    script = Script()
+    script = Script(views_at_looks=views_at_looks)
     for number in range(30):
         script.done(script.publish(number % 3), f"processor-{1 + number % 2}/1")
     for number in range(4):

@@ -18,7 +18,7 @@ from tests.chaos.history.entries import (
 )
 from tests.chaos.history.history import FaultDone, History, Limits, Told
 from tests.chaos.history.look import Look, Partition
-from tests.chaos.history.rows import DeadLetterRow, ProgressRow, QuarantineRow, WaitRow
+from tests.chaos.history.rows import DeadLetterRow, ProgressRow, QuarantineRow, Tables, View, WaitRow
 from tests.chaos.history.wait_id import derived_wait_id
 from waitreg.calls import Call
 from waitreg.fingerprint import Fingerprint, fingerprint
@@ -36,6 +36,7 @@ TOLD = Told(
     skew_ms=500,
     attempt_ms=1_000,
     tries=2,
+    retry_statuses=(503,),
     discard_statuses=(404,),
     registration_bytes=100_000,
     dead_letter_topic=DLQ,
@@ -66,6 +67,8 @@ class Script:
     ends: dict[Partition, int] = field(default_factory=lambda: defaultdict(int))
     faults: list[FaultDone] = field(default_factory=list)
     large: set[Coordinates] = field(default_factory=set)
+    views: list[View] = field(default_factory=list)
+    views_at_looks: bool = False
 
     def wait(self, ms: int) -> None:
         """Let time go by; somebody looks all the time."""
@@ -117,6 +120,12 @@ class Script:
         look = self._seen()
         self.looks.append(look)
         return look
+
+    def view(self) -> View:
+        """Look at the tables, of a sink that has come to the log's end."""
+        view = View(self.now_ms, self.now_ms + 2, self._tables())
+        self.views.append(view)
+        return view
 
     def call(self, entry: WaitEntry, status: int = 200, last_ms: int = 40) -> Call:
         """Call the downstream for a registration."""
@@ -236,7 +245,7 @@ class Script:
     def history(self) -> History:
         """Return the run as it stands, with the tables that belong to it."""
         self.look()
-        last = {(entry.wait_id, entry.partition): entry for entry in self.wait_log if entry.committed}
+        tables = self._tables()
         return History(
             group=GROUP,
             cluster_id=CLUSTER,
@@ -249,19 +258,27 @@ class Script:
             redelivered=list(self.redelivered),
             committed_at_end=dict(self.committed),
             ends={place: end for place, end in self.ends.items() if place[0] != INPUT},
-            wait_rows=[WaitRow(e.wait_id, e.place, e.registration) for e in last.values() if e.registration],
-            dead_letter_rows=[self._row(letter) for letter in self.dead_letters if letter.committed],
-            quarantine_rows=[
-                QuarantineRow((WAIT, *entry.place), entry.unreadable) for entry in self.wait_log if entry.unreadable
-            ],
-            progress_rows=[ProgressRow(*place, end) for place, end in self.ends.items() if place[0] in (WAIT, DLQ)],
+            wait_rows=tables.wait,
+            dead_letter_rows=tables.dead_letter,
+            quarantine_rows=tables.quarantine,
+            progress_rows=tables.progress,
             faults=list(self.faults),
             limits=LIMITS,
             told=TOLD,
+            views=list(self.views) if self.views else None,
             registered_bytes={
                 record.coordinates: SMALL_BYTES if record.coordinates not in self.large else TOLD.registration_bytes + 1
                 for record in self.published
             },
+        )
+
+    def _tables(self) -> Tables:
+        last = {(entry.wait_id, entry.partition): entry for entry in self.wait_log if entry.committed}
+        return Tables(
+            [WaitRow(e.wait_id, e.place, e.registration) for e in last.values() if e.registration],
+            [self._row(letter) for letter in self.dead_letters if letter.committed],
+            [QuarantineRow((WAIT, *entry.place), entry.unreadable) for entry in self.wait_log if entry.unreadable],
+            [ProgressRow(*place, end) for place, end in self.ends.items() if place[0] in (WAIT, DLQ)],
         )
 
     def _row(self, letter: Republished) -> DeadLetterRow:
@@ -296,6 +313,8 @@ class Script:
         return place, record.timestamp_ms, 1
 
     def _seen(self) -> Look:
+        if self.views_at_looks:
+            self.view()
         waits = {number: self.ends[WAIT, number] for number in range(WAIT_PARTITIONS)}
         letters = {place: end for place, end in self.ends.items() if place[0] in (DLQ, AGAIN)}
         return Look(self.now_ms, self.now_ms + 2, dict(self.committed), waits, dict(waits), letters)

@@ -24,6 +24,15 @@ def test_a_run_that_nobody_watched_or_that_had_no_load_is_void() -> None:
     assert "published" in check(replace(history, published=[], calls=[])).void
 
 
+def test_a_run_whose_tables_were_hardly_seen_is_void_and_one_that_wasnt_to_see_them_is_not() -> None:
+    script = clean_run()
+    history = script.history()
+    assert check(replace(history, views=None)).passed
+    few = [script.view(), script.view()]
+    assert "tables were seen 2 times" in check(replace(history, views=few)).void
+    assert check(replace(history, views=[*few, script.view()])).passed
+
+
 def test_what_a_void_run_shows_all_the_same_is_told() -> None:
     script = clean_run()
     taken(script)

@@ -18,6 +18,14 @@ def test_a_run_in_which_much_happens_and_nothing_is_broken_passes() -> None:
     assert (verdict.void, verdict.passed) == ("", True)
 
 
+def test_tables_that_show_the_log_whenever_somebody_looks_pass() -> None:
+    verdict = check(clean_run(views_at_looks=True).history())
+    assert [f"{one.kind}: {one.why}" for one in verdict.violations] == []
+    assert verdict.passed
+    assert verdict.figures["views"] > 50
+    assert verdict.figures["rows_seen_standing"] > 50
+
+
 @pytest.mark.parametrize("breach", BREACHES, ids=lambda breach: f"{breach.kind}: {breach.name}")
 @settings(max_examples=4)
 @given(data=st.data())

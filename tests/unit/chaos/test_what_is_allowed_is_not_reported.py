@@ -286,6 +286,30 @@ def _(script: Script) -> History:
     return script.history()
 
 
+@allowed("failed at once, all tries answered with what is to be tried again, or one with what isn't")
+def _(script: Script) -> History:
+    for statuses in ((503, 503), (0, 503), (503, 400), (400,)):
+        entry = taken(script)
+        for status in statuses:
+            script.call(entry, status=status)
+        script.letter(entry)
+        script.look()
+        script.tombstone(entry, DEAD_LETTERED)
+    return script.history()
+
+
+@allowed("called under the attempt of either registration")
+def _(script: Script) -> History:
+    entry = taken(script, policy="redeliver")
+    script.fault("kill", "processor-1")
+    place = script.redeliver(entry).place
+    again = script.register(place, policy="redeliver")
+    script.commit(place)
+    script.call(again)
+    script.tombstone(again)
+    return script.history()
+
+
 @allowed("failed while the downstream refused connections")
 def _(script: Script) -> History:
     entry = taken(script)

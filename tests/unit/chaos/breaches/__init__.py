@@ -1,6 +1,17 @@
 """All breaches: importing a file adds its own to the list."""
 
-from tests.unit.chaos.breaches import bounds, changes, commits, decisions, exports, false_exports, loss, order, tables
+from tests.unit.chaos.breaches import (
+    bounds,
+    changes,
+    commits,
+    decisions,
+    exports,
+    false_exports,
+    loss,
+    order,
+    tables,
+    views,
+)
 from tests.unit.chaos.breaches.planting import BREACHES, Breach
 
 __all__ = [
@@ -15,4 +26,5 @@ __all__ = [
     "loss",
     "order",
     "tables",
+    "views",
 ]

@@ -163,6 +163,14 @@ def _(script: Script, choose: Choose) -> History:
     return script.history()
 
 
+@breach(Kind.CHANGED, "the attempt that a call said")
+def _(script: Script, choose: Choose) -> History:
+    call = choose(script.calls)
+    assert call.attempt is not None
+    script.calls = swapped(script.calls, call, replace(call, attempt=choose([None, call.attempt + 1, 7])))
+    return script.history()
+
+
 @breach(Kind.CHANGED, "a row of dead_letter")
 def _(script: Script, choose: Choose) -> History:
     history = script.history()

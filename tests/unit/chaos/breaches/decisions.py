@@ -9,6 +9,7 @@ from tests.chaos.history.entries import DEAD_LETTERED, MALFORMED, UNREGISTRABLE,
 from tests.chaos.history.history import History
 from tests.unit.chaos.breaches.planting import Choose, breach, done_ones, swapped, taken
 from tests.unit.chaos.script import TOLD, Script
+from waitreg.calls import ABORTED
 
 
 @breach(Kind.MISROUTED, "dead-lettered, though it was to be delivered again")
@@ -79,6 +80,16 @@ def _(script: Script, choose: Choose) -> History:
     entry = taken(script)
     if choose([True, False]):
         script.call(entry)
+    script.letter(entry)
+    script.look()
+    script.tombstone(entry, DEAD_LETTERED)
+    return script.history()
+
+
+@breach(Kind.UNFOUNDED, "failed after one of two tries, which was to be tried again")
+def _(script: Script, choose: Choose) -> History:
+    entry = taken(script)
+    script.call(entry, status=choose([*TOLD.retry_statuses, 0, ABORTED]))
     script.letter(entry)
     script.look()
     script.tombstone(entry, DEAD_LETTERED)

@@ -5,17 +5,26 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.chaos.checker.violation import Kind
+from tests.chaos.history.entries import RETRIED
 from tests.chaos.history.history import History
 from tests.unit.chaos.breaches.planting import Choose, breach, done_ones, named, swapped, taken
 from tests.unit.chaos.script import Script
 
 
-@breach(Kind.LOST, "resolved although nothing was done")
+@breach(Kind.LOST, "resolved by a call that said of no record that it is for it")
+def _(script: Script, choose: Choose) -> History:
+    entry = choose(done_ones(script))
+    call = next(one for one in script.calls if one.wait_id == entry.wait_id)
+    script.calls = swapped(script.calls, call, replace(call, topic=None, partition=None, offset=None))
+    return script.history()
+
+
+@breach(Kind.LOST, "resolved as retried, and nothing was done", Kind.EARLY_TOMBSTONE)
 def _(script: Script, choose: Choose) -> History:
     entry = choose(done_ones(script))
     script.calls = [call for call in script.calls if call.wait_id != entry.wait_id]
     own = next(one for one in script.wait_log if one.wait_id == entry.wait_id and one.is_tombstone)
-    script.wait_log = swapped(script.wait_log, own, replace(own, outcome="retried"))
+    script.wait_log = swapped(script.wait_log, own, replace(own, outcome=RETRIED))
     return script.history()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.chaos.checker.violation import Kind
-from tests.chaos.history.entries import DEAD_LETTERED, Republished
+from tests.chaos.history.entries import DEAD_LETTERED, DISCARDED, EXPIRED, RETRIED, Republished
 from tests.chaos.history.history import History
 from tests.chaos.history.look import Look
 from tests.unit.chaos.breaches.planting import Choose, breach, done_ones, named, swapped, taken
@@ -34,6 +34,30 @@ def _(script: Script, choose: Choose) -> History:
     return script.history()
 
 
+@breach(Kind.EARLY_TOMBSTONE, "discarded although its call succeeded")
+def _(script: Script, choose: Choose) -> History:
+    entry = taken(script)
+    script.call(entry)
+    script.tombstone(entry, DISCARDED)
+    return script.history()
+
+
+@breach(Kind.EARLY_TOMBSTONE, "done, although its call was answered with a status that discards", Kind.LOST)
+def _(script: Script, choose: Choose) -> History:
+    entry = taken(script)
+    script.call(entry, status=404)
+    script.tombstone(entry)
+    return script.history()
+
+
+@breach(Kind.EARLY_TOMBSTONE, "retried, which nothing does, beside a call that succeeded")
+def _(script: Script, choose: Choose) -> History:
+    entry = taken(script)
+    script.call(entry)
+    script.tombstone(entry, RETRIED)
+    return script.history()
+
+
 @breach(Kind.EARLY_TOMBSTONE, "discarded by a status that was to be dead-lettered")
 def _(script: Script, choose: Choose) -> History:
     entry = taken(script)
@@ -42,13 +66,13 @@ def _(script: Script, choose: Choose) -> History:
     return script.history()
 
 
-@breach(Kind.EARLY_TOMBSTONE, "before its registration")
+@breach(Kind.EARLY_TOMBSTONE, "before its registration", Kind.UNPAIRED)
 def _(script: Script, choose: Choose) -> History:
     place = script.publish(1)
     not_yet = script.register(place)
     script.wait_log.pop()
     script.ends[WAIT, not_yet.partition] -= 1
-    script.tombstone(not_yet, "retried")
+    script.tombstone(not_yet, EXPIRED)
     script.done(place)
     return script.history()
 
@@ -88,10 +112,10 @@ def _(script: Script, choose: Choose) -> History:
     return script.history()
 
 
-@breach(Kind.EARLY_TOMBSTONE, "of an id that was never registered")
+@breach(Kind.EARLY_TOMBSTONE, "of an id that was never registered", Kind.UNPAIRED)
 def _(script: Script, choose: Choose) -> History:
     entry = choose(done_ones(script))
-    script.tombstone(replace(entry, wait_id="0" * 8 + entry.wait_id[8:]), "retried")
+    script.tombstone(replace(entry, wait_id="0" * 8 + entry.wait_id[8:]), EXPIRED)
     return script.history()
 
 
