@@ -23,7 +23,7 @@ from processor.dead_letters import DeadLetters, Delivery
 from processor.decoding import decode
 from processor.dispatch import STOP_LIMIT_S
 from processor.exposition import partition_readings
-from processor.handlers.threads import NoThreadError
+from processor.handlers.shortage import ShortageError
 from processor.readiness import not_ready_reasons
 from processor.stats import Stats
 from processor.strategies.protocol import Strategy, StrategyContext
@@ -80,6 +80,9 @@ class BatchStrategy:
         )
         self._traces = Traces.of(context.tracer, processor.group, context.instance)
         self._early: list[Taken] = []
+        # Finished and not committed yet, and when that is tried again after a rebalance has refused it.
+        self._finished: dict[AssignedPartition, int] = {}
+        self._commit_at_s = -math.inf
         # Whether all that is assigned is paused, and whether any of it may be.
         self._paused = self._resume = False
         self._running = 0
@@ -94,7 +97,10 @@ class BatchStrategy:
                 self._serve()
                 taken = await self._next()
                 if taken and await self._work_off(taken):
-                    await self._commit({owner: message.offset() + 1 for owner, message in taken})
+                    self._finished |= {owner: message.offset() + 1 for owner, message in taken}
+                    self._commit_at_s = -math.inf
+                if self._context.clock.monotonic() >= self._commit_at_s:
+                    await self._commit()
         finally:
             self._draining = True
             await self._consumption.close()
@@ -105,6 +111,7 @@ class BatchStrategy:
             once is not None
             and self._context.membership.joined
             and not self._early
+            and not self._uncommitted()
             and once.reached(self._consumption.assigned)
         )
 
@@ -182,7 +189,7 @@ class BatchStrategy:
         try:
             # No registration expires meanwhile: every try may take place.
             result = await context.attempts.run(record, math.inf, deadline, trace)
-        except (asyncio.CancelledError, NoThreadError):
+        except (asyncio.CancelledError, ShortageError):
             if trace is not None:
                 trace.left()
             raise
@@ -252,10 +259,10 @@ class BatchStrategy:
         delivery = Delivery(taken.original, owner.topic, record.wait_id, record.attempt, None, None)
         self._letters.send(delivery, reason, error, lambda: _count(stats, Outcome.DEAD_LETTERED, trace, reason), ours)
 
-    async def _commit(self, targets: dict[AssignedPartition, int]) -> None:
-        """Commit what is still ours, through an outage; after a rebalance the next owner gets the batch again."""
+    async def _commit(self) -> None:
+        """Commit what is finished, through an outage; what a rebalance refuses and leaves ours, a little later."""
         stats = self._context.stats
-        while ours := {owner: target for owner, target in targets.items() if self._is_ours(owner)}:
+        while ours := self._uncommitted():
             self._context.fault.raise_if_any()
             try:
                 await asyncio.to_thread(self._consumption.commit_now, ours)
@@ -264,6 +271,8 @@ class BatchStrategy:
                 stats.commits["failed"] += 1
                 log.warning("commit of a batch failed: %s (%s)", error.str(), error.name())
                 if error.code() in REBALANCING or (is_transient(error) and self._context.stop.is_set()):
+                    # The consumer has to be polled until then.
+                    self._commit_at_s = self._context.clock.monotonic() + RETRY_COMMIT_S
                     return
                 if not is_transient(error):
                     raise kafka_failure(error, "committing offsets") from raised
@@ -272,10 +281,17 @@ class BatchStrategy:
                 stats.committed(self._context.clock.now_ms())
                 for owner, target in ours.items():
                     owner.prefix = owner.requested = owner.confirmed = target
+                self._finished.clear()
                 return
 
-    def _is_ours(self, owner: AssignedPartition) -> bool:
-        return self._consumption.assigned.get((owner.topic, owner.partition)) is owner
+    def _uncommitted(self) -> dict[AssignedPartition, int]:
+        """Return what is finished, not committed, and still ours: the next owner of the rest gets it again."""
+        assigned = self._consumption.assigned
+        ours = {
+            owner: at for owner, at in self._finished.items() if assigned.get((owner.topic, owner.partition)) is owner
+        }
+        self._finished = ours
+        return ours
 
     # ---- what the consumer tells
 
@@ -287,10 +303,10 @@ class BatchStrategy:
         self._resume = True
 
     def revoked(self, owners: list[AssignedPartition]) -> dict[AssignedPartition, int]:
-        """Forget records fetched early; finished batches are committed, and the running one is the next owner's too."""
+        """Forget records fetched early, and have what is finished committed; what runs is the next owner's too."""
         self._context.stats.rebalances["revoked"] += 1
         self._forget(owners)
-        return {}
+        return {owner: self._finished.pop(owner) for owner in owners if owner in self._finished}
 
     def lost(self, owners: list[AssignedPartition]) -> None:
         """Forget records fetched early."""
@@ -298,7 +314,9 @@ class BatchStrategy:
         self._forget(owners)
 
     def committed_last(self, targets: dict[AssignedPartition, int], error: KafkaError | None) -> None:
-        """Nothing to do: `revoked` asks for no commit."""
+        """Count it; without it the next owner gets the batch again."""
+        if error is None:
+            self._context.stats.committed(self._context.clock.now_ms())
 
     def _forget(self, owners: list[AssignedPartition]) -> None:
         self._early = [(owner, message) for owner, message in self._early if owner not in owners]
