@@ -72,7 +72,8 @@ def describe_group(kafka: KafkaSettings, group: str) -> GroupDescription:
             [sys.executable, "-P", group_question.__file__],
             input=json.dumps(question),
             capture_output=True,
-            text=True,
+            encoding="utf-8",
+            errors="replace",
             timeout=kafka.request_timeout_s + OVERHEAD_S,
         )
     except subprocess.TimeoutExpired as error:

@@ -7,6 +7,7 @@ import signal
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
+from pathlib import Path
 
 import psutil
 import pytest
@@ -16,7 +17,7 @@ from tests.support.naming import Names
 from tests.support.tcp_proxy import Fate, KafkaProxy
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
-from wait_registry.errors import TransientError
+from wait_registry.errors import PermanentError, TransientError
 from wait_registry.kafka import group_question
 from wait_registry.kafka.group_description import GroupDescription, describe_group
 from wait_registry.settings.kafka import KafkaSettings
@@ -65,3 +66,13 @@ def test_the_end_of_the_process_that_asks_is_a_question_without_an_answer(topics
         os.kill(child.pid, signal.SIGABRT)
         with pytest.raises(TransientError, match=f"describing group {group} failed: .* ended with status -6"):
             asked.result(60)
+
+
+def test_whatever_bytes_the_process_that_asks_leaves_behind_are_its_reason(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    ends_oddly = tmp_path / "ends_oddly.py"
+    ends_oddly.write_text(r"import os; os.write(2, b'odd \xff\n'); os._exit(1)")
+    monkeypatch.setattr(group_question, "__file__", str(ends_oddly))
+    with pytest.raises(PermanentError, match="ended with status 1: odd"):
+        describe_group(KafkaSettings(bootstrap_servers="127.0.0.1:1"), "group")
