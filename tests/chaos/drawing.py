@@ -10,6 +10,7 @@ import math
 from dataclasses import replace
 from random import Random
 
+from tests.chaos.mixture import mean_bytes
 from tests.chaos.schedule import LoadOfRun, Mood, PlannedFault, Schedule, SettingsOfRun
 
 # The load goes on for some seconds behind the faults: what is done then must come to its end without any excuse.
@@ -24,14 +25,27 @@ SKEW_ALLOWANCE_S = 0.5
 BACKOFF_S = 0.1
 # A processor that is frozen for longer loses its partitions.
 SESSION_TIMEOUT_S = 3.0
+# What one slot does a second beside everything else that two cores have to do: its calls are of some 25 ms at least.
+MOST_PER_SLOT_S = 25
+# A call that hangs keeps its slot to the end of all tries; so much of the slots may be kept so.
+MOST_HANGING = 0.2
+BACKLOG = 400
+UNLIMITED_BYTES = 67_108_864
+# For so long nothing is answered before the first death, in some runs: whoever dies then has its hands full.
+FULL_HANDS_S = 3.0
 
-LINK_FAULTS = ("cut", "refuse", "stall", "half_open", "slow")
+LINK_FAULTS = ("cut", "refuse", "stall", "half_open", "slow", "young")
 CHECKPOINT_FAULTS = ("delete_checkpoint", "truncate_checkpoint")
 HOLD_PRODUCE = "hold_produce"
 DOWNSTREAM_FAULTS = ("answer_503", "drop", "hang", "gone")
 
 # What may be drawn, with its weight: name, kind of target.
-_PROCESSOR_DIES = (("kill", "processor", 4), ("freeze", "processor", 3), ("terminate", "processor", 1))
+_PROCESSOR_DIES = (
+    ("kill", "processor", 4),
+    ("kill", "group", 2),
+    ("freeze", "processor", 3),
+    ("terminate", "processor", 1),
+)
 ANY = (
     *_PROCESSOR_DIES,
     ("storm", "group", 2),
@@ -50,6 +64,7 @@ ANY = (
     *((f"{name}_postgres_link", "sink", 1) for name in LINK_FAULTS),
     *((f"{name}_broker_link", "sweeper", 1) for name in LINK_FAULTS),
     *((f"{name}_postgres_link", "sweeper", 1) for name in LINK_FAULTS),
+    ("kill", "everything", 2),
     ("kill", "broker", 2),
     ("stop", "broker", 1),
     ("freeze", "broker", 2),
@@ -67,14 +82,16 @@ ANY = (
 def schedule_of(seed: int) -> Schedule:
     """Return the run of a seed."""
     random = Random(f"chaos/{seed}")
-    load = _load(random)
     settings = _settings(random)
+    load = _load(random, settings)
     mood = _mood(random, load, settings)
     count = random.randint(2, 6)
+    full_hands = random.random() < 0.25
     # The first one leaves something behind that has to expire.
-    death = _fault(random, _PROCESSOR_DIES, settings, (FIRST_FAULT_S, FIRST_DEATH_UNTIL_S))
+    earliest_s = FIRST_FAULT_S + (FULL_HANDS_S if full_hands else 0.0)
+    death = _fault(random, _PROCESSOR_DIES, settings, (earliest_s, FIRST_DEATH_UNTIL_S))
     exports_s = death.at_s + settings.ttl_s + SKEW_ALLOWANCE_S
-    faults = [death]
+    faults = [*([_nothing_is_answered_before(death)] if full_hands else []), death]
     for _ in range(count - 1):
         aimed = random.random() < 0.5
         within = (exports_s + AIMED_S[0], exports_s + AIMED_S[1]) if aimed else (FIRST_FAULT_S, LAST_FAULT_S)
@@ -82,8 +99,7 @@ def schedule_of(seed: int) -> Schedule:
     return Schedule(seed, load, settings, mood, tuple(sorted(faults, key=lambda fault: fault.at_s)))
 
 
-def _load(random: Random) -> LoadOfRun:
-    rate = random.randint(90, 150)
+def _load(random: Random, settings: SettingsOfRun) -> LoadOfRun:
     shares = {
         "binary": random.randint(5, 25),
         "hostile": random.randint(5, 25),
@@ -91,13 +107,24 @@ def _load(random: Random) -> LoadOfRun:
         "null": random.randint(1, 5),
         "huge": random.randint(0, 2),
         "too_large": random.randint(0, 1),
+        "bulky": random.choice((0, 0, 0, 30)),
     }
-    shares = {"orders": 100 - sum(shares.values()), **shares}
-    return LoadOfRun(int(rate * LOAD_S), float(rate), tuple(shares.items()), random.choice((1, 3, 4, 6)))
+    weighed = tuple({"orders": 100 - sum(shares.values()), **shares}.items())
+    most_per_s = MOST_PER_SLOT_S * _busy_at_once(settings, weighed) * settings.processors
+    rate = min(random.randint(90, 150), most_per_s)
+    return LoadOfRun(
+        records=int(rate * LOAD_S),
+        rate_per_s=float(rate),
+        shares=weighed,
+        input_partitions=random.choice((1, 3, 4, 6)),
+        backlog=random.choice((0, 0, 0, BACKLOG)),
+        aborts=random.random() < 0.25,
+    )
 
 
 def _settings(random: Random) -> SettingsOfRun:
-    slots = random.choice((12, 50, 100, 100))
+    registration = random.choice((8_192, 30_000, 150_000, 150_000))
+    slots = random.choice((3, 12, 50, 100, 100))
     look_ahead = slots * random.randint(1, 2)
     tries = random.choice((1, 1, 2))
     timeout_s = random.choice((1.0, 1.5, 2.0))
@@ -109,8 +136,11 @@ def _settings(random: Random) -> SettingsOfRun:
         processors=random.randint(1, 3),
         sinks=random.choice((1, 1, 2)),
         sweepers=random.choice((1, 2)),
+        registration_bytes=registration,
         max_in_flight=slots,
         look_ahead_max=look_ahead,
+        # One registration is the least that is allowed.
+        look_ahead_bytes=random.choice((registration, 4 * registration, UNLIMITED_BYTES)),
         handler_timeout_s=timeout_s,
         max_tries=tries,
         ttl_s=float(ttl_s),
@@ -120,24 +150,42 @@ def _settings(random: Random) -> SettingsOfRun:
         assignment_strategy=strategy if protocol == "classic" else "cooperative-sticky",
         expiry_policy=random.choice(("dlq", "dlq", "redeliver")),
         max_attempts=random.randint(2, 3),
+        discard_statuses=random.choice(((), (404,))),
         wait_partitions=random.randint(1, 5),
+        max_batch_records=random.choice((300, 2_000, 250_000)),
+        max_batch_bytes=random.choice((1_048_576, UNLIMITED_BYTES)),
         chunk_rows=random.choice((1, 3, 20, 5000)),
+        chunk_bytes=random.choice((20_000, 8_388_608)),
+        max_tail_records=random.choice((200, 2_000_000, 2_000_000)),
     )
+
+
+def _busy_at_once(settings: SettingsOfRun, shares: tuple[tuple[str, int], ...]) -> int:
+    """Return how many handlers of a processor the bounds let run at once."""
+    fitting = settings.look_ahead_bytes / mean_bytes(shares, settings.registration_bytes)
+    return max(1, min(settings.max_in_flight, int(fitting)))
 
 
 def _mood(random: Random, load: LoadOfRun, settings: SettingsOfRun) -> Mood:
     """Keep a good part of the slots busy: what is in hand when a process dies is what has to expire."""
     busy = random.uniform(0.4, 0.8)
-    mean_s = busy * settings.max_in_flight * settings.processors / load.rate_per_s
+    at_once = _busy_at_once(settings, load.shares) * settings.processors
+    mean_s = busy * at_once / load.rate_per_s
     mean_ms = int(1000 * min(mean_s, settings.handler_timeout_s / 2))
-    mixture = random.choice(
+    hanging = 0.01 * load.rate_per_s * settings.handler_timeout_s * settings.max_tries
+    latencies = random.choice(
         (
             f"100%:{mean_ms}ms",
             f"90%:{mean_ms // 2}ms-{mean_ms * 5 // 4}ms,10%:{3 * mean_ms // 2}ms-{2 * mean_ms}ms",
-            f"50%:{mean_ms // 2}ms,49%:{mean_ms}ms-{2 * mean_ms}ms,1%:hang",
+            f"50%:{mean_ms // 2}ms,49%:{mean_ms}ms-{2 * mean_ms}ms"
+            + (",1%:hang" if hanging <= MOST_HANGING * at_once else f",1%:{mean_ms}ms"),
         )
     )
-    return Mood(mixture, random.choice(("", "1%:503", "1%:400,0.5%:drop")))
+    return Mood(latencies, random.choice(("", "1%:503", "1%:400,0.5%:drop", "5%:404,20%:400")))
+
+
+def _nothing_is_answered_before(death: PlannedFault) -> PlannedFault:
+    return PlannedFault(round(death.at_s - FULL_HANDS_S, 1), "hang", "downstream", FULL_HANDS_S + 0.5)
 
 
 def _fault(

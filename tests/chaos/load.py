@@ -16,7 +16,10 @@ from waitreg.load import LoadPlan, run_load
 
 
 class Load:
-    """Publishes from the beginning of the block on; a context manager. A broker that is away is waited for."""
+    """Publishes from the beginning of the block on; a context manager. A broker that is away is waited for.
+
+    What is to be there before anything else goes on, `publish_backlog` publishes before the block.
+    """
 
     def __init__(self, place: Place, schedule: Schedule, bootstrap: str, stopping: threading.Event) -> None:
         load = schedule.load
@@ -24,13 +27,14 @@ class Load:
         properties = {"topic.metadata.refresh.interval.ms": 1000, "batch.num.messages": 1}
         kafka = KafkaSettings(bootstrap_servers=bootstrap, librdkafka={**properties}, request_timeout_s=60)
         self._settings = place.settings.model_copy(update={"kafka": kafka})
-        self._records = load.records
+        self._backlog = load.backlog
+        self._records = load.backlog + load.records
         self._plan = LoadPlan(
             topic=place.input,
-            records=load.records,
+            records=self._records,
             rate_per_s=load.rate_per_s,
             seed=schedule.seed,
-            make=mixture(load.shares),
+            make=mixture(load.shares, schedule.settings.registration_bytes),
             manifest=place.manifest,
         )
         self._acknowledged = 0
@@ -44,6 +48,12 @@ class Load:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._thread.join()
+
+    def publish_backlog(self) -> None:
+        """Publish all of it, as fast as the broker takes it."""
+        rest = replace(self._plan, records=self._backlog, rate_per_s=None)
+        if self._backlog:
+            self._acknowledged = run_load(self._settings, rest, stopping=self._stopping.is_set).records
 
     def wait(self) -> None:
         """Wait until the broker has all of it; raises what went wrong."""

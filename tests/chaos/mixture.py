@@ -9,38 +9,59 @@ from random import Random
 from waitreg.orders import Order, order
 from waitreg.shapes import Maker, shape_named
 
-# Limits of a run's topics. What lies between them is consumed and can't be registered.
-MAX_REGISTRATION_BYTES = 150_000
-MAX_INPUT_BYTES = 240_000
+# How much larger than a registration an input record may be: what lies between is consumed and can't be registered. A
+# dead letter of it must find room in its topic, which takes some 130 kB more than a registration.
+BEYOND_BYTES = 90_000
 # Room for headers, their JSON and the batch around them.
 ROOM_BYTES = 6_000
+# Shares of a registration.
+BULKY = (0.025, 0.25)
+# Keys, values and headers of the others on the average, rounded up.
+MEAN_BYTES = {"orders": 600, "binary": 2_500, "hostile": 4_200, "empty": 300, "null": 300, "too_large": 0}
 
 
-def mixture(shares: Sequence[tuple[str, int]]) -> Maker:
+def max_input_bytes(registration_bytes: int) -> int:
+    """Return the limit of an input topic whose wait topic has this one."""
+    return registration_bytes + BEYOND_BYTES
+
+
+def mean_bytes(shares: Sequence[tuple[str, int]], registration_bytes: int) -> float:
+    """Return how large a record is on the average; what can't be registered isn't held, and counts for nothing."""
+    huge, bulky = registration_bytes - ROOM_BYTES, int(registration_bytes * sum(BULKY) / 2)
+    sizes = {**MEAN_BYTES, "huge": huge, "bulky": bulky}
+    return sum(sizes[kind] * share for kind, share in shares) / sum(share for _, share in shares)
+
+
+def mixture(shares: Sequence[tuple[str, int]], registration_bytes: int) -> Maker:
     """Return what makes the records.
 
     Args:
         shares: kind and weight: "empty", "null", "huge" (as large as can be registered), "too_large" (to be
-            registered), or a shape of the load generator ("orders", "binary", "hostile").
+            registered), "bulky" (so large that a few fill what a processor may hold), or a shape of the load generator
+            ("orders", "binary", "hostile").
+        registration_bytes: how large a wait record may be.
     """
     kinds, weights = [kind for kind, _ in shares], [weight for _, weight in shares]
 
     def make(seed: int, index: int) -> Order:
         random = Random(f"mixture/{seed}/{index}")
-        return _make(random.choices(kinds, weights)[0], random, seed, index)
+        return _make(random.choices(kinds, weights)[0], registration_bytes, random, seed, index)
 
     return make
 
 
-def _make(kind: str, random: Random, seed: int, index: int) -> Order:
+def _make(kind: str, registration_bytes: int, random: Random, seed: int, index: int) -> Order:
     if kind == "empty":
         return replace(order(seed, index), key=random.choice((None, b"", b"key")), value=b"")
     if kind == "null":
         return replace(order(seed, index), key=random.choice((None, b"", b"key")), value=None)
     if kind == "huge":
         # Random bytes: limits are on what is left after compression.
-        return replace(order(seed, index), value=random.randbytes(MAX_REGISTRATION_BYTES - ROOM_BYTES))
+        return replace(order(seed, index), value=random.randbytes(registration_bytes - ROOM_BYTES))
+    if kind == "bulky":
+        size = int(registration_bytes * random.uniform(*BULKY))
+        return replace(order(seed, index), value=random.randbytes(size))
     if kind == "too_large":
-        size = random.randint(MAX_REGISTRATION_BYTES + 1, MAX_INPUT_BYTES - ROOM_BYTES)
+        size = random.randint(registration_bytes + 1, max_input_bytes(registration_bytes) - ROOM_BYTES)
         return replace(order(seed, index), value=random.randbytes(size))
     return shape_named(kind).make(seed, index)

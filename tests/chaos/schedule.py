@@ -10,23 +10,35 @@ SERVICES = ("processor", "sink", "sweeper")
 
 @dataclass(frozen=True, slots=True)
 class LoadOfRun:
-    """``shares``: how many of a hundred records are of which kind; see `tests.chaos.mixture`."""
+    """What is published while the faults are done, and before.
+
+    ``shares``: how many of a hundred records are of which kind; see `tests.chaos.mixture`. ``backlog`` records more are
+    in the input topic before any service is started. With ``aborts`` somebody else's aborted transactions stand between
+    the records.
+    """
 
     records: int
     rate_per_s: float
     shares: tuple[tuple[str, int], ...]
     input_partitions: int
+    backlog: int
+    aborts: bool
 
 
 @dataclass(frozen=True, slots=True)
 class SettingsOfRun:
-    """What the services of a run are told, within what is allowed; names are those of the settings."""
+    """What the services of a run are told, within what is allowed; names are those of the settings.
+
+    ``registration_bytes`` is how large a wait record may be, ``look_ahead_bytes`` what a processor may hold.
+    """
 
     processors: int
     sinks: int
     sweepers: int
+    registration_bytes: int
     max_in_flight: int
     look_ahead_max: int
+    look_ahead_bytes: int
     handler_timeout_s: float
     max_tries: int
     ttl_s: float
@@ -35,8 +47,13 @@ class SettingsOfRun:
     assignment_strategy: str
     expiry_policy: str
     max_attempts: int
+    discard_statuses: tuple[int, ...]
     wait_partitions: int
+    max_batch_records: int
+    max_batch_bytes: int
     chunk_rows: int
+    chunk_bytes: int
+    max_tail_records: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +66,10 @@ class Mood:
 
 @dataclass(frozen=True, slots=True)
 class PlannedFault:
-    """One fault: ``target`` is a service ("processor-1"), a server ("broker"), "downstream", "group" or "input"."""
+    """One fault: ``target`` is a service ("processor-1"), a server ("broker"), "downstream" or "input".
+
+    "group" is all processors (of a storm: those that join and leave), "everything" all services and both servers.
+    """
 
     at_s: float
     name: str
@@ -74,7 +94,9 @@ class Schedule:
         """Tell it for people; on one commit the same seed gives the same lines."""
         load, settings = self.load, self.settings
         shares = ", ".join(f"{share} % {kind}" for kind, share in load.shares)
-        yield f"seed {self.seed}: {load.records} records at {load.rate_per_s:g}/s: {shares}"
+        aborts = "aborted transactions between them" if load.aborts else "no transactions"
+        yield f"seed {self.seed}: {load.records} records at {load.rate_per_s:g}/s, {load.backlog} before; {aborts}"
+        yield f"  {shares}"
         yield (
             f"  {settings.processors} processors, {settings.sinks} sinks, {settings.sweepers} sweepers; "
             f"{load.input_partitions} input partitions, {settings.wait_partitions} wait partitions"
@@ -85,9 +107,18 @@ class Schedule:
         )
         yield (
             f"  group protocol {settings.group_protocol}, {settings.assignment_strategy}; {settings.expiry_policy} "
-            f"(at most {settings.max_attempts} deliveries), chunks of {settings.chunk_rows} rows"
+            f"(at most {settings.max_attempts} deliveries)"
         )
-        yield f"  downstream {self.mood.mixture}; fails {self.mood.failures or 'never'}"
+        yield (
+            f"  at most: registrations of {settings.registration_bytes} bytes, look-ahead {settings.look_ahead_bytes}; "
+            f"batches {settings.max_batch_records} records, {settings.max_batch_bytes} bytes"
+        )
+        yield (
+            f"  at most: chunks {settings.chunk_rows} rows, {settings.chunk_bytes} bytes; "
+            f"tails {settings.max_tail_records} records"
+        )
+        discarded = ", ".join(map(str, settings.discard_statuses)) or "no status"
+        yield f"  downstream {self.mood.mixture}; fails {self.mood.failures or 'never'}; {discarded} discards"
         for fault in self.faults:
             yield f"  {fault}"
 

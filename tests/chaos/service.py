@@ -15,11 +15,12 @@ from pathlib import Path
 import psutil
 
 from tests.chaos.faults.listening import listens
+from tests.chaos.held_port import HeldPort
 from tests.support.quick_jvm import quick_jvm
 from waitreg.demo.environment import PREFIX
 from waitreg.embedded.child import GuardedChild, Program
 from waitreg.embedded.guard import process_tree
-from waitreg.embedded.ports import LOOPBACK, free_ports
+from waitreg.embedded.ports import LOOPBACK
 
 # A busy machine takes a minute to start a JVM, which somebody who is asked to end meanwhile waits for.
 GRACE_S = 180.0
@@ -76,7 +77,8 @@ class Service:
         self.kind = name.partition("-")[0]
         self.lock = threading.RLock()
         self.log = directory / f"{name}.log"
-        self.port = port or free_ports(1)[0]
+        self._held_port = None if port else HeldPort()
+        self.port = port if self._held_port is None else self._held_port.number
         self.exits: list[Exit] = []
         self.starts = 0
         self._arguments = list(arguments)

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.chaos.drawing import BACKOFF_S, MARGIN_S, SESSION_TIMEOUT_S, SKEW_ALLOWANCE_S
-from tests.chaos.mixture import MAX_INPUT_BYTES, MAX_REGISTRATION_BYTES
+from tests.chaos.held_port import HeldPort
+from tests.chaos.mixture import max_input_bytes
 from tests.chaos.schedule import SERVICES, Mood, Schedule
 from tests.chaos.service import Service
 from tests.support.database import Database
@@ -20,7 +21,7 @@ from tests.support.topics import Topics
 from wait_registry.kafka.topic_specs import redelivery_topics
 from wait_registry.settings.root import Settings
 from waitreg.demo.environment import as_environment
-from waitreg.embedded.ports import LOOPBACK, free_ports
+from waitreg.embedded.ports import LOOPBACK
 from waitreg.embedded.stack import EmbeddedStack
 
 ROOT = Path(__file__).parents[2]
@@ -28,6 +29,8 @@ MOST = {"processor": 3, "sink": 2, "sweeper": 2}
 VISITOR = "visitor-1"
 """The route of processors that come and go in a storm of rebalances."""
 ROUTES = (*(f"{kind}-{number}" for kind in SERVICES for number in range(1, MOST[kind] + 1)), VISITOR)
+# The second of each kind comes by a listener that asks who one is: an exchange more in which a connection can break.
+ASKED_WHO_THEY_ARE = tuple(f"{kind}-2" for kind in SERVICES)
 
 SESSION_TIMEOUT_MS = int(SESSION_TIMEOUT_S * 1000)
 HEARTBEAT_MS = 500
@@ -85,7 +88,7 @@ class Stage:
 
     def __init__(self) -> None:
         self._resources = ExitStack()
-        self._proxied = ProxiedStack(ROUTES, broker_properties=BROKER, postgres_settings=POSTGRES)
+        self._proxied = ProxiedStack(ROUTES, ASKED_WHO_THEY_ARE, broker_properties=BROKER, postgres_settings=POSTGRES)
 
     def __enter__(self) -> Stage:
         self._resources.enter_context(self._proxied)
@@ -114,13 +117,14 @@ class Stage:
             input_partitions: of the input topic.
         """
         directory.mkdir(parents=True)
-        calls = {"processor.handler": f"http://{LOOPBACK}:{free_ports(1)[0]}/"}
+        port = HeldPort()
+        calls = {"processor.handler": f"http://{LOOPBACK}:{port.number}/"}
         settings = settings_against(
             self.stack.bootstrap_servers, self.stack.postgres_url, Names(), {**calls, **overrides}
         )
         topics, database = Topics(self.stack.bootstrap_servers), Database(self.stack.postgres_url)
         try:
-            limit = str(MAX_INPUT_BYTES)
+            limit = str(max_input_bytes(settings.wait.max_message_bytes))
             topics.create(settings.processor.topics[0], input_partitions, max__message__bytes=limit)
             topics.create_own(settings)
             database.install(settings)
@@ -128,12 +132,17 @@ class Stage:
         finally:
             topics.close()
             database.close()
+            port.release()
 
     def service(self, place: Place, name: str, route: str = "") -> Service:
         """Describe a service of a run, behind its route's links (its name's when none is given)."""
         kind = name.partition("-")[0]
         route = route or name
-        kafka = place.settings.kafka.model_copy(update={"bootstrap_servers": self._proxied.bootstrap_of(route)})
+        reached = {
+            "bootstrap_servers": self._proxied.bootstrap_of(route),
+            "security": self._proxied.security_of(route),
+        }
+        kafka = place.settings.kafka.model_copy(update=reached)
         settings = place.settings.model_copy(update={"kafka": kafka})
         variables = as_environment(settings)
         variables["PYTHONPATH"] = str(ROOT)  # where handlers may live
@@ -154,10 +163,11 @@ def settings_of(schedule: Schedule) -> dict[str, Any]:
     return {
         "kafka.librdkafka": {**consumer, "topic.metadata.refresh.interval.ms": 2000},
         "wait.partitions": of_run.wait_partitions,
-        "wait.max_message_bytes": MAX_REGISTRATION_BYTES,
+        "wait.max_message_bytes": of_run.registration_bytes,
         "wait.skew_allowance_s": SKEW_ALLOWANCE_S,
         "processor.max_in_flight": of_run.max_in_flight,
         "processor.look_ahead_max": of_run.look_ahead_max,
+        "processor.look_ahead_max_bytes": of_run.look_ahead_bytes,
         "processor.handler_timeout_s": of_run.handler_timeout_s,
         "processor.max_tries": of_run.max_tries,
         "processor.backoff_initial_s": BACKOFF_S,
@@ -170,11 +180,16 @@ def settings_of(schedule: Schedule) -> dict[str, Any]:
         "processor.assignment_strategy": of_run.assignment_strategy,
         "processor.expiry_policy": of_run.expiry_policy,
         "processor.max_attempts": of_run.max_attempts,
+        "processor.http.discard_statuses": of_run.discard_statuses,
         "sink.trigger_s": 0.5,
+        "sink.max_batch_records": of_run.max_batch_records,
+        "sink.max_batch_bytes": of_run.max_batch_bytes,
         "sink.restart_backoff_max_s": 2,
         "sink.idle_progress_s": 2,
         "sweeper.interval_s": 1,
         "sweeper.chunk_rows": of_run.chunk_rows,
+        "sweeper.chunk_bytes": of_run.chunk_bytes,
+        "sweeper.max_tail_records": of_run.max_tail_records,
         "sweeper.transaction_timeout_ms": 5000,
         "sweeper.tail_timeout_s": 10,
     }

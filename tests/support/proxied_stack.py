@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import secrets
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Self
 from urllib.parse import urlsplit, urlunsplit
 
+from pydantic import SecretStr
+
 from tests.support.network import Link
+from wait_registry.settings.kafka import SaslMechanism, SecurityProtocol, SecuritySettings
 from waitreg.embedded.ports import LOOPBACK, free_ports
 from waitreg.embedded.stack import EmbeddedStack
+
+USER = "behind-a-link"
+PLAIN_LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
 
 class ProxiedStack:
@@ -18,14 +25,17 @@ class ProxiedStack:
     behind it, whatever the broker says of itself. `stack` has the addresses without any link.
     """
 
-    def __init__(self, routes: Sequence[str], **stack: Any) -> None:
+    def __init__(self, routes: Sequence[str], sasl: Collection[str] = (), **stack: Any) -> None:
         """Describe a stack that isn't started yet.
 
         Args:
             routes: names, for example ``"processor-1"`` and ``"sink"``.
+            sasl: those of them on which the broker asks who one is: see `security_of`.
             stack: the arguments of `EmbeddedStack`; listeners among the broker properties are replaced.
         """
-        self._stack = _RoutedStack(routes, **stack)
+        self._password = secrets.token_hex(8)
+        self._sasl = frozenset(sasl)
+        self._stack = _RoutedStack(routes, dict.fromkeys(self._sasl, self._password), **stack)
         self._postgres_links: dict[str, Link] = {}
 
     @property
@@ -57,6 +67,17 @@ class ProxiedStack:
         """Return the broker's address behind a route's link."""
         return self.link(route).address
 
+    def security_of(self, route: str) -> SecuritySettings:
+        """Return how to come to the broker behind a route's link."""
+        if route not in self._sasl:
+            return SecuritySettings()
+        return SecuritySettings(
+            protocol=SecurityProtocol.SASL_PLAINTEXT,
+            mechanism=SaslMechanism.PLAIN,
+            username=USER,
+            password=SecretStr(self._password),
+        )
+
     def link(self, route: str) -> Link:
         """Return the link before the broker."""
         return self._stack.links[route]
@@ -74,9 +95,10 @@ class ProxiedStack:
 class _RoutedStack(EmbeddedStack):
     """The stack whose broker has the listeners; ports are known when the servers are made, at each try anew."""
 
-    def __init__(self, routes: Sequence[str], **stack: Any) -> None:
+    def __init__(self, routes: Sequence[str], passwords: Mapping[str, str], **stack: Any) -> None:
         super().__init__(**stack)
         self._routes = tuple(routes)
+        self._passwords = passwords
         self._given_properties: Mapping[str, str] = self._broker_properties or {}
         self.links: dict[str, Link] = {}
 
@@ -106,8 +128,19 @@ class _RoutedStack(EmbeddedStack):
         own = [f"PLAINTEXT://{LOOPBACK}:{client}"]
         listening = [f"{names[route]}://{LOOPBACK}:{port}" for route, port in behind.items()]
         advertised = [f"{names[route]}://{link.address}" for route, link in self.links.items()]
-        protocols = [f"{name}:PLAINTEXT" for name in ("PLAINTEXT", "CONTROLLER", *names.values())]
+        protocols = [f"{name}:PLAINTEXT" for name in ("PLAINTEXT", "CONTROLLER")]
+        protocols += [
+            f"{name}:{'SASL_PLAINTEXT' if route in self._passwords else 'PLAINTEXT'}" for route, name in names.items()
+        ]
+        logins = {
+            f"listener.name.{names[route].lower()}.plain.sasl.jaas.config": (
+                f'{PLAIN_LOGIN} required user_{USER}="{password}";'
+            )
+            for route, password in self._passwords.items()
+        }
         return {
+            "sasl.enabled.mechanisms": "PLAIN",
+            **logins,
             "listeners": ",".join([*own, *listening, f"CONTROLLER://{LOOPBACK}:{controller}"]),
             "advertised.listeners": ",".join([*own, *advertised]),
             "listener.security.protocol.map": ",".join(protocols),

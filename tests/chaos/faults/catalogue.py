@@ -7,6 +7,7 @@ from functools import partial
 from typing import Final
 
 from tests.chaos.drawing import LINK_FAULTS
+from tests.chaos.faults.at_once import kill_everything, kill_group
 from tests.chaos.faults.checkpoints import delete, truncate
 from tests.chaos.faults.downstream import fails, gone, hangs
 from tests.chaos.faults.input_partitions import add
@@ -22,6 +23,10 @@ Fault = Callable[[Scene, PlannedFault], str]
 """Makes it happen, heals it, and returns the proof that it happened; an empty one when it didn't."""
 
 SERVERS: Final = ("broker", "postgres")
+_AT_ONCE: Final[Mapping[tuple[str, str], Fault]] = {
+    ("kill", "group"): kill_group,
+    ("kill", "everything"): kill_everything,
+}
 _OF_SERVERS: Final[Mapping[str, Fault]] = {"kill": kill_server, "stop": stop_server, "freeze": freeze_server}
 _OTHERS: Final[Mapping[str, Fault]] = {
     "kill": kill,
@@ -44,4 +49,5 @@ _OTHERS: Final[Mapping[str, Fault]] = {
 
 def fault_of(planned: PlannedFault) -> Fault:
     """Return what makes a planned fault happen; KeyError when there is no such fault."""
-    return (_OF_SERVERS if planned.target in SERVERS else {}).get(planned.name) or _OTHERS[planned.name]
+    at_once = _AT_ONCE.get((planned.name, planned.target))
+    return at_once or (_OF_SERVERS if planned.target in SERVERS else {}).get(planned.name) or _OTHERS[planned.name]

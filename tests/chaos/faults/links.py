@@ -18,6 +18,10 @@ FELT_WITHIN_S = 60.0
 LOOK_S = 0.1
 SLOW_BYTES_PER_S = 20_000
 SLOW_DELAY_S = 0.3
+# Both ways together, one connection after the other: before the first answer, in it, and in what comes next (metadata,
+# the group's coordinator, who one is, Postgres' parameters); twice at least, or it were a cut.
+YOUNG_BYTES = (1, 60, 300, 700, 1000, 1500, 2500)
+BROKEN_YOUNG = 2
 
 
 def broken(scene: Scene, fault: PlannedFault, *, how: str, server: str) -> str:
@@ -99,6 +103,16 @@ def _slow(scene: Scene, fault: PlannedFault, link: Link, before: Figures) -> str
     return f"{slowed} bytes were slowed down" if slowed else ""
 
 
+def _young(scene: Scene, fault: PlannedFault, link: Link, before: Figures) -> str:
+    def broken_young() -> int:
+        return link.figures.connections_broken_young - before.connections_broken_young
+
+    link.break_young(YOUNG_BYTES)
+    _last(scene, fault, lambda: broken_young() >= BROKEN_YOUNG)
+    count = broken_young()
+    return f"{count} connections broke after at most {max(YOUNG_BYTES)} bytes" if count >= BROKEN_YOUNG else ""
+
+
 def _last(scene: Scene, fault: PlannedFault, felt: Callable[[], bool]) -> None:
     """Wait the fault's time, and on until it was felt."""
     scene.pause(fault.for_s)
@@ -117,4 +131,5 @@ _WAYS: dict[str, Callable[[Scene, PlannedFault, Link, Figures], str]] = {
     "stall": _stall,
     "half_open": _half_open,
     "slow": _slow,
+    "young": _young,
 }

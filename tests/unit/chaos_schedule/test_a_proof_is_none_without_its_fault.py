@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import struct
 import threading
 from dataclasses import replace
@@ -14,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.chaos.faults import storm
+from tests.chaos.faults.at_once import kill_group
 from tests.chaos.faults.downstream import _felt
 from tests.chaos.faults.processes import terminate
 from tests.chaos.scene import Scene
@@ -73,6 +75,9 @@ class Process:
     def stop(self) -> int | None:
         return 0 if self.running else None
 
+    def kill(self) -> int:
+        return self.pid
+
     def notice_end(self) -> None:
         self.noticed = True
 
@@ -99,6 +104,16 @@ def test_a_visitor_that_was_never_ready_was_no_member(
 def test_who_had_ended_before_was_not_ended(running: bool) -> None:
     company = {"sink-1": Process(ready=True, running=running)}
     assert bool(terminate(scene(**company), PlannedFault(0, "terminate", "sink-1", 0))) is running
+
+
+@pytest.mark.parametrize(("pid", "happened"), [(2**22 + 1, True), (os.getpid(), False)])
+def test_a_group_was_killed_when_none_of_its_processors_is_left(pid: int, happened: bool) -> None:
+    company = {f"processor-{number}": Process(ready=True, running=True) for number in (1, 2)}
+    company["processor-2"].pid = pid
+    names = SimpleNamespace(names_of=lambda kind: list(company))
+    made = SimpleNamespace(services=company, schedule=names, pause=lambda seconds: None)
+    assert bool(kill_group(cast(Scene, made), PlannedFault(0, "kill", "group", 0))) is happened
+    assert not any(process.lock._is_owned() for process in company.values())  # type: ignore[attr-defined]
 
 
 FRAMES = st.lists(st.tuples(st.integers(0, 80), st.binary(max_size=300)), min_size=1, max_size=6)
