@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.chaos.aborts import Aborts
 from tests.chaos.checker.verdict import Verdict, check
 from tests.chaos.endings import Ending, unexpected_endings
 from tests.chaos.faults.catalogue import fault_of
@@ -81,12 +82,15 @@ def play(stage: Stage, schedule: Schedule, directory: Path, broken_off: threadin
         company = [*scene.services.values(), scene.downstream]
         resources.callback(lambda: _kill_all([*company, *scene.visitors]))
         supervisor = resources.enter_context(Supervisor(company))
-        _start(company, scene)
-        samples = resources.enter_context(Samples(list(scene.services.values())))
+        load = Load(place, schedule, stage.stack.bootstrap_servers, broken_off)
         views = _views(place)
-        with _watch(stage, place), views:
-            faults = _act(scene)
-            unsettled = _settle(scene)
+        with _watch(stage, place):
+            _start_on_backlog(load, scene)
+            _start(company, scene)
+            samples = resources.enter_context(Samples(list(scene.services.values())))
+            with views:
+                faults = _act(scene, load)
+                unsettled = _settle(scene)
         supervisor.end()
         _end_all(company)
         if broken_off.is_set():
@@ -116,6 +120,13 @@ def _scene(stage: Stage, place: Place, schedule: Schedule, broken_off: threading
 
     downstream = stage.downstream(place, schedule.mood)
     return Scene(stage, place, schedule, services, downstream, visitor, visitors, broken_off)
+
+
+def _start_on_backlog(load: Load, scene: Scene) -> None:
+    """Have the log that is there before all services; what they will call is there too, since that isn't at fault."""
+    scene.downstream.start()
+    load.publish_backlog()
+    _await(scene, lambda: "" if scene.downstream.at_work() else "downstream")
 
 
 def _start(company: Sequence[Service], scene: Scene) -> None:
@@ -159,11 +170,14 @@ def _views(place: Place) -> Views:
     return Views(place.settings.postgres.url.get_secret_value(), place.settings.postgres.schema_name)
 
 
-def _act(scene: Scene) -> list[FaultDone]:
+def _act(scene: Scene, load: Load) -> list[FaultDone]:
     """Publish the load and do the faults at their times; return when the load is out and all is healed."""
     done: list[FaultDone] = []
     began = time.monotonic()
-    with Load(scene.place, scene.schedule, scene.stage.stack.bootstrap_servers, scene.ended) as load:
+    with ExitStack() as publishing:
+        if scene.schedule.load.aborts:
+            publishing.enter_context(Aborts(scene.place, scene.stage.stack.bootstrap_servers))
+        publishing.enter_context(load)
         threads = [
             threading.Thread(target=_do, args=(scene, planned, began, done), name=str(planned), daemon=True)
             for planned in scene.schedule.faults
