@@ -252,7 +252,7 @@ class ProcessorService:
             outbox=Outbox(producer, self._fault, self._clock.monotonic),
             attempts=Attempts(handler, processor.handler_timeout_s, decision, self._clock, self.stats),
             watchdog=watchdog,
-            start_offsets=StartOffsets(wait_topic, consumed, self._stop.wait, RuleWatch(processor.group, rules)),
+            start_offsets=StartOffsets(wait_topic, consumed, self._ending, RuleWatch(processor.group, rules)),
             link=self._link,
             membership=self._membership,
             clock=self._clock,
@@ -280,6 +280,10 @@ class ProcessorService:
         if self._strategy is not None:
             yield from settings_readings(self._settings.processor, self._instance)
             yield from self._strategy.readings()
+
+    def _ending(self, timeout_s: float) -> bool:
+        """Wait so long, or for the stop; return whether the process is to end."""
+        return self._stop.wait(timeout_s) or self._fault.error is not None
 
     def _live(self) -> Health:
         return Health.of([] if self._fault.error is None else [f"stopping: {type(self._fault.error).__name__}"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from collections.abc import Callable
 
@@ -11,6 +12,7 @@ from tests.integration.processor.running import Processors
 from tests.support.tcp_proxy import Fate, KafkaProxy
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
+from wait_registry.errors import PermanentError
 from wait_registry.handler import Record
 from wait_registry.settings.root import Settings
 
@@ -52,3 +54,31 @@ def test_partitions_whose_start_is_told_late_are_worked_off_from_it(
             losing = False
             running.stop()
     assert handled == list(range(20))
+
+
+def test_a_process_that_has_to_end_stops_asking(
+    processor_settings: Callable[..., Settings], topics: Topics, processors: Processors
+) -> None:
+    async def done(record: Record) -> None:
+        pass
+
+    def decide(api: int) -> Fate:
+        return Fate.HANG_UP if api == OFFSET_FETCH else Fate.PASS
+
+    def asking() -> list[str]:
+        return [thread.name for thread in threading.enumerate() if thread.name.startswith("consumer_")]
+
+    settings = processor_settings(
+        {"processor.handler": processors.handler(done), "processor.drain_timeout_s": 1, "kafka.request_timeout_s": 5}, 1
+    )
+    before = len(asking())
+    with KafkaProxy(topics.bootstrap, decide) as proxy:
+        kafka = settings.kafka.model_copy(update={"bootstrap_servers": proxy.bootstrap_servers})
+        running = processors.start(settings.model_copy(update={"kafka": kafka}))
+        wait_until(lambda: len(asking()) > before, 60, "the thread that asks")
+        wait_until(lambda: "no partitions assigned yet" in running.health.reasons, 60, "the question")
+        running.service._fault.report(PermanentError("the end"))
+        with pytest.raises(PermanentError, match="the end"):
+            running.join()
+        # The interpreter's end joins it.
+        wait_until(lambda: len(asking()) == before, 60, "the end of the thread that asks")
