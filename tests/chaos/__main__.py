@@ -20,7 +20,7 @@ from tests.chaos.workers import JOBS, Plan, play_all
 
 DESCRIPTION = """\
 Plays seeds n, n+1, ... until the minutes are over, at least one. A seed decides the load (records of every odd shape),
-the settings (slots, TTL, group protocol, processors, sinks, sweepers, ...) and two to six faults of processes, links,
+the settings (slots, TTL, group protocol, processors, sinks, sweepers, ...) and two to seven faults of processes, links,
 broker, Postgres, downstream, topics. Services are real processes on a real broker and a real Postgres. When all is
 healed and nothing is left to do, the run is judged from outside: what was published, called, committed, written.
 

@@ -24,7 +24,7 @@ def kill_group(scene: Scene, fault: PlannedFault) -> str:
 
 
 def kill_everything(scene: Scene, fault: PlannedFault) -> str:
-    """Kill all services, the broker and Postgres; start them again after a while, services without waiting for servers.
+    """Kill all services, the broker and Postgres; start them again after a while, servers first.
 
     What the handlers call is somebody else's machine, and lives on.
     """
@@ -40,9 +40,9 @@ def kill_everything(scene: Scene, fault: PlannedFault) -> str:
         refused = not any(map(listens, (stack.broker.ports[0], stack.postgres.port)))
         proof = _gone(pids) if refused else ""
         scene.pause(fault.for_s)
-        _start(services)
-        stack.broker.start()
         stack.postgres.start()
+        stack.broker.start()
+        _start(services)
     return proof
 
 
