@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 
 from sink.advisory_lock import sink_lock_key, try_lock
-from sink.connect_group import require_stopped
+from sink.connect_group import require_no_second_sink, require_stopped
 from sink.position import TopicPartition
 from sink.progress import Connection, begin_progress, forget_progress, read_progress
 from sink.rebuild_partition import QUERIES, PartitionRebuild, PartitionResult
@@ -65,10 +65,11 @@ def rebuild(
     """Make the view of the wait topic anew from the log, or with ``dry_run`` only tell how they differ.
 
     ``progress`` is called with partition, offsets read and offsets to read. Postgres holds what is being rebuilt, in
-    a temporary table; this process holds one chunk. Raises FencedError when a sink is running, ours or a Connect one
-    (stop it, and standbys too), ConfigurationError when topic or schema aren't what they must be, `PositionTooOld` when
-    a partition took longer than half of delete.retention.ms, TransientError or psycopg.Error when Kafka or Postgres go
-    away: a partition is replaced wholly or not at all, so run it again.
+    a temporary table; this process holds one chunk. Raises FencedError when a sink is running, ours or a Connect one,
+    or with sink.kind=connect a Connect source (stop it, and standbys too), ConfigurationError when topic or schema
+    aren't what they must be, `PositionTooOld` when a partition took longer than half of delete.retention.ms,
+    TransientError or psycopg.Error when Kafka or Postgres go away: a partition is replaced wholly or not at all, so run
+    it again.
     """
     with closing(connect(settings.postgres, autocommit=True, application_name="waitreg rebuild")) as connection:
         # The transaction of a partition is long, and idle while Spark reads.
@@ -79,14 +80,31 @@ def rebuild(
                 f"a sink is running on {settings.wait.topic}: stop it, and its standbys, then run the rebuild again"
             )
         require_topics(settings, "sink")
-        if settings.sink.kind is SinkKind.CONNECT and not dry_run:
-            require_stopped(open_admin(settings.kafka), settings.sink.connect_group)
+        if not dry_run:
+            _require_nobody_beside(settings, connection)
         session = spark or spark_session(settings, "waitreg-rebuild")
         try:
             return _rebuild(settings, session, connection, dry_run, progress or _log_progress)
         finally:
             if spark is None:
                 stop_session(session)
+
+
+def _require_nobody_beside(settings: Settings, connection: Connection) -> None:
+    """Refuse a rebuild beside a Connect sink, or where it leaves a Connect source without a sink to hold it back."""
+    admin, group = open_admin(settings.kafka), settings.sink.connect_group
+    if settings.sink.kind is SinkKind.SPARK:
+        require_no_second_sink(admin, settings.kafka, group, settings.wait.topic)
+        return
+    require_stopped(admin, group)
+    # Once our position is forgotten the outbox goes by time alone, and no sink runs yet: what is finished from now on
+    # would stand in the view, and be exported.
+    if connection.execute(QUERIES["outbox_read"]).fetchone() is not None:
+        raise FencedError(
+            "a Kafka Connect source reads expired_outbox: until the sink has caught up after this rebuild it would "
+            "export what is finished meanwhile. Remove it first (`waitreg connect remove expired.source "
+            "expired.tombstones`), then run the rebuild again, and apply it together with the sink after that"
+        )
 
 
 def _rebuild(

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from sink.advisory_lock import sink_lock_key, wait_for_lock
 from sink.backoff import Backoff
+from sink.connect_group import require_no_second_sink
 from sink.mirror import OffsetMirror
 from sink.progress import Connection
 from sink.stream import DeadLetterStream, OnCommitted, SinkStream, StreamContext, WaitStream
@@ -121,6 +122,7 @@ class SinkService:
             if connection is None:
                 return True
             require_topics(self._settings, "sink")
+            self._require_alone(admin)
             mirror = OffsetMirror(self._settings.kafka, self._mirror_group())
             threads = [
                 self._thread(stream)
@@ -137,6 +139,10 @@ class SinkService:
                 for state in self._states.values():
                     state.broken("not running")
                 mirror.close()
+
+    def _require_alone(self, admin: Admin) -> None:
+        settings = self._settings
+        require_no_second_sink(admin, settings.kafka, settings.sink.connect_group, settings.wait.topic)
 
     def _watch(self, connection: Connection, threads: list[StreamThread]) -> bool:
         while not self._stop.is_set():

@@ -55,3 +55,9 @@ delete from wait using rebuilt where wait.wait_expiration_uuid = rebuilt.wait_ex
 
 -- name: insert_view
 insert into wait select * from rebuilt;
+
+-- name: outbox_read
+-- Whether Debezium's source reads this schema's outbox now: a row when it does. Anybody may ask this.
+select 1
+from pg_replication_slots
+where slot_name = 'waitreg_' || current_schema() || '_expired' and database = current_database() and active;

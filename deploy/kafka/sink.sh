@@ -4,12 +4,13 @@
 #
 #   PRINCIPAL=User:waitreg-sink sh deploy/kafka/sink.sh --bootstrap-server broker:9093 --command-config admin.properties
 #
-# WAIT_TOPIC, DEAD_LETTER_TOPICS (several with spaces) and SINK_GROUP are by default those of the settings.
+# WAIT_TOPIC, DEAD_LETTER_TOPICS (several with spaces), SINK_GROUP and CONNECT_GROUP are by default those of the settings.
 set -eu
 : "${PRINCIPAL:?who it is to the broker, e.g. User:waitreg-sink}"
 WAIT_TOPIC=${WAIT_TOPIC:-waitreg.wait}
 DEAD_LETTER_TOPICS=${DEAD_LETTER_TOPICS:-waitreg.dlq}
 SINK_GROUP=${SINK_GROUP:-waitreg.sink.$WAIT_TOPIC}
+CONNECT_GROUP=${CONNECT_GROUP:-connect-wait.sink}
 
 allow() {
     "${KAFKA_ACLS:-kafka-acls}" "$@" --add --allow-principal "$PRINCIPAL"
@@ -20,3 +21,6 @@ for topic in $WAIT_TOPIC $DEAD_LETTER_TOPICS; do
 done
 # Its offsets are mirrored to this group, for tools that show lag; without this right it works all the same.
 allow "$@" --operation Read --group "$SINK_GROUP"
+# To see a Kafka Connect sink that keeps the same view (sink.connect_group), beside which none of ours begins; without
+# this right only sink.kind says so.
+allow "$@" --operation Describe --group "$CONNECT_GROUP"

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from sink.connect_group import require_no_second_sink
 from sink.mirror import OffsetMirror
 from sink.position import Position, TopicPartition
 from sweeper.instruments import Instruments
@@ -96,6 +97,18 @@ def test_a_sink_that_may_not_commit_for_its_group_says_that_lag_tools_do_not_see
     told_so = [record.getMessage() for record in caplog.records if record.name == "sink.mirror"]
     assert all(f"{settings.wait.topic} could not be mirrored to its consumer group" in line for line in told_so)
     assert len(told_so) <= 2, "once each reason, however often it is tried"
+
+
+def test_a_sink_that_may_not_see_the_group_of_a_connect_sink_says_that_only_the_setting_counts(
+    secured_settings: SecuredSettings, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings = secured_settings.of("sink", "SASL_PLAINTEXT")
+    asked = (admin(settings.kafka), settings.kafka, settings.sink.connect_group, settings.wait.topic)
+    require_no_second_sink(*asked)
+    assert "can't be seen" not in caplog.text
+    secured_settings.secured.revoke(secured_settings.user("sink"), "group", settings.sink.connect_group, ("DESCRIBE",))
+    require_no_second_sink(*asked)
+    assert "can't be seen, which takes DESCRIBE on its group" in caplog.text
 
 
 @pytest.mark.parametrize(

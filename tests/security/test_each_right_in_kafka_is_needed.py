@@ -18,6 +18,9 @@ AT_START = f"{MISSING}::test_each_right_on_a_topic_that_a_start_looks_for_is_nam
 OF_A_PROCESSOR = f"{MISSING}::test_a_processor_without_a_right_ends_and_has_committed_nothing"
 TO_WRITE = f"{MISSING}::test_a_right_to_see_but_not_to_write_ends_the_processor_at_the_first_wait_record"
 OF_A_SINKS_GROUP = f"{MISSING}::test_a_sink_that_may_not_commit_for_its_group_says_that_lag_tools_do_not_see_it"
+OF_ANOTHER_SINK = (
+    f"{MISSING}::test_a_sink_that_may_not_see_the_group_of_a_connect_sink_says_that_only_the_setting_counts"
+)
 OF_A_SWEEPER = (
     f"{MISSING}::test_a_sweeper_ends_without_each_right_to_its_wait_topic_and_exports_nothing_until_it_has_all"
 )
@@ -54,6 +57,7 @@ NEEDED: Mapping[str, Mapping[str, tuple[str, str | None]]] = {
         "READ topic dlq": ("the table dead_letter is made of it", AT_START),
         "DESCRIBE_CONFIGS topic dlq": (LIMITS, AT_START),
         "READ group waitreg.sink.wait": ("its offsets are mirrored for lag tools", OF_A_SINKS_GROUP),
+        "DESCRIBE group connect-wait.sink": ("to begin beside no Kafka Connect sink; works without", OF_ANOTHER_SINK),
     },
     "sweeper": {
         "READ topic wait": ("the tail", OF_A_SWEEPER),

@@ -39,6 +39,7 @@ def rights_of(service: Service, settings: Settings) -> list[Right]:
         "WAIT_TOPIC": settings.wait.topic,
         "DEAD_LETTER_TOPICS": " ".join(dead_letter_topics(settings, service)),
         "SINK_GROUP": settings.sink.offset_group or f"waitreg.sink.{settings.wait.topic}",
+        "CONNECT_GROUP": settings.sink.connect_group,
     }
     return rights_in(f"{service}.sh", variables)
 

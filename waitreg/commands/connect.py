@@ -15,6 +15,7 @@ from waitreg.commands.service_process import ServiceProcess
 if TYPE_CHECKING:
     from wait_registry.settings.root import Settings
     from waitreg.connect.apply import Applying
+    from waitreg.connect.asked_of_postgres import Aside
     from waitreg.connect.connector_file import Connector
     from waitreg.connect.rest import ConnectRest
 
@@ -49,9 +50,10 @@ def _require_fitting(given: argparse.Namespace) -> None:
 
 def _apply(invocation: Invocation) -> int:
     from waitreg.connect.apply import Applying
-    from waitreg.connect.own_sweeper import require_no_sweeper_at_work
-    from waitreg.connect.place import exports, require_place
+    from waitreg.connect.place import require_place
     from waitreg.connect.rivals import require_no_rivals
+    from waitreg.connect.source_at_work import require_no_source_beside_new_sinks
+    from waitreg.connect.stale_slot import require_no_stale_slot
 
     settings = invocation.settings()
     connectors = _connectors(invocation.arguments, settings)
@@ -59,22 +61,51 @@ def _apply(invocation: Invocation) -> int:
     if invocation.arguments.print:
         return _print(connectors, settings)
     require_place(connectors, settings)
-    if any(exports(connector.config) for connector in connectors):
-        require_no_sweeper_at_work(settings)
+    aside = _Aside()
+    _require_nothing_of_ours(connectors, settings, aside)
     applying = Applying(_rest(settings), settings.connect.start_timeout_s, _line)
     applying.require_valid(connectors)
-    require_no_rivals(connectors, applying.states().values())
+    there = applying.states().values()
+    require_no_rivals(connectors, there)
+    require_no_source_beside_new_sinks(connectors, there)
     last = applying.new_exporters(connectors)
     if last:
+        require_no_stale_slot(last, settings, aside)
         _require_sinks(applying, settings, connectors)
     well = _applied(applying, [connector for connector in connectors if connector not in last])
     if not well and last:
         _line("not created", ", ".join(connector.name for connector in last), "what they rest on doesn't run")
         return 1
     if last:
-        _await_sinks(applying, settings)
+        _await_sinks(applying, settings, aside)
         well = _applied(applying, last)
     return 0 if well else 1
+
+
+class _Aside:
+    """Tells people what is none of the results, each sentence once."""
+
+    def __init__(self) -> None:
+        self._told: set[str] = set()
+
+    def __call__(self, sentence: str) -> None:
+        if sentence not in self._told:
+            self._told.add(sentence)
+            print(sentence, file=sys.stderr)
+
+
+def _require_nothing_of_ours(connectors: list[Connector], settings: Settings, aside: Aside) -> None:
+    from wait_registry.settings.sink import SinkKind
+    from waitreg.connect.own_position import require_no_position_of_ours
+    from waitreg.connect.own_sweeper import require_no_sweeper_at_work
+    from waitreg.connect.place import exports, keeps_view
+
+    exporting = any(exports(connector.config) for connector in connectors)
+    if exporting:
+        require_no_sweeper_at_work(settings, aside)
+    viewing = any(keeps_view(connector.config) for connector in connectors)
+    if settings.sink.kind is SinkKind.CONNECT and (viewing or exporting):
+        require_no_position_of_ours(settings, aside)
 
 
 def _remark(connectors: list[Connector], settings: Settings) -> None:
@@ -121,14 +152,17 @@ def _require_sinks(applying: Applying, settings: Settings, connectors: list[Conn
         require_sinks_at_work(applying.states().values(), settings, [connector.name for connector in connectors])
 
 
-def _await_sinks(applying: Applying, settings: Settings) -> None:
+def _await_sinks(applying: Applying, settings: Settings, aside: Aside) -> None:
     from wait_registry.settings.sink import SinkKind
 
-    # Of ours the outbox knows the position, and waits for it by itself, in a first reading too.
     if settings.sink.kind is SinkKind.CONNECT:
         from waitreg.connect.caught_up import CaughtUp, view_sinks
 
         CaughtUp(settings, _line).wait(view_sinks(applying.states().values(), settings))
+    else:
+        from waitreg.connect.own_sink import OwnSinkCaughtUp
+
+        OwnSinkCaughtUp(settings, _line, aside).wait()
 
 
 def _connectors(given: argparse.Namespace, settings: Settings) -> list[Connector]:
@@ -223,9 +257,10 @@ Drives the REST API of Kafka Connect workers (connect.url) with the connectors i
 `apply` fills the variables of the files (${wait.topic} and every other setting, ${postgres.jdbc_url}; never a secret:
 ${connect.secrets.postgres_password} becomes a reference that the worker resolves), has the connectors' classes look at
 them, creates or changes what differs, restarts what has failed, and waits until all run: 1 if one doesn't. A sink needs
-sink.kind=connect, a source sweeper.kind=connect. A new source comes last, once Connect's sinks have shown what stands
-in the log; when one is stopped or has failed, or they don't move, it isn't made: 1, run it again. A second sink of one
-view, or a second source of one outbox, is refused, whatever its name.
+sink.kind=connect, a source sweeper.kind=connect. A new source comes last, once the sinks have shown what stands in the
+log; when one is stopped or has failed, or they don't move, it isn't made: 1, run it again. A second sink of one view,
+or a second source of one outbox, is refused, whatever its name; so are connectors beside what a sink or a sweeper of
+ours does or has left behind. How to change from the one to the other: connect-configs/README.md.
 `status` shows connectors and tasks, where they run, why one failed, and how far a sink is behind: 1 if one has failed.
 `watch` is a service: it restarts what fails, after an outage of Postgres say, which Kafka Connect itself never does;
 at once, then with growing pauses. Metrics and health are at the telemetry port, as those of the other services. With
@@ -236,6 +271,7 @@ sweeper.kind=connect it asks Postgres how long expired registrations have been w
 status, watch and remove are about connect.connectors, or about those of this project that are there.""",
     examples=(
         "waitreg connect apply --sink debezium --source debezium --print   # look first",
+        "waitreg rebuild --set sink.kind=connect                           # once, where a sink of ours has been",
         "waitreg connect apply --sink debezium --set sink.kind=connect",
         "waitreg connect apply --source debezium --set sweeper.kind=connect",
         "waitreg connect apply my.sink.json --set connect.url=https://connect-1:8083",

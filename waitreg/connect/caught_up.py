@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from confluent_kafka import Consumer, KafkaError, TopicPartition
@@ -55,6 +56,39 @@ def view_sinks(states: Iterable[ConnectorState], settings: Settings) -> list[Vie
     return [*found, ViewSink(f"the sink of group {group}", group, (settings.wait.topic,))]
 
 
+def await_none_left(
+    sink: str, look: str, count_left: Callable[[], int], patience_s: float, tell: Tell, pace: Pace
+) -> None:
+    """Return once a sink lacks nothing of what stood in the log when the wait began.
+
+    Args:
+        sink, look: for people, and where they can look at it.
+        count_left: how many offsets it lacks now.
+        patience_s: how long that may stay as it is, s.
+        tell: gets a word, the sink and how far it is, now and then.
+        pace: clock and sleep.
+
+    Raises:
+        SinksBehind: it makes no progress.
+    """
+    least: int | None = None
+    since = told_at = pace.monotonic()
+    while count := count_left():
+        now = pace.monotonic()
+        if least is None or count < least:
+            least, since = count, now
+        if now - since > patience_s:
+            raise SinksBehind(
+                f"{sink} is {count} offsets behind ({look}) and hasn't moved for {now - since:.0f} s: no source is "
+                "made before it has shown what stands in the log, or what was finished long ago would be exported. "
+                "Mend that, then run this again"
+            )
+        if now >= told_at:
+            tell("waiting for", sink, f"{count} offsets to what was the log's end")
+            told_at = now + TELL_EVERY_S
+        pace.sleep(POLL_S)
+
+
 class CaughtUp:
     """Waits until sinks have come to where the log ended when the wait began."""
 
@@ -84,24 +118,11 @@ class CaughtUp:
             self._wait_for(sink)
 
     def _wait_for(self, sink: ViewSink) -> None:
-        patience_s = self._settings.connect.start_timeout_s + COMMIT_S
         ends = self._ends(sink)
-        least: int | None = None
-        since = told_at = self._pace.monotonic()
-        while count := self._count_left(sink, ends):
-            now = self._pace.monotonic()
-            if least is None or count < least:
-                least, since = count, now
-            if now - since > patience_s:
-                raise SinksBehind(
-                    f"{sink.name} is {count} offsets behind (group {sink.group}) and hasn't moved for "
-                    f"{now - since:.0f} s: no source is made before it has shown what stands in the log, or what was "
-                    "finished long ago would be exported. `waitreg connect status` shows how it is; then run this again"
-                )
-            if now >= told_at:
-                self._tell("waiting for", sink.name, f"{count} offsets to what was the log's end")
-                told_at = now + TELL_EVERY_S
-            self._pace.sleep(POLL_S)
+        patience_s = self._settings.connect.start_timeout_s + COMMIT_S
+        count_left = partial(self._count_left, sink, ends)
+        look = f"group {sink.group}, `waitreg connect status`"
+        await_none_left(sink.name, look, count_left, patience_s, self._tell, self._pace)
 
     def _count_left(self, sink: ViewSink, ends: Offsets) -> int:
         deadline = self._pace.monotonic() + self._settings.connect.start_timeout_s

@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 from sweeper.health import longest_silence_s
-from wait_registry.errors import ConfigurationError, WaitRegistryError
+from wait_registry.errors import ConfigurationError
 from wait_registry.settings.root import Settings
 from waitreg.commands.checks.sweeps import last_sweep_ago_s
+from waitreg.connect.asked_of_postgres import Aside, asked_of_postgres
 
 
-def require_no_sweeper_at_work(settings: Settings) -> None:
+def require_no_sweeper_at_work(settings: Settings, aside: Aside) -> None:
     """Refuse to go on where a sweeper has swept lately; settings of its own may call it to work.
 
-    Where Postgres doesn't tell us, the setting sweeper.kind must do.
+    Args:
+        settings: whose registry it is.
+        aside: gets a sentence when Postgres doesn't tell us: the setting sweeper.kind must do then.
 
     Raises:
         ConfigurationError: one has.
     """
-    import psycopg
-
-    from wait_registry.postgres.connection import connect
-
-    try:
-        with connect(settings.postgres, autocommit=True, application_name="waitreg connect") as connection:
-            ago_s = last_sweep_ago_s(connection, settings.wait.topic)
-    except (WaitRegistryError, psycopg.Error):
-        # Whoever applies connectors may have no business in Postgres.
-        return
+    ago_s = asked_of_postgres(settings, lambda connection: last_sweep_ago_s(connection, settings.wait.topic), aside)
     refusal = refusal_of_sweep(ago_s, longest_silence_s(settings.sweeper.interval_s))
     if refusal is not None:
         raise ConfigurationError(refusal)

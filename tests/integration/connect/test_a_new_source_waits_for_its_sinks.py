@@ -16,6 +16,7 @@ from tests.conftest import SettingsFactory
 from tests.integration.connect.command_setting import connect_settings, own_sink_file, register
 from tests.integration.connect.exporting import Exporting
 from tests.integration.connect.source_family import SourceFamily
+from tests.support.command import run_waitreg
 from tests.support.committed_offsets import commit_as_operator
 from tests.support.connect_connectors import Connectors
 from tests.support.connect_rest import ConnectRest
@@ -159,7 +160,8 @@ def exporter(
     own = Exporting(SourceFamily("debezium"), Connectors(ConnectRest(connect.url), names), topics, settings)
     yield settings, own
     for name in ("expired.source", "wait.sink"):
-        ConnectRest(connect.url).remove(names(name))
+        if ConnectRest(connect.url).status(names(name)):
+            ConnectRest(connect.url).remove(names(name))
     own.close()
 
 
@@ -202,3 +204,9 @@ def test_apply_makes_the_source_once_its_sink_has_shown_the_log(
     assert words.index(["created", names("expired.source")]) > words.index(["waiting", "for"]), said()
     shown = database.rows(settings, "select wait_expiration_uuid from wait")
     assert shown == [(waits,)]
+
+    # The other way round: the source would not wait for a sink that reads the log from its start.
+    rest.remove(name)
+    refused = run_waitreg(tmp_path, "connect", "apply", f"{name}.json", settings=settings)
+    assert (refused.code, f"until {name}, which isn't there yet" in refused.errors) == (2, True), refused.errors
+    assert rest.status(name) == {}

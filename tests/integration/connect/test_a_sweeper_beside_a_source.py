@@ -33,16 +33,18 @@ def test_a_sweep_of_just_now_is_refused_and_one_of_long_ago_or_of_another_topic_
     settings_for: SettingsFactory, database: Database
 ) -> None:
     settings = settings_for()
-    require_no_sweeper_at_work(settings)  # there is no schema yet
+    said: list[str] = []
+    require_no_sweeper_at_work(settings, said.append)
+    assert "Postgres doesn't tell us" in said[0], "there is no schema yet"
     database.install(settings)
-    require_no_sweeper_at_work(settings)
+    require_no_sweeper_at_work(settings, pytest.fail)
     long_ago_s = 10 * settings.sweeper.interval_s + 60
     database.rows(settings, SWEPT, settings.wait.topic, long_ago_s)
     database.rows(settings, SWEPT, "another.wait", 1)
-    require_no_sweeper_at_work(settings)
+    require_no_sweeper_at_work(settings, pytest.fail)
     database.rows(settings, SWEPT, settings.wait.topic, 5)
     with pytest.raises(ConfigurationError, match=r"would be exported twice. Stop it"):
-        require_no_sweeper_at_work(settings)
+        require_no_sweeper_at_work(settings, pytest.fail)
 
 
 def test_where_a_source_exports_a_sweeper_does_not_start(settings_for: SettingsFactory, tmp_path: Path) -> None:

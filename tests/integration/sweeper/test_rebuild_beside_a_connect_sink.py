@@ -50,6 +50,13 @@ def test_rows_are_those_of_the_log_and_what_a_sink_of_ours_left_is_gone(
         wait_until(lambda: task.poll(0.1) or task.assignment(), what="a task in the sink's group")
         with pytest.raises(FencedError, match="has 1 members"):
             rebuild(settings, spark)
+        with pytest.raises(FencedError, match=f"reads the partitions 0 of {settings.wait.topic}"):
+            rebuild(kept_by(SinkKind.SPARK, settings), spark)
+    slot = f"waitreg_{settings.postgres.schema_name}_expired"
+    with at.database.connect(settings) as source:
+        source.execute("select pg_create_logical_replication_slot(%s, 'pgoutput', true)", (slot,))
+        with pytest.raises(FencedError, match="a Kafka Connect source reads expired_outbox"):
+            rebuild(settings, spark)
     assert ids_shown(at) == {resolved.wait_id, standing.wait_id}
 
     def broken_off(*_: int) -> None:

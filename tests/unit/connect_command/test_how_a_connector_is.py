@@ -175,6 +175,11 @@ def test_a_removed_source_leaves_a_slot_that_fills_the_disk_and_says_so() -> Non
     assert f"### {heading}\n" in (ROOT / "connect-configs" / "README.md").read_text("utf-8")
 
 
+def test_a_removed_source_tells_what_goes_before_a_sweeper_and_a_sink_does_not() -> None:
+    assert "Before a sweeper of ours may run" in left_behind({"query": 'select * from "public".expired_tombstone_open'})
+    assert "sweeper" not in left_behind({"topics": "a"})
+
+
 def test_a_connector_that_no_command_looks_at_by_itself_is_pointed_out() -> None:
     assert list(not_looked_at(["wait.sink"], ())) == []
     assert list(not_looked_at(["mine"], ("mine", "wait.sink"))) == []

@@ -16,6 +16,7 @@ from waitreg.connect.connector_file import CONNECTORS, NAMES, Connector, Family,
 from waitreg.connect.connector_state import ConnectorState, TaskState
 from waitreg.connect.rivals import require_no_rivals
 from waitreg.connect.sinks_at_work import require_sinks_at_work
+from waitreg.connect.source_at_work import require_no_source_beside_new_sinks
 from waitreg.connect.variables import variable
 
 FAMILIES: tuple[Family, ...] = get_args(Family)
@@ -119,3 +120,27 @@ def test_sinks_that_run_or_start_or_are_not_of_this_view_keep_no_source_back() -
         ],
         settings(),
     )
+
+
+@pytest.mark.parametrize("source", FAMILIES)
+@pytest.mark.parametrize("sink", FAMILIES)
+@pytest.mark.parametrize(("own", "task"), [("RUNNING", "RUNNING"), ("RUNNING", "FAILED"), ("PAUSED", "PAUSED")])
+def test_a_new_sink_is_refused_beside_a_source_that_would_not_wait_for_it(
+    source: Family, sink: Family, own: str, task: str
+) -> None:
+    at_work = there(ours(source, settings())["expired.source"], own, task)
+    new = named(ours(sink, settings())["wait.sink"], "my.sink")
+    with pytest.raises(
+        ConfigurationError, match=r"expired.source exports .* until my.sink, .*`waitreg connect remove`"
+    ):
+        require_no_source_beside_new_sinks([new], [at_work])
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_sink_that_is_there_or_whose_source_is_stopped_or_elsewhere_is_not(family: Family) -> None:
+    own, elsewhere = ours(family, settings()), ours(family, settings(postgres__schema="other"))
+    at_work, new = there(own["expired.source"]), own["wait.sink"]
+    require_no_source_beside_new_sinks([new], [at_work, there(new, "RUNNING", "FAILED")])
+    require_no_source_beside_new_sinks([new], [there(own["expired.source"], "STOPPED")])
+    require_no_source_beside_new_sinks([new], [there(elsewhere["expired.source"]), there(own["expired.tombstones"])])
+    require_no_source_beside_new_sinks([own["expired.tombstones"]], [at_work])
