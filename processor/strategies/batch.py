@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
@@ -45,8 +45,9 @@ SERVE_EVERY_S = 0.05
 ACKNOWLEDGMENT_STEP_S = 0.001
 RETRY_COMMIT_S = 0.5
 
-# A batch that takes longer shows the group that this member is alive (max.poll.interval.ms is 5 minutes).
+# A batch that takes longer shows the group that this member is alive.
 POLL_AFTER_S = 30.0
+MAX_POLL_INTERVAL_MS = 300_000
 
 Taken: TypeAlias = tuple[AssignedPartition, Message]
 
@@ -79,6 +80,7 @@ class BatchStrategy:
             context.fault,
         )
         self._traces = Traces.of(context.tracer, processor.group, context.instance)
+        self._poll_after_s = poll_after_s(context.settings.kafka.librdkafka)
         self._early: list[Taken] = []
         # Finished and not committed yet, and when that is tried again after a rebalance has refused it.
         self._finished: dict[AssignedPartition, int] = {}
@@ -156,7 +158,7 @@ class BatchStrategy:
                 if refusing:
                     log.warning("handlers don't end although they were cancelled: left behind")
                 return False
-            if now_s - started_s >= POLL_AFTER_S:
+            if now_s - started_s >= self._poll_after_s:
                 if not self._paused:
                     self._consumption.pause()
                 self._paused = self._resume = True
@@ -346,6 +348,11 @@ class BatchStrategy:
         yield Reading(metrics.PROCESSOR_STANDSTILL, self._context.watchdog.late_s())
         yield Reading(metrics.PROCESSOR_BLOCKED_SLOTS, slots.blocked if slots is not None else 0)
         yield from partition_readings(list(self._consumption.assigned.values()))
+
+
+def poll_after_s(librdkafka: Mapping[str, Any]) -> float:
+    """Return from when on a batch polls while it runs, s: well before ``max.poll.interval.ms`` costs the partitions."""
+    return min(POLL_AFTER_S, float(librdkafka.get("max.poll.interval.ms", MAX_POLL_INTERVAL_MS)) / 3000)
 
 
 def _count(stats: Stats, outcome: Outcome, trace: RecordTrace | None, reason: Reason | None = None) -> None:

@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import TIMESTAMP_CREATE_TIME, Message
 
 from processor.assigned_partition import AssignedPartition
-from processor.strategies.batch import BatchStrategy
+from processor.strategies.batch import BatchStrategy, poll_after_s
 from tests.unit.processor.strategy_bench import StrategyBench
 from wait_registry.handler import Record, TransientError
 
@@ -72,3 +72,11 @@ def test_a_record_is_retried_however_long_its_handler_may_take() -> None:
         assert bench.stats.settled["done"] == 1
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("librdkafka", "after_s"),
+    [({}, 30.0), ({"max.poll.interval.ms": 600_000}, 30.0), ({"max.poll.interval.ms": "9000"}, 3.0)],
+)
+def test_a_long_batch_polls_in_time_whatever_the_group_allows(librdkafka: dict[str, Any], after_s: float) -> None:
+    assert poll_after_s(librdkafka) == after_s
