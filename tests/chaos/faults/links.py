@@ -19,9 +19,10 @@ LOOK_S = 0.1
 SLOW_BYTES_PER_S = 20_000
 SLOW_DELAY_S = 0.3
 # Both ways together, one connection after the other: before the first answer, in it, and in what comes next (metadata,
-# the group's coordinator, who one is, Postgres' parameters); twice at least, or it were a cut.
+# the group's coordinator, who one is, Postgres' parameters).
 YOUNG_BYTES = (1, 60, 300, 700, 1000, 1500, 2500)
-BROKEN_YOUNG = 2
+# The first one is an old one that is cut. Who stands by may have no need of another.
+AGAIN_WITHIN_S = 10.0
 
 
 def broken(scene: Scene, fault: PlannedFault, *, how: str, server: str) -> str:
@@ -108,9 +109,10 @@ def _young(scene: Scene, fault: PlannedFault, link: Link, before: Figures) -> st
         return link.figures.connections_broken_young - before.connections_broken_young
 
     link.break_young(YOUNG_BYTES)
-    _last(scene, fault, lambda: broken_young() >= BROKEN_YOUNG)
+    _last(scene, fault, lambda: broken_young() > 0)
+    _until(scene, lambda: broken_young() > 1, AGAIN_WITHIN_S)
     count = broken_young()
-    return f"{count} connections broke after at most {max(YOUNG_BYTES)} bytes" if count >= BROKEN_YOUNG else ""
+    return f"{count} connections broke, new ones after at most {max(YOUNG_BYTES)} bytes" if count else ""
 
 
 def _last(scene: Scene, fault: PlannedFault, felt: Callable[[], bool]) -> None:
