@@ -25,6 +25,8 @@ class Entry:
 
     ``date`` is UTC, ``faults`` their names with targets; ``dead_lettered`` is all dead letters, ``expired`` what the
     sweeper exported, to be delivered again or not; ``other`` counts what is broken and has no column of its own.
+    ``abandoned`` is what was exported although its process had no fault; ``registered_ms`` and ``exported_ms`` are the
+    longest that a record waited for its registration, and one that was due for its export, with no fault near.
     """
 
     seed: int
@@ -41,6 +43,9 @@ class Entry:
     doubled: int
     changed: int
     other: int
+    abandoned: int
+    registered_ms: int
+    exported_ms: int
     verdict: str
 
     @property

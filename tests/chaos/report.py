@@ -27,6 +27,9 @@ def entry_of(outcome: Outcome, commit: str) -> Entry:
         done=figures.get("done", 0),
         dead_lettered=figures.get("dead_lettered", 0),
         expired=figures.get("expired", 0) + figures.get("redelivered", 0),
+        abandoned=figures.get("abandoned", 0),
+        registered_ms=figures.get("slowest_registration_ms", 0),
+        exported_ms=figures.get("slowest_export_ms", 0),
         verdict=BROKEN if outcome.failed else VOID if outcome.void else KEPT,
         **ledger.counted(dict(verdict.counts), len(outcome.endings) + bool(outcome.unsettled)),
     )
@@ -37,7 +40,9 @@ def entry_of_nothing(schedule: Schedule, commit: str, seconds: float, *, broken:
     faults = "; ".join(f"{fault.name} {fault.target}" for fault in schedule.faults)
     figures = ledger.counted({}, int(broken))
     verdict = BROKEN if broken else VOID
-    return Entry(schedule.seed, commit, _now(), round(seconds), 0, faults, 0, 0, 0, verdict=verdict, **figures)
+    seen = ("records", "done", "dead_lettered", "expired", "abandoned", "registered_ms", "exported_ms")
+    nothing = dict.fromkeys(seen, 0)
+    return Entry(schedule.seed, commit, _now(), round(seconds), faults=faults, verdict=verdict, **nothing, **figures)
 
 
 def line_of(entry: Entry) -> str:
@@ -45,7 +50,9 @@ def line_of(entry: Entry) -> str:
     found = f"lost {entry.lost}, false {entry.false}, doubled {entry.doubled}, changed {entry.changed}"
     return (
         f"seed {entry.seed:>5}: {entry.verdict:<6} {entry.seconds:>4} s, {entry.records} records: {entry.done} done, "
-        f"{entry.dead_lettered} dead-lettered, {entry.expired} exported; {found}, other {entry.other}; {entry.faults}"
+        f"{entry.dead_lettered} dead-lettered, {entry.expired} exported; {found}, other {entry.other}; "
+        f"abandoned {entry.abandoned}, registered in {entry.registered_ms} ms, exported in {entry.exported_ms} ms; "
+        f"{entry.faults}"
     )
 
 

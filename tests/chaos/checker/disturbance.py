@@ -9,12 +9,14 @@ from tests.chaos.history.history import FaultDone
 # What follows from a fault that is over: clients wait up to this long before they connect again, partitions are on
 # their way to another member.
 AFTERMATH_MS = 10_000
+# Whatever hits one of these takes the broker away.
+BROKER = ("broker", "everything")
 # After these a process does nothing more, late or not; the next one of its name is another instance.
 _ENDS = ("kill", "terminate")
 # Whose session with Postgres is reset begins its sweep anew.
 _RESETS = ("cut_postgres_link", "refuse_postgres_link")
 # Whatever hits one of these may be felt by a processor: "group" is all that were planned or, in a storm, its members;
-# "everything" is every service.
+# "everything" is every service, the broker and Postgres.
 PROCESSORS = ("processor", "visitor", "group", "everything")
 
 
@@ -41,7 +43,7 @@ def is_of(fault: FaultDone, instance: str) -> bool:
 
 def explains(fault: FaultDone, instances: Iterable[str], from_ms: int, to_ms: int) -> bool:
     """Return whether a fault explains what one of these instances did late, or left undone, in a period."""
-    if hits(fault, "broker", "everything"):
+    if hits(fault, *BROKER):
         return overlaps(fault, from_ms, to_ms, AFTERMATH_MS)
     aftermath_ms = 0 if fault.name in _ENDS else AFTERMATH_MS
     return any(is_of(fault, one) for one in instances) and overlaps(fault, from_ms, to_ms, aftermath_ms)

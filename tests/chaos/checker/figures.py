@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
+from tests.chaos.checker.abandoned import abandoned
+from tests.chaos.checker.delays import export_delays_ms, registration_delays_ms
 from tests.chaos.checker.ledger import Ledger
 from tests.chaos.history.entries import EXPIRED, FAILED, MALFORMED, UNREGISTRABLE
 
 
 def figures(ledger: Ledger) -> Mapping[str, int]:
-    """Count records by their ends (several ends count each), repetitions, and evidence."""
+    """Count records by their ends (several ends count each), repetitions, evidence, and what no rule judges yet."""
     history = ledger.history
     succeeded = {place for place, calls in ledger.calls_of.items() if any(call.succeeded for call in calls)}
     done = succeeded & ledger.published.keys()
@@ -40,4 +42,7 @@ def figures(ledger: Ledger) -> Mapping[str, int]:
         "views": len(history.views or ()),
         "rows_seen_standing": sum(len(view.tables.wait) for view in history.views or ()),
         "faults": len(history.faults),
+        "abandoned": sum(1 for _ in abandoned(ledger)),
+        "slowest_registration_ms": max(registration_delays_ms(ledger), default=0),
+        "slowest_export_ms": max(export_delays_ms(ledger), default=0),
     }

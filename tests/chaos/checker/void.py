@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from tests.chaos.checker.disturbance import AFTERMATH_MS, hits
+from tests.chaos.checker.disturbance import AFTERMATH_MS, BROKER, hits
 from tests.chaos.history.history import History
 
 # Looks come a few times a second; on a busy machine one of them may take some seconds.
@@ -37,7 +37,7 @@ def longest_without_look_ms(history: History) -> int:
     entries = [entry.append_ms for entry in history.wait_log]
     if entries:
         seen = [(min(entries), min(entries)), *seen, (max(entries), max(entries))]
-    away = [(one.began_ms, one.ended_ms + AFTERMATH_MS) for one in history.faults if hits(one, "broker", "everything")]
+    away = [(one.began_ms, one.ended_ms + AFTERMATH_MS) for one in history.faults if hits(one, *BROKER)]
     longest_ms = 0
     for (_, from_ms), (to_ms, _) in pairwise(seen):
         explained = sum(max(0, min(to_ms, ended_ms) - max(from_ms, began_ms)) for began_ms, ended_ms in away)

@@ -20,9 +20,9 @@ class FaultDone:
 
     ``target`` is the service it hit ("processor-1", "sink", "sweeper-2"), or the server that all of them need
     ("broker", "postgres", "downstream"), or "group" (all processors at once, or those that come for a storm), or
-    "everything" (all services at once). A cut or slow link is a fault of the service behind it. ``began_ms`` to
-    ``ended_ms`` is how long it lasted, up to its being healed (the process runs again, the link flows).
-    ``happened`` is the proof, in words; empty when it did not happen, which makes the run void.
+    "everything" (all services, the broker and Postgres at once). A cut or slow link is a fault of the service behind
+    it. ``began_ms`` to ``ended_ms`` is how long it lasted, up to its being healed (the process runs again, the link
+    flows). ``happened`` is the proof, in words; empty when it did not happen, which makes the run void.
     """
 
     name: str

@@ -85,7 +85,7 @@ def _a_zombie_wakes(script: Script) -> None:
     entries = [script.register(place, "processor-4/1") for place in places]
     script.commit(places[1])
     script.look()
-    fault = script.fault("freeze", "processor-2", for_ms=200)
+    fault = script.fault("freeze", "processor-4", for_ms=200)
     for entry in entries:
         script.export(entry)
     script.faults[-1] = type(fault)(fault.name, fault.target, fault.began_ms, script.now_ms, fault.happened)

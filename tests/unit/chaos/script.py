@@ -43,7 +43,7 @@ TOLD = Told(
     expiry_policy="",
     max_attempts=3,
 )
-LOOKS_MS = 5_000
+LOOKS_MS = 1_000
 SMALL_BYTES = 4_100
 
 

@@ -100,7 +100,8 @@ def _signals_as_before() -> Iterator[None]:
 
 def entry(verdict: str = KEPT, seed: int = 7, **figures: int) -> Entry:
     """Return a run of two faults."""
-    numbers = dict.fromkeys(("done", "dead_lettered", "expired", "lost", "false", "doubled", "changed", "other"), 0)
+    ends = ("done", "dead_lettered", "expired", "lost", "false", "doubled", "changed", "other")
+    numbers = dict.fromkeys((*ends, "abandoned", "registered_ms", "exported_ms"), 0)
     return Entry(
         seed=seed,
         commit="abc",
