@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
 from tests.chaos.history.history import FaultDone
 
 TRACEBACK = "Traceback (most recent call last)"
-# A JVM that is killed shows in each call that was on its way to it, and in those that come until the sink ends.
+# A JVM that is killed shows to whoever uses it next; the sink says then what broke, and ends.
 LOST_JVM_MS = 30_000
+# What py4j logs of a call that finds no JVM. A standby has no use for its own until it is told to end.
+NO_JVM = "Exception while sending command."
 
 
 def traces(name: str, lines: Iterable[str], faults: Sequence[FaultDone]) -> Iterator[str]:
@@ -25,6 +28,7 @@ def traces(name: str, lines: Iterable[str], faults: Sequence[FaultDone]) -> Iter
         lines: of its log.
         faults: of the run.
     """
+    lost = [fault for fault in faults if fault.name == "kill_jvm" and fault.target == name]
     for line in lines:
         if line.startswith(TRACEBACK):
             yield "an error that was printed and not logged"
@@ -34,11 +38,7 @@ def traces(name: str, lines: Iterable[str], faults: Sequence[FaultDone]) -> Iter
             except ValueError:
                 yield "an error in a line that was torn"
                 continue
-            at_ms = round(datetime.fromisoformat(told["time"]).timestamp() * 1000)
-            if not any(_took_its_jvm(fault, name, at_ms) for fault in faults):
+            at_ms = datetime.fromisoformat(told["time"]).timestamp() * 1000
+            felt_ms = math.inf if told["message"] == NO_JVM else LOST_JVM_MS
+            if not any(fault.began_ms <= at_ms <= fault.ended_ms + felt_ms for fault in lost):
                 yield f"{told['level']} of {told['logger']} at {told['time']}: {told['message']}"
-
-
-def _took_its_jvm(fault: FaultDone, name: str, at_ms: int) -> bool:
-    felt = fault.began_ms <= at_ms <= fault.ended_ms + LOST_JVM_MS
-    return felt and fault.name == "kill_jvm" and fault.target == name

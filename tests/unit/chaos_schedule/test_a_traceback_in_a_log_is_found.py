@@ -32,12 +32,14 @@ def written() -> Iterator[Written]:
     logging.captureWarnings(False)
 
 
-def lines_of(written: Written, message: str = "boom", level: int = logging.ERROR) -> Sequence[str]:
+def lines_of(
+    written: Written, error: str = "boom", level: int = logging.ERROR, message: str = "partition 3 failed"
+) -> Sequence[str]:
     log, stream = written
     try:
-        raise ZeroDivisionError(message)
+        raise ZeroDivisionError(error)
     except ZeroDivisionError:
-        log.log(level, "partition 3 failed", exc_info=True)
+        log.log(level, message, exc_info=True)
     log.warning("broker is away")
     return stream.getvalue().splitlines()
 
@@ -83,6 +85,15 @@ def test_a_sink_may_tell_of_the_jvm_that_was_taken_from_it(
     at_ms = SystemClock().now_ms() - ago_ms
     fault = FaultDone(name, target, at_ms, at_ms, "JVM 7 is gone")
     assert (list(traces("sink-1", lines_of(written), [fault])) == []) is fine
+
+
+def test_a_standby_may_find_out_late_that_its_jvm_was_taken(written: Written) -> None:
+    began_ms = SystemClock().now_ms() - LOST_JVM_MS - 60_000
+    lines = lines_of(written, message="Exception while sending command.")
+    lost = FaultDone("kill_jvm", "sink-2", began_ms, began_ms, "JVM 7 is gone")
+    assert list(traces("sink-2", lines, [lost])) == []
+    assert len(list(traces("sink-1", lines, [lost]))) == 1
+    assert len(list(traces("sink-2", lines, []))) == 1
 
 
 def test_a_run_whose_service_logged_one_is_not_kept(written: Written, tmp_path: Path) -> None:
