@@ -76,6 +76,9 @@ _TRANSIENT = frozenset(
         KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
         KafkaError.LEADER_NOT_AVAILABLE,
         KafkaError.NOT_LEADER_FOR_PARTITION,
+        # Whoever asks, or is asked, hasn't heard yet that the leader was elected anew: after a broker's restart.
+        KafkaError.FENCED_LEADER_EPOCH,
+        KafkaError.UNKNOWN_LEADER_EPOCH,
         KafkaError.REQUEST_TIMED_OUT,
         KafkaError.NETWORK_EXCEPTION,
         KafkaError.BROKER_NOT_AVAILABLE,

@@ -25,6 +25,8 @@ from wait_registry.kafka.errors import is_access_problem, is_transient, kafka_fa
         (KafkaError._DESTROY_BROKER, TransientError),
         (KafkaError._TIMED_OUT, TransientError),
         (KafkaError.NOT_LEADER_FOR_PARTITION, TransientError),
+        (KafkaError.FENCED_LEADER_EPOCH, TransientError),
+        (KafkaError.UNKNOWN_LEADER_EPOCH, TransientError),
         (KafkaError.NOT_ENOUGH_REPLICAS, TransientError),
         (KafkaError.MSG_SIZE_TOO_LARGE, PermanentError),
         (KafkaError.INVALID_CONFIG, PermanentError),
