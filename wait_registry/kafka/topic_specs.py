@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from wait_registry.records.dead_letter import DEAD_LETTER_EXTRA_BYTES, dead_letter_topic
 from wait_registry.records.redelivery import redelivery_topic
+from wait_registry.settings.braces import unset_in_braces
 from wait_registry.settings.processor import ExpiryPolicy
 from wait_registry.settings.relations import Service
 from wait_registry.settings.root import Settings
@@ -69,14 +70,14 @@ def wait_spec(settings: Settings) -> TopicSpec:
 def dead_letter_topics(settings: Settings, service: Service | None = None) -> list[str]:
     """Resolve the dead letter topics: ``{topic}`` and ``{group}`` are the processor's, so several may come out.
 
-    A template can't be resolved without the processor's settings; then only what sink and sweeper name is listed.
+    A template can't be resolved without what stands in its braces; then only what sink and sweeper name is listed.
     """
     template, processor = settings.dead_letter.topic, settings.processor
     topics: list[str] = []
     if "{topic}" not in template and "{group}" not in template:
         topics.append(template)
-    elif processor.group and processor.topics:
-        topics += [dead_letter_topic(template, topic, processor.group) for topic in processor.topics]
+    elif not unset_in_braces(settings):
+        topics += [dead_letter_topic(template, topic, processor.group) for topic in processor.topics or ("",)]
     if service == "sink":
         topics = list(settings.sink.dead_letter_topics) or topics
     elif service is None:

@@ -10,6 +10,7 @@ from typing import Literal
 from wait_registry.errors import ConfigurationError
 from wait_registry.records.dead_letter import DEAD_LETTER_EXTRA_BYTES
 from wait_registry.records.topic_name import is_topic_name
+from wait_registry.settings.braces import unset_in_braces
 from wait_registry.settings.kafka_relations import kafka_problems
 from wait_registry.settings.problem import Problem
 from wait_registry.settings.processor import AssignmentStrategy, ExpiryPolicy, GroupProtocol, ProcessorSettings
@@ -208,8 +209,7 @@ def _sink_problems(settings: Settings) -> Iterator[Problem]:
             "Don't start `waitreg sink`; or remove the Connect sink (`waitreg connect remove`), set sink.kind to spark "
             "and run `waitreg rebuild` once"
         )
-    resolvable = settings.processor.group and settings.processor.topics
-    if "{" in template and not sink.dead_letter_topics and not resolvable:
+    if not sink.dead_letter_topics and unset_in_braces(settings):
         yield Problem(
             f"dead_letter.topic is {template!r}, and the sink can't know what stands for its braces: list the topics "
             "in sink.dead_letter_topics"

@@ -34,6 +34,8 @@ def _run(invocation: Invocation) -> int:
     if given.action == "create":
         _create(settings, given.input_partitions)
     lines = _check(settings)
+    if given.action == "create":
+        lines += _not_made(settings)
     for line in lines:
         print(line)
     print(summary(lines, f"{len({line.subject for line in lines})} topics, nothing that keeps a service from starting"))
@@ -65,6 +67,19 @@ def _create(settings: Settings, input_partitions: int | None) -> None:
         made += create_input_topics(settings, input_partitions)
     for topic in made:
         print(f"created   topic {topic}")
+
+
+def _not_made(settings: Settings) -> list[CheckLine]:
+    """Say that dead letter topics are missing whose names nobody has told."""
+    from wait_registry.settings.braces import unset_in_braces
+    from waitreg.commands.check_line import CheckLine, Standing
+
+    unset = unset_in_braces(settings)
+    if not unset or settings.sink.dead_letter_topics:
+        return []
+    seen = f"is {settings.dead_letter.topic!r}, which needs {' and '.join(unset)}: no dead letter topic was made for it"
+    mend = "run it with the settings of each group, or with the topics' names in sink.dead_letter_topics"
+    return [CheckLine("dead_letter.topic", Standing.ERROR, seen, mend, "topic.dead_letter.unknown")]
 
 
 def _check(settings: Settings) -> list[CheckLine]:

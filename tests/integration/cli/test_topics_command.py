@@ -60,6 +60,28 @@ def test_create_makes_missing_input_topics_only_when_asked_to(
     assert len(described[names("refunds")].partitions) == 1
 
 
+def test_create_makes_the_dead_letter_topics_that_braces_stand_for_or_says_what_it_must_know(
+    settings_for: SettingsFactory, topics: Topics, names: Names, tmp_path: Path
+) -> None:
+    orders = names("orders")
+    topics.create(orders, 1)
+    by_topic = {"dead_letter.topic": "{topic}.dlq", "processor.topics": (orders,), "processor.group": ""}
+    settings = settings_for(by_topic)
+    topics.delete_at_end(settings.wait.topic, f"{orders}.dlq")
+    made = run_waitreg(tmp_path, "topics", "create", settings=settings)
+    assert made.code == 0, made.output + made.errors
+    assert f"created   topic {orders}.dlq\n" in made.output
+
+    by_group = settings_for({**by_topic, "dead_letter.topic": "{topic}.{group}.dlq"})
+    unknown = run_waitreg(tmp_path, "topics", "create", settings=by_group)
+    assert unknown.code == 2
+    assert "'{topic}.{group}.dlq', which needs processor.group: no dead letter topic was made" in unknown.output
+    named = settings_for(
+        {**by_topic, "dead_letter.topic": "{group}.dlq", "sink.dead_letter_topics": (f"{orders}.dlq",)}
+    )
+    assert run_waitreg(tmp_path, "topics", "create", settings=named).code == 0, "they are listed"
+
+
 def test_a_wait_topic_that_forgets_is_an_error_with_the_command_that_mends_it(
     settings_for: SettingsFactory, topics: Topics, tmp_path: Path
 ) -> None:

@@ -208,9 +208,18 @@ def test_a_template_gives_one_dead_letter_topic_per_input_topic() -> None:
     assert dead_letter_topics(settings(dead_letter__topic="{group}.dlq")) == ["shop.dlq"]
 
 
+def test_a_template_needs_only_what_stands_in_its_braces() -> None:
+    by_topic = load_settings({"dead_letter.topic": "{topic}.dlq", "processor.topics": "orders,refunds"}, env={})
+    assert dead_letter_topics(by_topic) == ["orders.dlq", "refunds.dlq"]
+    by_group = load_settings({"dead_letter.topic": "{group}.dlq", "processor.group": "shop"}, env={})
+    assert dead_letter_topics(by_group) == ["shop.dlq"]
+
+
 def test_a_template_that_nobody_can_resolve_names_no_topic() -> None:
     alone = load_settings({"dead_letter.topic": "{topic}.dlq"}, env={})
     assert dead_letter_topics(alone) == []
+    no_group = load_settings({"dead_letter.topic": "{topic}.{group}.dlq", "processor.topics": "orders"}, env={})
+    assert dead_letter_topics(no_group) == []
     assert [one.topic for one in topic_specs(alone)] == ["waitreg.wait"]
 
 

@@ -149,6 +149,8 @@ def test_the_sink_must_be_told_what_stands_for_braces() -> None:
     assert "list the topics in sink.dead_letter_topics" in problem.message
     listed = {**unresolvable, "sink.dead_letter_topics": "orders.dlq"}
     assert relation_problems(load_settings(listed, env={}), "sink") == []
+    known = {**unresolvable, "processor.topics": "orders"}
+    assert relation_problems(load_settings(known, env={}), "sink") == []
     assert fatal("sink", dead_letter__topic="{topic}.dlq") == []
 
 
