@@ -12,7 +12,7 @@ from wait_registry.settings.kafka import KafkaSettings
 
 RECORDS = 5
 BETWEEN_S = 1.0
-REQUEST_S = 10.0
+REQUEST_S = 5.0
 # An open transaction holds back whoever reads committed records; a broker that crashed forgets none.
 TRANSACTION_MS = 5_000
 
