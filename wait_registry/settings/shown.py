@@ -54,8 +54,13 @@ def shown_value(setting: SettingName, key: str | None, value: Any) -> str:
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(shown_value(setting, key, item) for item in value) + "]"
     if isinstance(value, str) and not isinstance(value, Enum):
-        return repr(_USER_INFO.sub(f"{MASK}@", value))
+        return repr(without_credentials(value))
     return str(value.value if isinstance(value, Enum) else value)
+
+
+def without_credentials(text: str) -> str:
+    """Mask the user and password of every URL in a text."""
+    return _USER_INFO.sub(f"{MASK}@", text)
 
 
 def value_of(settings: Settings, dotted: str) -> Any:

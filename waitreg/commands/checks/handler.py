@@ -23,6 +23,7 @@ def handler(settings: Settings) -> Iterator[CheckLine]:
     Raises ConfigurationError: it can't be imported or can't be a handler.
     """
     from processor.handlers.loading import load_handler
+    from wait_registry.settings.shown import without_credentials
     from waitreg.commands.handler_path import make_handlers_importable
 
     name = settings.processor.handler
@@ -31,12 +32,13 @@ def handler(settings: Settings) -> Iterator[CheckLine]:
         return
     make_handlers_importable()
     load_handler(settings.processor)
+    shown = without_credentials(name)
     unreachable = _unreachable(name) if name.startswith(("http://", "https://")) else None
     if unreachable is None:
-        yield CheckLine(SUBJECT, Standing.OK, name)
+        yield CheckLine(SUBJECT, Standing.OK, shown)
         return
     mend = "start that service or correct processor.handler; until it answers, records fail and are dead-lettered"
-    yield CheckLine(SUBJECT, Standing.WARNING, f"{name} can't be connected to: {unreachable}", mend)
+    yield CheckLine(SUBJECT, Standing.WARNING, f"{shown} can't be connected to: {unreachable}", mend)
 
 
 def _unreachable(url: str) -> str | None:
