@@ -21,6 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from tests.mutants.mutant import Mutant, load_mutants
 from tests.mutants.scratch_copy import scratch_copy
 from tests.mutants.trial import Trial, Verdict, run_tests, try_mutant
+from tests.support.chosen_stack import POSTGRES_SETTINGS
 from tests.support.given_stack import KAFKA_VARIABLE, POSTGRES_VARIABLE
 from waitreg.embedded.stack import EmbeddedStack
 
@@ -40,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"{mutant.name}  [{mutant.promise}]  {mutant.breaks}\n    {mutant.test}")
         return 0
     began = time.monotonic()
-    with EmbeddedStack(postgres_settings={"fsync": "off"}) as running:
+    with EmbeddedStack(postgres_settings=POSTGRES_SETTINGS) as running:
         stack = {KAFKA_VARIABLE: running.bootstrap_servers, POSTGRES_VARIABLE: running.postgres_url}
         if not options.no_baseline and not baseline(chosen, stack):
             print("a named test doesn't pass unchanged: its failing would prove nothing", file=sys.stderr)
