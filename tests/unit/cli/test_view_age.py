@@ -29,7 +29,7 @@ def test_only_a_sink_that_has_not_written_for_over_two_minutes_is_warned_of(sile
 
 def test_a_log_that_is_read_for_the_first_time_is_no_view_as_of_now() -> None:
     line = view_line(ViewAge("waitreg.wait", NOW, NOW, NOW, 1234))
-    assert line.startswith("view of waitreg.wait in the making, 1234 offsets to go")
+    assert line.startswith("view of waitreg.wait in the making: 1234 offsets to go")
 
 
 def test_a_view_that_nobody_has_written_is_none() -> None:
