@@ -57,7 +57,7 @@ def line_of(entry: Entry) -> str:
 
 
 def whole_story(outcome: Outcome) -> Iterator[str]:
-    """Tell everything about a run that wasn't kept: its schedule, what happened, what was broken, how to replay it."""
+    """Tell everything about a run that is worth a look: its schedule, what happened, what was broken, the way back."""
     yield from outcome.schedule.lines()
     for fault in outcome.faults:
         lasted_s = (fault.ended_ms - fault.began_ms) / 1000
@@ -72,6 +72,7 @@ def whole_story(outcome: Outcome) -> Iterator[str]:
         if count:
             yield f"  {kind}: {count}"
     yield from outcome.verdict.stories(STORIES)
+    yield from outcome.verdict.stories_of_abandoned(STORIES)
     yield f"  logs: {outcome.directory}"
     yield f"  again: make chaos SEED={outcome.schedule.seed} RUNS=1 JOBS=1"
 

@@ -46,7 +46,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """One run; ``told`` is everything to say about it when it wasn't kept."""
+    """One run; ``told`` is everything to say about it when it wasn't kept, or left something behind without a fault."""
 
     entry: Entry
     told: str
@@ -167,7 +167,7 @@ def _play(plan: Plan, stage: LastingStage, seed: int, number: int, broken_off: t
         stage.leave()
         return Played(entry_of_nothing(schedule, plan.commit, time.monotonic() - began, broken=stuck), told)
     entry = entry_of(outcome, plan.commit)
-    if not outcome.failed and not outcome.void:
+    if not outcome.failed and not outcome.void and not outcome.verdict.figures["abandoned"]:
         shutil.rmtree(directory, ignore_errors=True)
         return Played(entry, "")
     return Played(entry, "\n".join(whole_story(outcome)))

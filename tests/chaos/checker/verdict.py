@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from tests.chaos.checker import figures as counting
+from tests.chaos.checker.abandoned import abandoned
 from tests.chaos.checker.bound import bound
 from tests.chaos.checker.changed import changed
 from tests.chaos.checker.committed_past import committed_past
@@ -91,6 +92,12 @@ class Verdict:
             headings = [f"{violation.kind}: {violation.why}" for violation in found]
             told.append("\n".join([*headings, story(ledger, found[0].about)]))
         return told
+
+    def stories_of_abandoned(self, limit: int = 5) -> Sequence[str]:
+        """Return the whole stories of the first records that were left behind without a fault."""
+        ledger = Ledger(self.history)
+        abouts = [ledger.about(entry.wait_id) for entry in abandoned(ledger)]
+        return [f"left behind without a fault: {story(ledger, about)}" for about in abouts[:limit]]
 
 
 def check(history: History) -> Verdict:

@@ -14,7 +14,9 @@ ANSWER_S = 5.0
 
 
 class Views:
-    """Looks in a thread of its own; a context manager. ``taken``: one snapshot each look that Postgres answered.
+    """Looks in a thread of its own; a context manager.
+
+    ``taken`` has one snapshot for each look that Postgres answered, ``asked`` counts those too that it didn't.
 
     Args:
         postgres_url: where, not by way of a faulty link.
@@ -24,6 +26,7 @@ class Views:
 
     def __init__(self, postgres_url: str, schema: str, interval_s: float = 2.0) -> None:
         self.taken: list[View] = []
+        self.asked = 0
         self._postgres_url = postgres_url
         self._schema = schema
         self._interval_s = interval_s
@@ -45,6 +48,7 @@ class Views:
         try:
             while not self._ended.wait(self._interval_s):
                 began_ms = _now_ms()
+                self.asked += 1
                 try:
                     tables = read_tables(self._postgres_url, self._schema, ANSWER_S)
                 except psycopg.Error:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from tests.chaos.history.tables import read_tables
+from tests.chaos.history.views import Views
 from tests.conftest import SettingsFactory
 from tests.support.database import Database
+from tests.support.waiting import wait_until
 from wait_registry.settings.root import Settings
+from waitreg.embedded.ports import LOOPBACK, free_ports
 from waitreg.fingerprint import fingerprint
 
 
@@ -55,3 +58,20 @@ def test_each_table_is_read_whole(prepared: SettingsFactory, database: Database)
     assert foreign.unreadable
     assert [(row.place, row.error) for row in tables.quarantine] == [(("wait", 4, 9), "no id")]
     assert [(row.topic, row.partition, row.next_offset) for row in tables.progress] == [("wait", 4, 10)]
+
+
+def test_they_are_looked_at_again_and_again_and_a_server_that_is_away_is_waited_out(
+    prepared: SettingsFactory, database: Database
+) -> None:
+    settings = prepared()
+    with Views(database.url, settings.postgres.schema_name, interval_s=0.01) as views:
+        wait_until(lambda: len(views.taken) > 2, 60, "looks at empty tables")
+        fill(database, settings)
+        wait_until(lambda: views.taken[-1].tables.wait, 60, "a look at what was filled in")
+    assert views.taken[0].tables.wait == []
+    last = views.taken[-1]
+    assert len(last.tables.wait) == len(last.tables.dead_letter) == 2
+    assert last.began_ms <= last.ended_ms
+    with Views(f"postgresql://{LOOPBACK}:{free_ports(1)[0]}/postgres", "public", interval_s=0.01) as nothing:
+        wait_until(lambda: nothing.asked > 2, 60, "looks that nobody answers")
+    assert nothing.taken == []

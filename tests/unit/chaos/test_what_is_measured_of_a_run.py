@@ -64,6 +64,17 @@ def test_what_was_left_behind_without_a_fault_is_counted(drop: Callable[[Script]
     assert figure(script, "abandoned") == 1
 
 
+def test_the_story_of_what_was_left_behind_is_told_though_the_run_is_kept() -> None:
+    script = clean_run()
+    assert check(script.history()).stories_of_abandoned() == []
+    entry = taken(script)
+    script.export(entry)
+    verdict = check(script.history())
+    (told,) = verdict.stories_of_abandoned()
+    assert verdict.passed
+    assert "left behind without a fault" in told and entry.wait_id in told
+
+
 @pytest.mark.parametrize(
     ("name", "target"),
     [
