@@ -107,7 +107,7 @@ def _load(random: Random, settings: SettingsOfRun) -> LoadOfRun:
         "null": random.randint(1, 5),
         "huge": random.randint(0, 2),
         "too_large": random.randint(0, 1),
-        "bulky": random.choice((0, 0, 0, 30)),
+        "bulky": random.choice((0, 0, 30)),
     }
     weighed = tuple({"orders": 100 - sum(shares.values()), **shares}.items())
     most_per_s = MOST_PER_SLOT_S * _busy_at_once(settings, weighed) * settings.processors
@@ -124,7 +124,7 @@ def _load(random: Random, settings: SettingsOfRun) -> LoadOfRun:
 
 def _settings(random: Random) -> SettingsOfRun:
     registration = random.choice((8_192, 30_000, 150_000, 150_000))
-    slots = random.choice((3, 12, 50, 100, 100))
+    slots = random.choice((3, 12, 50, 100, 100, 100))
     look_ahead = slots * random.randint(1, 2)
     tries = random.choice((1, 1, 2))
     timeout_s = random.choice((1.0, 1.5, 2.0))
@@ -139,8 +139,8 @@ def _settings(random: Random) -> SettingsOfRun:
         registration_bytes=registration,
         max_in_flight=slots,
         look_ahead_max=look_ahead,
-        # One registration is the least that is allowed.
-        look_ahead_bytes=random.choice((registration, 4 * registration, UNLIMITED_BYTES)),
+        # The first is the least that is allowed with the largest registrations.
+        look_ahead_bytes=random.choice((150_000, 600_000, UNLIMITED_BYTES)),
         handler_timeout_s=timeout_s,
         max_tries=tries,
         ttl_s=float(ttl_s),
