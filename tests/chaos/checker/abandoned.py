@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
 
 from tests.chaos.checker.disturbance import explains
 from tests.chaos.checker.forgotten import TOMBSTONE_MS
 from tests.chaos.checker.ledger import Ledger
+from tests.chaos.checker.stillness import stood_still_ms
 from tests.chaos.history.entries import WaitEntry
-
-# The watch looks many times a second. Where it didn't for so long, the machine stood still, or the broker: a processor
-# beside it may have been late too, and has a margin of two seconds.
-STOOD_STILL_MS = 1_500
 
 
 def abandoned(ledger: Ledger) -> Iterator[WaitEntry]:
@@ -34,10 +30,5 @@ def abandoned(ledger: Ledger) -> Iterator[WaitEntry]:
             call.succeeded or abs(to_ms - call.finished_ms) < TOMBSTONE_MS
             for call in ledger.calls_of_id.get(entry.wait_id, ())
         )
-        if len(owners) == 1 and not felt and not answered and not _stood_still(ledger, from_ms, to_ms):
+        if len(owners) == 1 and not felt and not answered and not stood_still_ms(ledger.looks, from_ms, to_ms):
             yield entry
-
-
-def _stood_still(ledger: Ledger, from_ms: int, to_ms: int) -> bool:
-    seen = [from_ms, *(look.ended_ms for look in ledger.looks if from_ms <= look.ended_ms <= to_ms), to_ms]
-    return max(later_ms - before_ms for before_ms, later_ms in pairwise(seen)) > STOOD_STILL_MS

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from tests.chaos.checker import words
 from tests.chaos.checker.disturbance import explains
 from tests.chaos.checker.ledger import Ledger
+from tests.chaos.checker.stillness import stood_still_ms
 from tests.chaos.checker.violation import Kind, Violation
 from tests.chaos.history.entries import Registration, WaitEntry
 from tests.chaos.history.history import Told
@@ -21,7 +22,8 @@ ON_ITS_WAY_MS = 5_000
 def not_as_told(ledger: Ledger) -> Iterator[Violation]:
     """Find registrations that differ from the run's settings, and expiries that don't follow from the time to live.
 
-    What took long to reach the broker, while the broker or its own process had a fault, has less time left.
+    What took long to reach the broker, while the broker or its own process had a fault, has less time left; a time in
+    which the machine stood still doesn't count.
     """
     told = ledger.history.told
     if told is None:
@@ -50,7 +52,7 @@ def _lives(ledger: Ledger, entry: WaitEntry, said: Registration, told: Told) -> 
     expiry = f"it expires at {words.time(said.expires_at_ms)}, and lives {told.ttl_ms} ms"
     if late_ms < -ROUNDING_MS:
         return f"{expiry}: {-late_ms} ms too long"
-    if late_ms <= ON_ITS_WAY_MS:
+    if late_ms - stood_still_ms(ledger.looks, from_ms, entry.append_ms) <= ON_ITS_WAY_MS:
         return ""
     explained = any(explains(fault, [said.instance], from_ms, entry.append_ms) for fault in ledger.history.faults)
     return "" if explained else f"{expiry}: {late_ms} ms too short, and no fault explains that"

@@ -346,6 +346,21 @@ def _(script: Script) -> History:
     return script.history()
 
 
+@allowed("registered with less time left, while the machine stood still")
+def _(script: Script) -> History:
+    script.wait(30_000)
+    place = script.publish(1)
+    script.look()
+    expires_at_ms = script.now_ms + TOLD.ttl_ms
+    script.now_ms += 7_000
+    entry = saying(script, script.register(place), expires_at_ms=expires_at_ms)
+    script.commit(place)
+    script.look()
+    script.call(entry)
+    script.tombstone(entry)
+    return script.history()
+
+
 @allowed("answered just before all processors were killed, or all services")
 def _(script: Script) -> History:
     for target in ("group", "everything"):

@@ -43,6 +43,7 @@ def dropped_beside_the_fault_of_another(script: Script) -> None:
 def dropped_long_after_the_kill_of_the_one_before(script: Script) -> None:
     script.wait(30_000)
     script.fault("kill", "processor-1")
+    script.look()
     place = script.publish(1)
     entry = script.register(place, "processor-1/2")
     script.commit(place)

@@ -75,6 +75,22 @@ def _(script: Script, choose: Choose) -> History:
     return script.history()
 
 
+@breach(Kind.NOT_AS_TOLD, "a life so short that the little while in which the machine stood still doesn't explain it")
+def _(script: Script, choose: Choose) -> History:
+    script.wait(30_000)
+    place = script.publish(1)
+    script.look()
+    expires_at_ms = script.now_ms + TOLD.ttl_ms
+    script.now_ms += 1_700
+    script.look()
+    script.wait(5_500)
+    entry = saying(script, script.register(place), expires_at_ms=expires_at_ms)
+    script.commit(place)
+    script.call(entry)
+    script.tombstone(entry)
+    return script.history()
+
+
 @breach(Kind.UNFOUNDED, "failed, without a call, or although its call had succeeded")
 def _(script: Script, choose: Choose) -> History:
     entry = taken(script)
