@@ -38,7 +38,7 @@ from wait_registry.errors import TransientError
 from wait_registry.kafka.clients import PRODUCER_MAX_MESSAGE_BYTES
 from wait_registry.kafka.topics import delete_retention_ms
 from wait_registry.kafka.wait_topic import require_same_wait_topic
-from wait_registry.postgres.connection import schema_of
+from wait_registry.postgres.connection import lift_time_limits, schema_of
 from wait_registry.postgres.open_connections import OpenConnections
 from wait_registry.settings.root import Settings
 
@@ -128,6 +128,7 @@ class SinkStream(ABC):
         require_spark(self._spark)
         with self._connections.open(self._settings.postgres, f"waitreg sink {self.name}") as connection:
             connection.execute("set synchronous_commit to on")
+            lift_time_limits(connection)
             # An earlier connection of ours may still be committing on the server; its lock goes when it is done.
             key = lock_key("stream", schema_of(connection), self._settings.wait.topic, self.name)
             if not wait_for_lock(connection, key, stop, self._waiting):

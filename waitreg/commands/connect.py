@@ -257,7 +257,8 @@ Drives the REST API of Kafka Connect workers (connect.url) with the connectors i
 `apply` fills the variables of the files (${wait.topic} and every other setting, ${postgres.jdbc_url}; never a secret:
 ${connect.secrets.postgres_password} becomes a reference that the worker resolves), has the connectors' classes look at
 them, creates or changes what differs, restarts what has failed, and waits until all run: 1 if one doesn't. A sink needs
-sink.kind=connect, a source sweeper.kind=connect. A new source comes last, once the sinks have shown what stands in the
+sink.kind=connect, and once `waitreg rebuild --set sink.kind=connect` where a sink of ours has been; a source
+sweeper.kind=connect. A new source comes last, once the sinks have shown what stands in the
 log; when one is stopped or has failed, or they don't move, it isn't made: 1, run it again. A second sink of one view,
 or a second source of one outbox, is refused, whatever its name; so are connectors beside what a sink or a sweeper of
 ours does or has left behind. How to change from the one to the other: connect-configs/README.md.
@@ -271,7 +272,6 @@ sweeper.kind=connect it asks Postgres how long expired registrations have been w
 status, watch and remove are about connect.connectors, or about those of this project that are there.""",
     examples=(
         "waitreg connect apply --sink debezium --source debezium --print   # look first",
-        "waitreg rebuild --set sink.kind=connect                           # once, where a sink of ours has been",
         "waitreg connect apply --sink debezium --set sink.kind=connect",
         "waitreg connect apply --source debezium --set sweeper.kind=connect",
         "waitreg connect apply my.sink.json --set connect.url=https://connect-1:8083",
