@@ -1,4 +1,4 @@
-"""P4: what was done and didn't die with its process is not exported."""
+"""P4: what was done, or failed for good, and didn't die with its process is not exported."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from tests.chaos.checker.disturbance import explains
 from tests.chaos.checker.ledger import Ledger
 from tests.chaos.checker.violation import Kind, Violation
 from tests.chaos.history.entries import EXPORTS, Republished, WaitEntry
-from waitreg.calls import Call
+from waitreg.calls import ABORTED, Call
 
 # From the answer to the tombstone in the log it takes milliseconds, or a busy machine's hiccup.
 TOMBSTONE_MS = 5_000
 
 
 def forgotten(ledger: Ledger) -> Iterator[Violation]:
-    """Find expired registrations whose call had succeeded, with no fault near that their own process would have felt.
+    """Find expired registrations that a call had decided, with no fault near that their own process would have felt.
 
     A fault of another process explains nothing, nor does a rebalance: what runs goes on, and writes its tombstone. An
     export that comes within `TOMBSTONE_MS` of the answer isn't judged: answer or tombstone may only have been late.
@@ -28,8 +28,14 @@ def forgotten(ledger: Ledger) -> Iterator[Violation]:
             continue
         for call in ledger.calls_of_id.get(export.lineage.wait_id, ()):
             is_clear = abs(export.timestamp_ms - call.finished_ms) >= TOMBSTONE_MS
-            if call.succeeded and is_clear and _is_of(ledger, call, registered) and not _explained(ledger, call):
+            if decides(ledger, call) and is_clear and _is_of(ledger, call, registered) and not _explained(ledger, call):
                 yield Violation(Kind.FORGOTTEN, export.lineage.original, _why(export, registered, call))
+
+
+def decides(ledger: Ledger, call: Call) -> bool:
+    """Return whether a call was answered for good: with success, or with what isn't tried again."""
+    told = ledger.history.told
+    return call.succeeded or (told is not None and call.status not in (0, ABORTED, *told.retry_statuses))
 
 
 def _explained(ledger: Ledger, call: Call) -> bool:
@@ -55,6 +61,6 @@ def _is_of(ledger: Ledger, call: Call, registered: WaitEntry) -> bool:
 
 def _why(export: Republished, registered: WaitEntry, call: Call) -> str:
     return (
-        f"{words.letter(export)} of the {words.entry(registered)}, whose call {call.number} had succeeded at "
-        f"{words.time(call.finished_ms)}; no fault near it explains why its tombstone did not come"
+        f"{words.letter(export)} of the {words.entry(registered)}, whose call {call.number} had ended with status "
+        f"{call.status} at {words.time(call.finished_ms)}; no fault near it explains why its tombstone did not come"
     )

@@ -111,6 +111,17 @@ def _(script: Script) -> History:
     return script.history()
 
 
+@allowed("failed for good just before its processor was killed, or given up by its caller")
+def _(script: Script) -> History:
+    for status in (400, 499):
+        entry = taken(script)
+        script.call(entry, status=status)
+        script.wait(1_000)
+        script.fault("kill", "processor-1")
+        script.export(entry)
+    return script.history()
+
+
 @allowed("answered while the broker was away")
 def _(script: Script) -> History:
     entry = taken(script)

@@ -29,7 +29,7 @@ def dropped(script: Script) -> None:
 
 def dropped_after_an_answer(script: Script) -> None:
     entry = taken(script)
-    script.call(entry, status=400)
+    script.call(entry, status=503)
     script.export(entry)
 
 

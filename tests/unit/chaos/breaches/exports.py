@@ -8,7 +8,7 @@ from tests.chaos.checker.violation import Kind
 from tests.chaos.history.entries import EXPIRED, REDELIVERED
 from tests.chaos.history.history import History
 from tests.unit.chaos.breaches.planting import Choose, breach, named, swapped, taken
-from tests.unit.chaos.script import Script
+from tests.unit.chaos.script import TOLD, Script
 
 
 @breach(Kind.DOUBLED, "a second dead letter of one registration")
@@ -81,6 +81,14 @@ def _(script: Script, choose: Choose) -> History:
 def _(script: Script, choose: Choose) -> History:
     entry = taken(script)
     script.call(entry)
+    script.export(entry)
+    return script.history()
+
+
+@breach(Kind.FORGOTTEN, "failed for good, or to be discarded, in calm times, and exported")
+def _(script: Script, choose: Choose) -> History:
+    entry = taken(script)
+    script.call(entry, status=choose([400, *TOLD.discard_statuses]))
     script.export(entry)
     return script.history()
 
