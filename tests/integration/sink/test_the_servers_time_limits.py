@@ -35,7 +35,11 @@ def test_a_batch_that_takes_longer_than_the_roles_limit_is_waited_for(
         pid = slow.info.backend_pid
         sink = start_sink(limited, once=True)
         wait_until(
-            lambda: sink.ended or database.rows(settings, ASKS_FOR_LONGER, pid, 1.5 * LIMIT_S),
+            lambda: (
+                sink.ended
+                or "stream broke" in caplog.text
+                or database.rows(settings, ASKS_FOR_LONGER, pid, 1.5 * LIMIT_S)
+            ),
             120,
             "a batch that outlasts the limit",
         )
