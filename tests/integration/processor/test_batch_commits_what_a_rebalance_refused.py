@@ -1,4 +1,4 @@
-"""Strategy ``batch``: a finished batch whose commit a rebalance has refused, and that stays ours, is committed after it."""
+"""Strategy ``batch``: a batch whose commit a rebalance has refused, and that stays ours, is committed later."""
 
 from __future__ import annotations
 
