@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import psycopg
 import pytest
-from pydantic import SecretStr
 
 from tests.conftest import SettingsFactory
 from tests.integration.sink.conftest import StartSink
 from tests.integration.sink.test_the_view_is_the_logs_truth import view_of
 from tests.integration.sink.wait_topic import WaitTopic, new_id, wait_record
-from tests.integration.sweeper.test_the_servers_time_limits import ASKS_FOR_LONGER, LIMIT_S
+from tests.integration.sweeper.test_the_servers_time_limits import ASKS_FOR_LONGER, LIMIT_S, with_limit
 from tests.support.database import Database
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
@@ -24,16 +23,13 @@ def test_a_batch_that_takes_longer_than_the_roles_limit_is_waited_for(
     start_sink: StartSink,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    joint = "&" if "?" in database.url else "?"
-    url = f"{database.url}{joint}options=-c%20statement_timeout%3D{LIMIT_S}s"
     settings = prepared({"sink.trigger_s": 0.2})
-    limited = settings.model_copy(update={"postgres": settings.postgres.model_copy(update={"url": SecretStr(url)})})
     log = WaitTopic(topics, settings.wait.topic)
     log.write(wait_record(new_id(), 0))
     with psycopg.connect(database.url) as slow:
         slow.execute(f"lock table {settings.postgres.schema_name}.wait in share mode")
         pid = slow.info.backend_pid
-        sink = start_sink(limited, once=True)
+        sink = start_sink(with_limit(settings, database), once=True)
         wait_until(
             lambda: (
                 sink.ended

@@ -11,8 +11,8 @@ from sweeper.instruments import Instruments
 from sweeper.sweep import SweepResult
 from sweeper.sweeper import Sweeper
 from tests.integration.sweeper.conftest import ScenarioFactory
-from tests.integration.sweeper.scenario import Scenario
 from tests.integration.sweeper.test_sweeper import in_process
+from tests.support.database import Database
 from tests.support.waiting import wait_until
 from wait_registry.settings.root import Settings
 from wait_registry.telemetry.exposition import MetricsRegistry
@@ -30,7 +30,7 @@ def test_a_look_for_what_is_due_that_takes_longer_than_the_roles_limit_is_waited
     at = scenario()
     at.register([at.wait_record(1)])
     at.show()
-    sweeper = Sweeper(with_limit(at), in_process, Instruments(MetricsRegistry()))
+    sweeper = Sweeper(with_limit(at.settings, at.database), in_process, Instruments(MetricsRegistry()))
     with psycopg.connect(at.database.url) as slow, ThreadPoolExecutor(1) as threads:
         slow.execute(f"lock table {at.settings.postgres.schema_name}.wait in access exclusive mode")
         pid = slow.info.backend_pid
@@ -45,8 +45,8 @@ def test_a_look_for_what_is_due_that_takes_longer_than_the_roles_limit_is_waited
     assert (sweep.result, sweep.exported) == (SweepResult.DONE, 1), sweep.reason
 
 
-def with_limit(at: Scenario) -> Settings:
+def with_limit(settings: Settings, database: Database) -> Settings:
     """Return the settings with a role whose statements are cut off after `LIMIT_S`."""
-    joint = "&" if "?" in at.database.url else "?"
-    url = f"{at.database.url}{joint}options=-c%20statement_timeout%3D{LIMIT_S}s"
-    return at.settings.model_copy(update={"postgres": at.settings.postgres.model_copy(update={"url": SecretStr(url)})})
+    joint = "&" if "?" in database.url else "?"
+    url = f"{database.url}{joint}options=-c%20statement_timeout%3D{LIMIT_S}s"
+    return settings.model_copy(update={"postgres": settings.postgres.model_copy(update={"url": SecretStr(url)})})
