@@ -14,6 +14,10 @@ from wait_registry.settings.kafka import KafkaSettings
 
 log = logging.getLogger(__name__)
 
+# How long the client keeps a commit whose coordinator it can't reach or may not ask, and with it the client's end. It
+# has no other meaning for who is no member.
+_COMMIT_KEPT_MS = 5_000
+
 
 class MirrorState:
     """What became of the last commits, told when it changes; refers to no client, which could not be freed then."""
@@ -48,7 +52,16 @@ class OffsetMirror:
         self._state = MirrorState()
         self._topics: frozenset[str] = frozenset()
         with usable_settings():
-            self._consumer = Consumer(consumer_config(kafka, **{"group.id": group, "on_commit": self._state.answered}))
+            self._consumer = Consumer(
+                consumer_config(
+                    kafka,
+                    **{
+                        "group.id": group,
+                        "on_commit": self._state.answered,
+                        "session.timeout.ms": _COMMIT_KEPT_MS,
+                    },
+                )
+            )
 
     def commit(self, positions: Positions) -> None:
         """Send the positions; does not wait, and a failure is only logged, once the broker has answered."""

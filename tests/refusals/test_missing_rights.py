@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime
@@ -94,9 +95,11 @@ def test_a_sink_that_may_not_commit_for_its_group_says_that_lag_tools_do_not_see
         wait_until(told, 60, "the reason")
         for _ in range(20):
             assert told()
+        ending = time.monotonic()
     told_so = [record.getMessage() for record in caplog.records if record.name == "sink.mirror"]
     assert all(f"{settings.wait.topic} could not be mirrored to its consumer group" in line for line in told_so)
     assert len(told_so) <= 2, "once each reason, however often it is tried"
+    assert time.monotonic() - ending < 30, "its end waited for commits that nobody will take"
 
 
 def test_a_sink_that_may_not_see_the_group_of_a_connect_sink_says_that_only_the_setting_counts(
