@@ -58,7 +58,7 @@ check: jars $(CLASSES) ## the gate: format, lint, types, import contracts, audit
 coverage: jars $(CLASSES) ## line coverage of the core and of each service, at least 90 % (takes longer than the tests)
 	@sh setup/coverage.sh "$(BIN)" $(TESTS)
 
-acceptance: jars ## whole-system runs: kill -9 of each service under load
+acceptance: jars ## whole-system runs: the demo, an incident, kill -9 of each service under load
 	@$(BIN)/pytest -m acceptance tests/acceptance
 
 kills: jars ## kill -9 of each service under load, five times each, with every reconciliation; ARGS="sink --kills 1"
