@@ -19,6 +19,7 @@ from tests.chaos.history.views import Views
 from tests.chaos.history.watch import Watch
 from tests.chaos.history.where import Where
 from tests.chaos.load import Load
+from tests.chaos.patience import Patience
 from tests.chaos.resources import MOST_BYTES
 from tests.chaos.samples import Samples
 from tests.chaos.scene import Scene
@@ -30,7 +31,9 @@ from tests.chaos.supervisor import Supervisor
 
 # Up to four JVMs start at once, on a busy machine in three minutes.
 READY_S = 300.0
-SETTLE_S = 120.0
+# All has to settle: two minutes without any change are too long, and so are six in all.
+STILL_S = 120.0
+SETTLE_S = 360.0
 LOOK_S = 0.3
 # A commit that overtakes its wait record is ahead of it for as long as the record is held: many looks see it then.
 LOOK_AT_COMMITS_S = 0.05
@@ -207,8 +210,10 @@ def _settle(scene: Scene) -> str:
     """Wait until nothing is left to do; return what was left when the time was over."""
     stack = scene.stage.stack
     with Settling(scene.place, stack.bootstrap_servers, stack.postgres_url) as settling:
-        deadline = time.monotonic() + SETTLE_S
-        while (unsettled := settling.unsettled()) and time.monotonic() < deadline and not scene.ended.is_set():
+        patience = Patience(STILL_S, SETTLE_S)
+        while (unsettled := settling.unsettled()) and not scene.ended.is_set():
+            if patience.over(time.monotonic(), unsettled):
+                break
             scene.pause(LOOK_S)
         return unsettled
 
