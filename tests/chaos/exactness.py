@@ -2,25 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 
 from tests.chaos.log_reading import WaitLog
-from tests.chaos.settling import Settling
 from tests.chaos.stage import Place, Stage
 from tests.support.kafka_io import read_all
 
-LOOK_S = 0.2
 DEAD_LETTER_IDS = "select wait_expiration_uuid from dead_letter"
-
-
-def settle(stage: Stage, place: Place, limit_s: float) -> str:
-    """Wait until nothing is left to do, so long at most; return what was left, empty when nothing was."""
-    with Settling(place, stage.stack.bootstrap_servers, stage.stack.postgres_url) as settling:
-        deadline = time.monotonic() + limit_s
-        while (unsettled := settling.unsettled()) and time.monotonic() < deadline:
-            time.sleep(LOOK_S)
-        return unsettled
 
 
 def inexact(stage: Stage, place: Place, log: WaitLog, published: int) -> Iterator[str]:

@@ -25,7 +25,7 @@ from tests.chaos.samples import Samples
 from tests.chaos.scene import Scene
 from tests.chaos.schedule import SERVICES, PlannedFault, Schedule
 from tests.chaos.service import Cause, Service
-from tests.chaos.settling import Settling
+from tests.chaos.settling import settle
 from tests.chaos.stage import VISITOR, Place, Stage, settings_of
 from tests.chaos.supervisor import Supervisor
 
@@ -93,7 +93,7 @@ def play(stage: Stage, schedule: Schedule, directory: Path, broken_off: threadin
             samples = resources.enter_context(Samples(list(scene.services.values())))
             with views:
                 faults = _act(scene, load)
-                unsettled = _settle(scene)
+                unsettled = settle(stage, place, Patience(STILL_S, SETTLE_S), scene.ended)
         supervisor.end()
         _end_all(company)
         if broken_off.is_set():
@@ -204,18 +204,6 @@ def _do(scene: Scene, planned: PlannedFault, began: float, done: list[FaultDone]
         proof = ""
         print(f"seed {scene.schedule.seed}: {planned}: {type(error).__name__}: {error}", flush=True)
     done.append(FaultDone(planned.name, planned.target, began_ms, _now_ms(), proof))
-
-
-def _settle(scene: Scene) -> str:
-    """Wait until nothing is left to do; return what was left when the time was over."""
-    stack = scene.stage.stack
-    with Settling(scene.place, stack.bootstrap_servers, stack.postgres_url) as settling:
-        patience = Patience(STILL_S, SETTLE_S)
-        while (unsettled := settling.unsettled()) and not scene.ended.is_set():
-            if patience.over(time.monotonic(), unsettled):
-                break
-            scene.pause(LOOK_S)
-        return unsettled
 
 
 def _judge(scene: Scene, faults: Sequence[FaultDone], samples: Samples, views: Views) -> Verdict:

@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Sequence
 from types import TracebackType
 
 import psycopg
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
 
-from tests.chaos.stage import Place
+from tests.chaos.patience import Patience
+from tests.chaos.stage import Place, Stage
 
 ANSWER_S = 5.0
 BATCH = 5000
+LOOK_S = 0.3
 
 # The broker may be slow: whoever asks, asks again. Of a topic that is as it was made these errors pass.
 Offsets = dict[tuple[str, int], int]
+
+
+def settle(stage: Stage, place: Place, patience: Patience, broken_off: threading.Event | None = None) -> str:
+    """Wait until nothing is left to do, as long as the patience lasts and nobody breaks it off; return what is left."""
+    pause = time.sleep if broken_off is None else broken_off.wait
+    with Settling(place, stage.stack.bootstrap_servers, stage.stack.postgres_url) as settling:
+        while unsettled := settling.unsettled():
+            if patience.over(time.monotonic(), unsettled) or (broken_off is not None and broken_off.is_set()):
+                return unsettled
+            pause(LOOK_S)
+    return ""
 
 
 class Settling:
