@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import psycopg
+import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from sink.advisory_lock import sink_lock_key, wait_for_lock
@@ -76,6 +77,8 @@ class SinkService:
         """
         settings = self._settings
         require_relations(settings, "sink")
+        # Arrow's own pool keeps what the largest batch took; malloc gives most of it back.
+        pa.set_memory_pool(pa.system_memory_pool())
         # It prints the whole trace of whatever ends a batch, which is told in a line by the one who runs the stream.
         logging.getLogger("py4j.clientserver").setLevel(logging.CRITICAL)
         server = TelemetryServer(

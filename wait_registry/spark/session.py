@@ -153,8 +153,9 @@ def session_conf(settings: SparkSettings, jars: list[Path]) -> Mapping[str, str]
         "spark.jars": ",".join(str(jar) for jar in jars),
         "spark.driver.memory": settings.driver_memory,
         "spark.driver.maxResultSize": result_limit(settings.driver_memory),
-        # Out of memory leaves a JVM that answers and does nothing: better to end it and be restarted.
-        "spark.driver.extraJavaOptions": "-XX:+ExitOnOutOfMemoryError -Djava.net.preferIPv4Stack=true",
+        # Out of memory leaves a JVM that answers and does nothing: better to end it and be restarted. The serial
+        # collector takes 150 MB less than G1 beside a heap of 512 MB, and less CPU time.
+        "spark.driver.extraJavaOptions": "-XX:+ExitOnOutOfMemoryError -XX:+UseSerialGC -Djava.net.preferIPv4Stack=true",
         "spark.pyspark.python": sys.executable,
         "spark.pyspark.driver.python": sys.executable,
         "spark.task.maxFailures": "1",
