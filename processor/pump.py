@@ -112,7 +112,7 @@ class Pump:
             self._keep_house(now_s)
         if taken:
             await asyncio.sleep(0)
-        elif self._acknowledged and not self.pausing.paused and self._room() > 0:
+        elif self._acknowledged and not self.kept_back and not self.pausing.paused and self._room() > 0:
             self._register(await self._consumption.wait(IDLE_S))
         else:
             await asyncio.sleep(NOTHING_CAME_S)

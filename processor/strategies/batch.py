@@ -127,14 +127,19 @@ class BatchStrategy:
         if self._resume:
             self._resume = self._paused = False
             self._consumption.resume()
-        taken, self._early = self._early[: self._size], self._early[self._size :]
-        taken += self._consumption.take(self._size - len(taken)) if len(taken) < self._size else []
-        if not taken:
-            taken = await self._consumption.wait(WAIT_S)
-            if taken and self._size > 1:
-                taken += self._consumption.take(self._size - 1)
+        self._take(self._size - len(self._early))
+        if not self._early:
+            came = await self._consumption.wait(WAIT_S)
+            self._early += came
+            self._take(self._size - 1 if came else 0)
         self._consumption.read_ends()
+        taken, self._early = self._early[: self._size], self._early[self._size :]
         return taken
+
+    def _take(self, count: int) -> None:
+        # In two steps: the poll may give partitions up, and then replaces the list by one without their records.
+        came = self._consumption.take(count) if count > 0 else []
+        self._early += came
 
     def _serve(self) -> None:
         self._context.producer.poll(0)
@@ -162,7 +167,7 @@ class BatchStrategy:
                 if not self._paused:
                     self._consumption.pause()
                 self._paused = self._resume = True
-                self._early += self._consumption.take(1)
+                self._take(1)
             await asyncio.wait([work], timeout=SERVE_EVERY_S if not work.done() else None)
             if work.done():
                 await asyncio.sleep(ACKNOWLEDGMENT_STEP_S)

@@ -95,3 +95,24 @@ def test_a_partition_that_was_given_up_while_it_was_paused_is_resumed_when_it_co
         assert batch.told == ["resume"]
 
     on_loop(main)
+
+
+def test_records_fetched_early_of_a_partition_that_a_poll_meanwhile_gives_up_are_forgotten() -> None:
+    async def main() -> None:
+        batch = _LongBatch()
+        gone = AssignedPartition("input", 1, 0)
+        early = Message(
+            topic="input", partition=1, offset=0, key=b"k", value=b"v", timestamp=(TIMESTAMP_CREATE_TIME, 1)
+        )
+        batch.strategy._early = [(gone, early)]
+
+        def poll(count: int) -> Taken:
+            batch.strategy.revoked([gone])
+            batch.may_end.set()
+            return []
+
+        batch.take = poll  # type: ignore[method-assign]
+        await batch.run()
+        assert batch.strategy._early == []
+
+    on_loop(main)

@@ -9,6 +9,8 @@ import pytest
 from confluent_kafka import TIMESTAMP_CREATE_TIME, KafkaError, KafkaException, Message
 
 from processor.assigned_partition import AssignedPartition
+from processor.entry import EntryState
+from tests.unit.processor.entries import entry
 from tests.unit.processor.strategy_bench import StrategyBench
 from wait_registry.errors import PermanentError
 
@@ -57,6 +59,46 @@ def test_records_kept_back_of_a_partition_that_the_same_poll_gives_up_are_forgot
         assert bench.pump.kept_back == []
 
     on_loop(main)
+
+
+def test_what_is_kept_back_is_registered_before_what_comes_after_it_although_a_revocation_makes_room() -> None:
+    async def main() -> None:
+        bench = StrategyBench()
+        waiting_records(bench, "input", 1)
+        polls = 0
+
+        def take(count: int) -> Taken:
+            nonlocal polls
+            polls += 1
+            if polls == 1:
+                return [(bench.owner, message(0))]
+            if polls == 2:
+                bench.pump.revoked([bench.consumption.assigned.pop(("input", 1))])
+            return []
+
+        async def wait(timeout_s: float) -> Taken:
+            return [(bench.owner, message(1))]
+
+        bench.consumption.take = take  # type: ignore[method-assign]
+        bench.consumption.wait = wait  # type: ignore[method-assign]
+        bench.consumption.read_ends = lambda: None  # type: ignore[method-assign]
+        for _ in range(4):
+            bench.pump.pausing.polled(-1e9)  # the next poll without room is due
+            await bench.pump.turn()
+        assert [one.offset for batch in bench.frontier._batches for one in batch.entries] == [0]
+
+    on_loop(main)
+
+
+def waiting_records(bench: StrategyBench, topic: str, partition: int) -> None:
+    """Take all room by registered records of another partition, none of which has started."""
+    owner = AssignedPartition(topic, partition, 0)
+    bench.consumption.assigned[topic, partition] = owner
+    while bench.pump._room() > 0:
+        one = entry(owner, bench.outstanding.records)
+        one.state = EntryState.READY
+        bench.outstanding.add(1, one.size)
+        bench.dispatcher._ready.append(one)
 
 
 def test_what_the_client_raises_is_translated() -> None:
