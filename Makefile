@@ -13,7 +13,7 @@ CLASSES := .waitreg/spark-classes.jsa
 step = printf '\n== %s\n' '$(1)' && $(2) || { printf '\nmake check: the step "%s" failed (%s)\n' '$(1)' '$(2)' >&2; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help setup jars connect plugin prometheus demo test check coverage acceptance kills chaos incident compose-test mutants fuzz audit lock clean
+.PHONY: help setup jars connect plugin prometheus demo test check coverage acceptance kills chaos incident compose-test mutants bench bench-peers fuzz audit lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -77,6 +77,13 @@ compose-test: ## docker-compose.yml for real, with kills under load; needs nothi
 
 mutants: jars ## every listed one-line change must turn its named test red
 	@$(BIN)/python -m tests.mutants.run
+
+bench: bench-peers ## measured beside what others would pick, one round; ROW=2 one row, FULL=1 three rounds for RESULTS.md
+	@$(BIN)/python -m bench $(addprefix --row ,$(ROW)) $(if $(FULL),--full) $(ARGS)
+
+bench-peers: connect ## what the benchmark measures beside this project: Parallel Consumer, the Python peers
+	@$(BIN)/python -m wait_registry.jvm fetch parallel-consumer
+	@sh setup/bench_peers.sh >/dev/null
 
 fuzz: setup ## any bytes at all that reads what others write, and the corpus kept; MINUTES=5 TARGET=headers_json
 	@sh setup/fuzz.sh >/dev/null

@@ -16,13 +16,17 @@ from typing import Literal, TypeAlias
 
 from wait_registry.errors import ConfigurationError
 
-JarKind: TypeAlias = Literal["spark", "broker", "connect", "debezium-jdbc", "debezium-postgres"]
+JarKind: TypeAlias = Literal["spark", "broker", "connect", "debezium-jdbc", "debezium-postgres", "parallel-consumer"]
 
-# What everybody needs, and what only a Kafka Connect worker of our own does.
+# What everybody needs, what only a Kafka Connect worker of our own does, and what only the benchmark does.
 JAR_KINDS: tuple[JarKind, ...] = ("spark", "broker")
 CONNECT_JAR_KINDS: tuple[JarKind, ...] = ("connect", "debezium-jdbc", "debezium-postgres")
+BENCH_JAR_KINDS: tuple[JarKind, ...] = ("parallel-consumer",)
 OLDEST_JAVA = 17
-MEND_JARS = "fetch them again with `make jars` or `waitreg jars fetch` (those of Kafka Connect: `make connect`)"
+MEND_JARS = (
+    "fetch them again with `make jars` or `waitreg jars fetch` (those of Kafka Connect: `make connect`, of the "
+    "benchmark: `waitreg jars fetch parallel-consumer`)"
+)
 
 
 def jar_directory(kind: JarKind, configured: str = "") -> Path:
@@ -30,7 +34,7 @@ def jar_directory(kind: JarKind, configured: str = "") -> Path:
 
     Args:
         kind: ``spark`` for the Kafka source of the Spark session, ``broker`` for the embedded broker, ``connect`` for a
-            Kafka Connect worker, ``debezium-...`` for its plugins.
+            Kafka Connect worker, ``debezium-...`` for its plugins, ``parallel-consumer`` for the benchmark's peer.
         configured: a folder that the user set (`spark.jars_dir`); our own when empty.
 
     Raises:
@@ -110,7 +114,7 @@ def java_major(printed: str) -> int | None:
 
 
 def _known_kinds(names: Sequence[str]) -> tuple[JarKind, ...]:
-    known = {kind: kind for kind in (*JAR_KINDS, *CONNECT_JAR_KINDS)}
+    known = {kind: kind for kind in (*JAR_KINDS, *CONNECT_JAR_KINDS, *BENCH_JAR_KINDS)}
     for name in names:
         if name not in known:
             raise ConfigurationError(f"there are no jars of the kind {name!r}; the kinds are {', '.join(known)}")

@@ -1,0 +1,297 @@
+"""The ceiling: consume, wait record, commit of the acknowledged prefix, no-op, tombstone, and nothing else.
+
+What the pattern costs in Python and librdkafka before anybody adds safety or comfort: one thread, no event loop, no
+workers. The same batches, client settings and contract as the processor's: value, key and all headers of a wait record,
+its wait id, a tombstone with its outcome; so sink and sweeper could work on what it writes. Headers that all records
+share are made once, those of a batch once a batch, and the partition is left to the client.
+
+It leaves out what the processor is for: handlers that wait, time-outs, retries, dead letters, rebalances (it is alone
+in its group), the first window, renewals, bounds in bytes, start checks, metrics, logs. A tombstone's delivery isn't
+followed one by one: the idempotent producer without a time-out either delivers it or fails for good, which ends the
+process.
+
+`--plain` leaves out wait record and tombstone too: what a consumer costs that reads, calls and commits.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+
+from bench.contenders.arguments import FlowArguments, flow_arguments, parser
+from bench.contenders.measured_run import MeasuredRun
+from bench.contenders.meter import Meter
+from bench.contenders.payload import sent_ns
+from bench.contenders.registry_settings import own_topics, registry_settings
+from wait_registry.kafka.clients import admin
+from wait_registry.kafka.cluster import cluster_id
+from wait_registry.records import names
+from wait_registry.records.headers import encode_headers_json
+from wait_registry.records.original import TIMESTAMP_TYPES
+from wait_registry.records.times import format_utc_ms
+from wait_registry.records.tombstone import Outcome, tombstone_headers
+from wait_registry.records.wait_id import wait_id
+from wait_registry.settings.root import Settings
+
+COMMIT_EVERY_S: Final = 0.5
+NOTHING_CAME_S: Final = 0.001
+# Registered and not finished, at most; the processor's own bound.
+LOOK_AHEAD: Final = 20_000
+TAKEN_AT_ONCE: Final = 2_000
+GC_THRESHOLDS: Final = (50_000, 20, 50)
+FLUSH_S: Final = 30.0
+USAGE: Final = 2
+
+Call = Callable[[bytes], None]
+
+
+class Batch:
+    """What one `consume` brought: how many aren't acknowledged yet, and where each partition stands after it."""
+
+    __slots__ = ("acknowledged", "ends", "left")
+
+    def __init__(self, left: int, acknowledged: deque[Message]) -> None:
+        self.left = left
+        self.ends: dict[int, int] = {}
+        self.acknowledged = acknowledged
+
+    def delivered(self, error: KafkaError | None, message: Message) -> None:
+        """Take a delivery report of a wait record."""
+        if error is not None:
+            raise KafkaException(error)
+        self.left -= 1
+        self.acknowledged.append(message)
+
+
+class WaitHeaders:
+    """The headers of wait records, as `wait_registry.records.wait_record` has them, with as little work as can be."""
+
+    def __init__(self, settings: Settings) -> None:
+        processor = settings.processor
+        self._ttl_ms = round(processor.ttl_s * 1000)
+        self._topic = (names.ORIGINAL_TOPIC, processor.topics[0].encode())
+        self._types = [(names.ORIGINAL_TIMESTAMP_TYPE, kind.encode()) for kind in TIMESTAMP_TYPES]
+        self._partitions: dict[int, tuple[str, bytes]] = {}
+        self._null = {null: (names.ORIGINAL_VALUE_NULL, b"true" if null else b"false") for null in (True, False)}
+        self._last = (
+            (names.WAIT_GROUP, processor.group.encode()),
+            (names.WAIT_INSTANCE, b"bare-loop"),
+            (names.WAIT_ATTEMPT, b"1"),
+            (names.WAIT_DEAD_LETTER_TOPIC, settings.dead_letter.topic.encode()),
+            (names.WAIT_EXPIRY_POLICY, processor.expiry_policy.value.encode()),
+            (names.WAIT_MAX_ATTEMPTS, b"%d" % processor.max_attempts),
+        )
+        self.begin_batch()
+
+    def begin_batch(self) -> None:
+        """Let what is registered from now on expire together."""
+        expires_at_ms = time.time_ns() // 1_000_000 + self._ttl_ms
+        self._expires = (names.WAIT_EXPIRATION_TIME, format_utc_ms(expires_at_ms).encode())
+
+    def of(self, message: Message, identifier: str, partition: int, offset: int) -> list[tuple[str, bytes | None]]:
+        """Return the headers of a message's wait record."""
+        kind, timestamp_ms = message.timestamp()
+        headers = message.headers()
+        where = self._partitions.get(partition)
+        if where is None:
+            where = self._partitions[partition] = (names.ORIGINAL_PARTITION, b"%d" % partition)
+        return [
+            self._topic,
+            where,
+            (names.ORIGINAL_OFFSET, b"%d" % offset),
+            (names.ORIGINAL_TIMESTAMP, b"%d" % timestamp_ms),
+            self._types[kind],
+            (names.ORIGINAL_KEY, message.key()),
+            (names.ORIGINAL_HEADERS, encode_headers_json(tuple(headers)) if headers else b"[]"),
+            self._null[message.value() is None],
+            (names.WAIT_EXPIRATION_UUID, identifier.encode()),
+            self._expires,
+            *self._last,
+        ]
+
+
+class BareLoop:
+    """The loop; `run` returns when `stop` has been called and everything is acknowledged and committed."""
+
+    def __init__(self, settings: Settings, producer_properties: dict[str, Any], call: Call, plain: bool) -> None:
+        self._settings = settings
+        self._topic = settings.processor.topics[0]
+        self._group = settings.processor.group
+        self._wait_topic = settings.wait.topic
+        self._call = call
+        self._plain = plain
+        self._consumer = Consumer(consumer_properties(settings))
+        self._producer = Producer(producer_properties)
+        self._cluster_id = cluster_id(admin(settings.kafka))
+        self._headers = WaitHeaders(settings)
+        self._acknowledged: deque[Message] = deque()
+        self._batches: deque[Batch] = deque()
+        self._outstanding = 0
+        self._prefix: dict[int, int] = {}
+        self._stopped = False
+
+    def stop(self) -> None:
+        """Take nothing more."""
+        self._stopped = True
+
+    def run(self) -> None:
+        """Work until `stop`."""
+        self._consumer.subscribe([self._topic])
+        committed_s = time.monotonic()
+        while not self._stopped:
+            self._producer.poll(0)
+            self._finish_acknowledged()
+            taken = self._consumer.consume(min(TAKEN_AT_ONCE, LOOK_AHEAD - self._outstanding), 0)
+            if taken:
+                (self._handle if self._plain else self._register)(_records(taken))
+            elif not self._acknowledged:
+                self._producer.poll(NOTHING_CAME_S)
+            if time.monotonic() - committed_s >= COMMIT_EVERY_S:
+                committed_s = time.monotonic()
+                self._commit(asynchronous=True)
+        while self._outstanding:
+            self._producer.poll(NOTHING_CAME_S)
+            self._finish_acknowledged()
+        if left := self._producer.flush(FLUSH_S):
+            raise TimeoutError(f"{left} tombstones aren't acknowledged")
+        self._commit(asynchronous=False)
+        self._consumer.close()
+
+    def _register(self, messages: list[Message]) -> None:
+        batch = Batch(len(messages), self._acknowledged)
+        headers, ends, group = self._headers, batch.ends, self._group
+        headers.begin_batch()
+        for message in messages:
+            partition, offset = message.partition(), message.offset()
+            identifier = wait_id(self._cluster_id, self._topic, partition, offset, group, message.timestamp()[1])
+            self._produce(
+                message.value() or b"",
+                identifier,
+                headers.of(message, identifier, partition, offset),
+                batch.delivered,
+            )
+            ends[partition] = offset + 1
+        self._batches.append(batch)
+        self._outstanding += len(messages)
+
+    def _handle(self, messages: list[Message]) -> None:
+        for message in messages:
+            self._call(message.value())
+            self._prefix[message.partition()] = message.offset() + 1
+
+    def _finish_acknowledged(self) -> None:
+        """Call the handler for what is registered, and write its tombstone."""
+        acknowledged, done = self._acknowledged, tombstone_headers(Outcome.DONE)
+        while acknowledged:
+            message = acknowledged.popleft()
+            self._call(message.value())
+            self._produce(None, message.key(), done, None)
+            self._outstanding -= 1
+
+    def _produce(self, value: bytes | None, key: bytes | str, headers: Any, delivered: Any) -> None:
+        while True:
+            try:
+                self._producer.produce(self._wait_topic, value, key, headers=headers, on_delivery=delivered)
+            except BufferError:
+                self._producer.poll(NOTHING_CAME_S)
+            else:
+                return
+
+    def _commit(self, asynchronous: bool) -> None:
+        batches = self._batches
+        while batches and batches[0].left == 0:
+            self._prefix |= batches.popleft().ends
+        if self._prefix:
+            offsets = [TopicPartition(self._topic, partition, offset) for partition, offset in self._prefix.items()]
+            self._consumer.commit(offsets=offsets, asynchronous=asynchronous)
+            self._prefix = {}
+
+
+def consumer_properties(settings: Settings) -> dict[str, Any]:
+    """Return what the processor's consumer is set to, with the assignor left at its default: nobody else is there."""
+    return {
+        "bootstrap.servers": settings.kafka.bootstrap_servers,
+        "group.id": settings.processor.group,
+        "isolation.level": "read_committed",
+        "auto.offset.reset": "earliest",
+        "enable.auto.commit": False,
+        "enable.auto.offset.store": False,
+        "fetch.queue.backoff.ms": 5,  # a second by default, in which a fast reader has nothing to read
+        "queued.min.messages": 20_000,
+        "queued.max.messages.kbytes": 16_384,
+        "fetch.wait.max.ms": 100,
+        "error_cb": end_on_fatal,
+    }
+
+
+def producer_properties(kafka: str, linger_ms: float, compression: str) -> dict[str, Any]:
+    """Return what the processor's producer is set to."""
+    return {
+        "bootstrap.servers": kafka,
+        "acks": "all",
+        "enable.idempotence": True,
+        "partitioner": "murmur2_random",
+        "compression.type": compression,
+        "linger.ms": linger_ms,
+        "batch.size": 1_000_000,
+        "message.timeout.ms": 0,
+        "error_cb": end_on_fatal,
+    }
+
+
+def end_on_fatal(error: KafkaError) -> None:
+    """Raise what a client can't go on from."""
+    if error.fatal():
+        raise KafkaException(error)
+
+
+def call_of(handler: str, meter: Meter) -> Call:
+    """Return the handler: the loop has no workers, so it can't wait."""
+    if handler == "latency":
+        return lambda value: meter.note(time.time_ns() - sent_ns(value))
+    return lambda value: meter.count()
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Measure, and print the line."""
+    made = parser(__doc__)
+    made.add_argument("--plain", action="store_true", help="only consume, call and commit")
+    made.add_argument("--linger-ms", type=float, default=5.0, help="producer's linger.ms (5)")
+    made.add_argument("--compression", default="lz4", help="producer's compression.type (lz4)")
+    made.add_argument("--keep-topics", action="store_true", help="leave wait and dead letter topic behind")
+    given = made.parse_args(argv)
+    arguments = flow_arguments(given)
+    if arguments.handler == "timed":
+        print("the bare loop has no workers: saw --handler timed, expected noop or latency", file=sys.stderr)
+        sys.exit(USAGE)
+    settings = registry_settings(arguments)
+    with own_topics(settings, given.keep_topics):
+        _run(arguments, settings, given)
+
+
+def _run(arguments: FlowArguments, settings: Settings, given: argparse.Namespace) -> None:
+    run = MeasuredRun(arguments, at_end=lambda: loop.stop())
+    properties = producer_properties(arguments.kafka, given.linger_ms, given.compression)
+    loop = BareLoop(settings, properties, call_of(arguments.handler, run.meter), given.plain)
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*GC_THRESHOLDS)
+    loop.run()
+
+
+def _records(messages: list[Message]) -> list[Message]:
+    for message in messages:
+        if message.error() is not None:
+            raise KafkaException(message.error())
+    return messages
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,45 @@
+"""Which state of the product is measured: the last commit that changed it, and whether the tree differs from that."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+from pathlib import Path
+from typing import Final
+
+# Changes of these leave what was measured true: words, tests, and what the harness itself writes.
+NOT_MEASURED: Final = ("docs", "tests", "*.md", "bench/rounds.jsonl", "bench/plots")
+PRODUCT: Final = (".", *(f":(exclude){path}" for path in NOT_MEASURED))
+DIGITS: Final = 12
+UNKNOWN: Final = "unknown"
+
+
+def product_commit(root: Path) -> str:
+    """Return the commit that last changed the product, with `-dirty-` and a digest where the tree differs from it.
+
+    The digest tells one uncommitted state from another, so that their figures don't meet in one table either.
+    `unknown` where there is no git repository.
+    """
+    try:
+        commit = _git(root, "log", "-1", "--format=%H", "--", *PRODUCT).decode().strip()
+        difference = _git(root, "diff", "HEAD", "--binary", "--", *PRODUCT)
+        untracked = _git(root, "ls-files", "--others", "--exclude-standard", "-z", "--", *PRODUCT)
+    except (OSError, subprocess.CalledProcessError):
+        return UNKNOWN
+    if not difference and not untracked:
+        return commit[:DIGITS]
+    digest = hashlib.sha256(difference)
+    for name in sorted(filter(None, untracked.split(b"\0"))):
+        digest.update(name + b"\0" + _contents(root / name.decode("utf-8", "surrogateescape")))
+    return f"{commit[:DIGITS]}-dirty-{digest.hexdigest()[:6]}"
+
+
+def _git(root: Path, *arguments: str) -> bytes:
+    return subprocess.run(["git", *arguments], cwd=root, capture_output=True, check=True).stdout
+
+
+def _contents(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""  # removed meanwhile, or a link that leads nowhere

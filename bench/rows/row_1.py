@@ -1,0 +1,155 @@
+"""Row 1: Little's law. N calls in flight finish N / mean call a second, if nobody waits for somebody else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from bench.contenders.flows import (
+    AIOKAFKA,
+    BATCH,
+    PARALLEL_CONSUMER,
+    REGISTRY,
+    SHARE_CONSUMER,
+    Flow,
+    Window,
+    contender,
+)
+from bench.contenders.load import Mixture, Share, fill, mean_call_s
+from bench.harness.row import Bench, Case, Contender, Line, Row
+from bench.harness.target import Target, at_least
+from bench.rows.figure_lines import figure_line
+
+ABOUT: Final = """\
+Every tenth call takes 1 s, the others 200 ms: the value of each of the topic's records says how long its call takes, in
+a fixed shuffled order, so that all contenders make the very same calls. They sleep, asynchronously where the contender
+is asynchronous. N of them may run at once.
+
+*Share of the limit* is the rate by N / mean call, with the mean call as measured in the same window (a timer is late on
+a busy machine), which is the mean number of calls in flight by N. Contenders in Python know that number exactly, as the
+integral over the window: calls under way at its ends count for the time within it. Of the Parallel Consumer it is the
+rate times the mean of the calls that ended within, which a short window makes uncertain by about a percent at N = 10.
+
+The registry is `python -m waitreg processor` with everything on, at its defaults but for N; `batch` is its other
+strategy. The share consumer is given several members, which take turns: one alone waits for the slowest call of each
+batch, as gather and batch do.
+
+*1 % at 60 s* is the same mixture with every hundredth call taking a minute, longer than most have patience for; its
+time-out is 65 s then. Measured from the 44,000th call on, by when a minute has passed and the slots have filled with
+slow calls. The rate still swings then (the first minute's slow calls end together), so the rate says little and the
+share all. The share consumer isn't in it: its leases end before the calls do.
+"""
+
+SLOW: Final[Mixture] = (Share(10, 1000), Share(90, 200))
+SLOWEST: Final[Mixture] = (Share(1, 60_000), Share(10, 1000), Share(89, 200))
+QUICK: Final[Mixture] = (Share(10, 50), Share(90, 10))
+IN_FLIGHT: Final = (10, 50, 500, 2000)
+SLOWEST_IN_FLIGHT: Final = 500
+SLOWEST_CASE: Final = "1 % at 60 s"
+SLOWEST_TIMEOUT_S: Final = 65
+# Calls of the first minute, and of another one or so: worked out from N = 500 free slots that fill with slow calls.
+SLOWEST_WINDOW: Final = Window(44_000, 69_000, 420.0)
+SLOW_TOPIC: Final = "bench.r1.slow"
+SLOWEST_TOPIC: Final = "bench.r1.slowest"
+
+WARM_S: Final = 2.5
+SECONDS: Final = 10.0
+BATCHES_SECONDS: Final = 8.0
+# What a batch's records wait for is its slowest call, which in a batch of 10 is a long one two times in three.
+BATCH_SHARE: Final = {10: 0.38}
+# Whoever works in batches, and how much of the limit that leaves.
+OTHER_BATCH_SHARE: Final = 0.28
+# What is registered ahead, and what a slow end takes, in seconds of the fastest contender.
+AHEAD_S: Final = 3.5
+SHARE: Final = "share_of_limit"
+
+
+def case_of(in_flight: int) -> str:
+    """Return the name of the case with so many in flight."""
+    return f"N = {in_flight}"
+
+
+def _cases(bench: Bench) -> Sequence[Case]:
+    if bench.quick:
+        return [Case(case_of(10), _quick_contenders(), prepare=_fill_quick)]
+    usual = [Case(case_of(count), _contenders(count), prepare=_fill_slow) for count in IN_FLIGHT]
+    return [*usual, Case(SLOWEST_CASE, _slowest_contenders(bench.full), prepare=_fill_slowest)]
+
+
+def _contenders(in_flight: int) -> list[Contender]:
+    limit_per_s = in_flight / mean_call_s(SLOW)
+    batches_per_s = limit_per_s * BATCH_SHARE.get(in_flight, OTHER_BATCH_SHARE)
+    steady = Window.lasting(limit_per_s, WARM_S, SECONDS)
+    by_batches = Window.lasting(batches_per_s, WARM_S, BATCHES_SECONDS)
+
+    def timed(flow: Flow, window: Window) -> Contender:
+        return contender(flow, SLOW_TOPIC, in_flight, "timed", window)
+
+    return [
+        timed(REGISTRY, steady),
+        timed(PARALLEL_CONSUMER, steady),
+        timed(SHARE_CONSUMER, steady),
+        timed(BATCH, by_batches),
+        timed(AIOKAFKA, by_batches),
+    ]
+
+
+def _slowest_contenders(full: bool) -> list[Contender]:
+    timeout = ("--handler-timeout-s", str(SLOWEST_TIMEOUT_S))
+    ours = contender(REGISTRY, SLOWEST_TOPIC, SLOWEST_IN_FLIGHT, "timed", SLOWEST_WINDOW, *timeout)
+    # It takes two minutes of its own, which only the FULL run has.
+    theirs = contender(PARALLEL_CONSUMER, SLOWEST_TOPIC, SLOWEST_IN_FLIGHT, "timed", SLOWEST_WINDOW)
+    return [ours, theirs] if full else [ours]
+
+
+def _quick_contenders() -> list[Contender]:
+    return [contender(flow, SLOW_TOPIC, 10, "timed", Window(50, 300, 120.0)) for flow in (REGISTRY, BATCH)]
+
+
+def _fill_slow(bench: Bench) -> None:
+    most_per_s = max(IN_FLIGHT) / mean_call_s(SLOW)
+    fill(bench.kafka, SLOW_TOPIC, round(most_per_s * (WARM_S + SECONDS + AHEAD_S)), SLOW)
+
+
+def _fill_slowest(bench: Bench) -> None:
+    fill(bench.kafka, SLOWEST_TOPIC, SLOWEST_WINDOW.to_record + 4 * SLOWEST_IN_FLIGHT, SLOWEST)
+
+
+def _fill_quick(bench: Bench) -> None:
+    fill(bench.kafka, SLOW_TOPIC, 500, QUICK)
+
+
+def _lines() -> list[Line]:
+    lines = [_share(in_flight, REGISTRY) for in_flight in IN_FLIGHT]
+    lines.append(_slowest_share(REGISTRY))
+    lines += [
+        _share(in_flight, flow)
+        for flow in (BATCH, PARALLEL_CONSUMER, AIOKAFKA, SHARE_CONSUMER)
+        for in_flight in IN_FLIGHT
+    ]
+    lines.append(_slowest_share(PARALLEL_CONSUMER))
+    lines += [
+        figure_line(f"N = {count}: registry", (case_of(count), REGISTRY.name, "records_per_s"), "records/s")
+        for count in IN_FLIGHT
+    ]
+    lines.append(
+        figure_line("Mean call as measured, N = 2000", (case_of(2000), REGISTRY.name, "mean_call_s"), "ms", factor=1e3)
+    )
+    return lines
+
+
+def _share(in_flight: int, flow: Flow) -> Line:
+    text = f"Share of the limit, N = {in_flight}: {flow.name}"
+    return figure_line(text, (case_of(in_flight), flow.name, SHARE), target=_target(flow))
+
+
+def _slowest_share(flow: Flow) -> Line:
+    text = f"Share of the limit, {SLOWEST_CASE}, N = {SLOWEST_IN_FLIGHT}: {flow.name}"
+    return figure_line(text, (SLOWEST_CASE, flow.name, SHARE), target=_target(flow))
+
+
+def _target(flow: Flow) -> Target | None:
+    return at_least(0.99) if flow is REGISTRY else None
+
+
+ROW: Final = Row(1, "Little's law", ABOUT, _cases, _lines())

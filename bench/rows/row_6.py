@@ -1,0 +1,281 @@
+"""Row 6: what grows with partitions, with the registry and with the payload."""
+
+from __future__ import annotations
+
+import sys
+import uuid
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Final
+
+from bench.contenders import load
+from bench.contenders.arguments import FlowArguments
+from bench.contenders.incident_queries import measure_queries
+from bench.contenders.our_settings import connection_to, drop, install, our_settings
+from bench.contenders.our_sink import measure_backlog, read_log
+from bench.contenders.our_sweeper import measure_due
+from bench.contenders.registry_rows import stand, start_over, tidy
+from bench.contenders.wait_log import WaitLog
+from bench.contenders.wait_log_writer import fill
+from bench.harness.process import run_flow
+from bench.harness.row import Axis, Bench, Case, Contender, Figures, Line, Plot, Points, Round, Row
+from bench.rows.figure_lines import figure_line, ratio_line
+
+ABOUT: Final = """\
+Sink and sweeper are measured as in rows 4 and 5, the processor as in row 2. Tombstones come 1,000 records after their
+waits throughout. Each size has a topic and a schema of its own.
+
+*Partitions*: the same records in wait topics of 1, 4 and 16 partitions, one sink with Spark's two threads.
+
+*Registry*: 10,000 to 10 million rows (10,000 and 1 million unless FULL) stand in `wait`, all of the sink's own topic and none of
+them due. Then every incident query is asked, a sink reads a log that adds no row, so that nearly every key that it
+deletes is absent, and a sweeper exports 100 rows again and again. The sink's time is that of 100,000 records once warm.
+Of the queries the slowest that looks something up is shown, and the slowest that counts all rows, which can't but grow.
+
+*Payload*: values of 200 B, 2 kB and 20 kB that hardly compress; the records are fewer the larger they are. Batches of
+the sink are bounded in bytes too, so that its memory is told beside it. The processor's handler does nothing.
+"""
+
+PARTITIONS: Final = "partitions"
+REGISTRY: Final = "registry"
+PAYLOAD: Final = "payload"
+PROCESSOR_PAYLOAD: Final = "payload, processor"
+COUNTS: Final = (1, 4, 16)
+VALUE_BYTES: Final = (200, 2_000, 20_000)
+ROWS: Final = (10_000, 100_000, 1_000_000, 10_000_000)
+RECORDS_A_BATCH: Final = 100_000
+IN_FLIGHT: Final = 500
+
+
+def _partitions_name(count: int) -> str:
+    return f"{count} partition{'s' if count > 1 else ''}"
+
+
+def _rows_name(rows: int) -> str:
+    return f"{rows:,} rows"
+
+
+def _bytes_name(value_bytes: int) -> str:
+    return f"{value_bytes:,} B"
+
+
+# ---- partitions and payload: the sink -------------------------------------------------------------------------------
+
+
+def _partitioned(bench: Bench, count: int) -> WaitLog:
+    return WaitLog(f"bench.r6.p{count}", waits=bench.size(2_000, 500_000, 750_000), partitions=count)
+
+
+def _sizes(bench: Bench) -> Sequence[int]:
+    return VALUE_BYTES[2:] if bench.quick else VALUE_BYTES
+
+
+def _sized(bench: Bench, value_bytes: int) -> WaitLog:
+    waits = {
+        200: bench.size(2_000, 500_000, 750_000),
+        2_000: bench.size(1_000, 150_000, 300_000),
+        20_000: bench.size(600, 30_000, 60_000),
+    }
+    return WaitLog(f"bench.r6.b{value_bytes}", waits=waits[value_bytes], value_bytes=value_bytes)
+
+
+def _measure_partitions(count: int, bench: Bench) -> Figures:
+    return measure_backlog(bench, _partitioned(bench, count))
+
+
+def _measure_payload(value_bytes: int, bench: Bench) -> Figures:
+    return measure_backlog(bench, _sized(bench, value_bytes))
+
+
+# ---- registry -------------------------------------------------------------------------------------------------------
+
+
+def _registries(bench: Bench) -> Sequence[int]:
+    return (500,) if bench.quick else ROWS if bench.full else (ROWS[0], ROWS[2])
+
+
+def _log_of(bench: Bench, rows: int) -> WaitLog:
+    return WaitLog(f"bench.r6.n{rows}", waits=bench.size(2_000, 500_000))
+
+
+def _prepare_registries(bench: Bench) -> None:
+    for rows in _registries(bench):
+        log = _log_of(bench, rows)
+        fill(bench, log)
+        settings = our_settings(bench, log, f"bench_r6_n{rows}")
+        drop(settings)
+        install(settings)
+        stand(bench, settings, rows)
+
+
+def _measure_registry(rows: int, bench: Bench) -> Figures:
+    log = _log_of(bench, rows)
+    settings = our_settings(bench, log, f"bench_r6_n{rows}")
+    queries = measure_queries(bench, settings)
+    with connection_to(settings) as connection:
+        start_over(connection, settings)
+        sink = read_log(bench, log, settings)
+        tidy(connection)
+    swept = measure_due(bench, log, settings)
+    return {**queries, **sink, **swept, "sink_ms": RECORDS_A_BATCH / sink["records_per_s"] * 1000}
+
+
+# ---- payload: the processor -----------------------------------------------------------------------------------------
+
+
+def _input(bench: Bench, value_bytes: int) -> tuple[str, int]:
+    """Return the input topic of a payload and how many records it holds."""
+    records = {
+        200: bench.size(2_000, 300_000, 600_000),
+        2_000: bench.size(1_000, 100_000, 300_000),
+        20_000: bench.size(600, 30_000, 60_000),
+    }
+    return f"bench.r6.in{value_bytes}", records[value_bytes]
+
+
+def _prepare_inputs(bench: Bench) -> None:
+    for value_bytes in _sizes(bench):
+        topic, records = _input(bench, value_bytes)
+        load.fill(bench.kafka, topic, records, value_bytes=value_bytes)
+
+
+def _measure_processor(value_bytes: int, bench: Bench) -> Figures:
+    topic, records = _input(bench, value_bytes)
+    group = f"bench.r6.{uuid.uuid4().hex[:12]}"
+    arguments = FlowArguments(bench.kafka, topic, group, IN_FLIGHT, "noop", records // 4, records, 240.0)
+    return run_flow(bench, [sys.executable, "-m", "bench.contenders.registry", *arguments.command_line()])
+
+
+# ---- the row --------------------------------------------------------------------------------------------------------
+
+
+def _cases(bench: Bench) -> Sequence[Case]:
+    partitions = [Contender(_partitions_name(count), partial(_measure_partitions, count)) for count in COUNTS]
+    registry = [Contender(_rows_name(rows), partial(_measure_registry, rows)) for rows in _registries(bench)]
+    payload = [Contender(_bytes_name(size), partial(_measure_payload, size)) for size in _sizes(bench)]
+    processor = [Contender(_bytes_name(size), partial(_measure_processor, size)) for size in _sizes(bench)]
+
+    def partitioned(bench: Bench) -> None:
+        for count in COUNTS:
+            fill(bench, _partitioned(bench, count))
+
+    def sized(bench: Bench) -> None:
+        for value_bytes in _sizes(bench):
+            fill(bench, _sized(bench, value_bytes))
+
+    cases = [
+        Case(PARTITIONS, partitions, prepare=partitioned),
+        Case(PAYLOAD, payload, prepare=sized),
+        Case(PROCESSOR_PAYLOAD, processor, prepare=_prepare_inputs),
+        Case(REGISTRY, registry, prepare=_prepare_registries),
+    ]
+    # What the smoke leaves out runs by the same code as what it plays.
+    return [case for case in cases if not (bench.quick and case.name == PARTITIONS)]
+
+
+def _lines(rounds: Sequence[Round]) -> Sequence[Line]:
+    measured = [rows for rows in ROWS if any(_has_registry(round_, rows) for round_ in rounds)]
+    return [
+        *(
+            figure_line(
+                f"Sink, wait topic of {_partitions_name(count)}",
+                (PARTITIONS, _partitions_name(count), "records_per_s"),
+                "records/s",
+            )
+            for count in COUNTS
+        ),
+        *(line for size in VALUE_BYTES for line in _payload_lines(size)),
+        *(line for rows in measured for line in _registry_lines(rows)),
+        *(_growth_lines(measured[0], measured[-1]) if measured[1:] else ()),
+    ]
+
+
+def _has_registry(round_: Round, rows: int) -> bool:
+    place = (REGISTRY, _rows_name(rows))
+    return place in round_.turns or place in round_.failures
+
+
+def _payload_lines(value_bytes: int) -> Sequence[Line]:
+    name = _bytes_name(value_bytes)
+    return [
+        figure_line(f"Sink, values of {name}", (PAYLOAD, name, "records_per_s"), "records/s"),
+        figure_line("Its driver's memory at most", (PAYLOAD, name, "driver_peak_mb"), "MB"),
+        figure_line(f"Processor, values of {name}", (PROCESSOR_PAYLOAD, name, "records_per_s"), "records/s"),
+    ]
+
+
+def _registry_lines(rows: int) -> Sequence[Line]:
+    name = _rows_name(rows)
+    return [
+        figure_line(f"{name} stand: sink", (REGISTRY, name, "records_per_s"), "records/s"),
+        figure_line(f"{name} stand: a sweep of 100 due rows", (REGISTRY, name, "sweep_ms"), "ms"),
+        figure_line(f"{name} stand: slowest look-up", (REGISTRY, name, "slowest_look_up_ms"), "ms"),
+        figure_line(f"{name} stand: slowest count", (REGISTRY, name, "slowest_count_ms"), "ms"),
+    ]
+
+
+def _growth_lines(few: int, many: int) -> Sequence[Line]:
+    least, most = _rows_name(few), _rows_name(many)
+    return [
+        ratio_line(f"{text}, {most} / {least}", (REGISTRY, most, name), (REGISTRY, least, name))
+        for text, name in (("Sink's time", "sink_ms"), ("Sweep", "sweep_ms"), ("Look-up", "slowest_look_up_ms"))
+    ]
+
+
+def _by_partitions(round_: Round) -> Mapping[str, Points]:
+    return {"sink": _points(round_, PARTITIONS, {_partitions_name(count): count for count in COUNTS}, "records_per_s")}
+
+
+def _by_payload(round_: Round) -> Mapping[str, Points]:
+    sizes = {_bytes_name(size): size for size in VALUE_BYTES}
+    return {
+        "sink": _points(round_, PAYLOAD, sizes, "records_per_s"),
+        "processor": _points(round_, PROCESSOR_PAYLOAD, sizes, "records_per_s"),
+    }
+
+
+def _by_rows(round_: Round) -> Mapping[str, Points]:
+    sizes = {_rows_name(rows): rows for rows in ROWS}
+    curves = {
+        "sink, 100,000 records": "sink_ms",
+        "sweep of 100 due rows": "sweep_ms",
+        "slowest look-up": "slowest_look_up_ms",
+        "slowest count": "slowest_count_ms",
+    }
+    return {text: _points(round_, REGISTRY, sizes, name) for text, name in curves.items()}
+
+
+def _points(round_: Round, case: str, contenders: Mapping[str, int], name: str) -> Points:
+    """Return a figure of every contender that has it, over what the contender's name stands for."""
+    return [
+        (float(size), round_.figure(case, contender, name))
+        for contender, size in contenders.items()
+        if round_.has(case, contender, name)
+    ]
+
+
+PLOTS: Final = (
+    Plot(
+        "sink-by-partitions",
+        "Sink by partitions of the wait topic",
+        Axis("partitions", logarithmic=True),
+        Axis("throughput", "records/s"),
+        _by_partitions,
+    ),
+    Plot(
+        "by-payload",
+        "Sink and processor by size of the values",
+        Axis("value", "B", logarithmic=True),
+        Axis("throughput", "records/s", logarithmic=True),
+        _by_payload,
+    ),
+    Plot(
+        "by-registry",
+        "What takes how long, by rows in the registry",
+        Axis("rows in wait", logarithmic=True),
+        Axis("time", "ms", logarithmic=True),
+        _by_rows,
+    ),
+)
+
+ROW: Final = Row(6, "Growth", ABOUT, _cases, _lines, PLOTS)
