@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+import uuid
 from dataclasses import replace
 from itertools import pairwise
 from typing import Final
@@ -88,7 +89,8 @@ def read_log(bench: Bench, log: WaitLog, settings: Settings) -> dict[str, float]
             sink.stop()
         await_sessions_end(connection, SESSION)
         require_open_rows(connection, standing + log.left_open)
-        after = progress.written[log.records] = table_writes(connection, settings.postgres.schema_name)
+        after = table_writes(connection, settings.postgres.schema_name)
+        progress.written[progress.steps[-1].records] = after
     if not bench.quick:
         _require_stretch(log, progress.steps)
     return {**_paces(log, progress, began), **peaks, **figures_of(before, after, log.waits)}
@@ -101,6 +103,7 @@ def measure_small_batches(bench: Bench, log: WaitLog) -> dict[str, float]:
     without the trigger's interval; `idle_cpu_percent` is of one core, over a stretch with nothing to do.
     """
     uncounted, tries, idle_s = bench.size(1, 5), bench.size(2, 20, 40), bench.size(2, 30, 60)
+    log = replace(log, topic=f"{log.topic}.{uuid.uuid4().hex[:8]}")  # with nothing in it, at a second turn too
     with fresh_schema(bench, log) as settings, connection_to(settings) as connection:
         make_topics(settings)
         with running(bench, "sink", settings) as sink:

@@ -27,10 +27,11 @@ waits throughout. Each size has a topic and a schema of its own.
 
 *Partitions*: the same records in wait topics of 1, 4 and 16 partitions, one sink with Spark's two threads.
 
-*Registry*: 10,000 to 10 million rows (10,000 and 1 million unless FULL) stand in `wait`, all of the sink's own topic and none of
-them due. Then every incident query is asked, a sink reads a log that adds no row, so that nearly every key that it
-deletes is absent, and a sweeper exports 100 rows again and again. The sink's time is that of 100,000 records once warm.
-Of the queries the slowest that looks something up is shown, and the slowest that counts all rows, which can't but grow.
+*Registry*: 10,000 to 10 million rows (10,000 and 1 million unless FULL) stand in `wait`, all of the sink's own topic
+and none of them due. Then every incident query is asked, a sink reads a log that leaves no row behind, so that nearly
+every key that it deletes is absent, and a sweeper exports 100 rows again and again. The sink's time is that of 100,000
+records once warm. Of the queries the slowest that looks something up is shown, and the slowest that counts all rows,
+which can't but grow.
 
 *Payload*: values of 200 B, 2 kB and 20 kB that hardly compress; the records are fewer the larger they are. Batches of
 the sink are bounded in bytes too, so that its memory is told beside it. The processor's handler does nothing.
