@@ -13,7 +13,7 @@ from tests.chaos.faults.listening import listens
 from tests.chaos.flow import Flow
 from tests.chaos.log_reading import WaitLog, read_wait_log
 from tests.chaos.patience import Patience
-from tests.chaos.resources import MOST_BYTES, Resources, Trend, flat, processes_of, told, trends, unread
+from tests.chaos.resources import MOST_BYTES, Resources, Trend, flat, most_held, processes_of, told, trends, unread
 from tests.chaos.service import Service
 from tests.chaos.settling import settle
 from tests.chaos.stage import Place, Stage
@@ -142,7 +142,7 @@ def play_outage(stage: Stage, away: tuple[str, ...], records: int, rate_per_s: f
         statuses = {name: service.stop() for name, service in services.items()}
         log = read_wait_log(stage.stack.bootstrap_servers, place.settings.wait.topic)
         memory = _memory(watched, began, ended)
-        peak = _peak(watched, "sink-1", ended, exact)
+        peak = most_held(watched.between(ended.monotonic_s, exact.monotonic_s), "sink-1")
         wrong = [
             *inexact(stage, place, log, flow.published),
             *_wrong_ends(statuses),
@@ -211,15 +211,6 @@ def _memory(watched: Resources, began: Moment, ended: Moment) -> list[Trend]:
     stretch_s = (ended.monotonic_s - began.monotonic_s) / (STRETCHES + 0.5)
     found = trends(watched.between(began.monotonic_s, ended.monotonic_s), began.monotonic_s, stretch_s)
     return [trend for trend in found if trend.measure == "rss_bytes" and trend.name in processes_of(PROCESSORS)]
-
-
-def _peak(watched: Resources, name: str, began: Moment, ended: Moment) -> int:
-    """Return the most that a service's processes held, each at its worst, bytes; 0 when it was never read."""
-    worst: dict[str, int] = {}
-    for reading in watched.between(began.monotonic_s, ended.monotonic_s):
-        if reading.name.startswith(f"{name} "):
-            worst[reading.name] = max(reading.rss_bytes, worst.get(reading.name, 0))
-    return sum(worst.values())
 
 
 def _per_second(log: WaitLog, began_s: float, ended_s: float) -> float:

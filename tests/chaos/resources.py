@@ -25,13 +25,28 @@ MEASURES = ("rss_bytes", "threads", "open_files")
 # Fewer say nothing about a trend.
 LEAST_STRETCHES = 3
 LEAST_SHARE = 0.9
-# Of all processes of a service together: Python alone, or with a JVM of 512 MB of heap.
-MOST_BYTES: Mapping[str, int] = {"processor": 300_000_000, "sink": 1_400_000_000, "sweeper": 1_400_000_000}
+MIB = 1 << 20
+# What `spark.driver_memory` gives by default, which no run changes.
+HEAP_BYTES = 512 * MIB
+# Beside its heap: Spark's classes; compiled code; a hundred threads' stacks, symbols, what malloc keeps; and what is on
+# its way to Python, of one batch (`sink.max_batch_bytes`) or chunk.
+JVM_BESIDE_BYTES = (160 + 96 + 64 + 64) * MIB
+# The interpreter with pyspark, pyarrow and three clients; and a batch three times: as it comes, sorted, on its way out.
+PYTHON_BYTES = (160 + 3 * 64) * MIB
+# Of all processes of a service together at one moment.
+MOST_BYTES: Mapping[str, int] = {
+    "processor": 300_000_000,
+    "sink": HEAP_BYTES + JVM_BESIDE_BYTES + PYTHON_BYTES,
+    "sweeper": HEAP_BYTES + JVM_BESIDE_BYTES + PYTHON_BYTES,
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One process at one moment: ``at_s`` of the monotonic clock, ``name`` with what it is ("sink-1 java")."""
+    """One process at one moment: ``name`` with what it is ("sink-1 java"), ``at_s`` of the monotonic clock.
+
+    All that is read of all services in one look has one ``at_s``, that of its beginning.
+    """
 
     at_s: float
     name: str
@@ -89,11 +104,12 @@ class Resources:
 
     def _watch(self) -> None:
         while not self._ended.wait(self._interval_s):
+            at_s = time.monotonic()
             for service in self._services:
-                self.readings += _of_service(service)
+                self.readings += _of_service(service, at_s)
 
 
-def _of_service(service: Service) -> Iterator[Reading]:
+def _of_service(service: Service, at_s: float) -> Iterator[Reading]:
     """Read a service's own process and its JVM; Spark's Python workers, which come and go, are left out."""
     tree = service.tree()
     for process in tree:
@@ -103,7 +119,7 @@ def _of_service(service: Service) -> Iterator[Reading]:
                 continue
             with process.oneshot():
                 yield Reading(
-                    time.monotonic(),
+                    at_s,
                     f"{service.name} {'java' if name == 'java' else 'python'}",
                     process.pid,
                     process.memory_info().rss,
@@ -123,6 +139,17 @@ def _threads(process: psutil.Process) -> int:
             name = Path(f"/proc/{process.pid}/task/{thread.id}/comm").read_text("utf-8", "replace")
             count += not name.startswith(pools)
     return count
+
+
+def most_held(readings: Iterable[Reading], service: str) -> int:
+    """Return the most that the processes of a service held together in one look, bytes; 0 when it was never read."""
+    looks: dict[float, dict[str, int]] = defaultdict(dict)
+    for reading in readings:
+        if reading.name.startswith(f"{service} "):
+            # A JVM about to run a program is there twice for a moment, with the same memory.
+            held = looks[reading.at_s]
+            held[reading.name] = max(reading.rss_bytes, held.get(reading.name, 0))
+    return max((sum(held.values()) for held in looks.values()), default=0)
 
 
 def trends(readings: Iterable[Reading], began_s: float, stretch_s: float) -> list[Trend]:
