@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -11,10 +10,10 @@ from contextlib import suppress
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 from statistics import fmean
-from types import TracebackType
 
 import psutil
 
+from tests.chaos.companion import Companion
 from tests.chaos.service import Service
 
 # Spark's pools for the removal of what jobs have left behind, by the names of their threads: after each garbage
@@ -78,18 +77,15 @@ class Resources:
 
     def __init__(self, services: Sequence[Service], interval_s: float = 1.0) -> None:
         self._services = list(services)
-        self._interval_s = interval_s
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._watch, name="resources", daemon=True)
+        self._companion = Companion("resources", interval_s, self._look)
         self.readings: list[Reading] = []
 
     def __enter__(self) -> Resources:
-        self._thread.start()
+        self._companion.__enter__()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._ended.set()
-        self._thread.join()
+    def __exit__(self, kind: type[BaseException] | None, *of_no_interest: object) -> None:
+        self._companion.__exit__(kind, *of_no_interest)
 
     def between(self, began_s: float, ended_s: float) -> list[Reading]:
         """Return the readings of a stretch of the monotonic clock."""
@@ -102,11 +98,10 @@ class Resources:
             table.writerow(field.name for field in fields(Reading))
             table.writerows(astuple(reading) for reading in self.readings)
 
-    def _watch(self) -> None:
-        while not self._ended.wait(self._interval_s):
-            at_s = time.monotonic()
-            for service in self._services:
-                self.readings += _of_service(service, at_s)
+    def _look(self) -> None:
+        at_s = time.monotonic()
+        for service in self._services:
+            self.readings += _of_service(service, at_s)
 
 
 def _of_service(service: Service, at_s: float) -> Iterator[Reading]:
@@ -126,8 +121,8 @@ def _of_service(service: Service, at_s: float) -> Iterator[Reading]:
                     _threads(process),
                     process.num_fds(),
                 )
-        except psutil.NoSuchProcess:
-            continue
+        except psutil.Error:
+            continue  # it has ended meanwhile; who never can be read is missed by `unread`
 
 
 def _threads(process: psutil.Process) -> int:
