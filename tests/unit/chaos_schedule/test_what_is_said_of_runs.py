@@ -7,6 +7,8 @@ import signal
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -17,7 +19,8 @@ from tests.chaos.drawing import ANY, schedule_of
 from tests.chaos.endings import AFTERMATH_MS, unexpected
 from tests.chaos.history.history import FaultDone
 from tests.chaos.ledger import BROKEN, KEPT, VOID, Entry, ScenarioEntry
-from tests.chaos.report import entry_of_nothing, last_line
+from tests.chaos.report import entry_of, entry_of_nothing, last_line
+from tests.chaos.run import Outcome
 from tests.chaos.scenarios import SCENARIOS
 from tests.chaos.schedule import SERVICES
 from tests.chaos.service import Cause, Exit
@@ -246,3 +249,14 @@ def test_a_run_on_a_tree_that_changed_meanwhile_is_of_no_commit(
     assert main(["--ledger", str(path), "--logs", str(tmp_path / "logs")]) == 0
     (row,) = csv.DictReader(path.read_text().splitlines())
     assert row["commit"] == said
+
+
+@pytest.mark.parametrize(
+    ("void", "unseen", "verdict"),
+    [("", "", KEPT), ("", "the memory of sink-1 was looked at 0 times in 60 s", VOID), ("no proof", "", VOID)],
+)
+def test_a_run_whose_services_were_hardly_sampled_is_void(void: str, unseen: str, verdict: str) -> None:
+    judged = cast(Any, SimpleNamespace(void=void, violations=[], figures={}, counts={}))
+    outcome = Outcome(schedule_of(7), Path("logs"), judged, [], [], 0, "", unseen, 60.0)
+    assert entry_of(outcome, "abc").verdict == verdict
+    assert outcome.void == void + unseen
