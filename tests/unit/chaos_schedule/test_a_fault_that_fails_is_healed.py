@@ -144,7 +144,8 @@ def acted(monkeypatch: pytest.MonkeyPatch, does: Callable[[Scene, PlannedFault],
     planned = PlannedFault(0.0, "kill", "sink-1", 0.1)
     monkeypatch.setattr(run, "fault_of", lambda fault: does)
     schedule = SimpleNamespace(load=SimpleNamespace(aborts=False), faults=[planned])
-    played = Scene(*[cast(Any, None)] * 2, cast(Any, schedule), {}, *[cast(Any, None)] * 2, [], threading.Event())
+    nobody = cast(Any, None)
+    played = Scene(nobody, nobody, cast(Any, schedule), {}, nobody, nobody, [], threading.Event())
     return run._act(played, cast(Load, publishing))
 
 

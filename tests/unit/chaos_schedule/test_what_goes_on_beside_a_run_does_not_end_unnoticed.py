@@ -31,13 +31,13 @@ class Odd:
     lock: Any = field(default_factory=threading.RLock)
     name: str = "sink-1"
 
-    def tree(self) -> list[psutil.Process]:
-        return self._fails()
+    def tree(self) -> None:
+        self._fails()
 
     def notice_end(self) -> None:
         self._fails()
 
-    def _fails(self) -> Any:
+    def _fails(self) -> None:
         self.asked.set()
         raise ChildProcessError("could not be started")
 
