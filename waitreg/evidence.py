@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from operator import methodcaller
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import Message
 
-from wait_registry.errors import ConfigurationError, DataError, TransientError
-from wait_registry.kafka.clients import admin, consumer_config
+from wait_registry.errors import ConfigurationError, DataError
+from wait_registry.kafka.clients import admin
 from wait_registry.kafka.cluster import cluster_id, describe_topic
 from wait_registry.kafka.positions import end_offsets
 from wait_registry.kafka.topics import delete_retention_ms
@@ -21,18 +20,12 @@ from wait_registry.records.wait_id import wait_id
 from wait_registry.records.wait_record import decode_wait_record
 from wait_registry.settings.root import Settings
 from waitreg.calls import read_calls
+from waitreg.committed_records import read_committed, read_headers
 from waitreg.dead_letter_seen import DeadLetterSeen
 from waitreg.fingerprint import fingerprint
 from waitreg.manifest import Coordinates, Published, read_manifest
 from waitreg.reconciliation import Evidence
 from waitreg.wait_log import WaitEntry
-
-BATCH = 1000
-
-Headers = Sequence[tuple[str, bytes | None]] | None
-
-# Not `message.headers()`: once CPython has specialised that call, an unreadable name's exception comes up elsewhere.
-_headers_of: Callable[[Message], Headers] = methodcaller("headers")
 
 
 def read_evidence(
@@ -150,40 +143,6 @@ def sink_lag(settings: Settings) -> int:
         rows = connection.execute("select partition, next_offset from sink_progress where topic = %s", (topic,))
         positions: dict[int, int] = dict(rows.fetchall())
     return sum(max(0, end - positions.get(partition, 0)) for partition, end in ends.items())
-
-
-def read_committed(settings: Settings, topic: str) -> Iterator[Message]:
-    """Return every committed record of a topic, up to the end that it has at the call; raise TransientError."""
-    own = {"group.id": "waitreg-reconciliation", "enable.partition.eof": True, "fetch.wait.max.ms": 10}
-    consumer = Consumer(consumer_config(settings.kafka, **own))
-    try:
-        partitions = consumer.list_topics(topic, timeout=settings.kafka.request_timeout_s).topics[topic].partitions
-        consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in partitions])
-        ended: set[int] = set()
-        while len(ended) < len(partitions):
-            for message in consumer.consume(BATCH, 0.1):
-                error = message.error()
-                if error is None:
-                    yield message
-                elif error.code() == KafkaError._PARTITION_EOF:
-                    ended.add(message.partition() or 0)
-                else:
-                    raise TransientError(f"reading {topic} failed: {error.str()}")
-    except KafkaException as error:
-        raise TransientError(f"reading {topic} failed: {error.args[0].str()}") from error
-    finally:
-        consumer.close()
-
-
-def read_headers(message: Message) -> Headers:
-    """Return a record's headers; None when a name isn't UTF-8, which no record of ours has and the client can't read.
-
-    Such a record must be asked once only: a second time the client hands out a null pointer as the name.
-    """
-    try:
-        return _headers_of(message) or []
-    except (SystemError, UnicodeDecodeError):
-        return None
 
 
 def _place(message: Message) -> tuple[int, int, int, str]:

@@ -16,9 +16,10 @@ from wait_registry.kafka.clients import producer_config
 from wait_registry.kafka.errors import kafka_failure
 from wait_registry.settings.root import Settings
 from waitreg.fingerprint import Fingerprint, fingerprint
-from waitreg.manifest import ManifestWriter, Published
+from waitreg.manifest import ManifestWriter, Published, read_manifest
 from waitreg.orders import Order, order
 from waitreg.shapes import Maker
+from waitreg.unplaced import Unplaced, places_of
 
 POLL_EVERY = 100
 DELIVERY_TIMEOUT_MS = 60_000
@@ -32,7 +33,7 @@ class LoadPlan:
     ``records`` in all, until it is asked to stop when None; ``rate_per_s`` records a second, as fast as possible when
     None; ``seed`` chooses the content; ``first`` is the index of the first record, so that two loads of one seed need
     not repeat each other; ``make`` makes the record of a seed and an index; ``manifest`` is the file that every
-    acknowledged record is appended to.
+    acknowledged record is appended to, last those that the broker gave no place for: these are looked for in the topic.
     """
 
     topic: str
@@ -62,6 +63,7 @@ class _Publication:
 
     def __init__(self, producer: Producer, manifest: ManifestWriter | None, progress: Callable[[int], None]) -> None:
         self.acknowledged = 0
+        self.unplaced: list[Unplaced] = []
         self._error: KafkaError | None = None
         self._producer = producer
         self._manifest = manifest
@@ -101,8 +103,11 @@ class _Publication:
         self.acknowledged += 1
         if self._manifest is not None:
             topic, partition, offset = message.topic(), message.partition(), message.offset()
-            assert topic is not None and partition is not None and offset is not None
-            self._manifest.append(Published(topic, partition, offset, message.timestamp()[1], content))
+            assert topic is not None and partition is not None
+            if offset is None:
+                self.unplaced.append((partition, content))
+            else:
+                self._manifest.append(Published(topic, partition, offset, message.timestamp()[1], content))
 
 
 def run_load(
@@ -115,7 +120,7 @@ def run_load(
 
     ``progress`` is told the number acknowledged so far, again and again; once ``stopping`` says yes nothing more is
     published, and what was is waited for. Raises ConfigurationError when the topic does not exist or refuses a record,
-    TransientError when the broker did not acknowledge within a minute.
+    TransientError when the broker did not acknowledge within a minute, or the manifest can't be completed.
     """
     overrides = {"linger.ms": 5, "message.timeout.ms": DELIVERY_TIMEOUT_MS}
     producer = Producer(producer_config(settings.kafka, **overrides))
@@ -135,7 +140,12 @@ def run_load(
         while len(producer):
             publication.poll(0.1)
         publication.poll(0)
-    return LoadResult(publication.acknowledged, time.monotonic() - started)
+        seconds = time.monotonic() - started
+        if manifest is not None and plan.manifest is not None and publication.unplaced:
+            listed = {record.coordinates for record in read_manifest(plan.manifest)}
+            for record in places_of(settings, plan.topic, publication.unplaced, listed):
+                manifest.append(record)
+    return LoadResult(publication.acknowledged, seconds)
 
 
 def _require_topic(producer: Producer, topic: str, settings: Settings) -> None:

@@ -9,6 +9,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from tests.chaos import ledger
@@ -70,9 +71,10 @@ def _play_seeds(given: argparse.Namespace, folder: Path) -> int:
     entries: list[Entry] = []
     try:
         for played in play_all(plan):
-            entries.append(played.entry)
-            ledger.append(played.entry, given.ledger or ledger.LEDGER)
-            print(line_of(played.entry), *([played.told] if played.told else []), sep="\n", flush=True)
+            entry = replace(played.entry, commit=ledger.commit_at_end(plan.commit))
+            entries.append(entry)
+            ledger.append(entry, given.ledger or ledger.LEDGER)
+            print(line_of(entry), *([played.told] if played.told else []), sep="\n", flush=True)
     finally:
         print(last_line(entries))
     if given.logs is None and not any(file.is_dir() for file in folder.iterdir()):
@@ -91,7 +93,7 @@ def _play_scenario(given: argparse.Namespace, folder: Path) -> int:
     )
     commit, kept = ledger.commit(), True
     for entry in SCENARIOS[given.scenario](wanted, commit):
-        ledger.append(entry, given.ledger or ledger.SCENARIOS)
+        ledger.append(replace(entry, commit=ledger.commit_at_end(commit)), given.ledger or ledger.SCENARIOS)
         kept &= entry.verdict == KEPT
     print("kept" if kept else f"NOT kept; logs: {folder}")
     if kept and given.logs is None:

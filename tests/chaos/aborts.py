@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import threading
+from contextlib import suppress
 
 from confluent_kafka import KafkaException, Producer
 
+from tests.chaos.companion import Companion
 from tests.chaos.stage import Place
 from wait_registry.kafka.clients import producer_config
 from wait_registry.settings.kafka import KafkaSettings
@@ -23,29 +24,25 @@ class Aborts:
     def __init__(self, place: Place, bootstrap: str) -> None:
         self._topic = place.input
         self._kafka = KafkaSettings(bootstrap_servers=bootstrap)
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="aborts", daemon=True)
+        self._companion = Companion("aborts", BETWEEN_S, self._abort_while_possible)
 
     def __enter__(self) -> Aborts:
-        self._thread.start()
+        self._companion.__enter__()
         return self
 
-    def __exit__(self, *of_no_interest: object) -> None:
-        self._stopping.set()
-        self._thread.join()
+    def __exit__(self, kind: type[BaseException] | None, *of_no_interest: object) -> None:
+        self._companion.__exit__(kind, *of_no_interest)
 
-    def _run(self) -> None:
-        while not self._stopping.wait(BETWEEN_S):
-            try:
-                self._abort_again_and_again()
-            except KafkaException:
-                continue  # another producer of this id ends what this one has left open
+    def _abort_while_possible(self) -> None:
+        # Another producer of this id ends what this one leaves open.
+        with suppress(KafkaException):
+            self._abort_again_and_again()
 
     def _abort_again_and_again(self) -> None:
         own = {"transactional.id": f"{self._topic}.aborts", "transaction.timeout.ms": TRANSACTION_MS}
         producer = Producer({**producer_config(self._kafka, **own), "log_level": 0})
         producer.init_transactions(REQUEST_S)
-        while not self._stopping.wait(BETWEEN_S):
+        while not self._companion.ended.wait(BETWEEN_S):
             producer.begin_transaction()
             for number in range(RECORDS):
                 producer.produce(self._topic, f"aborted {number}".encode(), b"key %d" % number)

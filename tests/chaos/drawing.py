@@ -13,7 +13,8 @@ from random import Random
 from tests.chaos.mixture import mean_bytes
 from tests.chaos.schedule import LoadOfRun, Mood, PlannedFault, Schedule, SettingsOfRun
 
-# The load goes on for some seconds behind the faults: what is done then must come to its end without any excuse.
+# The load goes on for some seconds behind the last fault that isn't aimed: what is done then must come to its end
+# without that excuse. An aimed one (`AIMED_S`) begins after the load where the TTL is long.
 LOAD_S = 18.0
 FIRST_FAULT_S = 1.5
 FIRST_DEATH_UNTIL_S = 5.0

@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[2]
 LEDGER = ROOT / "docs" / "chaos-runs.csv"
 SCENARIOS = ROOT / "docs" / "chaos-scenarios.csv"
 KEPT, BROKEN, VOID = "kept", "broken", "void"
+DIRTY = "-dirty"
 _NAMED = {Kind.LOST: "lost", Kind.FALSE_EXPORT: "false", Kind.DOUBLED: "doubled", Kind.CHANGED: "changed"}
 
 
@@ -87,7 +88,14 @@ def commit() -> str:
     described = _git("describe", "--always")
     lists = [f":!{path.relative_to(ROOT)}" for path in (LEDGER, SCENARIOS)]
     changed = _git("status", "--porcelain", "--untracked-files=normal", "--", ".", *lists)
-    return f"{described or 'unknown'}{'-dirty' if changed else ''}"
+    return f"{described or 'unknown'}{DIRTY if changed else ''}"
+
+
+def commit_at_end(at_beginning: str) -> str:
+    """Return what a run was of, now that it has ended; "-dirty" when the tree isn't any more what it was."""
+    if at_beginning.endswith(DIRTY) or commit() == at_beginning:
+        return at_beginning
+    return at_beginning + DIRTY
 
 
 def counted(counts: dict[Kind, int], endings: int) -> dict[str, int]:

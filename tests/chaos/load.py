@@ -39,6 +39,7 @@ class Load:
         )
         self._acknowledged = 0
         self._stopping = stopping
+        self._given_up = threading.Event()
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._publish, name="load", daemon=True)
 
@@ -47,6 +48,8 @@ class Load:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if kind is not None:
+            self._given_up.set()  # the broker may never come again
         self._thread.join()
 
     def publish_backlog(self) -> None:
@@ -63,7 +66,7 @@ class Load:
 
     def _publish(self) -> None:
         try:
-            while (done := self._acknowledged) < self._records and not self._stopping.is_set():
+            while (done := self._acknowledged) < self._records and not self._over():
                 self._publish_from(done)
         except Exception as error:  # noqa: BLE001 - raised by `wait`
             self._error = error
@@ -76,6 +79,9 @@ class Load:
             self._acknowledged = done + acknowledged
 
         try:
-            run_load(self._settings, rest, progress, self._stopping.is_set)
+            run_load(self._settings, rest, progress, self._over)
         except TransientError as error:
             print(f"the load goes on after {self._acknowledged} records: {error}", file=sys.stderr)
+
+    def _over(self) -> bool:
+        return self._stopping.is_set() or self._given_up.is_set()

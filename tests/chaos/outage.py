@@ -13,7 +13,7 @@ from tests.chaos.faults.listening import listens
 from tests.chaos.flow import Flow
 from tests.chaos.log_reading import WaitLog, read_wait_log
 from tests.chaos.patience import Patience
-from tests.chaos.resources import MOST_BYTES, Resources, Trend, flat, processes_of, told, trends, unread
+from tests.chaos.resources import MOST_BYTES, Resources, Trend, flat, most_held, processes_of, told, trends, unread
 from tests.chaos.service import Service
 from tests.chaos.settling import settle
 from tests.chaos.stage import Place, Stage
@@ -111,6 +111,19 @@ class Outage:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Played:
+    """An outage as it went: when it began and ended, when all was settled or given up, and what was left then."""
+
+    away: tuple[str, ...]
+    records: int
+    began: Moment
+    ended: Moment
+    exact: Moment
+    unsettled: str
+    statuses: Mapping[str, int | None]
+
+
 def play_outage(stage: Stage, away: tuple[str, ...], records: int, rate_per_s: float, directory: Path) -> Outage:
     """Play one outage and judge it.
 
@@ -140,28 +153,35 @@ def play_outage(stage: Stage, away: tuple[str, ...], records: int, rate_per_s: f
         unsettled = settle(stage, place, Patience(STILL_S, SETTLE_S))
         exact = Moment.now()
         statuses = {name: service.stop() for name, service in services.items()}
-        log = read_wait_log(stage.stack.bootstrap_servers, place.settings.wait.topic)
-        memory = _memory(watched, began, ended)
-        peak = _peak(watched, "sink-1", ended, exact)
-        wrong = [
-            *inexact(stage, place, log, flow.published),
-            *_wrong_ends(statuses),
-            *unread(memory, processes_of(PROCESSORS), STRETCHES),
-            *([] if 0 < peak <= MOST_BYTES["sink"] else [f"the sink held {peak} bytes while it caught up"]),
-            *([f"not settled: {unsettled}"] if unsettled else []),
-        ]
-        return Outage(
-            away=away,
-            records=flow.published,
-            lasted_s=ended.monotonic_s - began.monotonic_s,
-            before_per_s=_per_second(log, began.epoch_s - BEFORE_S, began.epoch_s),
-            during_per_s=_per_second(log, began.epoch_s, ended.epoch_s),
-            memory=memory,
-            sink_peak_bytes=peak,
-            expired=log.outcomes["expired"],
-            exact_after_s=exact.monotonic_s - ended.monotonic_s,
-            wrong=wrong,
-        )
+        played = Played(away, flow.published, began, ended, exact, unsettled, statuses)
+        return _judged(stage, place, watched, played)
+
+
+def _judged(stage: Stage, place: Place, watched: Resources, played: Played) -> Outage:
+    """Read what is left of an outage, and say what is wrong."""
+    began, ended, exact = played.began, played.ended, played.exact
+    log = read_wait_log(stage.stack.bootstrap_servers, place.settings.wait.topic)
+    memory = _memory(watched, began, ended)
+    peak = most_held(watched.between(ended.monotonic_s, exact.monotonic_s), "sink-1")
+    wrong = [
+        *inexact(stage, place, log, played.records),
+        *_wrong_ends(played.statuses),
+        *unread(memory, processes_of(PROCESSORS), STRETCHES),
+        *([] if 0 < peak <= MOST_BYTES["sink"] else [f"the sink held {peak} bytes while it caught up"]),
+        *([f"not settled: {played.unsettled}"] if played.unsettled else []),
+    ]
+    return Outage(
+        away=played.away,
+        records=played.records,
+        lasted_s=ended.monotonic_s - began.monotonic_s,
+        before_per_s=_per_second(log, began.epoch_s - BEFORE_S, began.epoch_s),
+        during_per_s=_per_second(log, began.epoch_s, ended.epoch_s),
+        memory=memory,
+        sink_peak_bytes=peak,
+        expired=log.outcomes["expired"],
+        exact_after_s=exact.monotonic_s - ended.monotonic_s,
+        wrong=wrong,
+    )
 
 
 def _start(services: Sequence[Service]) -> None:
@@ -211,15 +231,6 @@ def _memory(watched: Resources, began: Moment, ended: Moment) -> list[Trend]:
     stretch_s = (ended.monotonic_s - began.monotonic_s) / (STRETCHES + 0.5)
     found = trends(watched.between(began.monotonic_s, ended.monotonic_s), began.monotonic_s, stretch_s)
     return [trend for trend in found if trend.measure == "rss_bytes" and trend.name in processes_of(PROCESSORS)]
-
-
-def _peak(watched: Resources, name: str, began: Moment, ended: Moment) -> int:
-    """Return the most that a service's processes held, each at its worst, bytes; 0 when it was never read."""
-    worst: dict[str, int] = {}
-    for reading in watched.between(began.monotonic_s, ended.monotonic_s):
-        if reading.name.startswith(f"{name} "):
-            worst[reading.name] = max(reading.rss_bytes, worst.get(reading.name, 0))
-    return sum(worst.values())
 
 
 def _per_second(log: WaitLog, began_s: float, ended_s: float) -> float:

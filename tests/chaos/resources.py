@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -11,10 +10,10 @@ from contextlib import suppress
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 from statistics import fmean
-from types import TracebackType
 
 import psutil
 
+from tests.chaos.companion import Companion
 from tests.chaos.service import Service
 
 # Spark's pools for the removal of what jobs have left behind, by the names of their threads: after each garbage
@@ -25,13 +24,31 @@ MEASURES = ("rss_bytes", "threads", "open_files")
 # Fewer say nothing about a trend.
 LEAST_STRETCHES = 3
 LEAST_SHARE = 0.9
-# Of all processes of a service together: Python alone, or with a JVM of 512 MB of heap.
-MOST_BYTES: Mapping[str, int] = {"processor": 300_000_000, "sink": 1_400_000_000, "sweeper": 1_400_000_000}
+MIB = 1 << 20
+# What `spark.driver_memory` gives by default, which no run changes.
+HEAP_BYTES = 512 * MIB
+# Beside its heap: Spark's classes; compiled code; a hundred threads' stacks, symbols, what malloc keeps; and what is on
+# its way to Python, of one batch (`sink.max_batch_bytes`) or chunk.
+JVM_BESIDE_BYTES = (160 + 96 + 64 + 64) * MIB
+# Python of the sink: the interpreter with pyspark, pyarrow and three clients; a batch three times, as it comes, sorted
+# and on its way out. Of the sweeper: the interpreter with its clients; Spark's daemon, and a worker for each core of
+# `local[2]`.
+SINK_PYTHON_BYTES = (160 + 3 * 64) * MIB
+SWEEPER_PYTHON_BYTES = (96 + 64 + 2 * 96) * MIB
+# Of all processes of a service together at one moment.
+MOST_BYTES: Mapping[str, int] = {
+    "processor": 300_000_000,
+    "sink": HEAP_BYTES + JVM_BESIDE_BYTES + SINK_PYTHON_BYTES,
+    "sweeper": HEAP_BYTES + JVM_BESIDE_BYTES + SWEEPER_PYTHON_BYTES,
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One process at one moment: ``at_s`` of the monotonic clock, ``name`` with what it is ("sink-1 java")."""
+    """One process at one moment: ``name`` with what it is ("sink-1 java"), ``at_s`` of the monotonic clock.
+
+    All that is read of all services in one look has one ``at_s``, that of its beginning.
+    """
 
     at_s: float
     name: str
@@ -63,18 +80,15 @@ class Resources:
 
     def __init__(self, services: Sequence[Service], interval_s: float = 1.0) -> None:
         self._services = list(services)
-        self._interval_s = interval_s
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._watch, name="resources", daemon=True)
+        self._companion = Companion("resources", interval_s, self._look)
         self.readings: list[Reading] = []
 
     def __enter__(self) -> Resources:
-        self._thread.start()
+        self._companion.__enter__()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._ended.set()
-        self._thread.join()
+    def __exit__(self, kind: type[BaseException] | None, *of_no_interest: object) -> None:
+        self._companion.__exit__(kind, *of_no_interest)
 
     def between(self, began_s: float, ended_s: float) -> list[Reading]:
         """Return the readings of a stretch of the monotonic clock."""
@@ -87,13 +101,13 @@ class Resources:
             table.writerow(field.name for field in fields(Reading))
             table.writerows(astuple(reading) for reading in self.readings)
 
-    def _watch(self) -> None:
-        while not self._ended.wait(self._interval_s):
-            for service in self._services:
-                self.readings += _of_service(service)
+    def _look(self) -> None:
+        at_s = time.monotonic()
+        for service in self._services:
+            self.readings += _of_service(service, at_s)
 
 
-def _of_service(service: Service) -> Iterator[Reading]:
+def _of_service(service: Service, at_s: float) -> Iterator[Reading]:
     """Read a service's own process and its JVM; Spark's Python workers, which come and go, are left out."""
     tree = service.tree()
     for process in tree:
@@ -103,15 +117,15 @@ def _of_service(service: Service) -> Iterator[Reading]:
                 continue
             with process.oneshot():
                 yield Reading(
-                    time.monotonic(),
+                    at_s,
                     f"{service.name} {'java' if name == 'java' else 'python'}",
                     process.pid,
                     process.memory_info().rss,
                     _threads(process),
                     process.num_fds(),
                 )
-        except psutil.NoSuchProcess:
-            continue
+        except psutil.Error:
+            continue  # it has ended meanwhile; who never can be read is missed by `unread`
 
 
 def _threads(process: psutil.Process) -> int:
@@ -123,6 +137,17 @@ def _threads(process: psutil.Process) -> int:
             name = Path(f"/proc/{process.pid}/task/{thread.id}/comm").read_text("utf-8", "replace")
             count += not name.startswith(pools)
     return count
+
+
+def most_held(readings: Iterable[Reading], service: str) -> int:
+    """Return the most that the processes of a service held together in one look, bytes; 0 when it was never read."""
+    looks: dict[float, dict[str, int]] = defaultdict(dict)
+    for reading in readings:
+        if reading.name.startswith(f"{service} "):
+            # A JVM about to run a program is there twice for a moment, with the same memory.
+            held = looks[reading.at_s]
+            held[reading.name] = max(reading.rss_bytes, held.get(reading.name, 0))
+    return max((sum(held.values()) for held in looks.values()), default=0)
 
 
 def trends(readings: Iterable[Reading], began_s: float, stretch_s: float) -> list[Trend]:

@@ -41,7 +41,11 @@ LOOK_AT_COMMITS_S = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a run came to. ``endings``: processes that ended as they must not; ``unsettled``: what was left, if any."""
+    """What a run came to.
+
+    ``endings``: processes that ended as they must not; ``unsettled``: what was left, if any; ``unseen``: whose memory
+    was hardly looked at.
+    """
 
     schedule: Schedule
     directory: Path
@@ -50,12 +54,13 @@ class Outcome:
     endings: Sequence[Ending]
     restarts: int
     unsettled: str
+    unseen: str
     seconds: float
 
     @property
     def void(self) -> str:
         """Why nothing can be concluded; empty when something can."""
-        return self.verdict.void
+        return "; ".join(filter(None, (self.verdict.void, self.unseen)))
 
     @property
     def failed(self) -> bool:
@@ -65,6 +70,10 @@ class Outcome:
 
 class Interrupted(Exception):
     """The run was broken off: nothing was concluded."""
+
+
+class FaultBroke(Exception):
+    """A fault could not be done or healed: the run is void, whatever else it shows; the message names it."""
 
 
 class Stuck(Exception):
@@ -77,6 +86,7 @@ def play(stage: Stage, schedule: Schedule, directory: Path, broken_off: threadin
     Raises:
         Interrupted: ``broken_off`` was set meanwhile.
         Stuck: it can't be judged to its end, and that is itself a promise broken.
+        FaultBroke: a fault failed. Any other exception, of the load or of who looks on, makes the run void too.
     """
     began = time.monotonic()
     overrides, partitions = settings_of(schedule), schedule.load.input_partitions
@@ -90,24 +100,23 @@ def play(stage: Stage, schedule: Schedule, directory: Path, broken_off: threadin
         with _watch(stage, place):
             _start_on_backlog(load, scene)
             _start(company, scene)
-            samples = resources.enter_context(Samples(list(scene.services.values())))
-            with views:
+            with Samples(list(scene.services.values())) as samples, views:
                 faults = _act(scene, load)
                 unsettled = settle(stage, place, Patience(STILL_S, SETTLE_S), scene.ended)
         supervisor.end()
         _end_all(company)
         if broken_off.is_set():
             raise Interrupted
-        verdict = _judge(scene, faults, samples, views)
         everybody = [*company, *scene.visitors]
         return Outcome(
             schedule,
             directory,
-            verdict,
+            _judge(scene, faults, samples, views),
             faults,
             unexpected_endings(everybody, faults),
             sum(ended.cause is Cause.ITSELF for service in everybody for ended in service.exits),
             unsettled,
+            samples.missing(),
             time.monotonic() - began,
         )
 
@@ -133,13 +142,10 @@ def _start_on_backlog(load: Load, scene: Scene) -> None:
 
 
 def _start(company: Sequence[Service], scene: Scene) -> None:
-    """Start everything and wait until it is at work: a fault is to hit what goes on."""
+    """Start everything and wait until it is at work, a sink with its first batches: a fault is to hit what goes on."""
     for service in company:
         service.start()
     _await(scene, lambda: ", ".join(service.name for service in company if not service.at_work()))
-    # Ready means connected: the streams' first batches take some seconds more.
-    first = _seen_at(scene.place)
-    _await(scene, lambda: "" if first and set(first).isdisjoint(_seen_at(scene.place)) else "streams of the sink")
 
 
 def _await(scene: Scene, missing: Callable[[], str]) -> None:
@@ -148,11 +154,6 @@ def _await(scene: Scene, missing: Callable[[], str]) -> None:
         if time.monotonic() > deadline:
             raise Stuck(f"{names} not at work within {READY_S:g} s")
         scene.pause(LOOK_S)
-
-
-def _seen_at(place: Place) -> list[tuple[object, ...]]:
-    """Return when the sink last wrote each of its positions."""
-    return place.database.rows(place.settings, "select topic, partition, seen_at from sink_progress")
 
 
 def _watch(stage: Stage, place: Place) -> Watch:
@@ -176,34 +177,44 @@ def _views(place: Place) -> Views:
 def _act(scene: Scene, load: Load) -> list[FaultDone]:
     """Publish the load and do the faults at their times; return when the load is out and all is healed."""
     done: list[FaultDone] = []
+    broke: list[tuple[PlannedFault, Exception]] = []
     began = time.monotonic()
     with ExitStack() as publishing:
         if scene.schedule.load.aborts:
             publishing.enter_context(Aborts(scene.place, scene.stage.stack.bootstrap_servers))
         publishing.enter_context(load)
         threads = [
-            threading.Thread(target=_do, args=(scene, planned, began, done), name=str(planned), daemon=True)
+            threading.Thread(target=_do, args=(scene, planned, began, done, broke), name=str(planned), daemon=True)
             for planned in scene.schedule.faults
         ]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
+        for planned, error in broke:
+            raise FaultBroke(f"{planned}: {type(error).__name__}: {error}") from error
         load.wait()
     return sorted(done, key=lambda fault: fault.began_ms)
 
 
-def _do(scene: Scene, planned: PlannedFault, began: float, done: list[FaultDone]) -> None:
+def _do(
+    scene: Scene,
+    planned: PlannedFault,
+    began: float,
+    done: list[FaultDone],
+    broke: list[tuple[PlannedFault, Exception]],
+) -> None:
     scene.pause(max(0.0, began + planned.at_s - time.monotonic()))
-    began_ms = _now_ms()
     if scene.ended.is_set():
         return
     try:
         proof = fault_of(planned)(scene, planned)
-    except Exception as error:  # noqa: BLE001 - a fault that could not be done makes the run void, with this reason
-        proof = ""
-        print(f"seed {scene.schedule.seed}: {planned}: {type(error).__name__}: {error}", flush=True)
-    done.append(FaultDone(planned.name, planned.target, began_ms, _now_ms(), proof))
+    except Exception as error:  # noqa: BLE001 - raised when the others are healed
+        broke.append((planned, error))
+        return
+    ended_ms = _now_ms()
+    # Who found no victim never began, and has no proof.
+    done.append(FaultDone(planned.name, planned.target, scene.began_ms.get(planned, ended_ms), ended_ms, proof))
 
 
 def _judge(scene: Scene, faults: Sequence[FaultDone], samples: Samples, views: Views) -> Verdict:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tests.chaos.schedule import Schedule
+from tests.chaos.schedule import PlannedFault, Schedule
 from tests.chaos.service import Service
 from tests.chaos.stage import Place, Stage
 
@@ -29,6 +30,12 @@ class Scene:
     ended: threading.Event
     """Set when the run is broken off: whoever waits goes on at once."""
     locks: defaultdict[str, threading.Lock] = field(default_factory=lambda: defaultdict(threading.Lock))
+    began_ms: dict[PlannedFault, int] = field(default_factory=dict)
+    """When each fault really began, ms since the epoch."""
+
+    def begins(self, fault: PlannedFault) -> None:
+        """Note that a fault begins: it has its victim, and nothing was done to that yet. The first word counts."""
+        self.began_ms.setdefault(fault, time.time_ns() // 1_000_000)
 
     def pause(self, seconds: float) -> None:
         """Let the fault last."""

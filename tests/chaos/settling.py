@@ -17,7 +17,6 @@ ANSWER_S = 5.0
 BATCH = 5000
 LOOK_S = 0.3
 
-# The broker may be slow: whoever asks, asks again. Of a topic that is as it was made these errors pass.
 Offsets = dict[tuple[str, int], int]
 
 
@@ -62,6 +61,7 @@ class Settling:
             waited_for = self._unconsumed() or self._unresolved() or self._unshown(ends)
             return waited_for or ("" if self._ends(list({topic for topic, _ in ends})) == ends else "the log grows")
         except (KafkaException, psycopg.Error, TimeoutError) as error:
+            # Slow, or just back: whoever asks, asks again. Of topics that are as they were made these errors pass.
             return f"no answer: {error}".strip()
 
     def _ends(self, topics: Sequence[str]) -> Offsets:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Sequence
 
+from tests.chaos.companion import Companion
 from tests.chaos.service import Service
 
 LOOK_S = 0.1
@@ -18,29 +18,26 @@ class Supervisor:
     def __init__(self, services: Sequence[Service]) -> None:
         self._services = list(services)
         self._due: dict[str, float] = {}
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._watch, name="supervisor", daemon=True)
+        self._companion = Companion("supervisor", LOOK_S, self._look)
 
     def __enter__(self) -> Supervisor:
-        self._thread.start()
+        self._companion.__enter__()
         return self
 
-    def __exit__(self, *of_no_interest: object) -> None:
-        self.end()
+    def __exit__(self, kind: type[BaseException] | None, *of_no_interest: object) -> None:
+        self._companion.__exit__(kind, *of_no_interest)
 
     def end(self) -> None:
-        """Start nothing any more. May be called again."""
-        self._ended.set()
-        self._thread.join()
+        """Start nothing any more; raises what it could not do. May be called again."""
+        self._companion.end()
 
-    def _watch(self) -> None:
-        while not self._ended.wait(LOOK_S):
-            for service in self._services:
-                if service.lock.acquire(blocking=False):
-                    try:
-                        self._look_at(service)
-                    finally:
-                        service.lock.release()
+    def _look(self) -> None:
+        for service in self._services:
+            if service.lock.acquire(blocking=False):
+                try:
+                    self._look_at(service)
+                finally:
+                    service.lock.release()
 
     def _look_at(self, service: Service) -> None:
         if service.notice_end() is not None:

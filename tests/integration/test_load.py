@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+from confluent_kafka import KafkaError, Message, Producer
 
 from tests.conftest import SettingsFactory
 from tests.support.naming import Names
@@ -16,6 +20,7 @@ from waitreg.fingerprint import fingerprint
 from waitreg.load import LoadPlan, run_load
 from waitreg.manifest import read_manifest
 from waitreg.shapes import Keys, maker
+from waitreg.unplaced import places_of
 
 
 def test_the_manifest_names_every_record_byte_for_byte(
@@ -48,6 +53,56 @@ def test_every_shape_arrives_byte_for_byte(
     for record in records:
         here = (record.topic, record.partition, record.offset)
         assert published[here] == fingerprint(record.key, record.value, record.headers)
+
+
+class Acknowledged:
+    """What is told of a delivery, without its offset."""
+
+    def __init__(self, message: Message) -> None:
+        self.topic, self.partition, self.timestamp = message.topic, message.partition, message.timestamp
+
+    def offset(self) -> int | None:
+        return None
+
+
+class ForgetfulProducer(Producer):
+    """Tells every third record's place only, as where a broker answers that it has a batch already."""
+
+    told = 0
+
+    def produce(self, topic: str, *, on_delivery: Callable[[KafkaError | None, Any], None], **record: Any) -> None:
+        def delivered(error: KafkaError | None, message: Message) -> None:
+            self.told += 1
+            on_delivery(error, message if self.told % 3 == 0 else Acknowledged(message))
+
+        super().produce(topic, on_delivery=delivered, **record)
+
+
+def test_what_is_acknowledged_without_a_place_is_found_in_the_topic(
+    settings_for: SettingsFactory, topics: Topics, names: Names, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = topics.create(names("orders"))
+    plan = LoadPlan(topic, 56, make=maker("hostile", Keys()), manifest=tmp_path / "manifest.jsonl")
+    run_load(settings_for(), replace(plan, manifest=None))  # the same, and nobody has listed it
+    before = {(record.topic, record.partition, record.offset) for record in topics.read(topic)}
+    monkeypatch.setattr("waitreg.load.Producer", ForgetfulProducer)
+    assert run_load(settings_for(), plan).records == 56
+    published = {one.coordinates: one for one in read_manifest(tmp_path / "manifest.jsonl")}
+    assert len(published) == 56
+    for record in topics.read(topic):
+        here = (record.topic, record.partition, record.offset)
+        assert (here in published) is (here not in before)
+        if here in published:
+            assert published[here].fingerprint == fingerprint(record.key, record.value, record.headers)
+            assert published[here].timestamp_ms == record.timestamp_ms
+
+
+def test_a_manifest_that_cannot_be_completed_is_said_to_lack_something(
+    settings_for: SettingsFactory, topics: Topics, names: Names
+) -> None:
+    topic = topics.create(names("orders"))
+    with pytest.raises(TransientError, match="1 records were acknowledged without a place"):
+        places_of(settings_for(), topic, [(0, fingerprint(b"k", b"v", []))], frozenset())
 
 
 def test_a_load_that_is_asked_to_stop_waits_for_what_it_has_published(

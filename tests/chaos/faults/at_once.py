@@ -17,9 +17,10 @@ def kill_group(scene: Scene, fault: PlannedFault) -> str:
     """Kill all processors (SIGKILL); start them again after a while."""
     with ExitStack() as held:
         services = _taken(scene, scene.schedule.names_of("processor"), held)
+        scene.begins(fault)
+        _started_at_last(services, held)
         proof = _gone([service.kill() for service in services])
         scene.pause(fault.for_s)
-        _start(services)
     return proof
 
 
@@ -33,6 +34,11 @@ def kill_everything(scene: Scene, fault: PlannedFault) -> str:
         services = _taken(scene, scene.services, held)
         for name in ("broker", "postgres"):
             held.enter_context(scene.locks[name])
+        scene.begins(fault)
+        _started_at_last(services, held)
+        # What is started first comes last here.
+        held.callback(stack.broker.start)
+        held.callback(stack.postgres.start)
         pids = [service.kill() for service in services]
         for server in (stack.broker, stack.postgres):
             pids.append(server.pid)
@@ -40,9 +46,6 @@ def kill_everything(scene: Scene, fault: PlannedFault) -> str:
         refused = not any(map(listens, (stack.broker.ports[0], stack.postgres.port)))
         proof = _gone(pids) if refused else ""
         scene.pause(fault.for_s)
-        stack.postgres.start()
-        stack.broker.start()
-        _start(services)
     return proof
 
 
@@ -55,9 +58,10 @@ def _taken(scene: Scene, names: Iterable[str], held: ExitStack) -> list[Service]
     return services
 
 
-def _start(services: Sequence[Service]) -> None:
+def _started_at_last(services: Sequence[Service], held: ExitStack) -> None:
+    """Have them run when all is over, each of them, whatever goes wrong until then, and before they are let go."""
     for service in services:
-        service.start()
+        held.callback(service.start)
 
 
 def _gone(pids: Sequence[int]) -> str:

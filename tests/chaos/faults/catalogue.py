@@ -20,7 +20,9 @@ from tests.chaos.schedule import PlannedFault
 from waitreg.behaviour import DROPPED
 
 Fault = Callable[[Scene, PlannedFault], str]
-"""Makes it happen, heals it, and returns the proof that it happened; an empty one when it didn't."""
+"""Makes it happen, heals it, and returns the proof that it happened; an empty one when it didn't.
+
+It says when it begins (`Scene.begins`), once it has its victim, and heals what it did also when it fails."""
 
 SERVERS: Final = ("broker", "postgres")
 _AT_ONCE: Final[Mapping[tuple[str, str], Fault]] = {

@@ -45,12 +45,15 @@ def _while_down(scene: Scene, fault: PlannedFault, damage: Callable[[Path], str]
     # A sink that makes its checkpoint anew in this very moment has none: it is tried again.
     while (service := _with_checkpoint(scene, fault, deadline)) is not None:
         with service.lock:
-            if service.running:
-                service.kill()
-            folder = scene.place.checkpoints_of(service.name)
-            proof = damage(folder) if folder.exists() else ""
-            scene.pause(fault.for_s)
-            service.start()
+            scene.begins(fault)
+            try:
+                if service.running:
+                    service.kill()
+                folder = scene.place.checkpoints_of(service.name)
+                proof = damage(folder) if folder.exists() else ""
+                scene.pause(fault.for_s)
+            finally:
+                service.start()
         if proof:
             return f"{service.name}: {proof}"
     return ""

@@ -31,25 +31,31 @@ def gone(scene: Scene, fault: PlannedFault) -> str:
     """Kill it, and start it again at the same port after a while."""
     service = scene.downstream
     with service.lock:
-        pid = service.kill()
-        refused = not listens(service.port) and not psutil.pid_exists(pid)
-        scene.pause(fault.for_s)
-        service.start()
+        scene.begins(fault)
+        try:
+            pid = service.kill()
+            refused = not listens(service.port) and not psutil.pid_exists(pid)
+            scene.pause(fault.for_s)
+        finally:
+            service.start()
     return f"pid {pid} was gone, port {service.port} refused" if refused else ""
 
 
 def _otherwise(scene: Scene, fault: PlannedFault, behaviour: dict[str, str], status: int) -> str:
     service, mood = scene.downstream, scene.schedule.mood
     with service.lock:
-        _behave(scene, behaviour)
-        began_ms = _now_ms()
-        scene.pause(fault.for_s)
-        deadline = time.monotonic() + FELT_WITHIN_S
-        while not (proof := _felt(scene.place.calls, began_ms, _now_ms(), status)) and time.monotonic() < deadline:
-            if scene.ended.is_set():
-                break
-            scene.pause(LOOK_S)
-        _behave(scene, {"mixture": mood.mixture, "fail": mood.failures})
+        scene.begins(fault)
+        try:
+            _behave(scene, behaviour)
+            began_ms = _now_ms()
+            scene.pause(fault.for_s)
+            deadline = time.monotonic() + FELT_WITHIN_S
+            while not (proof := _felt(scene.place.calls, began_ms, _now_ms(), status)) and time.monotonic() < deadline:
+                if scene.ended.is_set():
+                    break
+                scene.pause(LOOK_S)
+        finally:
+            _behave(scene, {"mixture": mood.mixture, "fail": mood.failures})
     return proof
 
 

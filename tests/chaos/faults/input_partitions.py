@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewPartitions
 
@@ -21,16 +23,17 @@ def add(scene: Scene, fault: PlannedFault) -> str:
     with scene.locks["input"]:
         for _ in range(ATTEMPTS):
             try:
-                return _grow(admin, topic)
+                return _grow(admin, topic, lambda: scene.begins(fault))
             except KafkaException:
                 scene.pause(PAUSE_S)
     return ""
 
 
-def _grow(admin: AdminClient, topic: str) -> str:
+def _grow(admin: AdminClient, topic: str, begins: Callable[[], None]) -> str:
     before = len(admin.list_topics(topic, timeout=REQUEST_S).topics[topic].partitions)
     if not before:
         raise KafkaException("no answer about the topic")
+    begins()
     asked = admin.create_partitions([NewPartitions(topic, before + MORE)], request_timeout=REQUEST_S)
     asked[topic].result(REQUEST_S)
     return f"{topic} has {before + MORE} partitions instead of {before}"

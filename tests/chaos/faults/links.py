@@ -30,6 +30,7 @@ def broken(scene: Scene, fault: PlannedFault, *, how: str, server: str) -> str:
     proxied = scene.stage.proxied
     link = proxied.link(fault.target) if server == "broker" else proxied.postgres_link(fault.target)
     with scene.locks[f"{server} link of {fault.target}"]:
+        scene.begins(fault)
         before = link.figures
         try:
             return _WAYS[how](scene, fault, link, before)
@@ -46,6 +47,7 @@ def hold_produce(scene: Scene, fault: PlannedFault) -> str:
         for name, link in zip(names, links, strict=True):
             held.enter_context(scene.locks[f"broker link of {name}"])
             held.callback(link.flow)
+        scene.begins(fault)
         before = [link.figures for link in links]
         for link in links:
             link.hold_requests(PRODUCE)

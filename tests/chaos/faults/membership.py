@@ -32,7 +32,7 @@ class Membership:
             self._least = min(self._count() or self._least, self._least)
 
     def told(self) -> str:
-        """Say how many members it lost; empty when none was seen to go (the new group protocol tells no members)."""
+        """Say how many members it lost; empty when none was seen to go."""
         return f"; its group went from {self._before} members to {self._least}" if self._least < self._before else ""
 
     def _count(self) -> int:

@@ -22,10 +22,13 @@ def kill(scene: Scene, fault: PlannedFault) -> str:
     service = scene.services[fault.target]
     with service.lock:
         service.start()  # it may just have ended by itself
-        pid = service.kill()
-        proof = "" if psutil.pid_exists(pid) else f"pid {pid} is gone"
-        scene.pause(fault.for_s)
-        service.start()
+        scene.begins(fault)
+        try:
+            pid = service.kill()
+            proof = "" if psutil.pid_exists(pid) else f"pid {pid} is gone"
+            scene.pause(fault.for_s)
+        finally:
+            service.start()
     return proof
 
 
@@ -34,9 +37,12 @@ def terminate(scene: Scene, fault: PlannedFault) -> str:
     service = scene.services[fault.target]
     with service.lock:
         service.start()
-        pid, status = service.pid, service.stop()
-        scene.pause(fault.for_s)
-        service.start()
+        scene.begins(fault)
+        try:
+            pid, status = service.pid, service.stop()
+            scene.pause(fault.for_s)
+        finally:
+            service.start()
     ended = status is not None and not psutil.pid_exists(pid)
     return f"pid {pid} ended with status {status}" if ended else ""
 
@@ -47,10 +53,13 @@ def freeze(scene: Scene, fault: PlannedFault) -> str:
     with service.lock:
         service.start()
         members = Membership(scene) if service.kind == "processor" else None
-        service.freeze()
-        proof = stopped(service.tree())
-        (scene if members is None else members).pause(fault.for_s)
-        service.thaw()
+        scene.begins(fault)
+        try:
+            service.freeze()
+            proof = stopped(service.tree())
+            (scene if members is None else members).pause(fault.for_s)
+        finally:
+            service.thaw()
     return proof and proof + ("" if members is None else members.told())
 
 
@@ -62,6 +71,7 @@ def kill_jvm(scene: Scene, fault: PlannedFault) -> str:
         with service.lock:
             machines = [process for process in service.tree()[1:] if _name_of(process) == "java"]
             if machines and service.at_work():
+                scene.begins(fault)
                 return _without(machines)
         scene.pause(LOOK_S)
     return ""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import psutil
 import psycopg
 
@@ -21,30 +23,25 @@ _SESSIONS = "from pg_stat_activity where application_name like 'waitreg%' and pi
 
 def kill_server(scene: Scene, fault: PlannedFault) -> str:
     """Crash it (SIGKILL), and start it again after a while."""
-    server = _server(scene, fault)
-    with scene.locks[fault.target]:
-        pid = server.pid
-        server.kill()
-        return _away(scene, fault, server, pid)
+    return _away(scene, fault, lambda server: server.kill())
 
 
 def stop_server(scene: Scene, fault: PlannedFault) -> str:
     """Stop it in order, and start it again after a while."""
-    server = _server(scene, fault)
-    with scene.locks[fault.target]:
-        pid = server.pid
-        server.stop()
-        return _away(scene, fault, server, pid)
+    return _away(scene, fault, lambda server: server.stop())
 
 
 def freeze_server(scene: Scene, fault: PlannedFault) -> str:
     """Freeze it: connections stay open, nothing answers; then let it go on."""
     server = _server(scene, fault)
     with scene.locks[fault.target]:
-        server.pause()
-        proof = stopped(process_tree(server.pid))
-        scene.pause(fault.for_s)
-        server.resume()
+        scene.begins(fault)
+        try:
+            server.pause()
+            proof = stopped(process_tree(server.pid))
+            scene.pause(fault.for_s)
+        finally:
+            server.resume()
     return proof
 
 
@@ -54,16 +51,24 @@ def end_sessions(scene: Scene, fault: PlannedFault) -> str:
         scene.locks["postgres"],
         psycopg.connect(scene.stage.stack.postgres_url, autocommit=True, application_name="chaos") as connection,
     ):
+        scene.begins(fault)
         ended = connection.execute(f"select pid, pg_terminate_backend(pid) {_SESSIONS}".encode()).fetchall()
     pids = [str(pid) for pid, done in ended if done]
     return f"sessions {', '.join(pids)} were ended" if pids else ""
 
 
-def _away(scene: Scene, fault: PlannedFault, server: Server, pid: int) -> str:
+def _away(scene: Scene, fault: PlannedFault, take_away: Callable[[Server], None]) -> str:
+    server = _server(scene, fault)
     port = server.port if isinstance(server, EmbeddedPostgres) else server.ports[0]
-    gone = not psutil.pid_exists(pid) and not listens(port)
-    scene.pause(fault.for_s)
-    server.start()
+    with scene.locks[fault.target]:
+        pid = server.pid
+        scene.begins(fault)
+        try:
+            take_away(server)
+            gone = not psutil.pid_exists(pid) and not listens(port)
+            scene.pause(fault.for_s)
+        finally:
+            server.start()
     return f"pid {pid} was gone, port {port} refused" if gone else ""
 
 

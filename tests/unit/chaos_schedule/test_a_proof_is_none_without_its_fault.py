@@ -17,11 +17,13 @@ from hypothesis import strategies as st
 from tests.chaos.faults import storm
 from tests.chaos.faults.at_once import kill_group
 from tests.chaos.faults.downstream import _felt
+from tests.chaos.faults.passers import Passers
 from tests.chaos.faults.processes import terminate
 from tests.chaos.scene import Scene
 from tests.chaos.schedule import PlannedFault
 from tests.chaos.service import Service
 from tests.support.kafka_requests import PRODUCE, Requests
+from wait_registry.errors import TransientError
 from waitreg.calls import ABORTED, Call, CallLog
 
 BEGAN_MS, ENDED_MS = 5_000, 9_000
@@ -63,7 +65,7 @@ class Process:
         self.lock = threading.RLock()
         self.pid = 2**22 + 1  # nobody's
         self.running = running
-        self.noticed = False
+        self.noticed = self.stopped = False
         self._ready = ready
 
     def ready(self) -> bool:
@@ -73,6 +75,7 @@ class Process:
         return
 
     def stop(self) -> int | None:
+        self.stopped = True
         return 0 if self.running else None
 
     def kill(self) -> int:
@@ -84,20 +87,60 @@ class Process:
 
 def scene(**services: Process) -> Scene:
     """Return what these faults need of a run."""
-    made = SimpleNamespace(services=services, ended=threading.Event(), pause=lambda seconds: None)
+    made = SimpleNamespace(
+        services=services, ended=threading.Event(), pause=lambda seconds: None, begins=lambda fault: None
+    )
     return cast(Scene, made)
 
 
-@pytest.mark.parametrize(
-    ("ready", "running", "member"), [(True, True, True), (False, True, False), (False, False, False)]
-)
-def test_a_visitor_that_was_never_ready_was_no_member(
-    ready: bool, running: bool, member: bool, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("ready", "running"), [(True, True), (False, True), (False, False)])
+def test_a_visitor_is_ended_whether_it_came_to_work_or_not(
+    ready: bool, running: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(storm, "READY_WITHIN_S", 0.05)
-    visitor = Process(ready=ready, running=running)
-    assert storm._leave(scene(), cast(Service, visitor)) is member
+    visitor, looks = Process(ready=ready, running=running), Passers(lambda: ["visitor"])
+    storm._leave(scene(), cast(Service, visitor), looks)
     assert visitor.noticed is not running, "an end that nobody asked for is looked at"
+
+
+def test_a_visitor_is_ended_also_when_nobody_can_be_asked_about_the_group() -> None:
+    def fails() -> list[str]:
+        raise ValueError("no JSON")
+
+    visitor = Process(ready=True, running=True)
+    with pytest.raises(ValueError, match="no JSON"):
+        storm._leave(scene(), cast(Service, visitor), Passers(fails))
+    assert visitor.stopped
+
+
+@pytest.mark.parametrize(
+    ("looks", "passed"),
+    [
+        ([{"a"}, {"a", "v"}, {"a"}], 1),
+        ([{"a"}, {"a", "v"}, {"a", "w"}, {"a"}], 2),
+        ([{"a"}, {"a"}, {"a"}], 0),
+        ([{"a"}, {"a", "v"}, {"a", "v"}], 0),
+        ([{"a"}, {"b"}, {"b"}], 0),
+        ([{"a", "b"}, {"a"}], 0),
+        ([{"a"}, {"a", "v"}, None], 0),
+        ([None, {"a"}, {"a", "v"}, None, {"a"}], 1),
+    ],
+)
+def test_passed_has_who_came_after_the_first_look_and_is_gone_by_the_last(
+    looks: list[set[str] | None], passed: int
+) -> None:
+    answers = iter(looks)
+
+    def members() -> set[str]:
+        answer = next(answers)
+        if answer is None:
+            raise TransientError("no answer")
+        return answer
+
+    passers = Passers(members)
+    for _ in looks[:-1]:
+        passers.look()
+    assert passers.look_until(1, 0, threading.Event()) == passed
 
 
 @pytest.mark.parametrize("running", [True, False])
@@ -111,7 +154,7 @@ def test_a_group_was_killed_when_none_of_its_processors_is_left(happened: bool) 
     company = {f"processor-{number}": Process(ready=True, running=True) for number in (1, 2)}
     company["processor-2"].pid = 2**22 + 1 if happened else os.getpid()
     names = SimpleNamespace(names_of=lambda kind: list(company))
-    made = SimpleNamespace(services=company, schedule=names, pause=lambda seconds: None)
+    made = SimpleNamespace(services=company, schedule=names, pause=lambda seconds: None, begins=lambda fault: None)
     assert bool(kill_group(cast(Scene, made), PlannedFault(0, "kill", "group", 0))) is happened
     assert not any(process.lock._is_owned() for process in company.values())  # type: ignore[attr-defined]
 

@@ -5,18 +5,22 @@ from __future__ import annotations
 import csv
 import signal
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
-from tests.chaos import ledger
+from tests.chaos import ledger, scenarios
 from tests.chaos.__main__ import main
 from tests.chaos.checker.violation import Kind
 from tests.chaos.drawing import ANY, schedule_of
 from tests.chaos.endings import AFTERMATH_MS, unexpected
 from tests.chaos.history.history import FaultDone
 from tests.chaos.ledger import BROKEN, KEPT, VOID, Entry, ScenarioEntry
-from tests.chaos.report import entry_of_nothing, last_line
+from tests.chaos.report import entry_of, entry_of_nothing, last_line
+from tests.chaos.run import Outcome
 from tests.chaos.scenarios import SCENARIOS
 from tests.chaos.schedule import SERVICES
 from tests.chaos.service import Cause, Exit
@@ -207,3 +211,52 @@ def test_a_scenario_has_its_line_too(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert main(["--scenario", "soak", "--ledger", str(path), "--logs", str(tmp_path / "logs")]) == 1
     (row,) = csv.DictReader(path.read_text().splitlines())
     assert (row["scenario"], row["records"], row["verdict"]) == ("soak", "100", BROKEN)
+
+
+@pytest.mark.parametrize("scenario", ["outage", "soak"])
+def test_a_scenario_that_is_broken_off_has_its_line_with_the_reason(
+    scenario: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def breaks(*arguments: object) -> None:
+        raise TimeoutError("readiness of all services\nafter 180 s")
+
+    monkeypatch.setattr(scenarios, "Stage", nullcontext)
+    monkeypatch.setattr(scenarios, f"play_{scenario}", breaks)
+    path = tmp_path / "scenarios.csv"
+    assert main(["--scenario", scenario, "--ledger", str(path), "--logs", str(tmp_path / "logs")]) == 1
+    rows = list(csv.DictReader(path.read_text().splitlines()))
+    assert len(rows) == (3 if scenario == "outage" else 1), "the others are played all the same"
+    assert {row["verdict"] for row in rows} == {BROKEN}
+    assert {row["figures"] for row in rows} == {"broken off by TimeoutError: readiness of all services after 180 s"}
+
+
+@pytest.mark.parametrize(
+    ("began", "ended", "said"),
+    [
+        ("abc", "abc", "abc"),
+        ("abc", "def", "abc-dirty"),
+        ("abc", "abc-dirty", "abc-dirty"),
+        ("abc-dirty", "def", "abc-dirty"),
+    ],
+)
+def test_a_run_on_a_tree_that_changed_meanwhile_is_of_no_commit(
+    began: str, ended: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = iter([began, ended])
+    monkeypatch.setattr(ledger, "commit", lambda: next(asked))
+    monkeypatch.setattr("tests.chaos.__main__.play_all", lambda plan: iter([Played(entry(), "")]))
+    path = tmp_path / "runs.csv"
+    assert main(["--ledger", str(path), "--logs", str(tmp_path / "logs")]) == 0
+    (row,) = csv.DictReader(path.read_text().splitlines())
+    assert row["commit"] == said
+
+
+@pytest.mark.parametrize(
+    ("void", "unseen", "verdict"),
+    [("", "", KEPT), ("", "the memory of sink-1 was looked at 0 times in 60 s", VOID), ("no proof", "", VOID)],
+)
+def test_a_run_whose_services_were_hardly_sampled_is_void(void: str, unseen: str, verdict: str) -> None:
+    judged = cast(Any, SimpleNamespace(void=void, violations=[], figures={}, counts={}))
+    outcome = Outcome(schedule_of(7), Path("logs"), judged, [], [], 0, "", unseen, 60.0)
+    assert entry_of(outcome, "abc").verdict == verdict
+    assert outcome.void == void + unseen

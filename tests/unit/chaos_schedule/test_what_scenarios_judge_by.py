@@ -3,12 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import cast
 
+import psutil
 import pytest
 
 from tests.chaos.log_reading import WaitLog
-from tests.chaos.resources import Reading, Trend, flat, processes_of, trends, unread
+from tests.chaos.resources import (
+    HEAP_BYTES,
+    MIB,
+    MOST_BYTES,
+    Reading,
+    Resources,
+    Trend,
+    flat,
+    most_held,
+    processes_of,
+    trends,
+    unread,
+)
+from tests.chaos.service import Service
 from tests.chaos.soak import Soak, stretches_of
+from tests.support.waiting import wait_until
+from wait_registry.settings.runtime import SparkSettings
+from wait_registry.settings.sink import SinkSettings
 
 REGISTRATION = {"ORIGINAL_PARTITION": b"0", "ORIGINAL_OFFSET": b"7"}
 Step = tuple[bytes | None, dict[str, bytes]]
@@ -148,3 +167,39 @@ def test_a_soak_of_which_nothing_was_read_is_not_kept() -> None:
 def test_a_soak_has_twelve_stretches_of_a_minute_at_least(minutes: float, count: int, length_s: float) -> None:
     stretches, stretch_s = stretches_of(minutes)
     assert (len(stretches), stretch_s) == (count, length_s)
+
+
+def held(at_s: float, name: str, megabytes: int, pid: int = 1) -> Reading:
+    """Return what a process held in a look."""
+    return Reading(at_s, name, pid, megabytes * 1_000_000, 40, 20)
+
+
+def test_a_service_holds_what_its_processes_hold_in_one_look_not_each_at_its_worst() -> None:
+    taken = [
+        held(1.0, "sink-1 java", 900),
+        held(1.0, "sink-1 python", 100),
+        held(2.0, "sink-1 java", 700),
+        held(2.0, "sink-1 python", 400),
+        held(2.0, "sink-10 java", 5000),
+    ]
+    assert most_held(taken, "sink-1") == 1_100_000_000
+    assert most_held(taken, "sink-2") == 0
+
+
+def test_a_jvm_about_to_run_a_program_counts_once() -> None:
+    twice = [held(1.0, "sink-1 java", 900), held(1.0, "sink-1 java", 900, pid=2), held(1.0, "sink-1 python", 100)]
+    assert most_held(twice, "sink-1") == 1_000_000_000
+
+
+def test_what_spark_may_hold_follows_from_its_heap_and_a_batch() -> None:
+    assert SparkSettings().driver_memory == f"{HEAP_BYTES // MIB}m"
+    assert SinkSettings().max_batch_bytes == 64 * MIB
+    assert max(MOST_BYTES["sink"], MOST_BYTES["sweeper"]) <= 1_400_000_000
+
+
+def test_all_that_one_look_reads_has_one_time() -> None:
+    here = cast(Service, SimpleNamespace(name="sink-1", tree=lambda: [psutil.Process()]))
+    with Resources([here, here], 0.01) as watched:
+        wait_until(lambda: len(watched.readings) >= 4, 20, "two looks")
+    times = [reading.at_s for reading in watched.readings]
+    assert times[0] == times[1] < times[2] == times[3]
