@@ -43,7 +43,7 @@ def read_history(
 
     Raises:
         KafkaException, psycopg.Error: a server doesn't answer.
-        AssertionError: a transaction stays open.
+        OpenTransactionError: a transaction stays open.
         DataError: a file is something else.
     """
     calls = None if where.calls is None else list(read_calls(where.calls))
