@@ -57,6 +57,7 @@ RULES: Final[Mapping[Kind, Rule]] = {
     Kind.NOT_AS_TOLD: not_as_told,
     Kind.MISROUTED: misrouted,
     Kind.UNFOUNDED: unfounded,
+    Kind.ABANDONED: abandoned,
     Kind.BOUND: bound,
 }
 
@@ -92,12 +93,6 @@ class Verdict:
             headings = [f"{violation.kind}: {violation.why}" for violation in found]
             told.append("\n".join([*headings, story(ledger, found[0].about)]))
         return told
-
-    def stories_of_abandoned(self, limit: int = 5) -> Sequence[str]:
-        """Return the whole stories of the first records that were left behind without a fault."""
-        ledger = Ledger(self.history)
-        abouts = [ledger.about(entry.wait_id) for entry in abandoned(ledger)]
-        return [f"left behind without a fault: {story(ledger, about)}" for about in abouts[:limit]]
 
 
 def check(history: History) -> Verdict:

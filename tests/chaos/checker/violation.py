@@ -30,6 +30,7 @@ class Kind(StrEnum):
     NOT_AS_TOLD = "not_as_told"
     MISROUTED = "misrouted"
     UNFOUNDED = "unfounded"
+    ABANDONED = "abandoned"
     BOUND = "bound"
 
 

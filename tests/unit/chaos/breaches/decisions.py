@@ -36,6 +36,7 @@ def _(script: Script, choose: Choose) -> History:
         place = script.redeliver(entry).place
         entry = script.register(place, policy="redeliver")
         script.commit(place)
+        script.fault("kill", "processor-1")
     script.call(entry)
     script.tombstone(entry)
     return script.history()
