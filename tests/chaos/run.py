@@ -217,6 +217,8 @@ def _judge(scene: Scene, faults: Sequence[FaultDone], samples: Samples, views: V
         processes=of_run.processors + visitors,
         rss_bytes=MOST_BYTES,
         samples=[RssSample(*sample) for sample in samples.taken],
+        look_ahead_bytes=of_run.look_ahead_bytes,
+        chunk_rows=of_run.chunk_rows,
     )
     try:
         told = Told.of(place.settings)

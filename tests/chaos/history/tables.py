@@ -83,6 +83,10 @@ def dead_letter_row(row: Columns) -> DeadLetterRow:
         attempt=row["attempt"],
         finished_late=row["finished_late"],
         unreadable=unreadable,
+        timestamp_type=row["original_timestamp_type"],
+        error_class=row["error_class"],
+        error_message=row["error_message"],
+        error_stacktrace=row["error_stacktrace"],
     )
 
 
@@ -91,6 +95,7 @@ def _registration(row: Columns) -> Registration:
         "original_partition",
         "original_offset",
         "original_timestamp_ms",
+        "original_timestamp_type",
         "consumer_group",
         "instance",
         "attempt",
@@ -116,6 +121,7 @@ def _registration(row: Columns) -> Registration:
         expiry_policy=row["expiry_policy"],
         max_attempts=row["max_attempts"],
         source=_place(row, "source"),
+        timestamp_type=row["original_timestamp_type"],
     )
 
 

@@ -19,7 +19,8 @@ SETTLED_S = 90.0
 STALLED_S = 60.0
 POLL_S = 0.2
 BATCH = 1000
-NO_TIMESTAMP = 0
+# By the number that the client gives them.
+TIMESTAMP_TYPES = ("none", "create", "append")
 
 # Not `message.headers()`: once CPython has specialised that call, an unreadable name's exception comes up elsewhere.
 _headers_of: Callable[[Message], list[tuple[str, bytes | None]] | None] = methodcaller("headers")
@@ -134,6 +135,7 @@ def _raw(message: Message) -> RawRecord:
         headers = tuple(_headers_of(message) or ())
     except (SystemError, UnicodeDecodeError):
         headers = None
-    return RawRecord(
-        topic, partition, offset, -1 if kind == NO_TIMESTAMP else timestamp_ms, message.key(), message.value(), headers
-    )
+    timestamp_type = TIMESTAMP_TYPES[kind]
+    if timestamp_type == "none":
+        timestamp_ms = -1
+    return RawRecord(topic, partition, offset, timestamp_ms, message.key(), message.value(), headers, timestamp_type)

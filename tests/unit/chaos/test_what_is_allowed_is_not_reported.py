@@ -12,6 +12,7 @@ from tests.chaos.checker.violation import Kind
 from tests.chaos.history.entries import DEAD_LETTERED, DISCARDED, EXPIRED, MALFORMED, WaitEntry
 from tests.chaos.history.history import History, RssSample
 from tests.chaos.history.record import UNREADABLE_HEADERS
+from tests.unit.chaos.breaches.bounds import bulky, taken_of
 from tests.unit.chaos.breaches.decisions import saying
 from tests.unit.chaos.breaches.planting import swapped, taken, taken_at_once, together
 from tests.unit.chaos.run import clean_run
@@ -199,6 +200,49 @@ def _(script: Script) -> History:
 @allowed("as many calls at once as there are slots")
 def _(script: Script) -> History:
     together(script, LIMITS.max_in_flight * LIMITS.processes, instances=2)
+    return script.history()
+
+
+@allowed("one fetch that passes the bound in bytes, and is renewed while it is passed")
+def _(script: Script) -> History:
+    script.wait(30_000)
+    held = taken_at_once(script, "processor-1/1")
+    fetched_ms = script.now_ms + 20
+    fetched = [bulky(script, LIMITS.look_ahead_bytes or 0) for _ in range(3)]
+    fetched = [saying(script, entry, expires_at_ms=fetched_ms + TOLD.ttl_ms) for entry in fetched]
+    renewed = []
+    for entry in fetched:
+        assert entry.registration is not None
+        renewed.append(script.register(entry.registration.original))
+    for entry in (held, *renewed):
+        script.call(entry, last_ms=5)
+        script.tombstone(entry)
+    return script.history()
+
+
+@allowed("hands full of bytes of another instance, or up to the moment of the fetch")
+def _(script: Script) -> History:
+    script.wait(30_000)
+    first = bulky(script, LIMITS.look_ahead_bytes or 0)
+    other = taken_at_once(script, "processor-2/1")
+    script.call(first, last_ms=5)
+    script.tombstone(first)
+    entries = [bulky(script, (LIMITS.look_ahead_bytes or 0) - 1), taken_at_once(script, "processor-1/1"), other]
+    for entry in entries:
+        script.call(entry, last_ms=5)
+        script.tombstone(entry)
+    return script.history()
+
+
+@allowed("as many rows as a chunk may have, more than once")
+def _(script: Script) -> History:
+    for _ in range(2):
+        entries = [taken_of(script, 1, "dlq") for _ in range(LIMITS.chunk_rows or 0)]
+        script.fault("kill", "processor-1")
+        script.expire(entries[-1])
+        for entry in entries:
+            script.export(entry)
+        script.wait_log[-1] = replace(script.wait_log[-1], offset=script.wait_log[-1].offset - 1)
     return script.history()
 
 
