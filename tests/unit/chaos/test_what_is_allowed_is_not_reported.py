@@ -9,7 +9,7 @@ import pytest
 
 from tests.chaos.checker.verdict import check
 from tests.chaos.checker.violation import Kind
-from tests.chaos.history.entries import DEAD_LETTERED, DISCARDED, EXPIRED, MALFORMED, WaitEntry
+from tests.chaos.history.entries import DEAD_LETTERED, DISCARDED, EXPIRED, MALFORMED, UNREGISTRABLE, WaitEntry
 from tests.chaos.history.history import History, RssSample
 from tests.chaos.history.record import UNREADABLE_HEADERS
 from tests.unit.chaos.breaches.bounds import bulky, taken_of
@@ -362,6 +362,93 @@ def _(script: Script) -> History:
     script.commit(place)
     script.call(again)
     script.tombstone(again)
+    return script.history()
+
+
+@allowed("begun with just the time left that its attempts take, and begun again with that for one")
+def _(script: Script) -> History:
+    entry = taken(script)
+    assert entry.registration is not None
+    expires_at_ms = entry.registration.expires_at_ms
+    script.wait(expires_at_ms - TOLD.attempt_ms * TOLD.tries - 3 - script.now_ms)
+    script.call(entry, status=503)
+    script.look()
+    script.wait(expires_at_ms - TOLD.attempt_ms - 3 - script.now_ms)
+    script.call(entry)
+    script.tombstone(entry)
+    return script.history()
+
+
+@allowed("begun late by a process that was frozen, or waited for the broker, or a downstream that was away")
+def _(script: Script) -> History:
+    for name, target in (("freeze", "processor-1"), ("freeze", "broker"), ("gone", "downstream")):
+        script.wait(40_000)
+        entry = taken(script)
+        script.fault(name, target, for_ms=7_500)
+        script.call(entry)
+        script.tombstone(entry)
+    return script.history()
+
+
+@allowed("begun late under its first registration, by another owner under a second one")
+def _(script: Script) -> History:
+    entry = taken(script)
+    assert entry.registration is not None
+    script.wait(6_500)
+    script.look()
+    again = script.register(entry.registration.original, "processor-2/1")
+    script.call(again)
+    script.tombstone(again)
+    return script.history()
+
+
+@allowed("begun late on a machine that stood still")
+def _(script: Script) -> History:
+    entry = taken(script)
+    script.now_ms += 7_000
+    script.look()
+    script.call(entry)
+    script.tombstone(entry)
+    return script.history()
+
+
+@allowed("failed under each of two registrations, since its partition had moved")
+def _(script: Script) -> History:
+    for name, target in (("kill", "processor-2"), ("freeze", "broker"), ("add_partitions", "input")):
+        script.wait(40_000)
+        entry = taken(script)
+        assert entry.registration is not None
+        script.fault(name, target, for_ms=10)
+        for one in (entry, script.register(entry.registration.original)):
+            script.call(one, status=400)
+            script.letter(one)
+            script.look()
+            script.tombstone(one, DEAD_LETTERED)
+    return script.history()
+
+
+@allowed("not registrable, and dead-lettered whenever it was taken, in a storm")
+def _(script: Script) -> History:
+    place = script.publish(1)
+    script.large.add(place)
+    script.fault("storm", "group", for_ms=3_000)
+    for _ in range(6):
+        script.unregistered(place, UNREGISTRABLE)
+    script.commit(place)
+    return script.history()
+
+
+@allowed("not registrable, and dead-lettered twice, while the machine stood still")
+def _(script: Script) -> History:
+    script.wait(60_000)
+    place = script.publish(1)
+    script.large.add(place)
+    script.unregistered(place, UNREGISTRABLE)
+    script.look()
+    script.now_ms += 4_000
+    script.look()
+    script.unregistered(place, UNREGISTRABLE)
+    script.commit(place)
     return script.history()
 
 

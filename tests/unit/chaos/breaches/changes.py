@@ -8,7 +8,7 @@ from tests.chaos.checker.violation import Kind
 from tests.chaos.history.entries import UNREGISTRABLE, Republished, WaitEntry
 from tests.chaos.history.history import History
 from tests.unit.chaos.breaches.contents import other_content
-from tests.unit.chaos.breaches.planting import Choose, breach, done_ones, named, swapped, taken
+from tests.unit.chaos.breaches.planting import Choose, breach, done_ones, named, swapped, taken, taken_at_once
 from tests.unit.chaos.breaches.shown_tables import letter_rows
 from tests.unit.chaos.script import DLQ, WAIT, Script
 from waitreg.fingerprint import Fingerprint, fingerprint
@@ -232,7 +232,7 @@ def _(script: Script, choose: Choose) -> History:
 
 @breach(Kind.MISNAMED, "the keys of two calls swapped")
 def _(script: Script, choose: Choose) -> History:
-    entries = [taken(script), taken(script)]
+    entries = [taken(script), taken_at_once(script, "processor-1/1")]
     calls = [script.call(entry) for entry in entries]
     for entry in entries:
         script.tombstone(entry)
