@@ -13,6 +13,9 @@ from tests.chaos.checker.violation import Kind, Violation
 from tests.chaos.history.entries import WaitEntry
 from waitreg.calls import Call
 
+# The downstream's clock and the broker's are one host's; each cuts its time to milliseconds.
+ROUNDING_MS = 5
+
 
 def late_call(ledger: Ledger) -> Iterator[Violation]:
     """Find calls so shortly before their registration expires that an attempt, or all of a first start, doesn't fit.
@@ -28,7 +31,7 @@ def late_call(ledger: Ledger) -> Iterator[Violation]:
     for wait_id, calls in ledger.calls_of_id.items():
         registered = ledger.registrations_of_id.get(wait_id, ())
         for call in calls:
-            before = [entry for entry in registered if entry.append_ms <= call.started_ms]
+            before = [entry for entry in registered if entry.append_ms <= call.started_ms + ROUNDING_MS]
             if not before:
                 continue  # which is `early_call`'s
             entry = max(before, key=_expires_at_ms)

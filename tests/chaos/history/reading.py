@@ -123,7 +123,7 @@ def _inputs(where: Where) -> Inputs:
                 inputs.timestamp_types[place] = record.timestamp_type
                 yield record
 
-    inputs.published += with_input(read_manifest(where.manifest), standing())
+    inputs.published.extend(with_input(read_manifest(where.manifest), standing()))
     return inputs
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -84,9 +85,9 @@ def dead_letter_row(row: Columns) -> DeadLetterRow:
         finished_late=row["finished_late"],
         unreadable=unreadable,
         timestamp_type=row["original_timestamp_type"],
-        error_class=row["error_class"],
-        error_message=row["error_message"],
-        error_stacktrace=row["error_stacktrace"],
+        error_class=_shared(row["error_class"]),
+        error_message=_shared(row["error_message"]),
+        error_stacktrace=_shared(row["error_stacktrace"]),
     )
 
 
@@ -127,6 +128,11 @@ def _registration(row: Columns) -> Registration:
 
 def _content(key: bytes | None, body: bytes | None, headers_json: str | None) -> Fingerprint:
     return fingerprint(key, body, headers_of_json(headers_json))
+
+
+def _shared(text: str | None) -> str | None:
+    # The same rows are read again every two seconds of a run, and kept.
+    return None if text is None else sys.intern(text)
 
 
 def _place(row: Columns, prefix: str) -> tuple[str, int, int] | None:
