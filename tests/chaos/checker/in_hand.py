@@ -12,8 +12,7 @@ from tests.chaos.history.entries import DEAD_LETTERED, DISCARDED, WaitEntry
 
 @dataclass(frozen=True, slots=True)
 class InHand:
-    """A record of one instance: its first and its last registration, and when it can have been let go of at the
-    earliest."""
+    """A record of one instance: its first and last registration, and when it can have let go of it at the earliest."""
 
     first: WaitEntry
     last: WaitEntry
