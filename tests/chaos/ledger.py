@@ -17,7 +17,13 @@ LEDGER = ROOT / "docs" / "chaos-runs.csv"
 SCENARIOS = ROOT / "docs" / "chaos-scenarios.csv"
 KEPT, BROKEN, VOID = "kept", "broken", "void"
 DIRTY = "-dirty"
-_NAMED = {Kind.LOST: "lost", Kind.FALSE_EXPORT: "false", Kind.DOUBLED: "doubled", Kind.CHANGED: "changed"}
+_NAMED = {
+    Kind.LOST: "lost",
+    Kind.FALSE_EXPORT: "false",
+    Kind.DOUBLED: "doubled",
+    Kind.CHANGED: "changed",
+    Kind.ABANDONED: "abandoned",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +32,9 @@ class Entry:
 
     ``date`` is UTC, ``faults`` their names with targets; ``dead_lettered`` is all dead letters, ``expired`` what the
     sweeper exported, to be delivered again or not; ``other`` counts what is broken and has no column of its own.
-    ``abandoned`` is what was exported although its process had no fault; ``registered_ms`` and ``exported_ms`` are the
-    longest that a record waited for its registration, and one that was due for its export, with no fault near.
+    ``abandoned`` is what was exported although its process had no fault, which breaks the run; ``registered_ms`` and
+    ``exported_ms`` are the longest that a record waited for its registration, and one that was due for its export, with
+    no fault near.
     """
 
     seed: int

@@ -27,7 +27,6 @@ def entry_of(outcome: Outcome, commit: str) -> Entry:
         done=figures.get("done", 0),
         dead_lettered=figures.get("dead_lettered", 0),
         expired=figures.get("expired", 0) + figures.get("redelivered", 0),
-        abandoned=figures.get("abandoned", 0),
         registered_ms=figures.get("slowest_registration_ms", 0),
         exported_ms=figures.get("slowest_export_ms", 0),
         verdict=BROKEN if outcome.failed else VOID if outcome.void else KEPT,
@@ -40,7 +39,7 @@ def entry_of_nothing(schedule: Schedule, commit: str, seconds: float, *, broken:
     faults = "; ".join(f"{fault.name} {fault.target}" for fault in schedule.faults)
     figures = ledger.counted({}, int(broken))
     verdict = BROKEN if broken else VOID
-    seen = ("records", "done", "dead_lettered", "expired", "abandoned", "registered_ms", "exported_ms")
+    seen = ("records", "done", "dead_lettered", "expired", "registered_ms", "exported_ms")
     nothing = dict.fromkeys(seen, 0)
     return Entry(schedule.seed, commit, _now(), round(seconds), faults=faults, verdict=verdict, **nothing, **figures)
 
@@ -50,9 +49,9 @@ def line_of(entry: Entry) -> str:
     found = f"lost {entry.lost}, false {entry.false}, doubled {entry.doubled}, changed {entry.changed}"
     return (
         f"seed {entry.seed:>5}: {entry.verdict:<6} {entry.seconds:>4} s, {entry.records} records: {entry.done} done, "
-        f"{entry.dead_lettered} dead-lettered, {entry.expired} exported; {found}, other {entry.other}; "
-        f"abandoned {entry.abandoned}, registered in {entry.registered_ms} ms, exported in {entry.exported_ms} ms; "
-        f"{entry.faults}"
+        f"{entry.dead_lettered} dead-lettered, {entry.expired} exported; {found}, "
+        f"abandoned {entry.abandoned}, other {entry.other}; registered in {entry.registered_ms} ms, exported in "
+        f"{entry.exported_ms} ms; {entry.faults}"
     )
 
 
@@ -72,7 +71,6 @@ def whole_story(outcome: Outcome) -> Iterator[str]:
         if count:
             yield f"  {kind}: {count}"
     yield from outcome.verdict.stories(STORIES)
-    yield from outcome.verdict.stories_of_abandoned(STORIES)
     yield f"  logs: {outcome.directory}"
     yield f"  again: make chaos SEED={outcome.schedule.seed} RUNS=1 JOBS=1"
 
@@ -88,7 +86,7 @@ def last_line(entries: Sequence[Entry]) -> str:
     judged = [entry for entry in entries if entry.verdict != VOID]
     sums = ", ".join(
         f"{sum(getattr(entry, name) for entry in judged)} {name}"
-        for name in ("lost", "false", "doubled", "changed", "other")
+        for name in ("lost", "false", "doubled", "changed", "abandoned", "other")
     )
     faults, records = sum(entry.fault_count for entry in judged), sum(entry.records for entry in judged)
     exporting = [entry for entry in judged if entry.expired]

@@ -15,6 +15,7 @@ from tests.chaos.endings import Ending, unexpected_endings
 from tests.chaos.faults.catalogue import fault_of
 from tests.chaos.history.history import FaultDone, Limits, RssSample, Told
 from tests.chaos.history.reading import read_history
+from tests.chaos.history.topics import OpenTransactionError
 from tests.chaos.history.views import Views
 from tests.chaos.history.watch import Watch
 from tests.chaos.history.where import Where
@@ -227,11 +228,13 @@ def _judge(scene: Scene, faults: Sequence[FaultDone], samples: Samples, views: V
         processes=of_run.processors + visitors,
         rss_bytes=MOST_BYTES,
         samples=[RssSample(*sample) for sample in samples.taken],
+        look_ahead_bytes=of_run.look_ahead_bytes,
+        chunk_rows=of_run.chunk_rows,
     )
     try:
         told = Told.of(place.settings)
         history = read_history(where, faults=faults, limits=limits, told=told, views=views.taken)
-    except AssertionError as error:
+    except OpenTransactionError as error:
         raise Stuck(str(error)) from error
     return check(history)
 

@@ -167,7 +167,7 @@ def _play(plan: Plan, stage: LastingStage, seed: int, number: int, broken_off: t
         stage.leave()
         return Played(entry_of_nothing(schedule, plan.commit, time.monotonic() - began, broken=stuck), told)
     entry = entry_of(outcome, plan.commit)
-    if not outcome.failed and not outcome.void and not outcome.verdict.figures["abandoned"]:
+    if not outcome.failed and not outcome.void:
         shutil.rmtree(directory, ignore_errors=True)
         return Played(entry, "")
     return Played(entry, "\n".join(whole_story(outcome)))

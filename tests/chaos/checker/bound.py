@@ -1,4 +1,4 @@
-"""P7: calls in flight, registrations unfinished and memory keep to their bounds."""
+"""P7: calls in flight, what is in hand, chunks of exports and memory keep to their bounds."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tests.chaos.checker import words
+from tests.chaos.checker.bytes_in_hand import bytes_in_hand
+from tests.chaos.checker.chunks import chunks
 from tests.chaos.checker.disturbance import PROCESSORS, hits
+from tests.chaos.checker.in_hand import in_hand, instances_of
 from tests.chaos.checker.ledger import Ledger
 from tests.chaos.checker.violation import Kind, Violation
-from tests.chaos.history.entries import DEAD_LETTERED, DISCARDED, WaitEntry
 from waitreg.calls import ABORTED, Call
 
 # The downstream notices a caller that has hung up, or died, when its loop comes round to it.
@@ -31,6 +33,8 @@ def bound(ledger: Ledger) -> Iterator[Violation]:
     """Find bounds passed."""
     yield from _calls(ledger)
     yield from _registrations(ledger)
+    yield from bytes_in_hand(ledger)
+    yield from chunks(ledger)
     limits = ledger.history.limits
     for sample in limits.samples:
         most = limits.rss_bytes.get(sample.name, limits.rss_bytes.get(sample.name.rpartition("-")[0]))
@@ -78,7 +82,7 @@ def _calls(ledger: Ledger) -> Iterator[Violation]:
         return
     of_instance: dict[str, list[Span]] = defaultdict(list)
     for wait_id, calls in ledger.calls_of_id.items() if told is not None else ():
-        instances = _instances(ledger.registrations_of_id.get(wait_id, ()))
+        instances = instances_of(ledger.registrations_of_id.get(wait_id, ()))
         if len(instances) == 1:
             half_ms = told.attempt_ms // 2 if told is not None else 0
             of_instance[instances.pop()] += [
@@ -92,26 +96,12 @@ def _hung_up_ms(call: Call) -> int:
 
 
 def _registrations(ledger: Ledger) -> Iterator[Violation]:
-    """Judge what each instance had registered and not finished.
-
-    What was registered again by the same instance counts from the last time on. An id that several have registered has
-    changed hands in between, at a moment that isn't seen from outside: it is left out. Without calls nobody can tell
-    when a record was finished: the tombstone comes later.
-    """
-    if ledger.history.calls is None:
-        return
-    spans: dict[str, list[Span]] = defaultdict(list)
-    for entries in ledger.entries_of.values():
-        instances = _instances(entries)
-        if len(instances) == 1:
-            last = max(number for number, entry in enumerate(entries) if entry.registration is not None)
-            finished_ms = _finished_ms(ledger, entries[last], entries[last + 1] if last + 1 < len(entries) else None)
-            spans[instances.pop()].append(Span(entries[last].append_ms, finished_ms))
+    """Judge how many records each instance had in hand."""
+    spans = {
+        instance: [Span(one.last.append_ms, one.finished_ms) for one in held]
+        for instance, held in in_hand(ledger).items()
+    }
     yield from _too_many("registrations unfinished", spans, ledger.history.limits.look_ahead)
-
-
-def _instances(entries: Iterable[WaitEntry]) -> set[str]:
-    return {entry.registration.instance for entry in entries if entry.registration is not None}
 
 
 def _too_many(what: str, of_instance: Mapping[str, Sequence[Span]], allowed: int) -> Iterator[Violation]:
@@ -120,16 +110,3 @@ def _too_many(what: str, of_instance: Mapping[str, Sequence[Span]], allowed: int
         if most > allowed:
             why = f"{most} at {words.time(since_ms)}, and {allowed} are allowed"
             yield Violation(Kind.BOUND, f"{what} by {instance}", why)
-
-
-def _finished_ms(ledger: Ledger, entry: WaitEntry, tombstone: WaitEntry | None) -> int:
-    """Return when the instance can have let go of it at the earliest."""
-    if tombstone is None:
-        return max((look.ended_ms for look in ledger.history.looks), default=entry.append_ms)
-    if tombstone.outcome == DEAD_LETTERED:
-        causes: Sequence[int] = [letter.timestamp_ms for letter in ledger.letters_of_id.get(entry.wait_id, ())]
-    else:
-        calls = ledger.calls_of_id.get(entry.wait_id, ())
-        causes = [call.finished_ms for call in calls if call.succeeded or tombstone.outcome == DISCARDED]
-    possible = [moment_ms for moment_ms in causes if entry.append_ms <= moment_ms <= tombstone.append_ms]
-    return min(possible, default=tombstone.append_ms)

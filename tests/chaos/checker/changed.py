@@ -11,7 +11,7 @@ from tests.chaos.history.entries import EXPORTS, MALFORMED, UNREGISTRABLE, Linea
 from tests.chaos.history.record import UNREADABLE_HEADERS
 from waitreg.calls import ABORTED, Call
 from waitreg.fingerprint import Fingerprint, fingerprint
-from waitreg.manifest import Published
+from waitreg.manifest import Coordinates, Published
 
 NO_HEADERS = fingerprint(None, None, ()).headers
 EMPTY_BODY = fingerprint(None, b"", ()).value
@@ -35,12 +35,19 @@ def changed(ledger: Ledger) -> Iterator[Violation]:
 
 
 def difference(
-    published: Published | None, content: Fingerprint, timestamp_ms: int | None, *, malformed: bool = False
+    ledger: Ledger,
+    original: Coordinates,
+    content: Fingerprint,
+    timestamp: tuple[int | None, str | None],
+    *,
+    malformed: bool = False,
 ) -> str:
     """Return how a copy differs from what was published; empty when it doesn't.
 
-    A `malformed` dead letter is one of a record whose headers the client can't read, and has none.
+    A `malformed` dead letter is one of a record whose headers the client can't read, and has none. ``timestamp`` is ms
+    and type; the type of what doesn't stand in the input topics is not known.
     """
+    published, timestamp_ms = ledger.published.get(original), timestamp[0]
     if published is None:
         return "no such record was published"
     wanted = published.fingerprint
@@ -49,6 +56,9 @@ def difference(
     differing = [part for part in ("key", "value", "headers") if getattr(wanted, part) != getattr(content, part)]
     if timestamp_ms != published.timestamp_ms:
         differing.append(f"timestamp ({timestamp_ms}, published {published.timestamp_ms})")
+    timestamp_type = ledger.history.timestamp_types.get(original, timestamp[1])
+    if timestamp[1] != timestamp_type:
+        differing.append(f"timestamp type ({timestamp[1]}, in the input {timestamp_type})")
     return f"{', '.join(differing)} differs from what was published" if differing else ""
 
 
@@ -58,7 +68,7 @@ def _entry(ledger: Ledger, entry: WaitEntry) -> str:
         # A tombstone names no group: one under an id of ours is ours.
         ours = entry.group == ledger.history.group or entry.wait_id in ledger.original_of
         return entry.unreadable if ours else ""
-    if why := difference(ledger.published.get(said.original), said.content, said.timestamp_ms):
+    if why := difference(ledger, said.original, said.content, (said.timestamp_ms, said.timestamp_type)):
         return why
     if said.group != ledger.history.group:
         return f"it names the group {said.group}"
@@ -75,9 +85,9 @@ def _republished(ledger: Ledger, letter: Republished) -> str:
     lineage = letter.lineage
     if lineage is None:
         return "its lineage can't be read"
-    record = ledger.published.get(lineage.original)
+    timestamp = (lineage.timestamp_ms, lineage.timestamp_type)
     malformed = letter.reason == MALFORMED
-    if why := difference(record, letter.content, lineage.timestamp_ms, malformed=malformed):
+    if why := difference(ledger, lineage.original, letter.content, timestamp, malformed=malformed):
         return why
     if lineage.group != ledger.history.group:
         return f"it names the group {lineage.group}"
@@ -101,13 +111,13 @@ def changed_rows(ledger: Ledger) -> Iterator[Violation]:
     """Find rows whose content differs."""
     for row in ledger.history.wait_rows or ():
         said = row.registration
-        if said and (why := difference(ledger.published.get(said.original), said.content, said.timestamp_ms)):
+        if said and (why := difference(ledger, said.original, said.content, (said.timestamp_ms, said.timestamp_type))):
             yield Violation(Kind.CHANGED, said.original, f"its row in wait: {why}")
     for letter in ledger.history.dead_letter_rows or ():
         if letter.original is None or letter.content is None:
             continue
-        record, malformed = ledger.published.get(letter.original), letter.reason == MALFORMED
-        if why := difference(record, letter.content, letter.timestamp_ms, malformed=malformed):
+        timestamp, malformed = (letter.timestamp_ms, letter.timestamp_type), letter.reason == MALFORMED
+        if why := difference(ledger, letter.original, letter.content, timestamp, malformed=malformed):
             place = words.place(letter.place)
             yield Violation(Kind.CHANGED, letter.original, f"its row in dead_letter for {place}: {why}")
 

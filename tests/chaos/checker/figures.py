@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from tests.chaos.checker.abandoned import abandoned
 from tests.chaos.checker.delays import export_delays_ms, registration_delays_ms
 from tests.chaos.checker.ledger import Ledger
 from tests.chaos.history.entries import EXPIRED, FAILED, MALFORMED, UNREGISTRABLE
@@ -42,7 +41,6 @@ def figures(ledger: Ledger) -> Mapping[str, int]:
         "views": len(history.views or ()),
         "rows_seen_standing": sum(len(view.tables.wait) for view in history.views or ()),
         "faults": len(history.faults),
-        "abandoned": sum(1 for _ in abandoned(ledger)),
         "slowest_registration_ms": max(registration_delays_ms(ledger), default=0),
         "slowest_export_ms": max(export_delays_ms(ledger), default=0),
     }

@@ -70,6 +70,9 @@ def _letter(row: DeadLetterRow, letter: Republished) -> str:
             "consumer_group": (row.group, lineage.group),
             "instance": (row.instance, lineage.instance),
             "attempt": (row.attempt, lineage.attempt),
+            "error_class": (row.error_class, letter.error_class),
+            "error_message": (row.error_message, letter.error_message),
+            "error_stacktrace": (row.error_stacktrace, letter.error_stacktrace),
         }
     )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 
 from tests.chaos.checker import words
@@ -15,20 +14,11 @@ from waitreg.calls import ABORTED
 
 
 def unfounded(ledger: Ledger) -> Iterator[Violation]:
-    """Find dead letters of a processor that nothing explains, and more `failed` ones of an id than registrations."""
-    failed: Counter[str] = Counter()
-    for letter in sorted(ledger.letters, key=lambda letter: letter.timestamp_ms):
-        lineage = letter.lineage
-        assert lineage is not None
-        why = _why(ledger, letter)
-        if letter.reason == FAILED:
-            failed[lineage.wait_id] += 1
-            registered = len(ledger.registrations_of_id.get(lineage.wait_id, ()))
-            # Without any it is `changed`'s.
-            if not why and 0 < registered < failed[lineage.wait_id]:
-                why = f"it is number {failed[lineage.wait_id]} of an id that was registered {registered} times"
-        if why:
-            yield Violation(Kind.UNFOUNDED, lineage.original, f"{words.letter(letter)}: {why}")
+    """Find dead letters of a processor that nothing explains."""
+    for letter in ledger.letters:
+        if why := _why(ledger, letter):
+            assert letter.lineage is not None
+            yield Violation(Kind.UNFOUNDED, letter.lineage.original, f"{words.letter(letter)}: {why}")
 
 
 def _why(ledger: Ledger, letter: Republished) -> str:

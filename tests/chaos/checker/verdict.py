@@ -12,12 +12,14 @@ from tests.chaos.checker.abandoned import abandoned
 from tests.chaos.checker.bound import bound
 from tests.chaos.checker.changed import changed
 from tests.chaos.checker.committed_past import committed_past
+from tests.chaos.checker.dead_lettered_again import dead_lettered_again
 from tests.chaos.checker.doubled import doubled
 from tests.chaos.checker.early_call import early_call
 from tests.chaos.checker.early_tombstone import early_tombstone
 from tests.chaos.checker.false_export import false_export
 from tests.chaos.checker.forgotten import forgotten
 from tests.chaos.checker.handled_again import handled_again
+from tests.chaos.checker.late_call import late_call
 from tests.chaos.checker.ledger import Ledger
 from tests.chaos.checker.lost import lost
 from tests.chaos.checker.misnamed import misnamed
@@ -57,6 +59,9 @@ RULES: Final[Mapping[Kind, Rule]] = {
     Kind.NOT_AS_TOLD: not_as_told,
     Kind.MISROUTED: misrouted,
     Kind.UNFOUNDED: unfounded,
+    Kind.DEAD_LETTERED_AGAIN: dead_lettered_again,
+    Kind.LATE_CALL: late_call,
+    Kind.ABANDONED: abandoned,
     Kind.BOUND: bound,
 }
 
@@ -92,12 +97,6 @@ class Verdict:
             headings = [f"{violation.kind}: {violation.why}" for violation in found]
             told.append("\n".join([*headings, story(ledger, found[0].about)]))
         return told
-
-    def stories_of_abandoned(self, limit: int = 5) -> Sequence[str]:
-        """Return the whole stories of the first records that were left behind without a fault."""
-        ledger = Ledger(self.history)
-        abouts = [ledger.about(entry.wait_id) for entry in abandoned(ledger)]
-        return [f"left behind without a fault: {story(ledger, about)}" for about in abouts[:limit]]
 
 
 def check(history: History) -> Verdict:

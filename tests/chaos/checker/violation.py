@@ -30,6 +30,9 @@ class Kind(StrEnum):
     NOT_AS_TOLD = "not_as_told"
     MISROUTED = "misrouted"
     UNFOUNDED = "unfounded"
+    DEAD_LETTERED_AGAIN = "dead_lettered_again"
+    LATE_CALL = "late_call"
+    ABANDONED = "abandoned"
     BOUND = "bound"
 
 

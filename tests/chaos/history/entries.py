@@ -21,7 +21,10 @@ Place = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """What a wait record says; ``source`` is where a redelivered record was consumed, else None."""
+    """What a wait record says; ``source`` is where a redelivered record was consumed, else None.
+
+    ``timestamp_type`` is "create", "append" or "none".
+    """
 
     original: Coordinates
     timestamp_ms: int
@@ -35,6 +38,7 @@ class Registration:
     expiry_policy: str
     max_attempts: int
     source: Coordinates | None = None
+    timestamp_type: str = "create"
 
     @property
     def consumed(self) -> Coordinates:
@@ -82,6 +86,7 @@ class Lineage:
     group: str
     instance: str
     attempt: int
+    timestamp_type: str = "create"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +94,8 @@ class Republished:
     """One record of a dead letter topic or of a redelivery topic.
 
     ``timestamp_ms`` is the record's own (the broker's time); ``content`` is that of the original, cut out; ``lineage``
-    is None for a record that no part of this system wrote; ``reason`` and ``time_ms`` (DLQ_TIME) are of dead letters
-    only.
+    is None for a record that no part of this system wrote; ``reason``, ``time_ms`` (DLQ_TIME) and the three
+    texts are of dead letters only; a text is None where its header is missing.
     """
 
     topic: str
@@ -102,6 +107,9 @@ class Republished:
     lineage: Lineage | None = None
     reason: str = ""
     time_ms: int | None = None
+    error_class: str | None = None
+    error_message: str | None = None
+    error_stacktrace: str | None = None
 
     @property
     def place(self) -> Coordinates:

@@ -56,6 +56,17 @@ class Named:
             raise UnreadableError(f"header {name} is {value!r}, not text")
         return text
 
+    def words(self, name: str) -> str | None:
+        """Return text that may be empty or missing (None), but can be shown in Postgres."""
+        value = self._values.get(name)
+        try:
+            text = None if value is None else value.decode()
+        except UnicodeDecodeError:
+            raise UnreadableError(f"header {name} is {value!r}, not text") from None
+        if text is not None and "\0" in text:
+            raise UnreadableError(f"header {name} holds a NUL")
+        return text
+
     def number(self, name: str, least: int = 0) -> int:
         """Return a decimal number in its one way of writing, not below ``least``."""
         value = self.raw(name)

@@ -47,7 +47,8 @@ class Limits:
 
     ``max_in_flight`` is N of one processor, ``look_ahead`` its ``look_ahead_max``, ``processes`` how many processors
     are meant to run at once (with all that join for a while). ``rss_bytes`` is by service ("processor", "sink"), which
-    is a sample's name up to its last "-"; what isn't named is not judged.
+    is a sample's name up to its last "-"; what isn't named is not judged. ``look_ahead_bytes`` is a processor's
+    ``look_ahead_max_bytes``, ``chunk_rows`` a sweeper's; None isn't judged.
     """
 
     max_in_flight: int
@@ -55,6 +56,8 @@ class Limits:
     processes: int
     rss_bytes: Mapping[str, int] = field(default_factory=dict)
     samples: Sequence[RssSample] = ()
+    look_ahead_bytes: int | None = None
+    chunk_rows: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +109,9 @@ class History:
     and what else was found in the input topics. ``committed_at_end`` is read before everything else, ``ends`` (high
     watermarks of wait, dead letter and redelivery topics) after the topics. The four tables are None when Postgres
     isn't to be judged, ``views`` (the same tables, again and again while the run went on) when nobody looked at them.
-    ``registered_bytes`` is the most that each record of the input topics can take in a wait record.
-    Without ``told``, what depends on settings isn't judged.
+    ``registered_bytes`` is the most that each record of the input topics can take in a wait record, ``input_bytes``
+    what it counts for in its processor's hands, ``timestamp_types`` whether its time is that of its making or of its
+    appending. Without ``told``, what depends on settings isn't judged.
     """
 
     group: str
@@ -130,3 +134,5 @@ class History:
     told: Told | None = None
     views: Sequence[View] | None = None
     registered_bytes: Mapping[Coordinates, int] = field(default_factory=dict)
+    input_bytes: Mapping[Coordinates, int] = field(default_factory=dict)
+    timestamp_types: Mapping[Coordinates, str] = field(default_factory=dict)

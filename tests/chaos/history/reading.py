@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 from tests.chaos.history.entries import Republished, WaitEntry
 from tests.chaos.history.history import FaultDone, History, Limits, Told
 from tests.chaos.history.look import Look, Partition, read_looks
-from tests.chaos.history.record import UNREADABLE_HEADERS, RawRecord, content_of, registered_bytes
+from tests.chaos.history.record import UNREADABLE_HEADERS, RawRecord, content_of, input_bytes, registered_bytes
 from tests.chaos.history.republished_records import republished
 from tests.chaos.history.rows import View
 from tests.chaos.history.tables import read_tables
@@ -20,6 +20,16 @@ from waitreg.fingerprint import Fingerprint
 from waitreg.manifest import Coordinates, Published, read_manifest
 
 __all__ = ["Where", "read_history"]
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """What was published, and what the input topics hold of it; fields as in `History`."""
+
+    published: list[Published] = field(default_factory=list)
+    registered_bytes: dict[Coordinates, int] = field(default_factory=dict)
+    input_bytes: dict[Coordinates, int] = field(default_factory=dict)
+    timestamp_types: dict[Coordinates, str] = field(default_factory=dict)
 
 
 def read_history(
@@ -43,19 +53,19 @@ def read_history(
 
     Raises:
         KafkaException, psycopg.Error: a server doesn't answer.
-        AssertionError: a transaction stays open.
+        OpenTransactionError: a transaction stays open.
         DataError: a file is something else.
     """
     calls = None if where.calls is None else list(read_calls(where.calls))
     committed, cluster_id = _committed(where)
     tables = read_tables(where.postgres_url, where.schema) if look_at_view else None
     ends = wait_settled(where.bootstrap, [where.wait_topic, *where.letter_topics, *where.redelivery_topics])
-    published, sizes = _published(where)
+    inputs = _inputs(where)
     return History(
         group=where.group,
         cluster_id=cluster_id,
         wait_topic=where.wait_topic,
-        published=published,
+        published=inputs.published,
         calls=calls,
         looks=_looks(where),
         wait_log=_wait_log(where),
@@ -71,7 +81,9 @@ def read_history(
         limits=limits,
         told=told,
         views=views,
-        registered_bytes=sizes,
+        registered_bytes=inputs.registered_bytes,
+        input_bytes=inputs.input_bytes,
+        timestamp_types=inputs.timestamp_types,
     )
 
 
@@ -99,16 +111,20 @@ def with_input(listed: Iterable[Published], standing: Iterable[RawRecord]) -> li
     return list(known.values())
 
 
-def _published(where: Where) -> tuple[Sequence[Published], Mapping[Coordinates, int]]:
-    sizes: dict[Coordinates, int] = {}
+def _inputs(where: Where) -> Inputs:
+    inputs = Inputs()
 
     def standing() -> Iterator[RawRecord]:
         for topic in where.inputs:
             for record in read_topic(where.bootstrap, topic, "read_committed"):
-                sizes[record.topic, record.partition, record.offset] = registered_bytes(record)
+                place = (record.topic, record.partition, record.offset)
+                inputs.registered_bytes[place] = registered_bytes(record)
+                inputs.input_bytes[place] = input_bytes(record)
+                inputs.timestamp_types[place] = record.timestamp_type
                 yield record
 
-    return with_input(read_manifest(where.manifest), standing()), sizes
+    inputs.published.extend(with_input(read_manifest(where.manifest), standing()))
+    return inputs
 
 
 def _looks(where: Where) -> Sequence[Look]:

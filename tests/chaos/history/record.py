@@ -17,7 +17,10 @@ _AROUND: Final = 4_000
 
 @dataclass(frozen=True, slots=True)
 class RawRecord:
-    """Nothing decoded; ``timestamp_ms`` is -1 when there is none, ``headers`` None when the client can't read them."""
+    """Nothing decoded; ``timestamp_ms`` is -1 when there is none, ``headers`` None when the client can't read them.
+
+    ``timestamp_type`` is "create", "append" or "none".
+    """
 
     topic: str
     partition: int
@@ -26,6 +29,7 @@ class RawRecord:
     key: bytes | None
     value: bytes | None
     headers: tuple[tuple[str, bytes | None], ...] | None
+    timestamp_type: str = "create"
 
 
 def content_of(record: RawRecord) -> Fingerprint:
@@ -38,3 +42,9 @@ def registered_bytes(record: RawRecord) -> int:
     """Return the most that a record can take in a wait record, which has its headers as JSON: names escaped, base64."""
     own = sum(_NAMES * len(name) + 2 * len(value or b"") + _HEADER for name, value in record.headers or ())
     return len(record.key or b"") + len(record.value or b"") + own + _AROUND
+
+
+def input_bytes(record: RawRecord) -> int:
+    """Return what a record counts for in its processor's hands: key, value, names and values of headers."""
+    own = sum(len(name) + len(value or b"") for name, value in record.headers or ())
+    return len(record.key or b"") + len(record.value or b"") + own

@@ -10,7 +10,8 @@ from tests.chaos.history.record import RawRecord, content_of
 from waitreg.fingerprint import fingerprint
 
 REASONS: Final = (FAILED, EXPIRED, "blocked", MALFORMED, UNREGISTRABLE)
-DEAD_LETTER_NAMES: Final = ("DLQ_REASON", "DLQ_ERROR_CLASS", "DLQ_ERROR_MESSAGE", "DLQ_ERROR_STACKTRACE", "DLQ_TIME")
+ERROR_NAMES: Final = ("DLQ_ERROR_CLASS", "DLQ_ERROR_MESSAGE", "DLQ_ERROR_STACKTRACE")
+DEAD_LETTER_NAMES: Final = ("DLQ_REASON", *ERROR_NAMES, "DLQ_TIME")
 BLOCK_NAMES: Final = frozenset(
     {
         *DEAD_LETTER_NAMES,
@@ -43,10 +44,11 @@ def republished(record: RawRecord, committed: bool) -> Republished:
         reason, time_ms = ("", None)
         if any(name in named for name in DEAD_LETTER_NAMES):
             reason, time_ms = named.one_of("DLQ_REASON", *REASONS), named.time_ms("DLQ_TIME")
+        texts = [named.words(name) for name in ERROR_NAMES]
     except UnreadableError:
         return Republished(*place, content_of(record))
     content = fingerprint(record.key, record.value, record.headers[:count])
-    return Republished(*place, content, lineage, reason, time_ms)
+    return Republished(*place, content, lineage, reason, time_ms, *texts)
 
 
 def original_headers(headers: Headers) -> int | None:
@@ -61,7 +63,6 @@ def original_headers(headers: Headers) -> int | None:
 
 
 def _lineage(named: Named) -> Lineage:
-    named.one_of("ORIGINAL_TIMESTAMP_TYPE", "create", "append", "none")
     registered = "WAIT_PARTITION" in named or "WAIT_OFFSET" in named
     return Lineage(
         original=named.place("ORIGINAL"),
@@ -71,4 +72,5 @@ def _lineage(named: Named) -> Lineage:
         group=named.text("WAIT_GROUP"),
         instance=named.text("WAIT_INSTANCE"),
         attempt=named.number("WAIT_ATTEMPT", 1),
+        timestamp_type=named.one_of("ORIGINAL_TIMESTAMP_TYPE", "create", "append", "none"),
     )

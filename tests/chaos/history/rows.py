@@ -37,6 +37,10 @@ class DeadLetterRow:
     attempt: int | None
     finished_late: bool = False
     unreadable: str = ""
+    timestamp_type: str | None = None
+    error_class: str | None = None
+    error_message: str | None = None
+    error_stacktrace: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

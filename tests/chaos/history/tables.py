@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -83,6 +84,10 @@ def dead_letter_row(row: Columns) -> DeadLetterRow:
         attempt=row["attempt"],
         finished_late=row["finished_late"],
         unreadable=unreadable,
+        timestamp_type=row["original_timestamp_type"],
+        error_class=_shared(row["error_class"]),
+        error_message=_shared(row["error_message"]),
+        error_stacktrace=_shared(row["error_stacktrace"]),
     )
 
 
@@ -91,6 +96,7 @@ def _registration(row: Columns) -> Registration:
         "original_partition",
         "original_offset",
         "original_timestamp_ms",
+        "original_timestamp_type",
         "consumer_group",
         "instance",
         "attempt",
@@ -116,11 +122,17 @@ def _registration(row: Columns) -> Registration:
         expiry_policy=row["expiry_policy"],
         max_attempts=row["max_attempts"],
         source=_place(row, "source"),
+        timestamp_type=row["original_timestamp_type"],
     )
 
 
 def _content(key: bytes | None, body: bytes | None, headers_json: str | None) -> Fingerprint:
     return fingerprint(key, body, headers_of_json(headers_json))
+
+
+def _shared(text: str | None) -> str | None:
+    # The same rows are read again every two seconds of a run, and kept.
+    return None if text is None else sys.intern(text)
 
 
 def _place(row: Columns, prefix: str) -> tuple[str, int, int] | None:

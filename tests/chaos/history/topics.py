@@ -19,10 +19,15 @@ SETTLED_S = 90.0
 STALLED_S = 60.0
 POLL_S = 0.2
 BATCH = 1000
-NO_TIMESTAMP = 0
+# By the number that the client gives them.
+TIMESTAMP_TYPES = ("none", "create", "append")
 
 # Not `message.headers()`: once CPython has specialised that call, an unreadable name's exception comes up elsewhere.
 _headers_of: Callable[[Message], list[tuple[str, bytes | None]] | None] = methodcaller("headers")
+
+
+class OpenTransactionError(Exception):
+    """A transaction stays open in a topic that is to be read to its end: it has outlived its own time-out."""
 
 
 def reader(bootstrap: str, isolation: Isolation, group: str | None = None) -> Consumer:
@@ -103,7 +108,7 @@ def wait_settled(bootstrap: str, topics: Sequence[str], deadline_s: float = SETT
     """Wait until no transaction is open in these topics, and return their ends.
 
     Raises:
-        AssertionError: one is still open at the deadline (it outlived its own time-out).
+        OpenTransactionError: one is still open at the deadline.
     """
     committed, uncommitted = reader(bootstrap, "read_committed"), reader(bootstrap, "read_uncommitted")
     deadline = time.monotonic() + deadline_s
@@ -114,7 +119,8 @@ def wait_settled(bootstrap: str, topics: Sequence[str], deadline_s: float = SETT
             ends = {place: end_of(uncommitted, place) for place in places}
             if all(end_of(committed, place) >= end for place, end in ends.items()):
                 return ends
-            assert time.monotonic() < deadline, f"a transaction has been open in {topics} for {deadline_s:g} s"
+            if time.monotonic() >= deadline:
+                raise OpenTransactionError(f"a transaction has been open in {topics} for {deadline_s:g} s")
             time.sleep(POLL_S)
     finally:
         committed.close()
@@ -129,6 +135,7 @@ def _raw(message: Message) -> RawRecord:
         headers = tuple(_headers_of(message) or ())
     except (SystemError, UnicodeDecodeError):
         headers = None
-    return RawRecord(
-        topic, partition, offset, -1 if kind == NO_TIMESTAMP else timestamp_ms, message.key(), message.value(), headers
-    )
+    timestamp_type = TIMESTAMP_TYPES[kind]
+    if timestamp_type == "none":
+        timestamp_ms = -1
+    return RawRecord(topic, partition, offset, timestamp_ms, message.key(), message.value(), headers, timestamp_type)

@@ -63,7 +63,7 @@ def read_registration(key: str, value: bytes, headers: Headers) -> Registration:
     wait_id = named.wait_id("WAIT_EXPIRATION_UUID")
     if wait_id != key:
         raise UnreadableError(f"WAIT_EXPIRATION_UUID is {wait_id}, the key {key}")
-    named.one_of("ORIGINAL_TIMESTAMP_TYPE", "create", "append", "none")
+    timestamp_type = named.one_of("ORIGINAL_TIMESTAMP_TYPE", "create", "append", "none")
     is_null = named.one_of("ORIGINAL_VALUE_NULL", "true", "false") == "true"
     if is_null and value:
         raise UnreadableError("ORIGINAL_VALUE_NULL is true beside a value")
@@ -81,4 +81,5 @@ def read_registration(key: str, value: bytes, headers: Headers) -> Registration:
         expiry_policy=named.one_of("WAIT_EXPIRY_POLICY", "dlq", "redeliver"),
         max_attempts=named.number("WAIT_MAX_ATTEMPTS", 1),
         source=named.place("SOURCE") if any(name in named for name in SOURCE) else None,
+        timestamp_type=timestamp_type,
     )

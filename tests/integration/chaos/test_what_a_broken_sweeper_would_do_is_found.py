@@ -15,7 +15,7 @@ from sweeper.fence import FencedProducer
 from sweeper.outgoing import Outgoing, Policy, Target, outgoing
 from tests.chaos.checker.verdict import Verdict, check
 from tests.chaos.checker.violation import Kind
-from tests.chaos.history.history import Limits
+from tests.chaos.history.history import FaultDone, Limits
 from tests.chaos.history.reading import Where, read_history
 from tests.chaos.history.wait_id import derived_wait_id
 from tests.chaos.history.watch import Watch
@@ -83,8 +83,9 @@ class Judged:
         producer.abort_transaction(30)
 
     def judge(self) -> Verdict:
-        """Read and judge it as it stands."""
-        return check(read_history(self.where, faults=(), limits=Limits(9, 9, 1), look_at_view=False))
+        """Read and judge it as it stands; the processors that registered it all are gone."""
+        gone = FaultDone("kill", "group", 0, time.time_ns() // 1_000_000, "there never were any")
+        return check(read_history(self.where, faults=[gone], limits=Limits(9, 9, 1), look_at_view=False))
 
     def _register(self) -> list[Registered]:
         (topic,) = self.where.inputs

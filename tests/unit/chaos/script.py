@@ -29,7 +29,14 @@ AGAIN = f"{INPUT}.{GROUP}.redeliver"
 START_MS = 1_795_000_000_000
 TTL_MS = 8_000
 WAIT_PARTITIONS = 3
-LIMITS = Limits(max_in_flight=6, look_ahead=12, processes=2, rss_bytes={"processor": 500_000_000})
+LIMITS = Limits(
+    max_in_flight=6,
+    look_ahead=12,
+    processes=2,
+    rss_bytes={"processor": 500_000_000},
+    look_ahead_bytes=2_000,
+    chunk_rows=2,
+)
 # Some of its records are delivered again, the others aren't.
 TOLD = Told(
     ttl_ms=TTL_MS,
@@ -45,6 +52,7 @@ TOLD = Told(
 )
 LOOKS_MS = 1_000
 SMALL_BYTES = 4_100
+IN_HAND_BYTES = 100
 
 
 def content(number: int) -> Fingerprint:
@@ -67,6 +75,7 @@ class Script:
     ends: dict[Partition, int] = field(default_factory=lambda: defaultdict(int))
     faults: list[FaultDone] = field(default_factory=list)
     large: set[Coordinates] = field(default_factory=set)
+    input_bytes: dict[Coordinates, int] = field(default_factory=dict)
     views: list[View] = field(default_factory=list)
     views_at_looks: bool = False
 
@@ -169,7 +178,19 @@ class Script:
         )
         partition = len(self.dead_letters) % 2
         offset = self._append((DLQ, partition))
-        letter = Republished(DLQ, partition, offset, self.now_ms, committed, said.content, lineage, reason, self.now_ms)
+        letter = Republished(
+            DLQ,
+            partition,
+            offset,
+            self.now_ms,
+            committed,
+            said.content,
+            lineage,
+            reason,
+            self.now_ms,
+            error_class="ValueError",
+            error_message="",
+        )
         self.dead_letters.append(letter)
         return letter
 
@@ -270,6 +291,10 @@ class Script:
                 record.coordinates: SMALL_BYTES if record.coordinates not in self.large else TOLD.registration_bytes + 1
                 for record in self.published
             },
+            input_bytes={
+                record.coordinates: self.input_bytes.get(record.coordinates, IN_HAND_BYTES) for record in self.published
+            },
+            timestamp_types={record.coordinates: "create" for record in self.published},
         )
 
     def _tables(self) -> Tables:
@@ -302,6 +327,10 @@ class Script:
             said.instance,
             said.attempt,
             finished_late=letter.reason == EXPIRED and (failed or finished),
+            timestamp_type=said.timestamp_type,
+            error_class=letter.error_class,
+            error_message=letter.error_message,
+            error_stacktrace=letter.error_stacktrace,
         )
 
     def _consumed(self, place: Coordinates) -> tuple[Coordinates, int, int]:

@@ -69,6 +69,7 @@ def test_wait_records_are_read_whole_or_what_they_lack_is_named(vector: Any) -> 
     assert seen.content == fingerprint(
         binary(original["key"]), binary(original["value"]), headers_of(original["headers"])
     )
+    assert seen.timestamp_type == original["timestamp_type"]
     assert (seen.timestamp_ms, seen.expires_at_ms) == (original["timestamp_ms"], given["expires_at_ms"])
     assert (seen.group, seen.instance, seen.attempt) == (given["group"], given["instance"], given["attempt"])
     source = given["source"]
@@ -85,6 +86,9 @@ def test_the_original_is_cut_out_of_a_dead_letter(vector: Any) -> None:
         return
     assert lineage is not None
     assert letter.content == fingerprint(KEY, VALUE, headers_of(given["headers"]))
+    texts = (letter.error_class, letter.error_message, letter.error_stacktrace)
+    assert texts == tuple(given["failure"][name] for name in ("error_class", "error_message", "error_stacktrace"))
+    assert lineage.timestamp_type == wanted["original_timestamp_type"]
     assert (letter.reason, letter.time_ms) == (given["failure"]["reason"], given["failure"]["time_ms"])
     assert lineage.original == (wanted["original_topic"], wanted["original_partition"], wanted["original_offset"])
     assert (lineage.wait_id, lineage.attempt, lineage.group) == (wanted["wait_id"], wanted["attempt"], wanted["group"])

@@ -136,13 +136,16 @@ def test_every_broken_promise_has_its_column() -> None:
     counts = {kind: number for number, kind in enumerate(Kind, start=1)}
     columns = ledger.counted(counts, endings=100)
     assert (columns["lost"], columns["false"]) == (counts[Kind.LOST], counts[Kind.FALSE_EXPORT])
+    assert columns["abandoned"] == counts[Kind.ABANDONED]
     assert sum(columns.values()) == sum(counts.values()) + 100, "none is left out"
 
 
 def test_what_is_void_is_not_counted_among_the_runs() -> None:
-    told = last_line([entry(lost=2), entry(BROKEN, doubled=1, expired=5), entry(VOID, lost=50, expired=70)])
+    told = last_line(
+        [entry(lost=2), entry(BROKEN, doubled=1, abandoned=3, expired=5), entry(VOID, lost=50, expired=70)]
+    )
     assert told == (
-        "2 runs, 4 faults, 200 records: 2 lost, 0 false, 1 doubled, 0 changed, 0 other; "
+        "2 runs, 4 faults, 200 records: 2 lost, 0 false, 1 doubled, 0 changed, 3 abandoned, 0 other; "
         "1 of the runs exported 5 records; 1 void"
     )
 

@@ -8,7 +8,7 @@ from tests.chaos.checker.violation import Kind
 from tests.chaos.history.entries import UNREGISTRABLE, Republished, WaitEntry
 from tests.chaos.history.history import History
 from tests.unit.chaos.breaches.contents import other_content
-from tests.unit.chaos.breaches.planting import Choose, breach, done_ones, named, swapped, taken
+from tests.unit.chaos.breaches.planting import Choose, breach, done_ones, named, swapped, taken, taken_at_once
 from tests.unit.chaos.breaches.shown_tables import letter_rows
 from tests.unit.chaos.script import DLQ, WAIT, Script
 from waitreg.fingerprint import Fingerprint, fingerprint
@@ -29,7 +29,12 @@ def _(script: Script, choose: Choose) -> History:
     assert entry.registration is not None
     said = entry.registration
     other = choose(
-        [replace(said, timestamp_ms=0), replace(said, group="another"), replace(said, attempt=said.attempt + 1)]
+        [
+            replace(said, timestamp_ms=0),
+            replace(said, timestamp_type="append"),
+            replace(said, group="another"),
+            replace(said, attempt=said.attempt + 1),
+        ]
     )
     script.wait_log = swapped(script.wait_log, entry, replace(entry, registration=other))
     return script.history()
@@ -73,7 +78,14 @@ def _(script: Script, choose: Choose) -> History:
     letter = choose([one for one in script.dead_letters if one.committed and named(one)])
     assert letter.lineage is not None
     said = letter.lineage
-    other = choose([replace(said, timestamp_ms=7), replace(said, group="another"), replace(said, attempt=9)])
+    other = choose(
+        [
+            replace(said, timestamp_ms=7),
+            replace(said, timestamp_type="none"),
+            replace(said, group="another"),
+            replace(said, attempt=9),
+        ]
+    )
     script.dead_letters = swapped(script.dead_letters, letter, replace(letter, lineage=other))
     return script.history()
 
@@ -150,6 +162,7 @@ def _(script: Script, choose: Choose) -> History:
         [
             replace(again, content=other_content(again.content, choose)),
             replace(again, lineage=replace(again.lineage, attempt=5)),
+            replace(again, lineage=replace(again.lineage, timestamp_type="append")),
         ]
     )
     script.redelivered = swapped(script.redelivered, again, other)
@@ -176,7 +189,13 @@ def _(script: Script, choose: Choose) -> History:
     history = script.history()
     row = choose(letter_rows(history))
     assert row.content is not None
-    other = choose([replace(row, content=other_content(row.content, choose)), replace(row, timestamp_ms=1)])
+    other = choose(
+        [
+            replace(row, content=other_content(row.content, choose)),
+            replace(row, timestamp_ms=1),
+            replace(row, timestamp_type="append"),
+        ]
+    )
     return replace(history, dead_letter_rows=swapped(letter_rows(history), row, other))
 
 
@@ -187,7 +206,8 @@ def _(script: Script, choose: Choose) -> History:
     assert history.wait_rows is not None
     (row,) = history.wait_rows
     assert row.registration is not None
-    other = replace(row.registration, content=other_content(row.registration.content, choose))
+    said = row.registration
+    other = choose([replace(said, content=other_content(said.content, choose)), replace(said, timestamp_type="none")])
     return replace(history, wait_rows=[replace(row, registration=other)])
 
 
@@ -212,7 +232,7 @@ def _(script: Script, choose: Choose) -> History:
 
 @breach(Kind.MISNAMED, "the keys of two calls swapped")
 def _(script: Script, choose: Choose) -> History:
-    entries = [taken(script), taken(script)]
+    entries = [taken(script), taken_at_once(script, "processor-1/1")]
     calls = [script.call(entry) for entry in entries]
     for entry in entries:
         script.tombstone(entry)

@@ -36,6 +36,7 @@ def _(script: Script, choose: Choose) -> History:
         place = script.redeliver(entry).place
         entry = script.register(place, policy="redeliver")
         script.commit(place)
+        script.fault("kill", "processor-1")
     script.call(entry)
     script.tombstone(entry)
     return script.history()
@@ -67,7 +68,7 @@ def _(script: Script, choose: Choose) -> History:
             {"dead_letter_topic": "elsewhere"},
             {"max_attempts": 77},
             {"expires_at_ms": expires_at_ms + 1_000},
-            {"expires_at_ms": entry.append_ms + 50},
+            {"expires_at_ms": entry.append_ms + 2_900},
         ]
     )
     # Long before the first fault.
@@ -86,8 +87,8 @@ def _(script: Script, choose: Choose) -> History:
     script.wait(5_500)
     entry = saying(script, script.register(place), expires_at_ms=expires_at_ms)
     script.commit(place)
-    script.call(entry)
-    script.tombstone(entry)
+    script.fault("kill", "processor-1")
+    script.export(entry)
     return script.history()
 
 
@@ -112,14 +113,55 @@ def _(script: Script, choose: Choose) -> History:
     return script.history()
 
 
-@breach(Kind.UNFOUNDED, "failed twice, registered once")
+@breach(Kind.DEAD_LETTERED_AGAIN, "failed twice, registered once, or twice, whatever befell its process")
 def _(script: Script, choose: Choose) -> History:
     entry = taken(script)
+    assert entry.registration is not None
+    if choose([True, False]):
+        entry = script.register(entry.registration.original)
     script.call(entry, status=400)
     script.letter(entry)
+    script.fault("freeze", "processor-1", for_ms=100)
     script.letter(entry)
     script.look()
     script.tombstone(entry, DEAD_LETTERED)
+    return script.history()
+
+
+@breach(Kind.DEAD_LETTERED_AGAIN, "failed under each of two registrations, and nothing has moved its partition")
+def _(script: Script, choose: Choose) -> History:
+    entry = taken(script)
+    assert entry.registration is not None
+    instance = choose(["processor-1/1", "processor-2/1"])
+    for one in (entry, script.register(entry.registration.original, instance)):
+        script.call(one, status=400)
+        script.letter(one)
+        script.look()
+        script.tombstone(one, DEAD_LETTERED)
+    return script.history()
+
+
+@breach(Kind.DEAD_LETTERED_AGAIN, "not registrable, and dead-lettered twice")
+def _(script: Script, choose: Choose) -> History:
+    script.wait(40_000)
+    place = script.publish(1)
+    script.large.add(place)
+    script.fault("kill", choose(["sink-1", "sweeper-1"]), for_ms=100)
+    for _ in range(2):
+        script.unregistered(place, UNREGISTRABLE)
+    script.commit(place)
+    return script.history()
+
+
+@breach(Kind.DEAD_LETTERED_AGAIN, "not registrable, and dead-lettered more often than its partition can have moved")
+def _(script: Script, choose: Choose) -> History:
+    script.wait(40_000)
+    place = script.publish(1)
+    script.large.add(place)
+    script.fault("kill", "processor-1", for_ms=100)
+    for _ in range(4):
+        script.unregistered(place, UNREGISTRABLE)
+    script.commit(place)
     return script.history()
 
 

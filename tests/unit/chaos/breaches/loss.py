@@ -57,3 +57,63 @@ def _(script: Script, choose: Choose) -> History:
     again = script.redeliver(entry)
     script.commit(again.place)
     return script.history()
+
+
+@breach(Kind.ABANDONED, "registered, committed, never called, and exported")
+def _(script: Script, choose: Choose) -> History:
+    script.export(taken(script))
+    return script.history()
+
+
+@breach(Kind.ABANDONED, "tried once, to be tried again, and exported")
+def _(script: Script, choose: Choose) -> History:
+    entry = taken(script)
+    script.call(entry, status=503)
+    script.export(entry)
+    return script.history()
+
+
+@breach(Kind.ABANDONED, "never called, beside the faults of others")
+def _(script: Script, choose: Choose) -> History:
+    entry = taken(script)
+    script.fault("kill", "processor-2", for_ms=100)
+    script.fault("storm", "group", for_ms=100)
+    script.export(entry)
+    return script.history()
+
+
+@breach(Kind.ABANDONED, "never called, long after the kill of the process before")
+def _(script: Script, choose: Choose) -> History:
+    script.wait(30_000)
+    script.fault("kill", "processor-1")
+    script.look()
+    script.wait(100)
+    place = script.publish(1)
+    entry = script.register(place, "processor-1/2")
+    script.commit(place)
+    script.export(entry)
+    return script.history()
+
+
+@breach(Kind.ABANDONED, "never called, and its process killed, or the machine still, when it had long expired")
+def _(script: Script, choose: Choose) -> History:
+    entry = taken(script)
+    script.expire(entry)
+    if choose([True, False]):
+        script.fault("kill", "processor-1")
+    else:
+        script.look()
+        script.now_ms += 4_000
+        script.look()
+    script.export(entry)
+    return script.history()
+
+
+@breach(Kind.ABANDONED, "renewed, and never called then")
+def _(script: Script, choose: Choose) -> History:
+    entry = taken(script)
+    assert entry.registration is not None
+    script.wait(5_000)
+    script.look()
+    script.export(script.register(entry.registration.original))
+    return script.history()

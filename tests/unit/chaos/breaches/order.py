@@ -138,6 +138,45 @@ def _(script: Script, choose: Choose) -> History:
     return script.history()
 
 
+@breach(Kind.LATE_CALL, "begun with time left for one of its two attempts, or a second one with too little for that")
+def _(script: Script, choose: Choose) -> History:
+    entry = taken(script)
+    assert entry.registration is not None
+    expires_at_ms = entry.registration.expires_at_ms
+    if choose([True, False]):
+        script.wait(expires_at_ms - TOLD.attempt_ms * TOLD.tries + 1 - script.now_ms)
+    else:
+        script.call(entry, status=503)
+        script.wait(expires_at_ms - TOLD.attempt_ms + 1 - script.now_ms)
+    script.call(entry)
+    script.tombstone(entry)
+    return script.history()
+
+
+@breach(Kind.LATE_CALL, "begun when it had expired, beside the faults of others")
+def _(script: Script, choose: Choose) -> History:
+    entry = taken(script)
+    script.fault("freeze", "processor-2")
+    script.look()
+    script.fault("kill", "sweeper-1")
+    script.look()
+    script.expire(entry)
+    script.call(entry)
+    script.tombstone(entry)
+    return script.history()
+
+
+@breach(Kind.LATE_CALL, "begun late although it was registered again, since that had come to an end as well")
+def _(script: Script, choose: Choose) -> History:
+    entry = taken(script)
+    assert entry.registration is not None
+    again = script.register(entry.registration.original)
+    script.expire(again)
+    script.call(again)
+    script.tombstone(again)
+    return script.history()
+
+
 def without(look: Look, letter: Republished) -> Look:
     """Return a look that does not see a dead letter."""
     place = (letter.topic, letter.partition)

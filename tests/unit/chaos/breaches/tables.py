@@ -84,6 +84,9 @@ def _(script: Script, choose: Choose) -> History:
         {"group": None},
         {"instance": "another"},
         {"attempt": 7},
+        {"error_class": "KeyError"},
+        {"error_message": None},
+        {"error_stacktrace": "another"},
         {"unreadable": "headers are no list"},
     ]
     other = replace(row, **choose(others))
