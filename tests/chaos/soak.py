@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import subprocess
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from shutil import which
 
 from tests.chaos.exactness import inexact
 from tests.chaos.flow import Flow
@@ -19,6 +21,7 @@ from tests.chaos.service import Service
 from tests.chaos.settling import settle
 from tests.chaos.stage import Place, Stage
 from tests.support.waiting import wait_until
+from wait_registry.jvm import java_command
 
 NAMES = ("processor-1", "processor-2", "sink-1", "sweeper-1")
 RATE_PER_S = 200.0
@@ -97,7 +100,12 @@ def play_soak(stage: Stage, minutes: float, directory: Path) -> Soak:
         wait_until(lambda: all(service.ready() for service in company), READY_S, "readiness of all services")
         with Resources(services) as watched:
             began = time.monotonic()
-            records = sum(_stretch(stage, place, began + number * stretch_s, stretch_s, victim) for number in stretches)
+            records = 0
+            for number in stretches:
+                end = began + (number + 1) * stretch_s
+                records += _publish(stage, place, end - REST_S, victim)
+                collect_garbage(services)
+                time.sleep(max(0.0, end - time.monotonic()))
             time.sleep(LOOK_S)
         watched.write(directory / "readings.csv")
         ended = [f"{service.name} ended by itself" for service in company if not service.running]
@@ -120,11 +128,11 @@ def stretches_of(minutes: float) -> tuple[range, float]:
     return range(count), 60 * minutes / count
 
 
-def _stretch(stage: Stage, place: Place, began: float, length_s: float, victim: Service) -> int:
-    """Publish up to the rest, killing the victim now and then; return how many records that were."""
+def _publish(stage: Stage, place: Place, until: float, victim: Service) -> int:
+    """Publish up to a moment, killing the victim now and then; return how many records that were."""
     next_kill = time.monotonic() + FIRST_KILL_S
     with Flow(place, stage.stack.bootstrap_servers, RATE_PER_S, "orders") as flow:
-        while time.monotonic() < began + length_s - REST_S:
+        while time.monotonic() < until:
             flow.require_running()
             time.sleep(LOOK_S)
             if time.monotonic() > next_kill:
@@ -132,5 +140,20 @@ def _stretch(stage: Stage, place: Place, began: float, length_s: float, victim: 
                 victim.kill()
                 victim.start()
         flow.end()
-    time.sleep(max(0.0, began + length_s - time.monotonic()))
     return flow.published
+
+
+def collect_garbage(services: Sequence[Service]) -> None:
+    """Have each JVM keep what it needs and no more: how far a heap has filled up meanwhile says nothing about leaks.
+
+    Raises:
+        RuntimeError: there is no `jcmd`, which comes with a JDK.
+        subprocess.SubprocessError: a JVM didn't answer within a minute, or refused.
+    """
+    jcmd = which("jcmd", path=str(Path(java_command()).resolve().parent)) or which("jcmd")
+    if jcmd is None:
+        raise RuntimeError("saw no jcmd beside java or on the PATH, expected that of a JDK 17 or newer. Install one")
+    for service in services:
+        for process in service.tree():
+            if process.name() == "java":
+                subprocess.run([jcmd, str(process.pid), "GC.run"], check=True, capture_output=True, timeout=60)
