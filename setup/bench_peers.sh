@@ -1,20 +1,13 @@
 #!/bin/sh
 # Makes .waitreg/bench/peers hold exactly what bench/peers.txt locks: the Python peers of the benchmark, in an
 # environment of their own. When it does already, nothing is done and no network is used. Prints the path of its Python.
-# `sh setup/bench_peers.sh lock` locks bench/peers.in anew instead.
+# `make lock` locks bench/peers.in anew.
 set -eu
 
 cd "$(dirname "$0")/.."
 peers=.waitreg/bench/peers
 stamp=$peers/installed
 log=$peers/install.log
-
-if [ "${1:-}" = lock ]; then
-    CUSTOM_COMPILE_COMMAND="sh setup/bench_peers.sh lock" .venv/bin/pip-compile --quiet --generate-hashes \
-        --allow-unsafe --strip-extras --no-emit-index-url --no-emit-find-links --no-emit-trusted-host \
-        --no-emit-options --output-file bench/peers.txt bench/peers.in
-    exit 0
-fi
 
 wanted=$(cat bench/peers.txt setup/bench_peers.sh | cksum)
 # The folder is part of it: a moved or copied environment still points to where it was made.

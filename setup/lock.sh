@@ -9,6 +9,9 @@ options="--quiet --generate-hashes --allow-unsafe --strip-extras --no-emit-index
 
 # shellcheck disable=SC2086
 .venv/bin/pip-compile $options --all-extras --output-file requirements.txt pyproject.toml
+# The benchmark's peers, which have an environment of their own.
+# shellcheck disable=SC2086
+.venv/bin/pip-compile $options --output-file bench/peers.txt bench/peers.in
 # What builds the one package that comes as source, at the same versions.
 # shellcheck disable=SC2086
 printf 'setuptools\nwheel\n' | .venv/bin/pip-compile $options --constraint requirements.txt \

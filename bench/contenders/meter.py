@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
+from bench.contenders.percentile import percentile
 from bench.contenders.process_usage import NS_PER_S, cpu_ns_of, memory_of
 
 NS_PER_MS: Final = 1_000_000
@@ -139,9 +140,3 @@ def between(first: Mark, last: Mark) -> dict[str, float]:
     if first.beside_cpu_ns is not None and last.beside_cpu_ns is not None:
         line["beside_cpu_s"] = (last.beside_cpu_ns - first.beside_cpu_ns) / NS_PER_S
     return line
-
-
-def percentile(ascending: list[float], share: float) -> float:
-    """Return the least of the values that so large a share of them is not above (nearest rank)."""
-    rank = -(-share * len(ascending) // 1)  # rounded up
-    return ascending[max(0, int(rank) - 1)]

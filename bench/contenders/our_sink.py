@@ -14,7 +14,8 @@ from psycopg.rows import TupleRow
 
 from bench.contenders.our_service import Service, running
 from bench.contenders.our_settings import connection_to, fresh_schema
-from bench.contenders.progress_steps import Step, pace, percentile, stretch
+from bench.contenders.percentile import percentile
+from bench.contenders.progress_steps import Step, pace, stretch
 from bench.contenders.registry_rows import start_over
 from bench.contenders.table_writes import (
     TableWrites,

@@ -12,7 +12,7 @@ from psycopg.rows import TupleRow
 
 from bench.contenders.our_service import Service, running
 from bench.contenders.our_settings import connection_to, fresh_schema
-from bench.contenders.progress_steps import percentile
+from bench.contenders.percentile import percentile
 from bench.contenders.registry_rows import caught_up, register_due, remove_due, tidy
 from bench.contenders.wait_log import WaitLog
 from bench.contenders.wait_log_writer import make_topics

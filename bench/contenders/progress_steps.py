@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 
@@ -61,15 +60,3 @@ def warm(records: int, share: float = 0.4) -> int:
     The sink begins with batches of 2,000 records and doubles them; compilers need some seconds of real work.
     """
     return round(records * share)
-
-
-def percentile(values: Iterable[float], share: float) -> float:
-    """Return the least value that at least this share of the values doesn't exceed.
-
-    Raises:
-        ValueError: there is none.
-    """
-    ordered = sorted(values)
-    if not ordered:
-        raise ValueError("a percentile of nothing")
-    return ordered[max(0, math.ceil(share * len(ordered)) - 1)]

@@ -18,20 +18,13 @@ REQUEST_S = 5.0
 TRANSACTION_MS = 5_000
 
 
-class Aborts:
+class Aborts(Companion):
     """Produces a few records each second and aborts them; a context manager. A broker that is away is waited for."""
 
     def __init__(self, place: Place, bootstrap: str) -> None:
         self._topic = place.input
         self._kafka = KafkaSettings(bootstrap_servers=bootstrap)
-        self._companion = Companion("aborts", BETWEEN_S, self._abort_while_possible)
-
-    def __enter__(self) -> Aborts:
-        self._companion.__enter__()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *of_no_interest: object) -> None:
-        self._companion.__exit__(kind, *of_no_interest)
+        super().__init__("aborts", BETWEEN_S, self._abort_while_possible)
 
     def _abort_while_possible(self) -> None:
         # Another producer of this id ends what this one leaves open.
@@ -42,7 +35,7 @@ class Aborts:
         own = {"transactional.id": f"{self._topic}.aborts", "transaction.timeout.ms": TRANSACTION_MS}
         producer = Producer({**producer_config(self._kafka, **own), "log_level": 0})
         producer.init_transactions(REQUEST_S)
-        while not self._companion.ended.wait(BETWEEN_S):
+        while not self.ended.wait(BETWEEN_S):
             producer.begin_transaction()
             for number in range(RECORDS):
                 producer.produce(self._topic, f"aborted {number}".encode(), b"key %d" % number)

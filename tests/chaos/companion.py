@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from typing import Self
 
 
 class Companion:
@@ -26,7 +27,7 @@ class Companion:
         self._failure: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
-    def __enter__(self) -> Companion:
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 

@@ -75,20 +75,13 @@ class Trend:
         return self.growth / self.over_s * 3600 if self.over_s else 0.0
 
 
-class Resources:
+class Resources(Companion):
     """Reads the processes of services from /proc in a thread of its own; a context manager."""
 
     def __init__(self, services: Sequence[Service], interval_s: float = 1.0) -> None:
         self._services = list(services)
-        self._companion = Companion("resources", interval_s, self._look)
+        super().__init__("resources", interval_s, self._look)
         self.readings: list[Reading] = []
-
-    def __enter__(self) -> Resources:
-        self._companion.__enter__()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *of_no_interest: object) -> None:
-        self._companion.__exit__(kind, *of_no_interest)
 
     def between(self, began_s: float, ended_s: float) -> list[Reading]:
         """Return the readings of a stretch of the monotonic clock."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import Self
 
 from tests.chaos.companion import Companion
 from tests.chaos.service import Service
@@ -14,22 +15,21 @@ LOOK_S = 1.0
 LEAST_SHARE, LEAST = 0.2, 3
 
 
-class Samples:
+class Samples(Companion):
     """Looks in a thread of its own; a context manager. ``taken``: (ms, name, pid, bytes) of each look and service."""
 
     def __init__(self, services: Sequence[Service]) -> None:
         self._services = list(services)
-        self._companion = Companion("samples", LOOK_S, self._look)
+        super().__init__("samples", LOOK_S, self._look)
         self._began_s = self._lasted_s = 0.0
         self.taken: list[tuple[int, str, int, int]] = []
 
-    def __enter__(self) -> Samples:
+    def __enter__(self) -> Self:
         self._began_s = time.monotonic()
-        self._companion.__enter__()
-        return self
+        return super().__enter__()
 
     def __exit__(self, kind: type[BaseException] | None, *of_no_interest: object) -> None:
-        self._companion.__exit__(kind, *of_no_interest)
+        super().__exit__(kind, *of_no_interest)
         self._lasted_s = time.monotonic() - self._began_s
 
     def missing(self) -> str:

@@ -12,24 +12,13 @@ LOOK_S = 0.1
 PAUSE_S = 1.0
 
 
-class Supervisor:
+class Supervisor(Companion):
     """Watches services in a thread of its own; a context manager."""
 
     def __init__(self, services: Sequence[Service]) -> None:
         self._services = list(services)
         self._due: dict[str, float] = {}
-        self._companion = Companion("supervisor", LOOK_S, self._look)
-
-    def __enter__(self) -> Supervisor:
-        self._companion.__enter__()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *of_no_interest: object) -> None:
-        self._companion.__exit__(kind, *of_no_interest)
-
-    def end(self) -> None:
-        """Start nothing any more; raises what it could not do. May be called again."""
-        self._companion.end()
+        super().__init__("supervisor", LOOK_S, self._look)
 
     def _look(self) -> None:
         for service in self._services:

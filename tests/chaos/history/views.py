@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import threading
 import time
+from contextlib import suppress
 
 import psycopg
 
+from tests.chaos.companion import Companion
 from tests.chaos.history.rows import View
 from tests.chaos.history.tables import read_tables
 
 ANSWER_S = 5.0
 
 
-class Views:
+class Views(Companion):
     """Looks in a thread of its own; a context manager.
 
     ``taken`` has one snapshot for each look that Postgres answered, ``asked`` counts those too that it didn't.
@@ -29,33 +30,15 @@ class Views:
         self.asked = 0
         self._postgres_url = postgres_url
         self._schema = schema
-        self._interval_s = interval_s
-        self._ended = threading.Event()
-        self._failure: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, name="views", daemon=True)
+        super().__init__("views", interval_s, self._look)
 
-    def __enter__(self) -> Views:
-        self._thread.start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *of_no_interest: object) -> None:
-        self._ended.set()
-        self._thread.join()
-        if self._failure is not None and kind is None:
-            raise self._failure
-
-    def _run(self) -> None:
-        try:
-            while not self._ended.wait(self._interval_s):
-                began_ms = _now_ms()
-                self.asked += 1
-                try:
-                    tables = read_tables(self._postgres_url, self._schema, ANSWER_S)
-                except psycopg.Error:
-                    continue  # away, or ended our session: that is part of the game
-                self.taken.append(View(began_ms, _now_ms(), tables))
-        except BaseException as error:  # noqa: BLE001 - raised where the looking ends: what it saw would be incomplete
-            self._failure = error
+    def _look(self) -> None:
+        began_ms = _now_ms()
+        self.asked += 1
+        # Away, or ended our session: that is part of the game.
+        with suppress(psycopg.Error):
+            tables = read_tables(self._postgres_url, self._schema, ANSWER_S)
+            self.taken.append(View(began_ms, _now_ms(), tables))
 
 
 def _now_ms() -> int:

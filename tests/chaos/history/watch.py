@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
-from threading import Event, Thread
-from types import TracebackType
+from typing import Self
 
 from confluent_kafka import Consumer, KafkaException
 
+from tests.chaos.companion import Companion
 from tests.chaos.history.look import Look, Partition, encode_look
 from tests.chaos.history.topics import committed_of, end_of, partitions_of, reader
 from tests.chaos.history.where import redelivery_topics
@@ -18,12 +19,12 @@ ANSWER_S = 2.0
 METADATA_S = 1.0
 
 
-class Watch:
+class Watch(Companion):
     """Polls in a thread of its own, with clients of its own; a context manager.
 
     Each look asks, in this order: the group's committed offsets; last stable offsets and then ends of the wait topic;
     ends of the dead letter and redelivery topics. So whatever a later answer lacks was not there when the earlier one
-    was true. A broker that is away is waited out: a look without all its answers is left out, and counted.
+    was true. A broker that is away is waited out: a look without all its answers is left out.
 
     Args:
         bootstrap: the broker, not by way of a faulty link.
@@ -46,7 +47,6 @@ class Watch:
         interval_s: float = 0.2,
     ) -> None:
         self.looks = 0
-        self.left_out = 0
         self._bootstrap = bootstrap
         self._group = group
         again = redelivery_topics(inputs, group)
@@ -54,44 +54,31 @@ class Watch:
         self._wait_topic = wait_topic
         self._letters = (*letter_topics, *again)
         self._path = path
-        self._interval_s = interval_s
         self._partitions: dict[str, Sequence[int]] = {}
         self._asked_s = -METADATA_S
-        self._ended = Event()
-        self._thread = Thread(target=self._run, name="watch", daemon=True)
-        self._failure: BaseException | None = None
+        self._open = ExitStack()
+        super().__init__("watch", interval_s, self._look_while_possible)
 
-    def __enter__(self) -> Watch:
-        self._thread.start()
-        return self
+    def __enter__(self) -> Self:
+        with ExitStack() as opened:
+            self._committed = reader(self._bootstrap, "read_committed", self._group)
+            opened.callback(self._committed.close)
+            self._uncommitted = reader(self._bootstrap, "read_uncommitted")
+            opened.callback(self._uncommitted.close)
+            self._lines = opened.enter_context(self._path.open("ab"))
+            self._open = opened.pop_all()
+        return super().__enter__()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._ended.set()
-        self._thread.join()
-        if self._failure is not None and kind is None:
-            raise self._failure
+    def __exit__(self, kind: type[BaseException] | None, *of_no_interest: object) -> None:
+        with self._open:
+            super().__exit__(kind, *of_no_interest)
 
-    def _run(self) -> None:
-        committed = reader(self._bootstrap, "read_committed", self._group)
-        uncommitted = reader(self._bootstrap, "read_uncommitted")
-        try:
-            with self._path.open("ab") as lines:
-                while not self._ended.wait(self._interval_s):
-                    try:
-                        look = self._look(committed, uncommitted)
-                    except KafkaException:
-                        self.left_out += 1
-                        continue
-                    lines.write(encode_look(look))
-                    lines.flush()
-                    self.looks += 1
-        except BaseException as error:  # noqa: BLE001 - raised where the watch ends: without looks nothing is judged
-            self._failure = error
-        finally:
-            committed.close()
-            uncommitted.close()
+    def _look_while_possible(self) -> None:
+        with suppress(KafkaException):
+            look = self._look(self._committed, self._uncommitted)
+            self._lines.write(encode_look(look))
+            self._lines.flush()
+            self.looks += 1
 
     def _look(self, committed: Consumer, uncommitted: Consumer) -> Look:
         self._learn_partitions(uncommitted)

@@ -8,7 +8,8 @@ import time
 import pytest
 
 from bench.contenders import meter as meter_module
-from bench.contenders.meter import NS_PER_MS, Mark, Meter, between, percentile
+from bench.contenders.meter import NS_PER_MS, Mark, Meter, between
+from bench.contenders.percentile import percentile
 from bench.contenders.process_usage import NS_PER_S, cpu_ns_of, memory_of
 
 

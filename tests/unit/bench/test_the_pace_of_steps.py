@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bench.contenders.progress_steps import Step, pace, percentile, warm
+from bench.contenders.percentile import percentile
+from bench.contenders.progress_steps import Step, pace, warm
 
 STEPS = [
     Step(0, 0),
