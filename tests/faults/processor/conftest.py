@@ -1,4 +1,4 @@
-"""Fixtures of the fault tests: a broker behind a link that can be broken, and a cluster of three brokers."""
+"""Fixtures of the fault tests: a broker behind a link that can be broken."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import pytest
 
 from tests.integration.processor.conftest import processor_settings, processors
 from tests.refusals.conftest import secured_settings
-from tests.support.cluster import EmbeddedCluster
 from tests.support.naming import Names
 from tests.support.proxied_stack import ProxiedStack
 from tests.support.settings import settings_against
@@ -76,17 +75,3 @@ def unbroken(proxied: ProxiedStack) -> Iterator[None]:
     yield
     proxied.link(ROUTE).allow()
     proxied.link(ROUTE).flow()
-
-
-@pytest.fixture(scope="module")
-def three_brokers() -> Iterator[EmbeddedCluster]:
-    """A cluster, started when the first test wants to break it."""
-    with EmbeddedCluster() as running:
-        yield running
-
-
-@pytest.fixture
-def cluster(three_brokers: EmbeddedCluster) -> EmbeddedCluster:
-    """The cluster, all of it running; what a test has broken is mended when the next one comes."""
-    three_brokers.start(three_brokers.brokers)
-    return three_brokers
