@@ -140,7 +140,7 @@ def test_an_attempt_over_its_limit_is_cancelled_and_tried_again() -> None:
             finally:
                 ended.append("cancelled")
 
-    result, stats = run(slow_at_first, handler_timeout_s=0.05)
+    result, stats = run(slow_at_first, handler_timeout_s=0.5)
     assert result is None
     assert ended == ["cancelled"]
     assert stats.tries == {"timeout": 1, "ok": 1}
@@ -213,7 +213,7 @@ def test_a_plain_call_over_its_limit_keeps_its_slot_and_its_late_answer_is_ignor
 
     async def main() -> None:
         handler = PlainFunctionHandler(blocks_at_first, 2)
-        bench = Bench(handler, handler_timeout_s=0.05)
+        bench = Bench(handler, handler_timeout_s=0.5)
         assert await bench.run() is None
         slots = handler.slots
         assert slots is not None
@@ -238,7 +238,7 @@ def test_the_next_attempt_of_a_blocked_plain_handler_waits_for_a_slot() -> None:
 
     async def main() -> None:
         handler = PlainFunctionHandler(blocks_at_first, 1)
-        bench = Bench(handler, handler_timeout_s=0.05)
+        bench = Bench(handler, handler_timeout_s=0.5)
         working = asyncio.ensure_future(bench.run())
         slots = handler.slots
         assert slots is not None
