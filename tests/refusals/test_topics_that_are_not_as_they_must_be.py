@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Make = Callable[..., Settings]
+# How soon a producer believes that a topic is gone; by default half a minute after it has heard of it.
+NOTED = {"topic.metadata.propagation.max.ms": 2000, "topic.metadata.refresh.interval.ms": 500}
 WRONG = r"\.wait: cleanup\.policy is \S+, expected compact.*--add-config cleanup\.policy=compact"
 
 
@@ -89,7 +91,9 @@ def test_a_missing_dead_letter_topic_is_refused_at_the_start(
 def test_a_dead_letter_topic_removed_while_running_ends_the_processor_and_the_record_stays_registered(
     processor_settings: Make, topics: Topics, processors: Processors
 ) -> None:
-    settings = processor_settings({"processor.handler": processors.handler(give_up), "processor.max_tries": 1}, 1)
+    settings = processor_settings(
+        {"processor.handler": processors.handler(give_up), "processor.max_tries": 1, "kafka.librdkafka": NOTED}, 1
+    )
     topic = settings.processor.topics[0]
     topics.produce(topic, [b"first"])
     running = processors.start(settings)
