@@ -14,6 +14,7 @@ from enum import Enum
 from types import TracebackType
 from typing import Self
 
+PRODUCE = 0
 FETCH = 1
 LIST_OFFSETS = 2
 END_TXN = 26

@@ -15,7 +15,7 @@ from sweeper.partition_result import PartitionResult, Skip
 from tests.integration.sweeper.conftest import ScenarioFactory
 from tests.integration.sweeper.scenario import Registered, Scenario
 from tests.support.kafka_io import read_all
-from tests.support.tcp_proxy import END_TXN, Fate, KafkaProxy
+from tests.support.tcp_proxy import END_TXN, PRODUCE, Fate, KafkaProxy
 from tests.support.waiting import wait_until
 from wait_registry.errors import FencedError, TransientError
 from wait_registry.records.tombstone import Outcome, tombstone_headers
@@ -146,6 +146,19 @@ def test_a_commit_that_times_out_is_unknown_and_the_next_sweep_finds_out(scenari
     assert again.skip is None
     decided = 5 if fate is Fate.LOSE_ANSWER else 0
     assert (again.superseded, again.exported) == (decided, 10 - decided)
+    assert at.dead_lettered_ids() == sorted(item.wait_id for item in registered)
+
+
+def test_records_that_no_broker_takes_in_time_are_an_outage_and_no_refusal(scenario: ScenarioFactory) -> None:
+    at = scenario()
+    registered = at.register([at.wait_record(number) for number in range(2)])
+    at.show()
+    lose = lambda api: Fate.LOSE_REQUEST if api == PRODUCE else Fate.PASS  # noqa: E731
+    with KafkaProxy(at.settings.kafka.bootstrap_servers, lose) as proxy:
+        timed_out = through(at, proxy).sweep(transaction_timeout_ms=2_000)
+        assert proxy.lost.is_set()
+    assert (timed_out.skip, timed_out.exported) == (Skip.UNAVAILABLE, 0), timed_out.reason
+    assert at.sweep().exported == 2
     assert at.dead_lettered_ids() == sorted(item.wait_id for item in registered)
 
 
