@@ -13,7 +13,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import NewTopic
 
 from sweeper.fence import transactional_id
-from tests.faults.processor.conftest import QUICK
+from tests.faults.processor.conftest import IMPATIENT, QUICK
 from tests.faults.processor.observation import Observation, Place
 from tests.faults.sweeping import Sweeping
 from tests.integration.processor.running import Processors, RunningProcessor
@@ -167,7 +167,7 @@ def test_whichever_broker_dies_under_sink_and_sweeper_each_row_is_exported_once_
         "sink.restart_backoff_max_s": 0.5,
         "sweeper.transaction_timeout_ms": 3000,
         "kafka.request_timeout_s": 5,
-        "kafka.librdkafka": {"topic.metadata.refresh.interval.ms": 500, "reconnect.backoff.max.ms": 300},
+        "kafka.librdkafka": IMPATIENT,
     }
     overrides = {**REPLICATED, **small, **quick}
     settings = settings_against(cluster.bootstrap_servers, stack.postgres_url, names, overrides)
