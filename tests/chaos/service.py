@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -183,6 +184,16 @@ class Service:
         """Return its processes, itself first; none when it doesn't run."""
         child = self._child
         return process_tree(child.pid) if child is not None else []
+
+    def jvms(self) -> list[psutil.Process]:
+        """Return its Java virtual machines; none when there are none yet, or it doesn't run."""
+        found: list[psutil.Process] = []
+        for process in self.tree():
+            # A JVM about to run a program is there twice for a moment; and any process may end between two looks.
+            with suppress(psutil.NoSuchProcess):
+                if process.name() == "java" and process.ppid() not in {jvm.pid for jvm in found}:
+                    found.append(process)
+        return found
 
     def resident_bytes(self) -> int:
         """Return the resident memory of all its processes, bytes."""

@@ -154,6 +154,5 @@ def collect_garbage(services: Sequence[Service]) -> None:
     if jcmd is None:
         raise RuntimeError("saw no jcmd beside java or on the PATH, expected that of a JDK 17 or newer. Install one")
     for service in services:
-        for process in service.tree():
-            if process.name() == "java":
-                subprocess.run([jcmd, str(process.pid), "GC.run"], check=True, capture_output=True, timeout=60)
+        for jvm in service.jvms():
+            subprocess.run([jcmd, str(jvm.pid), "GC.run"], check=True, capture_output=True, timeout=60)

@@ -69,7 +69,7 @@ def kill_jvm(scene: Scene, fault: PlannedFault) -> str:
     deadline = time.monotonic() + JVM_WITHIN_S
     while time.monotonic() < deadline and not scene.ended.is_set():
         with service.lock:
-            machines = [process for process in service.tree()[1:] if _name_of(process) == "java"]
+            machines = service.jvms()
             if machines and service.at_work():
                 scene.begins(fault)
                 return _without(machines)
@@ -93,10 +93,3 @@ def _runs(process: psutil.Process) -> bool:
         return bool(process.status() != psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
         return False
-
-
-def _name_of(process: psutil.Process) -> str:
-    try:
-        return str(process.name())
-    except psutil.NoSuchProcess:
-        return ""
