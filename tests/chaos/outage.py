@@ -152,6 +152,7 @@ def play_outage(stage: Stage, away: tuple[str, ...], records: int, rate_per_s: f
         flow.end()
         unsettled = settle(stage, place, Patience(STILL_S, SETTLE_S))
         exact = Moment.now()
+        watched.write(directory / "readings.csv")
         statuses = {name: service.stop() for name, service in services.items()}
         played = Played(away, flow.published, began, ended, exact, unsettled, statuses)
         return _judged(stage, place, watched, played)
