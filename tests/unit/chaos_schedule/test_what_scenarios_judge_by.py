@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import cast
@@ -25,9 +26,9 @@ from tests.chaos.resources import (
 )
 from tests.chaos.service import Service
 from tests.chaos.soak import Soak, stretches_of
+from tests.support.compose_variables import COMPOSE_FILE
 from tests.support.waiting import wait_until
 from wait_registry.settings.runtime import SparkSettings
-from wait_registry.settings.sink import SinkSettings
 
 REGISTRATION = {"ORIGINAL_PARTITION": b"0", "ORIGINAL_OFFSET": b"7"}
 Step = tuple[bytes | None, dict[str, bytes]]
@@ -191,10 +192,19 @@ def test_a_jvm_about_to_run_a_program_counts_once() -> None:
     assert most_held(twice, "sink-1") == 1_000_000_000
 
 
-def test_what_spark_may_hold_follows_from_its_heap_and_a_batch() -> None:
+def test_what_services_may_hold_is_what_their_containers_have() -> None:
     assert SparkSettings().driver_memory == f"{HEAP_BYTES // MIB}m"
-    assert SinkSettings().max_batch_bytes == 64 * MIB
-    assert max(MOST_BYTES["sink"], MOST_BYTES["sweeper"]) <= 1_400_000_000
+    assert MOST_BYTES["sink"] == limit_of("sink")
+    assert [service for service, most in MOST_BYTES.items() if most > limit_of(service)] == []
+
+
+def limit_of(service: str) -> int:
+    """Return the memory that docker-compose.yml gives a service, bytes."""
+    limit = re.search(
+        rf"^  {service}:\n(?:    .*\n)*?    mem_limit: (\d+)([mg])\n", COMPOSE_FILE.read_text("utf-8"), re.M
+    )
+    assert limit is not None
+    return int(limit[1]) * {"m": MIB, "g": 1024 * MIB}[limit[2]]
 
 
 def test_all_that_one_look_reads_has_one_time() -> None:
