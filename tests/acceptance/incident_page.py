@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -9,6 +10,7 @@ from waitreg.commands.query_file import KINDS, load_query
 
 MAX_ROWS = 6
 HEADER_LINES = 2
+ROW_COUNT = re.compile(r"\(\d+ rows?\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +195,9 @@ $ {command}
 
 def _shortened(output: str) -> str:
     table = output.split("\n\n")[0].splitlines()
-    head, rows, count = table[:HEADER_LINES], table[HEADER_LINES:-1], table[-1]
+    # Below the rows: how many there are, and of what time the view is.
+    end = next(number for number, line in enumerate(table) if ROW_COUNT.fullmatch(line))
+    head, rows, below = table[:HEADER_LINES], table[HEADER_LINES:end], table[end:]
     if len(rows) > MAX_ROWS:
         rows = [*rows[:MAX_ROWS], f"... {len(rows) - MAX_ROWS} more"]
-    return "\n".join([*head, *rows, count])
+    return "\n".join([*head, *rows, *below])
