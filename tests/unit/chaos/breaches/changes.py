@@ -28,14 +28,15 @@ def _(script: Script, choose: Choose) -> History:
     entry = choose([one for one in script.wait_log if one.registration])
     assert entry.registration is not None
     said = entry.registration
-    other = choose(
-        [
-            replace(said, timestamp_ms=0),
-            replace(said, timestamp_type="append"),
-            replace(said, group="another"),
-            replace(said, attempt=said.attempt + 1),
-        ]
-    )
+    others = [
+        replace(said, timestamp_ms=0),
+        replace(said, timestamp_type="append"),
+        replace(said, attempt=said.attempt + 1),
+    ]
+    # The group names the redelivery topic as well: what was delivered again would be in a wrong one too.
+    if entry.wait_id not in {again.lineage.wait_id for again in script.redelivered if again.lineage}:
+        others.append(replace(said, group="another"))
+    other = choose(others)
     script.wait_log = swapped(script.wait_log, entry, replace(entry, registration=other))
     return script.history()
 
