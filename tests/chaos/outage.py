@@ -13,7 +13,17 @@ from tests.chaos.faults.listening import listens
 from tests.chaos.flow import Flow
 from tests.chaos.log_reading import WaitLog, read_wait_log
 from tests.chaos.patience import Patience
-from tests.chaos.resources import MOST_BYTES, Resources, Trend, flat, most_held, processes_of, told, trends, unread
+from tests.chaos.resources import (
+    CATCHING_UP_BYTES,
+    Resources,
+    Trend,
+    flat,
+    most_held,
+    processes_of,
+    told,
+    trends,
+    unread,
+)
 from tests.chaos.service import Service
 from tests.chaos.settling import settle
 from tests.chaos.stage import Place, Stage
@@ -168,7 +178,7 @@ def _judged(stage: Stage, place: Place, watched: Resources, played: Played) -> O
         *inexact(stage, place, log, played.records),
         *_wrong_ends(played.statuses),
         *unread(memory, processes_of(PROCESSORS), STRETCHES),
-        *([] if 0 < peak <= MOST_BYTES["sink"] else [f"the sink held {peak} bytes while it caught up"]),
+        *([] if 0 < peak <= CATCHING_UP_BYTES else [f"the sink held {peak} bytes while it caught up"]),
         *([f"not settled: {played.unsettled}"] if played.unsettled else []),
     ]
     return Outage(

@@ -30,17 +30,20 @@ HEAP_BYTES = 512 * MIB
 # Beside its heap: Spark's classes; compiled code; a hundred threads' stacks, symbols, what malloc keeps; and what is on
 # its way to Python, of one batch (`sink.max_batch_bytes`) or chunk.
 JVM_BESIDE_BYTES = (160 + 96 + 64 + 64) * MIB
-# Python of the sink: the interpreter with pyspark, pyarrow and three clients; a batch three times, as it comes, sorted
-# and on its way out. Of the sweeper: the interpreter with its clients; Spark's daemon, and a worker for each core of
-# `local[2]`.
+# Python of the sink in a run of minutes: the interpreter with pyspark, pyarrow and three clients; a batch three times,
+# as it comes, sorted and on its way out. Of the sweeper: the interpreter with its clients; Spark's daemon, and a worker
+# for each core of `local[2]`.
 SINK_PYTHON_BYTES = (160 + 3 * 64) * MIB
 SWEEPER_PYTHON_BYTES = (96 + 64 + 2 * 96) * MIB
-# Of all processes of a service together at one moment.
+# Of all processes of a service together at one moment of a random run.
 MOST_BYTES: Mapping[str, int] = {
     "processor": 300_000_000,
     "sink": HEAP_BYTES + JVM_BESIDE_BYTES + SINK_PYTHON_BYTES,
     "sweeper": HEAP_BYTES + JVM_BESIDE_BYTES + SWEEPER_PYTHON_BYTES,
 }
+# While it catches up for long, a sink holds more: at most what its container has in docker-compose.yml, where it would
+# be killed for another byte.
+CATCHING_UP_BYTES = 2048 * MIB
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
@@ -187,29 +187,30 @@ class Service:
 
     def jvms(self) -> list[psutil.Process]:
         """Return its Java virtual machines; none when there are none yet, or it doesn't run."""
-        found: list[psutil.Process] = []
-        for process in self.tree():
-            # A JVM about to run a program is there twice for a moment; and any process may end between two looks.
-            with suppress(psutil.NoSuchProcess):
-                if process.name() == "java" and process.ppid() not in {jvm.pid for jvm in found}:
-                    found.append(process)
-        return found
+        return [process for process, program in self._programs() if program == "java"]
 
     def resident_bytes(self) -> int:
         """Return the resident memory of all its processes, bytes."""
         total = 0
+        for process, _ in self._programs():
+            with suppress(psutil.Error):  # ended between two looks
+                total += process.memory_info().rss
+        return total
+
+    def _programs(self) -> Iterator[tuple[psutil.Process, str]]:
+        """Yield its processes with the names of their programs; what ends between two looks is left out."""
         virtual_machines: set[int] = set()
         for process in self.tree():
             try:
-                # A JVM about to run a program is there twice for a moment, with the same memory.
-                if Path(process.exe()).name == "java":
-                    if process.ppid() in virtual_machines:
-                        continue
-                    virtual_machines.add(process.pid)
-                total += process.memory_info().rss
+                program, parent = Path(process.exe()).name, process.ppid()
             except psutil.Error:
-                continue  # ended between two looks
-        return total
+                continue
+            # A JVM about to run a program is there twice for a moment, with the same memory.
+            if program == "java":
+                if parent in virtual_machines:
+                    continue
+                virtual_machines.add(process.pid)
+            yield process, program
 
     def _forget(self, cause: Cause) -> Exit | None:
         if self._child is None:

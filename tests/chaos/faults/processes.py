@@ -11,6 +11,7 @@ from tests.chaos.faults.membership import Membership
 from tests.chaos.faults.stopped import stopped
 from tests.chaos.scene import Scene
 from tests.chaos.schedule import PlannedFault
+from tests.support.processes import runs
 
 JVM_WITHIN_S = 60.0
 GONE_WITHIN_S = 5.0
@@ -81,15 +82,7 @@ def _without(machines: Sequence[psutil.Process]) -> str:
     for machine in machines:
         machine.kill()
     deadline = time.monotonic() + GONE_WITHIN_S
-    while any(_runs(machine) for machine in machines) and time.monotonic() < deadline:
+    while any(runs(machine) for machine in machines) and time.monotonic() < deadline:
         time.sleep(LOOK_S)
     pids = ", ".join(str(machine.pid) for machine in machines)
-    return "" if any(_runs(machine) for machine in machines) else f"JVM {pids} is gone"
-
-
-def _runs(process: psutil.Process) -> bool:
-    # A zombie is gone: its parent hasn't looked yet, that is all.
-    try:
-        return bool(process.status() != psutil.STATUS_ZOMBIE)
-    except psutil.NoSuchProcess:
-        return False
+    return "" if any(runs(machine) for machine in machines) else f"JVM {pids} is gone"

@@ -12,6 +12,7 @@ import pytest
 
 from tests.chaos.log_reading import WaitLog
 from tests.chaos.resources import (
+    CATCHING_UP_BYTES,
     HEAP_BYTES,
     MIB,
     MOST_BYTES,
@@ -29,6 +30,7 @@ from tests.chaos.soak import Soak, stretches_of
 from tests.support.compose_variables import COMPOSE_FILE
 from tests.support.waiting import wait_until
 from wait_registry.settings.runtime import SparkSettings
+from wait_registry.settings.sink import SinkSettings
 
 REGISTRATION = {"ORIGINAL_PARTITION": b"0", "ORIGINAL_OFFSET": b"7"}
 Step = tuple[bytes | None, dict[str, bytes]]
@@ -192,9 +194,14 @@ def test_a_jvm_about_to_run_a_program_counts_once() -> None:
     assert most_held(twice, "sink-1") == 1_000_000_000
 
 
-def test_what_services_may_hold_is_what_their_containers_have() -> None:
+def test_what_spark_may_hold_follows_from_its_heap_and_a_batch() -> None:
     assert SparkSettings().driver_memory == f"{HEAP_BYTES // MIB}m"
-    assert MOST_BYTES["sink"] == limit_of("sink")
+    assert SinkSettings().max_batch_bytes == 64 * MIB
+    assert max(MOST_BYTES["sink"], MOST_BYTES["sweeper"]) <= 1_400_000_000
+
+
+def test_what_services_may_hold_fits_their_containers() -> None:
+    assert limit_of("sink") == CATCHING_UP_BYTES
     assert [service for service, most in MOST_BYTES.items() if most > limit_of(service)] == []
 
 
