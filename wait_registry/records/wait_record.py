@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, Literal, TypeAlias, cast, get_args
 
 from wait_registry.errors import ConfigurationError, DataError
@@ -25,6 +26,11 @@ ExpiryPolicy: TypeAlias = Literal["dlq", "redeliver"]
 _POLICIES: Final[tuple[str, ...]] = get_args(ExpiryPolicy)
 _TIMESTAMP_TYPES: Final[tuple[str, ...]] = get_args(TimestampType)
 _TRACE_NAMES: Final = (names.TRACEPARENT, names.TRACESTATE)
+
+# Headers that many records share are made once: most of what a record's headers cost is making them.
+_TYPE_HEADERS: Final = {kind: (names.ORIGINAL_TIMESTAMP_TYPE, kind.encode()) for kind in _TIMESTAMP_TYPES}
+_NOT_NULL: Final = (names.ORIGINAL_VALUE_NULL, b"false")
+_NULL: Final = (names.ORIGINAL_VALUE_NULL, b"true")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,18 +107,17 @@ class WaitRecordEncoder:
         if size > self._max_bytes:
             raise _too_large(size, self._max_bytes)
         encoded: list[tuple[str, bytes | None]] = [
-            (names.ORIGINAL_TOPIC, topic.encode()),
-            (names.ORIGINAL_PARTITION, b"%d" % partition),
+            *_place_headers(topic, partition),
             (names.ORIGINAL_OFFSET, b"%d" % offset),
             (names.ORIGINAL_TIMESTAMP, b"%d" % timestamp_ms),
-            (names.ORIGINAL_TIMESTAMP_TYPE, timestamp_type.encode()),
+            _TYPE_HEADERS[timestamp_type],
             (names.ORIGINAL_KEY, key),
             (names.ORIGINAL_HEADERS, headers_json),
-            (names.ORIGINAL_VALUE_NULL, b"true" if value is None else b"false"),
+            _NULL if value is None else _NOT_NULL,
             (names.WAIT_EXPIRATION_UUID, wait_id.encode()),
-            (names.WAIT_EXPIRATION_TIME, format_utc_ms(expires_at_ms).encode()),
+            _expiry_header(expires_at_ms),
             *self._group,
-            (names.WAIT_ATTEMPT, b"%d" % attempt),
+            _attempt_header(attempt),
             *self._policy,
         ]
         if source is not None:
@@ -122,6 +127,21 @@ class WaitRecordEncoder:
             if header[0] in _TRACE_NAMES and is_trace(header[1]):
                 encoded.append(header)
         return encoded
+
+
+@lru_cache(maxsize=1024)
+def _place_headers(topic: str, partition: int) -> tuple[tuple[str, bytes], tuple[str, bytes]]:
+    return (names.ORIGINAL_TOPIC, topic.encode()), (names.ORIGINAL_PARTITION, b"%d" % partition)
+
+
+@lru_cache(maxsize=64)
+def _expiry_header(expires_at_ms: int) -> tuple[str, bytes]:
+    return names.WAIT_EXPIRATION_TIME, format_utc_ms(expires_at_ms).encode()
+
+
+@lru_cache(maxsize=64)
+def _attempt_header(attempt: int) -> tuple[str, bytes]:
+    return names.WAIT_ATTEMPT, b"%d" % attempt
 
 
 def encode_wait_record(record: WaitRecord) -> tuple[bytes, list[tuple[str, bytes | None]]]:

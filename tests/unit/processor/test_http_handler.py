@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from datetime import UTC, datetime
 from email.utils import format_datetime
 
@@ -110,7 +109,7 @@ def test_a_forged_lineage_that_names_no_topic_makes_no_header_of_its_own_and_no_
         seen.append(dict(request.headers))
         return web.Response()
 
-    [outcome] = exchange(answer, replace(RECORD, topic=topic))
+    [outcome] = exchange(answer, RECORD._replace(topic=topic))
     assert outcome is None or isinstance(outcome, ValueError | PermanentError), "each ends as done or dead-lettered"
     assert all("X-Evil" not in headers for headers in seen)
 
