@@ -36,8 +36,8 @@ FETCH_MAX_WAIT_MS = 10
 # Kafka's own default.
 MAX_POLL_RECORDS = 500
 
-# The batch, where it ends, and when it was begun (monotonic clock, s).
-OnBatch = Callable[[pa.Table, Mapping[TopicPartition, int], float], None]
+# The batch, where it ends, and when it was begun (monotonic clock, s); returns whether another full one waits already.
+OnBatch = Callable[[pa.Table, Mapping[TopicPartition, int], float], bool]
 
 
 class QueryFailed(TransientError):
@@ -54,6 +54,9 @@ class SparkGone(WaitRegistryError):
 
 class KafkaQuery:
     """A query that hands every micro-batch, as one Arrow table with its true end offsets, to ``on_batch``.
+
+    A batch begins ``trigger_s`` after the one before it, and at once where a full one waits already. Spark's own trigger
+    would have each wait for the next interval: it knows the time only, not how much there is to read.
 
     What ``on_batch`` raises ends the query and comes out of `wait` unchanged. No batch is handed on after `stop`
     returned, and none is being worked on then.
@@ -81,7 +84,8 @@ class KafkaQuery:
         self._expressions = EXPRESSIONS if max_record_bytes is None else expressions_up_to(max_record_bytes)
         self._schema = SCHEMA if max_record_bytes is None else SIZED_SCHEMA
         self._error: BaseException | None = None
-        self._stopped = False
+        self._trigger_s = trigger_s
+        self._stopped = threading.Event()
         self._turn = threading.Lock()
         self._checkpoint = scratch
         options = {
@@ -92,7 +96,7 @@ class KafkaQuery:
             **poll_options(max_records, len(offsets)),
         }
         try:
-            self._query = self._started(spark, options, name, trigger_s)
+            self._query = self._started(spark, options, name)
         except BaseException:
             self._remove_scratch()
             raise
@@ -118,7 +122,7 @@ class KafkaQuery:
 
     def stop(self) -> None:
         """End the query and wait for a batch that is being worked on."""
-        self._stopped = True
+        self._stopped.set()
         try:
             self._query.stop()
         except (*SPARK_ERRORS, OSError, EOFError) as error:  # it failed before, or the JVM: `wait` has told why
@@ -127,13 +131,14 @@ class KafkaQuery:
             with self._turn:
                 self._remove_scratch()
 
-    def _started(self, spark: SparkSession, options: dict[str, str], name: str, trigger_s: float) -> StreamingQuery:
+    def _started(self, spark: SparkSession, options: dict[str, str], name: str) -> StreamingQuery:
         frame = spark.readStream.format("kafka").options(**options).load().selectExpr(*self._expressions)
+        # How often Spark looks for records where there are none.
+        spark.conf.set("spark.sql.streaming.pollingDelay", f"{round(self._trigger_s * 1000)}ms")
         return (
             frame.writeStream.foreachBatch(self._handle)
             .queryName(f"waitreg-sink-{name}-{id(self)}")
             .option("checkpointLocation", self._checkpoint.as_uri())
-            .trigger(processingTime=f"{round(trigger_s * 1000)} milliseconds")
             .start()
         )
 
@@ -142,17 +147,19 @@ class KafkaQuery:
 
     def _handle(self, frame: DataFrame, batch_id: int) -> None:
         with self._turn:
-            if self._stopped:
+            if self._stopped.is_set():
                 return
             began = time.monotonic()
             try:
                 batch = frame.toArrow().cast(self._schema)
-                self._on_batch(batch, batch_end_offsets(self._checkpoint, batch_id), began)
+                another_waits = self._on_batch(batch, batch_end_offsets(self._checkpoint, batch_id), began)
             except Exception as error:  # noqa: BLE001 - kept, and raised by `wait`
                 # Spark passes on the text of an error alone; the error itself says what is to be done. Its text must be
                 # short: Spark searches it with a regular expression that overflows the stack on a long trace.
                 self._error = query_failure(error) if isinstance(error, SPARK_ERRORS) else error
                 raise QueryFailed(type(error).__name__) from None
+            if not another_waits:
+                self._stopped.wait(began + self._trigger_s - time.monotonic())
 
 
 def require_spark(spark: SparkSession) -> None:

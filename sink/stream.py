@@ -210,13 +210,14 @@ class SinkStream(ABC):
 
     def _apply(
         self, applier: Applier[Any], batch: pa.Table, ends: Mapping[TopicPartition, int], began: float, limit: int
-    ) -> None:
+    ) -> bool:
         before = applier.positions  # a copy each time
         offsets = sum(end - before[name].next_offset for name, end in ends.items())
         applied = applier.apply(batch, ends)
         nbytes = batch.nbytes + left_out_bytes(batch)
         self._limit = self._limit.observed(batch.num_rows, nbytes, offsets, limit)
         self._committed(applied, began)
+        return self._state.behind() >= limit
 
     def _committed(self, applied: Applied, began: float) -> None:
         self._state.committed(applied)

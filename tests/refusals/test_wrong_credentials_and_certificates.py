@@ -164,7 +164,7 @@ def test_what_spark_s_own_client_is_refused_ends_the_sink_too(
         spark,
         wrong(secured_settings, settings).kafka,
         {TopicPartition(settings.wait.topic, 0): 0},
-        lambda batch, ends, began: None,
+        lambda batch, ends, began: False,
         name="refused",
         max_records=10,
         trigger_s=0.1,

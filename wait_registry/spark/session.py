@@ -29,10 +29,9 @@ log = logging.getLogger(__name__)
 
 # A batch that is larger than this part of the heap fails as a job, with a message, instead of ending the JVM.
 RESULT_SHARE_OF_HEAP = 2
-# A batch longer than its trigger is a catch-up, what doesn't suit streams is off, a stopped query's job is gone, and
-# the rebuild's group id, which many jobs share, is wanted.
+# What doesn't suit streams is off, a stopped query's job is gone, and the rebuild's group id, which many jobs share, is
+# wanted.
 QUIET_LOGGERS = (
-    "org.apache.spark.sql.execution.streaming.runtime.ProcessingTimeExecutor",
     "org.apache.spark.sql.execution.streaming.runtime.ResolveWriteToStream",
     "org.apache.spark.scheduler.DAGScheduler",
     "org.apache.spark.sql.kafka010.KafkaSourceProvider",

@@ -36,7 +36,7 @@ def a_query(spark: object, scratch: Path) -> KafkaQuery:
         cast("SparkSession", spark),
         KafkaSettings(bootstrap_servers="nowhere:1"),
         {TopicPartition("wait", 0): 0},
-        lambda *_: None,
+        lambda *_: False,
         name="wait",
         max_records=1,
         trigger_s=1.0,
