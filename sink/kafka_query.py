@@ -55,7 +55,7 @@ class SparkGone(WaitRegistryError):
 class KafkaQuery:
     """A query that hands every micro-batch, as one Arrow table with its true end offsets, to ``on_batch``.
 
-    A batch begins ``trigger_s`` after the one before it, and at once where a full one waits already. Spark's own trigger
+    A batch begins ``trigger_s`` after the one before it, and at once where a full one waits. Spark's own trigger
     would have each wait for the next interval: it knows the time only, not how much there is to read.
 
     What ``on_batch`` raises ends the query and comes out of `wait` unchanged. No batch is handed on after `stop`
