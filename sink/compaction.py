@@ -46,7 +46,9 @@ def compact(batch: pa.Table) -> Compacted:
     """
     require_packable(batch)
     keyed_mask = pc.fill_null(pc.match_substring_regex(_ascii(batch[KEY]), CANONICAL_ID), False)
-    keyed = batch.filter(keyed_mask)
+    # To filter is to copy: hardly ever does a batch need it.
+    all_keyed = pc.all(keyed_mask).as_py()
+    keyed = batch if all_keyed else batch.filter(keyed_mask)
     packed = pack(keyed)
     groups = _groups(keyed, packed)
     is_survivor = pc.equal(pc.bit_wise_and(groups["packed_max"], 1), 0)
@@ -55,7 +57,7 @@ def compact(batch: pa.Table) -> Compacted:
     return Compacted(
         survivors=survivors,
         tombstones=_tombstones(keyed, packed, with_tombstone),
-        unkeyed=batch.filter(pc.invert(keyed_mask)),
+        unkeyed=batch.schema.empty_table() if all_keyed else batch.filter(pc.invert(keyed_mask)),
         entwined=_entwined(keyed, with_tombstone),
     )
 
@@ -108,19 +110,22 @@ def _groups(keyed: pa.Table, packed: pa.ChunkedArray) -> pa.Table:
 
 def _tombstones(keyed: pa.Table, packed: pa.ChunkedArray, groups: pa.Table) -> pa.Table:
     place = packed.combine_chunks()
-    first = keyed.select([TIME_MS, HEADERS]).take(pc.index_in(groups["tombstone_min"], place))
+    first = pc.index_in(groups["tombstone_min"], place)
     paired_wait = pc.if_else(_is_pair(groups), groups["packed_min"], pa.scalar(None, pa.int64()))
-    waits = keyed.select([HEADERS]).take(pc.index_in(paired_wait, place, skip_nulls=True))
+    wait = pc.index_in(paired_wait, place, skip_nulls=True)
+    # Of all records, since taking whole headers of some would copy them.
+    outcomes = header_values(keyed[HEADERS], WAIT_OUTCOME)
+    expiry_times = header_values(keyed[HEADERS], WAIT_EXPIRATION_TIME)
     return pa.table(
         {
             "key": pc.cast(groups["key"], pa.string()),
             "partition": pc.cast(pc.shift_right(groups["tombstone_max"], PARTITION_SHIFT), pa.int32()),
             "last_offset": _offset(groups["tombstone_max"]),
             "first_offset": _offset(groups["tombstone_min"]),
-            "first_time_ms": first[TIME_MS],
-            "first_outcome": header_values(first[HEADERS], WAIT_OUTCOME),
+            "first_time_ms": keyed[TIME_MS].take(first),
+            "first_outcome": outcomes.take(first),
             "first_is_tombstone": pc.equal(groups["tombstone_min"], groups["packed_min"]),
-            "wait_expires_ms": times_ms(header_values(waits[HEADERS], WAIT_EXPIRATION_TIME)),
+            "wait_expires_ms": times_ms(expiry_times.take(wait)),
         }
     )
 

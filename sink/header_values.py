@@ -8,27 +8,15 @@ import pyarrow.compute as pc
 from wait_registry.errors import DataError
 from wait_registry.records.times import parse_utc_ms
 
-# A null header is the last one too.
-NULLS_COUNT = pc.ScalarAggregateOptions(skip_nulls=False)
-
 
 def header_values(headers: pa.ChunkedArray, name: str) -> pa.Array:
     """Return each record's last header of that name as text; null where there is none or it isn't UTF-8.
 
     ``headers`` is a column of lists of (key, value); of several headers with one name the last counts.
     """
-    column = headers.combine_chunks() if isinstance(headers, pa.ChunkedArray) else headers
-    if isinstance(column, pa.ChunkedArray):  # combining no chunk at all gives a chunked array again
-        return pa.nulls(0, pa.string())
-    record = pc.list_parent_indices(column)
-    pairs = pc.list_flatten(column)
-    wanted = pc.equal(pc.struct_field(pairs, "key"), name)
-    values = pc.struct_field(pairs, "value").filter(wanted)
-    found = pa.table({"record": record.filter(wanted), "value": values})
-    # Records come in ascending order, so that the last entry of each is the last header of that name.
-    last = found.group_by("record", use_threads=False).aggregate([("value", "last", NULLS_COUNT)])
-    place = pc.index_in(pa.array(range(len(column)), pa.int64()), last["record"].combine_chunks())
-    return as_text(last["value_last"].combine_chunks().take(place))
+    # Chunk by chunk: to join them would copy all headers.
+    found = [_last_values(chunk, name) for chunk in headers.chunks]
+    return as_text(pa.concat_arrays([pa.nulls(0, pa.binary()), *found]))
 
 
 def times_ms(texts: pa.Array) -> pa.Array:
@@ -37,6 +25,18 @@ def times_ms(texts: pa.Array) -> pa.Array:
         return pc.cast(pc.cast(texts, pa.timestamp("ms", "UTC")), pa.int64())
     except pa.ArrowInvalid:  # the older dialect has no zone, which Arrow refuses
         return pa.array([_parsed(text) for text in texts.to_pylist()], pa.int64())
+
+
+def _last_values(column: pa.Array, name: str) -> pa.Array:
+    pairs = pc.list_flatten(column)
+    wanted = pc.indices_nonzero(pc.equal(pc.struct_field(pairs, "key"), name))
+    record = pc.list_parent_indices(column).take(wanted)
+    # Records come in ascending order: an entry is the last one of its record if the next one is another record's.
+    is_last = pa.concat_arrays([pc.not_equal(record[:-1], record[1:]), pa.array([True], pa.bool_())])[: len(record)]
+    values = pc.struct_field(pairs, "value").take(wanted.filter(is_last))
+    if len(values) == len(column):
+        return values
+    return values.take(pc.index_in(pa.array(range(len(column)), pa.int64()), record.filter(is_last)))
 
 
 def as_text(values: pa.Array) -> pa.Array:

@@ -130,7 +130,8 @@ def _tombstone_columns(compacted: Compacted, topic: str, whole_from: dict[TopicP
     found = compacted.tombstones.combine_chunks()
     partitions = found["partition"].combine_chunks()
     limits = {name.partition: offset for name, offset in whole_from.items() if name.topic == topic}
-    whole = pa.array([limits.get(partition, 0) for partition in partitions.to_pylist()], pa.int64())
+    place = pc.index_in(partitions, pa.array(limits, pa.int32()))
+    whole = pc.fill_null(pa.array(limits.values(), pa.int64()).take(place), 0)
     outcome = pc.if_else(
         pc.is_in(found["first_outcome"], KNOWN_OUTCOMES), found["first_outcome"], pa.scalar(None, pa.string())
     )
