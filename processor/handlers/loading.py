@@ -8,7 +8,6 @@ from typing import Any
 
 from processor.handlers.asynchronous import AsynchronousHandler
 from processor.handlers.contextual import ContextualHandler
-from processor.handlers.http import HttpHandler
 from processor.handlers.open_handler import OpenHandler
 from processor.handlers.plain import PlainFunctionHandler
 from processor.handlers.signature import is_asynchronous, require_one_parameter
@@ -35,6 +34,9 @@ def load_handler(settings: ProcessorSettings, trace_headers: HttpHeadersSource |
     """
     name = settings.handler
     if name.startswith(URL_SCHEMES):
+        # Not for others: the HTTP client takes 10 MB and a tenth of a second.
+        from processor.handlers.http import HttpHandler
+
         return HttpHandler(name, settings.http, settings.max_in_flight, trace_headers=trace_headers)
     found = _find(name)
     if inspect.isclass(found):
