@@ -21,7 +21,7 @@ from processor.subscription import SubscribedTopic
 from wait_registry.clock import Clock
 from wait_registry.errors import DataError, PermanentError
 from wait_registry.kafka.errors import kafka_failure
-from wait_registry.records.wait_partition import wait_partition
+from wait_registry.records.wait_partition import wait_partitions
 
 log = logging.getLogger(__name__)
 
@@ -88,6 +88,9 @@ class Registration:
             entry = self._entry(owner, message, lifetime)
             entries.append(entry)
             ends[owner] = entry.offset + 1
+        partitions = wait_partitions([entry.wait_id for entry in entries], self._wait_partitions)
+        for entry, partition in zip(entries, partitions, strict=True):
+            entry.wait_partition = partition
         return RegistrationBatch(entries, ends, self._clock.now_ms(), self._refused, self._completed)
 
     def publish(self, batch: RegistrationBatch) -> bool:
@@ -96,12 +99,7 @@ class Registration:
         Returns:
             Whether all are sent; else call it again later, before anything else is consumed.
         """
-        produce, topic, partitions, topics = (
-            self._producer.produce,
-            self._wait_topic,
-            self._wait_partitions,
-            self._topics,
-        )
+        produce, topic, topics = self._producer.produce, self._wait_topic, self._topics
         entries, dropped = batch.entries, EntryState.DROPPED
         while batch.published < len(entries):
             entry = entries[batch.published]
@@ -120,7 +118,7 @@ class Registration:
                         topic,
                         original.value or b"",
                         entry.wait_id,
-                        wait_partition(entry.wait_id, partitions),
+                        entry.wait_partition,
                         entry.delivered,
                         headers=headers,
                     )

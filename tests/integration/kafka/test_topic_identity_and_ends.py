@@ -25,7 +25,7 @@ from wait_registry.kafka.cluster import (
 from wait_registry.kafka.positions import earliest_offsets, end_offsets
 from wait_registry.kafka.topics import topic_config
 from wait_registry.kafka.wait_topic import describe_wait_topic, require_same_wait_topic
-from wait_registry.records.wait_partition import wait_partition
+from wait_registry.records.wait_partition import wait_partitions
 from wait_registry.settings.kafka import KafkaSettings
 from wait_registry.settings.root import Settings
 
@@ -177,13 +177,15 @@ def test_the_partition_that_a_processor_computes_is_the_one_that_every_producer_
     cluster: KafkaSettings, topics: Topics, names: Names
 ) -> None:
     topic = topics.create(names("a"), 7)
-    wait_ids = [str(uuid.uuid4()) for _ in range(200)]
+    wait_ids = [str(uuid.uuid4()) for _ in range(2_000)]
     producer = Producer(producer_config(cluster))
     for wait_id in wait_ids:
         producer.produce(topic, key=wait_id)
     assert producer.flush(30) == 0
     landed = {record.key: record.partition for record in topics.read(topic)}
-    assert landed == {wait_id.encode(): wait_partition(wait_id, 7) for wait_id in wait_ids}
+    computed = wait_partitions(wait_ids, 7)
+    assert landed == {wait_id.encode(): partition for wait_id, partition in zip(wait_ids, computed, strict=True)}
+    assert [wait_partitions([wait_id], 7) for wait_id in wait_ids] == [[partition] for partition in computed]
 
 
 def test_the_default_producer_writes_the_largest_wait_record(prepared: Callable[..., Settings], topics: Topics) -> None:
