@@ -56,6 +56,7 @@ class FencedProducer:
                     ),
                     "batch.size": self._batch_bytes,
                     "linger.ms": 5,
+                    "delivery.report.only.error": True,
                 },
             )
         )
@@ -93,16 +94,18 @@ class FencedProducer:
         # What one topic refuses fails the transaction, with an error that need not name it.
         topics = ", ".join(sorted({letter.topic for letter in letters}))
         doing = f"exporting {len(letters)} rows of {self._wait_topic}-{self._partition} to {topics}"
+        failed: list[KafkaError] = []
         try:
             self._producer.begin_transaction()
-            self._produce(letters, {topic: limit for topic, limit in limits.items() if limit < self._batch_bytes})
+            small = {topic: limit for topic, limit in limits.items() if limit < self._batch_bytes}
+            self._produce(letters, small, failed)
         except KafkaException as error:
             self._abort()
             raise kafka_failure(error, doing) from error
         except BaseException:
             self._abort()
             raise
-        self._commit(doing)
+        self._commit(doing, failed)
         self._broken = False
 
     def close(self) -> None:
@@ -111,11 +114,10 @@ class FencedProducer:
         self._producer.purge()
         del self._producer
 
-    def _produce(self, letters: Sequence[Outgoing], small: Mapping[str, int]) -> None:
+    def _produce(self, letters: Sequence[Outgoing], small: Mapping[str, int], failed: list[KafkaError]) -> None:
         room = BatchRoom(small)
-        failed: list[KafkaError] = []
-        # Without these reports the record after a refused one would only be told that the transaction is in error.
-        reported = partial(_note_failure, failed) if small else None
+        # Without these reports the record after a refused one, or the commit, would only tell that something failed.
+        reported = partial(_note_failure, failed)
         produce = self._producer.produce
         for letter in letters:
             if room.is_full(letter):
@@ -137,7 +139,7 @@ class FencedProducer:
         if failed:
             raise KafkaException(failed[0])
 
-    def _commit(self, doing: str) -> None:
+    def _commit(self, doing: str, failed: Sequence[KafkaError]) -> None:
         try:
             self._producer.commit_transaction(self._timeout_s)
         except KafkaException as error:
@@ -145,7 +147,10 @@ class FencedProducer:
             # After a time-out the commit may be decided already: nothing must be tried that could contradict it.
             if isinstance(cause, KafkaError) and cause.txn_requires_abort():
                 self._abort()
-            raise kafka_failure(error, f"committing after {doing}") from error
+            # "Messages failed delivery": a record says why, and whether that is an outage or a refusal.
+            inconsistent = isinstance(cause, KafkaError) and cause.code() == KafkaError._INCONSISTENT
+            told = KafkaException(failed[0]) if inconsistent and failed else error
+            raise kafka_failure(told, f"committing after {doing}") from error
 
     def _abort(self) -> None:
         try:
