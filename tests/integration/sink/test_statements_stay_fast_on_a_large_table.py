@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sink.progress import QUERIES
+from sink.progress import QUERIES, Connection
 from tests.conftest import SettingsFactory
 from tests.support.database import Database
 from wait_registry.settings.root import Settings
@@ -34,6 +34,15 @@ FILL = f"""
 """
 
 
+# As in a batch of a busy sink: nearly all tombstones are of registrations that never became rows.
+ABSENT = """
+    insert into staged_tombstone
+    select md5('absent ' || i)::uuid::text, i % 8, i + 1, i + 1, now(), 'done', false, true, true, null
+    from generate_series(1, 60_000) as i;
+    analyze staged_tombstone;
+"""
+
+
 def scanned(plan: dict[str, Any]) -> set[str]:
     """Return the tables that a plan reads from beginning to end."""
     own = {plan["Relation Name"]} if plan["Node Type"] == "Seq Scan" else set()
@@ -55,9 +64,22 @@ def test_no_statement_of_a_batch_reads_a_whole_table(filled: Settings, database:
         connection.execute(QUERIES["stage"])
         connection.execute(FILL.encode())
         for name, parameters in statements.items():
-            used = parameters if "%(topic)s" in QUERIES[name] else None
-            row = connection.execute(b"explain (format json) " + QUERIES[name].encode(), used).fetchone()
-            assert row is not None
-            document = row[0] if isinstance(row[0], list) else json.loads(row[0])
-            whole = scanned(document[0]["Plan"]) & {"wait", "dead_letter", "late_outcome"}
+            whole = scanned(plan(connection, name, parameters)) & {"wait", "dead_letter", "late_outcome"}
             assert not whole, f"{name} reads all of {whole}"
+
+
+def test_a_batch_of_many_tombstones_looks_each_of_them_up(filled: Settings, database: Database) -> None:
+    with database.connect(filled) as connection, connection.transaction():
+        connection.execute(QUERIES["stage"])
+        connection.execute(FILL.encode())
+        connection.execute(ABSENT.encode())
+        assert "wait" not in scanned(plan(connection, "settle", {"topic": "wait"}))
+
+
+def plan(connection: Connection, name: str, parameters: dict[str, Any]) -> dict[str, Any]:
+    """Return how Postgres would do a statement."""
+    used = parameters if "%(topic)s" in QUERIES[name] else None
+    row = connection.execute(b"explain (format json) " + QUERIES[name].encode(), used).fetchone()
+    assert row is not None
+    document = row[0] if isinstance(row[0], list) else json.loads(row[0])
+    return dict(document[0]["Plan"])
