@@ -10,8 +10,10 @@ from dataclasses import dataclass, replace
 
 # A batch that may become this many times its aim is too large: the limit is lowered.
 TOLERANCE = 2.0
-# A limit this many times smaller than it might be slows a catch-up down: it is raised.
+# A limit that grows is raised in steps of this size, each of which starts the query again.
 SLOWNESS = 4.0
+# A limit that has come to its end is raised when it was this many times smaller: else a catch-up is slowed down.
+WORTHWHILE = 2.0
 # The mean remembers so many records at most, so that a few of another size don't shake it.
 MEMORY_RECORDS = 5_000
 # Beside key, value and headers a record costs this much in columns.
@@ -77,4 +79,6 @@ class BatchLimit:
         """Tell whether a query with limit ``running`` that is ``behind`` so many records should start again."""
         if running * self.mean_bytes > TOLERANCE * self.aim_bytes and running > self.records:
             return True
-        return behind > 2 * running and self.records >= SLOWNESS * running
+        at_its_end = self.ceiling is None or self.ceiling > self.records
+        growth = WORTHWHILE if at_its_end else SLOWNESS
+        return behind > 2 * running and self.records >= growth * running

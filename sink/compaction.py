@@ -45,7 +45,7 @@ def compact(batch: pa.Table) -> Compacted:
     A key never leaves its partition (`wait.partitions` is fixed for life), so partition and offset order its records.
     """
     require_packable(batch)
-    keyed_mask = pc.fill_null(pc.match_substring_regex(_ascii(batch[KEY]), CANONICAL_ID), False)
+    keyed_mask = _is_keyed(batch)
     # To filter is to copy: hardly ever does a batch need it.
     all_keyed = pc.all(keyed_mask).as_py()
     keyed = batch if all_keyed else batch.filter(keyed_mask)
@@ -60,6 +60,36 @@ def compact(batch: pa.Table) -> Compacted:
         unkeyed=batch.schema.empty_table() if all_keyed else batch.filter(pc.invert(keyed_mask)),
         entwined=_entwined(keyed, with_tombstone),
     )
+
+
+def condensed(batch: pa.Table) -> pa.Table:
+    """Return a batch (columns of `sink.batch`) without most of what its own tombstones make superfluous.
+
+    All records stay, in another order, but of a wait that is followed by nothing but its tombstone only key, place and
+    expiry time do. `compact` says the same of the result as of the batch, alone or joined with others: such a wait is
+    never shown, not even where what comes after can't be read.
+    """
+    require_packable(batch)
+    packed = pack(batch)
+    is_keyed = _is_keyed(batch)
+    all_keyed = pc.all(is_keyed).as_py()
+    groups = _groups(batch, packed) if all_keyed else _groups(batch.filter(is_keyed), packed.filter(is_keyed))
+    resolved = pc.is_in(packed, groups["packed_min"].filter(_is_pair(groups)))
+    # Of all records, since filtering whole headers would copy them.
+    times = header_values(batch[HEADERS], WAIT_EXPIRATION_TIME).filter(resolved.combine_chunks())
+    bare = batch.drop_columns([VALUE, HEADERS]).filter(resolved)
+    bare = bare.append_column(VALUE, pa.repeat(pa.scalar(b"", pa.binary()), bare.num_rows))
+    bare = bare.append_column(HEADERS, _expiry_headers(times))
+    return pa.concat_tables([batch.filter(pc.invert(resolved)), bare.select(batch.column_names).cast(batch.schema)])
+
+
+def _expiry_headers(times: pa.Array) -> pa.Array:
+    """Return lists of one header, the expiry time, or of none where it is null."""
+    known = pc.cast(pc.is_valid(times), pa.int32())
+    begins = pa.concat_arrays([pa.array([0], pa.int32()), pc.cast(pc.cumulative_sum(known), pa.int32())])
+    values = pc.cast(times.drop_null(), pa.binary())
+    names = pa.repeat(pa.scalar(WAIT_EXPIRATION_TIME), len(values))
+    return pa.ListArray.from_arrays(begins, pa.StructArray.from_arrays([names, values], ["key", "value"]))
 
 
 def pack(batch: pa.Table) -> pa.ChunkedArray:
@@ -77,6 +107,10 @@ def require_packable(batch: pa.Table) -> None:
             f"partition {bounds[0]['max']} or offset {bounds[1]['max']} is beyond what compaction can order "
             f"(partition {MAX_PACKED_PARTITION}, offset 2^{OFFSET_BITS})"
         )
+
+
+def _is_keyed(batch: pa.Table) -> pa.ChunkedArray:
+    return pc.fill_null(pc.match_substring_regex(_ascii(batch[KEY]), CANONICAL_ID), False)
 
 
 def _ascii(keys: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -105,7 +139,7 @@ def _groups(keyed: pa.Table, packed: pa.ChunkedArray) -> pa.Table:
         ("tombstone", "min"),
         ("tombstone", "max"),
     ]
-    return pa.table(columns).group_by("key").aggregate(aggregates)
+    return pa.table(columns).group_by("key", use_threads=False).aggregate(aggregates)
 
 
 def _tombstones(keyed: pa.Table, packed: pa.ChunkedArray, groups: pa.Table) -> pa.Table:

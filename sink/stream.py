@@ -18,7 +18,9 @@ from sink.advisory_lock import lock_key, wait_for_lock
 from sink.applier import Applied, Applier, Writer
 from sink.batch import left_out_bytes
 from sink.batch_limit import BatchLimit
+from sink.compaction import condensed
 from sink.dead_letter_writer import DeadLetterWriter
+from sink.hand_over import Gathered, HandOver
 from sink.kafka_query import BatchTooLarge, KafkaQuery, require_spark
 from sink.position import LogEnds, TopicPartition, whole_from
 from sink.progress import Connection
@@ -89,6 +91,7 @@ class SinkStream(ABC):
         self._whole_from: dict[TopicPartition, int] = {}
         self._limit = BatchLimit(self._settings.sink.max_batch_records, self._settings.sink.max_batch_bytes)
         self._limit_learnt = False
+        self._read_to: dict[TopicPartition, int] = {}
 
     @abstractmethod
     def start(self, connection: Connection) -> Start:
@@ -109,6 +112,10 @@ class SinkStream(ABC):
     def max_record_bytes(self) -> int | None:
         """Return the size beyond which a record isn't read into the view, None where all are."""
         return None
+
+    def condensed(self, batch: pa.Table) -> pa.Table:
+        """Return of a batch what may matter when it is written together with others."""
+        return batch
 
     @abstractmethod
     def delete_retention_ms(self) -> int | None:
@@ -169,55 +176,72 @@ class SinkStream(ABC):
     def _query(
         self, applier: Applier[Any], offsets: Mapping[TopicPartition, int], prefix: str, stop: threading.Event
     ) -> None:
-        limit = self._limit.records
+        limit, settings = self._limit.records, self._settings.sink
+        self._read_to = dict(offsets)
         self._state.reading()
-        query = KafkaQuery(
-            self._spark,
-            self._settings.kafka,
-            offsets,
-            lambda batch, ends, began: self._apply(applier, batch, ends, began, limit),
-            name=self.name,
-            max_records=limit,
-            trigger_s=self._settings.sink.trigger_s,
-            scratch=make_scratch(self._settings.sink.checkpoint_dir, prefix),
-            max_record_bytes=self.max_record_bytes(),
-        )
-        log.info("%s stream: reading on, at most %d records a batch", self.name, limit)
         self._limit_learnt = False
-        try:
-            self._watch(applier, query, limit, stop)
-        except SmallerBatches:
-            self._limit_learnt = True
-            raise
-        except BatchTooLarge:
-            # What failed may have been less than the limit: half of that is what has to fit next.
-            self._limit = self._limit.halved(min(limit, max(1, self._state.behind())))
-            self._limit_learnt = True
-            raise
-        finally:
-            query.stop()
+        with HandOver(
+            lambda gathered: self._apply(applier, gathered),
+            max_records=settings.max_batch_records,
+            max_bytes=settings.max_batch_bytes,
+            name=f"sink-{self.name}-writer",
+        ) as hand_over:
+            query = KafkaQuery(
+                self._spark,
+                self._settings.kafka,
+                offsets,
+                lambda batch, ends, began: self._hand_over(hand_over, batch, ends, began, limit),
+                name=self.name,
+                max_records=limit,
+                trigger_s=settings.trigger_s,
+                scratch=make_scratch(settings.checkpoint_dir, prefix),
+                max_record_bytes=self.max_record_bytes(),
+            )
+            log.info("%s stream: reading on, at most %d records a batch", self.name, limit)
+            try:
+                self._watch(applier, query, hand_over, limit, stop)
+            except SmallerBatches:
+                self._limit_learnt = True
+                raise
+            except BatchTooLarge:
+                # What failed may have been less than the limit: half of that is what has to fit next.
+                self._limit = self._limit.halved(min(limit, max(1, self._state.behind(self._read_to))))
+                self._limit_learnt = True
+                raise
+            finally:
+                hand_over.close()  # the query waits for its batch, and that for room
+                query.stop()
 
-    def _watch(self, applier: Applier[Any], query: KafkaQuery, limit: int, stop: threading.Event) -> None:
+    def _watch(
+        self, applier: Applier[Any], query: KafkaQuery, hand_over: HandOver, limit: int, stop: threading.Event
+    ) -> None:
         refresh_at = time.monotonic() + self._settings.sink.idle_progress_s
         while not stop.is_set() and not self._reached_targets(applier):
             query.wait(POLL_S)
+            hand_over.check()
             if time.monotonic() >= refresh_at:
                 self._committed(applier.refresh(), time.monotonic())
                 refresh_at = time.monotonic() + self._settings.sink.idle_progress_s
-            behind = self._state.behind()
-            if self._limit.should_restart(limit, behind):
+            if self._limit.should_restart(limit, self._state.behind()):
+                while not hand_over.finish(POLL_S):
+                    if stop.is_set():
+                        return
+                hand_over.check()
                 raise SmallerBatches(f"batches of {self._limit.records} records instead of {limit}")
 
-    def _apply(
-        self, applier: Applier[Any], batch: pa.Table, ends: Mapping[TopicPartition, int], began: float, limit: int
+    def _hand_over(
+        self, hand_over: HandOver, batch: pa.Table, ends: Mapping[TopicPartition, int], began: float, limit: int
     ) -> bool:
-        before = applier.positions  # a copy each time
-        offsets = sum(end - before[name].next_offset for name, end in ends.items())
-        applied = applier.apply(batch, ends)
-        nbytes = batch.nbytes + left_out_bytes(batch)
-        self._limit = self._limit.observed(batch.num_rows, nbytes, offsets, limit)
-        self._committed(applied, began)
-        return self._state.behind() >= limit
+        """Take a batch from Spark; returns whether another full one waits."""
+        offsets = sum(end - self._read_to[name] for name, end in ends.items())
+        self._read_to.update(ends)
+        self._limit = self._limit.observed(batch.num_rows, batch.nbytes + left_out_bytes(batch), offsets, limit)
+        more = self._state.behind(self._read_to) >= limit
+        hand_over.put(self.condensed(batch), ends, began, more=more)
+        return more
+
+    def _apply(self, applier: Applier[Any], gathered: Gathered) -> None:
+        self._committed(applier.apply(gathered.take(), gathered.ends), gathered.began)
 
     def _committed(self, applied: Applied, began: float) -> None:
         self._state.committed(applied)
@@ -250,6 +274,9 @@ class WaitStream(SinkStream):
 
     def largest_bytes(self) -> int:
         return self._settings.wait.max_message_bytes
+
+    def condensed(self, batch: pa.Table) -> pa.Table:
+        return condensed(batch)
 
     def delete_retention_ms(self) -> int | None:
         return delete_retention_ms(self._admin, self._settings.wait.topic)

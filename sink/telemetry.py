@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Literal
 
 from sink.applier import Applied
-from sink.position import oldest_allowed
+from sink.position import TopicPartition, oldest_allowed
 from wait_registry.telemetry import metrics
 from wait_registry.telemetry.exposition import MetricsRegistry, Reading, Readings
 from wait_registry.telemetry.health import Health
@@ -66,13 +66,14 @@ class StreamState:
             worked, self._worked = self._worked, False
             return worked
 
-    def behind(self) -> int:
-        """Return how many offsets lay between the positions and the logs' ends at the last commit."""
+    def behind(self, read_to: Mapping[TopicPartition, int] | None = None) -> int:
+        """Return how many offsets lay between the positions (or ``read_to``) and the logs' ends at the last commit."""
         with self._guard:
             applied = self._applied
         if applied is None:
             return 0
-        return sum(max(0, applied.ends.ends[name] - place.next_offset) for name, place in applied.positions.items())
+        places = read_to or {name: place.next_offset for name, place in applied.positions.items()}
+        return sum(max(0, applied.ends.ends[name] - offset) for name, offset in places.items())
 
     def reasons(self) -> list[str]:
         """Return why this stream isn't ready, nothing when it is."""

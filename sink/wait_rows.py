@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from sink.batch import HEADERS, KEY, OFFSET, PARTITION, VALUE, records_of
 from sink.copy_binary import Column, int4, int8, jsonb, text, time_ms
 from sink.quarantine import Quarantined, quarantined
+from sink.uniform_waits import UniformWaits, uniform_waits
 from wait_registry.errors import DataError
 from wait_registry.records.headers import encode_headers_json
 from wait_registry.records.wait_record import WaitRecord, decode_wait_record
 
 Encoding = Callable[[pa.Array], pa.Array]
+Earlier: TypeAlias = Callable[[bytes, int], Iterable[dict[str, Any]]]
+
+# Of so many records at once there may be Python objects, some 10 kB each.
+RECORDS_AT_ONCE: Final = 5_000
 
 # Name, Arrow type and encoding of each column, in the order of `_values`.
 COLUMNS: Final[tuple[tuple[str, pa.DataType, Encoding], ...]] = (
@@ -63,12 +69,23 @@ class WaitRows:
         return len(self.columns[0].values)
 
 
-def wait_rows(topic: str, survivors: pa.Table, earlier: Callable[[bytes, int], Iterable[dict[str, Any]]]) -> WaitRows:
-    """Read surviving wait records.
+def wait_rows(topic: str, survivors: pa.Table, earlier: Earlier, records_at_once: int = RECORDS_AT_ONCE) -> WaitRows:
+    """Read surviving wait records; the rows come in any order.
 
     ``earlier`` returns, newest first, the wait records of a key in this batch that nothing but unreadable ones came
     after: where the last can't be read, the registration before it stands. Nothing here raises for bad data.
+    ``records_at_once`` bounds the memory that the reading takes, whatever the records are like.
     """
+    parts: list[WaitRows] = []
+    for start in range(0, survivors.num_rows, records_at_once):
+        # Copies where chunks meet in a slice, and nothing else.
+        for records in survivors.slice(start, records_at_once).combine_chunks().to_batches():
+            parts += _parts(topic, records, earlier)
+    return _joined(parts)
+
+
+def rows_one_by_one(topic: str, survivors: pa.Table, earlier: Earlier) -> WaitRows:
+    """Read what `wait_rows` reads, and as it does, but one record after the other: slow, and right for any record."""
     rows: list[tuple[Any, ...]] = []
     unreadable: list[Quarantined] = []
     for survivor in records_of(survivors):
@@ -91,9 +108,44 @@ def showable_ms(moment_ms: int | None) -> int | None:
     return moment_ms if moment_ms is not None and moment_ms != -1 and moment_ms in SHOWABLE_MS else None
 
 
-def _before(
-    survivor: dict[str, Any], earlier: Callable[[bytes, int], Iterable[dict[str, Any]]]
-) -> Iterable[dict[str, Any]]:
+def _parts(topic: str, records: pa.RecordBatch, earlier: Earlier) -> Iterator[WaitRows]:
+    found, others = uniform_waits(records, SHOWABLE_MS)
+    for waits in found:
+        yield _uniform_rows(topic, records, waits)
+    if len(others):
+        yield rows_one_by_one(topic, pa.Table.from_batches([records]).take(others), earlier)
+
+
+def _uniform_rows(topic: str, records: pa.RecordBatch, waits: UniformWaits) -> WaitRows:
+    given_ms = waits.columns["original_timestamp_ms"]
+    values = {
+        **waits.columns,
+        "original_timestamp": pc.if_else(_are_showable(given_ms), given_ms, None),
+        "wait_topic": pa.repeat(pa.scalar(topic, pa.string()), len(waits.rows)),
+        "wait_partition": records.column(PARTITION).take(waits.rows),
+        "wait_offset": records.column(OFFSET).take(waits.rows),
+    }
+    # Only source and trace may be missing.
+    missing = {name: pa.nulls(len(waits.rows), kind) for name, kind, _ in COLUMNS if name not in values}
+    columns = [Column(name, encode, (values | missing)[name].cast(kind)) for name, kind, encode in COLUMNS]
+    return WaitRows(columns, [])
+
+
+def _are_showable(moments_ms: pa.Array) -> pa.Array:
+    """Tell, moment by moment, whether `showable_ms` returns it."""
+    within = pc.and_(pc.greater_equal(moments_ms, SHOWABLE_MS.start), pc.less(moments_ms, SHOWABLE_MS.stop))
+    return pc.and_(within, pc.not_equal(moments_ms, -1))
+
+
+def _joined(parts: list[WaitRows]) -> WaitRows:
+    columns = [
+        Column(name, encode, pa.concat_arrays([pa.nulls(0, kind), *(part.columns[index].values for part in parts)]))
+        for index, (name, kind, encode) in enumerate(COLUMNS)
+    ]
+    return WaitRows(columns, [record for part in parts for record in part.unreadable])
+
+
+def _before(survivor: dict[str, Any], earlier: Earlier) -> Iterable[dict[str, Any]]:
     # A generator, so that nothing is looked for where the survivor can be read.
     yield from earlier(survivor[KEY], survivor[OFFSET])
 

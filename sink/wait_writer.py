@@ -75,7 +75,6 @@ class WaitWriter:
             marked = connection.execute(QUERIES["mark_by_tombstones"]).rowcount
         if batch.rows.count:
             copy_columns(connection, "staged_wait", batch.rows.columns)
-            connection.execute(QUERIES["analyze_waits"])
             connection.execute(QUERIES["upsert_waits"])
         insert_quarantined(connection, batch.unreadable)
         return Written("wait", batch.rows.count, deleted, len(batch.unreadable), marked)

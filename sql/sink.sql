@@ -69,9 +69,6 @@ vacuum (freeze) staged_wait, staged_dead_letter, staged_tombstone;
 -- name: analyze_tombstones
 analyze staged_tombstone;
 
--- name: analyze_waits
-analyze staged_wait;
-
 -- name: settle
 -- Deletes what tombstones resolve, and keeps those of them that came too late: nothing was open, or it had expired.
 -- Nearly all are of registrations that came in the same batch and never became rows. Each is looked up by itself, which
@@ -82,14 +79,14 @@ with gone as (
         select held.place
         from staged_tombstone as staged
         cross join lateral (
-            select ctid as place
+            select ctid as place, wait_topic, wait_partition, wait_offset
             from wait
             where wait.wait_expiration_uuid = staged.wait_expiration_uuid
-                and wait.wait_topic = %(topic)s
-                and wait.wait_partition = staged.wait_partition
-                and wait.wait_offset < staged.last_offset
             limit 1
         ) as held
+        where held.wait_topic = %(topic)s
+            and held.wait_partition = staged.wait_partition
+            and held.wait_offset < staged.last_offset
     ))
     returning wait.wait_expiration_uuid, wait.wait_expiration_time
 ),
