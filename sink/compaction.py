@@ -18,6 +18,8 @@ OFFSET_BITS = 46
 PARTITION_SHIFT = OFFSET_BITS + 1
 MAX_PACKED_PARTITION = (1 << (63 - PARTITION_SHIFT)) - 1
 
+RECORDS_AT_ONCE = 50_000
+
 CANONICAL_ID = "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
 
 
@@ -42,9 +44,26 @@ class Compacted:
 def compact(batch: pa.Table) -> Compacted:
     """Compact a batch of the wait topic (columns of `sink.batch`), in any order of records.
 
-    A key never leaves its partition (`wait.partitions` is fixed for life), so partition and offset order its records.
+    A key never leaves its partition (`wait.partitions` is fixed for life), so partition and offset order its records,
+    and partitions of a large batch are worked on one by one: that takes several times their size.
     """
     require_packable(batch)
+    if batch.num_rows <= RECORDS_AT_ONCE:
+        return _compacted(batch)
+    partitions = pc.unique(batch[PARTITION])
+    return _joined([_compacted(batch.filter(pc.equal(batch[PARTITION], partition))) for partition in partitions])
+
+
+def _joined(parts: list[Compacted]) -> Compacted:
+    return Compacted(
+        survivors=pa.concat_tables(part.survivors for part in parts),
+        tombstones=pa.concat_tables(part.tombstones for part in parts),
+        unkeyed=pa.concat_tables(part.unkeyed for part in parts),
+        entwined=pa.concat_tables(part.entwined for part in parts),
+    )
+
+
+def _compacted(batch: pa.Table) -> Compacted:
     keyed_mask = _is_keyed(batch)
     # To filter is to copy: hardly ever does a batch need it.
     all_keyed = pc.all(keyed_mask).as_py()

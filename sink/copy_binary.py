@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 
 SIGNATURE: Final = b"PGCOPY\n\xff\r\n\x00" + bytes(8)
 TRAILER: Final = b"\xff\xff"
-# Arrow's binary arrays hold 2 GiB; a slice of rows stays far below whatever the rows are.
-SLICE_BYTES: Final = 64 * 1024 * 1024
+# So much is encoded at a time, which takes several times its size.
+SLICE_BYTES: Final = 4 * 1024 * 1024
 WRITE_BYTES: Final = 1024 * 1024
 
 # Postgres counts microseconds from 2000-01-01.

@@ -242,6 +242,8 @@ class SinkStream(ABC):
 
     def _apply(self, applier: Applier[Any], gathered: Gathered) -> None:
         self._committed(applier.apply(gathered.take(), gathered.ends), gathered.began)
+        # What the batch took goes back now, not on top of what the next one takes.
+        pa.default_memory_pool().release_unused()
 
     def _committed(self, applied: Applied, began: float) -> None:
         self._state.committed(applied)

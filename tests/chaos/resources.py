@@ -29,11 +29,12 @@ MIB = 1 << 20
 HEAP_BYTES = 512 * MIB
 # Beside its heap: Spark's classes; compiled code; a hundred threads' stacks, symbols, what malloc keeps; and what is on
 # its way to Python, of one batch (`sink.max_batch_bytes`) or chunk.
-JVM_BESIDE_BYTES = (160 + 96 + 64 + 64) * MIB
-# Python of the sink in a run of minutes: the interpreter with pyspark, pyarrow and three clients; a batch three times,
-# as it comes, sorted and on its way out. Of the sweeper: the interpreter with its clients; Spark's daemon, and a worker
+JVM_BESIDE_BYTES = (160 + 96 + 64 + 32) * MIB
+# Python of the sink in a run of minutes: the interpreter with pyspark, pyarrow and three clients; a batch ten times: as
+# it comes, condensed and gathered while another is sorted, decoded, on its way out, and malloc's gaps between them
+# (docs/decisions/0018). Of the sweeper: the interpreter with its clients; Spark's daemon, and a worker
 # for each core of `local[2]`.
-SINK_PYTHON_BYTES = (160 + 3 * 64) * MIB
+SINK_PYTHON_BYTES = (160 + 10 * 32) * MIB
 SWEEPER_PYTHON_BYTES = (96 + 64 + 2 * 96) * MIB
 # Of all processes of a service together at one moment of a random run.
 MOST_BYTES: Mapping[str, int] = {

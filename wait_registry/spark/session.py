@@ -153,9 +153,7 @@ def session_conf(settings: SparkSettings, jars: list[Path]) -> Mapping[str, str]
         "spark.jars": ",".join(str(jar) for jar in jars),
         "spark.driver.memory": settings.driver_memory,
         "spark.driver.maxResultSize": result_limit(settings.driver_memory),
-        # Out of memory leaves a JVM that answers and does nothing: better to end it and be restarted. The serial
-        # collector takes 150 MB less than G1 beside a heap of 512 MB, and less CPU time.
-        "spark.driver.extraJavaOptions": "-XX:+ExitOnOutOfMemoryError -XX:+UseSerialGC  -Djava.net.preferIPv4Stack=true",
+        "spark.driver.extraJavaOptions": java_options(settings.driver_memory),
         "spark.pyspark.python": sys.executable,
         "spark.pyspark.driver.python": sys.executable,
         "spark.task.maxFailures": "1",
@@ -192,8 +190,27 @@ def failing_fast(master: str) -> str:
     return f"local[{match.group(2) or 1},1]" if match else master
 
 
+def java_options(driver_memory: str) -> str:
+    """Return the options of the driver's JVM with a heap such as ``512m`` or ``2g``."""
+    heap = _mebibytes(driver_memory)
+    return " ".join(
+        (
+            # Out of memory leaves a JVM that answers and does nothing: better to end it and be restarted.
+            "-XX:+ExitOnOutOfMemoryError",
+            # Beside a heap of 512 MB it takes 150 MB less than G1, and less CPU time.
+            "-XX:+UseSerialGC",
+            # A heap that grows as it must, but for what is young: 100 MB less of 512 (docs/decisions/0018).
+            f"-Xms{heap * 3 // 8}m -Xmn{heap * 9 // 32}m -XX:SurvivorRatio=4",
+            "-XX:MinHeapFreeRatio=20 -XX:MaxHeapFreeRatio=40",
+            "-Djava.net.preferIPv4Stack=true",
+        )
+    )
+
+
 def result_limit(driver_memory: str) -> str:
     """Return spark.driver.maxResultSize for a heap such as ``512m`` or ``2g``."""
-    size, unit = int(driver_memory[:-1]), driver_memory[-1]
-    mebibytes = size * (1024 if unit == "g" else 1)
-    return f"{max(64, mebibytes // RESULT_SHARE_OF_HEAP)}m"
+    return f"{max(64, _mebibytes(driver_memory) // RESULT_SHARE_OF_HEAP)}m"
+
+
+def _mebibytes(driver_memory: str) -> int:
+    return int(driver_memory[:-1]) * (1024 if driver_memory[-1] == "g" else 1)

@@ -171,7 +171,7 @@ SINK_RECORDS = _counter("waitreg_sink_records_total", "Records read, by stream",
 SINK_BATCHES = _counter("waitreg_sink_batches_total", "Micro-batches committed to Postgres", stream=STREAMS)
 SINK_BATCH_SECONDS = _histogram(
     "waitreg_sink_batch_seconds",
-    "From the start of a micro-batch to its commit in Postgres",
+    "From the start of a batch (several micro-batches while more waits) to its commit in Postgres",
     STEP_SECONDS,
     stream=STREAMS,
 )

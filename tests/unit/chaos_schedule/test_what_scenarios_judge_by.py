@@ -196,8 +196,8 @@ def test_a_jvm_about_to_run_a_program_counts_once() -> None:
 
 def test_what_spark_may_hold_follows_from_its_heap_and_a_batch() -> None:
     assert SparkSettings().driver_memory == f"{HEAP_BYTES // MIB}m"
-    assert SinkSettings().max_batch_bytes == 64 * MIB
-    assert max(MOST_BYTES["sink"], MOST_BYTES["sweeper"]) <= 1_400_000_000
+    assert SinkSettings().max_batch_bytes == 32 * MIB
+    assert max(MOST_BYTES["sink"], MOST_BYTES["sweeper"]) <= 1_410_000_000
 
 
 def test_what_services_may_hold_fits_their_containers() -> None:

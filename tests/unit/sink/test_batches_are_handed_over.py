@@ -113,6 +113,7 @@ def test_what_ends_the_writing_is_told_and_nothing_is_written_behind_it(hand_ove
     writer.let.release()
     put(hand_over, 9, 10, more=False)
     assert hand_over.finish(DEADLINE_S)
+    assert not writer.began.acquire(timeout=0.2)
     assert writer.written == []
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from wait_registry.settings.runtime import SparkSettings
-from wait_registry.spark.session import failing_fast, files_of_ones_own, result_limit, session_conf
+from wait_registry.spark.session import failing_fast, files_of_ones_own, java_options, result_limit, session_conf
 
 
 @pytest.mark.parametrize(
@@ -66,3 +66,12 @@ def _umask() -> int:
     current = os.umask(0o022)
     os.umask(current)
     return current
+
+
+@pytest.mark.parametrize(
+    ("memory", "begins", "young"), [("512m", "-Xms192m", "-Xmn144m"), ("2g", "-Xms768m", "-Xmn576m")]
+)
+def test_the_heap_begins_small_and_never_above_what_it_may_be(memory: str, begins: str, young: str) -> None:
+    options = java_options(memory).split()
+    assert begins in options
+    assert young in options
