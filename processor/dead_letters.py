@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from confluent_kafka import Message
 
-from processor.outbox import ANY_PARTITION, Letter, Outbox
+from processor.outbox import ANY_PARTITION, Outbox
 from processor.stack_frames import release_frames
 from processor.stats import Stats
 from processor.subscription import SubscribedTopic
@@ -87,8 +87,8 @@ class DeadLetters:
             self._stats.dead_letters[reason.value] += 1
             acknowledged()
 
-        what = f"the dead letter of {delivery.wait_id}"
-        self._outbox.send(Letter(what, topic, ANY_PARTITION, original.key, original.value, headers, safe))
+        receipt = self._outbox.receipt(f"the dead letter of {delivery.wait_id}", topic, safe)
+        self._outbox.send(receipt, ANY_PARTITION, original.key, original.value, headers)
         log.warning(
             "dead-lettered to %s, reason %s: %s%s",
             topic,

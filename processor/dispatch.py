@@ -161,11 +161,16 @@ class Dispatcher:
         deadline = self._watchdog.watch(task)
         attempts, traces, queued, started = self._attempts, self._traces, self._queued, EntryState.STARTED
         self._waking = False
+        renewed, ready, slots = self._renewed, self._ready, self._slots
+        monotonic = self._monotonic
         while not self._stopping:
-            entry = await self._next()
+            # Where a record waits and no slot is needed, nothing is waited for: a coroutine less for each record.
+            entry = await self._next() if slots is not None or not (renewed or ready) else self._first()
+            if entry is None:
+                continue
             entry.state = started
             self.running += 1
-            started_s = deadline.started_s = self._monotonic()
+            started_s = deadline.started_s = monotonic()
             queued(started_s - entry.lifetime.registered_s)
             trace = None if traces is None else traces.begin(entry)
             try:
@@ -177,7 +182,7 @@ class Dispatcher:
             finally:
                 self.running -= 1
                 deadline.started_s = math.inf
-            self._settle(entry, result, self._monotonic() - started_s)
+            self._settle(entry, result, monotonic() - started_s)
             if trace is not None:
                 trace.leave()
             del entry, result, trace  # nothing may keep the record alive while the worker rests
@@ -194,13 +199,20 @@ class Dispatcher:
                 if not (renewed or ready):
                     slots.give()
                     continue
-            entry = (renewed or ready).popleft()
-            if entry.lifetime.start_by_s >= self._monotonic():
-                self._wake()
+            entry = self._first()
+            if entry is not None:
                 return entry
             if slots is not None:
                 slots.give()
-            self._renew(entry)
+
+    def _first(self) -> Entry | None:
+        """Take the record that is next; None when it must be registered again before it can start."""
+        entry = (self._renewed or self._ready).popleft()
+        if entry.lifetime.start_by_s >= self._monotonic():
+            self._wake()
+            return entry
+        self._renew(entry)
+        return None
 
     async def _rest(self) -> None:
         rest = asyncio.get_running_loop().create_future()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable
-from functools import partial
 from typing import NamedTuple, TypeAlias
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
@@ -14,20 +13,46 @@ from processor.fault import Fault
 from wait_registry.kafka.errors import kafka_failure
 
 Report: TypeAlias = Callable[[Message], None]
+Headers: TypeAlias = list[tuple[str, bytes | None]]
 
 ANY_PARTITION = -1
 
 
-class Letter(NamedTuple):
-    """One record to send; ``what`` names it in an error; ``report`` is called when the broker has acknowledged it."""
+class Receipt:
+    """Takes the delivery reports of letters of one kind.
 
-    what: str
-    topic: str
+    Args:
+        outbox: which sends them.
+        what: names one of them in an error.
+        topic: where they go.
+        report: called with each that the broker has acknowledged.
+    """
+
+    __slots__ = ("_outbox", "_report", "topic", "what")
+
+    def __init__(self, outbox: Outbox, what: str, topic: str, report: Report) -> None:
+        self._outbox = outbox
+        self.what = what
+        self.topic = topic
+        self._report = report
+
+    def __call__(self, error: KafkaError | None, message: Message) -> None:
+        """Take one report (called by ``producer.poll``)."""
+        if error is None:
+            self._outbox.acknowledged()
+            self._report(message)
+        else:
+            self._outbox.refused(self, error)
+
+
+class Letter(NamedTuple):
+    """One record that waits for room in the producer's queue."""
+
+    receipt: Receipt
     partition: int
     key: bytes | str | None
     value: bytes | None
-    headers: list[tuple[str, bytes | None]]
-    report: Report
+    headers: Headers
 
 
 class Outbox:
@@ -40,7 +65,7 @@ class Outbox:
     """
 
     def __init__(self, producer: Producer, fault: Fault, monotonic: Callable[[], float] = time.monotonic) -> None:
-        self._producer = producer
+        self._produce = producer.produce
         self._fault = fault
         self._backlog: deque[Letter] = deque()
         self.unacknowledged = 0
@@ -56,40 +81,46 @@ class Outbox:
         """Return for how long no letter has been acknowledged although some wait for it, s; from any thread."""
         return max(0.0, self._monotonic() - self._progress_s) if self.unacknowledged else 0.0
 
-    def send(self, letter: Letter) -> None:
+    def receipt(self, what: str, topic: str, report: Report) -> Receipt:
+        """Return what `send` takes for letters of one kind, or for a single one; see `Receipt`."""
+        return Receipt(self, what, topic, report)
+
+    def send(
+        self, receipt: Receipt, partition: int, key: bytes | str | None, value: bytes | None, headers: Headers
+    ) -> None:
         """Send a letter, now or as soon as the producer's queue has room."""
         if not self.unacknowledged:
             self._progress_s = self._monotonic()
         self.unacknowledged += 1
-        if self._backlog or not self._produce(letter):
-            self._backlog.append(letter)
+        if self._backlog or not self._produced(receipt, partition, key, value, headers):
+            self._backlog.append(Letter(receipt, partition, key, value, headers))
 
     def send_backlog(self) -> None:
         """Send what has been waiting for room, as far as there is some."""
-        while self._backlog and self._produce(self._backlog[0]):
+        while self._backlog and self._produced(*self._backlog[0]):
             self._backlog.popleft()
 
-    def _produce(self, letter: Letter) -> bool:
+    def acknowledged(self) -> None:
+        """Take note of a letter that the broker has."""
+        self.unacknowledged -= 1
+        self._progress_s = self._monotonic()
+
+    def refused(self, receipt: Receipt, error: KafkaError) -> None:
+        """Take note of a letter that the broker refuses: the process can't go on."""
+        self.acknowledged()
+        self._report_fault(receipt, error)
+
+    def _produced(
+        self, receipt: Receipt, partition: int, key: bytes | str | None, value: bytes | None, headers: Headers
+    ) -> bool:
         try:
-            self._producer.produce(
-                letter.topic,
-                letter.value,
-                letter.key,
-                letter.partition,
-                partial(self._delivered, letter),
-                headers=letter.headers,
-            )
+            self._produce(receipt.topic, value, key, partition, receipt, headers=headers)
         except BufferError:
             return False
         except KafkaException as error:
             self.unacknowledged -= 1
-            self._fault.report(kafka_failure(error, f"writing {letter.what} to {letter.topic}"))
+            self._report_fault(receipt, error)
         return True
 
-    def _delivered(self, letter: Letter, error: KafkaError | None, message: Message) -> None:
-        self.unacknowledged -= 1
-        self._progress_s = self._monotonic()
-        if error is None:
-            letter.report(message)
-        else:
-            self._fault.report(kafka_failure(error, f"writing {letter.what} to {letter.topic}"))
+    def _report_fault(self, receipt: Receipt, error: KafkaError | KafkaException) -> None:
+        self._fault.report(kafka_failure(error, f"writing {receipt.what} to {receipt.topic}"))

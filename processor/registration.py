@@ -15,7 +15,7 @@ from processor.entry import Entry, EntryState, Lifetime
 from processor.expiry import TimeLimits
 from processor.fault import Fault
 from processor.frontier import RegistrationBatch
-from processor.outbox import Letter, Outbox
+from processor.outbox import Outbox
 from processor.stats import Stats
 from processor.subscription import SubscribedTopic
 from wait_registry.clock import Clock
@@ -148,17 +148,8 @@ class Registration:
                 entry.wait_offset = message.offset()
                 self._renewed(entry)
 
-        self._outbox.send(
-            Letter(
-                f"the renewed registration {entry.wait_id}",
-                self._wait_topic,
-                entry.wait_partition,
-                entry.wait_id,
-                original.value or b"",
-                headers,
-                acknowledged,
-            )
-        )
+        receipt = self._outbox.receipt(f"the renewed registration {entry.wait_id}", self._wait_topic, acknowledged)
+        self._outbox.send(receipt, entry.wait_partition, entry.wait_id, original.value or b"", headers)
 
     def _entry(self, owner: AssignedPartition, message: Message, lifetime: Lifetime) -> Entry:
         taken, identifier, unreadable = decode(message, owner.topic, owner.partition, self._group, self._cluster_id)

@@ -9,7 +9,7 @@ from confluent_kafka import KafkaError, Message
 from processor.attempts import Failed, Result
 from processor.dead_letters import DeadLetters, Delivery
 from processor.entry import Entry, EntryState
-from processor.outbox import Letter, Outbox
+from processor.outbox import Headers, Outbox
 from processor.outstanding import Outstanding
 from processor.stats import Stats
 from processor.traces import Traces
@@ -53,7 +53,9 @@ class Settlement:
         self._outstanding = outstanding
         self._stats = stats
         self._traces = traces
-        self._counted = {outcome: _Counted(stats, outcome) for outcome in Outcome}
+        self._receipts = {
+            outcome: outbox.receipt("a tombstone", wait_topic, _Counted(stats, outcome)) for outcome in Outcome
+        }
 
     def settle(self, entry: Entry, result: Result, elapsed_s: float) -> None:
         """Write the outcome of a started record; ``elapsed_s`` since its first start."""
@@ -111,17 +113,8 @@ class Settlement:
         )
 
     def _tombstone(self, entry: Entry, outcome: Outcome, reason: Reason | None = None) -> None:
-        self._outbox.send(
-            Letter(
-                "a tombstone",
-                self._wait_topic,
-                entry.wait_partition,
-                entry.wait_id,
-                None,
-                tombstone_headers(outcome),  # type: ignore[arg-type]
-                self._counted[outcome],
-            )
-        )
+        headers: Headers = tombstone_headers(outcome)  # type: ignore[assignment]
+        self._outbox.send(self._receipts[outcome], entry.wait_partition, entry.wait_id, None, headers)
         self._outstanding.finish(entry)
         if entry.trace is not None:
             _end_trace(entry, outcome, reason)

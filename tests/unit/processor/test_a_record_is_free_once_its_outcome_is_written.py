@@ -16,7 +16,7 @@ from confluent_kafka import Message
 
 from processor.entry import EntryState
 from processor.handlers.plain import PlainFunctionHandler
-from processor.outbox import Letter
+from processor.outbox import Headers, Receipt
 from processor.strategies.batch import BatchStrategy
 from tests.unit.processor.event_loop import turns_until
 from tests.unit.processor.strategy_bench import StrategyBench
@@ -157,11 +157,13 @@ class Settled:
         bench = StrategyBench(self._handler, backoff_initial_s=0.001, **self._settings)  # type: ignore[arg-type]
         send = bench.outbox.send
 
-        def sent(letter: Letter) -> None:
-            self.tombstones += letter.value is None
-            said = dict(letter.headers).get(names.DLQ_ERROR_STACKTRACE)
+        def sent(
+            receipt: Receipt, partition: int, key: bytes | str | None, value: bytes | None, headers: Headers
+        ) -> None:
+            self.tombstones += value is None
+            said = dict(headers).get(names.DLQ_ERROR_STACKTRACE)
             self.stack_trace += (said or b"").decode()
-            send(letter)
+            send(receipt, partition, key, value, headers)
 
         bench.outbox.send = sent  # type: ignore[method-assign]
         bench.context.watchdog.start()

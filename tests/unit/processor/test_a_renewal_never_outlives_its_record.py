@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from processor.entry import Entry, EntryState
-from processor.outbox import Letter
 from tests.unit.processor.entries import LONG
 from tests.unit.processor.strategy_bench import StrategyBench
 
@@ -42,7 +41,7 @@ def test_a_rebalance_waits_for_renewals_on_their_way_then_the_record_is_the_next
 def test_renewals_that_wait_for_room_are_sent_meanwhile() -> None:
     async def main() -> None:
         bench = StrategyBench(producer={"queue.buffering.max.messages": 1})
-        bench.outbox.send(Letter("a tombstone", "wait", 0, b"id", None, [], lambda message: None))
+        bench.outbox.send(bench.outbox.receipt("a tombstone", "wait", lambda message: None), 0, b"id", None, [])
         one = renewing(bench)
         assert bench.outbox.full
         bench.pump.revoked([bench.owner])

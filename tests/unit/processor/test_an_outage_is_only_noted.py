@@ -7,7 +7,7 @@ from confluent_kafka import KafkaError, Producer
 
 from processor.broker_link import BrokerLink
 from processor.fault import Fault
-from processor.outbox import ANY_PARTITION, Letter, Outbox
+from processor.outbox import ANY_PARTITION, Outbox
 from processor.readiness import UNACKNOWLEDGED_S, not_ready_reasons
 from wait_registry.errors import ConfigurationError
 
@@ -45,7 +45,7 @@ def test_letters_that_nobody_acknowledges_are_waited_for_and_mean_not_ready() ->
     producer = Producer({"bootstrap.servers": "", "test.mock.num.brokers": 1})
     outbox = Outbox(producer, Fault(), lambda: now_s[0])
     assert outbox.waiting_s() == 0, "nothing has been sent"
-    outbox.send(Letter("a letter", "topic", ANY_PARTITION, b"key", None, [], lambda message: None))
+    outbox.send(outbox.receipt("a letter", "topic", lambda message: None), ANY_PARTITION, b"key", None, [])
     now_s[0] += UNACKNOWLEDGED_S + 5
     [reason] = not_ready_reasons(False, True, None, settling_s=outbox.waiting_s())
     assert reason.startswith("tombstones or dead letters unacknowledged for 20 s")

@@ -12,7 +12,7 @@ from processor import broker_watch
 from processor.broker_watch import BrokerWatch
 from processor.consumed_topics import ConsumedTopics
 from processor.handlers.asynchronous import AsynchronousHandler
-from processor.outbox import Letter
+from processor.outbox import Outbox
 from processor.service import Facts, ProcessorService
 from processor.strategies.protocol import StrategyContext
 from processor.subscription import subscription
@@ -68,13 +68,13 @@ def run(work: Work, **librdkafka: object) -> None:
     asyncio.run(asyncio.wait_for(main(), 30))
 
 
-def _tombstone(partition: int) -> Letter:
-    return Letter("a tombstone", "wait", partition, b"id", None, [], lambda message: None)
+def _send_tombstone(outbox: Outbox, partition: int) -> None:
+    outbox.send(outbox.receipt("a tombstone", "wait", lambda message: None), partition, b"id", None, [])
 
 
 def test_a_tombstone_refused_in_the_last_flush_ends_the_process_with_a_failure() -> None:
     async def work(context: StrategyContext) -> None:
-        context.outbox.send(_tombstone(99))  # the topic has four partitions
+        _send_tombstone(context.outbox, 99)  # the topic has four partitions
 
     with pytest.raises(WaitRegistryError, match="writing a tombstone"):
         run(work)
@@ -84,7 +84,7 @@ def test_what_the_last_flush_leaves_is_said(caplog: pytest.LogCaptureFixture, mo
     monkeypatch.setattr("processor.service.LAST_FLUSH_S", 0.0)
 
     async def work(context: StrategyContext) -> None:
-        context.outbox.send(_tombstone(0))
+        _send_tombstone(context.outbox, 0)
 
     with caplog.at_level(logging.WARNING):
         run(work, **{"test.mock.broker.rtt": 60_000})
