@@ -101,14 +101,14 @@ class Outbox:
             self._backlog.popleft()
 
     def acknowledged(self) -> None:
-        """Take note of a letter that the broker has."""
+        """Take note of a letter that nothing more will be heard of."""
         self.unacknowledged -= 1
         self._progress_s = self._monotonic()
 
-    def refused(self, receipt: Receipt, error: KafkaError) -> None:
-        """Take note of a letter that the broker refuses: the process can't go on."""
+    def refused(self, receipt: Receipt, error: KafkaError | KafkaException) -> None:
+        """Take note of a letter that the broker or the client refuses: the process can't go on."""
         self.acknowledged()
-        self._report_fault(receipt, error)
+        self._fault.report(kafka_failure(error, f"writing {receipt.what} to {receipt.topic}"))
 
     def _produced(
         self, receipt: Receipt, partition: int, key: bytes | str | None, value: bytes | None, headers: Headers
@@ -118,9 +118,5 @@ class Outbox:
         except BufferError:
             return False
         except KafkaException as error:
-            self.unacknowledged -= 1
-            self._report_fault(receipt, error)
+            self.refused(receipt, error)
         return True
-
-    def _report_fault(self, receipt: Receipt, error: KafkaError | KafkaException) -> None:
-        self._fault.report(kafka_failure(error, f"writing {receipt.what} to {receipt.topic}"))

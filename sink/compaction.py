@@ -64,10 +64,7 @@ def _joined(parts: list[Compacted]) -> Compacted:
 
 
 def _compacted(batch: pa.Table) -> Compacted:
-    keyed_mask = _is_keyed(batch)
-    # To filter is to copy: hardly ever does a batch need it.
-    all_keyed = pc.all(keyed_mask).as_py()
-    keyed = batch if all_keyed else batch.filter(keyed_mask)
+    keyed, unkeyed = _divided(batch)
     packed = pack(keyed)
     groups = _groups(keyed, packed)
     is_survivor = pc.equal(pc.bit_wise_and(groups["packed_max"], 1), 0)
@@ -76,7 +73,7 @@ def _compacted(batch: pa.Table) -> Compacted:
     return Compacted(
         survivors=survivors,
         tombstones=_tombstones(keyed, packed, with_tombstone),
-        unkeyed=batch.schema.empty_table() if all_keyed else batch.filter(pc.invert(keyed_mask)),
+        unkeyed=unkeyed,
         entwined=_entwined(keyed, with_tombstone),
     )
 
@@ -89,17 +86,17 @@ def condensed(batch: pa.Table) -> pa.Table:
     never shown, not even where what comes after can't be read.
     """
     require_packable(batch)
-    packed = pack(batch)
-    is_keyed = _is_keyed(batch)
-    all_keyed = pc.all(is_keyed).as_py()
-    groups = _groups(batch, packed) if all_keyed else _groups(batch.filter(is_keyed), packed.filter(is_keyed))
+    keyed, unkeyed = _divided(batch)
+    packed = pack(keyed)
+    groups = _groups(keyed, packed)
     resolved = pc.is_in(packed, groups["packed_min"].filter(_is_pair(groups)))
     # Of all records, since filtering whole headers would copy them.
-    times = header_values(batch[HEADERS], WAIT_EXPIRATION_TIME).filter(resolved.combine_chunks())
-    bare = batch.drop_columns([VALUE, HEADERS]).filter(resolved)
+    times = header_values(keyed[HEADERS], WAIT_EXPIRATION_TIME).filter(resolved.combine_chunks())
+    bare = keyed.drop_columns([VALUE, HEADERS]).filter(resolved)
     bare = bare.append_column(VALUE, pa.repeat(pa.scalar(b"", pa.binary()), bare.num_rows))
     bare = bare.append_column(HEADERS, _expiry_headers(times))
-    return pa.concat_tables([batch.filter(pc.invert(resolved)), bare.select(batch.column_names).cast(batch.schema)])
+    bare = bare.select(batch.column_names).cast(batch.schema)
+    return pa.concat_tables([unkeyed, keyed.filter(pc.invert(resolved)), bare])
 
 
 def _expiry_headers(times: pa.Array) -> pa.Array:
@@ -128,8 +125,13 @@ def require_packable(batch: pa.Table) -> None:
         )
 
 
-def _is_keyed(batch: pa.Table) -> pa.ChunkedArray:
-    return pc.fill_null(pc.match_substring_regex(_ascii(batch[KEY]), CANONICAL_ID), False)
+def _divided(batch: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """Return the records whose key has the form of a wait id, and the others."""
+    is_keyed = pc.fill_null(pc.match_substring_regex(_ascii(batch[KEY]), CANONICAL_ID), False)
+    # To filter is to copy: hardly ever does a batch need it.
+    if pc.all(is_keyed).as_py():
+        return batch, batch.schema.empty_table()
+    return batch.filter(is_keyed), batch.filter(pc.invert(is_keyed))
 
 
 def _ascii(keys: pa.ChunkedArray) -> pa.ChunkedArray:
