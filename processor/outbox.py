@@ -39,7 +39,7 @@ class Receipt:
     def __call__(self, error: KafkaError | None, message: Message) -> None:
         """Take one report (called by ``producer.poll``)."""
         if error is None:
-            self._outbox.acknowledged()
+            self._outbox.over()
             self._report(message)
         else:
             self._outbox.refused(self, error)
@@ -100,14 +100,14 @@ class Outbox:
         while self._backlog and self._produced(*self._backlog[0]):
             self._backlog.popleft()
 
-    def acknowledged(self) -> None:
-        """Take note of a letter that nothing more will be heard of."""
+    def over(self) -> None:
+        """Take note of a letter that nothing more will be heard of, taken or refused."""
         self.unacknowledged -= 1
         self._progress_s = self._monotonic()
 
     def refused(self, receipt: Receipt, error: KafkaError | KafkaException) -> None:
         """Take note of a letter that the broker or the client refuses: the process can't go on."""
-        self.acknowledged()
+        self.over()
         self._fault.report(kafka_failure(error, f"writing {receipt.what} to {receipt.topic}"))
 
     def _produced(

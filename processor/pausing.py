@@ -13,7 +13,7 @@ class Pausing:
     """Decides when to poll without room, when to pause and when to resume.
 
     A member must poll to take part in rebalances, and a poll may bring a record. Pausing at once would throw away what
-    librdkafka has fetched ahead (up to 16 MiB a partition) each time that handlers are slower than half a second; so
+    librdkafka has fetched ahead (up to 16 MiB) each time that handlers are slower than half a second; so
     the first few records are kept back, unregistered, and only then the partitions are paused.
     """
 

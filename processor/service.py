@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 import random
 import socket
@@ -41,6 +40,7 @@ from processor.strategies.protocol import Strategy, StrategyContext
 from processor.subscription import SubscribedTopic, subscription
 from wait_registry.clock import Clock, SystemClock
 from wait_registry.errors import TransientError
+from wait_registry.garbage import spare_the_collector
 from wait_registry.kafka.clients import admin as open_admin
 from wait_registry.kafka.clients import producer_config, usable_settings
 from wait_registry.kafka.cluster import TopicIdentity, cluster_id, topic_names
@@ -64,9 +64,6 @@ T = TypeVar("T")
 RETRY_START_S = 1.0
 LAST_FLUSH_S = 5.0
 LEFT_OVER_S = 1.0
-
-# A loop that makes and drops tens of thousands of objects a second without cycles: measured 1.15x.
-GC_THRESHOLDS = (50_000, 20, 50)
 
 
 class Facts(NamedTuple):
@@ -195,7 +192,7 @@ class ProcessorService:
         watchdog.start()
         standstill = StandstillWatch(watchdog.late_s)
         standstill.start()
-        _spare_the_collector()
+        spare_the_collector()
         try:
             await self._strategy.run()
         finally:
@@ -301,9 +298,3 @@ def instance_name(clock: Clock) -> str:
     now_ms = clock.now_ms()
     started = datetime.fromtimestamp(now_ms // 1000, UTC)
     return f"{socket.gethostname()}-{started:%Y%m%dT%H%M%S}.{now_ms % 1000:03d}Z"
-
-
-def _spare_the_collector() -> None:
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(*GC_THRESHOLDS)

@@ -95,7 +95,7 @@ select
     wait_partition,
     wait_offset
 from wait
-where wait_expiration_uuid = any(%(ids)s)
+where wait_expiration_uuid = any(%(ids)b)
 order by wait_expiration_time, wait_expiration_uuid;
 
 -- name: clock

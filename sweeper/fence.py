@@ -55,7 +55,7 @@ class FencedProducer:
                         "queue.buffering.max.messages", max(100_000, 2 * settings.sweeper.chunk_rows)
                     ),
                     "batch.size": self._batch_bytes,
-                    "linger.ms": 5,
+                    "linger.ms": 50,
                     "delivery.report.only.error": True,
                 },
             )

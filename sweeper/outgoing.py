@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from sweeper.due_row import DueRow
 from sweeper.record_size import record_size
@@ -44,8 +45,8 @@ class Target:
     compacted: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Outgoing:
+# A named tuple, not a frozen dataclass: one is made for each exported record, at a third of the cost.
+class Outgoing(NamedTuple):
     """A record to publish (no partition lets its key decide) and the registration that it resolves."""
 
     topic: str

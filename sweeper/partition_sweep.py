@@ -14,6 +14,7 @@ from sweeper.task_tracing import task_tracer
 from sweeper.view import UNAVAILABLE
 from sweeper.wait_topic import WaitTopic
 from wait_registry.errors import ConfigurationError, FencedError, TransientError
+from wait_registry.garbage import spare_the_collector
 from wait_registry.logs import configure_logging
 from wait_registry.postgres.connection import PostgresRefused
 from wait_registry.postgres.said import said_by
@@ -48,6 +49,7 @@ def sweep_partitions(settings: Settings, topic: WaitTopic, partitions: Iterable[
         A result each.
     """
     configure_logging(settings.log, "sweeper")
+    spare_the_collector()
     with task_tracer(settings.telemetry) as tracer:
         for partition in partitions:
             yield sweep_partition(settings, topic, partition, tracer)

@@ -18,4 +18,6 @@ def record_size(key: bytes | None, value: bytes | None, headers: Sequence[tuple[
     known before it is sent, and a refused record costs the whole transaction.
     """
     size = BATCH_OVERHEAD + RECORD_OVERHEAD + len(key or b"") + len(value or b"")
-    return size + sum(HEADER_OVERHEAD + len(name.encode()) + len(content or b"") for name, content in headers)
+    for name, content in headers:
+        size += HEADER_OVERHEAD + (len(name) if name.isascii() else len(name.encode())) + len(content or b"")
+    return size

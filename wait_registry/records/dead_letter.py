@@ -168,4 +168,6 @@ def _bounded_end(text: str, limit: int) -> str:
 
 def _sound(text: str) -> str:
     """Replace what Postgres text and UTF-8 can't hold, a character by a character."""
+    if text.isascii() and "\0" not in text:
+        return text
     return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict
 
 from tests.fuzz.record_bytes import RecordInput
 from tests.fuzz.rereading.lineage import reread_block
@@ -24,7 +23,7 @@ def _check(data: bytes) -> None:
     if lineage is None:
         assert (originals, failure, again) == (headers, {}, None), "a block that is none"
         return
-    assert again == (len(originals), asdict(lineage)), "read differently"
+    assert again == (len(originals), lineage._asdict()), "read differently"
     assert all(name.startswith("DLQ_") for name in failure), "not of the failure"
     twice = append_lineage(append_lineage(headers, lineage), lineage)
     assert split_lineage(twice)[:2] == (tuple(append_lineage(headers, lineage)), lineage), "not the block appended last"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,9 +18,7 @@ BLOCKS = st.tuples(HEADERS, LINEAGES).map(lambda pair: tuple(append_lineage(*pai
 # Headers that hold a real block, whole or with something put into, behind or before it.
 IMITATIONS = st.tuples(HEADERS, BLOCKS, HEADERS).map(lambda parts: parts[0] + parts[1] + parts[2])
 ANY_HEADERS = HEADERS | BLOCKS | IMITATIONS
-KNOWN = st.tuples(LINEAGES, TEXTS, ATTEMPTS).map(
-    lambda parts: dataclasses.replace(parts[0], group=parts[1], attempt=parts[2])
-)
+KNOWN = st.tuples(LINEAGES, TEXTS, ATTEMPTS).map(lambda parts: parts[0]._replace(group=parts[1], attempt=parts[2]))
 
 
 @given(ANY_HEADERS, LINEAGES)
@@ -70,8 +66,7 @@ def test_any_headers_of_a_dead_letter_topic_are_kept_or_understood(headers: Head
 def test_the_same_group_gets_the_first_deliverys_record_and_counts_on(
     now: Original, lineage: Lineage, kind: str, failure: Failure, headers: Headers
 ) -> None:
-    lineage = dataclasses.replace(
-        lineage,
+    lineage = lineage._replace(
         original_partition=1,
         original_offset=2,
         original_timestamp_ms=3,
