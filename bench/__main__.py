@@ -57,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with only_one(lock_file()):
             return _report_only(options) if options.report_only else _measure(options)
-    except (BusyError, ChangedTreeError, WaitRegistryError) as error:
+    except (BusyError, WaitRegistryError) as error:
         print(f"bench: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
@@ -82,9 +82,15 @@ def _measure(options: argparse.Namespace) -> int:
         servers=embedded_servers,
         busyness=busyness,
     )
-    failures = run.play(
-        rows, resume=options.full and not options.fresh, played=lambda row: _show(row, ledger.read().entries, origin)
-    )
+    failures: list[str] = []
+    try:
+        failures += run.play(
+            rows,
+            resume=options.full and not options.fresh,
+            played=lambda row: _show(row, ledger.read().entries, origin),
+        )
+    except ChangedTreeError as error:
+        failures.append(str(error))
     entries = ledger.read().entries
     report = write_report(ledger.path.parent, catalogue, entries, origin, rounds)
     unworkable = _conclude(rows, entries, origin, report)

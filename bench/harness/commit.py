@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 # Changes of these leave what was measured true: words, tests, and what the harness itself writes.
 NOT_MEASURED: Final = ("docs", "tests", "*.md", "bench/rounds.jsonl", "bench/plots")
-PRODUCT: Final = (".", *(f":(exclude){path}" for path in NOT_MEASURED))
+# What isn't tracked counts in these alone: elsewhere lie notes, logs and whatever a session left.
+PYTHON: Final = ("bench", "processor", "sink", "sweeper", "wait_registry", "waitreg")
+FOLDERS: Final = (*PYTHON, "connect-configs", "jvm", "setup", "sql")
+LEFT_BEHIND: Final = ("*.log", "*.out", "*.err", "*.tmp")
 DIGITS: Final = 12
 UNKNOWN: Final = "unknown"
 
@@ -21,9 +25,11 @@ def product_commit(root: Path) -> str:
     `unknown` where there is no git repository.
     """
     try:
-        commit = _git(root, "log", "-1", "--format=%H", "--", *PRODUCT).decode().strip()
-        difference = _git(root, "diff", "HEAD", "--binary", "--", *PRODUCT)
-        untracked = _git(root, "ls-files", "--others", "--exclude-standard", "-z", "--", *PRODUCT)
+        tracked = _without(NOT_MEASURED, ".")
+        commit = _git(root, "log", "-1", "--format=%H", "--", *tracked).decode().strip()
+        difference = _git(root, "diff", "HEAD", "--binary", "--", *tracked)
+        added = _without((*NOT_MEASURED, *LEFT_BEHIND), *FOLDERS)
+        untracked = _git(root, "ls-files", "--others", "--exclude-standard", "-z", "--", *added)
     except (OSError, subprocess.CalledProcessError):
         return UNKNOWN
     if not difference and not untracked:
@@ -32,6 +38,11 @@ def product_commit(root: Path) -> str:
     for name in sorted(filter(None, untracked.split(b"\0"))):
         digest.update(name + b"\0" + _contents(root / name.decode("utf-8", "surrogateescape")))
     return f"{commit[:DIGITS]}-dirty-{digest.hexdigest()[:6]}"
+
+
+def _without(left_out: Sequence[str], *paths: str) -> list[str]:
+    """Return what git is to look at: the paths, but for some of what lies in them."""
+    return [*paths, *(f":(exclude){path}" for path in left_out)]
 
 
 def _git(root: Path, *arguments: str) -> bytes:

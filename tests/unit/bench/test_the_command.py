@@ -168,6 +168,20 @@ def test_an_interruption_keeps_what_was_measured_and_the_old_results(bare: Bare)
     assert bare.results(full=True) == before
 
 
+def test_a_product_that_changes_ends_the_run_and_what_was_measured_is_shown(
+    bare: Bare, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def changed(_: Bench) -> Figures:
+        monkeypatch.setattr(command, "_origin", lambda full: replace(HERE, full=full, commit="def456"))
+        return {"records_per_s": 8.0}
+
+    bare.measures[0] = changed
+    assert command.main([]) == 1
+    assert [turn.row for turn in bare.turns()] == [1]
+    assert "the product changed during the run, from abc123 to def456" in capsys.readouterr().err
+    assert "| rate | 8 records/s |" in bare.results()
+
+
 def test_the_results_can_be_written_anew_from_the_last_measurements(
     bare: Bare, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -81,6 +81,13 @@ def test_a_tree_with_changes_is_dirty_and_no_two_such_trees_are_the_same(reposit
     assert product_commit(repository) == clean
 
 
+@pytest.mark.parametrize("name", ["chaos.log", "notes.py", "bench/round.out", "processor/pump.log", "scratch/a.py"])
+def test_what_a_session_left_behind_is_not_looked_at(repository: Path, name: str) -> None:
+    before = product_commit(repository)
+    write(repository, name, "left behind")
+    assert product_commit(repository) == before
+
+
 def test_what_git_ignores_is_not_looked_at(repository: Path) -> None:
     commit(repository, ".gitignore", "/.waitreg/\n")
     before = product_commit(repository)
