@@ -1,22 +1,23 @@
 """The ceiling: consume, wait record, commit of the acknowledged prefix, no-op, tombstone, and nothing else.
 
 What the pattern costs in Python and librdkafka before anybody adds safety or comfort: one thread, no event loop, no
-workers. The same batches, client settings and contract as the processor's: value, key and all headers of a wait record,
-its wait id, a tombstone with its outcome; so sink and sweeper could work on what it writes. Headers that all records
-share are made once, those of a batch once a batch, and the partition is left to the client.
+workers. The same batches, client settings (the processor's own, imported) and contract as the processor's: value, key
+and all headers of a wait record, its wait id, a tombstone with its outcome; so sink and sweeper could work on what it
+writes. Headers that all records share are made once, those of a batch once a batch, and the partition is left to the
+client.
 
 It leaves out what the processor is for: handlers that wait, time-outs, retries, dead letters, rebalances (it is alone
 in its group), the first window, renewals, bounds in bytes, start checks, metrics, logs. A tombstone's delivery isn't
 followed one by one: the idempotent producer without a time-out either delivers it or fails for good, which ends the
 process.
 
-`--plain` leaves out wait record and tombstone too: what a consumer costs that reads, calls and commits.
+`--plain` leaves out wait record and tombstone too: what a consumer costs that reads, calls and commits. It takes a
+million records a second, so at the end of a partition it begins that one again.
 """
 
 from __future__ import annotations
 
 import argparse
-import gc
 import sys
 import time
 from collections import deque
@@ -30,7 +31,9 @@ from bench.contenders.measured_run import MeasuredRun
 from bench.contenders.meter import Meter
 from bench.contenders.payload import sent_ns
 from bench.contenders.registry_settings import own_topics, registry_settings
-from wait_registry.kafka.clients import admin
+from processor.consumption import group_config
+from wait_registry.garbage import spare_the_collector
+from wait_registry.kafka.clients import admin, producer_config
 from wait_registry.kafka.cluster import cluster_id
 from wait_registry.records import names
 from wait_registry.records.headers import encode_headers_json
@@ -42,10 +45,7 @@ from wait_registry.settings.root import Settings
 
 COMMIT_EVERY_S: Final = 0.5
 NOTHING_CAME_S: Final = 0.001
-# Registered and not finished, at most; the processor's own bound.
-LOOK_AHEAD: Final = 20_000
 TAKEN_AT_ONCE: Final = 2_000
-GC_THRESHOLDS: Final = (50_000, 20, 50)
 FLUSH_S: Final = 30.0
 USAGE: Final = 2
 
@@ -126,8 +126,9 @@ class BareLoop:
         self._group = settings.processor.group
         self._wait_topic = settings.wait.topic
         self._call = call
-        self._plain = plain
-        self._consumer = Consumer(consumer_properties(settings))
+        self._take_on = self._handle if plain else self._register
+        self._look_ahead = settings.processor.look_ahead_max
+        self._consumer = Consumer(consumer_properties(settings, plain))
         self._producer = Producer(producer_properties)
         self._cluster_id = cluster_id(admin(settings.kafka))
         self._headers = WaitHeaders(settings)
@@ -148,9 +149,9 @@ class BareLoop:
         while not self._stopped:
             self._producer.poll(0)
             self._finish_acknowledged()
-            taken = self._consumer.consume(min(TAKEN_AT_ONCE, LOOK_AHEAD - self._outstanding), 0)
+            taken = self._consumer.consume(min(TAKEN_AT_ONCE, self._look_ahead - self._outstanding), 0)
             if taken:
-                (self._handle if self._plain else self._register)(_records(taken))
+                self._take_on(self._records(taken))
             elif not self._acknowledged:
                 self._producer.poll(NOTHING_CAME_S)
             if time.monotonic() - committed_s >= COMMIT_EVERY_S:
@@ -163,6 +164,17 @@ class BareLoop:
             raise TimeoutError(f"{left} tombstones aren't acknowledged")
         self._commit(asynchronous=False)
         self._consumer.close()
+
+    def _records(self, messages: list[Message]) -> list[Message]:
+        """Return the records among what came; a partition whose end was told begins again."""
+        ended = [message for message in messages if message.error() is not None]
+        for message in ended:
+            error = message.error()
+            assert error is not None
+            if error.code() != KafkaError._PARTITION_EOF:
+                raise KafkaException(error)
+            self._consumer.seek(TopicPartition(self._topic, message.partition(), 0))
+        return [message for message in messages if message.error() is None] if ended else messages
 
     def _register(self, messages: list[Message]) -> None:
         batch = Batch(len(messages), self._acknowledged)
@@ -214,36 +226,23 @@ class BareLoop:
             self._prefix = {}
 
 
-def consumer_properties(settings: Settings) -> dict[str, Any]:
-    """Return what the processor's consumer is set to, with the assignor left at its default: nobody else is there."""
-    return {
-        "bootstrap.servers": settings.kafka.bootstrap_servers,
-        "group.id": settings.processor.group,
-        "isolation.level": "read_committed",
-        "auto.offset.reset": "earliest",
-        "enable.auto.commit": False,
-        "enable.auto.offset.store": False,
-        "fetch.queue.backoff.ms": 5,  # a second by default, in which a fast reader has nothing to read
-        "queued.min.messages": 20_000,
-        "queued.max.messages.kbytes": 16_384,
-        "fetch.wait.max.ms": 100,
-        "error_cb": end_on_fatal,
-    }
+def consumer_properties(settings: Settings, plain: bool = False) -> dict[str, Any]:
+    """Return the processor's, but that it begins at the log's start by itself; `plain` hears of partitions' ends."""
+    own = {"auto.offset.reset": "earliest", "enable.partition.eof": plain, "error_cb": end_on_fatal}
+    return {**group_config(settings), **own}
 
 
-def producer_properties(kafka: str, linger_ms: float, compression: str) -> dict[str, Any]:
-    """Return what the processor's producer is set to."""
-    return {
-        "bootstrap.servers": kafka,
-        "acks": "all",
-        "enable.idempotence": True,
-        "partitioner": "murmur2_random",
-        "compression.type": compression,
-        "linger.ms": linger_ms,
-        "batch.size": 1_000_000,
-        "message.timeout.ms": 0,
-        "error_cb": end_on_fatal,
-    }
+def producer_properties(settings: Settings, compression: str = "lz4") -> dict[str, Any]:
+    """Return the processor's."""
+    return producer_config(
+        settings.kafka,
+        **{
+            "linger.ms": settings.processor.linger_ms,
+            "batch.size": min(1_000_000, settings.wait.max_message_bytes),
+            "compression.type": compression,
+            "error_cb": end_on_fatal,
+        },
+    )
 
 
 def end_on_fatal(error: KafkaError) -> None:
@@ -271,26 +270,17 @@ def main(argv: Sequence[str] | None = None) -> None:
     if arguments.handler == "timed":
         print("the bare loop has no workers: saw --handler timed, expected noop or latency", file=sys.stderr)
         sys.exit(USAGE)
-    settings = registry_settings(arguments)
+    settings = registry_settings(arguments, linger_ms=given.linger_ms)
     with own_topics(settings, given.keep_topics):
         _run(arguments, settings, given)
 
 
 def _run(arguments: FlowArguments, settings: Settings, given: argparse.Namespace) -> None:
     run = MeasuredRun(arguments, at_end=lambda: loop.stop())
-    properties = producer_properties(arguments.kafka, given.linger_ms, given.compression)
+    properties = producer_properties(settings, given.compression)
     loop = BareLoop(settings, properties, call_of(arguments.handler, run.meter), given.plain)
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(*GC_THRESHOLDS)
+    spare_the_collector()
     loop.run()
-
-
-def _records(messages: list[Message]) -> list[Message]:
-    for message in messages:
-        if message.error() is not None:
-            raise KafkaException(message.error())
-    return messages
 
 
 if __name__ == "__main__":

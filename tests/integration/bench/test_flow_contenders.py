@@ -126,7 +126,8 @@ def test_the_bare_loop_handles_latency_and_can_leave_the_pattern_out(
 ) -> None:
     check(run(BARE_LOOP, "latency"), "latency")
     group = names("plain")
-    check(run(BARE_LOOP, "noop", "--plain", "--keep-topics", group=group), "noop")
+    # It begins again at each partition's end: a topic may be shorter than what is measured.
+    check(run(BARE_LOOP, "noop", "--plain", "--keep-topics", records=RECORDS // 3, group=group), "noop")
     assert topics.read(f"{group}.wait") == []
 
 
