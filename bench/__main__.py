@@ -30,12 +30,12 @@ from bench.harness.commit import product_commit
 from bench.harness.judgement import judgements
 from bench.harness.ledger import Ledger
 from bench.harness.lock import BusyError, lock_file, only_one
-from bench.harness.machine import busyness, machine, versions
+from bench.harness.machine import busyness, machine, summary, versions
 from bench.harness.measurement import Entry, Origin
 from bench.harness.number import shown_duration
 from bench.harness.process import ROOT
 from bench.harness.progress import Progress, seconds_of_rows
-from bench.harness.report import lines_table, write_report
+from bench.harness.report import lines_table, unmeasured, write_report
 from bench.harness.rounds import rounds_of
 from bench.harness.row import Bench, Row
 from bench.harness.run import ChangedTreeError, Run
@@ -73,6 +73,7 @@ def _measure(options: argparse.Namespace) -> int:
     run_id = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{os.getpid()}"
     run = Run(
         id=run_id,
+        command=_command(options),
         ledger=ledger,
         origin=lambda: _origin(full=options.full),
         versions=versions(),
@@ -137,6 +138,12 @@ def _conclude(rows: Sequence[Row], entries: Sequence[Entry], origin: Origin, rep
         judged = judgements(row, [playing.as_round() for playing in playings]) if playings else []
         unworkable += [f"row {row.number}: {one.line.text}" for one in judged if one.verdict == "failed"]
     print(f"{os.path.relpath(report)} has the results")
+    if lacking := unmeasured(rows_of(row_numbers()), entries, origin):
+        print(
+            f"bench: the results now say `not measured` of {lacking}: nobody has measured that on commit "
+            f"{origin.commit}, this machine and these versions",
+            file=sys.stderr,
+        )
     return unworkable
 
 
@@ -156,12 +163,18 @@ def _rounds(*, full: bool) -> int:
 
 
 def _origin(*, full: bool) -> Origin:
-    return Origin(product_commit(ROOT), machine(), full)
+    return Origin(product_commit(ROOT), machine(), full, summary(versions()))
+
+
+def _command(options: argparse.Namespace) -> str:
+    """Return the command, whatever it was typed as."""
+    rows = [f" --row {number}" for number in options.row or ()]
+    return f"python -m bench{' --full' if options.full else ''}{' --fresh' if options.fresh else ''}{''.join(rows)}"
 
 
 def _take_signals() -> None:
-    """Let SIGINT and SIGTERM interrupt, also where a shell that started us in the background has SIGINT ignored."""
-    for number in (signal.SIGINT, signal.SIGTERM):
+    """Let these interrupt, also where a shell that started us in the background has SIGINT ignored."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupt)
 
 

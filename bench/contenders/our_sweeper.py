@@ -16,7 +16,7 @@ from bench.contenders.percentile import percentile
 from bench.contenders.registry_rows import caught_up, register_due, remove_due, tidy
 from bench.contenders.wait_log import WaitLog
 from bench.contenders.wait_log_writer import make_topics
-from bench.harness.row import Bench
+from bench.harness.row import Bench, WrongResultError
 from sweeper.due import find_due
 from wait_registry.settings.root import Settings
 
@@ -28,7 +28,7 @@ select id, duration_s, due, exported, result, skipped::text from sweep where wai
 """
 
 
-class WrongSweep(RuntimeError):
+class WrongSweep(WrongResultError):
     """A sweep did something else than it was to do: the figures would be worth nothing."""
 
 

@@ -27,6 +27,7 @@ from bench.contenders.metered_handler import Marks, MeterOrder
 from bench.contenders.process_usage import NS_PER_S, cpu_ns_of, memory_of
 from bench.contenders.registry_settings import own_topics, registry_settings
 from bench.contenders.shared_window import shared_window
+from bench.harness.process import end_with_parent
 from wait_registry.settings.root import Settings
 from waitreg.demo.environment import as_environment
 from waitreg.embedded.ports import LOOPBACK, free_ports
@@ -52,6 +53,7 @@ class Processor:
             env={**os.environ, **as_environment(settings), **order.as_environment(), "PYTHONUNBUFFERED": "1"},
             stdin=subprocess.DEVNULL,
             stdout=sys.stderr,
+            preexec_fn=end_with_parent,
         )
         self.order = order
         self._marks = Marks(order.file)

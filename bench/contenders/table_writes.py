@@ -8,6 +8,8 @@ from typing import Final, NamedTuple
 import psycopg
 from psycopg.rows import TupleRow
 
+from bench.harness.row import WrongResultError
+
 WRITES: Final = """
 select coalesce(sum(n_tup_ins), 0), coalesce(sum(n_tup_upd), 0), coalesce(sum(n_tup_del), 0)
 from pg_stat_user_tables where schemaname = %s and relname = 'wait'
@@ -19,7 +21,7 @@ POLL_S: Final = 0.05
 STATISTICS_S: Final = 10.0
 
 
-class WrongView(RuntimeError):
+class WrongView(WrongResultError):
     """The table isn't what the log says: the figures would be worth nothing."""
 
 

@@ -17,11 +17,13 @@ class Origin:
         commit: of the product, see `commit.py`.
         machine: CPU, cores, memory and operating system in words, see `machine.py`.
         full: whether the sizes are those of a FULL run.
+        versions: of Java, Python, broker and packages in words, see `machine.py`.
     """
 
     commit: str
     machine: str
     full: bool
+    versions: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +35,14 @@ class Stamp:
         origin: see there.
         versions: of Java, Python, broker, Postgres and the packages that matter.
         date: when it ended, ISO 8601 in UTC.
+        command: that measured it.
     """
 
     run: str
     origin: Origin
     versions: Mapping[str, str]
     date: str
+    command: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,10 +133,12 @@ def as_json(entry: Entry) -> dict[str, Any]:
         "kind": kind,
         **values,
         "run": stamp.run,
+        "command": stamp.command,
         "date": stamp.date,
         "commit": stamp.origin.commit,
         "machine": stamp.origin.machine,
         "full": stamp.origin.full,
+        "measured_with": stamp.origin.versions,
         "versions": dict(stamp.versions),
     }
 
@@ -144,8 +150,8 @@ def from_json(values: Mapping[str, Any]) -> Entry:
         ValueError: it isn't one.
     """
     try:
-        origin = Origin(values["commit"], values["machine"], values["full"])
-        stamp = Stamp(values["run"], origin, values["versions"], values["date"])
+        origin = Origin(values["commit"], values["machine"], values["full"], values.get("measured_with", ""))
+        stamp = Stamp(values["run"], origin, values["versions"], values["date"], values.get("command", ""))
         made = KINDS[values["kind"]]
         own = {field.name: values[field.name] for field in dataclasses.fields(made) if field.name != "stamp"}
     except (KeyError, TypeError) as error:

@@ -14,7 +14,7 @@ from typing import Final
 from bench.harness.deadline import TurnDeadlineError, time_limit
 from bench.harness.measurement import Stamp, Turn, checked_figures
 from bench.harness.process import ProcessError
-from bench.harness.row import Bench, Case, Contender, Figures
+from bench.harness.row import PREPARE_DEADLINE_S, Bench, Case, Contender, Figures, WrongResultError
 
 ATTEMPTS: Final = 2
 AGAIN: Final = ", once more"
@@ -48,6 +48,16 @@ class Outcome:
             lacks=self.contender.lacks,
             version=self.contender.version,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """Figures, or the reason why there are none; how long it took, s; and whether to try it once more."""
+
+    figures: Figures
+    reason: str
+    seconds: float
+    again: bool
 
 
 class BrokenRoundError(RuntimeError):
@@ -88,20 +98,27 @@ class RoundPlay:
         self._broken = broken
         self.failures: list[str] = []
 
-    def play(self, cases: Sequence[Case]) -> None:
+    def play(self, cases: Sequence[Case], warm_up: Callable[[Bench], None] | None = None) -> None:
         """Play all cases; `failures` says afterwards what failed for good.
 
+        Args:
+            cases: in their order.
+            warm_up: done first, and not measured.
+
         Raises:
-            BrokenRoundError: it can't go on.
+            BrokenRoundError: it can't go on, or begins with a broker that isn't warm.
             ValueError: two cases, or two contenders of a case, have the same name.
         """
         _require_names_of_their_own(cases)
+        if warm_up is not None and (reason := self._done("warming up", "warm-up", warm_up, PREPARE_DEADLINE_S)):
+            raise BrokenRoundError(f"warming up failed: {reason}")
         for case in cases:
             self._play_case(case)
 
     def _play_case(self, case: Case) -> None:
         order = turned(case.contenders, self._number)
         if case.prepare is not None and (reason := self._prepared(case, case.prepare)):
+            reason = f"preparing it failed: {reason}"
             self.failures.append(f"{case.name}: {reason}")
             for contender in order:
                 self._keep(Outcome(case.name, contender, 1, ATTEMPTS, {}, reason, 0.0))
@@ -113,47 +130,53 @@ class RoundPlay:
                     failed.add(contender.name)  # its other turns couldn't mend this one
 
     def _prepared(self, case: Case, prepare: Callable[[Bench], None]) -> str:
-        """Prepare a case; return why it failed, twice, or an empty text."""
+        return self._done(f"{case.name}: preparing", case.name, prepare, case.prepare_deadline_s)
 
-        def work(bench: Bench) -> Figures:
-            prepare(bench)
+    def _done(self, what: str, case: str, work: Callable[[Bench], None], deadline_s: float) -> str:
+        """Do what isn't measured; return why it failed, twice, or an empty text."""
+
+        def without_figures(bench: Bench) -> Figures:
+            work(bench)
             return {}
 
         reason = ""
-        self._starting(f"{case.name}: preparing")
-        for attempt in range(1, ATTEMPTS + 1):
-            folder = self._folder(case.name, "prepare", attempt)
-            _, reason, _ = self._attempt(folder, work, case.prepare_deadline_s, keep=True)
+        self._starting(what)
+        for number in range(1, ATTEMPTS + 1):
+            attempt = self._attempt(self._folder(case, "prepare", number), without_figures, deadline_s, keep=True)
+            reason = attempt.reason
             if not reason:
                 return ""
-            self._bench.say(f"preparing {case.name} failed: {reason}")
+            self._bench.say(f"{what} failed: {reason}")
             self._require_going_on()
-        return f"preparing it failed: {reason}"
+        return reason
 
     def _measured(self, case: Case, contender: Contender, turn: int) -> bool:
         """Measure one turn, twice where it fails; return whether there are figures."""
         reason = ""
-        for attempt in range(1, ATTEMPTS + 1):
-            self._starting(f"{case.name}: {contender.name}, turn {turn} of {case.turns}{AGAIN if attempt > 1 else ''}")
-            folder = self._folder(case.name, f"{contender.name} {turn}", attempt)
-            figures, reason, seconds = self._attempt(
+        for number in range(1, ATTEMPTS + 1):
+            self._starting(f"{case.name}: {contender.name}, turn {turn} of {case.turns}{AGAIN if number > 1 else ''}")
+            folder = self._folder(case.name, f"{contender.name} {turn}", number)
+            attempt = self._attempt(
                 folder, lambda bench: checked_figures(contender.measure(bench)), contender.deadline_s
             )
-            self._keep(Outcome(case.name, contender, turn, attempt, figures, reason, seconds))
+            reason = attempt.reason
+            self._keep(Outcome(case.name, contender, turn, number, attempt.figures, reason, attempt.seconds))
             if not reason:
                 return True
             self._require_going_on()
+            if not attempt.again:
+                break
         self.failures.append(f"{case.name}, {contender.name}: {reason}")
         return False
 
     def _attempt(
         self, folder: Path, measure: Callable[[Bench], Figures], deadline_s: float, *, keep: bool = False
-    ) -> tuple[Figures, str, float]:
-        """Return figures, the reason why there are none, and how many seconds it took."""
+    ) -> Attempt:
         folder.mkdir(parents=True, exist_ok=True)
         began = time.monotonic()
         figures: Figures = {}
         reason = where = ""
+        again = True
         try:
             with time_limit(deadline_s):
                 figures = measure(replace(self._bench, directory=folder))
@@ -164,11 +187,12 @@ class RoundPlay:
         except Exception as error:  # noqa: BLE001 - whatever it is, it fails this turn; the others go on
             reason = f"{type(error).__name__}: {error}"
             where = traceback.format_exc()
+            again = not isinstance(error, WrongResultError)
         if reason:
             (folder / "failure.txt").write_text(f"{reason}\n\n{where}", "utf-8")
         elif not keep:
             shutil.rmtree(folder, ignore_errors=True)
-        return figures, reason, time.monotonic() - began
+        return Attempt(figures, reason, time.monotonic() - began, again)
 
     def _folder(self, case: str, part: str, attempt: int) -> Path:
         again = " again" if attempt > 1 else ""

@@ -6,11 +6,13 @@ numbers on a line and ends with status 0. Whatever else it says goes to standard
 
 from __future__ import annotations
 
+import ctypes
 import json
 import math
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -30,6 +32,7 @@ TAIL_CHARS: Final = 4000
 BYTES_PER_MB: Final = 1_000_000
 GONE_S: Final = 10.0
 POLL_S: Final = 0.02
+PR_SET_PDEATHSIG: Final = 1
 
 
 class ProcessError(RuntimeError):
@@ -132,6 +135,7 @@ def started(
                 cwd=directory,
                 env=_environment(env or {}),
                 start_new_session=True,
+                preexec_fn=end_with_parent,
             )
     except OSError as error:
         raise ProcessError(f"{name} could not be started: {error}") from error
@@ -140,6 +144,12 @@ def started(
         yield child
     finally:
         child.kill()
+
+
+def end_with_parent() -> None:
+    """Have this process killed when the thread that started it is gone, even by SIGKILL; on Linux alone."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL))
 
 
 def run_flow(

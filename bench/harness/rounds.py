@@ -36,6 +36,12 @@ class PlayedRound:
         """Whether it was played to its end and nothing failed for good: it needn't be measured again."""
         return self.end is not None and self.end.complete
 
+    @property
+    def mended(self) -> Sequence[Turn]:
+        """The attempts that failed and were followed by one that didn't."""
+        measured = {(turn.case, turn.contender, turn.turn) for turn in self.turns if not turn.failure}
+        return [turn for turn in self.turns if turn.failure and (turn.case, turn.contender, turn.turn) in measured]
+
     def as_round(self) -> Round:
         """Return what it measured."""
         figures: dict[tuple[str, str], list[Figures]] = {}

@@ -32,8 +32,9 @@ class Bench:
         postgres_url: the round's own Postgres; empty where cases are only listed.
         directory: a folder of this turn alone; removed after a turn that measured, kept after one that failed.
         quick: the smoke in the tests: as little as shows that it works, a second or so a turn.
-        full: one of the FULL run's rounds: what only that one affords (ten minutes of memory, say) may be measured.
+        full: one of the FULL run's rounds: what only that one affords may be measured.
         say: tell the person in front of the screen, in one line.
+        round: number of the round, from 1: what takes long and hardly differs is measured in a FULL run's first alone.
     """
 
     kafka: str
@@ -42,6 +43,12 @@ class Bench:
     quick: bool
     full: bool
     say: Callable[[str], None]
+    round: int = 1
+
+    @property
+    def first_of_full(self) -> bool:
+        """Whether this is the round of a FULL run that has the long measurements too."""
+        return self.full and self.round == 1
 
     def size(self, quick: int, usual: int, full: int | None = None) -> int:
         """Return how many: `quick` in the smoke, `full` in a FULL run where it is given, else `usual`."""
@@ -88,6 +95,10 @@ class Case:
     turns: int = 1
     prepare: Callable[[Bench], None] | None = None
     prepare_deadline_s: float = PREPARE_DEADLINE_S
+
+
+class WrongResultError(RuntimeError):
+    """What is measured did something wrong: its turn has failed, and no second attempt takes that back."""
 
 
 class NotMeasuredError(LookupError):
@@ -169,6 +180,8 @@ class Line:
         unit: of the value; empty for a ratio.
         target: what it is held to.
         aim: what it would best be; said beside the target, and never the reason for `not met`.
+        why: where it is explained why target or aim is missed, and what was tried: a link as it stands in the results,
+            shown when it is. Without one they say that nobody has explained it.
     """
 
     text: str
@@ -176,6 +189,7 @@ class Line:
     unit: str = ""
     target: Target | None = None
     aim: Target | None = None
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +232,8 @@ class Row:
             connected to or made before `Case.prepare`.
         lines: of its table; a function where they depend on what was measured.
         plots: below the table.
+        warm_up: work done once a round before the first case, which nobody measures: a broker that has just started
+            takes up to a third more CPU for the same work until its code is compiled.
     """
 
     number: int
@@ -226,3 +242,4 @@ class Row:
     cases: Callable[[Bench], Sequence[Case]]
     lines: Sequence[Line] | Callable[[Sequence[Round]], Sequence[Line]]
     plots: Sequence[Plot] = ()
+    warm_up: Callable[[Bench], None] | None = None

@@ -36,6 +36,7 @@ class Run:
 
     Attributes:
         id: unique.
+        command: that a person gave.
         ledger: takes every turn.
         origin: says what is measured now; asked before each round.
         versions: of what runs.
@@ -47,6 +48,7 @@ class Run:
     """
 
     id: str
+    command: str
     ledger: Ledger
     origin: Callable[[], Origin]
     versions: Mapping[str, str]
@@ -89,9 +91,11 @@ class Run:
     def _require_unchanged(self, origin: Origin) -> None:
         now = self.origin()
         if now != origin:
+            versions = now.commit == origin.commit
+            before, after = (origin.versions, now.versions) if versions else (origin.commit, now.commit)
             raise ChangedTreeError(
-                f"the product changed during the run, from {origin.commit} to {now.commit}: what was measured stays "
-                f"with the former; start again to measure the latter"
+                f"the product changed during the run, from {before} to {after}: what was measured stays with the "
+                f"former; start again to measure the latter"
             )
 
     def _play_round(self, row: Row, number: int, origin: Origin) -> list[str]:
@@ -103,7 +107,7 @@ class Run:
         if not busyness.quiet:
             self.progress.tell(f"{title}: the machine isn't quiet ({busyness}): figures suffer, ratios less so")
         folder = self.scratch / f"row-{row.number}-round-{number}"
-        stamp = Stamp(self.id, origin, self.versions, "")
+        stamp = Stamp(self.id, origin, self.versions, "", self.command)
         failures, broken = self._played(row, number, stamp, folder)
         seconds = self.progress.end(row.number)
         noise = "" if busyness.quiet else str(busyness)
@@ -131,6 +135,7 @@ class Run:
                     quick=False,
                     full=stamp.origin.full,
                     say=lambda text: self.progress.tell(f"    {text}"),
+                    round=number,
                 )
                 play = RoundPlay(
                     bench,
@@ -139,7 +144,7 @@ class Run:
                     starting=lambda text: self.progress.tell(f"{title}: {text}"),
                     broken=servers.broken,
                 )
-                play.play(row.cases(bench))
+                play.play(row.cases(bench), row.warm_up)
         except BrokenRoundError as error:
             broken = str(error)
         except Exception as error:  # noqa: BLE001 - whatever it is, it ends this round; the others go on

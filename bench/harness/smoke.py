@@ -51,6 +51,6 @@ def smoke(
 
     bench = Bench(kafka, postgres_url, directory, quick=True, full=False, say=say)
     play = RoundPlay(bench, 1, keep, starting=say)
-    play.play(row.cases(bench))
+    play.play(row.cases(bench), row.warm_up)
     measured = PlayedRound(turns, None).as_round()
     return Smoke(play.failures, measured, judgements(row, [measured]), [drawn(plot, [measured]) for plot in row.plots])

@@ -27,10 +27,6 @@ class Target:
         """Return whether the value is on the right side of the bound, or at it."""
         return value >= self.bound if self.direction == "at least" else value <= self.bound
 
-    def verdict(self, value: float) -> str:
-        """Return `met` or `not met`."""
-        return "met" if self.is_met(value) else "not met"
-
 
 def at_least(bound: float, text: str = "") -> Target:
     """Return the target of a figure that is to be large."""

@@ -42,6 +42,7 @@ def test_a_round_on_real_servers_and_one_whose_broker_dies(tmp_path: Path) -> No
     run = Run(
         id="run",
         ledger=ledger,
+        command="python -m bench",
         origin=lambda: Origin("commit", "machine", full=False),
         versions={},
         rounds=1,

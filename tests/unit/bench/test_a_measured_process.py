@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -40,6 +41,16 @@ import pathlib, subprocess, sys
 child = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"], stdout=subprocess.DEVNULL)
 pathlib.Path("ids").write_text(str(child.pid))
 print({json.dumps(MEASURED)!r})
+"""
+# Measures what hangs, until it is killed itself.
+HARNESS = """
+import os, pathlib, sys
+from bench.harness.process import started
+folder = pathlib.Path(sys.argv[1])
+with started([sys.executable, "-c", "import signal; signal.pause()"], folder) as child:
+    (folder / "ids.new").write_text(str(child.pid))
+    os.rename(folder / "ids.new", folder / "ids")
+    child.process.wait()
 """
 FAILS = "import sys; print('no broker at x', file=sys.stderr); sys.exit(3)"
 
@@ -94,6 +105,14 @@ def test_what_it_leaves_running_is_killed(tmp_path: Path) -> None:
     run_flow(bench(tmp_path), python(LEAVES), deadline_s=PATIENCE_S)
     (left,) = written(tmp_path / "ids")
     wait_until(lambda: gone(left), what="the end of what was left")
+
+
+def test_it_ends_with_a_harness_that_is_killed(tmp_path: Path) -> None:
+    harness = subprocess.Popen([sys.executable, "-c", HARNESS, str(tmp_path)], cwd=ROOT)
+    (contender,) = written(tmp_path / "ids")
+    harness.kill()
+    harness.wait()
+    wait_until(lambda: gone(contender), what="the end of what it measured")
 
 
 def test_one_that_fails_says_its_status_and_last_words(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from bench.harness.play import BrokenRoundError, Outcome, RoundPlay
 from bench.harness.process import ProcessError
-from bench.harness.row import Bench, Case, Contender, Figures
+from bench.harness.row import Bench, Case, Contender, Figures, WrongResultError
 from tests.unit.bench.made_up import bench, contender
 
 # Tried once more when it fails: so a contender that never comes to an end costs a test this twice.
@@ -79,6 +79,35 @@ def test_a_turn_that_fails_is_tried_once_more(tmp_path: Path) -> None:
         ("B", 1, False),
     ]
     assert failures == []
+
+
+def test_a_wrong_result_is_not_tried_again(tmp_path: Path) -> None:
+    case = Case("c", [contender("A", failing(1, WrongResultError("7 rows are left"))), contender("B")])
+    kept, failures = play(tmp_path, case)
+    assert [(outcome.contender.name, outcome.attempt) for outcome in kept] == [("A", 1), ("B", 1)]
+    assert failures == ["c, A: WrongResultError: 7 rows are left"]
+
+
+def test_the_broker_is_warmed_up_before_the_first_case(tmp_path: Path) -> None:
+    story: list[str] = []
+
+    def measure(_: Bench) -> Figures:
+        story.append("turn")
+        return {"records_per_s": 1.0}
+
+    round_ = RoundPlay(bench(tmp_path), 1, lambda _: None)
+    round_.play([Case("c", [contender("A", measure)])], lambda _: story.append("warm-up"))
+    assert story == ["warm-up", "turn"]
+
+
+def test_a_round_whose_broker_stays_cold_ends(tmp_path: Path) -> None:
+    def fails(_: Bench) -> None:
+        raise RuntimeError("no room")
+
+    kept: list[Outcome] = []
+    with pytest.raises(BrokenRoundError, match="warming up failed: RuntimeError: no room"):
+        RoundPlay(bench(tmp_path), 1, kept.append).play([Case("c", [contender("A")])], fails)
+    assert kept == []
 
 
 def test_a_turn_that_fails_twice_has_failed_and_the_others_go_on(tmp_path: Path) -> None:

@@ -52,6 +52,7 @@ class World:
         self.runs += 1
         return Run(
             id=f"run-{self.runs}",
+            command="python -m bench",
             ledger=self.ledger,
             origin=lambda: self.origin,
             versions={"Java": "17"},
@@ -104,6 +105,15 @@ def test_every_turn_is_kept_with_where_it_comes_from(world: World) -> None:
         ("B", 1, "run-1"),
     ]
     assert {turn.stamp.origin for turn in world.turns()} == {HERE}
+
+
+def test_another_version_of_what_is_measured_with_ends_it_too(world: World) -> None:
+    def changing(_: Bench) -> Figures:
+        world.origin = replace(HERE, versions="Java 21")
+        return {"records_per_s": 1.0}
+
+    with pytest.raises(ChangedTreeError, match="to Java 21"):
+        world.play(simple(1, changing))
     assert world.turns()[0].stamp.versions == {"Java": "17", "Postgres": "16.1"}
     assert world.turns()[0].stamp.date > "2026"
 

@@ -106,7 +106,7 @@ def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bare:
 def test_one_round_of_every_row_and_its_results(bare: Bare, capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main([]) == 0
     assert [(turn.row, turn.round) for turn in bare.turns()] == [(1, 1), (2, 1)]
-    assert "| rate | 8 records/s | one round | ≥ 10 records/s | not met |" in bare.results()
+    assert "| rate | 8 records/s | one round | ≥ 10 records/s | not met, not explained |" in bare.results()
     assert "| rate | 12 records/s | one round | ≥ 10 records/s | met |" in bare.results()
     said = capsys.readouterr().out
     assert "| rate | 8 records/s |" in said
@@ -114,10 +114,12 @@ def test_one_round_of_every_row_and_its_results(bare: Bare, capsys: pytest.Captu
     assert not (bare.folder / "full").exists()
 
 
-def test_only_the_rows_that_are_asked_for(bare: Bare) -> None:
+def test_only_the_rows_that_are_asked_for(bare: Bare, capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main(["--row", "2"]) == 0
     assert [turn.row for turn in bare.turns()] == [2]
+    assert "**row 1: not on this commit" in bare.results()
     assert "not measured" in bare.results().partition("## Row 2")[0]
+    assert "the results now say `not measured` of row 1" in capsys.readouterr().err
 
 
 def test_one_round_is_measured_whenever_it_is_asked_for(bare: Bare) -> None:
@@ -232,7 +234,7 @@ def test_help_helps() -> None:
     assert "130 interrupted" in done.stdout
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_it_with_130_and_what_was_measured_stays(tmp_path: Path, number: signal.Signals) -> None:
     process = subprocess.Popen(
         [sys.executable, "-c", WAITS, str(tmp_path)], cwd=ROOT, stderr=subprocess.PIPE, text=True
