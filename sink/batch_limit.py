@@ -40,6 +40,15 @@ class BatchLimit:
         by_bytes = int(self.aim_bytes / max(self.mean_bytes, 1.0))
         return max(1, min(self.max_records, by_bytes, self.ceiling or self.max_records))
 
+    @property
+    def grown(self) -> bool:
+        """Whether the limit is what records and bytes allow, after a start that was careful.
+
+        Until then each batch is to be written by itself: if the next one kills the driver, the positions have moved up
+        to it, and what comes next is looked at anew.
+        """
+        return self.ceiling is None or self.ceiling > self.records
+
     def observed(self, records: int, nbytes: int, offsets: int, running: int) -> BatchLimit:
         """Return the limit after a batch.
 
@@ -79,6 +88,5 @@ class BatchLimit:
         """Tell whether a query with limit ``running`` that is ``behind`` so many records should start again."""
         if running * self.mean_bytes > TOLERANCE * self.aim_bytes and running > self.records:
             return True
-        at_its_end = self.ceiling is None or self.ceiling > self.records
-        growth = WORTHWHILE if at_its_end else SLOWNESS
+        growth = WORTHWHILE if self.grown else SLOWNESS
         return behind > 2 * running and self.records >= growth * running

@@ -1,9 +1,10 @@
-"""What is left of a batch: the last record of every key, and every key that had a tombstone."""
+"""What is left of a batch: the last record of every key in its partition, and every key that had a tombstone there."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,21 +19,25 @@ OFFSET_BITS = 46
 PARTITION_SHIFT = OFFSET_BITS + 1
 MAX_PACKED_PARTITION = (1 << (63 - PARTITION_SHIFT)) - 1
 
-RECORDS_AT_ONCE = 50_000
+# A larger batch is worked on in parts: to group records takes several times what they have in keys and headers.
+UNDIVIDED_RECORDS: Final = 50_000
+# A part has the keys that end in one of these digits; a wait id is as good as random there.
+PARTS: Final = ("0123", "4567", "89ab", "cdef")
+LAST_DIGIT: Final = 35
 
 CANONICAL_ID = "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
 
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
-    """A batch of the wait topic after compaction.
+    """A batch of the wait topic after compaction; a *story* is what it has of one key in one partition.
 
-    ``survivors`` are the wait records that are the last of their key. ``tombstones`` has one row for *every* key with
-    a tombstone, also where its wait record came in the same batch, since a duplicate of that one may have come in an
-    earlier batch: key, partition, last_offset (of the last tombstone), first_offset, first_time_ms, first_outcome (of
-    the first), first_is_tombstone (the key's first record in the batch is a tombstone), wait_expires_ms (where the
-    batch has exactly a wait and then its tombstone of that key). ``unkeyed`` are records whose key is no wait id.
-    ``entwined`` are all records of the keys whose story in this batch is longer: repeated waits or tombstones.
+    ``survivors`` are the wait records that are the last of their story, one of an id. ``tombstones`` has one row for
+    *every* story with a tombstone, also where its wait record came in the same batch, since a duplicate of that one may
+    have come in an earlier batch: key, partition, last_offset (of the last tombstone), first_offset, first_time_ms,
+    first_outcome (of the first), first_is_tombstone (the story begins with one), wait_expires_ms (where it is exactly a
+    wait and then its tombstone). ``unkeyed`` are records whose key is no wait id. ``entwined`` are all records of
+    stories with a tombstone that are longer: repeated waits or tombstones.
     """
 
     survivors: pa.Table
@@ -41,41 +46,59 @@ class Compacted:
     entwined: pa.Table
 
 
-def compact(batch: pa.Table) -> Compacted:
+def compact(batch: pa.Table, undivided_records: int = UNDIVIDED_RECORDS) -> Compacted:
     """Compact a batch of the wait topic (columns of `sink.batch`), in any order of records.
 
-    A key never leaves its partition (`wait.partitions` is fixed for life), so partition and offset order its records,
-    and partitions of a large batch are worked on one by one: that takes several times their size.
+    Partition and offset order the records. A key's records stand in one partition, but where other producers have been
+    (docs/decisions/0014): the log keeps one story in each partition then, and so do we. The table has one row an id; of
+    two registrations that stand it gets one.
+
+    Args:
+        batch: the records.
+        undivided_records: a batch with more is worked on in parts, which comes to the same.
+
+    Raises:
+        OverflowError: as `require_packable`.
     """
     require_packable(batch)
-    if batch.num_rows <= RECORDS_AT_ONCE:
-        return _compacted(batch)
-    partitions = pc.unique(batch[PARTITION])
-    return _joined([_compacted(batch.filter(pc.equal(batch[PARTITION], partition))) for partition in partitions])
-
-
-def _joined(parts: list[Compacted]) -> Compacted:
+    keyed, unkeyed = _divided(batch)
+    parts = [_compacted(part) for part in _parts(keyed, undivided_records)]
     return Compacted(
-        survivors=pa.concat_tables(part.survivors for part in parts),
-        tombstones=pa.concat_tables(part.tombstones for part in parts),
-        unkeyed=pa.concat_tables(part.unkeyed for part in parts),
-        entwined=pa.concat_tables(part.entwined for part in parts),
+        survivors=pa.concat_tables(survivors for survivors, _, _ in parts),
+        tombstones=pa.concat_tables(tombstones for _, tombstones, _ in parts),
+        unkeyed=unkeyed,
+        entwined=pa.concat_tables(entwined for _, _, entwined in parts),
     )
 
 
-def _compacted(batch: pa.Table) -> Compacted:
-    keyed, unkeyed = _divided(batch)
+def _parts(keyed: pa.Table, undivided_records: int) -> Iterator[pa.Table]:
+    """Divide records, all of a key in one part."""
+    if keyed.num_rows <= undivided_records:
+        yield keyed
+        return
+    last = pc.binary_slice(keyed[KEY], LAST_DIGIT, LAST_DIGIT + 1)
+    for digits in PARTS:
+        yield keyed.filter(pc.is_in(last, pa.array([digit.encode() for digit in digits], keyed[KEY].type)))
+
+
+def _compacted(keyed: pa.Table) -> tuple[pa.Table, pa.Table, pa.Table]:
+    """Return survivors, tombstones and entwined records of `Compacted`."""
     packed = pack(keyed)
     groups = _groups(keyed, packed)
-    is_survivor = pc.equal(pc.bit_wise_and(groups["packed_max"], 1), 0)
-    survivors = keyed.filter(pc.is_in(packed, groups["packed_max"].filter(is_survivor)))
     with_tombstone = groups.filter(pc.greater(groups["tombstones_sum"], 0))
-    return Compacted(
-        survivors=survivors,
-        tombstones=_tombstones(keyed, packed, with_tombstone),
-        unkeyed=unkeyed,
-        entwined=_entwined(keyed, with_tombstone),
+    return (
+        keyed.filter(pc.is_in(packed, _standing(groups))),
+        _tombstones(keyed, packed, with_tombstone),
+        _entwined(keyed, packed, with_tombstone),
     )
+
+
+def _standing(groups: pa.Table) -> pa.ChunkedArray:
+    """Return the places of waits that are the last of their story, one of an id."""
+    standing = groups.filter(pc.equal(pc.bit_wise_and(groups["packed_max"], 1), 0))
+    if pc.count_distinct(standing["key"]).as_py() == standing.num_rows:
+        return standing["packed_max"]
+    return standing.group_by("key", use_threads=False).aggregate([("packed_max", "max")])["packed_max_max"]
 
 
 def condensed(batch: pa.Table) -> pa.Table:
@@ -148,6 +171,7 @@ def _groups(keyed: pa.Table, packed: pa.ChunkedArray) -> pa.Table:
     is_tombstone = _is_tombstone(keyed)
     columns: dict[str, Any] = {
         "key": keyed[KEY],
+        "partition": keyed[PARTITION],
         "packed": packed,
         "tombstones": is_tombstone,
         "tombstone": pc.if_else(pc.equal(is_tombstone, 1), packed, pa.scalar(None, pa.int64())),
@@ -160,7 +184,7 @@ def _groups(keyed: pa.Table, packed: pa.ChunkedArray) -> pa.Table:
         ("tombstone", "min"),
         ("tombstone", "max"),
     ]
-    return pa.table(columns).group_by("key", use_threads=False).aggregate(aggregates)
+    return pa.table(columns).group_by(["key", "partition"], use_threads=False).aggregate(aggregates)
 
 
 def _tombstones(keyed: pa.Table, packed: pa.ChunkedArray, groups: pa.Table) -> pa.Table:
@@ -174,27 +198,30 @@ def _tombstones(keyed: pa.Table, packed: pa.ChunkedArray, groups: pa.Table) -> p
     return pa.table(
         {
             "key": pc.cast(groups["key"], pa.string()),
-            "partition": pc.cast(pc.shift_right(groups["tombstone_max"], PARTITION_SHIFT), pa.int32()),
+            "partition": groups["partition"],
             "last_offset": _offset(groups["tombstone_max"]),
             "first_offset": _offset(groups["tombstone_min"]),
             "first_time_ms": keyed[TIME_MS].take(first),
             "first_outcome": outcomes.take(first),
             "first_is_tombstone": pc.equal(groups["tombstone_min"], groups["packed_min"]),
-            "wait_expires_ms": times_ms(expiry_times.take(wait)),
+            "wait_expires_ms": times_ms(expiry_times.take(wait.combine_chunks())),
         }
     )
 
 
 def _is_pair(groups: pa.Table) -> pa.ChunkedArray:
-    """Tell the keys whose records are a wait and then its tombstone, as those of nearly every key are."""
+    """Tell the stories that are a wait and then its tombstone, as nearly all are."""
     one_of_two = pc.and_(pc.equal(groups["packed_count"], 2), pc.equal(groups["tombstones_sum"], 1))
     return pc.and_(one_of_two, pc.equal(groups["tombstone_max"], groups["packed_max"]))
 
 
-def _entwined(keyed: pa.Table, groups: pa.Table) -> pa.Table:
+def _entwined(keyed: pa.Table, packed: pa.ChunkedArray, groups: pa.Table) -> pa.Table:
     plain = pc.or_(pc.equal(groups["packed_count"], 1), _is_pair(groups))
     keys = groups["key"].filter(pc.invert(plain))
-    return keyed.filter(pc.is_in(keyed[KEY], keys))
+    elsewhere = groups.filter(pc.and_(plain, pc.is_in(groups["key"], keys)))
+    # A plain story has no more than these two records; it may be of a key whose story elsewhere is longer.
+    others = pa.chunked_array([*elsewhere["packed_min"].chunks, *elsewhere["packed_max"].chunks], pa.int64())
+    return keyed.filter(pc.and_(pc.is_in(keyed[KEY], keys), pc.invert(pc.is_in(packed, others))))
 
 
 def _offset(packed: pa.ChunkedArray) -> pa.ChunkedArray:

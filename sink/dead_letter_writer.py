@@ -13,7 +13,7 @@ from sink.copy_binary import Column, int4, int8, jsonb, text, time_ms
 from sink.position import TopicPartition
 from sink.progress import QUERIES, Connection
 from sink.quarantine import Quarantined, quarantined
-from sink.wait_rows import showable_ms
+from sink.wait_rows import RECORDS_AT_ONCE, showable_ms
 from sink.wait_writer import copy_columns, insert_quarantined
 from sink.written import Written
 from wait_registry.records.dead_letter import decode_dead_letter
@@ -63,14 +63,16 @@ class DeadLetterWriter:
 
     def prepare(self, batch: pa.Table, whole_from: dict[TopicPartition, int]) -> LetterBatch:
         """Decode a batch into the columns of the table; pure, and bad records raise nothing."""
-        records = records_of(batch)
-        rows = [_values(record) for record in records if record.get(LEFT_OUT_BYTES) is None]
-        transposed = zip(*rows, strict=True) if rows else [()] * len(COLUMNS)
-        columns = [
-            Column(name, encode, pa.array(values, kind))
-            for (name, kind, encode), values in zip(COLUMNS, transposed, strict=True)
-        ]
-        return LetterBatch(columns, [_left_out(record) for record in records if record.get(LEFT_OUT_BYTES) is not None])
+        parts: list[pa.Table] = []
+        left_out: list[Quarantined] = []
+        for start in range(0, batch.num_rows, RECORDS_AT_ONCE):
+            records = records_of(batch.slice(start, RECORDS_AT_ONCE))
+            rows = [_values(record) for record in records if record.get(LEFT_OUT_BYTES) is None]
+            parts.append(_table(rows))
+            left_out += [_left_out(record) for record in records if record.get(LEFT_OUT_BYTES) is not None]
+        joined = pa.concat_tables([_table([]), *parts]).combine_chunks()
+        columns = [Column(name, encode, pa.concat_arrays(joined[name].chunks)) for name, _, encode in COLUMNS]
+        return LetterBatch(columns, left_out)
 
     def write(self, connection: Connection, batch: LetterBatch) -> Written:
         """Write within the caller's transaction; errors are psycopg's."""
@@ -84,6 +86,11 @@ class DeadLetterWriter:
         connection.execute(QUERIES["lock_marking"])
         marked = connection.execute(QUERIES["mark_by_dead_letters"]).rowcount
         return Written("dead_letter", count, 0, left_out, marked)
+
+
+def _table(rows: list[tuple[Any, ...]]) -> pa.Table:
+    transposed = zip(*rows, strict=True) if rows else [()] * len(COLUMNS)
+    return pa.table({name: pa.array(values, kind) for (name, kind, _), values in zip(COLUMNS, transposed, strict=True)})
 
 
 def _left_out(record: dict[str, Any]) -> Quarantined:

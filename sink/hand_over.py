@@ -49,14 +49,16 @@ class HandOver:
 
     While more of the log waits, batches are gathered up to a size and an age: the more are written at once, the fewer
     registrations become rows only to be deleted. What ends the writing is raised by `check`; what has been read and not
-    written then is read again, from the positions in Postgres.
+    written then is read again, from the positions in Postgres. So at most two such sizes are held, one of them being
+    written.
     """
 
     def __init__(self, write: Write, *, max_records: int, max_bytes: int, name: str) -> None:
         """Prepare; use it as a context manager.
 
-        ``write`` writes and commits. A gathered batch of ``max_records`` or ``max_bytes`` is written without waiting
-        for more, and so is the smallest where nothing more waits.
+        ``write`` writes and commits. No more than ``max_records`` and ``max_bytes`` are gathered, unless a single batch
+        is larger. What the next one doesn't fit to is written without waiting for more, and so is the smallest where
+        nothing more waits.
         """
         self._write = write
         self._max_records = max_records
@@ -64,6 +66,7 @@ class HandOver:
         self._changed = threading.Condition()
         self._gathered: Gathered | None = None
         self._more = False
+        self._crowded = False
         self._writing = False
         self._finishing = False
         self._closed = False
@@ -80,16 +83,19 @@ class HandOver:
         self.close()
 
     def put(self, batch: pa.Table, ends: Mapping[TopicPartition, int], began: float, *, more: bool) -> None:
-        """Hand a batch over; waits while as much as fits waits already. After the end it is dropped.
+        """Hand a batch over; waits while it doesn't fit to what waits already. After the end it is dropped.
 
         Args:
             batch: one that follows those before.
             ends: where it ends.
             began: when its reading began, monotonic clock, s.
-            more: whether a full batch of the log can be read at once.
+            more: whether another batch comes soon enough to wait for.
         """
         with self._changed:
-            self._changed.wait_for(lambda: self._ended or self._finishing or not self._full)
+            while not self._ended and not self._finishing and not self._fits(batch):
+                self._crowded = True
+                self._changed.notify_all()
+                self._changed.wait()
             if self._ended or self._finishing:
                 return
             self._gathered = self._gathered or Gathered(began)
@@ -126,10 +132,12 @@ class HandOver:
     def _ended(self) -> bool:
         return self._closed or self._error is not None
 
-    @property
-    def _full(self) -> bool:
+    def _fits(self, batch: pa.Table) -> bool:
         held = self._gathered
-        return held is not None and (held.records >= self._max_records or held.nbytes >= self._max_bytes)
+        if held is None:
+            return True
+        records, nbytes = held.records + batch.num_rows, held.nbytes + int(batch.nbytes)
+        return records <= self._max_records and nbytes <= self._max_bytes
 
     def _run(self) -> None:
         try:
@@ -151,6 +159,7 @@ class HandOver:
             if self._closed:
                 return None
             gathered, self._gathered = self._gathered, None
+            self._crowded = False
             self._writing = True
             self._changed.notify_all()
             return gathered
@@ -159,6 +168,8 @@ class HandOver:
         """Return how long what was gathered may wait for more, None where there is nothing."""
         if self._gathered is None:
             return None
-        if self._finishing or self._full or not self._more:
+        if self._finishing or self._crowded or not self._more:
+            return 0
+        if self._gathered.records >= self._max_records or self._gathered.nbytes >= self._max_bytes:
             return 0
         return max(0.0, self._gathered.began + GATHER_S - time.monotonic())

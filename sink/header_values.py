@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from wait_registry.errors import DataError
 from wait_registry.records.times import parse_utc_ms
+
+# What `format_utc_ms` writes, if there is such a day: Arrow reads it, and much that is no time to others.
+UTC_MS: Final = (
+    r"^(?:000[1-9]|00[1-9][0-9]|0[1-9][0-9]{2}|[1-9][0-9]{3})"
+    r"-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z$"
+)
 
 
 def header_values(headers: pa.ChunkedArray, name: str) -> pa.Array:
@@ -21,10 +29,13 @@ def header_values(headers: pa.ChunkedArray, name: str) -> pa.Array:
 
 def times_ms(texts: pa.Array) -> pa.Array:
     """Return ISO 8601 times as ms since the epoch, null where one can't be read."""
+    others = pc.fill_null(pc.invert(pc.match_substring_regex(texts, UTC_MS)), False)
     try:
-        return pc.cast(pc.cast(texts, pa.timestamp("ms", "UTC")), pa.int64())
-    except pa.ArrowInvalid:  # the older dialect has no zone, which Arrow refuses
-        return pa.array([_parsed(text) for text in texts.to_pylist()], pa.int64())
+        ours = pc.cast(pc.if_else(others, pa.scalar(None, pa.string()), texts), pa.timestamp("ms", "UTC"))
+    except pa.ArrowInvalid:  # no such day
+        return pa.array(map(_parsed, texts.to_pylist()), pa.int64())
+    parsed = pa.array(map(_parsed, texts.filter(others).to_pylist()), pa.int64())
+    return pc.replace_with_mask(pc.cast(ours, pa.int64()), others, parsed)
 
 
 def _last_values(column: pa.Array, name: str) -> pa.Array:

@@ -101,11 +101,6 @@ class KafkaQuery:
             self._remove_scratch()
             raise
 
-    @property
-    def running(self) -> bool:
-        """Whether Spark says that the query is active."""
-        return bool(self._query.isActive)
-
     def wait(self, timeout_s: float) -> None:
         """Let it run for a while; raises what ended it.
 

@@ -47,6 +47,9 @@ from wait_registry.settings.root import Settings
 log = logging.getLogger(__name__)
 
 POLL_S = 0.25
+# To ask Spark takes a look into the JVM and back: more often, that is a tenth of what an idle sink takes.
+ASK_SPARK_S = 1.0
+A_MOMENT_S = 0.01
 # The default heap passes on one such dead letter, and reads over one of twice the size (bench/large_records.py).
 MAX_SHOWN_BYTES = 33_554_432
 # Room for what a dead letter says beside its record, error and stack trace above all.
@@ -204,25 +207,32 @@ class SinkStream(ABC):
                 self._limit_learnt = True
                 raise
             except BatchTooLarge:
-                # What failed may have been less than the limit: half of that is what has to fit next.
-                self._limit = self._limit.halved(min(limit, max(1, self._state.behind(self._read_to))))
+                # What failed may have been less than the limit, if the log's end was known to be near: half of that is
+                # what has to fit next.
+                self._limit = self._limit.halved(min(limit, self._state.behind(self._read_to) or limit))
                 self._limit_learnt = True
                 raise
             finally:
                 hand_over.close()  # the query waits for its batch, and that for room
                 query.stop()
+            hand_over.check()
 
     def _watch(
         self, applier: Applier[Any], query: KafkaQuery, hand_over: HandOver, limit: int, stop: threading.Event
     ) -> None:
         refresh_at = time.monotonic() + self._settings.sink.idle_progress_s
-        while not stop.is_set() and not self._reached_targets(applier):
-            query.wait(POLL_S)
+        ask_at = time.monotonic()
+        while not self._reached_targets(applier) and not stop.wait(POLL_S):
             hand_over.check()
+            if time.monotonic() >= ask_at:
+                query.wait(A_MOMENT_S)
+                ask_at = time.monotonic() + ASK_SPARK_S
             if time.monotonic() >= refresh_at:
                 self._committed(applier.refresh(), time.monotonic())
                 refresh_at = time.monotonic() + self._settings.sink.idle_progress_s
             if self._limit.should_restart(limit, self._state.behind()):
+                hand_over.finish(0)
+                query.stop()  # what it would read on now is dropped
                 while not hand_over.finish(POLL_S):
                     if stop.is_set():
                         return
@@ -237,7 +247,7 @@ class SinkStream(ABC):
         self._read_to.update(ends)
         self._limit = self._limit.observed(batch.num_rows, batch.nbytes + left_out_bytes(batch), offsets, limit)
         more = self._state.behind(self._read_to) >= limit
-        hand_over.put(self.condensed(batch), ends, began, more=more)
+        hand_over.put(self.condensed(batch), ends, began, more=more and self._limit.grown)
         return more
 
     def _apply(self, applier: Applier[Any], gathered: Gathered) -> None:

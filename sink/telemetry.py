@@ -19,7 +19,7 @@ Cause = Literal["postgres", "kafka", "spark", "other"]
 
 
 class StreamState:
-    """What is known of one stream: set by its thread, read by the thread that serves /metrics and /health."""
+    """What is known of one stream: set by its threads, read by the thread that serves /metrics and /health."""
 
     def __init__(self, stream: str, longest_silence_s: float, monotonic: Monotonic = time.monotonic) -> None:
         """``longest_silence_s`` is how long a healthy stream may be without a batch or a refresh."""

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from sink.batch import HEADERS, KEY, VALUE
 from sink.compaction import CANONICAL_ID
-from sink.header_values import times_ms
+from sink.header_values import UTC_MS, times_ms
 from wait_registry.errors import DataError
 from wait_registry.records import names
 from wait_registry.records.headers import MAX_JSON_BYTES
@@ -28,8 +28,6 @@ MAX_LAYOUTS: Final = 8
 # Header names may hold it, but not those that are looked for.
 _BETWEEN_NAMES: Final = "\0"
 
-# What `format_utc_ms` writes, if there is such a day.
-_UTC_MS: Final = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z$"
 # As much as a tracestate should hold (W3C Trace Context, section 3.3.1.5): more may be taken, but not here.
 _MAX_TRACE_BYTES: Final = 512
 _VISIBLE: Final = "^[ -~]+$"
@@ -184,7 +182,7 @@ def _number(pattern: str) -> Reading:
 
 
 def _time(values: pa.Array) -> pa.Array:
-    return times_ms(_matching(values, _UTC_MS).cast(pa.string()))
+    return times_ms(_matching(values, UTC_MS).cast(pa.string()))
 
 
 def _trace(values: pa.Array) -> pa.Array:

@@ -19,7 +19,7 @@ from wait_registry.records.headers import encode_headers_json
 from wait_registry.records.wait_record import WaitRecord, decode_wait_record
 
 Encoding = Callable[[pa.Array], pa.Array]
-Earlier: TypeAlias = Callable[[bytes, int], Iterable[dict[str, Any]]]
+Earlier: TypeAlias = Callable[[bytes, int, int], Iterable[dict[str, Any]]]
 
 # Of so many records at once there may be Python objects, some 10 kB each.
 RECORDS_AT_ONCE: Final = 5_000
@@ -72,9 +72,10 @@ class WaitRows:
 def wait_rows(topic: str, survivors: pa.Table, earlier: Earlier, records_at_once: int = RECORDS_AT_ONCE) -> WaitRows:
     """Read surviving wait records; the rows come in any order.
 
-    ``earlier`` returns, newest first, the wait records of a key in this batch that nothing but unreadable ones came
-    after: where the last can't be read, the registration before it stands. Nothing here raises for bad data.
-    ``records_at_once`` bounds the memory that the reading takes, whatever the records are like.
+    ``earlier`` returns, newest first, the wait records of a key in this batch, in its partition and below an offset,
+    that nothing but unreadable ones came after: where the last can't be read, the registration before it stands.
+    Nothing here raises for bad data. ``records_at_once`` bounds the memory that the reading takes, whatever the records
+    are like.
     """
     parts: list[WaitRows] = []
     for start in range(0, survivors.num_rows, records_at_once):
@@ -147,7 +148,7 @@ def _joined(parts: list[WaitRows]) -> WaitRows:
 
 def _before(survivor: dict[str, Any], earlier: Earlier) -> Iterable[dict[str, Any]]:
     # A generator, so that nothing is looked for where the survivor can be read.
-    yield from earlier(survivor[KEY], survivor[OFFSET])
+    yield from earlier(survivor[KEY], survivor[PARTITION], survivor[OFFSET])
 
 
 def _decoded(record: dict[str, Any]) -> WaitRecord | str:

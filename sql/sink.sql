@@ -88,7 +88,7 @@ with gone as (
             and held.wait_partition = staged.wait_partition
             and held.wait_offset < staged.last_offset
     ))
-    returning wait.wait_expiration_uuid, wait.wait_expiration_time
+    returning wait.wait_expiration_uuid, wait.wait_partition, wait.wait_expiration_time
 ),
 late as (
     insert into late_outcome (
@@ -98,7 +98,7 @@ late as (
         staged.wait_expiration_uuid, staged.first_outcome, %(topic)s, staged.wait_partition, staged.first_offset,
         staged.first_time
     from staged_tombstone as staged
-    left join gone using (wait_expiration_uuid)
+    left join gone using (wait_expiration_uuid, wait_partition)
     where
         case
             when not staged.first_is_tombstone

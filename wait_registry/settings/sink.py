@@ -31,10 +31,13 @@ class SinkSettings(Section):
     dead_letter_topics: tuple[str, ...] = Field(
         (), description="dead letter topics to view; the one of dead_letter.topic when empty"
     )
-    trigger_s: float = Field(1.0, ge=0.1, description="pause between micro-batches, s")
+    trigger_s: float = Field(1.0, ge=0.1, description="pause between micro-batches while less than a full one waits, s")
     max_batch_records: int = Field(250_000, ge=1, description="records read or written at once, about")
     max_batch_bytes: int = Field(
-        33_554_432, ge=65_536, description="size of what is read or written at once that is aimed at, bytes"
+        33_554_432,
+        ge=65_536,
+        le=268_435_456,
+        description="size of what is read or written at once that is aimed at, bytes",
     )
     checkpoint_dir: str = Field("", description="scratch for Spark's checkpoints; a temporary directory when empty")
     restart_backoff_max_s: float = Field(30.0, gt=0, description="longest pause before a broken query is restarted, s")

@@ -168,10 +168,14 @@ PROCESSOR_CLOCK_SKEW_LIMIT = _gauge(
 # ---- sink -----------------------------------------------------------------------------------------------------------
 
 SINK_RECORDS = _counter("waitreg_sink_records_total", "Records read, by stream", stream=STREAMS)
-SINK_BATCHES = _counter("waitreg_sink_batches_total", "Micro-batches committed to Postgres", stream=STREAMS)
+SINK_BATCHES = _counter(
+    "waitreg_sink_batches_total",
+    "Transactions committed to Postgres, each of one micro-batch or, while more waits, of several",
+    stream=STREAMS,
+)
 SINK_BATCH_SECONDS = _histogram(
     "waitreg_sink_batch_seconds",
-    "From the start of a batch (several micro-batches while more waits) to its commit in Postgres",
+    "From the start of a batch (of the first of several while more waits, up to 5 s earlier) to its commit in Postgres",
     STEP_SECONDS,
     stream=STREAMS,
 )

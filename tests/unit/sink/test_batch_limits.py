@@ -68,6 +68,21 @@ def test_one_large_record_at_the_head_of_a_log_does_not_hold_up_the_small_ones_b
         assert batches < 500, f"after {batches} batches still {running} records a batch"
 
 
+def test_until_the_limit_has_grown_to_its_end_every_batch_is_to_be_written_by_itself() -> None:
+    assert BatchLimit(250_000, 64 * MIB).grown
+    assert BatchLimit(250_000, 64 * MIB).sampled(100, 100 * 600, whole=True, harmless=64).grown
+    limit = BatchLimit(250_000, 64 * MIB).sampled(2_000, 2_000 * 600, whole=False, harmless=64)
+    running, ungrown = limit.records, 0
+    while not limit.grown:
+        limit, ungrown = limit.observed(running, running * 600, running, running), ungrown + 1
+        if limit.should_restart(running, behind=10**7):
+            running = limit.records
+        assert ungrown < 100
+    assert ungrown > 5
+    assert limit.records >= 64 * MIB / 700
+    assert not limit.halved(running).grown
+
+
 def test_a_further_look_lowers_what_was_learnt_and_never_raises_it() -> None:
     limit = BatchLimit(250_000, 64 * MIB).halved(1000)
     assert limit.sampled(2_000, 2_000 * 100, whole=False, harmless=64).records == 500

@@ -74,10 +74,27 @@ def test_while_more_waits_batches_are_gathered_until_they_are_full(hand_over: Ha
     put(hand_over, 0, 2, more=True)
     put(hand_over, 2, 3, more=True)
     assert not writer.began.acquire(timeout=0.05)
-    put(hand_over, 3, 5, more=True)
+    put(hand_over, 3, 4, more=True)
     assert writer.began.acquire(timeout=DEADLINE_S)
     writer.let.release()
-    wait_until(lambda: writer.written == [[0, 1, 2, 3, 4]], DEADLINE_S, "one transaction of all")
+    wait_until(lambda: writer.written == [[0, 1, 2, 3]], DEADLINE_S, "one transaction of all")
+
+
+def test_what_the_next_batch_does_not_fit_to_is_written_and_never_more_than_fits(
+    hand_over: HandOver, writer: Writer
+) -> None:
+    put(hand_over, 0, 3, more=True)
+    writer.let.release(2)
+    put(hand_over, 3, 5, more=False)
+    wait_until(lambda: len(writer.written) == 2, DEADLINE_S, "both transactions")
+    assert writer.written == [[0, 1, 2], [3, 4]]
+
+
+def test_a_batch_that_is_larger_than_all_that_fits_is_written_by_itself(hand_over: HandOver, writer: Writer) -> None:
+    writer.let.release(2)
+    put(hand_over, 0, 9, more=True)
+    put(hand_over, 9, 10, more=False)
+    wait_until(lambda: writer.written == [list(range(9)), [9]], DEADLINE_S, "both transactions")
 
 
 def test_what_has_waited_long_enough_is_written_although_more_waits(hand_over: HandOver, writer: Writer) -> None:

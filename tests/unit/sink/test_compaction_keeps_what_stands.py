@@ -17,69 +17,85 @@ from sink.earlier_waits import EarlierWaits
 from sink.late_outcomes import late_outcomes
 from tests.unit.sink.batches import Row, batch_of
 
-IDS = [f"0193{index:04x}-0000-8000-8000-0000000000ab" for index in range(6)]
+IDS = [f"0193{index:04x}-0000-8000-8000-0000000000a{3 * index:x}" for index in range(6)]
 OUTCOME = (("WAIT_OUTCOME", b"done"),)
 EXPIRY = (("X", b"1"), ("WAIT_EXPIRATION_TIME", b"1970-01-01T00:00:05.000Z"))
 
-# A history: which id, and whether it is a tombstone. A key's partition is fixed by the key.
-histories = st.lists(st.tuples(st.sampled_from(range(len(IDS))), st.booleans()), max_size=40)
+# Ids that differ in their last digit, so that a batch that is worked on in parts has them in several.
+assert len({one[-1] for one in IDS}) > 3
+History = list[tuple[int, bool, bool]]
+# Which id, whether it is a tombstone, and whether it stands where the id's records don't usually stand.
+histories: st.SearchStrategy[History] = st.lists(
+    st.tuples(st.sampled_from(range(len(IDS))), st.booleans(), st.sampled_from([False, False, False, True])),
+    max_size=40,
+)
+undivided = st.sampled_from([0, 1_000])
 
 
-def rows_of(history: list[tuple[int, bool]]) -> list[Row]:
+def rows_of(history: History) -> list[Row]:
     return [
         Row(
             IDS[number].encode(),
             None if is_tombstone else b"v",
-            partition=number % 3,
+            partition=(number + strays) % 3,
             offset=offset,
             time_ms=1_000 + offset,
             headers=OUTCOME if is_tombstone else EXPIRY,
         )
-        for offset, (number, is_tombstone) in enumerate(history)
+        for offset, (number, is_tombstone, strays) in enumerate(history)
     ]
 
 
-@given(histories, st.randoms(use_true_random=False))
+Story = tuple[bytes | None, int]
+
+
+def stories_of(rows: list[Row]) -> dict[Story, list[Row]]:
+    """Return the records of each key in each partition, which is what the log keeps apart."""
+    stories: dict[Story, list[Row]] = {}
+    for row in rows:
+        stories.setdefault((row.key, row.partition), []).append(row)
+    return stories
+
+
+@given(histories, undivided, st.randoms(use_true_random=False))
 def test_survivors_and_tombstones_are_those_of_a_record_by_record_reading(
-    history: list[tuple[int, bool]], shuffler: random.Random
+    history: History, at_once: int, shuffler: random.Random
 ) -> None:
     rows = rows_of(history)
-    last = {row.key: row for row in rows}
-    firsts: dict[bytes | None, Row] = {}
-    first_tombstones: dict[bytes | None, Row] = {}
-    last_tombstones: dict[bytes | None, Row] = {}
-    for row in rows:
-        firsts.setdefault(row.key, row)
-        if row.value is None:
-            first_tombstones.setdefault(row.key, row)
-            last_tombstones[row.key] = row
+    stories = stories_of(rows)
     shuffler.shuffle(rows)
 
-    compacted = compact(batch_of(rows))
+    compacted = compact(batch_of(rows), at_once)
 
-    standing = sorted(row.offset for row in last.values() if row.value is not None)
-    assert sorted(compacted.survivors[OFFSET].to_pylist()) == standing
-    found = {row["key"].encode(): row for row in compacted.tombstones.to_pylist()}
-    assert found.keys() == last_tombstones.keys(), "every key with a tombstone, also where its wait is in the batch"
-    for key, row in found.items():
-        assert row["last_offset"] == last_tombstones[key].offset
-        assert row["first_offset"] == first_tombstones[key].offset
-        assert row["first_time_ms"] == first_tombstones[key].time_ms
-        assert row["partition"] == last_tombstones[key].partition
+    # The table has one row an id: where it is registered in two partitions, that of the one with the higher number.
+    standing: dict[bytes | None, Row] = {}
+    for (key, _), story in sorted(stories.items(), key=str):
+        if story[-1].value is not None:
+            standing[key] = story[-1]
+    assert sorted(compacted.survivors[OFFSET].to_pylist()) == sorted(row.offset for row in standing.values())
+    found = {(row["key"].encode(), row["partition"]): row for row in compacted.tombstones.to_pylist()}
+    assert len(found) == compacted.tombstones.num_rows
+    resolved = {place: story for place, story in stories.items() if any(row.value is None for row in story)}
+    assert found.keys() == resolved.keys(), "every story with a tombstone, also where its wait is in the batch"
+    for place, row in found.items():
+        tombstones = [record for record in resolved[place] if record.value is None]
+        assert row["last_offset"] == tombstones[-1].offset
+        assert row["first_offset"] == tombstones[0].offset
+        assert row["first_time_ms"] == tombstones[0].time_ms
         assert row["first_outcome"] == "done"
-        assert row["first_is_tombstone"] == (firsts[key].value is None)
+        assert row["first_is_tombstone"] == (resolved[place][0].value is None)
 
 
-@given(histories, st.integers(1, 8), st.lists(st.booleans(), min_size=40, max_size=40))
+@given(histories, undivided, st.integers(1, 8), st.lists(st.booleans(), min_size=40, max_size=40))
 def test_batches_that_were_condensed_one_by_one_say_together_what_they_say_as_one(
-    history: list[tuple[int, bool]], size: int, odd: list[bool]
+    history: History, at_once: int, size: int, odd: list[bool]
 ) -> None:
     rows = [
         replace(row, key=b"no id") if strange and row.offset % 5 == 0 else row
         for row, strange in zip(rows_of(history), odd, strict=False)
     ]
     parts = [batch_of(rows[begin : begin + size]) for begin in range(0, len(rows), size)] or [batch_of([])]
-    together, whole = compact(pa.concat_tables(map(condensed, parts))), compact(batch_of(rows))
+    together, whole = compact(pa.concat_tables(map(condensed, parts)), at_once), compact(batch_of(rows))
     for name in ("survivors", "unkeyed"):
         assert by_offset(getattr(together, name)) == by_offset(getattr(whole, name)), name
     assert by_key(together.tombstones) == by_key(whole.tombstones)
@@ -87,22 +103,26 @@ def test_batches_that_were_condensed_one_by_one_say_together_what_they_say_as_on
 
 
 @given(histories, st.integers(1, 8))
-def test_what_stands_behind_a_record_is_found_in_condensed_batches_too(
-    history: list[tuple[int, bool]], size: int
-) -> None:
+def test_what_stands_behind_a_record_is_found_in_condensed_batches_too(history: History, size: int) -> None:
     rows = rows_of(history)
     parts = [condensed(batch_of(rows[begin : begin + size])) for begin in range(0, len(rows), size)]
     if not parts:
         return
     whole, together = EarlierWaits(batch_of(rows)), EarlierWaits(pa.concat_tables(parts))
-    for row in {row.key: row for row in rows}.values():  # only what came last can be found unreadable
+    for row in (story[-1] for story in stories_of(rows).values()):  # only what came last can be found unreadable
         if row.key is None or row.value is None:
             continue
-        assert list(together.before(row.key, row.offset)) == list(whole.before(row.key, row.offset))
+        place = row.key, row.partition, row.offset
+        assert list(together.before(*place)) == list(whole.before(*place))
 
 
 def test_condensing_drops_the_value_of_a_wait_that_its_tombstone_resolves_and_no_other() -> None:
-    rows = rows_of([(0, False), (0, True), (1, False), (2, False), (2, True), (2, False)])
+    rows = rows_of(
+        [
+            (number, dead, False)
+            for number, dead in ((0, False), (0, True), (1, False), (2, False), (2, True), (2, False))
+        ]
+    )
     found = {row["offset"]: row for row in condensed(batch_of(rows)).to_pylist()}
     assert [found[offset]["value"] for offset in range(6)] == [b"", None, b"v", b"v", None, b"v"]
     assert [name["key"] for name in found[0]["headers"]] == ["WAIT_EXPIRATION_TIME"]
@@ -114,21 +134,26 @@ def by_offset(table: pa.Table) -> list[dict[str, object]]:
 
 
 def by_key(table: pa.Table) -> list[dict[str, object]]:
-    return sorted(table.to_pylist(), key=itemgetter("key"))
+    return sorted(table.to_pylist(), key=itemgetter("key", "partition"))
 
 
-@given(histories)
-def test_only_keys_with_a_longer_story_are_looked_at_one_by_one(history: list[tuple[int, bool]]) -> None:
+@given(histories, undivided)
+def test_only_keys_with_a_longer_story_are_looked_at_one_by_one(history: History, at_once: int) -> None:
     rows = rows_of(history)
-    stories: dict[bytes | None, list[bool]] = {}
-    for row in rows:
-        stories.setdefault(row.key, []).append(row.value is None)
-    compacted = compact(batch_of(rows))
+    stories = {place: [row.value is None for row in story] for place, story in stories_of(rows).items()}
+    compacted = compact(batch_of(rows), at_once)
     plain = ([False], [True], [False, True])
-    longer = {key for key, story in stories.items() if any(story) and story not in plain}
-    assert set(compacted.entwined["key"].to_pylist()) == longer
-    paired = {row["key"].encode() for row in compacted.tombstones.to_pylist() if row["wait_expires_ms"] is not None}
-    assert paired == {key for key, story in stories.items() if story == [False, True]}
+    longer = {place for place, story in stories.items() if any(story) and story not in plain}
+    looked_at = {(row["key"], row["partition"]) for row in compacted.entwined.to_pylist()}
+    silent = {place for place, story in stories.items() if not any(story)}
+    assert longer <= looked_at <= longer | silent, "and perhaps waits of such an id elsewhere, which say nothing"
+    assert sum(len(stories[place]) for place in looked_at) == compacted.entwined.num_rows
+    paired = {
+        (row["key"].encode(), row["partition"])
+        for row in compacted.tombstones.to_pylist()
+        if row["wait_expires_ms"] is not None
+    }
+    assert paired == {place for place, story in stories.items() if story == [False, True]}
 
 
 @given(st.one_of(st.none(), st.binary(max_size=40), st.text(max_size=40).map(str.encode)))

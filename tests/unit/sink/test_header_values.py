@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -27,6 +28,16 @@ def test_the_last_header_of_the_name_counts(all_headers: list[Headers | None], s
     sliced, kept = batch.slice(skipped), all_headers[skipped:]
     assert header_values(sliced[HEADERS], "WAIT_OUTCOME").to_pylist() == [expected(headers) for headers in kept]
     assert headers_of(sliced) == [headers or () for headers in kept]
+
+
+def test_what_is_a_time_does_not_depend_on_the_times_beside_it() -> None:
+    odd = ["1970-01-01 00:00:01.500Z", "1970-01-01T01Z", "0000-01-01T00:00:00.000Z", "1970-01-01T00:00:00.000-19:00"]
+    beside = ["1970-01-01T00:00:01.500Z", "1970-01-01T00:00:01.5", "1970-02-30T00:00:00.000Z", None]
+    for text in odd:
+        assert times_ms(pa.array([text])).to_pylist() == [None], text
+    for other in beside:
+        alone = times_ms(pa.array([other], pa.string())).to_pylist()
+        assert times_ms(pa.array([*odd, other])).to_pylist() == [None] * len(odd) + alone
 
 
 def test_times_of_both_dialects_are_read_and_others_are_null() -> None:

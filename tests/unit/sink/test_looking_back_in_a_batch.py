@@ -9,8 +9,14 @@ from tests.unit.sink.batches import Row, batch_of
 A, B, C = b"a", b"b", b"c"
 
 
-def offsets(earlier: EarlierWaits, key: bytes, offset: int) -> list[int]:
-    return [record[OFFSET] for record in earlier.before(key, offset)]
+def offsets(earlier: EarlierWaits, key: bytes, offset: int, partition: int = 0) -> list[int]:
+    return [record[OFFSET] for record in earlier.before(key, partition, offset)]
+
+
+def test_what_another_partition_has_of_a_key_came_neither_before_nor_behind_it() -> None:
+    earlier = EarlierWaits(batch_of([Row(A, b"", 0, 1), Row(A, None, 1, 2), Row(A, b"", 1, 3), Row(A, b"", 0, 4)]))
+    assert offsets(earlier, A, 4) == [1]
+    assert offsets(earlier, A, 3, partition=1) == []
 
 
 def test_earlier_waits_come_newest_first_up_to_a_tombstone() -> None:

@@ -46,9 +46,9 @@ def decoded(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bytes]]:
 def assert_same(rows: list[Row], decoded: list[bytes], expected: list[Row], at_once: int = 5_000) -> None:
     """Assert that exactly the expected records are decoded one by one, and that this can't be seen in the result."""
     batch = batch_of(rows)
-    found = wait_rows("wait", in_chunks(batch, [1, 2]), lambda key, offset: (), at_once)
+    found = wait_rows("wait", in_chunks(batch, [1, 2]), lambda key, partition, offset: (), at_once)
     assert sorted(decoded, key=repr) == sorted((row.key for row in expected), key=repr)
-    one_by_one = rows_one_by_one("wait", batch, lambda key, offset: ())
+    one_by_one = rows_one_by_one("wait", batch, lambda key, partition, offset: ())
     assert rows_in_order(found) == rows_in_order(one_by_one)
     assert quarantined_in_order(found) == quarantined_in_order(one_by_one)
 
@@ -92,7 +92,7 @@ def test_nor_how_many_others_are_unlike_any(decoded: list[bytes]) -> None:
         for number in range(10, 10 + 2 * MAX_LAYOUTS)
     ]
     batch = batch_of([*unlike, *ordinary])
-    assert wait_rows("wait", batch, lambda key, offset: ()).count == len(unlike) + 2
+    assert wait_rows("wait", batch, lambda key, partition, offset: ()).count == len(unlike) + 2
     assert not {wait_id(0).encode(), wait_id(1).encode()} & set(decoded)
     assert len(decoded) == len(unlike) - (MAX_LAYOUTS - 1)
 
@@ -103,7 +103,7 @@ def test_headers_that_are_not_the_systems_are_passed_over(decoded: list[bytes]) 
 
 
 def test_no_records_make_no_rows() -> None:
-    rows = wait_rows("wait", batch_of([]), lambda key, offset: ())
+    rows = wait_rows("wait", batch_of([]), lambda key, partition, offset: ())
     assert (rows.count, rows.unreadable, rows_in_order(rows)) == (0, [], [])
 
 
