@@ -2,13 +2,13 @@
 
     make bench                one round of every row, under 40 minutes
     make bench ROW=2          one round of one row
-    make bench FULL=1         three rounds of every row; goes on where an earlier one was interrupted
+    make bench FULL=1         three rounds of every row, under three hours; goes on where one was interrupted
 
 or, without make, `python -m bench [--row N ...] [--full]`. One round goes to .waitreg/bench/, a FULL run to bench/:
 what was measured (rounds.jsonl), the tables (RESULTS.md) and the plots. Let nothing else run on the machine meanwhile.
 
 A FULL run leaves out the rounds that this commit has been measured in on this machine already. Ctrl-C ends it; what was
-measured stays, and the same command goes on. Another commit's figures are never used.
+measured stays, and the same command goes on. Another commit's figures are never used, nor those of other versions.
 
 Exit status: 0 everything was measured (met or not), 1 a turn failed, 2 usage, 130 interrupted.
 """

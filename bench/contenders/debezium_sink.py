@@ -7,6 +7,7 @@ for the wait topic. Changed are:
 - `reWriteBatchedInserts` in the connection's URL, where it is measured with: Debezium's manual asks for it along with
   the buffer, so that the driver sends statements of many rows. Without the buffer an id may come twice in one
   statement, which Postgres refuses.
+- `tasks.max`, where more are faster.
 - the connector's name, so that each turn reads the topic from its beginning.
 
 Batches hold 5,000 records and polls as many (a smaller poll would cap the batch, says the manual); the default is 500.
@@ -69,10 +70,12 @@ class Variant:
     Attributes:
         reduction_buffer: whether of each id only the last record of a batch is written.
         rewrite_inserts: whether the driver makes one statement of many rows.
+        tasks: at most; the shipped file has one, and an id never leaves its partition.
     """
 
     reduction_buffer: bool
     rewrite_inserts: bool
+    tasks: int = 1
 
     def __post_init__(self) -> None:
         if self.rewrite_inserts and not self.reduction_buffer:
@@ -83,6 +86,7 @@ class Variant:
     def applied_to(self, connector: Connector) -> Connector:
         """Return the connector so set, under a name of its own."""
         config = dict(connector.config)
+        config["tasks.max"] = str(self.tasks)
         config["use.reduction.buffer"] = str(self.reduction_buffer).lower()
         if self.rewrite_inserts:
             config["connection.url"] += "&reWriteBatchedInserts=true"
@@ -100,6 +104,7 @@ def measure(
     left_open: int | None = None,
     stretch: tuple[int, int] | None = None,
     limit_s: float = LIMIT_S,
+    tasks: int = 1,
 ) -> Figures:
     """Have Debezium's sink read a wait topic into an empty view; see `Backlog`, `Variant` and `sink_peer.measured`.
 
@@ -110,7 +115,7 @@ def measure(
         WrongView: rows are missing or left over at the end.
     """
     backlog = Backlog(topic, records, waits, left_open, stretch, limit_s)
-    variant = Variant(reduction_buffer, rewrite_inserts)
+    variant = Variant(reduction_buffer, rewrite_inserts, tasks)
 
     def read(settings: Settings, partitions: int) -> Reading:
         with _worker(bench) as worker:

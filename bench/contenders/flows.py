@@ -18,6 +18,17 @@ START_S: Final = 20.0
 """What a contender may take until its first record, s, and as much again to say that it gave up."""
 SLOWER: Final = 6.0
 """It may be so many times slower than expected before it is given up."""
+LONG_S: Final = 60.0
+"""What is expected to take longer than this is given up after half as long again and a minute."""
+LEAST_S: Final = 3.0
+"""A window shorter than this says too little: its turn fails."""
+WARM_S: Final = 2.5
+JVM_WARM_S: Final = 10.0
+"""How long a contender works before it is measured: what is compiled while it runs takes its time for that."""
+
+
+class ShortWindowError(ValueError):
+    """A contender was so fast that it was measured for too short a time: give its row more records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,28 +40,33 @@ class Flow:
         program: makes its command, and whatever it needs first.
         lacks: what it doesn't do that the registry does.
         version: names what is measured where that is somebody else's; nothing is read before it is asked.
+        warm_s: how long it is to work before it is measured, s.
     """
 
     name: str
     program: Callable[[], list[str]]
     lacks: str = ""
     version: Callable[[], str] = lambda: ""
+    warm_s: float = WARM_S
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """From the end of which call to the end of which it is measured, and when it is given up, s."""
+    """From which call's end to which call's end it is measured, when it is given up, s, and how short it may be, s."""
 
     from_record: int
     to_record: int
     limit_s: float
+    least_s: float = LEAST_S
 
     @staticmethod
     def lasting(expected_per_s: float, warm_s: float, seconds: float) -> Window:
         """Return a window that lasts about so long after about so long a warm-up, at the expected rate."""
         first = max(1, round(expected_per_s * warm_s))
         last = first + max(1, round(expected_per_s * seconds))
-        return Window(first, last, START_S + SLOWER * (warm_s + seconds))
+        expected_s = warm_s + seconds
+        limit_s = 60 + 1.5 * expected_s if expected_s > LONG_S else START_S + SLOWER * expected_s
+        return Window(first, last, limit_s)
 
 
 def flow_arguments(
@@ -63,29 +79,45 @@ def flow_arguments(
 
 
 def contender(
-    flow: Flow, topic: str, in_flight: int, handler: str, window: Window, *options: str, name: str = ""
+    flow: Flow,
+    topic: str,
+    in_flight: int,
+    handler: str,
+    window: Window,
+    *options: str,
+    name: str = "",
+    processes: int = 1,
 ) -> Contender:
     """Return a contender that consumes a topic filled beforehand.
 
-    Its figures are those of `bench.harness.process.flow_figures`, and those of `in_flight_figures`.
+    Its figures are those of `bench.harness.process.flow_figures`; where calls take time, `share_of_limit` too.
 
     Args:
         flow: which program.
         topic: what it consumes.
-        in_flight: N.
+        in_flight: N, of each process.
         handler: `noop`, `timed` or `latency`.
         window: between which records.
         options: of this program alone.
         name: in the results where it isn't the program's.
+        processes: of one group; the registry alone can be several.
     """
+    several = () if processes == 1 else ("--processes", str(processes))
 
     def measure(bench: Bench) -> Figures:
         arguments = flow_arguments(bench, topic, in_flight, handler, window)
-        command = [*flow.program(), *arguments.command_line(), *options]
+        command = [*flow.program(), *arguments.command_line(), *options, *several]
         figures = run_flow(bench, command, name="contender", deadline_s=deadline_s(window))
-        return in_flight_figures(figures, in_flight)
+        require_window(bench, window, figures)
+        return figures if handler != "timed" else {**figures, **share_of_limit(figures, processes * in_flight)}
 
     return Contender(name or flow.name, measure, flow.lacks, flow.version(), deadline_s(window) + START_S)
+
+
+def require_window(bench: Bench, window: Window, figures: Figures) -> None:
+    """Raise ShortWindowError when it was measured for too short a time; a smoke may be."""
+    if not bench.quick and figures["seconds"] < window.least_s:
+        raise ShortWindowError(f"measured for {figures['seconds']:.2f} s only, expected {window.least_s:g} s at least")
 
 
 def deadline_s(window: Window) -> float:
@@ -93,15 +125,13 @@ def deadline_s(window: Window) -> float:
     return window.limit_s + START_S
 
 
-def in_flight_figures(figures: Figures, in_flight: int) -> Figures:
-    """Add `share_of_limit`: the rate by N / mean call, which is the mean number of calls in flight by N.
+def share_of_limit(figures: Figures, in_flight: int) -> Figures:
+    """Return `share_of_limit`: the rate by N / mean call, which is the mean number of calls in flight by N.
 
-    Where the contender knows it, that mean is the integral over the window (`busy_s`), with calls that were under way
-    at its ends counted for the time within it. Else it is the rate times the mean of the calls that ended within: the
-    same in the long run, and off by about N calls' remainders in a short window.
+    That mean is the integral over the window (`busy_s`): calls that are under way at its ends count for the time
+    within it.
     """
-    busy_s = figures.get("busy_s", figures["calls_s"])
-    return {**figures, "share_of_limit": busy_s / (figures["seconds"] * in_flight)}
+    return {"share_of_limit": figures["busy_s"] / (figures["seconds"] * in_flight)}
 
 
 def _ours(module: str) -> Callable[[], list[str]]:
@@ -124,11 +154,25 @@ BARE_LOOP: Final = Flow(
     "Nothing but consume, wait record, commit, no-op, tombstone: no handlers that wait, no time-outs, retries, dead "
     "letters, rebalances, renewals, metrics, logs.",
 )
+PLAIN: Final = Flow(
+    "plain consume and commit",
+    lambda: [*_ours("bench.bare_loop")(), "--plain"],
+    "No registry, no dead letters, no retries. One call after the other, and commits of what has been called: after a "
+    "crash the last half second is called again, and nobody can ask which records were out.",
+)
 PARALLEL_CONSUMER: Final = Flow(
     "Parallel Consumer",
     lambda: parallel_consumer.flow_command("unordered"),
     parallel_consumer.LACKS,
     lambda: parallel_consumer.VERSION,
+    JVM_WARM_S,
+)
+PARALLEL_CONSUMER_BY_KEY: Final = Flow(
+    "Parallel Consumer, KEY",
+    lambda: parallel_consumer.flow_command("key"),
+    f"{parallel_consumer.LACKS} In this order, one call at a time of each key.",
+    lambda: parallel_consumer.VERSION,
+    JVM_WARM_S,
 )
 AIOKAFKA: Final = Flow(
     "aiokafka, gather and commit",

@@ -18,6 +18,8 @@ from wait_registry.settings.kafka import KafkaSettings
 POLL_S: Final = 0.1
 ANSWER_S: Final = 10.0
 START_S: Final = 120.0
+# What a JVM compiles meanwhile doesn't count.
+WARM_S: Final = 10.0
 # The last commit may come long after the last record.
 NEAR_THE_END: Final = 0.95
 
@@ -105,10 +107,11 @@ def warm_pace(steps: Sequence[Step], records: int, stretch: tuple[int, int] | No
         steps: what `follow` saw.
         records: how many the topic holds.
         stretch: from which record to which; from where a contender counts as warm to near the end when None. Whoever
-            didn't get to the stretch's end is measured over the same share of what it did.
+            didn't get to the stretch's end is measured from some seconds after its first commit to its last one.
     """
     done = steps[-1].records
     first, last = stretch or (warm(records), round(records * NEAR_THE_END))
-    if done < last:
-        first, last = warm(done), done
-    return pace(steps, first, last)
+    if done >= last:
+        return pace(steps, first, last)
+    late = [step for step in steps if step.at_s >= steps[1].at_s + WARM_S]
+    return pace(late if len(late) > 1 else steps, 0, done)

@@ -1,7 +1,8 @@
 """Records to consume: a topic filled beforehand, the same at every round, or a steady trickle while somebody reads.
 
 A record has a key and a value of a given size (see `payload`): digits and JSON-like text drawn from a few thousand
-pieces, so that it compresses about as an order would. Its producer's batches hold 500 records at most, lz4.
+pieces, filled up with one letter, so that it compresses well; or, where large values are measured, digits drawn at
+random that hardly compress, as the sink's. Its producer's batches hold 500 records at most, lz4.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 from bench.contenders.payload import HEAD_BYTES, value_of
+from bench.contenders.wait_log import pool_piece
 from wait_registry.kafka.clients import admin
 from wait_registry.kafka.requests import answer, persistently
 from wait_registry.kafka.topics import await_leaders
@@ -64,13 +66,23 @@ def fillers(value_bytes: int) -> tuple[bytes, ...]:
     return tuple(_filler(random, room) for _ in range(FILLERS))
 
 
-def fill(kafka: str, topic: str, records: int, mixture: Mixture = AT_ONCE, value_bytes: int = VALUE_BYTES) -> None:
+def fill(
+    kafka: str,
+    topic: str,
+    records: int,
+    mixture: Mixture = AT_ONCE,
+    value_bytes: int = VALUE_BYTES,
+    *,
+    compressible: bool = True,
+) -> None:
     """Have a topic hold at least so many records, the same wherever they are made; what is missing is added."""
     client = create(kafka, topic)
-    lengths, parts, sent_ns = call_lengths(mixture), fillers(value_bytes), time.time_ns()
+    lengths, sent_ns = call_lengths(mixture), time.time_ns()
+    parts = fillers(value_bytes) if compressible else ()
     producer = _producer(kafka, linger_ms=20)
     for index in range(_held(client, topic), records):
-        value = value_of(lengths[index % len(lengths)], sent_ns, parts[index % FILLERS])
+        part = parts[index % FILLERS] if parts else pool_piece(index, value_bytes - HEAD_BYTES)
+        value = value_of(lengths[index % len(lengths)], sent_ns, part)
         _send(producer, topic, index, value)
     _finish(producer)
     if (held := _held(client, topic)) < records:

@@ -37,6 +37,8 @@ SESSION: Final = "waitreg sink wait"
 
 START_S: Final = 200.0
 SLOWEST_RECORDS_PER_S: Final = 20_000
+# A warm stretch that is shorter says too little.
+LEAST_S: Final = 3.0
 
 SMALL_BATCH: Final = 100
 LOOK_S: Final = 0.01
@@ -44,7 +46,7 @@ SETTLED_S: Final = 10.0
 
 
 class TooShort(ValueError):
-    """The sink's batches are so large that none lies within the stretch that is to be measured."""
+    """The sink's commits are so large or so fast that too little lies within the stretch that is to be measured."""
 
 
 def measure_backlog(bench: Bench, log: WaitLog) -> dict[str, float]:
@@ -65,7 +67,8 @@ def read_log(bench: Bench, log: WaitLog, settings: Settings) -> dict[str, float]
     """Have a sink read a whole log from its beginning, and return what that took.
 
     `records_per_s` and `cpu_us_per_record` are those of the warm stretch in which waits and tombstones alternate, and
-    so is `warm_written_share`: rows inserted or updated in `wait` by the number of waits. `written_share` is that of
+    so is `warm_written_share`: rows inserted or updated in `wait` by the number of waits. That stretch lasted
+    `warm_stretch_s` and had `warm_commits`: the sink gathers what waits before it commits. `written_share` is that of
     the whole run, its small first batches included; `wal_bytes_per_wait` is all that Postgres logged.
     `overall_records_per_s` and `exact_s` count from the start of the process to the last record. Memory is the highest
     of the whole run.
@@ -92,9 +95,10 @@ def read_log(bench: Bench, log: WaitLog, settings: Settings) -> dict[str, float]
         require_open_rows(connection, standing + log.left_open)
         after = table_writes(connection, settings.postgres.schema_name)
         progress.written[progress.steps[-1].records] = after
+    paces = _paces(log, progress, began)
     if not bench.quick:
-        _require_stretch(log, progress.steps)
-    return {**_paces(log, progress, began), **peaks, **figures_of(before, after, log.waits)}
+        _require_stretch(paces)
+    return {**paces, **peaks, **figures_of(before, after, log.waits)}
 
 
 def measure_small_batches(bench: Bench, log: WaitLog) -> dict[str, float]:
@@ -103,7 +107,7 @@ def measure_small_batches(bench: Bench, log: WaitLog) -> dict[str, float]:
     `visible_*_s` is from the first produce call to the look that sees the last row, `beyond_trigger_*_s` the same
     without the trigger's interval; `idle_cpu_percent` is of one core, over a stretch with nothing to do.
     """
-    uncounted, tries, idle_s = bench.size(1, 5), bench.size(2, 20, 40), bench.size(2, 30, 60)
+    uncounted, tries, idle_s = bench.size(1, 5), bench.size(2, 20), bench.size(2, 30, 60)
     log = replace(log, topic=f"{log.topic}.{uuid.uuid4().hex[:8]}")  # with nothing in it, at a second turn too
     with fresh_schema(bench, log) as settings, connection_to(settings) as connection:
         make_topics(settings)
@@ -160,11 +164,13 @@ class _Progress:
         return table_writes(self._connection, self._settings.postgres.schema_name)
 
 
-def _require_stretch(log: WaitLog, steps: list[Step]) -> None:
-    first, last = log.measured
-    within = [step.records for step in steps if first <= step.records <= last]
-    if len(within) < 2:
-        raise TooShort(f"{len(within)} batches end between records {first} and {last}, expected two at least")
+def _require_stretch(figures: dict[str, float]) -> None:
+    commits, seconds = figures["warm_commits"], figures["warm_stretch_s"]
+    if commits < 2 or seconds < LEAST_S:
+        raise TooShort(
+            f"the warm stretch had {commits:g} commits in {seconds:.1f} s, expected two in {LEAST_S:g} s at least: "
+            f"give the log more records"
+        )
 
 
 def _paces(log: WaitLog, progress: _Progress, began: float) -> dict[str, float]:
@@ -180,6 +186,8 @@ def _paces(log: WaitLog, progress: _Progress, began: float) -> dict[str, float]:
         "cpu_us_per_record": within.cpu_us_per_record,
         "warm_written_share": written["written_share"],
         "warm_wal_bytes_per_wait": written["wal_bytes_per_wait"],
+        "warm_stretch_s": within.seconds,
+        "warm_commits": sum(first.records < step.records <= last.records for step in steps),
         "exact_s": exact_s,
         "overall_records_per_s": log.records / exact_s,
         "largest_batch_records": max(after.records - before.records for before, after in pairwise(steps)),

@@ -18,6 +18,7 @@ from bench.contenders.wait_log import WaitLog
 from bench.contenders.wait_log_writer import make_topics
 from bench.harness.row import Bench, WrongResultError
 from sweeper.due import find_due
+from sweeper.view import View
 from wait_registry.settings.root import Settings
 
 DUE: Final = 100
@@ -79,7 +80,8 @@ def measure_due(bench: Bench, log: WaitLog, settings: Settings) -> dict[str, flo
     """Let 100 registrations become due among the rows that stand, again and again, and return what a sweep takes.
 
     `sweep_*_ms` is the duration that the sweeper itself writes down, from the lock to the last partition's result;
-    `nothing_due_sweep_ms` that of the sweeps between, `nothing_due_ms` the sweeper's question alone.
+    `nothing_due_sweep_ms` that of the sweeps between, `nothing_due_ms` the sweeper's question alone. `due_query_ms` and
+    `view_read_ms` are the parts of a sweep that Postgres has, see `ask_for_due`.
 
     Args:
         bench: of the turn.
@@ -108,6 +110,7 @@ def measure_due(bench: Bench, log: WaitLog, settings: Settings) -> dict[str, flo
         "sweep_p90_ms": percentile(counted, 0.9),
         "nothing_due_sweep_ms": median(idle) * 1000,
         **ask_for_nothing(bench, settings),
+        **ask_for_due(bench, settings, due, first + (uncounted + times) * DUE),
     }
 
 
@@ -138,6 +141,43 @@ def ask_for_nothing(bench: Bench, settings: Settings) -> dict[str, float]:
             if due.rows:
                 raise WrongSweep(f"{due.rows} rows are due, expected none")
     return {"nothing_due_ms": median(took_ms), "nothing_due_p99_ms": percentile(took_ms, 0.99)}
+
+
+def ask_for_due(bench: Bench, settings: Settings, due: WaitLog, first: int) -> dict[str, float]:
+    """Ask Postgres for 100 due rows by the sweeper's own functions, while no sweeper runs.
+
+    `due_query_ms` is its question which partitions have any, `view_read_ms` that of all partitions' rows, one partition
+    after the other: a snapshot each, with a connection of its own.
+
+    Args:
+        bench: of the turn.
+        settings: with the schema in which rows stand.
+        due: the registrations; their rows are removed again.
+        first: index of the first of them.
+    """
+    register_due(settings, due, first=first)
+    asked_ms, read_ms = [], []
+    with connection_to(settings) as connection:
+        for _ in range(bench.size(2, 20)):
+            began = time.perf_counter()
+            found = find_due(connection, settings, settings.wait.partitions)
+            asked = time.perf_counter()
+            rows = sum(_read_rows(settings, partition) for partition in found.partitions)
+            asked_ms.append((asked - began) * 1000)
+            read_ms.append((time.perf_counter() - asked) * 1000)
+            if rows != due.waits:
+                raise WrongSweep(f"{rows} due rows were read, expected {due.waits}")
+    remove_due(settings)
+    return {"due_query_ms": median(asked_ms), "view_read_ms": median(read_ms)}
+
+
+def _read_rows(settings: Settings, partition: int) -> int:
+    view = View(settings, partition)
+    try:
+        rows, _ = view.rows(view.next_keys(settings.sweeper.chunk_rows, settings.sweeper.chunk_bytes))
+        return len(rows)
+    finally:
+        view.close()
 
 
 def _sweeps_with_nothing_due(sweeper: Service, sweeps: Sweeps) -> list[float]:

@@ -27,6 +27,12 @@ POOL_BYTES: Final = 4_000_000
 POOL: Final = random.Random(7).randbytes(POOL_BYTES // 2).hex().encode()
 
 
+def pool_piece(index: int, size: int) -> bytes:
+    """Return so many bytes that hardly compress, others for each index."""
+    first = index * size % (len(POOL) - size)
+    return POOL[first : first + size]
+
+
 @dataclass(frozen=True, slots=True)
 class WaitLog:
     """A wait topic's content.
@@ -124,9 +130,7 @@ class Registrations:
 
     def value(self, index: int) -> bytes:
         """Return an original value, which compresses hardly at all."""
-        size = self._log.value_bytes
-        first = index * size % (len(POOL) - size)
-        return POOL[first : first + size]
+        return pool_piece(index, self._log.value_bytes)
 
     def original(self, index: int) -> Original:
         """Return the record that is registered."""

@@ -17,13 +17,14 @@ def figure_line(
     target: Target | None = None,
     aim: Target | None = None,
     factor: float = 1.0,
+    why: str = "",
 ) -> Line:
     """Return the line of a figure, multiplied by a factor that makes its unit the line's."""
     case, contender, name = place
-    return Line(text, lambda round_: factor * round_.figure(case, contender, name), unit, target, aim)
+    return Line(text, lambda round_: factor * round_.figure(case, contender, name), unit, target, aim, why)
 
 
-def ratio_line(text: str, place: Place, to: Place, *, target: Target | None = None) -> Line:
+def ratio_line(text: str, place: Place, to: Place, *, target: Target | None = None, why: str = "") -> Line:
     """Return the line of a figure divided by another one, which may be of another case of the same round."""
 
     def value(round_: Round) -> float:
@@ -32,4 +33,4 @@ def ratio_line(text: str, place: Place, to: Place, *, target: Target | None = No
             raise NotMeasuredError(f"{to[0]}, {to[1]}: {to[2]} is 0", failed=False)
         return round_.figure(*place) / divisor
 
-    return Line(text, value, "", target)
+    return Line(text, value, "", target, why=why)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-import uuid
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final
 
 from bench.contenders import load
-from bench.contenders.arguments import FlowArguments
+from bench.contenders.flows import REGISTRY as REGISTRY_FLOW
+from bench.contenders.flows import Window, contender
 from bench.contenders.incident_queries import measure_queries
 from bench.contenders.our_settings import connection_to, drop, install, our_settings
 from bench.contenders.our_sink import measure_backlog, read_log
@@ -17,39 +16,42 @@ from bench.contenders.our_sweeper import measure_due
 from bench.contenders.registry_rows import stand, start_over, tidy
 from bench.contenders.wait_log import WaitLog
 from bench.contenders.wait_log_writer import fill
-from bench.harness.process import run_flow
 from bench.harness.row import Axis, Bench, Case, Contender, Figures, Line, Plot, Points, Round, Row
 from bench.rows.figure_lines import figure_line, ratio_line
 
 ABOUT: Final = """\
-Sink and sweeper are measured as in rows 4 and 5, the processor as in row 2. Tombstones come 1,000 records after their
-waits throughout. Each size has a topic and a schema of its own.
+Sink and sweeper are measured as in rows 4 and 5, the processor as in row 2 (N = 50, `linger_ms = 5`). Tombstones come
+1,000 records after their waits throughout. Each size has a topic and a schema of its own.
 
 *Partitions*: the same records in wait topics of 1, 4 and 16 partitions, one sink with Spark's two threads.
 
-*Registry*: 10,000 to 10 million rows (10,000 and 1 million unless FULL) stand in `wait`, all of the sink's own topic
-and none of them due. Then every incident query is asked, a sink reads a log that leaves no row behind, so that nearly
-every key that it deletes is absent, and a sweeper exports 100 rows again and again. The sink's time is that of 100,000
-records once warm. Of the queries the slowest that looks something up is shown, and the slowest that counts all rows,
-which can't but grow.
+*Registry*: 10,000 and 1 million rows, and 10 million in the first round of a FULL run, stand in `wait`, all of the
+sink's own topic and none of them due. Then every incident query is asked, a sink reads a log that leaves no row behind,
+so that nearly every key that it deletes is absent, and a sweeper exports 100 rows again and again. The sink's time is
+that of 100,000 records once warm. Of the queries the slowest that looks something up is shown, and the slowest that
+counts all rows, which can't but grow.
 
-*Payload*: values of 200 B, 2 kB and 20 kB that hardly compress; the records are fewer the larger they are. Batches of
-the sink are bounded in bytes too, so that its memory is told beside it. The processor's handler does nothing.
+*Payload*: values of 200 B, 2 kB and 20 kB that hardly compress, for sink and processor alike; the records are fewer the
+larger they are. Batches of the sink are bounded in bytes too, so that its memory is told beside it. The processor's
+handler does nothing. The sink's 4 partitions and its 200 B are one measurement.
 """
 
-PARTITIONS: Final = "partitions"
+SINK: Final = "sink"
 REGISTRY: Final = "registry"
-PAYLOAD: Final = "payload"
 PROCESSOR_PAYLOAD: Final = "payload, processor"
 COUNTS: Final = (1, 4, 16)
 VALUE_BYTES: Final = (200, 2_000, 20_000)
-ROWS: Final = (10_000, 100_000, 1_000_000, 10_000_000)
+PARTITIONS: Final = 4
+ROWS: Final = (10_000, 1_000_000, 10_000_000)
 RECORDS_A_BATCH: Final = 100_000
-IN_FLIGHT: Final = 500
+IN_FLIGHT: Final = 50
+LINGER: Final = ("--linger-ms", "5")
+# The first quarter warms up.
+WARM: Final = 4
 
 
-def _partitions_name(count: int) -> str:
-    return f"{count} partition{'s' if count > 1 else ''}"
+def _sink_name(partitions: int = PARTITIONS, value_bytes: int = VALUE_BYTES[0]) -> str:
+    return f"{partitions} partition{'s' if partitions > 1 else ''}, {_bytes_name(value_bytes)}"
 
 
 def _rows_name(rows: int) -> str:
@@ -63,40 +65,37 @@ def _bytes_name(value_bytes: int) -> str:
 # ---- partitions and payload: the sink -------------------------------------------------------------------------------
 
 
-def _partitioned(bench: Bench, count: int) -> WaitLog:
-    return WaitLog(f"bench.r6.p{count}", waits=bench.size(2_000, 500_000, 750_000), partitions=count)
+def _logs(bench: Bench) -> Mapping[str, WaitLog]:
+    """Return what the sink reads, by the contender's name: the partitions vary, or the payload, never both."""
+    shapes = [(count, VALUE_BYTES[0]) for count in COUNTS] + [(PARTITIONS, size) for size in VALUE_BYTES[1:]]
+    chosen = shapes[-1:] if bench.quick else shapes
+    return {_sink_name(*shape): _log(bench, *shape) for shape in chosen}
 
 
-def _sizes(bench: Bench) -> Sequence[int]:
-    return VALUE_BYTES[2:] if bench.quick else VALUE_BYTES
+def _log(bench: Bench, partitions: int, value_bytes: int) -> WaitLog:
+    waits = {200: bench.size(2_000, 750_000), 2_000: bench.size(1_000, 250_000), 20_000: bench.size(600, 45_000)}
+    topic = f"bench.r6.p{partitions}.b{value_bytes}"
+    return WaitLog(topic, waits=waits[value_bytes], partitions=partitions, value_bytes=value_bytes)
 
 
-def _sized(bench: Bench, value_bytes: int) -> WaitLog:
-    waits = {
-        200: bench.size(2_000, 500_000, 750_000),
-        2_000: bench.size(1_000, 150_000, 300_000),
-        20_000: bench.size(600, 30_000, 60_000),
-    }
-    return WaitLog(f"bench.r6.b{value_bytes}", waits=waits[value_bytes], value_bytes=value_bytes)
+def _fill_logs(bench: Bench) -> None:
+    for log in _logs(bench).values():
+        fill(bench, log)
 
 
-def _measure_partitions(count: int, bench: Bench) -> Figures:
-    return measure_backlog(bench, _partitioned(bench, count))
-
-
-def _measure_payload(value_bytes: int, bench: Bench) -> Figures:
-    return measure_backlog(bench, _sized(bench, value_bytes))
+def _sink(name: str, log: WaitLog) -> Contender:
+    return Contender(name, lambda bench: measure_backlog(bench, log))
 
 
 # ---- registry -------------------------------------------------------------------------------------------------------
 
 
 def _registries(bench: Bench) -> Sequence[int]:
-    return (500,) if bench.quick else ROWS if bench.full else (ROWS[0], ROWS[2])
+    return (500,) if bench.quick else ROWS if bench.first_of_full else ROWS[:2]
 
 
 def _log_of(bench: Bench, rows: int) -> WaitLog:
-    return WaitLog(f"bench.r6.n{rows}", waits=bench.size(2_000, 500_000))
+    return WaitLog(f"bench.r6.n{rows}", waits=bench.size(2_000, 750_000))
 
 
 def _prepare_registries(bench: Bench) -> None:
@@ -124,54 +123,40 @@ def _measure_registry(rows: int, bench: Bench) -> Figures:
 # ---- payload: the processor -----------------------------------------------------------------------------------------
 
 
+def _sizes(bench: Bench) -> Sequence[int]:
+    return VALUE_BYTES[2:] if bench.quick else VALUE_BYTES
+
+
 def _input(bench: Bench, value_bytes: int) -> tuple[str, int]:
     """Return the input topic of a payload and how many records it holds."""
-    records = {
-        200: bench.size(2_000, 300_000, 600_000),
-        2_000: bench.size(1_000, 100_000, 300_000),
-        20_000: bench.size(600, 30_000, 60_000),
-    }
+    records = {200: bench.size(2_000, 450_000), 2_000: bench.size(1_000, 250_000), 20_000: bench.size(600, 40_000)}
     return f"bench.r6.in{value_bytes}", records[value_bytes]
 
 
 def _prepare_inputs(bench: Bench) -> None:
     for value_bytes in _sizes(bench):
         topic, records = _input(bench, value_bytes)
-        load.fill(bench.kafka, topic, records, value_bytes=value_bytes)
+        load.fill(bench.kafka, topic, records, value_bytes=value_bytes, compressible=False)
 
 
-def _measure_processor(value_bytes: int, bench: Bench) -> Figures:
+def _processor(bench: Bench, value_bytes: int) -> Contender:
     topic, records = _input(bench, value_bytes)
-    group = f"bench.r6.{uuid.uuid4().hex[:12]}"
-    arguments = FlowArguments(bench.kafka, topic, group, IN_FLIGHT, "noop", records // 4, records, 240.0)
-    return run_flow(bench, [sys.executable, "-m", "bench.contenders.registry", *arguments.command_line()])
+    window = Window(records // WARM, records, 240.0)
+    return contender(REGISTRY_FLOW, topic, IN_FLIGHT, "noop", window, *LINGER, name=_bytes_name(value_bytes))
 
 
 # ---- the row --------------------------------------------------------------------------------------------------------
 
 
 def _cases(bench: Bench) -> Sequence[Case]:
-    partitions = [Contender(_partitions_name(count), partial(_measure_partitions, count)) for count in COUNTS]
+    sink = [_sink(name, log) for name, log in _logs(bench).items()]
+    processor = [_processor(bench, size) for size in _sizes(bench)]
     registry = [Contender(_rows_name(rows), partial(_measure_registry, rows)) for rows in _registries(bench)]
-    payload = [Contender(_bytes_name(size), partial(_measure_payload, size)) for size in _sizes(bench)]
-    processor = [Contender(_bytes_name(size), partial(_measure_processor, size)) for size in _sizes(bench)]
-
-    def partitioned(bench: Bench) -> None:
-        for count in COUNTS:
-            fill(bench, _partitioned(bench, count))
-
-    def sized(bench: Bench) -> None:
-        for value_bytes in _sizes(bench):
-            fill(bench, _sized(bench, value_bytes))
-
-    cases = [
-        Case(PARTITIONS, partitions, prepare=partitioned),
-        Case(PAYLOAD, payload, prepare=sized),
+    return [
+        Case(SINK, sink, prepare=_fill_logs),
         Case(PROCESSOR_PAYLOAD, processor, prepare=_prepare_inputs),
         Case(REGISTRY, registry, prepare=_prepare_registries),
     ]
-    # What the smoke leaves out runs by the same code as what it plays.
-    return [case for case in cases if not (bench.quick and case.name == PARTITIONS)]
 
 
 def _lines(rounds: Sequence[Round]) -> Sequence[Line]:
@@ -179,8 +164,8 @@ def _lines(rounds: Sequence[Round]) -> Sequence[Line]:
     return [
         *(
             figure_line(
-                f"Sink, wait topic of {_partitions_name(count)}",
-                (PARTITIONS, _partitions_name(count), "records_per_s"),
+                f"Sink, wait topic of {_sink_name(count)}",
+                (SINK, _sink_name(count), "records_per_s"),
                 "records/s",
             )
             for count in COUNTS
@@ -197,10 +182,11 @@ def _has_registry(round_: Round, rows: int) -> bool:
 
 
 def _payload_lines(value_bytes: int) -> Sequence[Line]:
-    name = _bytes_name(value_bytes)
+    name, sink = _bytes_name(value_bytes), _sink_name(value_bytes=value_bytes)
     return [
-        figure_line(f"Sink, values of {name}", (PAYLOAD, name, "records_per_s"), "records/s"),
-        figure_line("Its driver's memory at most", (PAYLOAD, name, "driver_peak_mb"), "MB"),
+        figure_line(f"Sink, values of {name}", (SINK, sink, "records_per_s"), "records/s"),
+        figure_line(f"Sink, values of {name}: its commits", (SINK, sink, "warm_commits"), "commits"),
+        figure_line(f"Sink, values of {name}: its driver at most", (SINK, sink, "driver_peak_mb"), "MB"),
         figure_line(f"Processor, values of {name}", (PROCESSOR_PAYLOAD, name, "records_per_s"), "records/s"),
     ]
 
@@ -224,13 +210,14 @@ def _growth_lines(few: int, many: int) -> Sequence[Line]:
 
 
 def _by_partitions(round_: Round) -> Mapping[str, Points]:
-    return {"sink": _points(round_, PARTITIONS, {_partitions_name(count): count for count in COUNTS}, "records_per_s")}
+    return {"sink": _points(round_, SINK, {_sink_name(count): count for count in COUNTS}, "records_per_s")}
 
 
 def _by_payload(round_: Round) -> Mapping[str, Points]:
     sizes = {_bytes_name(size): size for size in VALUE_BYTES}
+    sinks = {_sink_name(value_bytes=size): size for size in VALUE_BYTES}
     return {
-        "sink": _points(round_, PAYLOAD, sizes, "records_per_s"),
+        "sink": _points(round_, SINK, sinks, "records_per_s"),
         "processor": _points(round_, PROCESSOR_PAYLOAD, sizes, "records_per_s"),
     }
 

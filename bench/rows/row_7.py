@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -10,9 +10,19 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import OffsetSpec
 
 from bench.contenders.broker_usage import OFFSETS_TOPIC, Broker
-from bench.contenders.flows import BARE_LOOP, REGISTRY, Flow, Window, deadline_s, flow_arguments
+from bench.contenders.flows import (
+    BARE_LOOP,
+    PLAIN,
+    REGISTRY,
+    Flow,
+    Window,
+    deadline_s,
+    flow_arguments,
+    require_window,
+)
 from bench.contenders.load import PARTITIONS, Mixture, Share, fill, mean_call_s
 from bench.contenders.registry_settings import WAIT_PARTITIONS, delete_topics
+from bench.contenders.warm_up import warm_up
 from bench.harness.process import run_flow
 from bench.harness.row import Bench, Case, Contender, Figures, Line, Row
 from bench.rows.figure_lines import figure_line, ratio_line
@@ -22,7 +32,9 @@ from wait_registry.settings.kafka import KafkaSettings
 
 ABOUT: Final = """\
 The same records of 200 bytes, the same no-op. *Plain* reads, calls and commits every half second (`bench/bare_loop.py
---plain`); the bare loop adds wait record and tombstone; the registry is the product with everything on.
+--plain`), the topic again and again; the bare loop adds wait record and tombstone; the registry is the product with
+everything on. All of them take two turns each, by turns, after a quarter of a minute in which the bare loop works
+unmeasured: a broker that has just started takes longer for everything.
 
 *Bytes written* are what stands in the broker's segments afterwards (`*.log`), by record: wait record and tombstone in
 the wait topic, and committed offsets. One replica; with three the broker writes three times as much. Compaction hasn't
@@ -30,27 +42,29 @@ run: in the long run a wait topic holds what is unresolved and a day of the tomb
 broker's process between the contender's two marks, whatever it does then: reading the input, taking the wait topic,
 its own threads. *Client CPU* is the contender's own.
 
-*Compression* is varied in the bare loop, which sets its producer alike but for that: the product always takes lz4.
+*Compression* is varied in the bare loop, whose clients are set as the product's but for that: it always takes lz4.
 *Batching* is `linger_ms`, in the product: at full speed, where batches are full whatever it is, and with calls that
 wait (10 % 1 s, 90 % 200 ms, N = 500: some 1,800 records a second), where it says how many records share a batch.
 """
 
-COST: Final = "cost"
-COMPRESSION: Final = "compression"
-BATCHING: Final = "batching at full speed"
-SLOW_BATCHING: Final = "batching at 1,800 records/s"
-PLAIN: Final = "plain consume and commit"
-COMPRESSIONS: Final = ("none", "lz4", "zstd")
-LINGERS_MS: Final = (1, 5, 20)
+COST: Final = "at full speed"
+SLOW_BATCHING: Final = "at 1,800 records/s"
+COMPRESSIONS: Final = {"none": "bare loop, uncompressed", "lz4": BARE_LOOP.name, "zstd": "bare loop, zstd"}
+LINGERS_MS: Final = {1: "registry, linger 1 ms", 5: REGISTRY.name, 20: "registry, linger 20 ms"}
 
 NOOP_TOPIC: Final = "bench.r7.noop"
+# Holds hardly more than is measured: the registry works it off to its end.
+REGISTRY_TOPIC: Final = "bench.r7.registry"
 SLOW_TOPIC: Final = "bench.r7.slow"
 MIXTURE: Final[Mixture] = (Share(10, 1000), Share(90, 200))
 IN_FLIGHT: Final = 50
 SLOW_IN_FLIGHT: Final = 500
-NOOP_WINDOW: Final = Window(60_000, 280_000, 120.0)
-NOOP_RECORDS: Final = 300_000
-SLOW_WARM_S, SLOW_SECONDS, SLOW_REST_S = 3.0, 9.0, 1.0
+SECONDS: Final = 6.0
+TURNS: Final = 2
+# Records a second where this was written.
+NOOP_PER_S: Final[Mapping[Flow, float]] = {PLAIN: 1_200_000, BARE_LOOP: 90_000, REGISTRY: 53_000}
+BEYOND: Final = 20_000
+SLOW_WARM_S, SLOW_SECONDS, SLOW_REST_S = 3.0, 7.0, 1.0
 QUICK_WINDOW: Final = Window(500, 1_900, 120.0)
 QUICK_RECORDS: Final = 2_000
 CPU: Final = "cpu_us_per_record"
@@ -61,42 +75,42 @@ SETTLE: Final = ("--idle-s", "1")
 
 def _cases(bench: Bench) -> Sequence[Case]:
     def noop(name: str, flow: Flow, *options: str) -> Contender:
-        window = QUICK_WINDOW if bench.quick else NOOP_WINDOW
-        return _contender(name, flow, NOOP_TOPIC, IN_FLIGHT, "noop", window, *options)
+        topic = REGISTRY_TOPIC if flow is REGISTRY else NOOP_TOPIC
+        return _contender(name, flow, topic, IN_FLIGHT, "noop", _window(bench, flow), *options)
 
-    cost = [
-        noop(PLAIN, BARE_LOOP, "--plain"),
-        noop(BARE_LOOP.name, BARE_LOOP),
-        noop(REGISTRY.name, REGISTRY, "--linger-ms", "5", *SETTLE),
-    ]
-    compressed = [noop(name, BARE_LOOP, "--compression", name) for name in COMPRESSIONS]
+    def compressed(kind: str) -> Contender:
+        return noop(COMPRESSIONS[kind], BARE_LOOP, "--compression", kind)
+
+    def lingering(linger_ms: int) -> Contender:
+        return noop(LINGERS_MS[linger_ms], REGISTRY, "--linger-ms", str(linger_ms), *SETTLE)
+
+    plain = noop(PLAIN.name, PLAIN)
     if bench.quick:
-        return [Case(COST, cost, prepare=_fill_noop), Case(COMPRESSION, compressed[2:], prepare=_fill_noop)]
-    lingering = [noop(_linger(ms), REGISTRY, "--linger-ms", str(ms), *SETTLE) for ms in LINGERS_MS]
+        return [Case(COST, [plain, compressed("zstd"), lingering(5)], prepare=_fill_noop)]
+    contenders = [plain, *map(compressed, COMPRESSIONS), *map(lingering, LINGERS_MS)]
     return [
-        Case(COST, cost, prepare=_fill_noop),
-        Case(COMPRESSION, compressed, prepare=_fill_noop),
-        Case(BATCHING, lingering, prepare=_fill_noop),
-        Case(SLOW_BATCHING, [_slow(ms) for ms in LINGERS_MS], prepare=_fill_slow),
+        Case(COST, contenders, turns=TURNS, prepare=_fill_noop),
+        Case(SLOW_BATCHING, [_slow(ms) for ms in LINGERS_MS], turns=TURNS, prepare=_fill_slow),
     ]
-
-
-def _linger(milliseconds: int) -> str:
-    return f"linger {milliseconds} ms"
 
 
 def _slow(linger_ms: int) -> Contender:
     window = Window.lasting(_slow_per_s(), SLOW_WARM_S, SLOW_SECONDS)
     options = ("--linger-ms", str(linger_ms), *SETTLE)
-    return _contender(_linger(linger_ms), REGISTRY, SLOW_TOPIC, SLOW_IN_FLIGHT, "timed", window, *options)
+    return _contender(LINGERS_MS[linger_ms], REGISTRY, SLOW_TOPIC, SLOW_IN_FLIGHT, "timed", window, *options)
 
 
 def _slow_per_s() -> float:
     return SLOW_IN_FLIGHT / mean_call_s(MIXTURE)
 
 
+def _window(bench: Bench, flow: Flow) -> Window:
+    return QUICK_WINDOW if bench.quick else Window.lasting(NOOP_PER_S[flow], flow.warm_s, SECONDS)
+
+
 def _fill_noop(bench: Bench) -> None:
-    fill(bench.kafka, NOOP_TOPIC, bench.size(QUICK_RECORDS, NOOP_RECORDS))
+    for flow, topic in ((BARE_LOOP, NOOP_TOPIC), (REGISTRY, REGISTRY_TOPIC)):
+        fill(bench.kafka, topic, bench.size(QUICK_RECORDS, _window(bench, flow).to_record + BEYOND))
 
 
 def _fill_slow(bench: Bench) -> None:
@@ -120,6 +134,7 @@ def _measure(
     wait_topic = f"{arguments.group}.wait"
     try:
         figures = run_flow(bench, command, deadline_s=deadline_s(window))
+        require_window(bench, window, figures)
         entries = _records(bench.kafka, wait_topic, WAIT_PARTITIONS)
         # Two entries a record, once all is resolved.
         handled = entries / 2 or window.to_record
@@ -154,10 +169,10 @@ def _rated(text: str, case: str, name: str) -> list[Line]:
 
 OURS: Final = REGISTRY.name
 LINES: Final = (
-    figure_line("A record in the input topic", (COST, PLAIN, "input_bytes_per_record"), "B/record"),
-    figure_line("Plain: committed offsets", (COST, PLAIN, "offset_bytes_per_record"), "B/record"),
-    figure_line("Plain: broker CPU", (COST, PLAIN, BROKER_CPU), "µs/record"),
-    figure_line("Plain: client CPU", (COST, PLAIN, CPU), "µs/record"),
+    figure_line("A record in the input topic", (COST, PLAIN.name, "input_bytes_per_record"), "B/record"),
+    figure_line("Plain: committed offsets", (COST, PLAIN.name, "offset_bytes_per_record"), "B/record"),
+    figure_line("Plain: broker CPU", (COST, PLAIN.name, BROKER_CPU), "µs/record"),
+    figure_line("Plain: client CPU", (COST, PLAIN.name, CPU), "µs/record"),
     *_costs("Bare loop", COST, BARE_LOOP.name),
     *_costs("Registry", COST, OURS),
     figure_line("Registry: committed offsets", (COST, OURS, "offset_bytes_per_record"), "B/record"),
@@ -169,12 +184,16 @@ LINES: Final = (
     ratio_line(
         "Registry / plain: broker CPU",
         (COST, OURS, BROKER_CPU),
-        (COST, PLAIN, BROKER_CPU),
+        (COST, PLAIN.name, BROKER_CPU),
     ),
-    ratio_line("Registry / plain: client CPU", (COST, OURS, CPU), (COST, PLAIN, CPU)),
-    *(line for name in COMPRESSIONS for line in _rated(f"Compression {name}, bare loop", COMPRESSION, name)),
-    *(line for ms in LINGERS_MS for line in _rated(f"Linger {ms} ms, full speed", BATCHING, _linger(ms))),
-    *(line for ms in LINGERS_MS for line in _costs(f"Linger {ms} ms, 1,800 records/s", SLOW_BATCHING, _linger(ms))),
+    ratio_line("Registry / plain: client CPU", (COST, OURS, CPU), (COST, PLAIN.name, CPU)),
+    *(line for kind, name in COMPRESSIONS.items() for line in _rated(f"Compression {kind}, bare loop", COST, name)),
+    *(line for ms, name in LINGERS_MS.items() for line in _rated(f"Linger {ms} ms, full speed", COST, name)),
+    *(
+        line
+        for ms, name in LINGERS_MS.items()
+        for line in _costs(f"Linger {ms} ms, 1,800 records/s", SLOW_BATCHING, name)
+    ),
 )
 
-ROW: Final = Row(7, "Cost of the pattern", ABOUT, _cases, LINES)
+ROW: Final = Row(7, "Cost of the pattern", ABOUT, _cases, LINES, warm_up=partial(warm_up, topic=NOOP_TOPIC))

@@ -12,7 +12,8 @@ What is set, and why:
 - `maxConcurrency` = N. All other options are its defaults: `PERIODIC_CONSUMER_ASYNCHRONOUS` commits every 5 s, which is
   its fastest mode and the one it suggests to start with, and `batchSize` is 1. `messageBufferSize` and fetch sizes are
   for its PARTITION order, says its README. In the other orders its buffer grows by itself, from 2 N by N every 2 s at
-  the most, while fewer than N records wait for a thread: a measurement of short calls begins late enough for that.
+  the most, while fewer than N records wait for a thread. It works for 10 s before it is measured (`warm_s` says how
+  long it was): five such steps, and time to compile what is hot.
 - Of the consumer: `enable.auto.commit=false`, which it demands, and `auto.offset.reset=earliest`.
 - kafka-clients 3.7.0, the version that it is built with and brings along.
 - A heap of 1 GB at most, of which Java's default collector takes what it likes; the JVM's other flags are its defaults.

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from bench.harness.process import ROOT
-from bench.harness.row import Row
+from bench.harness.row import Bench, Case, Contender, Row
 from bench.harness.smoke import smoke
-from bench.rows.row_4 import NEAR_PEERS
+from bench.rows.row_4 import BUFFERED, UNBUFFERED
 from bench.rows.row_4 import ROW as ROW_4
 from bench.rows.row_5 import ROW as ROW_5
 from bench.rows.row_6 import ROW as ROW_6
@@ -46,5 +46,13 @@ def connect_is_there() -> bool:
 
 
 def without_connect(row: Row) -> Row:
-    """Return a row without those of its cases that need a Kafka Connect worker."""
-    return replace(row, cases=lambda bench: [case for case in row.cases(bench) if case.name != NEAR_PEERS])
+    """Return a row without those of its contenders that need a Kafka Connect worker."""
+
+    def cases(bench: Bench) -> list[Case]:
+        return [replace(case, contenders=[*filter(needs_no_connect, case.contenders)]) for case in row.cases(bench)]
+
+    return replace(row, cases=cases)
+
+
+def needs_no_connect(contender: Contender) -> bool:
+    return contender.name not in (BUFFERED, UNBUFFERED)

@@ -15,7 +15,7 @@ from bench.rows.row_7 import ROW as ROW_7
 from tests.support.stack import Stack
 from tests.support.topics import Topics
 
-TOPICS = ("bench.r1.slow", "bench.r2.noop", "bench.r3.memory", "bench.r3.few", "bench.r7.noop")
+TOPICS = ("bench.r1.slow", "bench.r2.noop", "bench.r3.memory", "bench.r3.few", "bench.r7.noop", "bench.r7.registry")
 
 
 @pytest.mark.timeout(900)

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from bench.contenders.arguments import FlowArguments, flow_arguments, parse, parser
-from bench.contenders.flows import AIOKAFKA, ARROYO, FASTSTREAM, REGISTRY, Window, contender, in_flight_figures
+from bench.contenders.flows import (
+    AIOKAFKA,
+    ARROYO,
+    FASTSTREAM,
+    REGISTRY,
+    ShortWindowError,
+    Window,
+    contender,
+    require_window,
+    share_of_limit,
+)
 from bench.contenders.peers_environment import peer_version
-from bench.harness.judgement import judgements
-from bench.harness.row import Bench, Round, Row
-from bench.rows.row_1 import ROW as ROW_1
-from bench.rows.row_2 import ROW as ROW_2
-from bench.rows.row_3 import ROW as ROW_3
-from bench.rows.row_7 import ROW as ROW_7
+from bench.harness.row import Bench
 
 GIVEN = FlowArguments("localhost:9092", "orders", "shop", 50, "timed", 10, 20, 7.5)
 
@@ -40,10 +46,21 @@ def test_a_window_lasts_as_long_as_the_expected_rate_says() -> None:
     assert Window.lasting(0.001, 1, 1).to_record == 2
 
 
+def test_a_long_window_is_given_up_after_half_as_long_again_and_a_minute() -> None:
+    assert Window.lasting(7000.0, 5.0, 600.0).limit_s == pytest.approx(60 + 1.5 * 605)
+
+
 def test_the_share_of_the_limit_is_the_mean_of_calls_in_flight() -> None:
-    known = in_flight_figures({"records": 90, "seconds": 10, "calls_s": 99, "busy_s": 98}, 10)
-    unknown = in_flight_figures({"records": 90, "seconds": 10, "calls_s": 99}, 10)
-    assert (known["share_of_limit"], unknown["share_of_limit"]) == (0.98, 0.99)
+    known = share_of_limit({"records": 90, "seconds": 10, "calls_s": 99, "busy_s": 98}, 10)
+    assert known == {"share_of_limit": 0.98}
+
+
+def test_a_window_that_was_too_short_fails_the_turn_but_for_the_smoke(tmp_path: Path) -> None:
+    usual = Bench("", "", tmp_path, quick=False, full=False, say=lambda _: None)
+    with pytest.raises(ShortWindowError, match=r"2\.50 s only, expected 3 s at least"):
+        require_window(usual, Window(1, 2, 9.0), {"seconds": 2.5})
+    require_window(usual, Window(1, 2, 9.0, least_s=0), {"seconds": 2.5})
+    require_window(replace(usual, quick=True), Window(1, 2, 9.0), {"seconds": 0.1})
 
 
 def test_a_contender_has_its_own_group_at_each_turn_and_says_what_it_is() -> None:
@@ -58,38 +75,3 @@ def test_a_contender_has_its_own_group_at_each_turn_and_says_what_it_is() -> Non
 def test_a_peer_that_is_not_locked_has_no_version() -> None:
     with pytest.raises(KeyError, match="locks no kafkacat"):
         peer_version("kafkacat")
-
-
-@pytest.mark.parametrize("row", [ROW_1, ROW_2, ROW_3, ROW_7], ids=lambda row: f"row {row.number}")
-@pytest.mark.parametrize(("quick", "full"), [(True, False), (False, False), (False, True)])
-def test_a_row_is_described_without_measuring_anything(row: Row, quick: bool, full: bool, tmp_path: Path) -> None:
-    bench = Bench("", "", tmp_path, quick=quick, full=full, say=lambda _: None)
-    cases = row.cases(bench)
-    assert len({case.name for case in cases}) == len(cases)
-    for case in cases:
-        names = [contender.name for contender in case.contenders]
-        assert len(set(names)) == len(names)
-    assert not callable(row.lines)
-    texts = [line.text for line in row.lines]
-    assert len(set(texts)) == len(texts)
-    assert list(tmp_path.iterdir()) == []
-
-
-class _Everything(dict[str, float]):
-    """Figures in which whatever is asked for is 7."""
-
-    def __contains__(self, _: object) -> bool:
-        return True
-
-    def __missing__(self, _: str) -> float:
-        return 7.0
-
-
-@pytest.mark.parametrize("row", [ROW_1, ROW_2, ROW_3, ROW_7], ids=lambda row: f"row {row.number}")
-def test_each_line_is_about_somebody_who_is_measured(row: Row, tmp_path: Path) -> None:
-    bench = Bench("", "", tmp_path, quick=False, full=True, say=lambda _: None)
-    measured = {
-        (case.name, contender.name): [_Everything()] for case in row.cases(bench) for contender in case.contenders
-    }
-    found = judgements(row, [Round(1, measured)])
-    assert [judgement.reason for judgement in found if judgement.spread is None] == []

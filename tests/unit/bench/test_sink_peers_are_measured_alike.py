@@ -36,7 +36,7 @@ def test_without_a_stretch_the_slow_beginning_and_the_last_commit_do_not_count()
 
 
 def test_who_did_not_get_to_the_end_of_the_stretch_is_measured_where_it_was_warm() -> None:
-    steps = steps_at(20, 80, *[150] * 6)
+    steps = steps_at(20, *[80] * 10, *[150] * 6)
 
     assert warm_pace(steps, 1_000_000, (400_000, 950_000)).records_per_s == 150
 
@@ -59,10 +59,11 @@ def test_rows_written_are_shares_of_the_waits() -> None:
 
 @pytest.mark.parametrize(("buffer", "rewrite"), [(True, True), (True, False), (False, False)])
 def test_debezium_is_changed_in_nothing_but_what_is_asked_for(buffer: bool, rewrite: bool) -> None:
-    changed = Variant(reduction_buffer=buffer, rewrite_inserts=rewrite).applied_to(CONNECTOR)
+    changed = Variant(reduction_buffer=buffer, rewrite_inserts=rewrite, tasks=2).applied_to(CONNECTOR)
 
     assert dict(changed.config) == {
         **CONNECTOR.config,
+        "tasks.max": "2",
         "use.reduction.buffer": str(buffer).lower(),
         "connection.url": f"{URL}&reWriteBatchedInserts=true" if rewrite else URL,
     }

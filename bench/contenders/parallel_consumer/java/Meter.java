@@ -25,6 +25,7 @@ final class Meter {
   private final LongAdder measured = new LongAdder();
   private final LongAdder measuredNs = new LongAdder();
   private final CountDownLatch ended = new CountDownLatch(1);
+  private volatile long firstNs;
   private volatile Mark begin;
   private volatile Mark end;
 
@@ -86,12 +87,13 @@ final class Meter {
         String.format(
             Locale.ROOT,
             "{\"records\": %d, \"seconds\": %.6f, \"cpu_s\": %.3f, \"calls_s\": %.6f, \"busy_s\": %.6f,"
-                + " \"rss_bytes\": %d, \"rss_now_bytes\": %d",
+                + " \"warm_s\": %.3f, \"rss_bytes\": %d, \"rss_now_bytes\": %d",
             to - from,
             (end.clockNs() - begin.clockNs()) / NS_A_S,
             (end.cpuNs() - begin.cpuNs()) / NS_A_S,
             measuredNs.sum() / NS_A_S,
             (end.busyNs() - begin.busyNs()) / NS_A_S,
+            (begin.clockNs() - firstNs) / NS_A_S,
             memory.peakBytes(),
             memory.nowBytes()));
     if (agesNs.length > 0) {
@@ -104,6 +106,9 @@ final class Meter {
 
   private void over(long durationNs, long ageNs) {
     int number = completed.incrementAndGet();
+    if (number == 1) {
+      firstNs = System.nanoTime();
+    }
     if (number == from) {
       begin = Mark.of(underWay);
     } else if (number > from && number <= to) {
