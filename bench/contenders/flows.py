@@ -60,9 +60,16 @@ class Window:
     least_s: float = LEAST_S
 
     @staticmethod
-    def lasting(expected_per_s: float, warm_s: float, seconds: float) -> Window:
-        """Return a window that lasts about so long after about so long a warm-up, at the expected rate."""
-        first = max(1, round(expected_per_s * warm_s))
+    def lasting(expected_per_s: float, warm_s: float, seconds: float, *, warming_per_s: float = 0.0) -> Window:
+        """Return a window that lasts about so long after about so long a warm-up, at the expected rate.
+
+        Args:
+            expected_per_s: records a second.
+            warm_s: of the warm-up, s.
+            seconds: of the window.
+            warming_per_s: records a second until it is warm, where that is another rate.
+        """
+        first = max(1, round((warming_per_s or expected_per_s) * warm_s))
         last = first + max(1, round(expected_per_s * seconds))
         expected_s = warm_s + seconds
         limit_s = 60 + 1.5 * expected_s if expected_s > LONG_S else START_S + SLOWER * expected_s

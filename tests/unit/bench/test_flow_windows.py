@@ -22,6 +22,7 @@ from bench.contenders.flows import (
 )
 from bench.contenders.peers_environment import peer_version
 from bench.harness.row import Bench
+from bench.rows.row_2 import NOOP_PER_S, NOOP_RECORDS, SECONDS, SHORT_PER_S, SHORT_RECORDS, WARMING_PER_S
 
 GIVEN = FlowArguments("localhost:9092", "orders", "shop", 50, "timed", 10, 20, 7.5)
 
@@ -44,6 +45,8 @@ def test_a_window_lasts_as_long_as_the_expected_rate_says() -> None:
     assert (window.from_record, window.to_record) == (250, 1250)
     assert window.limit_s > 12.5
     assert Window.lasting(0.001, 1, 1).to_record == 2
+    slow_at_first = Window.lasting(100.0, 10.0, 8.0, warming_per_s=20.0)
+    assert (slow_at_first.from_record, slow_at_first.to_record) == (200, 1000)
 
 
 def test_a_long_window_is_given_up_after_half_as_long_again_and_a_minute() -> None:
@@ -75,3 +78,11 @@ def test_a_contender_has_its_own_group_at_each_turn_and_says_what_it_is() -> Non
 def test_a_peer_that_is_not_locked_has_no_version() -> None:
     with pytest.raises(KeyError, match="locks no kafkacat"):
         peer_version("kafkacat")
+
+
+def test_row_2_has_records_enough_for_everybody() -> None:
+    for flow, per_s in NOOP_PER_S.items():
+        warming = WARMING_PER_S.get(flow, 0.0)
+        assert Window.lasting(per_s, flow.warm_s, SECONDS, warming_per_s=warming).to_record <= NOOP_RECORDS
+    for flow, per_s in SHORT_PER_S.items():
+        assert Window.lasting(per_s, flow.warm_s, SECONDS).to_record <= SHORT_RECORDS
