@@ -107,7 +107,7 @@ def measure_small_batches(bench: Bench, log: WaitLog) -> dict[str, float]:
     `visible_*_s` is from the first produce call to the look that sees the last row, `beyond_trigger_*_s` the same
     without the trigger's interval; `idle_cpu_percent` is of one core, over a stretch with nothing to do.
     """
-    uncounted, tries, idle_s = bench.size(1, 5), bench.size(2, 20), bench.size(2, 30, 60)
+    uncounted, tries, idle_s = bench.size(1, 5), bench.size(2, 15, 20), bench.size(2, 30, 60)
     log = replace(log, topic=f"{log.topic}.{uuid.uuid4().hex[:8]}")  # with nothing in it, at a second turn too
     with fresh_schema(bench, log) as settings, connection_to(settings) as connection:
         make_topics(settings)

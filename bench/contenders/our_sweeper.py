@@ -76,7 +76,7 @@ class Sweeps:
         return found[0]
 
 
-def measure_due(bench: Bench, log: WaitLog, settings: Settings) -> dict[str, float]:
+def measure_due(bench: Bench, log: WaitLog, settings: Settings, sweeps_counted: int = 10) -> dict[str, float]:
     """Let 100 registrations become due among the rows that stand, again and again, and return what a sweep takes.
 
     `sweep_*_ms` is the duration that the sweeper itself writes down, from the lock to the last partition's result;
@@ -87,10 +87,11 @@ def measure_due(bench: Bench, log: WaitLog, settings: Settings) -> dict[str, flo
         bench: of the turn.
         log: names the wait topic and the size of the values.
         settings: with the schema in which rows stand.
+        sweeps_counted: of 100 rows each.
     """
     due = replace(log, waits=DUE, left_open_every=1, expires_in_s=-3600.0)
     # The first sweeps start Spark's Python workers and have their code compiled.
-    uncounted, times = bench.size(1, 3), bench.size(1, 10, 20)
+    uncounted, times = bench.size(1, 3), bench.size(1, sweeps_counted)
     durations, idle = [], []
     with connection_to(settings) as connection, running(bench, "sweeper", settings) as sweeper:
         remove_due(settings)  # of a turn that was broken off

@@ -113,7 +113,7 @@ def _cases(bench: Bench) -> Sequence[Case]:
     return [
         Case(CEILING, [_noop(flow) for flow in COMPARED], turns=2, prepare=_fill_noop),
         Case(OTHERS, [_noop(flow, in_flight) for flow, in_flight in BESIDE.items()], prepare=_fill_noop),
-        Case(MILLISECOND, [_short(flow) for flow in SHORT_PER_S], turns=2, prepare=fill_short),
+        Case(MILLISECOND, [_short(flow) for flow in SHORT_PER_S], turns=bench.size(1, 1, 2), prepare=fill_short),
         Case(TWO_CASE, [_several(1, ONE, TWO_WINDOW), _several(2, TWO, TWO_WINDOW)], prepare=_fill_noop),
         Case(TWO_WAITING_CASE, [_waiting(1, ONE), _waiting(2, TWO)], prepare=_fill_waiting),
     ]

@@ -46,6 +46,7 @@ ROWS: Final = (10_000, 1_000_000, 10_000_000)
 RECORDS_A_BATCH: Final = 100_000
 IN_FLIGHT: Final = 50
 LINGER: Final = ("--linger-ms", "5")
+SWEEPS: Final = 5
 # The first quarter warms up.
 WARM: Final = 4
 
@@ -116,7 +117,7 @@ def _measure_registry(rows: int, bench: Bench) -> Figures:
         start_over(connection, settings)
         sink = read_log(bench, log, settings)
         tidy(connection)
-    swept = measure_due(bench, log, settings)
+    swept = measure_due(bench, log, settings, SWEEPS)
     return {**queries, **sink, **swept, "sink_ms": RECORDS_A_BATCH / sink["records_per_s"] * 1000}
 
 
