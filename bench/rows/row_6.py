@@ -74,7 +74,7 @@ def _logs(bench: Bench) -> Mapping[str, WaitLog]:
 
 
 def _log(bench: Bench, partitions: int, value_bytes: int) -> WaitLog:
-    waits = {200: bench.size(2_000, 750_000), 2_000: bench.size(1_000, 250_000), 20_000: bench.size(600, 45_000)}
+    waits = {200: bench.size(2_000, 750_000), 2_000: bench.size(1_000, 250_000), 20_000: bench.size(600, 30_000)}
     topic = f"bench.r6.p{partitions}.b{value_bytes}"
     return WaitLog(topic, waits=waits[value_bytes], partitions=partitions, value_bytes=value_bytes)
 
