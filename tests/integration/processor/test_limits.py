@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable
 
 import pytest
@@ -12,6 +13,7 @@ from tests.integration.processor.running import Processors
 from tests.integration.processor.wait_topic import stories
 from tests.support.committed_offsets import committed
 from tests.support.kafka_io import Outgoing, produce
+from tests.support.tcp_proxy import PRODUCE, Fate, KafkaProxy
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
 from wait_registry.errors import PermanentError
@@ -101,6 +103,32 @@ def test_a_record_that_even_the_dead_letter_topic_refuses_stops_the_process_befo
         running.join()
     [position] = committed(topics.bootstrap, settings.processor.group, settings.processor.topics[0], 1)
     assert position <= 1, "the record that could not be kept anywhere is not passed"
+
+
+def test_nothing_is_committed_while_the_only_copy_of_a_record_is_on_its_way_to_the_dead_letter_topic(
+    processor_settings: Make, topics: Topics, processors: Processors
+) -> None:
+    settings = processor_settings(
+        {
+            "processor.handler": processors.handler(done),
+            "processor.commit_interval_s": 0.05,
+            "wait.max_message_bytes": 20_000,
+        },
+        1,
+    )
+    group, topic = settings.processor.group, settings.processor.topics[0]
+    topics.produce(topic, [Outgoing(os.urandom(30_000))])
+    with KafkaProxy(topics.bootstrap, lambda request: Fate.HOLD if request == PRODUCE else Fate.PASS) as proxy:
+        kafka = settings.kafka.model_copy(update={"bootstrap_servers": proxy.bootstrap_servers})
+        running = processors.start(settings.model_copy(update={"kafka": kafka}))
+        assert proxy.held.wait(30), "no dead letter on its way"
+        deadline = time.monotonic() + 20 * settings.processor.commit_interval_s
+        while time.monotonic() < deadline:
+            assert committed(topics.bootstrap, group, topic, 1) == [-1]
+        proxy.let_go()
+        wait_until(lambda: committed(topics.bootstrap, group, topic, 1) == [1], what="the commit behind it")
+        running.service.request_stop()
+        running.join()
 
 
 def test_a_record_whose_time_runs_short_is_registered_again_before_it_starts(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 from tests.integration.processor.running import Processors
@@ -67,3 +68,20 @@ def test_what_a_stopped_processor_gives_back_is_finished_in_the_old_topic_and_th
     assert not told.keys() & newer.keys(), "no record is registered in both"
     assert len(gate.calls) == len(told) + len(newer) == written
     assert set(gate.calls.values()) == {1}
+
+
+def test_once_does_not_end_while_records_are_in_hand(
+    processor_settings: Callable[..., Settings], topics: Topics, processors: Processors
+) -> None:
+    gate = Gate(free=0)
+    settings = processor_settings({"processor.handler": processors.handler(gate), "processor.max_in_flight": 2}, 1)
+    topics.produce(settings.processor.topics[0], [b"value"] * 6)
+    running = processors.start(settings, once=True)
+    wait_until(lambda: running.stats.registered == 6 and len(gate.calls) == 2, what="records that wait for a slot")
+    deadline = time.monotonic() + 1.0
+    while time.monotonic() < deadline:
+        assert "draining" not in running.health.reasons
+    gate.opened.set()
+    running.join()
+    told = stories(topics.read(settings.wait.topic))
+    assert len(told) == 6 and all(story.resolved for story in told.values())

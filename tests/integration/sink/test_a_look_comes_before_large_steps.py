@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from sink.sampling import SAMPLE_RECORDS
 from tests.conftest import SettingsFactory
 from tests.integration.sink.conftest import StartSink
@@ -25,7 +27,7 @@ def test_the_first_batches_behind_a_look_are_written_one_by_one(
 ) -> None:
     settings = prepared({"sink.trigger_s": 0.1})
     start_sink(settings, once=True).wait_ended()  # notes its positions
-    records = 5 * SAMPLE_RECORDS
+    records = 10 * SAMPLE_RECORDS
     WaitTopic(topics, settings.wait.topic).write(*[wait_record(new_id(), number % 3) for number in range(records)])
     with database.connect(settings) as connection:
         connection.execute(RECORD_STEPS)
@@ -35,3 +37,5 @@ def test_the_first_batches_behind_a_look_are_written_one_by_one(
     ]
     assert read_to[-1] == records
     assert read_to[0] < 1.5 * SAMPLE_RECORDS, "about what was looked at, and nothing behind it"
+    steps = [after - before for before, after in pairwise(read_to)]
+    assert max(steps) > 2 * SAMPLE_RECORDS, "what was learnt is not forgotten when larger batches begin"
