@@ -74,7 +74,7 @@ def _logs(bench: Bench) -> Mapping[str, WaitLog]:
 
 
 def _log(bench: Bench, partitions: int, value_bytes: int) -> WaitLog:
-    waits = {200: bench.size(2_000, 750_000), 2_000: bench.size(1_000, 250_000), 20_000: bench.size(600, 30_000)}
+    waits = {200: bench.size(2_000, 750_000), 2_000: bench.size(1_000, 500_000), 20_000: bench.size(600, 30_000)}
     topic = f"bench.r6.p{partitions}.b{value_bytes}"
     return WaitLog(topic, waits=waits[value_bytes], partitions=partitions, value_bytes=value_bytes)
 
@@ -130,7 +130,7 @@ def _sizes(bench: Bench) -> Sequence[int]:
 
 def _input(bench: Bench, value_bytes: int) -> tuple[str, int]:
     """Return the input topic of a payload and how many records it holds."""
-    records = {200: bench.size(2_000, 450_000), 2_000: bench.size(1_000, 250_000), 20_000: bench.size(600, 40_000)}
+    records = {200: bench.size(2_000, 450_000), 2_000: bench.size(1_000, 250_000), 20_000: bench.size(600, 80_000)}
     return f"bench.r6.in{value_bytes}", records[value_bytes]
 
 

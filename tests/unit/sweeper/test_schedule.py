@@ -85,7 +85,7 @@ def test_a_clock_that_is_put_back_holds_up_no_run() -> None:
         runs.set()
 
     schedule = Schedule(job, 0.5)
-    thread = Thread(target=schedule.run, args=(10,))
+    thread = Thread(target=schedule.run, args=(10,), daemon=True)
     thread.start()
     assert runs.wait(30)
     schedule._planned.modify(next_run_time=datetime.now(UTC) + timedelta(hours=1))
