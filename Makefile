@@ -53,7 +53,7 @@ check: jars $(CLASSES) ## the gate: format, lint, types, import contracts, audit
 	@$(call step,types,$(BIN)/mypy)
 	@$(call step,import contracts,$(BIN)/lint-imports)
 	@$(call step,audit,$(BIN)/python setup/audit.py)
-	@$(call step,tests,$(BIN)/pytest -m "not acceptance" -n 2 --dist loadfile --no-loadscope-reorder tests)
+	@$(call step,tests,$(BIN)/pytest -m "not acceptance" -n 3 --dist loadfile --no-loadscope-reorder tests)
 
 coverage: jars $(CLASSES) ## line coverage of the core and of each service, at least 90 % (takes longer than the tests)
 	@sh setup/coverage.sh "$(BIN)" $(TESTS)
