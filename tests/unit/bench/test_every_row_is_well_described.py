@@ -18,8 +18,6 @@ from bench.harness.row import Bench, Line, Round, Row
 ROWS = [row_of(number) for number in row_numbers()]
 LINK = re.compile(r"\.\./(docs/decisions/\d{4}-[a-z0-9-]+\.md)(#[a-z0-9-]+)?")
 
-TO_BE_WRITTEN = {"docs/decisions/0021-what-the-targets-miss.md"}
-
 of_every_row = pytest.mark.parametrize("row", ROWS, ids=lambda row: f"row {row.number}")
 
 
@@ -103,4 +101,4 @@ def test_it_can_say_why_each_of_its_targets_is_missed(row: Row) -> None:
 
 def test_the_decisions_that_are_linked_exist() -> None:
     linked = {match[1] for row in ROWS for line in lines_of(row) if (match := LINK.fullmatch(line.why))}
-    assert {name for name in linked if not (ROOT / name).exists()} <= TO_BE_WRITTEN
+    assert linked and not {name for name in linked if not (ROOT / name).exists()}
