@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from wait_registry.records.headers import MAX_JSON_BYTES, decode_headers_json
 from wait_registry.records.original import Original, PartialOriginal
@@ -26,8 +26,7 @@ class DueKey:
     size: int
 
 
-@dataclass(frozen=True, slots=True)
-class DueRow:
+class DueRow(NamedTuple):
     """A registration and where it stands in the wait topic."""
 
     record: WaitRecord

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import psycopg
@@ -86,7 +86,7 @@ class Scenario:
             expiry_policy="dlq",
             max_attempts=3,
         )
-        return replace(record, **changes)
+        return record._replace(**changes)
 
     def register(self, records: Iterable[WaitRecord], partition: int = 0, days_old: int = 0) -> list[Registered]:
         """Publish wait records as a processor does; ``days_old``: as the broker took them so long ago."""

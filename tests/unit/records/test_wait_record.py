@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -109,7 +107,7 @@ def test_a_null_original_value_and_an_empty_one_stay_apart() -> None:
     original = Original("orders", 0, 0, 0, "create", None, None, ())
     record = WaitRecord(original, "019fc448-d29b-8abc-9def-0123456789ab", 0, "g", "i", 1, "d", "dlq", 1)
     for value in (None, b""):
-        given_record = dataclasses.replace(record, original=original._replace(value=value))
+        given_record = record._replace(original=original._replace(value=value))
         written, headers = encode_wait_record(given_record)
         assert written == b""
         assert decode_wait_record(record.wait_id, written, headers).original.value == value

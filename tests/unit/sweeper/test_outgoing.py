@@ -28,7 +28,7 @@ def row(**changes: Any) -> DueRow:
     for name in [name for name in changes if name in Original._fields]:
         original = original._replace(**{name: changes.pop(name)})
     record = WaitRecord(original, WAIT_ID, 1_799_999_999_000, "billing", "host-1", 1, "orders.dlq", "dlq", 3)
-    return DueRow(replace(record, **changes), 5, 42)
+    return DueRow(record._replace(**changes), 5, 42)
 
 
 def anything(topic: str) -> Target:
