@@ -70,8 +70,8 @@ class DeadLetterWriter:
             rows = [_values(record) for record in records if record.get(LEFT_OUT_BYTES) is None]
             parts.append(_table(rows))
             left_out += [_left_out(record) for record in records if record.get(LEFT_OUT_BYTES) is not None]
-        joined = pa.concat_tables([_table([]), *parts]).combine_chunks()
-        columns = [Column(name, encode, pa.concat_arrays(joined[name].chunks)) for name, _, encode in COLUMNS]
+        joined = pa.concat_tables([_table([]), *parts])
+        columns = [Column(name, encode, joined[name].combine_chunks()) for name, _, encode in COLUMNS]
         return LetterBatch(columns, left_out)
 
     def write(self, connection: Connection, batch: LetterBatch) -> Written:

@@ -47,7 +47,7 @@ from wait_registry.settings.root import Settings
 log = logging.getLogger(__name__)
 
 POLL_S = 0.25
-# To ask Spark takes a look into the JVM and back: more often, that is a tenth of what an idle sink takes.
+# To ask Spark takes a look into the JVM and back: four times as often, that is a sixth of what an idle sink takes.
 ASK_SPARK_S = 1.0
 A_MOMENT_S = 0.01
 # The default heap passes on one such dead letter, and reads over one of twice the size (bench/large_records.py).

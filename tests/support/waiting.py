@@ -33,3 +33,21 @@ def wait_until(
             raise AssertionError(f"{what} did not come true within {deadline_s:g} s; last seen: {value!r}")
         time.sleep(poll_s)
     return value
+
+
+def holds(condition: Callable[[], bool], for_s: float, what: str, poll_s: float = POLL_S) -> None:
+    """Look again and again for a while that something which should not change doesn't.
+
+    Args:
+        condition: must be true each time.
+        for_s: how long to look, s.
+        what: names the condition when it comes out false.
+        poll_s: pause between two calls, s.
+
+    Raises:
+        AssertionError: it was false.
+    """
+    deadline = time.monotonic() + for_s
+    while time.monotonic() < deadline:
+        assert condition(), f"{what} did not hold for {for_s:g} s"
+        time.sleep(poll_s)

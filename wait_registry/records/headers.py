@@ -99,9 +99,7 @@ def _encode_with_odd_names(headers: Headers) -> bytes:
 
 
 def _is_odd(name: str) -> bool:
-    if name.isascii():
-        return "\0" in name
-    return "\0" in name or any("\ud800" <= character <= "\udfff" for character in name)
+    return "\0" in name or (not name.isascii() and any("\ud800" <= character <= "\udfff" for character in name))
 
 
 def _odd_name(name: str) -> dict[str, str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from collections.abc import Callable
 
 import pytest
@@ -15,7 +14,7 @@ from tests.support.committed_offsets import committed
 from tests.support.kafka_io import Outgoing, produce
 from tests.support.tcp_proxy import PRODUCE, Fate, KafkaProxy
 from tests.support.topics import Topics
-from tests.support.waiting import wait_until
+from tests.support.waiting import holds, wait_until
 from wait_registry.errors import PermanentError
 from wait_registry.handler import Record
 from wait_registry.records.headers import MAX_JSON_BYTES
@@ -122,9 +121,7 @@ def test_nothing_is_committed_while_the_only_copy_of_a_record_is_on_its_way_to_t
         kafka = settings.kafka.model_copy(update={"bootstrap_servers": proxy.bootstrap_servers})
         running = processors.start(settings.model_copy(update={"kafka": kafka}))
         assert proxy.held.wait(30), "no dead letter on its way"
-        deadline = time.monotonic() + 20 * settings.processor.commit_interval_s
-        while time.monotonic() < deadline:
-            assert committed(topics.bootstrap, group, topic, 1) == [-1]
+        holds(lambda: committed(topics.bootstrap, group, topic, 1) == [-1], 1.0, "no commit for twenty intervals")
         proxy.let_go()
         wait_until(lambda: committed(topics.bootstrap, group, topic, 1) == [1], what="the commit behind it")
         running.service.request_stop()

@@ -12,10 +12,10 @@ from tests.support.database import Database
 from tests.support.topics import Topics
 
 RECORD_STEPS = """
-create table steps (number bigint generated always as identity, read_to bigint not null);
+create table steps (read_to bigint not null);
 create function record_step() returns trigger language plpgsql as $$
 begin
-    insert into steps (read_to) select sum(next_offset) from sink_progress;
+    insert into steps select sum(next_offset) from sink_progress;
     return null;
 end $$;
 create trigger record_step after update on sink_progress for each statement execute function record_step();
