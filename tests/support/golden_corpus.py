@@ -133,7 +133,7 @@ class Corpus:
             expiry_policy="dlq",
             max_attempts=3,
         )
-        record = replace(record, **changes)  # type: ignore[arg-type]
+        record = record._replace(**changes)  # type: ignore[arg-type]
         value, headers = encode_wait_record(record)
         return Registration(name, record, value, tuple(headers))
 
@@ -235,7 +235,7 @@ def in_log_order(items: list[Registration | Malformed]) -> list[Entry]:
 
 
 def _with(registration: Registration, name: str, history: History) -> Registration:
-    renamed = replace(registration.record, wait_id=id_of(name))
+    renamed = registration.record._replace(wait_id=id_of(name))
     return replace(
         registration,
         name=name,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -97,7 +96,7 @@ class Judged:
                 topic, read.partition, read.offset, read.timestamp_ms, "create", read.key, read.value, read.headers
             )
             wait_id = derived_wait_id(cluster, self.where.group, original[:3], read.timestamp_ms)
-            records.append(replace(self.at.wait_record(number, original=original), wait_id=wait_id))
+            records.append(self.at.wait_record(number, original=original)._replace(wait_id=wait_id))
         return self.at.register(records)
 
     def commit(self) -> None:
