@@ -131,6 +131,7 @@ class Consumption:
                     # At the end of the log, behind the last transaction's marker, nothing else tells that we are there.
                     "enable.partition.eof": True,
                     "error_cb": link.on_error,
+                    **link.looks_at_statistics("consumer"),
                     "on_commit": self._on_commit,
                 }
             )

@@ -104,7 +104,8 @@ class ProcessorService:
         self._strategy: Strategy | None = None
         self._instance = ""
         self._fault = Fault()
-        self._link = BrokerLink(self._fault)
+        self._forgotten: TransientError | None = None
+        self._link = BrokerLink(self._fault, self._brokers_forgotten, self._clock.monotonic)
         self._membership = Membership(settings.processor)
         self.stats = Stats()
         self.telemetry_port = 0
@@ -205,6 +206,14 @@ class ProcessorService:
                 log.warning("%d records aren't acknowledged by the broker at the end", left)
         # What the last answers have brought, which no turn of the loop has seen.
         self._fault.raise_if_any()
+        if self._forgotten is not None:
+            raise self._forgotten
+
+    def _brokers_forgotten(self, error: TransientError) -> None:
+        """End as when asked to: the other client may still write what is finished."""
+        log.error("%s", error)
+        self._forgotten = error
+        self._stop.set()
 
     def _broker_watch(self, admin: AdminClient, wait_topic: TopicIdentity, facts: Facts) -> BrokerWatch:
         describe = partial(describe_group, self._settings.kafka, self._settings.processor.group)
@@ -268,6 +277,7 @@ class ProcessorService:
                 # A batch larger than the topic takes would be refused with every record in it.
                 "batch.size": min(1_000_000, self._settings.wait.max_message_bytes),
                 "error_cb": self._link.on_error,
+                **self._link.looks_at_statistics("producer"),
             },
         )
 
@@ -288,6 +298,8 @@ class ProcessorService:
     def _ready(self) -> Health:
         reasons = [] if self._link.up else ["the broker can't be reached"]
         reasons += ["starting"] if self._strategy is None else self._strategy.not_ready()
+        if self._forgotten is not None:
+            reasons.append("a Kafka client has forgotten all brokers")
         if self._fault.error is not None:
             reasons.append(f"stopping: {type(self._fault.error).__name__}")
         return Health.of(reasons)

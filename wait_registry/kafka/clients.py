@@ -120,12 +120,15 @@ def usable_settings() -> Iterator[None]:
         ) from error
 
 
-class Admin(AdminClient):  # type: ignore[misc] # the client comes without types
-    """An administrative client that remembers why its requests get no answer.
+class Admin:
+    """An administrative client that remembers why its requests get no answer; all else is as `AdminClient` has it.
 
     With wrong credentials, a wrong address or a broken certificate every request merely times out; the reason comes to
     the error callback alone. ``refusal`` is the last one that retrying can't mend and that may explain the request that
     is waited for, ``last_event`` the last of any kind.
+
+    After a request that timed out the next one gets a new client: librdkafka's may have forgotten all brokers and
+    never find them again (https://github.com/confluentinc/librdkafka/issues/5301).
     """
 
     def __init__(self, kafka: KafkaSettings) -> None:
@@ -135,17 +138,25 @@ class Admin(AdminClient):  # type: ignore[misc] # the client comes without types
         self.request_timeout_s = kafka.request_timeout_s
         self.bootstrap_servers = kafka.bootstrap_servers
         self.protocol = kafka.security.protocol.value
+        self._kafka = kafka
+        self._client = self._open()
+        self._former: AdminClient | None = None
+
+    def _open(self) -> AdminClient:
         # A bound method here would make a reference cycle, which the garbage collector may find in the client's own
         # thread; librdkafka aborts the process when a client is destroyed there.
         me = weakref.ref(self)
         with usable_settings():
-            super().__init__(
+            return AdminClient(
                 {
                     "topic.metadata.refresh.interval.ms": CONTROLLER_ASKED_FOR_EVERY_MS,
-                    **_client_config(kafka),
+                    **_client_config(self._kafka),
                     "error_cb": lambda error: _tell(me(), error),
                 }
             )
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
 
     def begin_request(self) -> None:
         """Forget refusals from before this request: days later they would make a plain outage look like one.
@@ -153,13 +164,19 @@ class Admin(AdminClient):  # type: ignore[misc] # the client comes without types
         Until a first request has succeeded they count on: the client may have been refused before it was asked, and
         librdkafka reports the same error of a broker only every 30 s.
         """
-        self.poll(0)  # serves the error callback
+        self._client.poll(0)  # serves the error callback
         if self._answered:
             self.refusal = None
 
     def end_request(self) -> None:
         """Take down that the broker has answered, so that it accepts this client."""
         self._answered = True
+
+    def request_timed_out(self) -> None:
+        """Begin anew with another client; requests of other threads may still wait for the former one."""
+        self._former, self._client = self._client, self._open()
+        self._answered = False
+        self.refusal = self.last_event = None
 
     def _on_error(self, error: KafkaError) -> None:
         if error.code() != KafkaError._ALL_BROKERS_DOWN:

@@ -46,6 +46,8 @@ def answer(admin: AdminClient, future: Future[T], doing: str) -> T:
         try:
             return future.result(timeout_of(admin) + 5)
         except FutureTimeoutError as error:
+            if isinstance(admin, Admin):
+                admin.request_timed_out()
             raise TransientError(f"{doing} failed: no answer within {timeout_of(admin):g} s") from error
 
     return answered(admin, wait, doing)
@@ -98,7 +100,10 @@ def _failure(admin: AdminClient, error: KafkaException, doing: str) -> WaitRegis
     admin.poll(0)  # serves the error callback
     if admin.refusal is not None:
         return kafka_failure(admin.refusal, doing)
-    return TransientError(f"{doing} failed: {cause.str()} ({cause.name()}){_what_it_may_be(admin)}")
+    what_it_may_be = _what_it_may_be(admin)
+    if cause.code() == KafkaError._TIMED_OUT:
+        admin.request_timed_out()
+    return TransientError(f"{doing} failed: {cause.str()} ({cause.name()}){what_it_may_be}")
 
 
 def _what_it_may_be(admin: Admin) -> str:

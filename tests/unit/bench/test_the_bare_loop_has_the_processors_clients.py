@@ -13,6 +13,10 @@ from processor.service import ProcessorService
 SETTINGS = registry_settings(FlowArguments("localhost:9092", "orders", "shop", 50, "noop", 10, 20, 7.5), linger_ms=5.0)
 
 
+# Once in ten seconds, of the client itself.
+LOOKS = ("statistics.interval.ms", "stats_cb")
+
+
 def without(properties: dict[str, Any], *names: str) -> dict[str, Any]:
     return {name: value for name, value in properties.items() if name not in names}
 
@@ -26,5 +30,5 @@ def test_its_consumer_begins_at_the_logs_start_and_else_is_the_processors() -> N
 
 def test_its_producer_is_the_processors() -> None:
     processors = ProcessorService(SETTINGS)._producer_config()
-    assert without(producer_properties(SETTINGS), "error_cb") == without(processors, "error_cb")
+    assert without(producer_properties(SETTINGS), "error_cb", *LOOKS) == without(processors, "error_cb", *LOOKS)
     assert producer_properties(SETTINGS, "zstd")["compression.type"] == "zstd"

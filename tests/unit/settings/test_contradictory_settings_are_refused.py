@@ -199,6 +199,7 @@ def test_security_that_fits_together_is_taken(changes: dict[str, str]) -> None:
         ("kafka.librdkafka.dr_msg_cb", "remove it"),
         ("kafka.librdkafka.retries", "remove it"),
         ("kafka.librdkafka.message.send.max.retries", "remove it"),
+        ("kafka.librdkafka.statistics.interval.ms", "remove it"),
         ("kafka.librdkafka.message.max.bytes", "set wait.max_message_bytes instead"),
         ("kafka.librdkafka.linger.ms", "set processor.linger_ms instead"),
         ("kafka.java.fetch.max.wait.ms", "remove it"),

@@ -1,0 +1,70 @@
+"""Brokers that know of none, not even of themselves, for a moment: no client stays alone with that (P8)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from processor import known_brokers
+from tests.integration.processor.running import Processors
+from tests.support.kafka_metadata import METADATA, without_brokers
+from tests.support.tcp_proxy import Fate, KafkaProxy
+from tests.support.topics import Topics
+from tests.support.waiting import wait_until
+from wait_registry.errors import TransientError
+from wait_registry.handler import Record
+from wait_registry.settings.root import Settings
+
+pytestmark = pytest.mark.timeout(400)
+
+VALUES = [str(number).encode() for number in range(20)]
+
+
+async def take(record: Record) -> None:
+    """Accept everything."""
+
+
+class StartingCluster:
+    """Changes answers: while it starts, each that tells of brokers tells of none."""
+
+    starts = False
+
+    def __call__(self, api_key: int, answer: bytes) -> bytes:
+        return without_brokers(answer) if self.starts and api_key == METADATA else answer
+
+
+def test_a_processor_whose_client_has_forgotten_all_brokers_says_so_and_ends_and_the_next_one_goes_on(
+    processor_settings: Callable[..., Settings], topics: Topics, processors: Processors, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(known_brokers, "FORGOTTEN_AFTER_S", 3.0)
+    monkeypatch.setattr("processor.broker_link.STATISTICS_EVERY_MS", 200)
+    settings = processor_settings(
+        {
+            "processor.handler": processors.handler(take),
+            "processor.drain_timeout_s": 1,
+            "processor.flush_timeout_s": 1,
+            "kafka.librdkafka": {
+                "topic.metadata.refresh.interval.ms": 100,
+                "session.timeout.ms": 6000,
+                "heartbeat.interval.ms": 500,
+            },
+        }
+    )
+    cluster = StartingCluster()
+    with KafkaProxy(topics.bootstrap, lambda _: Fate.PASS, cluster) as proxy:
+        kafka = settings.kafka.model_copy(update={"bootstrap_servers": proxy.bootstrap_servers})
+        running = processors.start(settings.model_copy(update={"kafka": kafka})).wait_joined()
+
+        # Whether a client still finds its bootstrap servers is a matter of which of two things it does first.
+        def forgets() -> bool:
+            cluster.starts = not cluster.starts
+            return running.ended
+
+        wait_until(forgets, 240, "a client that has forgotten all brokers", poll_s=0.2)
+        cluster.starts = False
+    with pytest.raises(TransientError, match="Kafka client has known no broker for 3 s"):
+        running.join()
+    topics.produce(settings.processor.topics[0], VALUES)
+    following = processors.start(settings).wait_joined()
+    wait_until(lambda: following.done == len(VALUES), what="the records of the next one")

@@ -1,0 +1,68 @@
+"""A client that knows no broker any more, for longer than it takes to begin anew, is given up (P8)."""
+
+from __future__ import annotations
+
+from confluent_kafka import Producer
+
+from processor.broker_link import BrokerLink
+from processor.fault import Fault
+from processor.known_brokers import FORGOTTEN_AFTER_S
+from tests.support.waiting import wait_until
+from wait_registry.errors import TransientError
+
+
+class Watched:
+    """What the statistics of one client lead to, at times of the test's choice."""
+
+    def __init__(self) -> None:
+        self.now_s = 100.0
+        self.fault = Fault()
+        link = BrokerLink(self.fault, monotonic=lambda: self.now_s)
+        self.tell = link.looks_at_statistics("producer")["stats_cb"]
+
+    def after(self, seconds: float, statistics: str) -> BaseException | None:
+        """Let the client tell this so many seconds later, and return what the process ends with."""
+        self.now_s += seconds
+        self.tell(statistics)
+        return self.fault.error
+
+
+def real_statistics() -> str:
+    """Return what a client tells that finds nobody at its bootstrap server."""
+    told: list[str] = []
+    client = Producer(
+        {"bootstrap.servers": "127.0.0.1:1", "statistics.interval.ms": 10, "stats_cb": told.append, "log_level": 0}
+    )
+    wait_until(lambda: client.poll(0.01) and told, 30, "statistics")
+    return told[-1]
+
+
+ALONE = real_statistics()
+# As of a consumer whose brokers are gone but for the one that stands for its group's coordinator.
+NOBODY = ALONE.replace('"source":"configured"', '"source":"logical"')
+LEARNED = ALONE.replace('"source":"configured"', '"source":"learned"')
+
+
+def test_who_knows_none_for_long_is_given_up_with_what_to_do() -> None:
+    assert NOBODY != ALONE
+    watched = Watched()
+    assert watched.after(0, NOBODY) is None
+    assert watched.after(FORGOTTEN_AFTER_S - 1, NOBODY) is None
+    error = watched.after(1, NOBODY)
+    assert isinstance(error, TransientError)
+    assert "the producer's Kafka client has known no broker for 30 s" in str(error)
+    assert "start again" in str(error)
+
+
+def test_who_knows_one_is_not_however_long_it_is_away() -> None:
+    for statistics in (ALONE, LEARNED):
+        watched = Watched()
+        for _ in range(100):
+            assert watched.after(FORGOTTEN_AFTER_S, statistics) is None
+
+
+def test_moments_without_do_not_add_up() -> None:
+    watched = Watched()
+    for _ in range(10):
+        assert watched.after(FORGOTTEN_AFTER_S - 1, NOBODY) is None
+        assert watched.after(1, ALONE) is None
