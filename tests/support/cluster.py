@@ -81,6 +81,8 @@ class EmbeddedCluster:
         # By default it asks a dead controller for minutes.
         refreshed = {"topic.metadata.refresh.interval.ms": 1000, "log_level": 0}
         self._admin = AdminClient({"bootstrap.servers": self.bootstrap_servers, **refreshed})
+        # Until then it drops those that it learns to be no brokers of the cluster, with what they are asked.
+        wait_until(self._all_known, what="a cluster of all its brokers")
         return self
 
     def __exit__(self, *of_no_interest: object) -> None:
@@ -105,6 +107,12 @@ class EmbeddedCluster:
         """A client of the whole cluster."""
         assert self._admin is not None, "the cluster isn't running"
         return self._admin
+
+    def _all_known(self) -> bool:
+        try:
+            return len(self.admin.list_topics(timeout=5).brokers) == BROKERS
+        except KafkaException:
+            return False
 
     def start(self, nodes: Iterable[int]) -> None:
         """Start brokers, all at once, and wait until they serve."""
