@@ -83,7 +83,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> Iterator[N
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     reports = reporter.getreports("skipped") if reporter is not None else []
     skipped = sum(is_for_want_of_an_engine(str(report.longrepr)) for report in reports)
-    if skipped == 0:
+    if reporter is None or skipped == 0:
         return
     reporter.write_line(session.config.stash[CHOSEN].not_tested(skipped), red=True, bold=True)
     if exitstatus == pytest.ExitCode.OK and skips_are_failures():

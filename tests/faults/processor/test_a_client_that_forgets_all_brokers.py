@@ -18,7 +18,7 @@ from wait_registry.settings.root import Settings
 
 pytestmark = pytest.mark.timeout(400)
 
-VALUES = [str(number).encode() for number in range(20)]
+RECORDS = 20
 
 
 async def take(record: Record) -> None:
@@ -65,6 +65,6 @@ def test_a_processor_whose_client_has_forgotten_all_brokers_says_so_and_ends_and
         cluster.starts = False
     with pytest.raises(TransientError, match="Kafka client has known no broker for 3 s"):
         running.join()
-    topics.produce(settings.processor.topics[0], VALUES)
+    topics.produce(settings.processor.topics[0], [b"value"] * RECORDS)
     following = processors.start(settings).wait_joined()
-    wait_until(lambda: following.done == len(VALUES), what="the records of the next one")
+    wait_until(lambda: following.done == RECORDS, what="the records of the next one")

@@ -72,6 +72,7 @@ def test_an_outage_of_postgres_ends_with_every_row_there_and_nobody_called(
         wait_until(lambda: sample(watch, "waitreg_connect_running", name) == 0, 60, "word of a failed task")
         assert watch.metrics()["waitreg_connect_postgres_up"] == 0
         failed = wait_until(lambda: status_with_a_failure(settings, tmp_path), 60, "a status that shows the failure")
+        assert failed is not None
         assert f"failed: {name} task 0: " in failed.output and "Connection refused" in failed.output
 
         postgres.start()

@@ -89,8 +89,9 @@ def test_one_right_that_is_missing_is_the_one_named(secured: SecuredBroker, user
 
 
 def test_who_may_do_everything_is_told_so(operator: Settings) -> None:
-    for service in ("processor", "sink", "sweeper"):
-        [line] = permissions(cast("Service", service), operator)
+    services: tuple[Service, ...] = ("processor", "sink", "sweeper")
+    for service in services:
+        [line] = permissions(service, operator)
         assert (line.standing, line.seen) == (Standing.OK, NO_AUTHORIZER)
     assert _transactions(operator).seen == NO_AUTHORIZER
 

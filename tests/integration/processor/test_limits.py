@@ -52,7 +52,7 @@ def test_a_record_with_more_headers_than_a_wait_record_can_carry_is_dead_lettere
     # A broker bounds what is compressed: the topics take this one, and no reader of wait records would.
     settings = processor_settings({"processor.handler": processors.handler(done)}, 1)
     headers = (("name", bytes(MAX_JSON_BYTES)), ("last", None))
-    records = [b"one", Outgoing(b"value", b"large", headers), b"two"]
+    records: list[Outgoing | bytes] = [b"one", Outgoing(b"value", b"large", headers), b"two"]
     produce(topics.bootstrap, settings.processor.topics[0], records, compression="lz4")
     processors.run_once(settings)
 

@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections import Counter
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -20,7 +21,7 @@ from wait_registry.settings.root import Settings
 
 # A member learns of a rebalance by its next heartbeat: 3 s later by default.
 SOON = {"kafka.librdkafka": {"heartbeat.interval.ms": 300}}
-PROTOCOLS = {
+PROTOCOLS: dict[str, dict[str, Any]] = {
     "cooperative": {"processor.assignment_strategy": "cooperative-sticky", **SOON},
     "eager": {"processor.assignment_strategy": "range", **SOON},
     "KIP-848": {"processor.group_protocol": "consumer"},

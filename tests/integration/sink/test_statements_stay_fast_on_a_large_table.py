@@ -55,7 +55,7 @@ def filled(prepared: SettingsFactory, database: Database) -> Settings:
 
 
 def test_no_statement_of_a_batch_reads_a_whole_table(filled: Settings, database: Database) -> None:
-    statements = {
+    statements: dict[str, dict[str, Any]] = {
         name: {"topic": "wait"}
         for name in ("settle", "mark_by_tombstones", "mark_by_dead_letters", "upsert_waits", "upsert_dead_letters")
     }

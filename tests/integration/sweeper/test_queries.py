@@ -95,8 +95,8 @@ def test_the_question_what_is_due_reads_the_index_alone(large: tuple[Settings, p
 @pytest.mark.parametrize("name", ["due_count", "due_keys", "due_places"])
 def test_due_rows_are_found_through_the_index(large: tuple[Settings, psycopg.Connection[Any]], name: str) -> None:
     settings, connection = large
-    further = {"due_count": {"partitions": [3]}, "due_places": {"limit": 2_000_001}}.get(name, {})
-    plan = nodes(connection, QUERIES[name], question(settings, **further))
+    every: dict[str, dict[str, Any]] = {"due_count": {"partitions": [3]}, "due_places": {"limit": 2_000_001}}
+    plan = nodes(connection, QUERIES[name], question(settings, **every.get(name, {})))
     assert {index for _, index in scans(plan, "wait")} == {"wait_due"}
 
 

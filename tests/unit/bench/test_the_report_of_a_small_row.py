@@ -114,7 +114,7 @@ def test_the_head_says_when_where_and_how() -> None:
 
 
 def test_a_turn_that_was_measured_at_the_second_attempt_leaves_a_line() -> None:
-    entries = [turn(number=1, failure="no broker\n  somewhere"), turn(number=1, attempt=2), end()]
+    entries: list[Entry] = [turn(number=1, failure="no broker\n  somewhere"), turn(number=1, attempt=2), end()]
     section = section_of(ROW, entries, HERE, 1)
     assert "Measured at the second attempt: round 1, no-op, registry, turn 1; the first: no broker." in section.text
     assert "second attempt" not in section_of(ROW, measured(), HERE, 3).text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 
 import pytest
@@ -13,7 +14,7 @@ from waitreg.connect.restarts import RestartRules, Restarts
 RULES = RestartRules(5, 60, 10, 1800)
 
 
-def played(rules: RestartRules, looks: list[tuple[float, bool]]) -> list[float]:
+def played(rules: RestartRules, looks: Sequence[tuple[float, bool]]) -> list[float]:
     """Return when it was restarted, of looks (pause before it in s, whether it has failed)."""
     restarts, now, times = Restarts(rules), 1000.0, []
     for pause_s, failed in looks:

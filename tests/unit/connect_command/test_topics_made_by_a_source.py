@@ -26,7 +26,7 @@ GIVEN = {
     "wait.max_compaction_lag_ms": 7_200_001,
     "wait.max_message_bytes": 1_000_003,
 }
-SETTINGS = load_settings(GIVEN, env={})
+SETTINGS = load_settings({name: str(value) for name, value in GIVEN.items()}, env={})
 DEFAULT = "topic.creation.default."
 
 

@@ -50,7 +50,7 @@ def test_a_free_port_is_well_and_stays_free() -> None:
 def test_the_service_itself_may_have_it(reasons: tuple[str, ...], state: str) -> None:
     with running("processor", *reasons) as server:
         for services in (ALL, ("processor",)):
-            line = say(server.port, services)  # type: ignore[arg-type]
+            line = say(server.port, services)
             assert line.standing is Standing.OK
             assert line.seen == f"127.0.0.1:{server.port} is in use by a running processor, {state}"
 

@@ -50,6 +50,6 @@ def test_a_group_on_its_way_to_another_assignment_is_asked_again() -> None:
     once = _once(FIRST, SECOND)
     once._share = Share(True)
     nobody: object = None
-    once.judge(nobody, GroupDescription(stable=False), "own")  # type: ignore[arg-type]
+    once.judge(nobody, GroupDescription(stable=False), "own")
     assert not once.reached(_read(FIRST))
     assert once.asks
