@@ -46,7 +46,7 @@ class Record(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Discard:
-    """A handler's answer for a record that needs no work; ``reason`` goes to the log and to the metrics."""
+    """A handler's answer for a record that needs no work; ``reason`` goes to the log, and metrics count it."""
 
     reason: str
 

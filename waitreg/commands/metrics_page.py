@@ -34,7 +34,7 @@ _PROCESS: Final = """\
 Each service also exposes the usual metrics of a Python process on Linux: `process_start_time_seconds`,
 `process_cpu_seconds_total`, `process_resident_memory_bytes`, `process_open_fds`, `python_info`, `python_gc_*`. Sink and
 sweeper run Spark in a JVM of their own beside them, which these don't include: watch the container or the host for it
-(about `spark.driver_memory` and 250 MB).
+(about `spark.driver_memory` and 350 MB).
 """
 _TITLES: Final = {
     "": "All services",

@@ -14,6 +14,7 @@ from bench.harness.judgement import judgements
 from bench.harness.plot import drawn
 from bench.harness.process import ROOT
 from bench.harness.row import Bench, Line, Round, Row
+from tests.support.pages import Page
 
 ROWS = [row_of(number) for number in row_numbers()]
 LINK = re.compile(r"\.\./(docs/decisions/\d{4}-[a-z0-9-]+\.md)(#[a-z0-9-]+)?")
@@ -100,5 +101,7 @@ def test_it_can_say_why_each_of_its_targets_is_missed(row: Row) -> None:
 
 
 def test_the_decisions_that_are_linked_exist() -> None:
-    linked = {match[1] for row in ROWS for line in lines_of(row) if (match := LINK.fullmatch(line.why))}
-    assert linked and not {name for name in linked if not (ROOT / name).exists()}
+    linked = {match.groups("") for row in ROWS for line in lines_of(row) if (match := LINK.fullmatch(line.why))}
+    pages = {name: Page(name, (ROOT / name).read_text("utf-8")) for name, _ in linked}
+    assert pages
+    assert {(name, anchor) for name, anchor in linked if anchor and anchor[1:] not in pages[name].anchors} == set()
