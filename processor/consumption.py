@@ -42,6 +42,9 @@ TUNING = {
     "max.partition.fetch.bytes": 262_144,
 }
 
+# Of two names of one property the last that is set counts.
+_ALIASES = {"max.partition.fetch.bytes": "fetch.message.max.bytes"}
+
 ASK_ENDS_EVERY_S = 5.0
 
 _OUT_OF_RANGE = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE})
@@ -69,7 +72,9 @@ class Listener(Protocol):
 def group_config(settings: Settings) -> dict[str, Any]:
     """Return the consumer's properties but for the callbacks; ``kafka.librdkafka`` may change the tuning."""
     processor = settings.processor
-    config: dict[str, Any] = {**TUNING, **settings.kafka.librdkafka, "group.id": processor.group}
+    given = settings.kafka.librdkafka
+    tuning = {name: value for name, value in TUNING.items() if _ALIASES.get(name) not in given}
+    config: dict[str, Any] = {**tuning, **given, "group.id": processor.group}
     config["auto.offset.reset"] = "error"
     config["group.protocol"] = processor.group_protocol.value
     if processor.group_protocol is GroupProtocol.CLASSIC:

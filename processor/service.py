@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import NamedTuple, TypeVar
 
-from confluent_kafka import Producer
+from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from processor.attempts import Attempts
@@ -33,7 +33,7 @@ from processor.outbox import Outbox
 from processor.retry_decision import RetryDecision
 from processor.rule_watch import RuleWatch
 from processor.standstill import StandstillWatch
-from processor.start_offsets import StartOffsets
+from processor.start_offsets import ASK_LIMIT_S, StartOffsets
 from processor.stats import Stats
 from processor.strategies.loading import load_strategy
 from processor.strategies.protocol import Strategy, StrategyContext
@@ -45,6 +45,7 @@ from wait_registry.kafka.clients import admin as open_admin
 from wait_registry.kafka.clients import producer_config, usable_settings
 from wait_registry.kafka.cluster import TopicIdentity, cluster_id, topic_names
 from wait_registry.kafka.commit_metadata import CommitMetadata
+from wait_registry.kafka.committed_offsets import committed_offsets
 from wait_registry.kafka.group_description import describe_group
 from wait_registry.kafka.time_rules import TimeRules
 from wait_registry.kafka.topics import require_topics
@@ -179,11 +180,11 @@ class ProcessorService:
         admin: AdminClient,
         wait_topic: TopicIdentity,
     ) -> None:
-        with usable_settings():
-            producer = Producer(self._producer_config())
         facts = await self._when_reachable(lambda: self._facts(admin))
         if facts is None:
             return
+        with usable_settings():
+            producer = Producer(self._producer_config())
         self._instance = facts.instance
         self.stats.consumed.update(dict.fromkeys(facts.topics, 0))
         watchdog = Watchdog(self._clock, self._settings.processor.handler_timeout_s)
@@ -210,9 +211,10 @@ class ProcessorService:
             raise self._forgotten
 
     def _brokers_forgotten(self, error: TransientError) -> None:
-        """End as when asked to: the other client may still write what is finished."""
+        """End as when asked to, if nobody has asked: the other client may still write what is finished."""
         log.error("%s", error)
-        self._forgotten = error
+        if not self._stop.is_set():
+            self._forgotten = error
         self._stop.set()
 
     def _broker_watch(self, admin: AdminClient, wait_topic: TopicIdentity, facts: Facts) -> BrokerWatch:
@@ -258,7 +260,9 @@ class ProcessorService:
             outbox=Outbox(producer, self._fault, self._clock.monotonic),
             attempts=Attempts(handler, processor.handler_timeout_s, decision, self._clock, self.stats),
             watchdog=watchdog,
-            start_offsets=StartOffsets(wait_topic, consumed, self._ending, RuleWatch(processor.group, rules)),
+            start_offsets=StartOffsets(
+                wait_topic, consumed, self._ending, RuleWatch(processor.group, rules), self._committed
+            ),
             link=self._link,
             membership=self._membership,
             clock=self._clock,
@@ -268,6 +272,10 @@ class ProcessorService:
             once=facts.once,
             tracer=self._tracer,
         )
+
+    def _committed(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
+        places = [(place.topic, place.partition) for place in partitions]
+        return committed_offsets(self._settings.kafka, self._settings.processor.group, places, ASK_LIMIT_S)
 
     def _producer_config(self) -> dict[str, object]:
         return producer_config(

@@ -9,6 +9,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPar
 
 from processor.consumed_topics import ConsumedTopics
 from processor.rule_watch import RuleWatch
+from wait_registry.errors import TransientError
 from wait_registry.kafka.cluster import TopicIdentity, require_same_identity
 from wait_registry.kafka.commit_metadata import decode_metadata
 from wait_registry.kafka.errors import is_transient, kafka_failure
@@ -31,6 +32,8 @@ class StartOffsets:
         consumed: what the consumed topics are now.
         stopping: waits so many seconds; True as soon as the process is to end, which ends the asking too.
         rule_watch: told under which rules about time the offsets were committed.
+        another: asks by another client, once the consumer could not: that one may have forgotten all brokers
+            (`KnownBrokers`), which nobody notices as long as it isn't polled.
     """
 
     def __init__(
@@ -39,11 +42,13 @@ class StartOffsets:
         consumed: ConsumedTopics,
         stopping: Callable[[float], bool],
         rule_watch: RuleWatch | None = None,
+        another: Callable[[list[TopicPartition]], list[TopicPartition]] | None = None,
     ) -> None:
         self._wait_topic = wait_topic
         self._consumed = consumed
         self._stopping = stopping
         self._rule_watch = rule_watch
+        self._another = another
 
     def of(self, consumer: Consumer, partitions: list[TopicPartition]) -> list[TopicPartition]:
         """Return the partitions with their start offset; waits through a broker outage.
@@ -64,17 +69,30 @@ class StartOffsets:
     def _ask(self, consumer: Consumer, partitions: list[TopicPartition]) -> list[TopicPartition]:
         while True:
             try:
-                answers: list[TopicPartition] = consumer.committed(partitions, timeout=ASK_LIMIT_S)
-                refused = next((answer.error for answer in answers if answer.error is not None), None)
+                told: list[TopicPartition] = consumer.committed(partitions, timeout=ASK_LIMIT_S)
+                refused = next((answer.error for answer in told if answer.error is not None), None)
             except KafkaException as error:
                 refused = error.args[0]
             if refused is None:
-                return answers
+                return told
             if not is_transient(refused):
                 raise kafka_failure(refused, "asking for committed offsets")
             log.warning("asking for committed offsets, once more: %s (%s)", refused.str(), refused.name())
             if self._stopping(ASK_PAUSE_S):
                 return []
+            answers = self._asked_by_another(partitions)
+            if answers is not None:
+                return answers
+
+    def _asked_by_another(self, partitions: list[TopicPartition]) -> list[TopicPartition] | None:
+        """Return what another client is told; None when it isn't either."""
+        if self._another is None:
+            return None
+        try:
+            return self._another(partitions)
+        except TransientError as error:
+            log.debug("nor is another client told: %s", error)
+            return None
 
     def _start(self, answer: TopicPartition) -> TopicPartition:
         if answer.offset < 0:

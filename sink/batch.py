@@ -74,9 +74,10 @@ def headers_of(batch: pa.Table) -> list[Headers]:
     for chunk in batch[HEADERS].chunks:
         # Flattened once: a Python object a header instead of a dictionary, several times as fast as to_pylist().
         starts = chunk.offsets.to_pylist()
-        pairs = chunk.values
+        # The chunk may be a slice: all its values are those of the whole.
+        pairs = chunk.values.slice(starts[0], starts[-1] - starts[0])
         listed = list(zip(pairs.field("key").to_pylist(), pairs.field("value").to_pylist(), strict=True))
-        found.extend(tuple(listed[start:end]) for start, end in pairwise(starts))
+        found.extend(tuple(listed[start - starts[0] : end - starts[0]]) for start, end in pairwise(starts))
     return found
 
 

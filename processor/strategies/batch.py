@@ -164,10 +164,7 @@ class BatchStrategy:
                     log.warning("handlers don't end although they were cancelled: left behind")
                 return False
             if now_s - started_s >= self._poll_after_s:
-                if not self._paused:
-                    self._consumption.pause()
-                self._paused = self._resume = True
-                self._take(1)
+                self._poll_paused()
             await asyncio.wait([work], timeout=SERVE_EVERY_S if not work.done() else None)
             if work.done():
                 await asyncio.sleep(ACKNOWLEDGMENT_STEP_S)
@@ -175,6 +172,13 @@ class BatchStrategy:
         # What was refused without a delivery report: nothing may be committed past it.
         self._context.fault.raise_if_any()
         return True
+
+    def _poll_paused(self) -> None:
+        """Poll for what isn't records: the group's news, and the client's."""
+        if not self._paused:
+            self._consumption.pause()
+        self._paused = self._resume = True
+        self._take(1)
 
     async def _run_one(self, owner: AssignedPartition, message: Message) -> None:
         context = self._context
@@ -283,6 +287,8 @@ class BatchStrategy:
                     return
                 if not is_transient(error):
                     raise kafka_failure(error, "committing offsets") from raised
+                self._serve()
+                self._poll_paused()
                 await asyncio.sleep(RETRY_COMMIT_S)
             else:
                 stats.committed(self._context.clock.now_ms())

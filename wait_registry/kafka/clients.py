@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
+import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -26,6 +28,8 @@ __all__ = [
     "producer_config",
     "usable_settings",
 ]
+
+log = logging.getLogger(__name__)
 
 # librdkafka's own limit (1 MB) would hide the topics' limits, which are what is created and checked.
 PRODUCER_MAX_MESSAGE_BYTES = 67_108_864
@@ -127,11 +131,11 @@ class Admin:
     the error callback alone. ``refusal`` is the last one that retrying can't mend and that may explain the request that
     is waited for, ``last_event`` the last of any kind.
 
-    After a request that timed out the next one gets a new client: librdkafka's may have forgotten all brokers and
-    never find them again (https://github.com/confluentinc/librdkafka/issues/5301).
+    When it has been silent for too long it begins anew with another client: librdkafka's may have forgotten all brokers
+    and never find them again (https://github.com/confluentinc/librdkafka/issues/5301).
     """
 
-    def __init__(self, kafka: KafkaSettings) -> None:
+    def __init__(self, kafka: KafkaSettings, monotonic: Callable[[], float] = time.monotonic) -> None:
         self.refusal: KafkaError | None = None
         self._answered = False
         self.last_event: KafkaError | None = None
@@ -139,8 +143,9 @@ class Admin:
         self.bootstrap_servers = kafka.bootstrap_servers
         self.protocol = kafka.security.protocol.value
         self._kafka = kafka
+        self._monotonic = monotonic
         self._client = self._open()
-        self._former: AdminClient | None = None
+        self._heard_s = monotonic()
 
     def _open(self) -> AdminClient:
         # A bound method here would make a reference cycle, which the garbage collector may find in the client's own
@@ -171,12 +176,24 @@ class Admin:
     def end_request(self) -> None:
         """Take down that the broker has answered, so that it accepts this client."""
         self._answered = True
+        self._heard_s = self._monotonic()
 
-    def request_timed_out(self) -> None:
-        """Begin anew with another client; requests of other threads may still wait for the former one."""
-        self._former, self._client = self._client, self._open()
+    def request_unanswered(self) -> None:
+        """Begin anew if nothing has been heard for half a request's limit, be it since this client was made.
+
+        What other threads still ask the former one fails with ``_DESTROY``, which is transient.
+        """
+        now_s = self._monotonic()
+        if now_s - self._heard_s < self.request_timeout_s / 2:
+            return
+        try:
+            self._client = self._open()
+        except ConfigurationError as error:  # what could be used at the start may be used again: no thread left, say
+            log.warning("no other Kafka client can be made, the one that isn't answered is kept: %s", error)
+            return
         self._answered = False
         self.refusal = self.last_event = None
+        self._heard_s = now_s
 
     def _on_error(self, error: KafkaError) -> None:
         if error.code() != KafkaError._ALL_BROKERS_DOWN:

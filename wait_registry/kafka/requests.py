@@ -47,7 +47,7 @@ def answer(admin: AdminClient, future: Future[T], doing: str) -> T:
             return future.result(timeout_of(admin) + 5)
         except FutureTimeoutError as error:
             if isinstance(admin, Admin):
-                admin.request_timed_out()
+                admin.request_unanswered()
             raise TransientError(f"{doing} failed: no answer within {timeout_of(admin):g} s") from error
 
     return answered(admin, wait, doing)
@@ -60,7 +60,8 @@ def answered(admin: AdminClient, request: Callable[[], T], doing: str) -> T:
     try:
         result = request()
     except KafkaException as error:
-        raise _failure(admin, error, doing) from error
+        # A future keeps its error, whose traceback would keep those who wait for it, and the client: a cycle.
+        raise _failure(admin, error, doing) from error.with_traceback(None)
     if isinstance(admin, Admin):
         admin.end_request()
     return result
@@ -100,10 +101,9 @@ def _failure(admin: AdminClient, error: KafkaException, doing: str) -> WaitRegis
     admin.poll(0)  # serves the error callback
     if admin.refusal is not None:
         return kafka_failure(admin.refusal, doing)
-    what_it_may_be = _what_it_may_be(admin)
-    if cause.code() == KafkaError._TIMED_OUT:
-        admin.request_timed_out()
-    return TransientError(f"{doing} failed: {cause.str()} ({cause.name()}){what_it_may_be}")
+    failure = TransientError(f"{doing} failed: {cause.str()} ({cause.name()}){_what_it_may_be(admin)}")
+    admin.request_unanswered()
+    return failure
 
 
 def _what_it_may_be(admin: Admin) -> str:

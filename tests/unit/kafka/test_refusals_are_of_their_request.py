@@ -59,25 +59,3 @@ def test_a_client_that_was_refused_before_its_first_request_is_still_refused() -
     at._on_error(REFUSED)
     with pytest.raises(ConfigurationError, match="wrong password"):
         answer(at, Unanswered(), "asking")
-
-
-def test_after_a_request_that_timed_out_the_next_one_has_a_client_that_knows_nothing_of_it() -> None:
-    at = accepted()
-    first = at.poll.__self__
-    with pytest.raises(TransientError):
-        answer(at, Unanswered(), "asking")
-    second = at.poll.__self__
-    assert second is not first
-
-    at._on_error(REFUSED)  # before its first request, as a new client's
-    with pytest.raises(ConfigurationError, match="wrong password"):
-        answer(at, Unanswered(), "asking")
-
-
-def test_a_request_that_was_answered_leaves_the_client() -> None:
-    at = client()
-    first = at.poll.__self__
-    asked: Future[str] = Future()
-    asked.set_result("an answer")
-    answer(at, asked, "asking")
-    assert at.poll.__self__ is first
