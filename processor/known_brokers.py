@@ -27,7 +27,7 @@ class KnownBrokers:
 
     Args:
         client: its name in the error.
-        give_up: is told, once, in the thread that polls the client.
+        give_up: is told, and again as long as it stays so, in the thread that polls the client.
         monotonic: returns seconds of a clock that never steps.
     """
 

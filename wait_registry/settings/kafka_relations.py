@@ -56,11 +56,12 @@ _OURS = {
 }
 # What only one family of clients has set by us, and is free (or unknown) in the other. A producer that reports failures
 # alone acknowledges nothing, and one with few retries makes a failure of an outage.
-_OURS_IN_LIBRDKAFKA = _OURS | dict.fromkeys(
-    ("delivery.report.only.error", "dr_cb", "dr_msg_cb", "retries", "message.send.max.retries"), ""
-)
-# The processor looks at them for itself, and nobody else could.
-_OURS_IN_LIBRDKAFKA["statistics.interval.ms"] = ""
+_OURS_IN_LIBRDKAFKA = {
+    **_OURS,
+    **dict.fromkeys(("delivery.report.only.error", "dr_cb", "dr_msg_cb", "retries", "message.send.max.retries"), ""),
+    # The processor looks at them for itself, and nobody else could.
+    "statistics.interval.ms": "",
+}
 _OURS_IN_JAVA = {**_OURS, "fetch.max.wait.ms": ""}
 # Rendered for Java beside the PEM texts: free as long as those aren't given.
 _STORE_TYPES = {"ssl.truststore.type": "ca", "ssl.keystore.type": "certificate"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 
 import pytest
@@ -30,7 +31,8 @@ def test_the_loop_ends_although_a_task_refuses_to(caplog: pytest.LogCaptureFixtu
     with caplog.at_level(logging.WARNING):
         run_and_end(main(), 0.01)
     assert "1 tasks" in caplog.text
-    assert not left[0].done()
+    assert not left.pop().done()
+    gc.collect()  # asyncio tells of its end here, and in no other test
 
 
 def test_tasks_that_end_when_cancelled_are_waited_for(caplog: pytest.LogCaptureFixture) -> None:
@@ -50,8 +52,7 @@ def test_tasks_that_end_when_cancelled_are_waited_for(caplog: pytest.LogCaptureF
     with caplog.at_level(logging.WARNING):
         run_and_end(main(), 30.0)
     assert ended == ["cleaned up"]
-    # asyncio may tell of another test's task meanwhile, of one that was left behind there.
-    assert [record for record in caplog.records if record.name.startswith("processor.")] == []
+    assert caplog.text == ""
 
 
 def test_the_error_of_the_main_coroutine_comes_out() -> None:
