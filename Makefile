@@ -50,7 +50,7 @@ test: jars $(CLASSES) ## the tests; TESTS= picks some, STACK=containers runs Kaf
 check: jars $(CLASSES) ## the gate: format, lint, types, import contracts, audit, tests
 	@$(call step,format,$(BIN)/ruff format --check .)
 	@$(call step,lint,$(BIN)/ruff check .)
-	@$(call step,types,$(BIN)/mypy && $(BIN)/mypy tests)
+	@$(call step,types,$(BIN)/mypy)
 	@$(call step,import contracts,$(BIN)/lint-imports)
 	@$(call step,audit,$(BIN)/python setup/audit.py)
 	@$(call step,tests,$(BIN)/pytest -m "not acceptance" -n 3 --dist loadfile --no-loadscope-reorder tests)
