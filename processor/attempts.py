@@ -81,6 +81,7 @@ class Attempts:
             ShortageError: the handler can't be called: the record has no outcome, and the process can't go on.
         """
         tries = 0
+        deadline.record = record
         while True:
             tries += 1
             if trace is not None:

@@ -13,7 +13,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import OFFSET_END, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from processor.assigned_partition import AssignedPartition
 from processor.broker_link import BrokerLink
@@ -21,6 +21,7 @@ from processor.fault import Fault
 from processor.log_ends import LogEnds
 from processor.membership import Membership
 from processor.start_offsets import StartOffsets
+from processor.unanswered_starts import UnansweredStarts
 from wait_registry.errors import PermanentError
 from wait_registry.kafka.clients import consumer_config, usable_settings
 from wait_registry.kafka.errors import is_transient, kafka_failure
@@ -46,6 +47,7 @@ TUNING = {
 _ALIASES = {"max.partition.fetch.bytes": "fetch.message.max.bytes"}
 
 ASK_ENDS_EVERY_S = 5.0
+LEAST_LEAVE_S = 1.0
 
 _OUT_OF_RANGE = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE})
 
@@ -117,11 +119,12 @@ class Consumption:
             or processor.assignment_strategy is AssignmentStrategy.COOPERATIVE_STICKY
         )
         self._first_window = processor.max_in_flight
-        self._leave_limit_s = max(1.0, processor.drain_timeout_s)
         self._loop = asyncio.get_running_loop()
         self._loop_thread = threading.get_ident()
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="consumer")
         self.assigned: dict[tuple[str, int], AssignedPartition] = {}
+        self.unanswered = UnansweredStarts(start_offsets, self._loop, fault)
+        self._given: set[tuple[str, int]] = set()
         self._closing = False
         self._paused = False
         self.polling = False
@@ -146,7 +149,7 @@ class Consumption:
         # Now or never: while a rebalance callback waits for the event loop, the client doesn't answer this question.
         member_id = str(self._consumer.memberid() or "")
         self._topics = list(topics)
-        self._membership.begin(member_id, self.assigned.keys(), self._rejoin)
+        self._membership.begin(member_id, self._given, self._rejoin)
         self._join()
 
     def _join(self) -> None:
@@ -167,6 +170,8 @@ class Consumption:
 
     def take(self, count: int) -> list[tuple[AssignedPartition, Message]]:
         """Return at most ``count`` records that are there now, each with its partition; never waits."""
+        if self.unanswered.told and (begun := self.unanswered.begun(self._consumer)):
+            self._take_over(begun)
         return self._sorted_out(self._consumer.consume(count, 0))
 
     async def wait(self, timeout_s: float) -> list[tuple[AssignedPartition, Message]]:
@@ -231,19 +236,24 @@ class Consumption:
     def _ask_ends(self, owners: list[AssignedPartition]) -> None:
         self._log_ends.ask(self._consumer, owners, lambda: self._paused and not self._closing)
 
-    async def close(self) -> None:
+    async def close(self, limit_s: float) -> None:
         """Leave the group; the listener's ``revoked`` is called for what is still assigned.
 
         librdkafka waits for an absent coordinator without a limit, so a thread that nobody waits for does it, and after
-        the drain's limit the group finds out by the session's end.
+        that limit the group finds out by the session's end.
+
+        Args:
+            limit_s: how long leaving may take, s; it is given a second at least.
         """
+        limit_s = max(LEAST_LEAVE_S, limit_s)
         self._closing = True
+        self.unanswered.end()
         closed: asyncio.Future[None] = self._loop.create_future()
         threading.Thread(target=self._close, args=(closed,), name="consumer-close", daemon=True).start()
         try:
-            await asyncio.wait_for(closed, self._leave_limit_s)
+            await asyncio.wait_for(closed, limit_s)
         except TimeoutError:
-            log.warning("no coordinator lets us leave the group within %g s: not waited for", self._leave_limit_s)
+            log.warning("no coordinator lets us leave the group within %.1f s: not waited for", limit_s)
 
     def _close(self, closed: asyncio.Future[None]) -> None:
         error: Exception | None = None
@@ -297,20 +307,30 @@ class Consumption:
         )
 
     def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        starts: list[TopicPartition] = self._guarded(lambda: self._start_offsets.of(consumer, partitions), [])
-        owners = [AssignedPartition(p.topic, p.partition, p.offset, self._first_window) for p in starts]
-
+        nowhere: list[TopicPartition] | None = []
+        starts = self._guarded(lambda: self._start_offsets.at_once(consumer, partitions), nowhere)
         member_id = str(consumer.memberid() or "")
 
         def take_over() -> None:
             self._membership.assigned(member_id)
-            self.assigned.update({(owner.topic, owner.partition): owner for owner in owners})
-            self._listener.assigned(owners)
+            self._given.update((p.topic, p.partition) for p in partitions)
+            if starts is None:
+                self.unanswered.ask(partitions)
+            else:
+                self._take_over(starts)
 
         self._on_loop(take_over)
         if self._fault.error is not None:
             return
+        if starts is None:
+            # What comes until its start is known has no owner, and is dropped.
+            starts = [TopicPartition(p.topic, p.partition, OFFSET_END) for p in partitions]
         (consumer.incremental_assign if self._incremental else consumer.assign)(starts)
+
+    def _take_over(self, starts: list[TopicPartition]) -> None:
+        owners = [AssignedPartition(p.topic, p.partition, p.offset, self._first_window) for p in starts]
+        self.assigned.update({(owner.topic, owner.partition): owner for owner in owners})
+        self._listener.assigned(owners)
 
     def _on_revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         targets: dict[AssignedPartition, int] = {}
@@ -335,7 +355,10 @@ class Consumption:
         self._on_loop(give_up)
 
     def _given_up(self, partitions: list[TopicPartition]) -> list[AssignedPartition]:
-        owners = [self.assigned.pop((p.topic, p.partition), None) for p in partitions]
+        places = [(p.topic, p.partition) for p in partitions]
+        self._given.difference_update(places)
+        self.unanswered.forget(places)
+        owners = [self.assigned.pop(place, None) for place in places]
         return [owner for owner in owners if owner is not None]
 
     def _commit_last(self, targets: dict[AssignedPartition, int]) -> KafkaError | None:

@@ -8,11 +8,18 @@ timeout.
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 from typing import Any
 
 from wait_registry.clock import Clock
+from wait_registry.handler import Record
+from wait_registry.logs import record_fields
 
+log = logging.getLogger(__name__)
+
+# What a handler may need to clean up after itself before it counts as one that refuses to end.
+UNHEEDED_S = 5.0
 LONGEST_TICK_S = 0.25
 SHORTEST_TICK_S = 0.005
 TICKS_PER_TIMEOUT = 20
@@ -26,24 +33,28 @@ def tick_s(timeout_s: float) -> float:
 class Deadline:
     """When the running attempt of one worker's task must be over; ``math.inf`` while none is running.
 
-    ``started_s`` is when the task's record was first started, ``math.inf`` between records; nothing but telemetry
-    reads it.
+    ``started_s`` is when the task's record was first started, ``math.inf`` between records, and ``record`` is that one:
+    nothing but telemetry and logs reads them. ``unheeded_s`` is when an attempt that was cancelled should have ended.
     """
 
-    __slots__ = ("at_s", "passed", "started_s", "task")
+    __slots__ = ("at_s", "passed", "record", "started_s", "task", "told", "unheeded_s")
 
     def __init__(self, task: asyncio.Task[Any]) -> None:
         self.task = task
         self.at_s = math.inf
         self.started_s = math.inf
+        self.record: Record | None = None
         self.passed = False
+        self.unheeded_s = math.inf
+        self.told = False
 
     def clear(self) -> bool:
         """End the attempt and return whether the watchdog had cancelled it; its cancellation is taken back then."""
         self.at_s = math.inf
         if not self.passed:
             return False
-        self.passed = False
+        self.passed = self.told = False
+        self.unheeded_s = math.inf
         self.task.uncancel()
         return True
 
@@ -80,6 +91,11 @@ class Watchdog:
         started_s = min((deadline.started_s for deadline in list(self._deadlines)), default=math.inf)
         return 0.0 if started_s == math.inf else max(0.0, self._clock.monotonic() - started_s)
 
+    def blocked(self) -> int:
+        """Return how many attempts go on although they were cancelled, each in the place of others; from any thread."""
+        now_s = self._clock.monotonic()
+        return sum(deadline.unheeded_s <= now_s for deadline in list(self._deadlines))
+
     def late_s(self) -> float:
         """Return for how long the event loop has owed the next look, s: it stands still meanwhile; from any thread."""
         return 0.0 if self._timer is None else max(0.0, self._clock.monotonic() - self._expected_s)
@@ -109,4 +125,22 @@ class Watchdog:
             if deadline.at_s <= now_s:
                 deadline.at_s = math.inf
                 deadline.passed = True
+                deadline.unheeded_s = now_s + UNHEEDED_S
                 deadline.task.cancel()
+            elif deadline.unheeded_s <= now_s and not deadline.told:
+                deadline.told = True
+                _tell(deadline.record, self.timeout_s)
+
+
+def _tell(record: Record | None, timeout_s: float) -> None:
+    fields = {}
+    if record is not None:
+        fields = record_fields(
+            wait_id=record.wait_id, topic=record.topic, partition=record.partition, offset=record.offset
+        )
+    log.warning(
+        "a handler goes on although it was cancelled at its limit of %g s, and keeps its place among max_in_flight: "
+        "it must let asyncio.CancelledError through",
+        timeout_s,
+        extra=fields,
+    )

@@ -182,6 +182,7 @@ class Dispatcher:
             finally:
                 self.running -= 1
                 deadline.started_s = math.inf
+                deadline.record = None
             self._settle(entry, result, monotonic() - started_s)
             if trace is not None:
                 trace.leave()

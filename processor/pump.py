@@ -141,6 +141,10 @@ class Pump:
         self._advance()
         self._dispatcher.renew_overdue()
 
+    def flushed_in_vain(self) -> None:
+        """Have the last rebalance not wait again for what has just been waited for."""
+        self._flush_timeout_s = 0.0
+
     @property
     def _acknowledged(self) -> bool:
         """Whether no wait record is on its way."""

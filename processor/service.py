@@ -261,7 +261,7 @@ class ProcessorService:
             attempts=Attempts(handler, processor.handler_timeout_s, decision, self._clock, self.stats),
             watchdog=watchdog,
             start_offsets=StartOffsets(
-                wait_topic, consumed, self._ending, RuleWatch(processor.group, rules), self._committed
+                wait_topic, consumed, self._ending, self._committed, RuleWatch(processor.group, rules)
             ),
             link=self._link,
             membership=self._membership,

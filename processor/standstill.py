@@ -7,11 +7,19 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 
 log = logging.getLogger(__name__)
 
 WARN_AFTER_S = 5.0
 LOOK_EVERY_S = 1.0
+
+_PROCESSOR = Path(__file__).parent
+_CALLS_THE_HANDLER = (_PROCESSOR / "attempts.py", *(_PROCESSOR / "handlers").glob("*.py"))
+_BY_A_HANDLER = (
+    "An async handler must never block: await what it waits for, or make it a plain function (run in threads)"
+)
+_BY_A_REBALANCE = "A rebalance waits for the broker's answer; it is given up soon, and work goes on"
 
 
 class StandstillWatch:
@@ -49,11 +57,12 @@ class StandstillWatch:
         if self._told:
             return False
         self._told = True
+        frame = sys._current_frames().get(self._loop_thread)
         log.warning(
-            "the event loop has stood still for %.0f s%s: no record is begun or ended and no limit holds meanwhile. An "
-            "async handler must never block: await what it waits for, or make it a plain function (run in threads)",
+            "the event loop has stood still for %.0f s%s: no record is begun or ended and no limit holds meanwhile. %s",
             late_s,
-            _place(self._loop_thread),
+            "" if frame is None else f" in {_place(frame)}",
+            _BY_A_REBALANCE if _in_a_rebalance(frame) else _BY_A_HANDLER,
         )
         return True
 
@@ -62,9 +71,16 @@ class StandstillWatch:
             self.run_once()
 
 
-def _place(thread: int) -> str:
-    frame = sys._current_frames().get(thread)
-    if frame is None:
-        return ""
+def _place(frame: FrameType) -> str:
     code = frame.f_code
-    return f" in {code.co_name} ({Path(code.co_filename).name}, line {frame.f_lineno})"
+    return f"{code.co_name} ({Path(code.co_filename).name}, line {frame.f_lineno})"
+
+
+def _in_a_rebalance(frame: FrameType | None) -> bool:
+    """Return whether this package's own code holds the loop, not what it has called: nothing else in it ever waits."""
+    while frame is not None:
+        file = Path(frame.f_code.co_filename)
+        if file.is_relative_to(_PROCESSOR):
+            return file not in _CALLS_THE_HANDLER
+        frame = frame.f_back
+    return False

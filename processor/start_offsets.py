@@ -16,9 +16,11 @@ from wait_registry.kafka.errors import is_transient, kafka_failure
 
 log = logging.getLogger(__name__)
 
+# Within a rebalance, while everything waits; an answer takes milliseconds.
+ASK_AT_ONCE_S = 1.0
 ASK_LIMIT_S = 5.0
 # Some refusals come at once, for as long as the coordinator moves.
-ASK_PAUSE_S = 0.2
+ASK_PAUSE_S = 1.0
 
 
 class StartOffsets:
@@ -31,9 +33,9 @@ class StartOffsets:
         wait_topic: what the wait topic is now.
         consumed: what the consumed topics are now.
         stopping: waits so many seconds; True as soon as the process is to end, which ends the asking too.
+        another: asks by another client, where the consumer can't: it is needed for its records meanwhile, and it may
+            have forgotten all brokers (`KnownBrokers`), which nobody notices as long as it isn't polled.
         rule_watch: told under which rules about time the offsets were committed.
-        another: asks by another client, once the consumer could not: that one may have forgotten all brokers
-            (`KnownBrokers`), which nobody notices as long as it isn't polled.
     """
 
     def __init__(
@@ -41,19 +43,17 @@ class StartOffsets:
         wait_topic: TopicIdentity,
         consumed: ConsumedTopics,
         stopping: Callable[[float], bool],
+        another: Callable[[list[TopicPartition]], list[TopicPartition]],
         rule_watch: RuleWatch | None = None,
-        another: Callable[[list[TopicPartition]], list[TopicPartition]] | None = None,
     ) -> None:
         self._wait_topic = wait_topic
         self._consumed = consumed
         self._stopping = stopping
-        self._rule_watch = rule_watch
         self._another = another
+        self._rule_watch = rule_watch
 
-    def of(self, consumer: Consumer, partitions: list[TopicPartition]) -> list[TopicPartition]:
-        """Return the partitions with their start offset; waits through a broker outage.
-
-        None of them when the process is to end before the broker has answered.
+    def at_once(self, consumer: Consumer, partitions: list[TopicPartition]) -> list[TopicPartition] | None:
+        """Return the partitions with their start offset; None when the broker doesn't tell within `ASK_AT_ONCE_S`.
 
         Raises:
             ConfigurationError: the offsets rely on another wait topic of the same name, or are of a log that is gone;
@@ -62,37 +62,42 @@ class StartOffsets:
         """
         if not partitions:
             return []
-        starts = [self._start(answer) for answer in self._ask(consumer, partitions)]
+        try:
+            told: list[TopicPartition] = consumer.committed(partitions, timeout=ASK_AT_ONCE_S)
+            refused = next((answer.error for answer in told if answer.error is not None), None)
+        except KafkaException as error:
+            refused = error.args[0]
+        if refused is None:
+            return self._starts(told)
+        if not is_transient(refused):
+            raise kafka_failure(refused, "asking for committed offsets")
+        log.warning("asking for committed offsets, once more: %s (%s)", refused.str(), refused.name())
+        return None
+
+    def later(self, partitions: list[TopicPartition], wanted: Callable[[], bool]) -> list[TopicPartition]:
+        """Return the partitions with their start offset; waits through a broker outage.
+
+        None of them when the process is to end before the broker has answered, or nobody wants them any more.
+
+        Args:
+            partitions: some.
+            wanted: whether anybody still wants to know.
+
+        Raises:
+            ConfigurationError: as `at_once`.
+            PermanentError: as `at_once`.
+        """
+        while wanted() and not self._stopping(ASK_PAUSE_S):
+            try:
+                return self._starts(self._another(partitions))
+            except TransientError as error:
+                log.warning("asking for committed offsets, once more: %s", error)
+        return []
+
+    def _starts(self, told: list[TopicPartition]) -> list[TopicPartition]:
+        starts = [self._start(answer) for answer in told]
         log.info("assigned: %s", ", ".join(f"{p.topic}[{p.partition}] from {_shown(p.offset)}" for p in starts))
         return starts
-
-    def _ask(self, consumer: Consumer, partitions: list[TopicPartition]) -> list[TopicPartition]:
-        while True:
-            try:
-                told: list[TopicPartition] = consumer.committed(partitions, timeout=ASK_LIMIT_S)
-                refused = next((answer.error for answer in told if answer.error is not None), None)
-            except KafkaException as error:
-                refused = error.args[0]
-            if refused is None:
-                return told
-            if not is_transient(refused):
-                raise kafka_failure(refused, "asking for committed offsets")
-            log.warning("asking for committed offsets, once more: %s (%s)", refused.str(), refused.name())
-            if self._stopping(ASK_PAUSE_S):
-                return []
-            answers = self._asked_by_another(partitions)
-            if answers is not None:
-                return answers
-
-    def _asked_by_another(self, partitions: list[TopicPartition]) -> list[TopicPartition] | None:
-        """Return what another client is told; None when it isn't either."""
-        if self._another is None:
-            return None
-        try:
-            return self._another(partitions)
-        except TransientError as error:
-            log.debug("nor is another client told: %s", error)
-            return None
 
     def _start(self, answer: TopicPartition) -> TopicPartition:
         if answer.offset < 0:

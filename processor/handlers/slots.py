@@ -19,11 +19,6 @@ class Slots:
         self.blocked = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
 
-    @property
-    def all_blocked(self) -> bool:
-        """Whether every slot is kept by a call that has timed out."""
-        return self.blocked >= self.count
-
     async def take(self) -> None:
         """Wait for a free slot and take it."""
         while self.free == 0:

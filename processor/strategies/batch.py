@@ -105,7 +105,7 @@ class BatchStrategy:
                     await self._commit()
         finally:
             self._draining = True
-            await self._consumption.close()
+            await self._consumption.close(context.settings.processor.drain_timeout_s)
 
     def _worked_off(self) -> bool:
         once = self._context.once
@@ -345,19 +345,20 @@ class BatchStrategy:
         return not_ready_reasons(
             self._draining,
             context.membership.joined,
-            context.attempts.slots,
+            context.blocked(),
+            context.settings.processor.max_in_flight,
+            len(self._consumption.unanswered),
             context.watchdog.late_s(),
             settling_s=context.outbox.waiting_s(),
         )
 
     def readings(self) -> Iterable[Reading]:
         """Return what runs, and the lags."""
-        slots = self._context.attempts.slots
         yield Reading(metrics.PROCESSOR_IN_FLIGHT, self._running)
         yield Reading(metrics.PROCESSOR_OLDEST_IN_FLIGHT, self._context.watchdog.oldest_s())
         yield Reading(metrics.PROCESSOR_OUTBOX, self._context.outbox.unacknowledged)
         yield Reading(metrics.PROCESSOR_STANDSTILL, self._context.watchdog.late_s())
-        yield Reading(metrics.PROCESSOR_BLOCKED_SLOTS, slots.blocked if slots is not None else 0)
+        yield Reading(metrics.PROCESSOR_BLOCKED_SLOTS, self._context.blocked())
         yield from partition_readings(list(self._consumption.assigned.values()))
 
 

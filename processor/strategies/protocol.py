@@ -58,6 +58,11 @@ class StrategyContext:
     once: Once | None
     tracer: Tracer | None = None
 
+    def blocked(self) -> int:
+        """Return how many calls are over their limit and go on all the same: each is one of N; from any thread."""
+        slots = self.attempts.slots
+        return self.watchdog.blocked() if slots is None else slots.blocked
+
 
 class Strategy(Protocol):
     """Runs on the event loop; everything it does is bounded (P7), and it commits nothing that could get lost (P1)."""

@@ -119,16 +119,17 @@ class RegistryStrategy:
             await self._drain()
         except BaseException:
             self._draining = True
-            (failure,) = await asyncio.gather(self._leave(), return_exceptions=True)
+            limit_s = self._context.settings.processor.drain_timeout_s
+            (failure,) = await asyncio.gather(self._leave(limit_s), return_exceptions=True)
             if failure is not None:
                 log.warning("leaving the group failed", exc_info=failure)
             await self._dispatcher.stop()
             raise
 
-    def _leave(self) -> asyncio.Future[None]:
+    def _leave(self, limit_s: float) -> asyncio.Future[None]:
         """Leave the group, once."""
         if self._leaving is None:
-            self._leaving = asyncio.ensure_future(self._consumption.close())
+            self._leaving = asyncio.ensure_future(self._consumption.close(limit_s))
         return self._leaving
 
     def _worked_off(self) -> bool:
@@ -147,9 +148,11 @@ class RegistryStrategy:
         self._draining = True
         processor, outbox, clock = self._context.settings.processor, self._context.outbox, self._context.clock
         end_s = clock.monotonic() + processor.drain_timeout_s
-        await self._until(self._pump.registered, processor.flush_timeout_s)
-        await self._until(self._leave().done, None)
-        await self._leave()
+        if not await self._until(self._pump.registered, min(processor.flush_timeout_s, processor.drain_timeout_s)):
+            self._pump.flushed_in_vain()
+        leaving = self._leave(end_s - clock.monotonic())
+        await self._until(leaving.done, None)
+        await leaving
         await self._until(lambda: not self._outstanding.records, end_s - clock.monotonic())
         left = self._outstanding.records
         await self._dispatcher.stop()
@@ -166,12 +169,13 @@ class RegistryStrategy:
         if not records and not unacknowledged:
             log.info("drained: nothing left in hand")
 
-    async def _until(self, condition: Callable[[], bool], timeout_s: float | None) -> None:
-        """Go on with what is in hand until the condition holds, or the time is over."""
+    async def _until(self, condition: Callable[[], bool], timeout_s: float | None) -> bool:
+        """Go on with what is in hand until the condition holds, or the time is over; return which."""
         end_s = math.inf if timeout_s is None else self._context.clock.monotonic() + timeout_s
         while not condition() and self._context.clock.monotonic() < end_s:
             self._pump.turn_without_consuming()
             await asyncio.sleep(DRAIN_STEP_S)
+        return condition()
 
     def not_ready(self) -> list[str]:
         """Say what keeps records from being worked on."""
@@ -179,7 +183,9 @@ class RegistryStrategy:
         return not_ready_reasons(
             self._draining,
             context.membership.joined,
-            context.attempts.slots,
+            context.blocked(),
+            context.settings.processor.max_in_flight,
+            len(self._consumption.unanswered),
             context.watchdog.late_s(),
             self._frontier.waiting_s(context.clock.monotonic()),
             context.outbox.waiting_s(),
@@ -187,7 +193,6 @@ class RegistryStrategy:
 
     def readings(self) -> Iterable[Reading]:
         """Return what is in hand, the bounds, and the lags."""
-        slots = self._context.attempts.slots
         yield Reading(metrics.PROCESSOR_IN_FLIGHT, self._dispatcher.running)
         yield Reading(metrics.PROCESSOR_OLDEST_IN_FLIGHT, self._context.watchdog.oldest_s())
         yield Reading(metrics.PROCESSOR_WAITING, self._dispatcher.waiting)
@@ -197,6 +202,6 @@ class RegistryStrategy:
         yield Reading(metrics.PROCESSOR_UNACKNOWLEDGED, self._frontier.pending())
         yield Reading(metrics.PROCESSOR_OUTBOX, self._context.outbox.unacknowledged)
         yield Reading(metrics.PROCESSOR_STANDSTILL, self._context.watchdog.late_s())
-        yield Reading(metrics.PROCESSOR_BLOCKED_SLOTS, slots.blocked if slots is not None else 0)
+        yield Reading(metrics.PROCESSOR_BLOCKED_SLOTS, self._context.blocked())
         yield Reading(metrics.PROCESSOR_PAUSED, self._pump.pausing.paused)
         yield from partition_readings(list(self._consumption.assigned.values()))

@@ -63,7 +63,7 @@ class ProcessorSettings(Section):
     linger_ms: float = Field(1.0, ge=0, le=1000, description="producer linger; 5 trades latency for throughput, ms")
     commit_interval_s: float = Field(0.5, gt=0, le=60, description="pause between offset commits, s")
     drain_timeout_s: float = Field(30.0, ge=0, description="how long SIGTERM waits for running handlers, s")
-    flush_timeout_s: float = Field(10.0, gt=0, description="limit of the flush within a rebalance callback, s")
+    flush_timeout_s: float = Field(10.0, gt=0, description="how long a rebalance, or the end, waits for writes, s")
     expiry_policy: ExpiryPolicy = Field(ExpiryPolicy.DLQ, description="what the sweeper does with an expired record")
     max_attempts: int = Field(3, ge=1, le=1000, description="deliveries under 'redeliver' before the dead letter topic")
     group_protocol: GroupProtocol = Field(GroupProtocol.CLASSIC, description="group.protocol; 'consumer' is KIP-848")

@@ -57,8 +57,8 @@ _PROCESSOR: Final = (
             m.PROCESSOR_BLOCKED_SLOTS,
             m.PROCESSOR_STANDSTILL,
         ),
-        "the histogram by outcome; blocked slots are plain handlers that timed out and never came back; standstill is "
-        "an async handler that blocks instead of awaiting",
+        "the histogram by outcome; blocked slots are handlers that timed out and never came back; standstill is an "
+        "async handler that blocks instead of awaiting",
     ),
     Question(
         "Do they fail?",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, cast
 
 from wait_registry.errors import ConfigurationError
@@ -23,7 +23,10 @@ _LIST: Final = "LIST"
 
 def _configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="LIST|NAME", help="LIST names all queries with the question each answers")
-    parser.add_argument("parameters", metavar="PARAMETER=VALUE", nargs="*", help="value of one of its parameters")
+    # Without a default argparse names them among what is required.
+    parser.add_argument(
+        "parameters", metavar="PARAMETER=VALUE", nargs="*", default=(), help="value of one of its parameters"
+    )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_const", dest="form", const="json", help="one JSON object a row")
     form.add_argument("--csv", action="store_const", dest="form", const="csv", help="comma-separated values")
@@ -105,7 +108,7 @@ def _list() -> int:
     return 0
 
 
-def _given(parameters: list[str]) -> dict[str, str]:
+def _given(parameters: Sequence[str]) -> dict[str, str]:
     given: dict[str, str] = {}
     for text in parameters:
         name, separator, value = text.partition("=")

@@ -82,7 +82,9 @@ class StrategyBench:
             outbox=self.outbox,
             attempts=Attempts(opened, processor.handler_timeout_s, decision, CLOCK, self.stats),
             watchdog=Watchdog(CLOCK, processor.handler_timeout_s),
-            start_offsets=StartOffsets(TopicIdentity("wait", "id", 1), ConsumedTopics("group", {}), self.stop.wait),
+            start_offsets=StartOffsets(
+                TopicIdentity("wait", "id", 1), ConsumedTopics("group", {}), self.stop.wait, list
+            ),
             link=BrokerLink(self.fault),
             membership=Membership(processor),
             clock=CLOCK,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 
 import pytest
@@ -11,7 +12,10 @@ from processor.deadline import Watchdog
 from processor.readiness import STANDSTILL_S, not_ready_reasons
 from processor.standstill import WARN_AFTER_S, StandstillWatch
 from tests.support.waiting import wait_until
+from tests.unit.processor.entries import batch, entry
+from tests.unit.processor.strategy_bench import StrategyBench
 from wait_registry.clock import SystemClock
+from wait_registry.errors import PermanentError
 
 
 def test_the_standstill_grows_while_a_handler_blocks_and_ends_with_it() -> None:
@@ -40,9 +44,17 @@ def test_the_standstill_grows_while_a_handler_blocks_and_ends_with_it() -> None:
 
 
 def test_a_process_whose_loop_stands_still_is_not_ready_and_says_why() -> None:
-    [reason] = not_ready_reasons(False, True, None, STANDSTILL_S + 5)
+    [reason] = not_ready_reasons(False, True, 0, 50, 0, STANDSTILL_S + 5)
     assert "stood still for 20 s" in reason
-    assert not_ready_reasons(False, True, None, STANDSTILL_S - 5) == [], "a flush within a rebalance is no standstill"
+    assert not_ready_reasons(False, True, 0, 50, 0, STANDSTILL_S - 5) == [], (
+        "a flush within a rebalance is no standstill"
+    )
+
+
+def test_a_process_all_of_whose_calls_go_on_after_their_limit_is_not_ready() -> None:
+    [reason] = not_ready_reasons(False, True, 50, 50)
+    assert "all 50 slots are blocked" in reason
+    assert not_ready_reasons(False, True, 49, 50) == []
 
 
 def test_each_standstill_is_logged_once_with_the_line_that_holds_the_loop(caplog: pytest.LogCaptureFixture) -> None:
@@ -72,6 +84,31 @@ def test_each_standstill_is_logged_once_with_the_line_that_holds_the_loop(caplog
     first = caplog.records[0].getMessage()
     assert "stood still for 6 s in wait (threading.py" in first
     assert "must never block" in first
+
+
+def test_a_rebalance_that_waits_for_the_broker_is_not_blamed_on_the_handler(caplog: pytest.LogCaptureFixture) -> None:
+    watch = StandstillWatch(lambda: WARN_AFTER_S)
+
+    async def main() -> None:
+        bench = StrategyBench(flush_timeout_s=60)
+        bench.frontier.append(batch(entry(bench.owner, 1)))
+
+        def ends_the_flush() -> None:
+            wait_until(lambda: bool(caplog.records), 30, "the warning, while the loop stands")
+            bench.fault.report(PermanentError("enough"))
+
+        ending = threading.Thread(target=ends_the_flush)
+        ending.start()
+        watch.start()
+        bench.pump._flush([bench.owner])
+        watch.stop()
+        ending.join()
+
+    caplog.set_level(logging.WARNING, "processor.standstill")
+    asyncio.run(main())
+    [record] = caplog.records
+    assert "in _flush (pump.py" in record.getMessage()
+    assert "A rebalance waits" in record.getMessage()
 
 
 def test_a_handler_that_blocks_is_told_of_by_another_thread(caplog: pytest.LogCaptureFixture) -> None:

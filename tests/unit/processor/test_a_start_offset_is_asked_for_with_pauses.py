@@ -1,57 +1,73 @@
-"""A coordinator that moves refuses at once, again and again: it is asked with pauses, and no longer than we run."""
+"""A coordinator that moves refuses at once, again and again: it is asked with pauses, and as long as it is wanted."""
 
 from __future__ import annotations
 
 from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, TopicPartition
 
 from processor.consumed_topics import ConsumedTopics
-from processor.start_offsets import ASK_PAUSE_S, StartOffsets
+from processor.start_offsets import ASK_AT_ONCE_S, ASK_PAUSE_S, StartOffsets
 from wait_registry.errors import TransientError
 from wait_registry.kafka.cluster import TopicIdentity
 
 WAIT_TOPIC, NOTHING_KNOWN = TopicIdentity("wait", "id", 1), ConsumedTopics("group", {})
+PARTITION = TopicPartition("orders", 2)
 
 
-class MovingCoordinator:
+class Coordinator:
     """Refuses ``refusals`` questions, then answers that nothing was ever committed."""
 
     def __init__(self, refusals: int) -> None:
         self.left = refusals
 
     def committed(self, partitions: list[TopicPartition], timeout: float) -> list[TopicPartition]:
+        assert timeout == ASK_AT_ONCE_S, "a rebalance waits"
         if self.left:
             self.left -= 1
             raise KafkaException(KafkaError(KafkaError.NOT_COORDINATOR))
         return [TopicPartition(p.topic, p.partition, -1001) for p in partitions]
 
+    def asked_by_another(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
+        if self.left:
+            self.left -= 1
+            raise TransientError("no answer")
+        return [TopicPartition(p.topic, p.partition, 17) for p in partitions]
+
+
+def places(starts: list[TopicPartition] | None) -> list[tuple[str, int, int]] | None:
+    return None if starts is None else [(p.topic, p.partition, p.offset) for p in starts]
+
+
+def test_the_consumer_is_asked_once_since_a_rebalance_waits_for_it() -> None:
+    def nobody(partitions: list[TopicPartition]) -> list[TopicPartition]:
+        raise AssertionError("a client of its own takes its time to connect")
+
+    starts = StartOffsets(WAIT_TOPIC, NOTHING_KNOWN, lambda pause_s: False, nobody)
+
+    assert places(starts.at_once(Coordinator(1), [PARTITION])) is None
+    assert places(starts.at_once(Coordinator(0), [PARTITION])) == [("orders", 2, OFFSET_BEGINNING)]
+
 
 def test_each_refusal_is_followed_by_a_pause() -> None:
     pauses: list[float] = []
-    starts = StartOffsets(WAIT_TOPIC, NOTHING_KNOWN, lambda pause_s: bool(pauses.append(pause_s)))
+    coordinator = Coordinator(3)
+    starts = StartOffsets(
+        WAIT_TOPIC, NOTHING_KNOWN, lambda pause_s: bool(pauses.append(pause_s)), coordinator.asked_by_another
+    )
 
-    asked = starts.of(MovingCoordinator(3), [TopicPartition("orders", 2)])
-
-    assert [(p.topic, p.partition, p.offset) for p in asked] == [("orders", 2, OFFSET_BEGINNING)]
-    assert pauses == [ASK_PAUSE_S] * 3
+    assert places(starts.later([PARTITION], lambda: True)) == [("orders", 2, 17)]
+    assert pauses == [ASK_PAUSE_S] * 4
 
 
 def test_a_process_that_is_to_end_begins_nowhere_and_reports_no_failure() -> None:
-    starts = StartOffsets(WAIT_TOPIC, NOTHING_KNOWN, lambda pause_s: True)
+    starts = StartOffsets(WAIT_TOPIC, NOTHING_KNOWN, lambda pause_s: True, Coordinator(1_000).asked_by_another)
 
-    assert starts.of(MovingCoordinator(1_000), [TopicPartition("orders", 2)]) == []
+    assert starts.later([PARTITION], lambda: True) == []
 
 
-def test_what_the_consumer_is_not_told_another_client_is_asked_for() -> None:
-    told: list[list[TopicPartition]] = [[], [TopicPartition("orders", 2, 17)]]
+def test_what_nobody_wants_any_more_is_asked_for_no_more() -> None:
+    wanted = [True, True, False]
+    coordinator = Coordinator(1_000)
+    starts = StartOffsets(WAIT_TOPIC, NOTHING_KNOWN, lambda pause_s: False, coordinator.asked_by_another)
 
-    def another(partitions: list[TopicPartition]) -> list[TopicPartition]:
-        assert [(p.topic, p.partition) for p in partitions] == [("orders", 2)]
-        if not told.pop(0):
-            raise TransientError("no answer")
-        return [TopicPartition("orders", 2, 17)]
-
-    starts = StartOffsets(WAIT_TOPIC, NOTHING_KNOWN, lambda pause_s: False, another=another)
-
-    asked = starts.of(MovingCoordinator(1_000_000), [TopicPartition("orders", 2)])
-    assert [(p.topic, p.partition, p.offset) for p in asked] == [("orders", 2, 17)]
-    assert told == []
+    assert starts.later([PARTITION], lambda: wanted.pop(0)) == []
+    assert coordinator.left == 998

@@ -47,14 +47,14 @@ def test_letters_that_nobody_acknowledges_are_waited_for_and_mean_not_ready() ->
     assert outbox.waiting_s() == 0, "nothing has been sent"
     outbox.send(outbox.receipt("a letter", "topic", lambda message: None), ANY_PARTITION, b"key", None, [])
     now_s[0] += UNACKNOWLEDGED_S + 5
-    [reason] = not_ready_reasons(False, True, None, settling_s=outbox.waiting_s())
+    [reason] = not_ready_reasons(False, True, 0, 50, settling_s=outbox.waiting_s())
     assert reason.startswith("tombstones or dead letters unacknowledged for 20 s")
     while outbox.unacknowledged:
         producer.poll(0.1)
-    assert not_ready_reasons(False, True, None, settling_s=outbox.waiting_s()) == []
+    assert not_ready_reasons(False, True, 0, 50, settling_s=outbox.waiting_s()) == []
 
 
 def test_wait_records_that_nobody_acknowledges_mean_not_ready() -> None:
-    assert not_ready_reasons(False, True, None, registering_s=UNACKNOWLEDGED_S) == []
-    [reason] = not_ready_reasons(False, True, None, registering_s=UNACKNOWLEDGED_S + 1)
+    assert not_ready_reasons(False, True, 0, 50, registering_s=UNACKNOWLEDGED_S) == []
+    [reason] = not_ready_reasons(False, True, 0, 50, registering_s=UNACKNOWLEDGED_S + 1)
     assert reason.startswith("wait records unacknowledged for 16 s")

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from processor.attempts import Attempts, Failed, InvalidAnswerError, Result
-from processor.deadline import Deadline, Watchdog
+from processor.deadline import UNHEEDED_S, Deadline, Watchdog
 from processor.expiry import time_limits
 from processor.handlers.asynchronous import AsynchronousHandler
 from processor.handlers.open_handler import OpenHandler
@@ -217,7 +219,7 @@ def test_a_plain_call_over_its_limit_keeps_its_slot_and_its_late_answer_is_ignor
         assert await bench.run() is None
         slots = handler.slots
         assert slots is not None
-        assert (slots.free, slots.blocked, slots.all_blocked) == (1, 1, False)
+        assert (slots.free, slots.blocked) == (1, 1)
         release.set()
         await turns_until(lambda: not slots.blocked)
         assert slots.free == 2
@@ -242,7 +244,7 @@ def test_the_next_attempt_of_a_blocked_plain_handler_waits_for_a_slot() -> None:
         working = asyncio.ensure_future(bench.run())
         slots = handler.slots
         assert slots is not None
-        await turns_until(lambda: slots.all_blocked)
+        await turns_until(lambda: slots.blocked)
         assert len(calls) == 1
         release.set()
         assert await working is None
@@ -312,3 +314,58 @@ def test_a_loop_that_is_late_every_time_still_ends_attempts() -> None:
         await asyncio.wait([task])
 
     asyncio.run(main())
+
+
+def test_an_attempt_that_goes_on_although_it_was_cancelled_counts_as_blocked_and_is_told_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    release = asyncio.Event()
+
+    async def refuses(record: Record) -> None:
+        while not release.is_set():
+            with suppress(asyncio.CancelledError):
+                await release.wait()
+
+    async def main() -> None:
+        steps = Steps()
+        watchdog = Watchdog(steps, 1.0)
+        settings = ProcessorSettings()
+        decision = RetryDecision(settings, time_limits(settings), lambda: 0.0)
+        attempts = Attempts(AsynchronousHandler(refuses), 1.0, decision, steps, Stats())
+        watched: list[Deadline] = []
+
+        async def work() -> Result:
+            task = asyncio.current_task()
+            assert task is not None
+            watched.append(watchdog.watch(task))
+            return await attempts.run(RECORD, math.inf, watched[0])
+
+        working = asyncio.ensure_future(work())
+        await turns_until(lambda: watched and watched[0].at_s < math.inf)
+        watchdog.start()
+        for _ in range(3):  # the first look after a pause cancels nobody
+            steps.now_s += 1.0
+            watchdog._tick()
+        assert watched[0].passed
+        await asyncio.sleep(0)
+        assert (watchdog.blocked(), caplog.records) == (0, []), "it may clean up after itself"
+        for _ in range(4):
+            steps.now_s += UNHEEDED_S
+            watchdog._tick()
+        assert watchdog.blocked() == 1
+        [told] = caplog.records
+        assert "must let asyncio.CancelledError through" in told.getMessage()
+        assert (told.wait_id, told.topic, told.partition, told.offset) == (  # type: ignore[attr-defined]
+            RECORD.wait_id,
+            RECORD.topic,
+            RECORD.partition,
+            RECORD.offset,
+        )
+        release.set()
+        await turns_until(lambda: not watchdog.blocked())
+        working.cancel()
+        watchdog.stop()
+        await asyncio.wait([working])
+
+    caplog.set_level(logging.WARNING, "processor.deadline")
+    asyncio.run(asyncio.wait_for(main(), 30))

@@ -49,6 +49,18 @@ def test_a_fault_during_the_drain_is_raised_after_leaving_the_group_and_stopping
     on_loop(main)
 
 
+def test_what_the_drain_has_waited_for_in_vain_is_not_waited_for_again() -> None:
+    async def main() -> None:
+        bench = StrategyBench(drain_timeout_s=0.05, flush_timeout_s=3600)
+        bench.frontier.append(batch(entry(bench.owner, 1)))
+        bench.stop.set()
+        await bench.strategy.run()
+        assert not bench.pump.registered()
+        bench.pump.revoked([bench.owner])
+
+    on_loop(main)
+
+
 def test_a_fault_in_the_last_turn_of_the_drain_is_raised() -> None:
     async def main() -> None:
         async def fails_when_stopped(record: Record) -> None:

@@ -50,7 +50,7 @@ def group_offsets(settings: Settings) -> Iterator[CheckLine]:
         topics = subscription(settings, "", topic_names(client))
         consumed = ConsumedTopics.look_up(client, group, topics)
         wait_topic = describe_wait_topic(client, wait.topic, wait.partitions)
-        offsets = StartOffsets(wait_topic, consumed, stopping=lambda *_: True)
+        offsets = StartOffsets(wait_topic, consumed, stopping=lambda _: True, another=list)  # nobody asks it later
         for topic in topics:
             partitions = [TopicPartition(topic, number) for number in range(describe_topic(client, topic).partitions)]
             # Of a group that is new to the broker, the coordinator is only being elected.
@@ -72,8 +72,8 @@ def _other_rules(settings: Settings, partitions: list[tuple[str, int]]) -> Itera
 
 
 def _starts(offsets: StartOffsets, consumer: Consumer, partitions: list[TopicPartition]) -> list[TopicPartition]:
-    found = offsets.of(consumer, partitions)
-    if len(found) < len(partitions):
+    found = offsets.at_once(consumer, partitions)
+    if found is None:
         raise TransientError("the group's coordinator doesn't say what has been committed")
     return found
 
