@@ -75,11 +75,12 @@ incident: jars ## play an incident for real and write docs/incident.md with what
 compose-test: ## docker-compose.yml for real, with kills under load; needs nothing but Docker, and says so without
 	@python3 tests/compose/run.py $(ARGS)
 
-mutants: jars ## every listed one-line change must turn its named test red
-	@$(BIN)/python -m tests.mutants.run
+mutants: jars ## every listed one-line change must turn its named test red; ARGS="--only NAME", ARGS=--list
+	@$(BIN)/python -m tests.mutants.run $(ARGS)
 
-bench: bench-peers ## measured beside what others would pick, one round; ROW=2 one row, FULL=1 three rounds for RESULTS.md
-	@$(BIN)/python -m bench $(addprefix --row ,$(ROW)) $(if $(FULL),--full) $(ARGS)
+# The program has bench-peers made, once it knows that there is something to measure.
+bench: setup ## measured beside what others would pick, one round; ROW=2 one row, FULL=1 three rounds for RESULTS.md
+	@$(BIN)/python -m bench --fetch $(addprefix --row ,$(ROW)) $(if $(FULL),--full) $(ARGS)
 
 bench-peers: connect ## what the benchmark measures beside this project: Parallel Consumer, the Python peers
 	@$(BIN)/python -m wait_registry.jvm fetch parallel-consumer

@@ -33,6 +33,7 @@ from bench.harness.lock import BusyError, lock_file, only_one
 from bench.harness.machine import busyness, machine, summary, versions
 from bench.harness.measurement import Entry, Origin
 from bench.harness.number import shown_duration
+from bench.harness.peers import fetch_peers
 from bench.harness.process import ROOT
 from bench.harness.progress import Progress, seconds_of_rows
 from bench.harness.report import lines_table, unmeasured, write_report
@@ -66,6 +67,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _measure(options: argparse.Namespace) -> int:
+    if options.fetch:
+        fetch_peers()
     catalogue = rows_of(row_numbers())  # all of them: the results are written whole
     rows = [row for row in catalogue if row.number in (options.row or row_numbers())]
     ledger, rounds = _ledger(full=options.full), _rounds(full=options.full)
@@ -192,6 +195,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--full", action="store_true", help="three rounds, resumed where one was interrupted")
     parser.add_argument("--fresh", action="store_true", help="with --full: measure again what has been measured")
+    parser.add_argument(
+        "--fetch", action="store_true", help="before measuring: `make bench-peers`, as `make bench` does"
+    )
     parser.add_argument("--report-only", action="store_true", help="write the results of the last measurements anew")
     parser.add_argument("--list", action="store_true", help="print the rows with their cases and contenders")
     return parser

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import logging
 import shutil
-import signal
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -18,6 +17,8 @@ from tests.chaos.outage import RATE_PER_S, RECORDS
 from tests.chaos.report import inconclusive, last_line, line_of
 from tests.chaos.scenarios import SCENARIOS, Wanted
 from tests.chaos.workers import JOBS, Plan, play_all
+from tests.support.argument_types import at_least_one, positive
+from tests.support.interruption import INTERRUPTED, signals_interrupt
 
 DESCRIPTION = """\
 Plays seeds n, n+1, ... until the minutes are over, at least one. A seed decides the load (records of every odd shape),
@@ -54,20 +55,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # Services run in folders of their own.
     folder = (given.logs or Path(tempfile.mkdtemp(prefix="waitreg-chaos-"))).resolve()
     folder.mkdir(parents=True, exist_ok=True)
-    # SIGTERM ends everything in order too; and a shell's background job is born deaf to SIGINT.
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.default_int_handler)
+    signals_interrupt()
     try:
         return _play_seeds(given, folder) if given.scenario is None else _play_scenario(given, folder)
     except KeyboardInterrupt:
         print(f"interrupted; logs: {folder}")
-        return 130
+        return INTERRUPTED
 
 
 def _play_seeds(given: argparse.Namespace, folder: Path) -> int:
     first = 1 if given.seed is None else given.seed
     minutes = MINUTES if given.minutes is None else given.minutes
-    plan = Plan(first, minutes, given.runs, given.jobs or JOBS, ledger.commit(), folder)
+    jobs = JOBS if given.jobs is None else given.jobs
+    plan = Plan(first, minutes, given.runs, jobs, ledger.commit(), folder)
     entries: list[Entry] = []
     try:
         for played in play_all(plan):
@@ -121,10 +121,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--seed", type=int, metavar="n", help="the first one (default 1)")
     parser.add_argument(
-        "--minutes", type=float, metavar="m", help=f"how long (default {MINUTES:g}; of a soak {SOAK_MINUTES:g})"
+        "--minutes", type=positive, metavar="m", help=f"how long (default {MINUTES:g}; of a soak {SOAK_MINUTES:g})"
     )
-    parser.add_argument("--runs", type=int, metavar="k", help="exactly so many runs, however long they take")
-    parser.add_argument("--jobs", type=int, help=f"runs beside each other (default {JOBS})")
+    parser.add_argument("--runs", type=at_least_one, metavar="k", help="exactly so many runs, however long they take")
+    parser.add_argument("--jobs", type=at_least_one, help=f"runs beside each other (default {JOBS})")
     parser.add_argument("--logs", type=Path, metavar="DIR", help="where logs of bad runs are kept (a temporary folder)")
     parser.add_argument("--ledger", type=Path, metavar="CSV", help="instead of the list in docs")
     scenarios = parser.add_argument_group("instead of random runs")
@@ -134,9 +134,9 @@ def _parser() -> argparse.ArgumentParser:
         help="outage: Postgres, the sink, and both away; soak: a steady load for long",
     )
     scenarios.add_argument(
-        "--records", type=int, help=f"of an outage, while somebody is away (default {RECORDS:,}), three times"
+        "--records", type=at_least_one, help=f"of an outage, while somebody is away (default {RECORDS:,}), three times"
     )
-    scenarios.add_argument("--rate", type=float, help=f"of an outage, records a second (default {RATE_PER_S:g})")
+    scenarios.add_argument("--rate", type=positive, help=f"of an outage, records a second (default {RATE_PER_S:g})")
     return parser
 
 

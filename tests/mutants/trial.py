@@ -7,7 +7,10 @@ import re
 import signal
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -19,6 +22,7 @@ TEST_TIMEOUT_S = 120
 # Beside the tests' own time: imports, a Spark session.
 OVERHEAD_S = 120
 SHOWN_CHARACTERS = 160
+LOOK_S = 0.2
 # A change that merely doesn't run any more proves nothing about what it takes away.
 CRASHES = re.compile(r"(AttributeError|ImportError|ModuleNotFoundError|NameError|SyntaxError|TypeError)\b")
 
@@ -48,18 +52,21 @@ class Trial:
     output: str
 
 
-def try_mutant(mutant: Mutant, stack: Mapping[str, str]) -> Trial:
+def try_mutant(mutant: Mutant, stack: Mapping[str, str], broken_off: threading.Event) -> Trial:
     """Plant the mutant in a copy of its own and run its test against the stack that these variables name."""
     with scratch_copy() as copy:
         if problem := mutant.plant(copy):
             return Trial(Verdict.BROKEN, problem, "")
-        return judge(mutant.test, run_tests(copy, [mutant.test], stack))
+        return judge(mutant.test, run_tests(copy, [mutant.test], stack, broken_off))
 
 
-def run_tests(copy: Path, tests: Sequence[str], stack: Mapping[str, str], shown: bool = False) -> Run:
+def run_tests(
+    copy: Path, tests: Sequence[str], stack: Mapping[str, str], broken_off: threading.Event, shown: bool = False
+) -> Run:
     """Run tests of the copy, with the copy as pytest's root; ``shown`` lets their output through instead of keeping it.
 
-    A run that takes far too long is killed with all that it started.
+    A run that takes far too long, or is broken off, is killed with all that it started; so is one during which anything
+    is raised here, a KeyboardInterrupt say. ``broken_off`` is for threads, to which no KeyboardInterrupt comes.
     """
     command = [sys.executable, "-m", "pytest", "-q", "--no-header", "--tb=short", "-p", "no:cacheprovider"]
     options = [f"--rootdir={copy}", f"--timeout={TEST_TIMEOUT_S}", "--hypothesis-profile=verdict"]
@@ -74,12 +81,34 @@ def run_tests(copy: Path, tests: Sequence[str], stack: Mapping[str, str], shown:
         start_new_session=True,
     )
     try:
-        output, _ = process.communicate(timeout=TEST_TIMEOUT_S * len(tests) + OVERHEAD_S)
+        output = _output(process, TEST_TIMEOUT_S * len(tests) + OVERHEAD_S, broken_off)
     except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
+        _kill_group(process)
         output, _ = process.communicate()
         return Run(None, output or "")
-    return Run(process.returncode, output or "")
+    except BaseException:
+        _kill_group(process)
+        process.wait()
+        raise
+    return Run(process.returncode, output)
+
+
+def _output(process: subprocess.Popen[str], limit_s: float, broken_off: threading.Event) -> str:
+    """Return what it said until its end; raises TimeoutExpired when that takes too long, or is no longer wanted."""
+    deadline = time.monotonic() + limit_s
+    while True:
+        try:
+            output, _ = process.communicate(timeout=LOOK_S)
+        except subprocess.TimeoutExpired:
+            if broken_off.is_set() or time.monotonic() > deadline:
+                raise
+        else:
+            return output or ""
+
+
+def _kill_group(process: subprocess.Popen[str]) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 def judge(test: str, run: Run) -> Trial:

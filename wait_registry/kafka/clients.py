@@ -161,6 +161,9 @@ class Admin:
             )
 
     def __getattr__(self, name: str) -> Any:
+        # Without its own attributes (a copy begins so) the line below would ask itself for `_client`, without end.
+        if name.startswith("_"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return getattr(self._client, name)
 
     def begin_request(self) -> None:

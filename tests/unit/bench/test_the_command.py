@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from bench.harness.servers import Servers
 from bench.harness.target import at_least
 from tests.support.waiting import PATIENCE_S, wait_until
 from tests.unit.bench.made_up import HERE, contender, row
+from wait_registry.errors import ConfigurationError
 
 LINES = (Line("rate", lambda round_: round_.figure("c", "A", "records_per_s"), "records/s", at_least(10)),)
 
@@ -70,6 +71,11 @@ class Bare:
             lambda _: {"records_per_s": 8.0},
             lambda _: {"records_per_s": 12.0},
         ]
+        self.fetched_before: list[int] = []
+
+    def fetch(self) -> None:
+        """Take down how many turns had been measured when the peers were fetched."""
+        self.fetched_before.append(len(self.turns()))
 
     def rows(self, numbers: list[int]) -> list[Row]:
         return [row([Case("c", [contender("A", self.measures[number - 1])])], LINES, number) for number in numbers]
@@ -94,6 +100,7 @@ def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bare:
     monkeypatch.setattr(command, "ROUND_RESULTS", tmp_path / "round")
     monkeypatch.setattr(command, "SCRATCH", tmp_path / "scratch")
     monkeypatch.setattr(command, "lock_file", lambda: tmp_path / "lock")
+    monkeypatch.setattr(command, "fetch_peers", bare.fetch)
     monkeypatch.setattr(command, "row_numbers", lambda: [1, 2])
     monkeypatch.setattr(command, "rows_of", bare.rows)
     monkeypatch.setattr(command, "embedded_servers", nowhere)
@@ -218,6 +225,38 @@ def test_what_cannot_be_asked_for_is_a_usage_error(bare: Bare, arguments: list[s
         command.main(arguments)
     assert ended.value.code == 2
     assert not (bare.folder / "round").exists()
+
+
+@pytest.mark.parametrize("arguments", [["--row", "9"], ["--row", "2", "x"], ["--list"], ["--report-only"]])
+def test_nothing_is_fetched_for_a_command_that_measures_nothing(bare: Bare, arguments: list[str]) -> None:
+    with suppress(SystemExit):
+        command.main(["--fetch", *arguments])
+    assert bare.fetched_before == []
+
+
+def test_the_peers_are_fetched_once_and_before_anything_is_measured_where_that_is_asked_for(bare: Bare) -> None:
+    assert command.main(["--row", "2"]) == 0
+    assert bare.fetched_before == []
+    assert command.main(["--fetch"]) == 0
+    assert bare.fetched_before == [1]
+
+
+def test_the_second_of_two_fetches_nothing(bare: Bare) -> None:
+    with only_one(bare.folder / "lock"):
+        assert command.main(["--fetch"]) == 1
+    assert bare.fetched_before == []
+
+
+def test_without_the_peers_nothing_is_measured(
+    bare: Bare, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fails() -> None:
+        raise ConfigurationError("no peers")
+
+    monkeypatch.setattr(command, "fetch_peers", fails)
+    assert command.main(["--fetch"]) == 1
+    assert capsys.readouterr().err == "bench: no peers\n"
+    assert bare.turns() == []
 
 
 def test_the_list_names_rows_cases_and_contenders(bare: Bare, capsys: pytest.CaptureFixture[str]) -> None:

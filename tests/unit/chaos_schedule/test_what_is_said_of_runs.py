@@ -205,6 +205,36 @@ def test_an_option_that_means_nothing_is_refused(arguments: list[str], capsys: p
     assert "means nothing" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("--minutes -1", "a number, more than 0"),
+        ("--minutes 0", "a number, more than 0"),
+        ("--minutes nan", "a number, more than 0"),
+        ("--minutes ten", "a number, more than 0"),
+        ("--runs 0", "a whole number, 1 or more"),
+        ("--runs -1", "a whole number, 1 or more"),
+        ("--jobs 0", "a whole number, 1 or more"),
+        ("--jobs -1", "a whole number, 1 or more"),
+        ("--jobs 1.5", "a whole number, 1 or more"),
+        ("--records 0 --scenario outage", "a whole number, 1 or more"),
+        ("--rate 0 --scenario outage", "a number, more than 0"),
+        ("--minutes -1 --scenario soak", "a number, more than 0"),
+    ],
+)
+def test_a_number_out_of_bounds_is_refused_by_its_name_with_what_was_seen_and_expected(
+    line: str, expected: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("tests.chaos.__main__.play_all", lambda plan: iter([]))
+    for scenario in SCENARIOS:
+        monkeypatch.setitem(SCENARIOS, scenario, lambda wanted, commit: iter([]))
+    with pytest.raises(SystemExit) as refusal:
+        main(line.split())
+    assert refusal.value.code == 2
+    option, seen, *_ = line.split()
+    assert f"argument {option}: saw '{seen}', expected {expected}\n" in capsys.readouterr().err
+
+
 def test_a_scenario_has_its_line_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def soaked(wanted: object, commit: str) -> Iterator[ScenarioEntry]:
         yield ScenarioEntry("soak", commit, "2000-01-01T00:00:00Z", 60, 100, "nothing grew", BROKEN)

@@ -114,6 +114,13 @@ def test_a_parameter_of_a_query_that_is_given_twice_is_refused(capsys: pytest.Ca
     assert "key is given twice, 'a' and 'b'" in capsys.readouterr().err
 
 
+def test_a_query_without_a_name_names_what_is_required_and_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["query"])
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.endswith("the following arguments are required: LIST|NAME\n")
+
+
 def test_an_unknown_setting_ends_with_2_and_one_line_that_names_the_nearest(waitreg: Run) -> None:
     ended = waitreg("config", "--set", "processor.max_inflight=3")
     assert ended.returncode == 2
