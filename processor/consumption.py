@@ -13,7 +13,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
-from confluent_kafka import OFFSET_END, Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from processor.assigned_partition import AssignedPartition
 from processor.broker_link import BrokerLink
@@ -170,8 +170,9 @@ class Consumption:
 
     def take(self, count: int) -> list[tuple[AssignedPartition, Message]]:
         """Return at most ``count`` records that are there now, each with its partition; never waits."""
-        if self.unanswered.told and (begun := self.unanswered.begun(self._consumer)):
-            self._take_over(begun)
+        if self.unanswered.told and (starts := self.unanswered.taken()):
+            self._assign(self._consumer, starts)
+            self._take_over(starts)
         return self._sorted_out(self._consumer.consume(count, 0))
 
     async def wait(self, timeout_s: float) -> list[tuple[AssignedPartition, Message]]:
@@ -314,18 +315,28 @@ class Consumption:
         def take_over() -> None:
             self._membership.assigned(member_id)
             self._given.update((p.topic, p.partition) for p in partitions)
-            if starts is None:
-                self.unanswered.ask(partitions)
-            else:
+            if starts is not None:
                 self._take_over(starts)
+            elif not self._closing:
+                self.unanswered.ask(partitions)
 
         self._on_loop(take_over)
         if self._fault.error is not None:
             return
-        if starts is None:
-            # What comes until its start is known has no owner, and is dropped.
-            starts = [TopicPartition(p.topic, p.partition, OFFSET_END) for p in partitions]
+        # The client gets no partition before its start is known: librdkafka takes a position that it had to look up for
+        # the partition's even if another has been set, or assigned, by the time of the answer.
+        self._guarded(lambda: self._assign(consumer, starts or []), None)
+
+    def _assign(self, consumer: Consumer, starts: list[TopicPartition]) -> None:
+        # Eager protocols give everything at once, and one question asks for all of it.
         (consumer.incremental_assign if self._incremental else consumer.assign)(starts)
+
+    def _unassign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        if not self._incremental:
+            consumer.unassign()
+            return
+        there = {(p.topic, p.partition) for p in consumer.assignment()}
+        consumer.incremental_unassign([p for p in partitions if (p.topic, p.partition) in there])
 
     def _take_over(self, starts: list[TopicPartition]) -> None:
         owners = [AssignedPartition(p.topic, p.partition, p.offset, self._first_window) for p in starts]
@@ -341,11 +352,11 @@ class Consumption:
             targets.update(self._listener.revoked(self._given_up(partitions)))
 
         self._on_loop(give_up)
-        if not targets:
-            return
-        # In the callback's own thread: librdkafka answers no other thread's synchronous commit until it has returned.
-        error = self._commit_last(targets)
-        self._on_loop(lambda: self._listener.committed_last(targets, error))
+        if targets:
+            # In the callback's own thread: librdkafka answers no other thread's synchronous commit before it returns.
+            error = self._commit_last(targets)
+            self._on_loop(lambda: self._listener.committed_last(targets, error))
+        self._guarded(lambda: self._unassign(consumer, partitions), None)
 
     def _on_lost(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         def give_up() -> None:
@@ -353,6 +364,7 @@ class Consumption:
             self._listener.lost(self._given_up(partitions))
 
         self._on_loop(give_up)
+        self._guarded(lambda: self._unassign(consumer, partitions), None)
 
     def _given_up(self, partitions: list[TopicPartition]) -> list[AssignedPartition]:
         places = [(p.topic, p.partition) for p in partitions]

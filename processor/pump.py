@@ -141,9 +141,9 @@ class Pump:
         self._advance()
         self._dispatcher.renew_overdue()
 
-    def flushed_in_vain(self) -> None:
-        """Have the last rebalance not wait again for what has just been waited for."""
-        self._flush_timeout_s = 0.0
+    def limit_flush(self, limit_s: float) -> None:
+        """Have the last rebalance wait so long at most, s."""
+        self._flush_timeout_s = min(self._flush_timeout_s, limit_s)
 
     @property
     def _acknowledged(self) -> bool:

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import threading
 from collections.abc import Iterable
 from contextlib import suppress
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import TopicPartition
 
 from processor.fault import Fault
 from processor.start_offsets import StartOffsets
-
-log = logging.getLogger(__name__)
-
-# The client hasn't begun with the partition yet, or is about to end what was there before.
-_NOT_YET = frozenset({KafkaError._STATE, KafkaError._PREV_IN_PROGRESS, KafkaError._IN_PROGRESS})
 
 
 class UnansweredStarts:
@@ -30,7 +24,7 @@ class UnansweredStarts:
         fault: told what ends the process.
 
     Attributes:
-        told: what has been answered, and nobody has begun with.
+        told: what has been answered, and nobody has taken, with its question.
     """
 
     def __init__(self, start_offsets: StartOffsets, loop: asyncio.AbstractEventLoop, fault: Fault) -> None:
@@ -60,21 +54,14 @@ class UnansweredStarts:
     def end(self) -> None:
         """Ask no more."""
         self._questions.clear()
+        self.told.clear()
 
-    def begun(self, consumer: Consumer) -> list[TopicPartition]:
-        """Have the consumer begin where it has been told, and return these partitions; not within a poll."""
-        begun: list[TopicPartition] = []
+    def taken(self) -> list[TopicPartition]:
+        """Return the starts that were told, once, but for those of partitions that have gone meanwhile."""
         told, self.told = self.told, []
-        for question, start in told:
-            place = (start.topic, start.partition)
-            if self._questions.get(place) is not question:
-                continue
-            if _sought(consumer, start):
-                del self._questions[place]
-                begun.append(start)
-            else:
-                self.told.append((question, start))
-        return begun
+        starts = [start for question, start in told if self._questions.get((start.topic, start.partition)) is question]
+        self.forget((start.topic, start.partition) for start in starts)
+        return starts
 
     def _ask(self, question: object, partitions: list[TopicPartition]) -> None:
         try:
@@ -86,13 +73,3 @@ class UnansweredStarts:
         # The loop may be gone by now: then nobody waits.
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(lambda: self.told.extend(told))
-
-
-def _sought(consumer: Consumer, start: TopicPartition) -> bool:
-    try:
-        consumer.seek(start)
-    except KafkaException as error:
-        if error.args[0].code() in _NOT_YET:
-            return False
-        raise
-    return True

@@ -89,6 +89,7 @@ class BatchStrategy:
         self._paused = self._resume = False
         self._running = 0
         self._draining = False
+        self._end_s = math.inf
 
     async def run(self) -> None:
         """Work batch by batch; a batch that is running when the stop comes is finished within the drain's limit."""
@@ -105,7 +106,13 @@ class BatchStrategy:
                     await self._commit()
         finally:
             self._draining = True
-            await self._consumption.close(context.settings.processor.drain_timeout_s)
+            await self._consumption.close(self._left_s())
+
+    def _left_s(self) -> float:
+        """Return how much of the drain's limit is left, s; it begins with the first question."""
+        now_s = self._context.clock.monotonic()
+        self._end_s = min(self._end_s, now_s + self._context.settings.processor.drain_timeout_s)
+        return self._end_s - now_s
 
     def _worked_off(self) -> bool:
         once = self._context.once
@@ -149,14 +156,12 @@ class BatchStrategy:
     async def _work_off(self, taken: list[Taken]) -> bool:
         """Run a batch until every record has its outcome; False when the drain's limit cut it short."""
         clock, stop = self._context.clock, self._context.stop
-        started_s, end_s = clock.monotonic(), math.inf
+        started_s = clock.monotonic()
         work = asyncio.gather(*(self._run_one(owner, message) for owner, message in taken))
         while not work.done() or self._context.outbox.unacknowledged:
             self._serve()
             now_s = clock.monotonic()
-            if stop.is_set():
-                end_s = min(end_s, now_s + self._context.settings.processor.drain_timeout_s)
-            if now_s >= end_s:
+            if stop.is_set() and self._left_s() <= 0:
                 log.warning("drain over its limit: the batch of %d will be delivered again", len(taken))
                 work.cancel()
                 _, refusing = await asyncio.wait([work], timeout=STOP_LIMIT_S)
@@ -191,10 +196,10 @@ class BatchStrategy:
             return
         task = asyncio.current_task()
         assert task is not None
-        deadline = context.watchdog.watch(task)
         started_s = context.clock.monotonic()
         if context.attempts.slots is not None:
             await context.attempts.slots.take()
+        deadline = context.watchdog.watch(task)
         deadline.started_s = started_s
         self._running += 1
         try:

@@ -45,6 +45,7 @@ class RegistryStrategy:
         self._context = context
         self._draining = False
         self._leaving: asyncio.Future[None] | None = None
+        self._end_s: float | None = None
         self._frontier = Frontier()
         self._outstanding = Outstanding()
         letters = DeadLetters(outbox, context.topics, processor.group, context.instance, clock, stats)
@@ -119,17 +120,23 @@ class RegistryStrategy:
             await self._drain()
         except BaseException:
             self._draining = True
-            limit_s = self._context.settings.processor.drain_timeout_s
-            (failure,) = await asyncio.gather(self._leave(limit_s), return_exceptions=True)
+            (failure,) = await asyncio.gather(self._leave(), return_exceptions=True)
             if failure is not None:
                 log.warning("leaving the group failed", exc_info=failure)
             await self._dispatcher.stop()
             raise
 
-    def _leave(self, limit_s: float) -> asyncio.Future[None]:
+    def _left_s(self) -> float:
+        """Return how much of the drain's limit is left, s; it begins with the first question."""
+        now_s = self._context.clock.monotonic()
+        if self._end_s is None:
+            self._end_s = now_s + self._context.settings.processor.drain_timeout_s
+        return self._end_s - now_s
+
+    def _leave(self) -> asyncio.Future[None]:
         """Leave the group, once."""
         if self._leaving is None:
-            self._leaving = asyncio.ensure_future(self._consumption.close(limit_s))
+            self._leaving = asyncio.ensure_future(self._consumption.close(self._left_s()))
         return self._leaving
 
     def _worked_off(self) -> bool:
@@ -144,16 +151,16 @@ class RegistryStrategy:
         )
 
     async def _drain(self) -> None:
-        """Give the partitions up first, so that the group goes on; then finish what is ours, all within one limit."""
+        """Give the partitions up first, so that the group goes on; then finish what is ours, both within one limit."""
         self._draining = True
-        processor, outbox, clock = self._context.settings.processor, self._context.outbox, self._context.clock
-        end_s = clock.monotonic() + processor.drain_timeout_s
-        if not await self._until(self._pump.registered, min(processor.flush_timeout_s, processor.drain_timeout_s)):
-            self._pump.flushed_in_vain()
-        leaving = self._leave(end_s - clock.monotonic())
+        processor, outbox = self._context.settings.processor, self._context.outbox
+        registered = await self._until(self._pump.registered, min(processor.flush_timeout_s, self._left_s()))
+        # What was waited for in vain is not waited for again.
+        self._pump.limit_flush(max(0.0, self._left_s()) if registered else 0.0)
+        leaving = self._leave()
         await self._until(leaving.done, None)
         await leaving
-        await self._until(lambda: not self._outstanding.records, end_s - clock.monotonic())
+        await self._until(lambda: not self._outstanding.records, self._left_s())
         left = self._outstanding.records
         await self._dispatcher.stop()
         await self._until(lambda: not outbox.unacknowledged, processor.flush_timeout_s)

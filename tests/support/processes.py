@@ -133,9 +133,17 @@ class Services:
         self._started: list[Service] = []
 
     def start(
-        self, name: str, settings: Settings, *arguments: str, environment: Mapping[str, str] | None = None
+        self,
+        name: str,
+        settings: Settings,
+        *arguments: str,
+        environment: Mapping[str, str] | None = None,
+        own_group: bool = False,
     ) -> Service:
-        """Start `waitreg <name>` with these settings; ``PYTHONPATH`` finds handlers that live in the tests."""
+        """Start `waitreg <name>` with these settings; ``PYTHONPATH`` finds handlers that live in the tests.
+
+        With ``own_group`` it leads a process group of its own, as whatever a shell starts does.
+        """
         port = settings.telemetry.port or free_ports(1)[0]
         log = self._directory / f"{len(self._started)}-{name}.log"
         variables = {key: value for key, value in os.environ.items() if not key.startswith("WAITREG_")}
@@ -149,6 +157,7 @@ class Services:
                 stderr=output,
                 env={**variables, **(environment or {})},
                 cwd=self._directory,  # no waitreg.toml and no .env of the checkout is read
+                process_group=0 if own_group else None,
             )
         service = Service(name, process, log, port)
         self._started.append(service)

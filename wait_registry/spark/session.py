@@ -75,10 +75,14 @@ def spark_session(settings: Settings, app_name: str) -> SparkSession:
 
 
 def _launch(conf: Mapping[str, str]) -> None:
-    """Start the JVM without what is secret, which pyspark would put on its command line; the session gets it later."""
-    if SparkContext._gateway is None and any(map(sounds_secret, conf)):
+    """Start the JVM in a process group of its own, without what is secret, which would stand on its command line.
+
+    A signal to our own group, which ends us in order, doesn't take it away from us meanwhile. It still ends when we do,
+    however that is: its standard input is a pipe from us. What is secret the session gets later.
+    """
+    if SparkContext._gateway is None:
         shown = SparkConf().setAll([(name, value) for name, value in conf.items() if not sounds_secret(name)])
-        SparkContext._ensure_initialized(gateway=launch_gateway(shown))
+        SparkContext._ensure_initialized(gateway=launch_gateway(shown, {"process_group": 0}))
 
 
 def _ended_early(error: Exception, driver_memory: str) -> TransientError:

@@ -117,7 +117,8 @@ PROCESSOR_OLDEST_IN_FLIGHT = _gauge(
     "Since the first start of the record that has been worked on longest; 0 if none",
 )
 PROCESSOR_BLOCKED_SLOTS = _gauge(
-    "waitreg_processor_blocked_slots", "Slots held by calls that timed out and have not returned: plain handlers, or async ones that refuse to be cancelled"
+    "waitreg_processor_blocked_slots",
+    "Slots held by calls that timed out and have not ended: plain handlers, async ones that refuse to be cancelled",
 )
 PROCESSOR_STANDSTILL = _gauge(
     "waitreg_processor_standstill_seconds",

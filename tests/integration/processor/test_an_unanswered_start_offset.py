@@ -13,7 +13,7 @@ import pytest
 from processor.assigned_partition import AssignedPartition
 from tests.integration.processor.running import Processors, RunningProcessor
 from tests.support.kafka_io import Outgoing
-from tests.support.tcp_proxy import Fate, KafkaProxy
+from tests.support.tcp_proxy import LIST_OFFSETS, Fate, KafkaProxy
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
 from wait_registry.errors import PermanentError
@@ -29,12 +29,14 @@ PROTOCOLS = {
 
 
 class Silence:
-    """Requests for committed offsets are lost while it lasts."""
+    """Requests for committed offsets are lost while it lasts; ``requests`` counts all requests, by API key."""
 
     def __init__(self) -> None:
         self.lasts = False
+        self.requests: Counter[int] = Counter()
 
     def decide(self, api: int) -> Fate:
+        self.requests[api] += 1
         return Fate.LOSE_REQUEST if self.lasts and api == OFFSET_FETCH else Fate.PASS
 
 
@@ -78,6 +80,33 @@ def test_partitions_whose_start_is_told_late_are_worked_off_from_it(
         wait_until(lambda: running.done == 21, 60, "all records")
         running.stop()
     assert handled == list(range(21))
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_the_client_looks_up_no_position_of_a_partition_whose_start_is_told_late(
+    protocol: str, processor_settings: Callable[..., Settings], topics: Topics, processors: Processors
+) -> None:
+    """librdkafka takes the late answer to such a question for the position, and passes records over."""
+    handled: list[int] = []
+
+    async def notes(record: Record) -> None:
+        handled.append(record.offset)
+
+    settings = processor_settings({"processor.handler": processors.handler(notes), **PROTOCOLS[protocol]}, 1)
+    [topic] = settings.processor.topics
+    topics.produce(topic, [b"value"] * 5)
+    processors.run_once(settings)
+    topics.produce(topic, [b"value"] * 5)
+    silence = Silence()
+    silence.lasts = True
+    with behind(silence, settings) as settings:
+        running = processors.start(settings)
+        wait_until(lambda: cannot_begin(running), 60, "a start without an answer")
+        silence.lasts = False
+        wait_until(lambda: running.done == 5, 60, "all records")
+        running.stop()
+    assert handled == list(range(10))
+    assert silence.requests[LIST_OFFSETS] == 0
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)

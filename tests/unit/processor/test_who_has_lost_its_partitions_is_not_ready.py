@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 import pytest
 from confluent_kafka import TopicPartition
 
-from processor.consumption import Consumption
 from tests.unit.processor.strategy_bench import StrategyBench
 from wait_registry.settings.processor import AssignmentStrategy
 
 GONE = [TopicPartition("input", 0)]
 REASON = "no partitions assigned yet"
-NOBODY: Any = None
 
 
 def _said_after(callback: str, assignment_strategy: AssignmentStrategy) -> list[str]:
@@ -22,7 +19,8 @@ def _said_after(callback: str, assignment_strategy: AssignmentStrategy) -> list[
         bench = StrategyBench(assignment_strategy=assignment_strategy)
         bench.context.membership.assigned("own")
         assert REASON not in bench.strategy.not_ready()
-        getattr(Consumption, callback)(bench.consumption, NOBODY, GONE)
+        getattr(bench.consumption, callback)(bench.consumption._consumer, GONE)
+        assert bench.fault.error is None
         assert not bench.consumption.assigned
         return bench.strategy.not_ready()
 
