@@ -9,15 +9,12 @@ import asyncio
 import threading
 import time
 from collections.abc import Awaitable, Callable
-from typing import Final
 
-from bench.contenders.meter import Meter
+from bench.contenders.meter import MS_PER_S, Meter
 from bench.contenders.payload import call_ms, sent_ns
 
 AsyncCall = Callable[[bytes], Awaitable[None]]
 BlockingCall = Callable[[bytes], None]
-
-MS_PER_S: Final = 1000
 
 
 def async_call(handler: str, meter: Meter) -> AsyncCall:
@@ -27,9 +24,10 @@ def async_call(handler: str, meter: Meter) -> AsyncCall:
         meter.count()
 
     async def timed(value: bytes) -> None:
+        ordered_ms = call_ms(value)
         began_ns = meter.began()
-        await asyncio.sleep(call_ms(value) / MS_PER_S)
-        meter.ended(began_ns)
+        await asyncio.sleep(ordered_ms / MS_PER_S)
+        meter.ended(began_ns, ordered_ms)
 
     async def latency(value: bytes) -> None:
         meter.note(time.time_ns() - sent_ns(value))
@@ -45,11 +43,12 @@ def blocking_call(handler: str, meter: Meter) -> BlockingCall:
         meter.count()
 
     def timed(value: bytes) -> None:
+        ordered_ms = call_ms(value)
         with lock:
             began_ns = meter.began()
-        time.sleep(call_ms(value) / MS_PER_S)
+        time.sleep(ordered_ms / MS_PER_S)
         with lock:
-            meter.ended(began_ns)
+            meter.ended(began_ns, ordered_ms)
 
     def latency(value: bytes) -> None:
         meter.note(time.time_ns() - sent_ns(value))

@@ -97,7 +97,7 @@ def contender(
 ) -> Contender:
     """Return a contender that consumes a topic filled beforehand.
 
-    Its figures are those of `bench.harness.process.flow_figures`; where calls take time, `share_of_limit` too.
+    Its figures are those of `bench.harness.process.flow_figures`, and of `shares_of_limit` where calls take time.
 
     Args:
         flow: which program.
@@ -116,7 +116,7 @@ def contender(
         command = [*flow.program(), *arguments.command_line(), *options, *several]
         figures = run_flow(bench, command, name="contender", deadline_s=deadline_s(window))
         require_window(bench, window, figures)
-        return figures if handler != "timed" else {**figures, **share_of_limit(figures, processes * in_flight)}
+        return figures if handler != "timed" else {**figures, **shares_of_limit(figures, processes * in_flight)}
 
     return Contender(name or flow.name, measure, flow.lacks, flow.version(), deadline_s(window) + START_S)
 
@@ -132,13 +132,21 @@ def deadline_s(window: Window) -> float:
     return window.limit_s + START_S
 
 
-def share_of_limit(figures: Figures, in_flight: int) -> Figures:
-    """Return `share_of_limit`: the rate by N / mean call, which is the mean number of calls in flight by N.
+def shares_of_limit(figures: Figures, in_flight: int) -> Figures:
+    """Return `share_of_limit` and `share_of_ordered_limit`: the rate by N / mean call as measured, and as ordered.
 
-    That mean is the integral over the window (`busy_s`): calls that are under way at its ends count for the time
-    within it.
+    By Little's law the first is the mean number of calls in flight by N. That mean is the integral over the window
+    (`busy_s`): calls that are under way at its ends count for the time within it. The second is the first by how much
+    longer the calls that ended in the window took than they were told to: a contender that is late to end its calls
+    loses that too.
     """
-    return {"share_of_limit": figures["busy_s"] / (figures["seconds"] * in_flight)}
+    share = figures["busy_s"] / (figures["seconds"] * in_flight)
+    ordered = figures["ordered_s"] / figures["calls_s"]
+    return {
+        "mean_ordered_s": figures["ordered_s"] / figures["records"],
+        "share_of_limit": share,
+        "share_of_ordered_limit": share * ordered,
+    }
 
 
 def _ours(module: str) -> Callable[[], list[str]]:

@@ -15,6 +15,7 @@ from bench.contenders.percentile import percentile
 from bench.contenders.process_usage import NS_PER_S, cpu_ns_of, memory_of
 
 NS_PER_MS: Final = 1_000_000
+MS_PER_S: Final = 1000
 NEVER: Final = -1
 
 
@@ -27,7 +28,8 @@ class Mark:
         clock_ns: of the machine's monotonic clock, which all its processes share.
         cpu_ns: of this process, user and system, all threads.
         calls_ns: what those calls took, added up.
-        busy_ns: the same, and what the calls under way had taken so far: the integral of the calls in flight.
+        ordered_ms: what those calls were told to take, added up.
+        busy_ns: what they took, and what the calls under way had taken so far: the integral of the calls in flight.
         rss_bytes: of this process now.
         peak_rss_bytes: at most so far.
         p50_ms: half of the latencies noted since the last mark are at most this; None when none were.
@@ -39,6 +41,7 @@ class Mark:
     clock_ns: int
     cpu_ns: int
     calls_ns: int
+    ordered_ms: int
     busy_ns: int
     rss_bytes: int
     peak_rss_bytes: int
@@ -72,6 +75,7 @@ class Meter:
         "calls",
         "calls_ns",
         "latencies_ns",
+        "ordered_ms",
     )
 
     def __init__(self, marks: Iterable[int], reached: Callable[[Mark], None], beside_pid: int = 0) -> None:
@@ -83,6 +87,7 @@ class Meter:
         self._began_ns = 0  # the beginnings of the calls under way, added up
         self.calls = 0
         self.calls_ns = 0
+        self.ordered_ms = 0
         self.latencies_ns: list[int] = []
 
     def count(self) -> None:
@@ -98,9 +103,10 @@ class Meter:
         self._began_ns += now_ns
         return now_ns
 
-    def ended(self, began_ns: int) -> None:
-        """Count a call as over."""
+    def ended(self, began_ns: int, ordered_ms: int) -> None:
+        """Count a call as over, which was told to take so long."""
         self._running -= 1
+        self.ordered_ms += ordered_ms
         self._began_ns -= began_ns
         self.calls_ns += time.monotonic_ns() - began_ns
         self.count()
@@ -119,9 +125,8 @@ class Meter:
         self.latencies_ns.clear()
         p50_ms, p99_ms = (percentile(latencies_ms, share) if latencies_ms else None for share in (0.5, 0.99))
         self._next = next(self._marks, NEVER)
-        self._reached(
-            Mark(self.calls, clock_ns, cpu_ns, self.calls_ns, busy_ns, *memory, p50_ms, p99_ms, beside_cpu_ns)
-        )
+        calls = (self.calls_ns, self.ordered_ms, busy_ns)
+        self._reached(Mark(self.calls, clock_ns, cpu_ns, *calls, *memory, p50_ms, p99_ms, beside_cpu_ns))
 
 
 def between(first: Mark, last: Mark) -> dict[str, float]:
@@ -131,6 +136,7 @@ def between(first: Mark, last: Mark) -> dict[str, float]:
         "seconds": (last.clock_ns - first.clock_ns) / NS_PER_S,
         "cpu_s": (last.cpu_ns - first.cpu_ns) / NS_PER_S,
         "calls_s": (last.calls_ns - first.calls_ns) / NS_PER_S,
+        "ordered_s": (last.ordered_ms - first.ordered_ms) / MS_PER_S,
         "busy_s": (last.busy_ns - first.busy_ns) / NS_PER_S,
         "rss_bytes": last.peak_rss_bytes,
         "rss_now_bytes": last.rss_bytes,

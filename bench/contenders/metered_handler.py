@@ -16,8 +16,7 @@ from itertools import count
 from pathlib import Path
 from typing import Final, TextIO
 
-from bench.contenders.calls import MS_PER_S
-from bench.contenders.meter import Mark, Meter
+from bench.contenders.meter import MS_PER_S, Mark, Meter
 from bench.contenders.payload import call_ms, sent_ns
 from wait_registry.handler import Record
 
@@ -136,9 +135,10 @@ class _Timed(_Handler):
         assert record.value is not None
         if self._waits:
             await self._pass_gate()
+        ordered_ms = call_ms(record.value)
         began_ns = self._meter.began()
-        await asyncio.sleep(call_ms(record.value) / MS_PER_S)
-        self._meter.ended(began_ns)
+        await asyncio.sleep(ordered_ms / MS_PER_S)
+        self._meter.ended(began_ns, ordered_ms)
 
 
 class _Latency(_Handler):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 
-from bench.contenders.meter import Mark
+from bench.contenders.meter import MS_PER_S, Mark
 from bench.contenders.process_usage import NS_PER_S
 
 Series = Sequence[Mark]
@@ -52,6 +52,7 @@ def _between(processes: Sequence[Series], begin_ns: int, end_ns: int) -> dict[st
         "seconds": (end_ns - begin_ns) / NS_PER_S,
         "cpu_s": used("cpu_ns") / NS_PER_S,
         "calls_s": used("calls_ns") / NS_PER_S,
+        "ordered_s": used("ordered_ms") / MS_PER_S,
         "busy_s": used("busy_ns") / NS_PER_S,
         "rss_bytes": sum(series[-1].peak_rss_bytes for series in processes),
         "rss_now_bytes": sum(series[-1].rss_bytes for series in processes),

@@ -50,7 +50,7 @@ class Child:
 
     @property
     def pid(self) -> int:
-        """Its process id, which is its group's too."""
+        """Its process id, which is its session's too."""
         return self.process.pid
 
     def wait(self, deadline_s: float) -> int:
@@ -97,20 +97,24 @@ class Child:
         return "; it said last:\n" + "\n".join(f"    {line}" for line in lines)
 
     def kill(self) -> None:
-        """Kill every process of its group, ended or not itself, and wait until they are gone."""
-        with suppress(ProcessLookupError):
-            os.killpg(self.pid, signal.SIGKILL)
-        self.process.wait()
+        """Kill every process of its session, ended or not itself, and wait until they are gone.
+
+        A JVM of Spark's is in a group of its own.
+        """
         deadline = time.monotonic() + GONE_S
-        while _group_lives(self.pid) and time.monotonic() < deadline:
+        while (running := _running_in(self.pid)) and time.monotonic() < deadline:
+            for process in running:
+                with suppress(psutil.NoSuchProcess):
+                    process.kill()
             time.sleep(POLL_S)
+        self.process.wait()
 
 
 @contextmanager
 def started(
     argv: Sequence[str], directory: Path, env: Mapping[str, str] | None = None, *, name: str = "contender"
 ) -> Iterator[Child]:
-    """Start a process; when the block is left, however, all processes of its group are killed.
+    """Start a process; when the block is left, however, all processes of its session are killed.
 
     It runs in `directory`, where no settings file of the checkout is read, and finds the checkout's modules (`-m
     bench.contenders.x`, handlers). Paths in `argv` are to be absolute.
@@ -238,13 +242,14 @@ def _files(directory: Path, name: str) -> tuple[Path, Path]:
     return directory / f"{stem}.out", directory / f"{stem}.err"
 
 
-def _group_lives(group: int) -> bool:
-    """Return whether a process of the group runs; what has ended and waits for its parent to look doesn't."""
+def _running_in(session: int) -> list[psutil.Process]:
+    """Return the processes of a session that run; what has ended and waits for its parent to look doesn't."""
+    found = []
     for process in psutil.process_iter():
         with suppress(psutil.NoSuchProcess, ProcessLookupError):
-            if os.getpgid(process.pid) == group and process.status() != psutil.STATUS_ZOMBIE:
-                return True
-    return False
+            if os.getsid(process.pid) == session and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+    return found
 
 
 def _short(text: str) -> str:

@@ -30,7 +30,10 @@ is asynchronous. N of them may run at once.
 
 *Share of the limit* is the rate by N / mean call, with the mean call as measured in the same window (a timer is late on
 a busy machine), which is the mean number of calls in flight by N. All contenders know that number exactly, as the
-integral over the window: calls under way at its ends count for the time within it.
+integral over the window: calls under way at its ends count for the time within it. *Share of the ordered limit* is the
+same with the mean of what those very calls were told to take: a contender whose own event loop or threads are late to
+end its calls has longer calls as measured, and loses here what the share of the limit can't show. It is held to no
+target, since a busy machine's timers count in it too.
 
 The registry is `python -m waitreg processor` with everything on, at its defaults but for N; `batch` is its other
 strategy. The share consumer is given several members, which take turns: one alone waits for the slowest call of each
@@ -75,6 +78,7 @@ BY_BATCHES: Final = (BATCH, AIOKAFKA)
 # What is registered ahead, and what a slow end takes, in seconds of the fastest contender.
 AHEAD_S: Final = 3.5
 SHARE: Final = "share_of_limit"
+ORDERED_SHARE: Final = "share_of_ordered_limit"
 
 
 class _Judged(TypedDict, total=False):
@@ -132,32 +136,39 @@ def _fill_quick(bench: Bench) -> None:
 
 
 def _lines() -> list[Line]:
-    lines = [_share(in_flight, REGISTRY) for in_flight in IN_FLIGHT]
-    lines.append(_slowest_share(REGISTRY))
+    lines = [line for in_flight in IN_FLIGHT for line in _shares(in_flight, REGISTRY)]
+    lines += _slowest_shares(REGISTRY)
     lines += [
-        _share(in_flight, flow)
+        line
         for flow in (BATCH, PARALLEL_CONSUMER, PARALLEL_CONSUMER_BY_KEY, AIOKAFKA, SHARE_CONSUMER)
         for in_flight in MEASURED[flow]
+        for line in _shares(in_flight, flow)
     ]
-    lines.append(_slowest_share(PARALLEL_CONSUMER))
+    lines += _slowest_shares(PARALLEL_CONSUMER)
     lines += [
         figure_line(f"N = {count}: registry", (case_of(count), REGISTRY.name, "records_per_s"), "records/s")
         for count in IN_FLIGHT
     ]
-    lines.append(
-        figure_line("Mean call as measured, N = 2000", (case_of(2000), REGISTRY.name, "mean_call_s"), "ms", factor=1e3)
-    )
+    lines += [
+        figure_line(f"Mean call as {how}, N = 2000", (case_of(2000), REGISTRY.name, name), "ms", factor=1e3)
+        for how, name in (("measured", "mean_call_s"), ("ordered", "mean_ordered_s"))
+    ]
     return lines
 
 
-def _share(in_flight: int, flow: Flow) -> Line:
-    text = f"Share of the limit, N = {in_flight}: {flow.name}"
-    return figure_line(text, (case_of(in_flight), flow.name, SHARE), **_judged_by(flow))
+def _shares(in_flight: int, flow: Flow) -> Sequence[Line]:
+    return _both_shares(case_of(in_flight), case_of(in_flight), flow)
 
 
-def _slowest_share(flow: Flow) -> Line:
-    text = f"Share of the limit, {SLOWEST_CASE}, N = {SLOWEST_IN_FLIGHT}: {flow.name}"
-    return figure_line(text, (SLOWEST_CASE, flow.name, SHARE), **_judged_by(flow))
+def _slowest_shares(flow: Flow) -> Sequence[Line]:
+    return _both_shares(SLOWEST_CASE, f"{SLOWEST_CASE}, N = {SLOWEST_IN_FLIGHT}", flow)
+
+
+def _both_shares(case: str, shown: str, flow: Flow) -> Sequence[Line]:
+    return [
+        figure_line(f"Share of the limit, {shown}: {flow.name}", (case, flow.name, SHARE), **_judged_by(flow)),
+        figure_line(f"Share of the ordered limit, {shown}: {flow.name}", (case, flow.name, ORDERED_SHARE)),
+    ]
 
 
 def _judged_by(flow: Flow) -> _Judged:

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Final
 
 from bench.contenders import load
+from bench.contenders.dead_letter_rows import stand_dead_letters
 from bench.contenders.flows import REGISTRY as REGISTRY_FLOW
 from bench.contenders.flows import Window, contender
 from bench.contenders.incident_queries import measure_queries
@@ -26,10 +27,11 @@ Sink and sweeper are measured as in rows 4 and 5, the processor as in row 2 (N =
 *Partitions*: the same records in wait topics of 1, 4 and 16 partitions, one sink with Spark's two threads.
 
 *Registry*: 10,000 and 1 million rows, and 10 million in the first round of a FULL run, stand in `wait`, all of the
-sink's own topic and none of them due. Then every incident query is asked, a sink reads a log that leaves no row behind,
-so that nearly every key that it deletes is absent, and a sweeper exports 100 rows again and again. The sink's time is
-that of 100,000 records once warm. Of the queries the slowest that looks something up is shown, and the slowest that
-counts all rows, which can't but grow.
+sink's own topic and none of them due. Beside them stand a fifth as many dead letters, 2 million at most, older than a
+week: half of them expired, a tenth of those finished late, with its row in `late_outcome`. Then every incident query is
+asked, a sink reads a log that leaves no row behind, so that nearly every key that it deletes is absent, and a sweeper
+exports 100 rows again and again. The sink's time is that of 100,000 records once warm. Of the queries the slowest that
+looks something up is shown, and the slowest that counts all rows, which can't but grow.
 
 *Payload*: values of 200 B, 2 kB and 20 kB that hardly compress, for sink and processor alike; the records are fewer the
 larger they are. Batches of the sink are bounded in bytes too, so that its memory is told beside it. The processor's
@@ -107,6 +109,7 @@ def _prepare_registries(bench: Bench) -> None:
         drop(settings)
         install(settings)
         stand(bench, settings, rows)
+        stand_dead_letters(bench, settings, rows)
 
 
 def _measure_registry(rows: int, bench: Bench) -> Figures:

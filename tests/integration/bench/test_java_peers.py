@@ -84,6 +84,7 @@ def test_the_parallel_consumer_calls_each_handler_for_every_record(
     assert figures["warm_s"] > 0
     assert figures["rss_mb"] >= figures["rss_now_mb"] > 0
     assert figures["calls_s"] >= (RECORDS - 100) * CALL_MS / 1000 * (handler == "timed")
+    assert figures["ordered_s"] == (RECORDS - 100) * CALL_MS / 1000 * (handler == "timed")
     assert ("p50_ms" in figures) == ("p99_ms" in figures) == (handler == "latency")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -28,7 +29,10 @@ def asks_both(bench: Bench) -> Figures:
 
 def kills_the_broker(bench: Bench) -> Figures:
     """Kill the broker of this round, the child whose properties have its address, and fail."""
-    commands = {process: process.cmdline() for process in psutil.Process().children(recursive=True)}
+    commands = {}
+    for process in psutil.Process().children(recursive=True):
+        with suppress(psutil.NoSuchProcess):  # one of Postgres', whose client has just gone
+            commands[process] = process.cmdline()
     brokers = {process: Path(words[-1]) for process, words in commands.items() if "kafka.Kafka" in words}
     (broker,) = [process for process, properties in brokers.items() if f"//{bench.kafka}," in properties.read_text()]
     broker.kill()

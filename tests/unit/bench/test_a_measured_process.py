@@ -35,11 +35,12 @@ os.rename("ids.new", "ids")
 print("came to record 17", file=sys.stderr, flush=True)
 signal.pause()
 """
-# Starts a child that goes on when it has ended itself.
+# Starts two children that go on when it has ended itself, one of them in a group of its own.
 LEAVES = f"""
 import pathlib, subprocess, sys
-child = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"], stdout=subprocess.DEVNULL)
-pathlib.Path("ids").write_text(str(child.pid))
+hangs = [sys.executable, "-c", "import signal; signal.pause()"]
+ids = [subprocess.Popen(hangs, stdout=subprocess.DEVNULL, process_group=group).pid for group in (None, 0)]
+pathlib.Path("ids").write_text(" ".join(map(str, ids)))
 print({json.dumps(MEASURED)!r})
 """
 # Measures what hangs, until it is killed itself.
@@ -103,8 +104,9 @@ def test_one_that_is_left_by_an_exception_is_killed_with_its_children(tmp_path: 
 
 def test_what_it_leaves_running_is_killed(tmp_path: Path) -> None:
     run_flow(bench(tmp_path), python(LEAVES), deadline_s=PATIENCE_S)
-    (left,) = written(tmp_path / "ids")
-    wait_until(lambda: gone(left), what="the end of what was left")
+    left = written(tmp_path / "ids")
+    assert len(left) == 2
+    wait_until(lambda: all(map(gone, left)), what="the end of what was left")
 
 
 def test_it_ends_with_a_harness_that_is_killed(tmp_path: Path) -> None:

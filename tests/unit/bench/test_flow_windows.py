@@ -18,7 +18,7 @@ from bench.contenders.flows import (
     Window,
     contender,
     require_window,
-    share_of_limit,
+    shares_of_limit,
 )
 from bench.contenders.peers_environment import peer_version
 from bench.harness.row import Bench
@@ -54,8 +54,13 @@ def test_a_long_window_is_given_up_after_half_as_long_again_and_a_minute() -> No
 
 
 def test_the_share_of_the_limit_is_the_mean_of_calls_in_flight() -> None:
-    known = share_of_limit({"records": 90, "seconds": 10, "calls_s": 99, "busy_s": 98}, 10)
-    assert known == {"share_of_limit": 0.98}
+    known = shares_of_limit({"records": 90, "seconds": 10, "calls_s": 99, "ordered_s": 99, "busy_s": 98}, 10)
+    assert known == {"mean_ordered_s": 1.1, "share_of_limit": 0.98, "share_of_ordered_limit": 0.98}
+
+
+def test_the_share_of_the_ordered_limit_is_less_by_what_calls_took_longer_than_they_were_told_to() -> None:
+    known = shares_of_limit({"records": 90, "seconds": 10, "calls_s": 100, "ordered_s": 45, "busy_s": 98}, 10)
+    assert known == {"mean_ordered_s": 0.5, "share_of_limit": 0.98, "share_of_ordered_limit": 0.98 * 0.45}
 
 
 def test_a_window_that_was_too_short_fails_the_turn_but_for_the_smoke(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import time
 import pytest
 
 from bench.contenders import meter as meter_module
+from bench.contenders.flows import shares_of_limit
 from bench.contenders.meter import NS_PER_MS, Mark, Meter, between
 from bench.contenders.percentile import percentile
 from bench.contenders.process_usage import NS_PER_S, cpu_ns_of, memory_of
@@ -53,12 +54,13 @@ def test_between_two_marks_lies_what_was_used_up_there(clock: Clock) -> None:
         began_ns = meter.began()
         clock.sleep(0.25)
         clock.cpu_ns += 10 * NS_PER_MS
-        meter.ended(began_ns)
+        meter.ended(began_ns, 200)
     line = between(*seen)
     assert line["records"] == 3
     assert line["seconds"] == pytest.approx(0.75)
     assert line["cpu_s"] == pytest.approx(0.03)
     assert line["calls_s"] == pytest.approx(0.75)
+    assert line["ordered_s"] == pytest.approx(0.6)
     assert "p50_ms" not in line
 
 
@@ -67,13 +69,27 @@ def test_calls_under_way_count_as_busy_for_as_long_as_they_have_run(clock: Clock
     meter = Meter((1, 2), seen.append)
     first, second, third = meter.began(), meter.began(), meter.began()
     clock.sleep(1)
-    meter.ended(first)  # two others have run for a second
+    meter.ended(first, 1000)  # two others have run for a second
     clock.sleep(2)
-    meter.ended(second)  # one other has run for three
+    meter.ended(second, 2500)  # one other has run for three
     line = between(*seen)
     assert line["calls_s"] == pytest.approx(3.0)
+    assert line["ordered_s"] == pytest.approx(2.5)  # of the same call
     assert line["busy_s"] == pytest.approx(4.0)  # two calls in flight for two seconds
-    meter.ended(third)
+    meter.ended(third, 3000)
+
+
+def test_a_loop_that_stands_still_loses_what_its_calls_were_late(clock: Clock) -> None:
+    seen: list[Mark] = []
+    meter = Meter((4, 20), seen.append)
+    for _ in range(5):
+        beginnings = [meter.began() for _ in range(4)]
+        clock.sleep(0.5)
+        for began_ns in beginnings:
+            meter.ended(began_ns, 200)
+    known = shares_of_limit(between(*seen), 4)
+    assert known["share_of_limit"] == pytest.approx(1.0)  # none of the four ever waited for a record
+    assert known["share_of_ordered_limit"] == pytest.approx(0.4)
 
 
 def test_latencies_are_those_noted_since_the_mark_before() -> None:
@@ -108,10 +124,10 @@ def test_a_real_mark_has_all_its_figures() -> None:
     for _ in range(2):
         began_ns = meter.began()
         time.sleep(0.002)
-        meter.ended(began_ns)
+        meter.ended(began_ns, 2)
     line = between(*seen)
     assert line["records"] == 1
-    assert 0.002 <= line["calls_s"] <= line["seconds"] * 1.01
+    assert 0.002 == line["ordered_s"] <= line["calls_s"] <= line["seconds"] * 1.01
     assert line["cpu_s"] >= 0
     assert line["rss_bytes"] >= line["rss_now_bytes"] > 0
 

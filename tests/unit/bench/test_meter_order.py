@@ -61,6 +61,7 @@ def test_the_processor_loads_the_handler_and_its_marks_can_be_read_bit_by_bit(
     assert [mark.calls for mark in marks.read()] == [1, 3]
     assert (marks.seen[1].p99_ms is not None) == (handler == "latency")
     assert (marks.seen[1].calls_ns > 0) == (handler == "timed")
+    assert marks.seen[1].ordered_ms == (3 if handler == "timed" else 0)
 
 
 @pytest.mark.parametrize("handler", ["noop", "timed", "latency"])
@@ -87,8 +88,8 @@ def test_no_call_ends_before_the_gate_is_open(handler: str, tmp_path: Path, monk
 def test_what_is_half_written_is_left_for_the_next_time(tmp_path: Path) -> None:
     file = tmp_path / "marks"
     line = (
-        b'{"calls":1,"clock_ns":2,"cpu_ns":3,"calls_ns":4,"busy_ns":5,"rss_bytes":6,"peak_rss_bytes":7,'
-        b'"p50_ms":null,"p99_ms":null}\n'
+        b'{"calls":1,"clock_ns":2,"cpu_ns":3,"calls_ns":4,"ordered_ms":8,"busy_ns":5,"rss_bytes":6,'
+        b'"peak_rss_bytes":7,"p50_ms":null,"p99_ms":null}\n'
     )
     marks = Marks(file)
     file.write_bytes(line + line[:20])

@@ -11,7 +11,7 @@ from bench.contenders.shared_window import shared_window
 
 def mark(second: float, calls: int, cpu_s: float = 0.0) -> Mark:
     """Return a mark at a second of the machine's clock."""
-    return Mark(calls, round(second * NS_PER_S), round(cpu_s * NS_PER_S), calls * 10, calls * 10, 100, 200)
+    return Mark(calls, round(second * NS_PER_S), round(cpu_s * NS_PER_S), calls * 10, calls * 20, calls * 10, 100, 200)
 
 
 def steady(start_s: float, calls_per_s: int, seconds: int, cpu_share: float = 0.5) -> list[Mark]:
@@ -25,6 +25,7 @@ def test_the_window_is_where_all_are_at_work_and_holds_what_was_asked_for() -> N
     assert line["records"] == pytest.approx(4000, rel=0.1)
     assert line["records"] / line["seconds"] == pytest.approx(400)
     assert line["cpu_s"] / line["seconds"] == pytest.approx(1.0)
+    assert line["ordered_s"] == pytest.approx(0.02 * line["records"])
     assert (line["rss_bytes"], line["rss_now_bytes"]) == (400, 200)
     assert line["uneven_share"] == pytest.approx(2 / 3)
 

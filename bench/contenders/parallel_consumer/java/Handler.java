@@ -16,14 +16,15 @@ public enum Handler {
   TIMED {
     @Override
     void call(byte[] value, Meter meter) {
+      long orderedMs = RecordValue.callMs(value);
       meter.began();
       try {
-        Thread.sleep(RecordValue.callMs(value));
+        Thread.sleep(orderedMs);
       } catch (InterruptedException cutOff) {
         Thread.currentThread().interrupt();
         throw new IllegalStateException("cut off in the midst of a call", cutOff);
       }
-      meter.ended();
+      meter.ended(orderedMs);
     }
   },
 

@@ -16,6 +16,7 @@ final class Meter {
   private static final long SETTLE_MS = 1;
   private static final double NS_A_S = 1e9;
   private static final double NS_A_MS = 1e6;
+  private static final double MS_A_S = 1e3;
 
   private final int from;
   private final int to;
@@ -24,6 +25,7 @@ final class Meter {
   private final AtomicInteger completed = new AtomicInteger();
   private final LongAdder measured = new LongAdder();
   private final LongAdder measuredNs = new LongAdder();
+  private final LongAdder orderedMs = new LongAdder();
   private final CountDownLatch ended = new CountDownLatch(1);
   private volatile long firstNs;
   private volatile Mark begin;
@@ -40,12 +42,12 @@ final class Meter {
 
   /** Counts a call that took no time. */
   void count() {
-    over(0, 0);
+    over(0, 0, 0);
   }
 
   /** Counts a call that took no time and began so long after its record was produced. */
   void note(long ageNs) {
-    over(0, ageNs);
+    over(0, 0, ageNs);
   }
 
   /** Says that a call of this thread begins. */
@@ -53,9 +55,9 @@ final class Meter {
     underWay.began();
   }
 
-  /** Counts the call that this thread began. */
-  void ended() {
-    over(underWay.ended(), 0);
+  /** Counts the call that this thread began, which was told to take so long. */
+  void ended(long toldMs) {
+    over(underWay.ended(), toldMs, 0);
   }
 
   /** Returns how many calls are over. */
@@ -86,12 +88,13 @@ final class Meter {
     line.append(
         String.format(
             Locale.ROOT,
-            "{\"records\": %d, \"seconds\": %.6f, \"cpu_s\": %.3f, \"calls_s\": %.6f, \"busy_s\": %.6f,"
-                + " \"warm_s\": %.3f, \"rss_bytes\": %d, \"rss_now_bytes\": %d",
+            "{\"records\": %d, \"seconds\": %.6f, \"cpu_s\": %.3f, \"calls_s\": %.6f, \"ordered_s\": %.3f,"
+                + " \"busy_s\": %.6f, \"warm_s\": %.3f, \"rss_bytes\": %d, \"rss_now_bytes\": %d",
             to - from,
             (end.clockNs() - begin.clockNs()) / NS_A_S,
             (end.cpuNs() - begin.cpuNs()) / NS_A_S,
             measuredNs.sum() / NS_A_S,
+            orderedMs.sum() / MS_A_S,
             (end.busyNs() - begin.busyNs()) / NS_A_S,
             (begin.clockNs() - firstNs) / NS_A_S,
             memory.peakBytes(),
@@ -104,7 +107,7 @@ final class Meter {
     return line.append('}').toString();
   }
 
-  private void over(long durationNs, long ageNs) {
+  private void over(long durationNs, long toldMs, long ageNs) {
     int number = completed.incrementAndGet();
     if (number == 1) {
       firstNs = System.nanoTime();
@@ -113,6 +116,7 @@ final class Meter {
       begin = Mark.of(underWay);
     } else if (number > from && number <= to) {
       measuredNs.add(durationNs);
+      orderedMs.add(toldMs);
       if (agesNs.length > 0) {
         agesNs[number - from - 1] = ageNs;
       }
