@@ -84,6 +84,7 @@ class DeadLetterWriter:
         connection.execute(QUERIES["analyze_dead_letters"])
         connection.execute(QUERIES["upsert_dead_letters"])
         connection.execute(QUERIES["lock_marking"])
+        connection.execute(QUERIES["prefer_probes"])
         marked = connection.execute(QUERIES["mark_by_dead_letters"]).rowcount
         return Written("dead_letter", count, 0, left_out, marked)
 

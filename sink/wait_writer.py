@@ -69,6 +69,7 @@ class WaitWriter:
         if len(batch.tombstones[0].values):
             copy_columns(connection, "staged_tombstone", batch.tombstones)
             connection.execute(QUERIES["analyze_tombstones"])
+            connection.execute(QUERIES["prefer_probes"])
             deleted, late = self._settle(connection, batch)
             if late:
                 connection.execute(QUERIES["lock_marking"])

@@ -66,6 +66,11 @@ create temp table if not exists staged_tombstone (
 -- No transaction may be open. The tables are empty and their toast tables come along: 6 ms.
 vacuum (freeze) staged_wait, staged_dead_letter, staged_tombstone;
 
+-- name: prefer_probes
+-- To the end of the transaction a page costs what it does in memory. At the usual price Postgres reads a table of a few
+-- pages whole at each look, and compiles a statement that has many of them (docs/decisions/0019).
+set local random_page_cost = 0.1;
+
 -- name: analyze_tombstones
 analyze staged_tombstone;
 
@@ -171,20 +176,40 @@ select pg_advisory_xact_lock(hashtextextended('waitreg.finished_late.' || curren
 
 -- name: mark_by_tombstones
 -- A processor's outcome of an id that has an `expired` dead letter: those of this batch, and the late ones.
+-- Hardly any id has one, and each is looked up by itself, which `offset 0` and the limit see to. So is what was found:
+-- the planner takes an array for short, and with coalesce it doesn't take unfinished dead letters for so few that it
+-- compares each with all that was found (docs/decisions/0019).
+with found as (
+    select staged.wait_expiration_uuid, finished.outcome, finished.outcome_time
+    from staged_tombstone as staged
+    cross join lateral (
+        select staged.first_outcome as outcome, staged.first_time as outcome_time
+        where staged.by_processor
+        union all
+        select late.outcome, late.outcome_time
+        from late_outcome as late
+        where late.wait_expiration_uuid = staged.wait_expiration_uuid
+            and late.outcome in ('done', 'retried', 'dead_lettered', 'discarded')
+        limit 1
+    ) as finished
+    where exists (
+        select
+        from dead_letter as expired
+        where expired.wait_expiration_uuid = staged.wait_expiration_uuid
+            and expired.reason = 'expired' and not expired.finished_late
+        offset 0
+    )
+)
+
 update dead_letter as letter
 set finished_late = true, finished_outcome = finished.outcome, finished_time = finished.outcome_time
-from (
-    select wait_expiration_uuid, first_outcome as outcome, first_time as outcome_time
-    from staged_tombstone
-    where by_processor
-    union all
-    select late.wait_expiration_uuid, late.outcome, late.outcome_time
-    from late_outcome as late
-    join staged_tombstone as staged using (wait_expiration_uuid)
-    where late.outcome in ('done', 'retried', 'dead_lettered', 'discarded')
-) as finished
+from unnest(
+    array(select wait_expiration_uuid from found),
+    array(select outcome from found),
+    array(select outcome_time from found)
+) as finished (wait_expiration_uuid, outcome, outcome_time)
 where letter.wait_expiration_uuid = finished.wait_expiration_uuid
-    and letter.reason = 'expired' and not letter.finished_late;
+    and coalesce(letter.reason = 'expired' and not letter.finished_late, false);
 
 -- name: upsert_dead_letters
 insert into dead_letter (
@@ -229,19 +254,38 @@ on conflict (topic, partition, "offset") do update set
 analyze staged_dead_letter;
 
 -- name: mark_by_dead_letters
--- An `expired` dead letter whose id has a processor's outcome: a late tombstone, or a `failed` dead letter.
+-- An `expired` dead letter whose id has a processor's outcome: a late tombstone, or a `failed` dead letter. Looked up
+-- as in `mark_by_tombstones`; a staged one that is `expired` need not be looked for.
+with found as (
+    select staged.wait_expiration_uuid, finished.outcome, finished.outcome_time
+    from staged_dead_letter as staged
+    cross join lateral (
+        select late.outcome, late.outcome_time
+        from late_outcome as late
+        where late.wait_expiration_uuid = staged.wait_expiration_uuid
+            and late.outcome in ('done', 'retried', 'dead_lettered', 'discarded')
+        union all
+        select 'dead_lettered', failed.dead_letter_time
+        from dead_letter as failed
+        where failed.wait_expiration_uuid = staged.wait_expiration_uuid and failed.reason = 'failed'
+        limit 1
+    ) as finished
+    where staged.reason = 'expired'
+        or exists (
+            select
+            from dead_letter as expired
+            where expired.wait_expiration_uuid = staged.wait_expiration_uuid
+                and expired.reason = 'expired' and not expired.finished_late
+            offset 0
+        )
+)
+
 update dead_letter as letter
 set finished_late = true, finished_outcome = finished.outcome, finished_time = finished.outcome_time
-from (
-    select late.wait_expiration_uuid, late.outcome, late.outcome_time
-    from staged_dead_letter as staged
-    join late_outcome as late using (wait_expiration_uuid)
-    where late.outcome in ('done', 'retried', 'dead_lettered', 'discarded')
-    union all
-    select failed.wait_expiration_uuid, 'dead_lettered', failed.dead_letter_time
-    from staged_dead_letter as staged
-    join dead_letter as failed using (wait_expiration_uuid)
-    where failed.reason = 'failed'
-) as finished
+from unnest(
+    array(select wait_expiration_uuid from found),
+    array(select outcome from found),
+    array(select outcome_time from found)
+) as finished (wait_expiration_uuid, outcome, outcome_time)
 where letter.wait_expiration_uuid = finished.wait_expiration_uuid
-    and letter.reason = 'expired' and not letter.finished_late;
+    and coalesce(letter.reason = 'expired' and not letter.finished_late, false);
