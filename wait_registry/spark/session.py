@@ -172,8 +172,8 @@ def session_conf(settings: SparkSettings, jars: list[Path]) -> Mapping[str, str]
         "spark.sql.shuffle.partitions": "2",
         # The checkpoint is scratch: it lives as long as one query, and what it holds is never read by another.
         "spark.sql.streaming.minBatchesToRetain": "2",
-        # What Spark takes else for local files starts a process (chmod, readlink) for each of a batch's steps: 65 ms. This
-        # starts one (chmod) for each file: 10 ms.
+        # What Spark takes else for local files starts a process (chmod, readlink) for each of a batch's steps: 65 ms.
+        # This starts one (chmod) for each file: 10 ms.
         "spark.sql.streaming.checkpointFileManagerClass": CHECKPOINT_FILES,
         "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
         "spark.sql.streaming.numRecentProgressUpdates": "5",
