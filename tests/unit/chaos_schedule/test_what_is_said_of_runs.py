@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import signal
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
@@ -25,6 +24,7 @@ from tests.chaos.scenarios import SCENARIOS
 from tests.chaos.schedule import SERVICES
 from tests.chaos.service import Cause, Exit
 from tests.chaos.workers import Played
+from tests.support.signal_handlers import signals_as_before  # noqa: F401 - used by its name
 
 BEGAN_MS, ENDED_MS = 1_000_000, 1_005_000
 DURING, LONG_AFTER = 1_002_000, ENDED_MS + AFTERMATH_MS + 1
@@ -92,14 +92,6 @@ def test_a_sink_ends_without_its_jvm_or_when_another_one_has_its_lock(
 
 def test_a_sink_that_is_asked_to_end_without_its_jvm_may_say_so() -> None:
     assert unexpected(Exit(DURING, "sink-1", 1, Cause.ASKED), [LOST_JVM]) == ""
-
-
-@pytest.fixture(autouse=True)
-def _signals_as_before() -> Iterator[None]:
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    yield
-    for number, handler in before.items():
-        signal.signal(number, handler)
 
 
 def entry(verdict: str = KEPT, seed: int = 7, **figures: int) -> Entry:
