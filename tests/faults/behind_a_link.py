@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit, urlunsplit
 
-from pydantic import SecretStr
-
 from tests.support.network import Link
+from tests.support.settings import with_postgres
 from wait_registry.settings.root import Settings
 
 
@@ -21,8 +20,3 @@ def behind_link(settings: Settings, link: Link) -> Settings:
     parts = urlsplit(settings.postgres.url.get_secret_value())
     user, at, _ = parts.netloc.rpartition("@")
     return with_postgres(settings, urlunsplit(parts._replace(netloc=f"{user}{at}{link.address}")))
-
-
-def with_postgres(settings: Settings, url: str) -> Settings:
-    """Return the settings with another address of Postgres."""
-    return settings.model_copy(update={"postgres": settings.postgres.model_copy(update={"url": SecretStr(url)})})

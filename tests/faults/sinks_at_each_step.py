@@ -15,6 +15,7 @@ from tests.faults.several_scenarios import AnotherScenario
 from tests.integration.sink.commit_cut import CommitCut
 from tests.integration.sink.wait_topic import WaitTopic, new_id, tombstone, wait_record
 from tests.integration.sweeper.scenario import Scenario
+from tests.support.settings import with_broker
 from tests.support.tcp_proxy import FETCH, LIST_OFFSETS, Fate, KafkaProxy
 from wait_registry.settings.root import Settings
 
@@ -94,13 +95,12 @@ def _at_a_request(
     chosen: list[int] = []
     decide = lambda api: Fate.HOLD if api in chosen else Fate.PASS  # noqa: E731
     proxy = ended.enter_context(KafkaProxy(at.settings.kafka.bootstrap_servers, decide))
-    kafka = at.settings.kafka.model_copy(update={"bootstrap_servers": proxy.bootstrap_servers})
     checkpoints = Path(at.settings.sink.checkpoint_dir)
     begun = 0 if request == LIST_OFFSETS else 1
     return StoppedSink(
         step,
         at,
-        at.settings.model_copy(update={"kafka": kafka}),
+        with_broker(at.settings, proxy.bootstrap_servers),
         stop=partial(chosen.append, request),
         reached=lambda: proxy.held.is_set() and unfinished_batches(checkpoints) == begun,
         release=proxy.let_go,

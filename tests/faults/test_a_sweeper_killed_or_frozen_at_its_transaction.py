@@ -14,6 +14,7 @@ import pytest
 from tests.faults.several_scenarios import AnotherScenario
 from tests.integration.sweeper.scenario import Registered, Scenario
 from tests.support.processes import Service, runs
+from tests.support.settings import with_broker
 from tests.support.shared_services import start_shared
 from tests.support.tcp_proxy import END_TXN, FETCH, Fate, KafkaProxy
 from tests.support.waiting import wait_until
@@ -63,8 +64,7 @@ def stopped_sweepers(another_scenario: AnotherScenario) -> Iterator[list[Stopped
             at, due = with_rows(another_scenario)
             decide = lambda api: fate if api == request else Fate.PASS  # noqa: E731
             proxy = ended.enter_context(KafkaProxy(at.settings.kafka.bootstrap_servers, decide))
-            kafka = at.settings.kafka.model_copy(update={"bootstrap_servers": proxy.bootstrap_servers})
-            settings = at.settings.model_copy(update={"kafka": kafka})
+            settings = with_broker(at.settings, proxy.bootstrap_servers)
             stopped = proxy.held if fate is Fate.HOLD else proxy.lost
             return StoppedSweeper(step, at, settings, stopped.is_set, proxy.let_go, decided, due)
 

@@ -10,6 +10,7 @@ from tests.conftest import SettingsFactory
 from tests.faults.a_sinks_log import SinksLog
 from tests.integration.sink.conftest import StartSink
 from tests.support.database import Database
+from tests.support.settings import with_broker
 from tests.support.tcp_proxy import FETCH, Fate, KafkaProxy
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
@@ -28,8 +29,7 @@ def test_a_checkpoint_deleted_and_one_torn_in_mid_batch_and_one_left_behind(
     )
     log, held = SinksLog(settings, topics, database), list[int]()
     with KafkaProxy(topics.bootstrap, lambda request: Fate.HOLD if request in held else Fate.PASS) as proxy:
-        kafka = settings.kafka.model_copy(update={"bootstrap_servers": proxy.bootstrap_servers})
-        sink = start_sink(settings.model_copy(update={"kafka": kafka})).wait_ready()
+        sink = start_sink(with_broker(settings, proxy.bootstrap_servers)).wait_ready()
         log.goes_on_and_is_shown("at first")
 
         [checkpoint] = checkpoints(tmp_path)

@@ -15,7 +15,7 @@ from tests.integration.sweeper.scenario import Registered, Scenario
 from tests.support.database import Database
 from tests.support.naming import Names
 from tests.support.proxied_stack import ProxiedStack
-from tests.support.settings import settings_against
+from tests.support.settings import settings_against, with_broker
 from tests.support.tcp_proxy import END_TXN, Fate, KafkaProxy
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
@@ -64,8 +64,7 @@ def at(linked: ProxiedStack, direct: Settings) -> Scenario:
 
 def through(at: Scenario, bootstrap: str) -> Scenario:
     """Return the same scenario for somebody who reaches the broker at another address."""
-    kafka = at.settings.kafka.model_copy(update={"bootstrap_servers": bootstrap})
-    return Scenario(at.settings.model_copy(update={"kafka": kafka}), at.topics, at.database)
+    return Scenario(with_broker(at.settings, bootstrap), at.topics, at.database)
 
 
 def test_a_sink_whose_link_is_cut_half_open_or_stalled_goes_on(

@@ -21,6 +21,7 @@ from tests.support.command import run_waitreg
 from tests.support.committed_offsets import committed
 from tests.support.database import Database
 from tests.support.secured_broker import PLAIN_USER
+from tests.support.settings import with_broker
 from tests.support.waiting import wait_until
 from wait_registry.errors import ConfigurationError
 from wait_registry.handler import Record
@@ -43,10 +44,6 @@ def changed(settings: Settings, **security: Any) -> Settings:
     kafka = settings.kafka
     new = kafka.model_copy(update={"security": kafka.security.model_copy(update=security)})
     return settings.model_copy(update={"kafka": new})
-
-
-def at(settings: Settings, address: str) -> Settings:
-    return settings.model_copy(update={"kafka": settings.kafka.model_copy(update={"bootstrap_servers": address})})
 
 
 def reconnected(own: SecuredSettings, settings: Settings, protocol: str, **security: Any) -> Settings:
@@ -73,11 +70,11 @@ def foreign_authority(own: SecuredSettings, settings: Settings) -> Settings:
 
 
 def certificate_of_another_host(own: SecuredSettings, settings: Settings) -> Settings:
-    return at(settings, settings.kafka.bootstrap_servers.replace("127.0.0.1", "localhost"))
+    return with_broker(settings, settings.kafka.bootstrap_servers.replace("127.0.0.1", "localhost"))
 
 
 def certificate_out_of_date(own: SecuredSettings, settings: Settings) -> Settings:
-    return at(settings, own.secured.out_of_date)
+    return with_broker(settings, own.secured.out_of_date)
 
 
 def no_client_certificate(own: SecuredSettings, settings: Settings) -> Settings:
@@ -190,9 +187,15 @@ def test_the_command_ends_with_2_one_line_and_no_password(secured_settings: Secu
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        (lambda own, plain: at(reconnected(own, plain, "SSL"), own.secured.operator), "PLAINTEXT broker listener?"),
-        (lambda own, plain: at(plain, own.secured.address("SASL_SSL")), "kafka.security.protocol=SASL_PLAINTEXT"),
-        (lambda own, plain: at(plain, own.secured.operator), "SASL"),
+        (
+            lambda own, plain: with_broker(reconnected(own, plain, "SSL"), own.secured.operator),
+            "PLAINTEXT broker listener?",
+        ),
+        (
+            lambda own, plain: with_broker(plain, own.secured.address("SASL_SSL")),
+            "kafka.security.protocol=SASL_PLAINTEXT",
+        ),
+        (lambda own, plain: with_broker(plain, own.secured.operator), "SASL"),
     ],
     ids=["TLS to a plain listener", "no TLS to a listener with TLS", "SASL to a listener without"],
 )

@@ -34,6 +34,7 @@ from tests.support.processes import Services
 from tests.support.raw_headers import produce_with_header_name
 from tests.support.secured_broker import SecuredBroker
 from tests.support.secured_postgres import SecuredPostgres
+from tests.support.settings import with_postgres
 from tests.support.waiting import wait_until
 from wait_registry.postgres.connection import connect
 from wait_registry.postgres.migrations import migrate
@@ -269,9 +270,3 @@ def _wait_headers(topic: str) -> tuple[tuple[str, bytes | None], ...]:
     original = Original("orders", 0, 7, 1_700_000_000_000, "create", MARKED.encode(), b"", MARKED_HEADERS)
     encoder = WaitRecordEncoder("billing", "host-1", topic, "dlq", 3)
     return tuple(encoder.headers(original, str(uuid.uuid4()), 1_700_000_600_000))
-
-
-def with_postgres(settings: Settings, url: str) -> Settings:
-    """Return the settings of somebody who is another role in Postgres."""
-    postgres = settings.postgres.model_copy(update={"url": SecretStr(url)})
-    return settings.model_copy(update={"postgres": postgres})

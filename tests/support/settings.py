@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pydantic import SecretStr
+
 from tests.support.naming import Names
 from wait_registry.settings.root import Settings
 
@@ -45,3 +47,13 @@ def settings_against(
             place = place.setdefault(part, {})
         place[last] = value
     return Settings(**tree)
+
+
+def with_broker(settings: Settings, bootstrap: str) -> Settings:
+    """Return the settings with another address of the broker."""
+    return settings.model_copy(update={"kafka": settings.kafka.model_copy(update={"bootstrap_servers": bootstrap})})
+
+
+def with_postgres(settings: Settings, url: str) -> Settings:
+    """Return the settings with another address of Postgres, or another role there."""
+    return settings.model_copy(update={"postgres": settings.postgres.model_copy(update={"url": SecretStr(url)})})

@@ -11,7 +11,7 @@ from tests.integration.processor.conftest import processor_settings, processors
 from tests.refusals.conftest import secured_settings
 from tests.support.naming import Names
 from tests.support.proxied_stack import ProxiedStack
-from tests.support.settings import settings_against
+from tests.support.settings import settings_against, with_broker
 from tests.support.topics import Topics
 from wait_registry.settings.root import Settings
 
@@ -63,8 +63,7 @@ def faulty_settings(proxied: ProxiedStack, faulty_topics: Topics, names: Names) 
         for topic in settings.processor.topics:
             faulty_topics.create(topic, input_partitions, **input_config)
         faulty_topics.create_own(settings)
-        behind = settings.kafka.model_copy(update={"bootstrap_servers": proxied.bootstrap_of(ROUTE)})
-        return settings.model_copy(update={"kafka": behind})
+        return with_broker(settings, proxied.bootstrap_of(ROUTE))
 
     return make
 

@@ -9,6 +9,7 @@ import pytest
 from processor import known_brokers
 from tests.integration.processor.running import Processors
 from tests.support.kafka_metadata import METADATA, without_brokers
+from tests.support.settings import with_broker
 from tests.support.tcp_proxy import Fate, KafkaProxy
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
@@ -53,8 +54,7 @@ def test_a_processor_whose_client_has_forgotten_all_brokers_says_so_and_ends_and
     )
     cluster = StartingCluster()
     with KafkaProxy(topics.bootstrap, lambda _: Fate.PASS, cluster) as proxy:
-        kafka = settings.kafka.model_copy(update={"bootstrap_servers": proxy.bootstrap_servers})
-        running = processors.start(settings.model_copy(update={"kafka": kafka})).wait_joined()
+        running = processors.start(with_broker(settings, proxy.bootstrap_servers)).wait_joined()
 
         # Whether a client still finds its bootstrap servers is a matter of which of two things it does first.
         def forgets() -> bool:

@@ -9,6 +9,7 @@ from confluent_kafka import KafkaError
 
 from tests.integration.processor.running import Processors, RunningProcessor
 from tests.refusals.secured_settings import SecuredSettings
+from tests.support.settings import with_broker
 from tests.support.tcp_proxy import Fate, KafkaProxy
 from tests.support.waiting import wait_until
 from wait_registry.handler import Record
@@ -51,8 +52,7 @@ def test_handshakes_cut_off_or_never_answered_are_waited_out(
     topics, topic = secured_settings.topics, settings.processor.topics[0]
     handshakes = Handshakes()
     with KafkaProxy(settings.kafka.bootstrap_servers, handshakes) as proxy:
-        kafka = settings.kafka.model_copy(update={"bootstrap_servers": proxy.bootstrap_servers})
-        running = processors.start(settings.model_copy(update={"kafka": kafka})).wait_joined()
+        running = processors.start(with_broker(settings, proxy.bootstrap_servers)).wait_joined()
         try:
             for done, fate in enumerate((Fate.HANG_UP, Fate.LOSE_REQUEST)):
                 events.clear()

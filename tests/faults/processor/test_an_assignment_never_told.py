@@ -15,6 +15,7 @@ from processor import broker_watch
 from tests.integration.processor.running import Processors
 from tests.support.group_member import group_member
 from tests.support.kafka_io import Outgoing
+from tests.support.settings import with_broker
 from tests.support.tcp_proxy import Fate, KafkaProxy
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
@@ -60,8 +61,7 @@ def test_a_member_that_missed_an_assignment_joins_anew(
     [topic] = settings.processor.topics
     loss = _Loss(topics, topic)
     with KafkaProxy(topics.bootstrap, lambda _: Fate.PASS, loss.change) as proxy:
-        behind = settings.kafka.model_copy(update={"bootstrap_servers": proxy.bootstrap_servers})
-        running = processors.start(settings.model_copy(update={"kafka": behind})).wait_joined()
+        running = processors.start(with_broker(settings, proxy.bootstrap_servers)).wait_joined()
         loss.wanted = True
         with closing(group_member(topics.bootstrap, settings.processor.group, [topic])) as other:
             # Without the comparison the coordinator waits for the processor for max.poll.interval.ms, five minutes.

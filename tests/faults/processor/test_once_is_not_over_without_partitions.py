@@ -10,6 +10,7 @@ from tests.faults.processor.conftest import CLASSIC
 from tests.integration.processor.running import Processors
 from tests.support.committed_offsets import committed
 from tests.support.kafka_io import Outgoing
+from tests.support.settings import with_broker
 from tests.support.tcp_proxy import Fate, KafkaProxy
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
@@ -44,8 +45,7 @@ def test_partitions_that_are_lost_are_waited_for(
         return Fate.HANG_UP if away.is_set() and api_key in (JOIN_GROUP, HEARTBEAT) else Fate.PASS
 
     with KafkaProxy(topics.bootstrap, decide) as proxy:
-        behind = settings.kafka.model_copy(update={"bootstrap_servers": proxy.bootstrap_servers})
-        running = processors.start(settings.model_copy(update={"kafka": behind}), once=True)
+        running = processors.start(with_broker(settings, proxy.bootstrap_servers), once=True)
         wait_until(lambda: running.done > 5, what="the first records")
         away.set()
         wait_until(lambda: running.stats.rebalances["lost"], what="the end of the session")

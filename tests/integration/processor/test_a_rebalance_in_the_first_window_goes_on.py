@@ -14,6 +14,7 @@ import pytest
 
 from processor.consumption import Consumption
 from tests.integration.processor.running import Processors
+from tests.support.settings import with_broker
 from tests.support.tcp_proxy import Fate, KafkaProxy
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
@@ -66,8 +67,7 @@ def test_the_loop_answers_a_callback_of_the_consumer_whatever_waits_for_its_comm
     topic = settings.processor.topics[0]
     topics.produce(topic, [b"first"])
     with KafkaProxy(topics.bootstrap, decide) as proxy:
-        kafka = settings.kafka.model_copy(update={"bootstrap_servers": proxy.bootstrap_servers})
-        running = processors.start(settings.model_copy(update={"kafka": kafka}))
+        running = processors.start(with_broker(settings, proxy.bootstrap_servers))
         try:
             wait_until(lambda: running.stats.registered == 1, what="the first registration")
             topics.produce(topic, [b"%d" % number for number in range(5)])

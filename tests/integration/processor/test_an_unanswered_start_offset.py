@@ -13,6 +13,7 @@ import pytest
 from processor.assigned_partition import AssignedPartition
 from tests.integration.processor.running import Processors, RunningProcessor
 from tests.support.kafka_io import Outgoing
+from tests.support.settings import with_broker
 from tests.support.tcp_proxy import LIST_OFFSETS, Fate, KafkaProxy
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
@@ -43,9 +44,8 @@ class Silence:
 @contextmanager
 def behind(silence: Silence, settings: Settings) -> Iterator[Settings]:
     with KafkaProxy(settings.kafka.bootstrap_servers, silence.decide) as proxy:
-        kafka = settings.kafka.model_copy(update={"bootstrap_servers": proxy.bootstrap_servers})
         try:
-            yield settings.model_copy(update={"kafka": kafka})
+            yield with_broker(settings, proxy.bootstrap_servers)
         finally:  # who leaves the group does so through the proxy
             silence.lasts = False
 

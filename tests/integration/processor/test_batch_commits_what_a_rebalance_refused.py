@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tests.integration.processor.running import Processors
+from tests.support.settings import with_broker
 from tests.support.tcp_proxy import Fate, KafkaProxy
 from tests.support.topics import Topics
 from wait_registry.handler import Record
@@ -44,8 +45,7 @@ def test_once_is_not_over_before_its_last_batch_is_committed(
     topics.produce(settings.processor.topics[0], [b"value"])
     refusal = _Refusal()
     with KafkaProxy(topics.bootstrap, refusal.decide, refusal.change) as proxy:
-        behind = settings.kafka.model_copy(update={"bootstrap_servers": proxy.bootstrap_servers})
-        running = processors.run_once(settings.model_copy(update={"kafka": behind}))
+        running = processors.run_once(with_broker(settings, proxy.bootstrap_servers))
     assert refusal.happened
     assert refusal.commits == 2
     assert running.done == 1

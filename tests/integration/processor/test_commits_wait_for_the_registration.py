@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from tests.integration.processor.running import Processors
 from tests.support.committed_offsets import committed
+from tests.support.settings import with_broker
 from tests.support.tcp_proxy import Fate, KafkaProxy
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
@@ -40,8 +41,7 @@ def test_nothing_is_committed_while_wait_records_do_not_arrive(
     topic, group = settings.processor.topics[0], settings.processor.group
     topics.produce(topic, [b"%d" % number for number in range(20)])
     with KafkaProxy(topics.bootstrap, decide) as proxy:
-        kafka = settings.kafka.model_copy(update={"bootstrap_servers": proxy.bootstrap_servers})
-        running = processors.start(settings.model_copy(update={"kafka": kafka}))
+        running = processors.start(with_broker(settings, proxy.bootstrap_servers))
         try:
             wait_until(lambda: proxy.lost.is_set() and running.stats.consumed[topic] == 20, 60, "the lost request")
             # A fetch takes a tenth of a second, and so long is the pause between commits.

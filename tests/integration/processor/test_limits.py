@@ -12,6 +12,7 @@ from tests.integration.processor.running import Processors
 from tests.integration.processor.wait_topic import stories
 from tests.support.committed_offsets import committed
 from tests.support.kafka_io import Outgoing, produce
+from tests.support.settings import with_broker
 from tests.support.tcp_proxy import PRODUCE, Fate, KafkaProxy
 from tests.support.topics import Topics
 from tests.support.waiting import holds, wait_until
@@ -118,8 +119,7 @@ def test_nothing_is_committed_while_the_only_copy_of_a_record_is_on_its_way_to_t
     group, topic = settings.processor.group, settings.processor.topics[0]
     topics.produce(topic, [Outgoing(os.urandom(30_000))])
     with KafkaProxy(topics.bootstrap, lambda request: Fate.HOLD if request == PRODUCE else Fate.PASS) as proxy:
-        kafka = settings.kafka.model_copy(update={"bootstrap_servers": proxy.bootstrap_servers})
-        running = processors.start(settings.model_copy(update={"kafka": kafka}))
+        running = processors.start(with_broker(settings, proxy.bootstrap_servers))
         assert proxy.held.wait(30), "no dead letter on its way"
         holds(lambda: committed(topics.bootstrap, group, topic, 1) == [-1], 1.0, "no commit for twenty intervals")
         proxy.let_go()

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from tests.integration.processor.running import Processors
+from tests.support.settings import with_broker
 from tests.support.tcp_proxy import Fate, KafkaProxy
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
@@ -44,8 +45,7 @@ def test_no_handler_starts_while_the_first_commit_is_unanswered(
     topic = settings.processor.topics[0]
     topics.produce(topic, [b"%d" % number for number in range(20)])
     with KafkaProxy(topics.bootstrap, decide) as proxy:
-        kafka = settings.kafka.model_copy(update={"bootstrap_servers": proxy.bootstrap_servers})
-        running = processors.start(settings.model_copy(update={"kafka": kafka}))
+        running = processors.start(with_broker(settings, proxy.bootstrap_servers))
         try:
             wait_until(lambda: proxy.lost.is_set() and running.stats.registered == 20, 60, "the lost commit")
             begun = requests[FETCH]

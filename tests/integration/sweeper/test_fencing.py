@@ -15,6 +15,7 @@ from sweeper.partition_result import PartitionResult, Skip
 from tests.integration.sweeper.conftest import ScenarioFactory
 from tests.integration.sweeper.scenario import Registered, Scenario
 from tests.support.kafka_io import read_all
+from tests.support.settings import with_broker
 from tests.support.tcp_proxy import END_TXN, PRODUCE, Fate, KafkaProxy
 from tests.support.waiting import wait_until
 from wait_registry.errors import FencedError, TransientError
@@ -126,8 +127,7 @@ def waiting_for_a_lock(at: Scenario) -> bool:
 
 
 def through(at: Scenario, proxy: KafkaProxy) -> Scenario:
-    kafka = at.settings.kafka.model_copy(update={"bootstrap_servers": proxy.bootstrap_servers})
-    return Scenario(at.settings.model_copy(update={"kafka": kafka}), at.topics, at.database)
+    return Scenario(with_broker(at.settings, proxy.bootstrap_servers), at.topics, at.database)
 
 
 @pytest.mark.parametrize("fate", [Fate.LOSE_ANSWER, Fate.LOSE_REQUEST])
