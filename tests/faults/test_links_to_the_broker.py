@@ -62,16 +62,11 @@ def at(linked: ProxiedStack, direct: Settings) -> Scenario:
     return Scenario(direct, Topics(linked.stack.bootstrap_servers), Database(linked.stack.postgres_url))
 
 
-def through(at: Scenario, bootstrap: str) -> Scenario:
-    """Return the same scenario for somebody who reaches the broker at another address."""
-    return Scenario(with_broker(at.settings, bootstrap), at.topics, at.database)
-
-
 def test_a_sink_whose_link_is_cut_half_open_or_stalled_goes_on(
     linked: ProxiedStack, at: Scenario, start_sink: StartSink
 ) -> None:
     link, log = linked.link(SINK), SinksLog(at.settings, at.topics, at.database)
-    sink = start_sink(through(at, linked.bootstrap_of(SINK)).settings).wait_ready()
+    sink = start_sink(with_broker(at.settings, linked.bootstrap_of(SINK))).wait_ready()
     log.goes_on_and_is_shown("at first")
     assert link.cut() > 0
     log.goes_on_and_is_shown("after the cut")
@@ -89,7 +84,7 @@ def test_a_sink_whose_link_is_cut_half_open_or_stalled_goes_on(
 def test_a_sweeper_whose_link_breaks_leaves_the_partition_and_the_next_sweep_exports_each_row_once(
     linked: ProxiedStack, at: Scenario
 ) -> None:
-    link, behind = linked.link(SWEEPER), through(at, linked.bootstrap_of(SWEEPER))
+    link, behind = linked.link(SWEEPER), at.through(linked.bootstrap_of(SWEEPER))
     due, topic = with_rows_due(at), at.topic()
     for break_link in (link.stall, link.half_open):
         break_link()
@@ -117,7 +112,7 @@ def test_a_sweeper_that_is_cut_off_in_its_transaction_holds_nobody_up_for_longer
     due = with_rows_due(at)
     fate = lambda request: Fate.LOSE_REQUEST if request == END_TXN else Fate.PASS  # noqa: E731
     with KafkaProxy(at.settings.kafka.bootstrap_servers, fate) as proxy:
-        behind = through(at, proxy.bootstrap_servers)
+        behind = at.through(proxy.bootstrap_servers)
         with closing(behind.export()) as export:
             export.fence()
             export.view()

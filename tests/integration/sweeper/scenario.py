@@ -17,6 +17,7 @@ from sweeper.partition_sweep import sweep_partition
 from sweeper.wait_topic import WaitTopic, look_up
 from tests.support.database import Database
 from tests.support.kafka_io import Outgoing, ReadRecord
+from tests.support.settings import with_broker
 from tests.support.topics import Topics
 from wait_registry.kafka.clients import admin
 from wait_registry.kafka.positions import end_offsets
@@ -67,6 +68,10 @@ class Scenario:
         self.topics = topics
         self.database = database
         self.admin = admin(settings.kafka)
+
+    def through(self, bootstrap: str) -> Scenario:
+        """Return the same for somebody who reaches the broker at another address."""
+        return Scenario(with_broker(self.settings, bootstrap), self.topics, self.database)
 
     def wait_record(self, number: int = 0, expires_in_ms: int = -PAST_MS, **changes: Any) -> WaitRecord:
         """Return a registration of record ``number``; ``original`` fields may be changed by their names too."""

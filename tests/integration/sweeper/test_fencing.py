@@ -15,7 +15,6 @@ from sweeper.partition_result import PartitionResult, Skip
 from tests.integration.sweeper.conftest import ScenarioFactory
 from tests.integration.sweeper.scenario import Registered, Scenario
 from tests.support.kafka_io import read_all
-from tests.support.settings import with_broker
 from tests.support.tcp_proxy import END_TXN, PRODUCE, Fate, KafkaProxy
 from tests.support.waiting import wait_until
 from wait_registry.errors import FencedError, TransientError
@@ -126,10 +125,6 @@ def waiting_for_a_lock(at: Scenario) -> bool:
     return at.database.rows(at.settings, waiting) == [(1,)]
 
 
-def through(at: Scenario, proxy: KafkaProxy) -> Scenario:
-    return Scenario(with_broker(at.settings, proxy.bootstrap_servers), at.topics, at.database)
-
-
 @pytest.mark.parametrize("fate", [Fate.LOSE_ANSWER, Fate.LOSE_REQUEST])
 def test_a_commit_that_times_out_is_unknown_and_the_next_sweep_finds_out(scenario: ScenarioFactory, fate: Fate) -> None:
     """The broker has decided the commit and the answer is lost; or it has never heard of it. One dead letter each."""
@@ -138,7 +133,7 @@ def test_a_commit_that_times_out_is_unknown_and_the_next_sweep_finds_out(scenari
     at.show()
 
     with KafkaProxy(at.settings.kafka.bootstrap_servers, lambda api: fate if api == END_TXN else Fate.PASS) as proxy:
-        timed_out = through(at, proxy).sweep(transaction_timeout_ms=3_000, chunk_rows=5)
+        timed_out = at.through(proxy.bootstrap_servers).sweep(transaction_timeout_ms=3_000, chunk_rows=5)
         assert proxy.lost.is_set()
     assert (timed_out.skip, timed_out.exported) == (Skip.UNAVAILABLE, 0), timed_out.reason
 
@@ -155,7 +150,7 @@ def test_records_that_no_broker_takes_in_time_are_an_outage_and_no_refusal(scena
     at.show()
     lose = lambda api: Fate.LOSE_REQUEST if api == PRODUCE else Fate.PASS  # noqa: E731
     with KafkaProxy(at.settings.kafka.bootstrap_servers, lose) as proxy:
-        timed_out = through(at, proxy).sweep(transaction_timeout_ms=2_000)
+        timed_out = at.through(proxy.bootstrap_servers).sweep(transaction_timeout_ms=2_000)
         assert proxy.lost.is_set()
     assert (timed_out.skip, timed_out.exported) == (Skip.UNAVAILABLE, 0), timed_out.reason
     assert at.sweep().exported == 2
@@ -213,7 +208,7 @@ def test_a_producer_is_never_used_again_after_an_error(scenario: ScenarioFactory
     with KafkaProxy(
         at.settings.kafka.bootstrap_servers, lambda api: Fate.LOSE_REQUEST if api == END_TXN else Fate.PASS
     ) as proxy:
-        export = through(at, proxy).export(transaction_timeout_ms=1_000, chunk_rows=1)
+        export = at.through(proxy.bootstrap_servers).export(transaction_timeout_ms=1_000, chunk_rows=1)
         export.fence()
         export.view()
         with pytest.raises(TransientError):
