@@ -30,7 +30,6 @@ COPY wait_registry wait_registry
 COPY processor processor
 COPY sink sink
 COPY sweeper sweeper
-COPY waitreg waitreg
 COPY sql sql
 COPY jvm jvm
 COPY connect-configs connect-configs

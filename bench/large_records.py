@@ -54,7 +54,7 @@ def main() -> None:
 
 
 def _waitreg(environment: Mapping[str, str], *arguments: str, limit_s: float = 120.0) -> int | str:
-    command = [sys.executable, "-m", "waitreg", *arguments]
+    command = [sys.executable, "-m", "wait_registry", *arguments]
     try:
         done = subprocess.run(
             command, env=dict(environment), timeout=limit_s, check=False, capture_output=True, text=True

@@ -18,6 +18,7 @@ from sink.batch import SCHEMA
 from sink.dead_letter_writer import DeadLetterWriter
 from sink.progress import QUERIES
 from sink.wait_writer import WaitWriter
+from wait_registry.demo.orders import ORDERS, order
 from wait_registry.errors import PermanentError
 from wait_registry.postgres.connection import connect
 from wait_registry.postgres.schema import install_schema
@@ -28,7 +29,6 @@ from wait_registry.records.wait_id import wait_id
 from wait_registry.records.wait_record import WaitRecordEncoder
 from wait_registry.settings.loading import load_settings
 from wait_registry.settings.postgres import PostgresSettings
-from waitreg.orders import ORDERS, order
 
 ROWS: Final = 50_000
 SCHEMA_NAME: Final = "bench_postgres_rows"

@@ -27,15 +27,15 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from wait_registry.demo.orders import ORDERS, order
 from wait_registry.kafka.clients import producer_config
+from wait_registry.local.broker import EmbeddedBroker
+from wait_registry.local.ports import free_ports
 from wait_registry.records.original import Original
 from wait_registry.records.tombstone import Outcome, tombstone_headers
 from wait_registry.records.wait_id import wait_id
 from wait_registry.records.wait_record import WaitRecordEncoder
 from wait_registry.settings.kafka import KafkaSettings
-from waitreg.embedded.broker import EmbeddedBroker
-from waitreg.embedded.ports import free_ports
-from waitreg.orders import ORDERS, order
 
 TOMBSTONES_STAY_MS: Final = 120_000
 DEADLINE_S: Final = 400.0

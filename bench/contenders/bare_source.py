@@ -10,7 +10,7 @@ from bench.contenders.our_settings import our_settings
 from bench.contenders.wait_log import WaitLog
 from bench.harness.process import started
 from bench.harness.row import Bench
-from waitreg.demo.environment import as_environment
+from wait_registry.demo.environment import as_environment
 
 DEADLINE_S: Final = 240.0
 # Within which it gives up itself, and says how far it came.

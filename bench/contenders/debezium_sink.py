@@ -34,17 +34,17 @@ from bench.contenders.sink_peer import LIMIT_S, Backlog, Reading, cpu_s_of, meas
 from bench.contenders.table_writes import await_sessions_end
 from bench.harness.process import ROOT, ProcessError
 from bench.harness.row import Bench, Figures
+from wait_registry.cli.connect.apply import Applying, verdict
+from wait_registry.cli.connect.connector_file import Connector, own_files, read_connector
+from wait_registry.cli.connect.place import require_place
+from wait_registry.cli.connect.rest import ConnectRest, WorkerUnavailable
+from wait_registry.cli.connect.sink_lag import sink_group
+from wait_registry.cli.connect.variables import variable
+from wait_registry.local.connect_worker import ConnectWorker, plugin_jar
+from wait_registry.local.ports import free_ports
 from wait_registry.settings.connect import ConnectSettings
 from wait_registry.settings.root import Settings
 from wait_registry.settings.sink import SinkKind
-from waitreg.connect.apply import Applying, verdict
-from waitreg.connect.connector_file import Connector, own_files, read_connector
-from waitreg.connect.place import require_place
-from waitreg.connect.rest import ConnectRest, WorkerUnavailable
-from waitreg.connect.sink_lag import sink_group
-from waitreg.connect.variables import variable
-from waitreg.embedded.connect_worker import ConnectWorker, plugin_jar
-from waitreg.embedded.ports import free_ports
 
 VERSION: Final = "debezium-connector-jdbc 3.5.0.Final, Kafka Connect 4.3.1"
 LACKS: Final = (

@@ -10,8 +10,8 @@ from typing import Final
 from bench.contenders.our_settings import connection_to
 from bench.contenders.wait_log import CUSTOMERS, INPUT_PARTITIONS, INPUT_TOPIC
 from bench.harness.row import Bench
+from wait_registry.cli.query_file import QueryFile, bind, load_query, query_names
 from wait_registry.settings.root import Settings
-from waitreg.commands.query_file import QueryFile, bind, load_query, query_names
 
 # Of a row that stands in every registry of the benchmark (see `registry_rows`).
 STANDING_ROW: Final = 17

@@ -1,4 +1,4 @@
-"""A service of ours as a user runs it, `python -m waitreg sink`, and what /proc shows of its CPU time and memory."""
+"""One of our services as a user runs it, and its CPU time and memory as /proc shows them."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ import psutil
 from bench.contenders.process_usage import memory_of
 from bench.harness.process import BYTES_PER_MB, Child, ProcessError, started
 from bench.harness.row import Bench
+from wait_registry.demo.environment import PREFIX, as_environment
+from wait_registry.local.guard import process_tree
+from wait_registry.local.ports import LOOPBACK, free_ports
 from wait_registry.settings.root import Settings
-from waitreg.demo.environment import PREFIX, as_environment
-from waitreg.embedded.guard import process_tree
-from waitreg.embedded.ports import LOOPBACK, free_ports
 
 READY_S: Final = 120.0
 STOP_S: Final = 60.0
@@ -104,7 +104,7 @@ def running(bench: Bench, command: str, settings: Settings) -> Iterator[Service]
     """
     (port,) = free_ports(1)
     variables = {**as_environment(settings), f"{PREFIX}TELEMETRY__PORT": str(port)}
-    arguments = [sys.executable, "-m", "waitreg", command]
+    arguments = [sys.executable, "-m", "wait_registry", command]
     with started(arguments, bench.directory, {**variables, **scratch(bench.directory)}, name=command) as child:
         yield Service(child, port)
 

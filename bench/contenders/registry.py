@@ -28,9 +28,9 @@ from bench.contenders.process_usage import NS_PER_S, cpu_ns_of, memory_of
 from bench.contenders.registry_settings import own_topics, registry_settings
 from bench.contenders.shared_window import shared_window
 from bench.harness.process import end_with_parent
+from wait_registry.demo.environment import as_environment
+from wait_registry.local.ports import LOOPBACK, free_ports
 from wait_registry.settings.root import Settings
-from waitreg.demo.environment import as_environment
-from waitreg.embedded.ports import LOOPBACK, free_ports
 
 POLL_S: Final = 0.1
 SCRAPE_EVERY_S: Final = 5.0
@@ -48,7 +48,7 @@ class Processor:
         self._port = settings.telemetry.port
         self.started_ns = time.monotonic_ns()
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "waitreg", "processor"],
+            [sys.executable, "-m", "wait_registry", "processor"],
             cwd=directory,  # no waitreg.toml and no .env of the checkout is read
             env={**os.environ, **as_environment(settings), **order.as_environment(), "PYTHONUNBUFFERED": "1"},
             stdin=subprocess.DEVNULL,

@@ -25,13 +25,13 @@ from bench.contenders.group_progress import follow, progress_of
 from bench.contenders.sink_peer import LIMIT_S, Backlog, Reading, cpu_s_of, measured, memory_mb_of
 from bench.harness.process import ProcessError, started
 from bench.harness.row import Bench, Figures
+from wait_registry.demo.environment import as_environment
 from wait_registry.kafka.clients import consumer_config
 from wait_registry.postgres.connection import connect
 from wait_registry.records.headers import encode_headers_json
 from wait_registry.records.wait_record import decode_wait_record
 from wait_registry.settings.loading import load_settings
 from wait_registry.settings.root import Settings
-from waitreg.demo.environment import as_environment
 
 LACKS: Final = (
     "No position beside the rows: offsets are committed after them and to Kafka, so at least once, up to 500 records "

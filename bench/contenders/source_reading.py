@@ -21,10 +21,10 @@ from sink.batch import EXPRESSIONS
 from sink.kafka_query import poll_options, source_options
 from sink.position import TopicPartition
 from sink.stream_offsets import assignment, batch_end_offsets, starting_offsets
+from wait_registry.local.guard import process_tree
 from wait_registry.settings.loading import load_settings
 from wait_registry.settings.root import Settings
 from wait_registry.spark.session import spark_session, stop_session
-from waitreg.embedded.guard import process_tree
 
 
 class Reading:

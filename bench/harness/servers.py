@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import psutil
 
 from bench.harness.machine import server_versions
-from waitreg.embedded.child import log_tail
-from waitreg.embedded.server import EmbeddedServer
-from waitreg.embedded.stack import EmbeddedStack
+from wait_registry.local.child import log_tail
+from wait_registry.local.server import EmbeddedServer
+from wait_registry.local.stack import EmbeddedStack
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ same with the mean of what those very calls were told to take: a contender whose
 end its calls has longer calls as measured, and loses here what the share of the limit can't show. It is held to no
 target, since a busy machine's timers count in it too.
 
-The registry is `python -m waitreg processor` with everything on, at its defaults but for N; `batch` is its other
+The registry is `waitreg processor` with everything on, at its defaults but for N; `batch` is its other
 strategy. The share consumer is given several members, which take turns: one alone waits for the slowest call of each
 batch, as gather and batch do. The Parallel Consumer runs UNORDERED, and at N = 500 in KEY order too (100,000 keys); it
 works for ten seconds before it is measured, the others for two and a half. What says the same at every N is measured at

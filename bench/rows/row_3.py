@@ -31,7 +31,7 @@ ABOUT: Final = """\
 second, for a minute, and for ten in the first round of a FULL run: the most at any time (`VmHWM`), and the means of the
 first and the last tenth of samples taken every second. MB are 10^6 bytes. The Parallel Consumer may use a heap of 1 GB.
 
-*Start-up* is from the start of `python -m waitreg processor` to the end of the first call, with records waiting and a
+*Start-up* is from the start of `waitreg processor` to the end of the first call, with records waiting and a
 handler that does nothing: imports, settings, start checks, joining the group, the first window registered and its
 commit confirmed.
 

@@ -17,7 +17,7 @@ from bench.rows.explained import missed
 from bench.rows.figure_lines import Place, figure_line, ratio_line
 
 ABOUT: Final = """\
-The sink is `python -m waitreg sink` as a user runs it, at its defaults (Spark on two threads, heap 512 MB), on a topic
+The sink is `waitreg sink` as a user runs it, at its defaults (Spark on two threads, heap 512 MB), on a topic
 of 4 partitions made as `waitreg topics create` makes it: real wait records with all their headers and values of 200
 bytes that hardly compress, and their tombstones. Nothing of it knows that it is measured: its position is read in
 Postgres every 20 ms (*commits* are the steps that are seen there within the stretch that counts), CPU time and memory

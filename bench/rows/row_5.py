@@ -20,7 +20,7 @@ from bench.rows.figure_lines import figure_line, ratio_line
 from wait_registry.settings.root import Settings
 
 ABOUT: Final = """\
-The sweeper is `python -m waitreg sweeper` as a user runs it, with an interval of 1 s instead of 30 s and else at its
+The sweeper is `waitreg sweeper` as a user runs it, with an interval of 1 s instead of 30 s and else at its
 defaults. What a sweep takes is what it writes down itself in the table `sweep`: from taking its lock to the last
 partition's result, neither the process's start nor the pause between sweeps. The first three sweeps, which start
 Spark's Python workers, aren't counted.

@@ -24,16 +24,16 @@ from tests.acceptance.incident_page import CHAPTERS, Answer, page
 from tests.support.command import run_waitreg
 from tests.support.kafka_io import Outgoing, produce
 from tests.support.waiting import wait_until
+from wait_registry.demo.background import Background, Backgrounds
+from wait_registry.demo.plan import DemoPlan
+from wait_registry.demo.platform import INPUT_PARTITIONS, Platform
+from wait_registry.demo.screen import Screen
+from wait_registry.local.guard import signal_tree
+from wait_registry.local.stack import EmbeddedStack
 from wait_registry.records.names import ORIGINAL_KEY, ORIGINAL_OFFSET, ORIGINAL_PARTITION, ORIGINAL_TOPIC
 from wait_registry.settings.processor import ProcessorSettings
 from wait_registry.settings.root import Settings
 from wait_registry.telemetry.metrics import PROCESSOR_IN_FLIGHT
-from waitreg.demo.background import Background, Backgrounds
-from waitreg.demo.plan import DemoPlan
-from waitreg.demo.platform import INPUT_PARTITIONS, Platform
-from waitreg.demo.screen import Screen
-from waitreg.embedded.guard import signal_tree
-from waitreg.embedded.stack import EmbeddedStack
 
 PAGE = Path(__file__).parents[2] / "docs" / "incident.md"
 PLAN = DemoPlan()

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from waitreg.commands.query_file import KINDS, load_query
+from wait_registry.cli.query_file import KINDS, load_query
 
 MAX_ROWS = 6
 HEADER_LINES = 2

@@ -22,20 +22,20 @@ from pathlib import Path
 from confluent_kafka.admin import AdminClient
 
 from tests.support.waiting import wait_until
+from wait_registry.demo.background import Background, Backgrounds
+from wait_registry.demo.evidence import sink_lag
+from wait_registry.demo.plan import MIXTURE, DemoPlan
+from wait_registry.demo.platform import Platform
+from wait_registry.demo.reconciliation import Reconciliation
+from wait_registry.demo.run import Run
+from wait_registry.demo.screen import Screen
+from wait_registry.demo.verdict import show_reconciliations
 from wait_registry.errors import ReconciliationError
 from wait_registry.kafka.clients import admin
 from wait_registry.kafka.positions import end_offsets
+from wait_registry.local.stack import EmbeddedStack
 from wait_registry.settings.processor import ProcessorSettings
 from wait_registry.settings.sweeper import SweeperSettings
-from waitreg.demo.background import Background, Backgrounds
-from waitreg.demo.plan import MIXTURE, DemoPlan
-from waitreg.demo.platform import Platform
-from waitreg.demo.run import Run
-from waitreg.demo.screen import Screen
-from waitreg.demo.verdict import show_reconciliations
-from waitreg.embedded.stack import EmbeddedStack
-from waitreg.evidence import sink_lag
-from waitreg.reconciliation import Reconciliation
 
 SERVICES = ("processor", "sink", "sweeper")
 RECORDS = 1500

@@ -7,9 +7,9 @@ import io
 import pytest
 from rich.console import Console
 
-from waitreg.demo.main import run_demo
-from waitreg.demo.plan import SMALL
-from waitreg.demo.screen import Screen
+from wait_registry.demo.main import run_demo
+from wait_registry.demo.plan import SMALL
+from wait_registry.demo.screen import Screen
 
 
 @pytest.mark.acceptance

@@ -8,7 +8,7 @@ import pytest
 
 from tests.acceptance.incident import answers, play, stage
 from tests.acceptance.incident_page import CHAPTERS
-from waitreg.demo.screen import Screen
+from wait_registry.demo.screen import Screen
 
 
 @pytest.mark.acceptance

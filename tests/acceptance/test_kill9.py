@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.acceptance.kill9 import SERVICES, kill_services
-from waitreg.demo.screen import Screen
+from wait_registry.demo.screen import Screen
 
 
 @pytest.mark.acceptance

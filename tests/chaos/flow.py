@@ -6,9 +6,9 @@ import threading
 from types import TracebackType
 
 from tests.chaos.stage import Place
+from wait_registry.demo.load import LoadPlan, run_load
+from wait_registry.demo.shapes import shape_named
 from wait_registry.settings.kafka import KafkaSettings
-from waitreg.load import LoadPlan, run_load
-from waitreg.shapes import shape_named
 
 
 class Flow:

@@ -6,7 +6,7 @@ import random
 import socket
 from contextlib import suppress
 
-from waitreg.embedded.ports import LOOPBACK, LOWEST, is_free
+from wait_registry.local.ports import LOOPBACK, LOWEST, is_free
 
 # Below the ports that servers of stacks get. Each has a second one, which is ours as long as it is bound: a service
 # needs its port only some seconds after it was chosen, and again whenever it is started again.

@@ -10,9 +10,9 @@ from types import TracebackType
 from tests.chaos.mixture import mixture
 from tests.chaos.schedule import Schedule
 from tests.chaos.stage import Place
+from wait_registry.demo.load import LoadPlan, run_load
 from wait_registry.errors import TransientError
 from wait_registry.settings.kafka import KafkaSettings
-from waitreg.load import LoadPlan, run_load
 
 
 class Load:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 
-from waitreg.orders import Order, order
-from waitreg.shapes import Maker, shape_named
+from wait_registry.demo.orders import Order, order
+from wait_registry.demo.shapes import Maker, shape_named
 
 # How much larger than a registration an input record may be: what lies between is consumed and can't be registered. A
 # dead letter of it must find room in its topic, which takes some 130 kB more than a registration.

@@ -18,10 +18,10 @@ import psutil
 from tests.chaos.faults.listening import listens
 from tests.chaos.held_port import HeldPort
 from tests.support.quick_jvm import quick_jvm
-from waitreg.demo.environment import PREFIX
-from waitreg.embedded.child import GuardedChild, Program
-from waitreg.embedded.guard import process_tree
-from waitreg.embedded.ports import LOOPBACK
+from wait_registry.demo.environment import PREFIX
+from wait_registry.local.child import GuardedChild, Program
+from wait_registry.local.guard import process_tree
+from wait_registry.local.ports import LOOPBACK
 
 # A busy machine takes a minute to start a JVM, which somebody who is asked to end meanwhile waits for.
 GRACE_S = 180.0
@@ -110,7 +110,7 @@ class Service:
             self.starts += 1
             self._child = GuardedChild(
                 Program(
-                    command=["env", *self._unset(), sys.executable, "-m", "waitreg", *self._arguments],
+                    command=["env", *self._unset(), sys.executable, "-m", "wait_registry", *self._arguments],
                     log=self.log,
                     cwd=self._directory,  # no waitreg.toml and no .env of the checkout is read
                     environment={**self._variables, **self._own_variables()},

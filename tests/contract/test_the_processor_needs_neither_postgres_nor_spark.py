@@ -13,7 +13,7 @@ for module in pkgutil.walk_packages(processor.__path__, "processor."):
     importlib.import_module(module.name)
 print(json.dumps(sorted(sys.modules)))
 """
-FOREIGN = {"psycopg", "pyspark", "pyarrow", "py4j", "apscheduler", "sink", "sweeper", "waitreg"}
+FOREIGN = {"psycopg", "pyspark", "pyarrow", "py4j", "apscheduler", "sink", "sweeper", "wait_registry.cli"}
 
 
 def test_importing_every_module_of_the_processor_loads_none_of_them() -> None:

@@ -20,7 +20,7 @@ def iter_until(lines: Iterable[str], wanted: str) -> Iterator[str]:
 
 def test_ctrl_c_takes_everything_down(tmp_path: Path) -> None:
     process = subprocess.Popen(
-        [sys.executable, "-m", "waitreg", "demo"],
+        [sys.executable, "-m", "wait_registry", "demo"],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

@@ -14,9 +14,9 @@ from typing import Any
 import aiohttp
 import pytest
 
+from wait_registry.demo.calls import ABORTED, Call, read_calls
+from wait_registry.demo.downstream import Downstream, DownstreamOptions
 from wait_registry.errors import ConfigurationError
-from waitreg.calls import ABORTED, Call, read_calls
-from waitreg.downstream import Downstream, DownstreamOptions
 
 HEADERS = {
     "Idempotency-Key": "id-1",
@@ -184,7 +184,10 @@ def test_options_that_cannot_be_read_are_refused_before_anything_listens(mixture
 
 
 def test_sigterm_ends_the_process_with_success() -> None:
-    code = "from waitreg.downstream import *; run_downstream(DownstreamOptions(port=0), lambda s: print(s, flush=True))"
+    code = (
+        "from wait_registry.demo.downstream import *; "
+        "run_downstream(DownstreamOptions(port=0), lambda s: print(s, flush=True))"
+    )
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     with process.stdout:

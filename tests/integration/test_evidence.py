@@ -14,6 +14,12 @@ from tests.support.database import Database
 from tests.support.kafka_io import Outgoing
 from tests.support.raw_headers import produce_with_header_name
 from tests.support.topics import Topics
+from wait_registry.demo.calls import Call, CallLog
+from wait_registry.demo.evidence import read_evidence, sink_lag
+from wait_registry.demo.fingerprint import fingerprint
+from wait_registry.demo.load import LoadPlan, run_load
+from wait_registry.demo.manifest import Published, read_manifest
+from wait_registry.demo.reconciliation import Breach, reconcile
 from wait_registry.kafka.clients import admin
 from wait_registry.kafka.cluster import cluster_id
 from wait_registry.records.dead_letter import Failure, Reason, dead_letter_headers
@@ -23,12 +29,6 @@ from wait_registry.records.tombstone import Outcome, tombstone_headers
 from wait_registry.records.wait_id import wait_id as make_wait_id
 from wait_registry.records.wait_record import WaitRecordEncoder
 from wait_registry.settings.root import Settings
-from waitreg.calls import Call, CallLog
-from waitreg.evidence import read_evidence, sink_lag
-from waitreg.fingerprint import fingerprint
-from waitreg.load import LoadPlan, run_load
-from waitreg.manifest import Published, read_manifest
-from waitreg.reconciliation import Breach, reconcile
 
 LONG_AGO_MS = 1_700_000_000_000
 

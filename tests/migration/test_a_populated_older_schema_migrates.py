@@ -20,6 +20,7 @@ from tests.support.catalogue import catalogue
 from tests.support.database import Database
 from tests.support.waiting import wait_until
 from tests.unit.sink.batches import Row
+from wait_registry.cli.query_file import bind, load_query, query_names
 from wait_registry.errors import ConfigurationError, TransientError
 from wait_registry.postgres import migrations as migrating
 from wait_registry.postgres.connection import connect
@@ -30,7 +31,6 @@ from wait_registry.records.lineage import Lineage
 from wait_registry.records.original import Original
 from wait_registry.records.tombstone import Outcome, tombstone_headers
 from wait_registry.settings.root import Settings
-from waitreg.commands.query_file import bind, load_query, query_names
 
 INCIDENT = ROOT / "tests" / "integration" / "queries" / "incident.sql"
 TABLES = ("wait", "dead_letter", "late_outcome", "quarantine", "sweep", "sink_progress")

@@ -26,7 +26,7 @@ from tests.support.argument_types import at_least_one
 from tests.support.chosen_stack import POSTGRES_SETTINGS
 from tests.support.given_stack import KAFKA_VARIABLE, POSTGRES_VARIABLE
 from tests.support.interruption import INTERRUPTED, signals_interrupt
-from waitreg.embedded.stack import EmbeddedStack
+from wait_registry.local.stack import EmbeddedStack
 
 SHOWN_OUTPUT = 4_000
 

@@ -14,7 +14,7 @@ from tests.refusals.secured_settings import SecuredSettings
 from tests.support.given_stack import GivenStack
 from tests.support.naming import Names
 from tests.support.secured_broker import SecuredBroker
-from waitreg.embedded.stack import EmbeddedStack
+from wait_registry.local.stack import EmbeddedStack
 
 __all__ = ["processor_settings", "processors", "scenario", "start_sink"]
 

@@ -28,12 +28,12 @@ from tests.support.own_postgres import own_postgres
 from tests.support.secured_postgres import SecuredPostgres
 from tests.support.tls_front import TlsFront
 from tests.support.topics import Topics
+from wait_registry.local.postgres import EmbeddedPostgres
 from wait_registry.postgres.connection import PostgresRefused, PostgresUnavailable, connect
 from wait_registry.postgres.schema import install_schema
 from wait_registry.settings.postgres import PostgresSettings
 from wait_registry.settings.root import Settings
 from wait_registry.telemetry.exposition import MetricsRegistry
-from waitreg.embedded.postgres import EmbeddedPostgres
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

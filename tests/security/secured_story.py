@@ -36,6 +36,7 @@ from tests.support.secured_broker import SecuredBroker
 from tests.support.secured_postgres import SecuredPostgres
 from tests.support.settings import with_postgres
 from tests.support.waiting import wait_until
+from wait_registry.local.ports import LOOPBACK, free_ports
 from wait_registry.postgres.connection import connect
 from wait_registry.postgres.migrations import migrate
 from wait_registry.records import names as headers
@@ -43,7 +44,6 @@ from wait_registry.records.original import Original
 from wait_registry.records.wait_record import WaitRecordEncoder
 from wait_registry.settings.relations import Service
 from wait_registry.settings.root import Settings
-from waitreg.embedded.ports import LOOPBACK, free_ports
 
 DEADLINE_S = 400.0
 DATABASE = "registry"

@@ -10,7 +10,7 @@ import pytest
 from tests.security.marks import MARKED, shown
 from tests.security.secured_story import ENDS, SERVICES, SecuredStory
 from tests.support.waiting import wait_until
-from waitreg.commands.check_line import Standing
+from wait_registry.cli.check_line import Standing
 
 pytestmark = pytest.mark.timeout(900)
 

@@ -14,7 +14,7 @@ from tests.support.https_server import HttpsServer
 from tests.support.naming import Names
 from tests.support.processes import Services
 from tests.support.topics import Topics
-from waitreg.embedded.ports import LOOPBACK
+from wait_registry.local.ports import LOOPBACK
 
 RIGHT, STRANGER, MISNAMED = "right", "stranger", "misnamed"
 QUICK = {"processor.max_tries": 1, "processor.handler_timeout_s": 20, "processor.ttl_s": 120}

@@ -12,13 +12,13 @@ from tests.conftest import SettingsFactory
 from tests.support.database import Database
 from tests.support.naming import Names
 from tests.support.postgres_roles import apply_roles, roles
+from wait_registry.cli.checks.postgres_permissions import TABLES, permissions
+from wait_registry.cli.query_file import bind, load_query, query_names
 from wait_registry.postgres.connection import connect
 from wait_registry.postgres.migrations import migrate
 from wait_registry.postgres.schema import require_schema
 from wait_registry.settings.relations import Service
 from wait_registry.settings.root import Settings
-from waitreg.commands.checks.postgres_permissions import TABLES, permissions
-from waitreg.commands.query_file import bind, load_query, query_names
 
 GRANTED = """
 select table_name, lower(privilege_type)

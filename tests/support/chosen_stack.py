@@ -11,7 +11,7 @@ import pytest
 from tests.support.container_stack import KAFKA_IMAGE, POSTGRES_IMAGE, ContainerStack, engine_problem
 from tests.support.given_stack import GivenStack
 from tests.support.stack import OwnStack, Stack
-from waitreg.embedded.stack import EmbeddedStack
+from wait_registry.local.stack import EmbeddedStack
 
 EMBEDDED, CONTAINERS = "embedded", "containers"
 

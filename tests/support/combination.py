@@ -23,10 +23,10 @@ from tests.support.processes import Service, Services
 from tests.support.settings import settings_against
 from tests.support.stack import OwnStack
 from tests.support.topics import Topics
+from wait_registry.cli.connect.connector_file import CONNECTORS, own_files, read_connector
+from wait_registry.cli.connect.connector_file import Role as FileRole
+from wait_registry.cli.connect.variables import variable
 from wait_registry.settings.root import Settings
-from waitreg.connect.connector_file import CONNECTORS, own_files, read_connector
-from waitreg.connect.connector_file import Role as FileRole
-from waitreg.connect.variables import variable
 
 Maker: TypeAlias = Literal["ours", "debezium"]
 Role: TypeAlias = Literal["sink", "exporter"]

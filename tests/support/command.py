@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from wait_registry.demo.environment import as_environment
 from wait_registry.settings.root import Settings
-from waitreg.demo.environment import as_environment
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ def run_waitreg(
     variables: Mapping[str, str] | None = None,
     deadline_s: float = 180.0,
 ) -> Ended:
-    """Run `python -m waitreg` to its end.
+    """Run `python -m wait_registry` to its end.
 
     Args:
         directory: where it runs; no waitreg.toml and no .env of the checkout is read.
@@ -41,7 +41,7 @@ def run_waitreg(
     environment = {name: value for name, value in os.environ.items() if not name.startswith("WAITREG_")}
     environment |= as_environment(settings) if settings is not None else {}
     done = subprocess.run(
-        [sys.executable, "-m", "waitreg", *arguments],
+        [sys.executable, "-m", "wait_registry", *arguments],
         cwd=directory,
         env={**environment, **(variables or {})},
         stdin=subprocess.DEVNULL,

@@ -8,9 +8,9 @@ from itertools import count
 from pathlib import Path
 
 from tests.support.kafka_io import Headers, Outgoing
+from wait_registry.demo.hostile import ODDITIES, hostile
 from wait_registry.records.dead_letter import Failure, Reason, dead_letter_headers
 from wait_registry.records.lineage import Lineage
-from waitreg.hostile import ODDITIES, hostile
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "dead_letter.json"
 LINEAGE = Lineage(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tests.support.secured_broker import SecuredBroker
+from wait_registry.cli.connect.connector_file import Connector
 from wait_registry.settings.root import Settings
-from waitreg.connect.connector_file import Connector
 
 
 def grant_worker(secured: SecuredBroker, user: str, group: str) -> None:

@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from tests.support.certificates import Certificate
-from waitreg.embedded.ports import LOOPBACK
+from wait_registry.local.ports import LOOPBACK
 
 
 class HttpsServer:

@@ -15,7 +15,7 @@ from queue import SimpleQueue
 from typing import Any, Self, TypeVar
 
 from tests.support.network_pair import Conduct, Pair
-from waitreg.embedded.ports import LOOPBACK, free_ports
+from wait_registry.local.ports import LOOPBACK, free_ports
 
 T = TypeVar("T")
 

@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-from waitreg.embedded.account import unprivileged_account
+from wait_registry.local.account import unprivileged_account
 
 
 def as_ordinary_user(work: Callable[[], str], folder: Path) -> str:

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from waitreg.embedded.ports import free_ports
-from waitreg.embedded.postgres import EmbeddedPostgres
+from wait_registry.local.ports import free_ports
+from wait_registry.local.postgres import EmbeddedPostgres
 
 
 @contextmanager

@@ -15,11 +15,11 @@ from typing import Any
 import psutil
 
 from tests.support.waiting import wait_until
+from wait_registry.demo.environment import as_environment
+from wait_registry.local.child import log_tail
+from wait_registry.local.guard import signal_tree
+from wait_registry.local.ports import LOOPBACK, free_ports
 from wait_registry.settings.root import Settings
-from waitreg.demo.environment import as_environment
-from waitreg.embedded.child import log_tail
-from waitreg.embedded.guard import signal_tree
-from waitreg.embedded.ports import LOOPBACK, free_ports
 
 ROOT = Path(__file__).parents[2]
 
@@ -151,7 +151,7 @@ class Services:
         variables |= {"WAITREG_TELEMETRY__PORT": str(port), "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
         with log.open("wb") as output:
             process = subprocess.Popen(
-                [sys.executable, "-m", "waitreg", name, *arguments],
+                [sys.executable, "-m", "wait_registry", name, *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,

@@ -17,8 +17,8 @@ import pytest
 
 from tests.support.chosen_stack import skips_are_failures
 from tests.support.waiting import wait_until
-from waitreg.embedded.child import log_tail
-from waitreg.embedded.ports import LOOPBACK, free_ports
+from wait_registry.local.child import log_tail
+from wait_registry.local.ports import LOOPBACK, free_ports
 
 ROOT = Path(__file__).parents[2]
 RULES = ROOT / "deploy" / "prometheus" / "alerts.yml"

@@ -10,9 +10,9 @@ from urllib.parse import urlsplit, urlunsplit
 from pydantic import SecretStr
 
 from tests.support.network import Link
+from wait_registry.local.ports import LOOPBACK, free_ports
+from wait_registry.local.stack import EmbeddedStack
 from wait_registry.settings.kafka import SaslMechanism, SecurityProtocol, SecuritySettings
-from waitreg.embedded.ports import LOOPBACK, free_ports
-from waitreg.embedded.stack import EmbeddedStack
 
 USER = "behind-a-link"
 PLAIN_LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule"

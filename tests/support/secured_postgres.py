@@ -22,8 +22,8 @@ from psycopg import sql
 from tests.support.certificates import Authority, Certificate
 from tests.support.tls_front import TlsFront
 from tests.support.waiting import wait_until
-from waitreg.embedded.ports import LOOPBACK, free_ports
-from waitreg.embedded.postgres import DATABASE, EmbeddedPostgres
+from wait_registry.local.ports import LOOPBACK, free_ports
+from wait_registry.local.postgres import DATABASE, EmbeddedPostgres
 
 # The operator comes in as they like; all others by TLS with a password, and who is named so with a certificate too.
 CERTIFIED = "certified"

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tests.support.processes import ROOT, Service
+from wait_registry.local.ports import free_ports
 from wait_registry.settings.root import Settings
-from waitreg.embedded.ports import free_ports
 
 Kind = Literal["sink", "sweeper"]
 

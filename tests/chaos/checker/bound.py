@@ -13,7 +13,7 @@ from tests.chaos.checker.disturbance import PROCESSORS, hits
 from tests.chaos.checker.in_hand import in_hand, instances_of
 from tests.chaos.checker.ledger import Ledger
 from tests.chaos.checker.violation import Kind, Violation
-from waitreg.calls import ABORTED, Call
+from wait_registry.demo.calls import ABORTED, Call
 
 # The downstream notices a caller that has hung up, or died, when its loop comes round to it.
 HANG_UP_MS = 250

@@ -9,9 +9,9 @@ from tests.chaos.checker.ledger import Ledger
 from tests.chaos.checker.violation import Kind, Violation
 from tests.chaos.history.entries import EXPORTS, MALFORMED, UNREGISTRABLE, Lineage, Republished, WaitEntry
 from tests.chaos.history.record import UNREADABLE_HEADERS
-from waitreg.calls import ABORTED, Call
-from waitreg.fingerprint import Fingerprint, fingerprint
-from waitreg.manifest import Coordinates, Published
+from wait_registry.demo.calls import ABORTED, Call
+from wait_registry.demo.fingerprint import Fingerprint, fingerprint
+from wait_registry.demo.manifest import Coordinates, Published
 
 NO_HEADERS = fingerprint(None, None, ()).headers
 EMPTY_BODY = fingerprint(None, b"", ()).value

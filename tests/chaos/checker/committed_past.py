@@ -9,7 +9,7 @@ from tests.chaos.checker.ledger import Ledger
 from tests.chaos.checker.violation import Kind, Violation
 from tests.chaos.history.history import History
 from tests.chaos.history.look import Look
-from waitreg.manifest import Coordinates
+from wait_registry.demo.manifest import Coordinates
 
 
 def committed_past(ledger: Ledger) -> Iterator[Violation]:

@@ -20,7 +20,7 @@ from tests.chaos.history.entries import (
     Republished,
     WaitEntry,
 )
-from waitreg.calls import ABORTED, Call
+from wait_registry.demo.calls import ABORTED, Call
 
 # The downstream's clock and the broker's are one host's; each cuts its time to milliseconds.
 ROUNDING_MS = 5

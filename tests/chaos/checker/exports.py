@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tests.chaos.checker.ledger import Ledger
 from tests.chaos.history.entries import EXPORTS, Republished, WaitEntry
-from waitreg.manifest import Coordinates
+from wait_registry.demo.manifest import Coordinates
 
 
 @dataclass(frozen=True, slots=True)

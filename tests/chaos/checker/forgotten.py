@@ -9,7 +9,7 @@ from tests.chaos.checker.disturbance import explains
 from tests.chaos.checker.ledger import Ledger
 from tests.chaos.checker.violation import Kind, Violation
 from tests.chaos.history.entries import EXPORTS, Republished, WaitEntry
-from waitreg.calls import ABORTED, Call
+from wait_registry.demo.calls import ABORTED, Call
 
 # From the answer to the tombstone in the log it takes milliseconds, or a busy machine's hiccup.
 TOMBSTONE_MS = 5_000

@@ -11,7 +11,7 @@ from tests.chaos.checker.ledger import Ledger
 from tests.chaos.checker.stillness import stood_still_ms
 from tests.chaos.checker.violation import Kind, Violation
 from tests.chaos.history.entries import WaitEntry
-from waitreg.calls import Call
+from wait_registry.demo.calls import Call
 
 # The downstream's clock and the broker's are one host's; each cuts its time to milliseconds.
 ROUNDING_MS = 5

@@ -15,8 +15,8 @@ from tests.chaos.history.history import History
 from tests.chaos.history.look import Look, Partition
 from tests.chaos.history.rows import Tables
 from tests.chaos.history.wait_id import derived_wait_id
-from waitreg.calls import Call
-from waitreg.manifest import Coordinates, Published
+from wait_registry.demo.calls import Call
+from wait_registry.demo.manifest import Coordinates, Published
 
 Item = TypeVar("Item")
 Name = TypeVar("Name")

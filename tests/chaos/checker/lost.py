@@ -8,7 +8,7 @@ from tests.chaos.checker import words
 from tests.chaos.checker.ledger import Ledger
 from tests.chaos.checker.violation import Kind, Violation
 from tests.chaos.history.entries import DISCARDED, DONE
-from waitreg.manifest import Coordinates
+from wait_registry.demo.manifest import Coordinates
 
 
 def lost(ledger: Ledger) -> Iterator[Violation]:

@@ -9,7 +9,7 @@ from tests.chaos.checker.ledger import Ledger
 from tests.chaos.history.entries import Place, Republished, WaitEntry
 from tests.chaos.history.look import Partition
 from tests.chaos.history.where import redelivery_topics
-from waitreg.manifest import Coordinates
+from wait_registry.demo.manifest import Coordinates
 
 
 class Shown:

@@ -10,7 +10,7 @@ from tests.chaos.checker.ledger import Ledger
 from tests.chaos.checker.sights import Sights
 from tests.chaos.history.entries import Republished, WaitEntry
 from tests.chaos.history.look import Look
-from waitreg.manifest import Coordinates
+from wait_registry.demo.manifest import Coordinates
 
 Event = tuple[int, str]
 AROUND_MS = 3_000

@@ -10,7 +10,7 @@ from tests.chaos.checker.ledger import Ledger
 from tests.chaos.checker.violation import Kind, Violation
 from tests.chaos.history.entries import FAILED, MALFORMED, UNREGISTRABLE, Republished
 from tests.chaos.history.record import UNREADABLE_HEADERS
-from waitreg.calls import ABORTED
+from wait_registry.demo.calls import ABORTED
 
 
 def unfounded(ledger: Ledger) -> Iterator[Violation]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from waitreg.manifest import Coordinates
+from wait_registry.demo.manifest import Coordinates
 
 
 class Kind(StrEnum):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from tests.chaos.history.entries import Place, Republished, WaitEntry
-from waitreg.manifest import Coordinates
+from wait_registry.demo.manifest import Coordinates
 
 
 def place(where: Coordinates) -> str:

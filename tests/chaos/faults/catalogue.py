@@ -17,7 +17,7 @@ from tests.chaos.faults.servers import end_sessions, freeze_server, kill_server,
 from tests.chaos.faults.storm import storm
 from tests.chaos.scene import Scene
 from tests.chaos.schedule import PlannedFault
-from waitreg.behaviour import DROPPED
+from wait_registry.demo.behaviour import DROPPED
 
 Fault = Callable[[Scene, PlannedFault], str]
 """Makes it happen, heals it, and returns the proof that it happened; an empty one when it didn't.

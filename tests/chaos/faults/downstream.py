@@ -11,7 +11,7 @@ import psutil
 from tests.chaos.faults.listening import listens
 from tests.chaos.scene import Scene
 from tests.chaos.schedule import PlannedFault
-from waitreg.calls import ABORTED, read_calls
+from wait_registry.demo.calls import ABORTED, read_calls
 
 FELT_WITHIN_S = 120.0
 LOOK_S = 0.5

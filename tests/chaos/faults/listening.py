@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 
-from waitreg.embedded.ports import LOOPBACK
+from wait_registry.local.ports import LOOPBACK
 
 TIMEOUT_S = 2.0
 

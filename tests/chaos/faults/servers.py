@@ -11,9 +11,9 @@ from tests.chaos.faults.listening import listens
 from tests.chaos.faults.stopped import stopped
 from tests.chaos.scene import Scene
 from tests.chaos.schedule import PlannedFault
-from waitreg.embedded.broker import EmbeddedBroker
-from waitreg.embedded.guard import process_tree
-from waitreg.embedded.postgres import EmbeddedPostgres
+from wait_registry.local.broker import EmbeddedBroker
+from wait_registry.local.guard import process_tree
+from wait_registry.local.postgres import EmbeddedPostgres
 
 Server = EmbeddedBroker | EmbeddedPostgres
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from waitreg.fingerprint import Fingerprint
-from waitreg.manifest import Coordinates
+from wait_registry.demo.fingerprint import Fingerprint
+from wait_registry.demo.manifest import Coordinates
 
 DONE, DISCARDED, DEAD_LETTERED = "done", "discarded", "dead_lettered"
 RETRIED = "retried"

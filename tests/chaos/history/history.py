@@ -9,9 +9,9 @@ from typing import NamedTuple
 from tests.chaos.history.entries import Republished, WaitEntry
 from tests.chaos.history.look import Look, Partition
 from tests.chaos.history.rows import DeadLetterRow, ProgressRow, QuarantineRow, View, WaitRow
+from wait_registry.demo.calls import Call
+from wait_registry.demo.manifest import Coordinates, Published
 from wait_registry.settings.root import Settings
-from waitreg.calls import Call
-from waitreg.manifest import Coordinates, Published
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,9 @@ from tests.chaos.history.tables import read_tables
 from tests.chaos.history.topics import ANSWER_S, committed_of, partitions_of, read_topic, reader, wait_settled
 from tests.chaos.history.wait_entries import wait_entry
 from tests.chaos.history.where import Where
-from waitreg.calls import read_calls
-from waitreg.fingerprint import Fingerprint
-from waitreg.manifest import Coordinates, Published, read_manifest
+from wait_registry.demo.calls import read_calls
+from wait_registry.demo.fingerprint import Fingerprint
+from wait_registry.demo.manifest import Coordinates, Published, read_manifest
 
 __all__ = ["Where", "read_history"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from waitreg.fingerprint import Fingerprint, fingerprint
+from wait_registry.demo.fingerprint import Fingerprint, fingerprint
 
 UNREADABLE_HEADERS: Final = "a name isn't UTF-8"
 """In the place of a digest: the client can't read these headers, ours or the processor's."""

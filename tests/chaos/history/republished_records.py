@@ -7,7 +7,7 @@ from typing import Final
 from tests.chaos.history.entries import EXPIRED, FAILED, MALFORMED, UNREGISTRABLE, Lineage, Republished
 from tests.chaos.history.headers import OLDEST_MS, Headers, Named, UnreadableError
 from tests.chaos.history.record import RawRecord, content_of
-from waitreg.fingerprint import fingerprint
+from wait_registry.demo.fingerprint import fingerprint
 
 REASONS: Final = (FAILED, EXPIRED, "blocked", MALFORMED, UNREGISTRABLE)
 ERROR_NAMES: Final = ("DLQ_ERROR_CLASS", "DLQ_ERROR_MESSAGE", "DLQ_ERROR_STACKTRACE")

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tests.chaos.history.entries import Place, Registration
-from waitreg.fingerprint import Fingerprint
-from waitreg.manifest import Coordinates
+from wait_registry.demo.fingerprint import Fingerprint
+from wait_registry.demo.manifest import Coordinates
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from psycopg.rows import dict_row
 from tests.chaos.history.entries import Registration
 from tests.chaos.history.headers import UnreadableError, headers_of_json
 from tests.chaos.history.rows import DeadLetterRow, ProgressRow, QuarantineRow, Tables, WaitRow
-from waitreg.fingerprint import Fingerprint, fingerprint
+from wait_registry.demo.fingerprint import Fingerprint, fingerprint
 
 Columns = Mapping[str, Any]
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -16,7 +16,7 @@ from tests.chaos.history.entries import (
 )
 from tests.chaos.history.headers import OLDEST_MS, Headers, Named, UnreadableError, headers_of_json
 from tests.chaos.history.record import RawRecord
-from waitreg.fingerprint import fingerprint
+from wait_registry.demo.fingerprint import fingerprint
 
 OUTCOMES: Final = (DONE, RETRIED, DEAD_LETTERED, DISCARDED, EXPIRED, REDELIVERED)
 SOURCE: Final = ("SOURCE_TOPIC", "SOURCE_PARTITION", "SOURCE_OFFSET")

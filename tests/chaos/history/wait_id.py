@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import uuid
 
-from waitreg.manifest import Coordinates
+from wait_registry.demo.manifest import Coordinates
 
 
 def derived_wait_id(cluster_id: str, group: str, consumed: Coordinates, timestamp_ms: int) -> str:

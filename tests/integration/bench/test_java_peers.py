@@ -25,7 +25,7 @@ from tests.support.stack import Stack
 from tests.support.topics import Topics
 from wait_registry.errors import ConfigurationError
 from wait_registry.jvm import CONNECT_JAR_KINDS, jar_directory
-from waitreg.embedded.connect_worker import plugin_jar
+from wait_registry.local.connect_worker import plugin_jar
 
 RECORDS = 400
 IN_FLIGHT = 20

@@ -18,7 +18,7 @@ from tests.support.chosen_stack import skips_are_failures
 from tests.support.stack import Stack
 from wait_registry.errors import ConfigurationError
 from wait_registry.jvm import CONNECT_JAR_KINDS, jar_directory
-from waitreg.embedded.connect_worker import plugin_jar
+from wait_registry.local.connect_worker import plugin_jar
 
 
 @pytest.mark.timeout(900)

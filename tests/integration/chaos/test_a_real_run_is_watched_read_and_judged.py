@@ -13,11 +13,11 @@ from tests.conftest import SettingsFactory
 from tests.support.kafka_io import Outgoing
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
+from wait_registry.demo.background import Background, Backgrounds
+from wait_registry.demo.calls import read_calls
+from wait_registry.demo.load import LoadPlan, run_load
+from wait_registry.demo.shapes import shape_named
 from wait_registry.settings.root import Settings
-from waitreg.calls import read_calls
-from waitreg.demo.background import Background, Backgrounds
-from waitreg.load import LoadPlan, run_load
-from waitreg.shapes import shape_named
 
 ORDERS, HOSTILE = 160, 40
 

@@ -7,9 +7,9 @@ from tests.chaos.history.views import Views
 from tests.conftest import SettingsFactory
 from tests.support.database import Database
 from tests.support.waiting import wait_until
+from wait_registry.demo.fingerprint import fingerprint
+from wait_registry.local.ports import LOOPBACK, free_ports
 from wait_registry.settings.root import Settings
-from waitreg.embedded.ports import LOOPBACK, free_ports
-from waitreg.fingerprint import fingerprint
 
 
 def fill(database: Database, settings: Settings) -> None:

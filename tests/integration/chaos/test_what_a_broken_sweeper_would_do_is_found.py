@@ -26,11 +26,11 @@ from tests.support.kafka_io import Outgoing as Written
 from tests.support.kafka_io import read_all
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
+from wait_registry.demo.calls import Call, CallLog
+from wait_registry.demo.fingerprint import fingerprint
+from wait_registry.demo.load import LoadPlan, run_load
 from wait_registry.records.original import Original
 from wait_registry.records.tombstone import tombstone_headers
-from waitreg.calls import Call, CallLog
-from waitreg.fingerprint import fingerprint
-from waitreg.load import LoadPlan, run_load
 
 RECORDS = 6
 # As a sweeper would decide that reads no tail: long after the outcome.

@@ -9,9 +9,9 @@ from tests.integration.sink.wait_topic import new_id, tombstone, wait_record
 from tests.support.kafka_io import Outgoing
 from tests.support.raw_headers import produce_with_header_name
 from tests.support.topics import Topics
+from wait_registry.demo.evidence import read_wait_log
 from wait_registry.records import names
 from wait_registry.settings.root import Settings
-from waitreg.evidence import read_wait_log
 
 GROUP = "billing"
 

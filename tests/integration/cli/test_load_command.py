@@ -16,7 +16,7 @@ from tests.support.kafka_io import read_all
 from tests.support.naming import Names
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
-from waitreg.demo.environment import as_environment
+from wait_registry.demo.environment import as_environment
 
 
 def test_load_publishes_what_its_manifest_says(
@@ -41,7 +41,7 @@ def test_ctrl_c_ends_a_load_with_what_was_published(
 ) -> None:
     topic = topics.create(names("input"), 3)
     environment = {**os.environ, **as_environment(settings_for())}
-    command = [sys.executable, "-m", "waitreg", "load", "--topic", topic, "--records", "0", "--rate", "50"]
+    command = [sys.executable, "-m", "wait_registry", "load", "--topic", topic, "--records", "0", "--rate", "50"]
     with subprocess.Popen(
         [*command, "--shape", "tiny"], cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True
     ) as load:
@@ -65,7 +65,18 @@ def test_load_into_a_topic_that_is_missing_ends_with_2(
 
 
 def test_downstream_answers_with_the_chosen_failures_until_it_is_asked_to_stop(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "waitreg", "downstream", "--port", "0", "--mixture", "1ms", "--fail", "100%:503"]
+    command = [
+        sys.executable,
+        "-m",
+        "wait_registry",
+        "downstream",
+        "--port",
+        "0",
+        "--mixture",
+        "1ms",
+        "--fail",
+        "100%:503",
+    ]
     with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as service:
         assert service.stdout is not None
         address = next(word for word in service.stdout.readline().split() if word.startswith("http"))

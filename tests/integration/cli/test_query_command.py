@@ -14,10 +14,10 @@ from pydantic import SecretStr
 from tests.conftest import SettingsFactory
 from tests.support.command import Ended, run_waitreg
 from tests.support.database import Database
+from wait_registry.cli.main import main
+from wait_registry.cli.query_file import KINDS, load_query, query_names
+from wait_registry.demo.environment import as_environment
 from wait_registry.settings.root import Settings
-from waitreg.cli import main
-from waitreg.commands.query_file import KINDS, load_query, query_names
-from waitreg.demo.environment import as_environment
 
 _INCIDENT = """
 insert into wait (wait_expiration_uuid, original_topic, original_key, wait_expiration_time, consumer_group, instance,
@@ -187,8 +187,8 @@ def test_a_user_who_may_not_read_is_told_what_to_grant(
 
 
 def test_a_query_can_change_nothing(incident: Settings) -> None:
+    from wait_registry.cli.query import read_only
     from wait_registry.postgres.connection import connect
-    from waitreg.commands.query import read_only
 
     with connect(incident.postgres) as connection, pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
         read_only(connection).execute("delete from wait")

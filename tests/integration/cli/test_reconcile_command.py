@@ -9,11 +9,11 @@ import pytest
 from tests.conftest import SettingsFactory
 from tests.support.command import Ended, run_waitreg
 from tests.support.topics import Topics
+from wait_registry.demo.calls import Call, CallLog
+from wait_registry.demo.load import LoadPlan, run_load
+from wait_registry.demo.manifest import Published, read_manifest
+from wait_registry.demo.reconciliation import EMPTY_BODY
 from wait_registry.settings.root import Settings
-from waitreg.calls import Call, CallLog
-from waitreg.load import LoadPlan, run_load
-from waitreg.manifest import Published, read_manifest
-from waitreg.reconciliation import EMPTY_BODY
 
 
 def call_for(published: Published, number: int) -> Call:

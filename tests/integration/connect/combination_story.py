@@ -23,7 +23,7 @@ from tests.support.kafka_io import ReadRecord
 from tests.support.processes import Service
 from tests.support.shared_services import Kind, start_shared
 from tests.support.waiting import wait_until
-from waitreg.embedded.connect_worker import ConnectWorker
+from wait_registry.local.connect_worker import ConnectWorker
 
 log = logging.getLogger(__name__)
 

@@ -25,15 +25,15 @@ from tests.support.kafka_io import Outgoing
 from tests.support.naming import Names
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
+from wait_registry.cli.connect.caught_up import CaughtUp, SinksBehind, ViewSink, view_sinks
+from wait_registry.cli.connect.connector_file import own_files
+from wait_registry.cli.connect.connector_state import ConnectorState
+from wait_registry.cli.connect.lag_lines import read_connect_lag
+from wait_registry.cli.connect.sink_lag import SinkLags
+from wait_registry.demo.environment import as_environment
 from wait_registry.kafka.clients import admin
+from wait_registry.local.connect_worker import ConnectWorker
 from wait_registry.settings.root import Settings
-from waitreg.commands.connect_lag import read_connect_lag
-from waitreg.connect.caught_up import CaughtUp, SinksBehind, ViewSink, view_sinks
-from waitreg.connect.connector_file import own_files
-from waitreg.connect.connector_state import ConnectorState
-from waitreg.connect.sink_lag import SinkLags
-from waitreg.demo.environment import as_environment
-from waitreg.embedded.connect_worker import ConnectWorker
 
 
 class Sink:
@@ -185,7 +185,7 @@ def test_apply_makes_the_source_once_its_sink_has_shown_the_log(
     rest.put(name, {"connector.class": "io.debezium.connector.jdbc.JdbcSinkConnector", "topics": settings.wait.topic})
     rest.stop(name)
     apply = subprocess.Popen(
-        [sys.executable, "-m", "waitreg", "connect", "apply", *files],
+        [sys.executable, "-m", "wait_registry", "connect", "apply", *files],
         cwd=tmp_path,
         env=as_environment(settings),
         stdin=subprocess.DEVNULL,

@@ -19,7 +19,7 @@ from tests.support.naming import Names
 from tests.support.stack import Stack
 from tests.support.tls_front import TlsFront
 from tests.support.topics import Topics
-from waitreg.embedded.connect_worker import ConnectWorker
+from wait_registry.local.connect_worker import ConnectWorker
 
 pytestmark = pytest.mark.parametrize("source_family", ["debezium"], indirect=True)
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.integration.connect.exporting import Exporting
 from tests.support.database import Database
-from waitreg.embedded.connect_worker import ConnectWorker
+from wait_registry.local.connect_worker import ConnectWorker
 
 pytestmark = pytest.mark.parametrize("source_family", ["debezium"], indirect=True)
 

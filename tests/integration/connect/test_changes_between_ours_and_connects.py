@@ -18,14 +18,14 @@ from tests.support.database import Database
 from tests.support.kafka_io import Outgoing
 from tests.support.naming import Names
 from tests.support.topics import Topics
+from wait_registry.cli.connect.caught_up import SinksBehind
+from wait_registry.cli.connect.connector_file import Connector, own_files, read_connector
+from wait_registry.cli.connect.own_sink import OwnSinkCaughtUp
+from wait_registry.cli.connect.stale_slot import require_no_stale_slot
+from wait_registry.cli.connect.variables import variable
 from wait_registry.errors import ConfigurationError
+from wait_registry.local.connect_worker import ConnectWorker
 from wait_registry.settings.root import Settings
-from waitreg.connect.caught_up import SinksBehind
-from waitreg.connect.connector_file import Connector, own_files, read_connector
-from waitreg.connect.own_sink import OwnSinkCaughtUp
-from waitreg.connect.stale_slot import require_no_stale_slot
-from waitreg.connect.variables import variable
-from waitreg.embedded.connect_worker import ConnectWorker
 
 NOWHERE = "http://127.0.0.1:9"
 POSITION = "insert into sink_progress values (%s, 'id', %s, %s, now(), now()) returning 1"

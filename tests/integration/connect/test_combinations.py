@@ -21,8 +21,8 @@ from tests.support.naming import Names
 from tests.support.processes import Services
 from tests.support.stack import OwnStack
 from tests.support.topics import Topics
-from waitreg.embedded.connect_worker import ConnectWorker
-from waitreg.embedded.ports import free_ports
+from wait_registry.local.connect_worker import ConnectWorker
+from wait_registry.local.ports import free_ports
 
 # The story counts as the set-up of whichever test comes first.
 pytestmark = pytest.mark.timeout(600)

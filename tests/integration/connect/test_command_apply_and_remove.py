@@ -15,8 +15,8 @@ from tests.support.database import Database
 from tests.support.naming import Names
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
+from wait_registry.local.connect_worker import ConnectWorker
 from wait_registry.settings.root import Settings
-from waitreg.embedded.connect_worker import ConnectWorker
 
 
 class Commands:

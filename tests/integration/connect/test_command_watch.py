@@ -16,9 +16,9 @@ from tests.support.processes import Service, Services
 from tests.support.settings import settings_against
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
+from wait_registry.local.connect_worker import ConnectWorker
 from wait_registry.settings.root import Settings
 from wait_registry.telemetry.metrics import all_metrics
-from waitreg.embedded.connect_worker import ConnectWorker
 
 pytestmark = pytest.mark.timeout(300)
 

@@ -18,9 +18,9 @@ from tests.support.naming import Names
 from tests.support.own_postgres import own_postgres
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
-from waitreg.embedded.connect_worker import ConnectWorker
-from waitreg.embedded.ports import free_ports
-from waitreg.embedded.postgres import EmbeddedPostgres
+from wait_registry.local.connect_worker import ConnectWorker
+from wait_registry.local.ports import free_ports
+from wait_registry.local.postgres import EmbeddedPostgres
 
 ROWS = 1_000
 # Many small transactions: rows come into the outbox so many at a time, which takes seconds for all of them.

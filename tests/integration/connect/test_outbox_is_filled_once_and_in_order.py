@@ -16,9 +16,9 @@ from tests.integration.connect.outbox import DEAD_LETTER, POSITION, Connection, 
 from tests.support.connect_connectors import CONFIGS
 from tests.support.database import Database
 from tests.support.waiting import wait_until
+from wait_registry.cli.connect.connector_file import read_connector
+from wait_registry.cli.connect.variables import variable
 from wait_registry.settings.root import Settings
-from waitreg.connect.connector_file import read_connector
-from waitreg.connect.variables import variable
 
 WAITS_FOR_US = "select pg_backend_pid() = any(pg_blocking_pids(%s))"
 

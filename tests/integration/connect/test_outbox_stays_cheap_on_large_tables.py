@@ -14,9 +14,9 @@ from tests.support.database import Database
 from tests.support.naming import Names
 from tests.support.settings import settings_against
 from tests.support.stack import Stack
+from wait_registry.cli.connect.connector_file import read_connector
+from wait_registry.cli.connect.variables import variable
 from wait_registry.settings.root import Settings
-from waitreg.connect.connector_file import read_connector
-from waitreg.connect.variables import variable
 
 WAITING: Final = 200_000
 EXPORTED: Final = 100_000

@@ -16,8 +16,8 @@ from tests.support.kafka_io import Outgoing
 from tests.support.stack import OwnStack
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
+from wait_registry.local.connect_worker import ConnectWorker
 from wait_registry.settings.root import Settings
-from waitreg.embedded.connect_worker import ConnectWorker
 
 PARTITIONS = 3
 REFUSED = b"refused by the database"

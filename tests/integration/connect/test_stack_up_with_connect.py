@@ -29,7 +29,10 @@ def test_the_printed_worker_has_the_plugin_and_the_connectors_and_ends_with_the_
     connect_plugin: Path, tmp_path: Path
 ) -> None:
     process = subprocess.Popen(
-        [sys.executable, "-m", "waitreg", "stack", "up", "--connect"], stdout=subprocess.PIPE, text=True, cwd=tmp_path
+        [sys.executable, "-m", "wait_registry", "stack", "up", "--connect"],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
     )
     try:
         exports = exports_of(process)
@@ -50,7 +53,7 @@ def test_with_a_data_folder_the_worker_has_the_port_that_the_folder_keeps_and_it
 ) -> None:
     data_dir = reachable(tmp_path) / "stack"
     process = subprocess.Popen(
-        [sys.executable, "-m", "waitreg", "stack", "up", "--connect", "--data-dir", str(data_dir)],
+        [sys.executable, "-m", "wait_registry", "stack", "up", "--connect", "--data-dir", str(data_dir)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -10,8 +10,8 @@ from tests.conftest import SettingsFactory
 from tests.support.database import Database
 from tests.support.processes import Services
 from tests.support.waiting import wait_until
-from waitreg.connect.watch_due import QUERIES, DueWatch
-from waitreg.embedded.ports import free_ports
+from wait_registry.cli.connect.watch_due import QUERIES, DueWatch
+from wait_registry.local.ports import free_ports
 
 ROWS = 200_000
 DUE = """

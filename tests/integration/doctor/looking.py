@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from wait_registry.cli.check_line import CheckLine, Standing
+from wait_registry.cli.start_checks import SERVICES, check_all
 from wait_registry.settings.relations import Service
 from wait_registry.settings.root import Settings
-from waitreg.commands.check_line import CheckLine, Standing
-from waitreg.commands.start_checks import SERVICES, check_all
 
 _WORST = [Standing.OK, Standing.SKIPPED, Standing.WARNING, Standing.ERROR]
 

@@ -14,9 +14,9 @@ from tests.support.committed_offsets import commit_as_operator
 from tests.support.database import Database
 from tests.support.kafka_io import Outgoing
 from tests.support.topics import Topics
+from wait_registry.cli.check_line import Standing
+from wait_registry.cli.checks import connect_view
 from wait_registry.settings.sweeper import SweeperKind
-from waitreg.commands.check_line import Standing
-from waitreg.commands.checks import connect_view
 
 
 def test_a_group_that_cannot_be_asked_is_a_warning_since_the_sweeper_needs_nothing_of_it(

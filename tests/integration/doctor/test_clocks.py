@@ -7,8 +7,8 @@ import time
 from tests.conftest import SettingsFactory
 from tests.support.kafka_io import Outgoing
 from tests.support.topics import Topics
-from waitreg.commands.check_line import Standing
-from waitreg.commands.checks.clocks import broker_clock, postgres_clock
+from wait_registry.cli.check_line import Standing
+from wait_registry.cli.checks.clocks import broker_clock, postgres_clock
 
 
 def test_the_clock_of_a_postgres_on_this_host_is_ours(prepared: SettingsFactory) -> None:

@@ -13,8 +13,8 @@ from tests.integration.doctor.looking import look
 from tests.support.database import Database
 from tests.support.naming import Names
 from tests.support.topics import Topics
+from wait_registry.cli.check_line import Standing
 from wait_registry.settings.root import Settings
-from waitreg.commands.check_line import Standing
 
 
 @pytest.fixture
@@ -129,7 +129,7 @@ def test_an_http_handler_whose_host_does_not_answer_is_a_warning(settings_for: S
 
 
 def _handler_line(settings: Settings) -> Standing:
-    from waitreg.commands.checks.handler import handler
+    from wait_registry.cli.checks.handler import handler
 
     [line] = handler(settings)
     return line.standing

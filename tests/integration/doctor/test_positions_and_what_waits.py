@@ -14,14 +14,14 @@ from tests.support.database import Database
 from tests.support.kafka_io import Outgoing
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
+from wait_registry.cli.check_line import CheckLine, Standing
+from wait_registry.cli.checks import group, sweeps, view
+from wait_registry.cli.checks.check import Look
+from wait_registry.cli.checks.running import run_checks
+from wait_registry.cli.start_checks import all_checks
 from wait_registry.kafka.clients import admin
 from wait_registry.kafka.cluster import describe_topic
 from wait_registry.settings.root import Settings
-from waitreg.commands.check_line import CheckLine, Standing
-from waitreg.commands.checks import group, sweeps, view
-from waitreg.commands.checks.check import Look
-from waitreg.commands.checks.running import run_checks
-from waitreg.commands.start_checks import all_checks
 
 
 def say(look: Look, settings: Settings) -> CheckLine:

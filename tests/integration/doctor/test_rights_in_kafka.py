@@ -12,10 +12,10 @@ from tests.conftest import SettingsFactory
 from tests.support.naming import Names
 from tests.support.secured_broker import Resource, SecuredBroker
 from tests.support.topics import Topics
+from wait_registry.cli.check_line import CheckLine, Standing
+from wait_registry.cli.checks.kafka_permissions import NO_AUTHORIZER, permissions, transactions
 from wait_registry.settings.relations import Service
 from wait_registry.settings.root import Settings
-from waitreg.commands.check_line import CheckLine, Standing
-from waitreg.commands.checks.kafka_permissions import NO_AUTHORIZER, permissions, transactions
 
 TOOL_NAMES = {"DescribeConfigs": "DESCRIBE_CONFIGS", "IdempotentWrite": "IDEMPOTENT_WRITE"}
 

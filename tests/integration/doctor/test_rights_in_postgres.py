@@ -12,9 +12,9 @@ from tests.conftest import SettingsFactory
 from tests.integration.doctor.looking import look
 from tests.support.database import Database
 from tests.support.naming import Names
+from wait_registry.cli.check_line import Standing
 from wait_registry.settings.relations import Service
 from wait_registry.settings.root import Settings
-from waitreg.commands.check_line import Standing
 
 
 @pytest.fixture

@@ -25,6 +25,8 @@ from tests.support.database import Database
 from tests.support.naming import Names
 from tests.support.postgres_roles import apply_roles, roles
 from tests.unit.sink.batches import Row
+from wait_registry.cli.check_line import Standing
+from wait_registry.cli.checks.postgres_permissions import permissions
 from wait_registry.errors import ConfigurationError
 from wait_registry.postgres.connection import connect
 from wait_registry.postgres.queries import Queries
@@ -35,8 +37,6 @@ from wait_registry.records.original import Original
 from wait_registry.records.tombstone import Outcome, tombstone_headers
 from wait_registry.settings.relations import Service
 from wait_registry.settings.root import Settings
-from waitreg.commands.check_line import Standing
-from waitreg.commands.checks.postgres_permissions import permissions
 
 ORIGINAL = Original("orders", 0, 7, 1_700_000_000_000, "create", b"k", b"body", ())
 

@@ -62,7 +62,7 @@ class Example:
         # The current directory comes first on the path, as it does for the installed command.
         with self._log.open("wb") as log:
             ended = subprocess.run(
-                [sys.executable, "-m", "waitreg", "processor", "--once"],
+                [sys.executable, "-m", "wait_registry", "processor", "--once"],
                 cwd=ROOT / "examples" / folder,
                 env={**inherited, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1", **self._environment},
                 stdin=subprocess.DEVNULL,

@@ -23,10 +23,10 @@ from tests.support.kafka_io import Outgoing, ReadRecord
 from tests.support.naming import Names
 from tests.support.topics import Topics
 from tests.unit.sink.batches import Row
+from wait_registry.demo.environment import as_environment
 from wait_registry.records.original import Original
 from wait_registry.records.wait_record import WaitRecordEncoder
 from wait_registry.settings.root import Settings
-from waitreg.demo.environment import as_environment
 
 FILE = Path(__file__).parents[3] / "examples" / "redeliver_by_hand" / "redeliver.py"
 

@@ -19,7 +19,7 @@ from tests.support.waiting import wait_until
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from waitreg.embedded.stack import EmbeddedStack
+    from wait_registry.local.stack import EmbeddedStack
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,11 @@ import pytest
 from tests.integration.observability.conftest import Observed
 from tests.integration.observability.live_system import SERVICES, STEP_S
 from tests.support.waiting import wait_until
+from wait_registry.cli.dashboard.connect import CONNECT
+from wait_registry.cli.dashboard.page import dashboard
+from wait_registry.cli.dashboard.rows import ROWS
 from wait_registry.telemetry import metrics as m
 from wait_registry.telemetry.metrics import Metric, all_metrics
-from waitreg.dashboard.connect import CONNECT
-from waitreg.dashboard.page import dashboard
-from waitreg.dashboard.rows import ROWS
 
 pytestmark = pytest.mark.timeout(600)
 

@@ -17,8 +17,8 @@ from tests.support.settings import settings_against
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
 from wait_registry.handler import Record
+from wait_registry.local.stack import EmbeddedStack
 from wait_registry.settings.root import Settings
-from waitreg.embedded.stack import EmbeddedStack
 
 QUICK_SESSIONS = {
     "group.consumer.min.session.timeout.ms": "5000",

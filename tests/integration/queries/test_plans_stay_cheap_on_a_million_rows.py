@@ -13,8 +13,8 @@ from tests.integration.queries.plan import Plan, executed
 from tests.support.database import Database
 from tests.support.naming import Names
 from tests.support.settings import settings_against
-from waitreg.commands.query_file import load_query, query_names
-from waitreg.embedded.stack import EmbeddedStack
+from wait_registry.cli.query_file import load_query, query_names
+from wait_registry.local.stack import EmbeddedStack
 
 ROWS = 1_000_000
 FEWER = 100_000

@@ -11,7 +11,7 @@ from tests.conftest import SettingsFactory
 from tests.support.database import Database
 from tests.support.topics import Topics
 from wait_registry.errors import ConfigurationError
-from waitreg.embedded.ports import free_ports
+from wait_registry.local.ports import free_ports
 
 
 def test_missing_topics_and_a_missing_schema_are_told_although_spark_could_not_be_started(

@@ -13,7 +13,7 @@ from tests.integration.sweeper.conftest import ScenarioFactory
 from tests.integration.sweeper.scenario import Scenario
 from tests.support.processes import ROOT, Services
 from tests.support.waiting import wait_until
-from waitreg.demo.environment import as_environment
+from wait_registry.demo.environment import as_environment
 
 
 def test_a_sweeper_process_exports_what_expires_and_ends_cleanly(scenario: ScenarioFactory, services: Services) -> None:
@@ -54,7 +54,7 @@ def test_a_sweeper_whose_jvm_dies_ends_loudly(scenario: ScenarioFactory, service
 
 def once(at: Scenario) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(
-        [sys.executable, "-m", "waitreg", "sweeper", "--once"],
+        [sys.executable, "-m", "wait_registry", "sweeper", "--once"],
         env={**as_environment(at.settings), "PYTHONPATH": str(ROOT), "PATH": os.environ["PATH"]},
         capture_output=True,
         timeout=90,

@@ -8,8 +8,8 @@ from bench.contenders.debezium_sink import VERSION, Variant
 from bench.contenders.group_progress import warm_pace
 from bench.contenders.progress_steps import Step
 from bench.contenders.table_writes import TableWrites, figures_of
+from wait_registry.cli.connect.connector_file import Connector
 from wait_registry.jvm import committed_sums
-from waitreg.connect.connector_file import Connector
 
 URL = "jdbc:postgresql://localhost:5432/postgres?sslmode=prefer"
 CONNECTOR = Connector("wait.sink", {"use.reduction.buffer": "true", "connection.url": URL, "tasks.max": "1"}, "a file")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bench.contenders.incident_queries import COUNTING, PARAMETERS
 from tests.integration.queries.test_plans_stay_cheap_on_a_million_rows import RULES
-from waitreg.commands.query_file import bind, load_query, query_names
+from wait_registry.cli.query_file import bind, load_query, query_names
 
 
 def test_the_queries_that_count_are_those_whose_plans_may_read_the_whole_table() -> None:

@@ -20,9 +20,9 @@ from tests.chaos.history.history import FaultDone, History, Limits, Told
 from tests.chaos.history.look import Look, Partition
 from tests.chaos.history.rows import DeadLetterRow, ProgressRow, QuarantineRow, Tables, View, WaitRow
 from tests.chaos.history.wait_id import derived_wait_id
-from waitreg.calls import Call
-from waitreg.fingerprint import Fingerprint, fingerprint
-from waitreg.manifest import Coordinates, Published
+from wait_registry.demo.calls import Call
+from wait_registry.demo.fingerprint import Fingerprint, fingerprint
+from wait_registry.demo.manifest import Coordinates, Published
 
 CLUSTER, GROUP, WAIT, DLQ, INPUT = "cluster", "billing", "wait", "dlq", "orders"
 AGAIN = f"{INPUT}.{GROUP}.redeliver"

@@ -15,7 +15,7 @@ from tests.chaos.history.record import RawRecord
 from tests.chaos.history.republished_records import republished
 from tests.chaos.history.wait_entries import wait_entry
 from tests.chaos.history.wait_id import derived_wait_id
-from waitreg.fingerprint import fingerprint
+from wait_registry.demo.fingerprint import fingerprint
 
 FOLDER = Path(__file__).parents[2] / "vectors"
 KEY, VALUE = b"k", b"v"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tests.chaos.history.reading import with_input
 from tests.chaos.history.record import UNREADABLE_HEADERS, RawRecord, content_of
-from waitreg.fingerprint import fingerprint
-from waitreg.manifest import Published
+from wait_registry.demo.fingerprint import fingerprint
+from wait_registry.demo.manifest import Published
 
 LISTED = Published("orders", 0, 3, 17, fingerprint(b"k", b"v", [("a", b"b")]))
 

@@ -8,7 +8,7 @@ from tests.chaos.history.record import RawRecord
 from tests.chaos.history.republished_records import republished
 from tests.chaos.history.wait_entries import wait_entry
 from tests.chaos.history.wait_id import derived_wait_id
-from waitreg.fingerprint import fingerprint
+from wait_registry.demo.fingerprint import fingerprint
 
 WAIT_ID = derived_wait_id("cluster", "billing", ("orders", 1, 2), 3)
 HEADERS: tuple[tuple[str, bytes | None], ...] = (

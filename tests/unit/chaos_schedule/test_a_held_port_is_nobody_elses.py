@@ -8,7 +8,7 @@ import pytest
 
 from tests.chaos import held_port
 from tests.chaos.held_port import HeldPort
-from waitreg.embedded.ports import LOWEST
+from wait_registry.local.ports import LOWEST
 
 
 class Same(random.Random):

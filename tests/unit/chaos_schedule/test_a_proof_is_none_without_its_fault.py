@@ -23,8 +23,8 @@ from tests.chaos.scene import Scene
 from tests.chaos.schedule import PlannedFault
 from tests.chaos.service import Service
 from tests.support.kafka_requests import PRODUCE, Requests
+from wait_registry.demo.calls import ABORTED, Call, CallLog
 from wait_registry.errors import TransientError
-from waitreg.calls import ABORTED, Call, CallLog
 
 BEGAN_MS, ENDED_MS = 5_000, 9_000
 CALL = Call(1, 6_000, 6_100, 6.0, 6.1, None, None, None, None, None, 503, "")

@@ -16,8 +16,8 @@ from tests.chaos.schedule import SERVICES, PlannedFault
 from tests.chaos.stage import MOST, settings_of
 from tests.support.naming import Names
 from tests.support.settings import settings_against
+from wait_registry.demo.behaviour import Behaviour
 from wait_registry.settings.relations import Service, relation_problems
-from waitreg.behaviour import Behaviour
 
 SEEDS = st.integers(min_value=0, max_value=10**9)
 MANY = range(1, 400)

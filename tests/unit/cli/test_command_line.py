@@ -11,21 +11,21 @@ from pathlib import Path
 
 import pytest
 
-from waitreg.cli import build_parser, main
-from waitreg.commands.catalogue import COMMANDS
-from waitreg.commands.command import Command
+from wait_registry.cli.catalogue import COMMANDS
+from wait_registry.cli.command import Command
+from wait_registry.cli.main import build_parser, main
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 @pytest.fixture
 def waitreg(tmp_path: Path) -> Run:
-    """Run `python -m waitreg` in an empty directory, without any WAITREG_ variable of this process."""
+    """Run `python -m wait_registry` in an empty directory, without any WAITREG_ variable of this process."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("WAITREG_")}
 
     def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, "-m", "waitreg", *arguments],
+            [sys.executable, "-m", "wait_registry", *arguments],
             cwd=tmp_path,
             env={**environment, **variables},
             capture_output=True,
@@ -194,7 +194,8 @@ def test_secrets_are_masked(waitreg: Run) -> None:
 def test_the_processor_s_command_loads_neither_postgres_nor_spark() -> None:
     # In a process of its own: this one has loaded everything.
     script = (
-        "import sys; from waitreg.cli import build_parser, main; build_parser(); import waitreg.commands.processor, "
+        "import sys; from wait_registry.cli.main import build_parser, main; build_parser(); "
+        "import wait_registry.cli.processor, "
         "processor.service; print(*{'psycopg', 'pyspark', 'pyarrow', 'apscheduler'} & set(sys.modules))"
     )
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
@@ -203,7 +204,7 @@ def test_the_processor_s_command_loads_neither_postgres_nor_spark() -> None:
 
 def test_the_help_loads_no_client_library() -> None:
     script = (
-        "import sys; from waitreg.cli import build_parser, main; build_parser().format_help(); "
+        "import sys; from wait_registry.cli.main import build_parser, main; build_parser().format_help(); "
         "print(*{'confluent_kafka', 'pydantic', 'aiohttp', 'psycopg', 'pyspark', 'rich'} & set(sys.modules))"
     )
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)

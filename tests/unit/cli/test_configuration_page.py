@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from waitreg.commands.configuration_page import configuration_page
-from waitreg.commands.settings_reference import SettingReference, settings_reference
+from wait_registry.cli.configuration_page import configuration_page
+from wait_registry.cli.settings_reference import SettingReference, settings_reference
 
 _PAGE = Path(__file__).parents[3] / "docs" / "configuration.md"
 

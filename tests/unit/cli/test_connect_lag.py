@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from waitreg.commands.check_line import Standing
-from waitreg.commands.checks.connect_view import SWEEPS, position_line, resolved_line
-from waitreg.commands.connect_lag import ConnectLag, lag_line, lag_of
+from wait_registry.cli.check_line import Standing
+from wait_registry.cli.checks.connect_view import SWEEPS, position_line, resolved_line
+from wait_registry.cli.connect.lag_lines import ConnectLag, lag_line, lag_of
 
 
 def lag(committed: dict[int, int], ends: dict[int, int], begun: int = 0) -> ConnectLag:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from wait_registry.cli import main as cli
+from wait_registry.cli.command import Command, Invocation
 from wait_registry.errors import (
     ConfigurationError,
     DataError,
@@ -13,8 +15,6 @@ from wait_registry.errors import (
     TransientError,
     WaitRegistryError,
 )
-from waitreg import cli
-from waitreg.commands.command import Command, Invocation
 
 
 def _main_with(monkeypatch: pytest.MonkeyPatch, error: BaseException | None) -> int:

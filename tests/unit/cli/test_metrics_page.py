@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from wait_registry.cli.metric_questions import QUESTIONS
+from wait_registry.cli.metrics_page import metrics_page
 from wait_registry.telemetry.metrics import all_metrics
-from waitreg.commands.metric_questions import QUESTIONS
-from waitreg.commands.metrics_page import metrics_page
 
 _PAGE = Path(__file__).parents[3] / "docs" / "metrics.md"
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from wait_registry.cli.query_file import bind, load_query, parse_query, query_names
 from wait_registry.errors import ConfigurationError
-from waitreg.commands.query_file import bind, load_query, parse_query, query_names
 
 _TEXT = """\
 -- What is it?

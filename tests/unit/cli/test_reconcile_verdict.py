@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from waitreg.cli import build_parser
-from waitreg.commands.reconcile import epoch_ms, unproven
-from waitreg.reconciliation import Breach, Reconciliation
+from wait_registry.cli.main import build_parser
+from wait_registry.cli.reconcile import epoch_ms, unproven
+from wait_registry.demo.reconciliation import Breach, Reconciliation
 
 MANIFEST = Path("published.jsonl")
 KEPT = Reconciliation(100, 80, 20, 0, 0, 0, 0, 0, dict.fromkeys(Breach, 0), ())

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from waitreg.commands.result_rows import render_rows
+from wait_registry.cli.result_rows import render_rows
 
 _CELLS = st.one_of(st.none(), st.integers(), st.text(st.characters(exclude_categories=["Cs"]), max_size=200))
 

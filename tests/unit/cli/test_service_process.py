@@ -11,12 +11,12 @@ import threading
 
 import pytest
 
+from wait_registry.cli.service_process import ServiceProcess
 from wait_registry.errors import FencedError
-from waitreg.commands.service_process import ServiceProcess
 
 _CHILD = """
 import signal, sys, threading
-from waitreg.commands.service_process import ServiceProcess
+from wait_registry.cli.service_process import ServiceProcess
 
 class Stubborn:
     def __init__(self):

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from waitreg.commands.view_age import ViewAge, ago, view_line
+from wait_registry.cli.view_age import ViewAge, ago, view_line
 
 NOW = datetime(2026, 11, 21, 9, 45, 55, tzinfo=UTC)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from waitreg.embedded.ports import free_ports
+from wait_registry.local.ports import free_ports
 
 SCRIPT = Path(__file__).parents[3] / "deploy" / "compose" / "healthy.py"
 

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support.waiting import wait_until
+from wait_registry.cli.connect.watch_service import WatchService
+from wait_registry.local.ports import free_ports
 from wait_registry.settings.loading import load_settings
-from waitreg.connect.watch_service import WatchService
-from waitreg.embedded.ports import free_ports
 
 
 @pytest.fixture

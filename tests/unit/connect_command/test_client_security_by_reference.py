@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from wait_registry.cli.connect.client_security import CLIENTS, with_client_security
+from wait_registry.cli.connect.connector_file import Connector
 from wait_registry.errors import ConfigurationError
 from wait_registry.settings.loading import load_settings
-from waitreg.connect.client_security import CLIENTS, with_client_security
-from waitreg.connect.connector_file import Connector
 
 SECRET = "hunter2-s3cr3t"
 CERTIFICATE = "-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----"

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from tests.support.named_tests import ROOT
+from wait_registry.cli.connect.connector_file import CONNECTORS, NAMES, own_files, read_connector
+from wait_registry.cli.connect.plain_secrets import plain_secrets
+from wait_registry.cli.connect.variables import variable
 from wait_registry.errors import ConfigurationError
 from wait_registry.settings.loading import load_settings
-from waitreg.connect.connector_file import CONNECTORS, NAMES, own_files, read_connector
-from waitreg.connect.plain_secrets import plain_secrets
-from waitreg.connect.variables import variable
 
 FOLDER = ROOT / "connect-configs"
 SECRET = "hunter2-s3cr3t"

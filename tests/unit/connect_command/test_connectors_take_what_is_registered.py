@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.support.named_tests import ROOT
+from wait_registry.cli.connect.connector_file import read_connector
+from wait_registry.cli.connect.variables import variable
 from wait_registry.kafka.clients import PRODUCER_MAX_MESSAGE_BYTES
 from wait_registry.settings.loading import load_settings
-from waitreg.connect.connector_file import read_connector
-from waitreg.connect.variables import variable
 
 FOLDER = ROOT / "connect-configs"
 SETTINGS = load_settings({"postgres.url": "postgresql://waitreg@db/shop"}, env={})

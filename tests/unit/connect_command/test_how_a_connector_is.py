@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 
 from tests.support.named_tests import ROOT
-from waitreg.connect.apply import verdict
-from waitreg.connect.chosen import Chosen, not_looked_at
-from waitreg.connect.connector_file import Connector
-from waitreg.connect.connector_state import ConnectorState, essence
-from waitreg.connect.left_behind import left_behind
-from waitreg.connect.place import exporters_first
-from waitreg.connect.rest import changed_properties
-from waitreg.connect.sink_lag import other_groups, sink_group
-from waitreg.connect.status import as_json, as_lines, is_well
-from waitreg.connect.watch import Look
+from wait_registry.cli.connect.apply import verdict
+from wait_registry.cli.connect.chosen import Chosen, not_looked_at
+from wait_registry.cli.connect.connector_file import Connector
+from wait_registry.cli.connect.connector_state import ConnectorState, essence
+from wait_registry.cli.connect.left_behind import left_behind
+from wait_registry.cli.connect.place import exporters_first
+from wait_registry.cli.connect.rest import changed_properties
+from wait_registry.cli.connect.sink_lag import other_groups, sink_group
+from wait_registry.cli.connect.status import as_json, as_lines, is_well
+from wait_registry.cli.connect.watch import Look
 
 TRACE = """org.apache.kafka.connect.errors.ConnectException: Exiting WorkerSinkTask due to unrecoverable exception.
 \tat org.apache.kafka.connect.runtime.WorkerSinkTask.deliverMessages(WorkerSinkTask.java:652)

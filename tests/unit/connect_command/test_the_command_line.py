@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from waitreg.cli import main
-from waitreg.connect.connector_file import Family, Role, own_files
+from wait_registry.cli.connect.connector_file import Family, Role, own_files
+from wait_registry.cli.main import main
 
 POSTGRES = "postgresql://waitreg:hunter2@db/shop"
 # Nobody listens there: what asks a worker ends with 1.

@@ -8,10 +8,10 @@ from functools import partial
 import pytest
 
 from tests.support.named_tests import ROOT
+from wait_registry.cli.connect.connector_file import read_connector
+from wait_registry.cli.connect.variables import variable
 from wait_registry.kafka.topic_specs import TopicSpec, topic_specs, wait_spec
 from wait_registry.settings.loading import load_settings
-from waitreg.connect.connector_file import read_connector
-from waitreg.connect.variables import variable
 
 GIVEN = {
     "postgres.url": "postgresql://waitreg@db/shop",

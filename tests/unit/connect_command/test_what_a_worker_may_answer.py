@@ -15,12 +15,12 @@ from pathlib import Path
 import pytest
 
 from tests.support.certificates import Authority, openssl_is_there
+from wait_registry.cli.connect.rest import ConnectRest, SecretUnreadable, WorkerBusy, WorkerUnavailable
+from wait_registry.cli.connect.restarts import RestartRules
+from wait_registry.cli.connect.watch import Watch
 from wait_registry.errors import ConfigurationError, WaitRegistryError
+from wait_registry.local.ports import free_ports
 from wait_registry.settings.loading import load_settings
-from waitreg.connect.rest import ConnectRest, SecretUnreadable, WorkerBusy, WorkerUnavailable
-from waitreg.connect.restarts import RestartRules
-from waitreg.connect.watch import Watch
-from waitreg.embedded.ports import free_ports
 
 
 class Answering(BaseHTTPRequestHandler):
@@ -180,7 +180,7 @@ def test_a_watch_restarts_what_has_failed_and_leaves_what_a_person_has_paused_or
 
 
 def test_what_is_restarted_is_not_told_as_running_in_the_same_breath(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO, "waitreg.connect.watch")
+    caplog.set_level(logging.INFO, "wait_registry.cli.connect.watch")
     with answering(200, failed_tasks_of({"wait.sink": "RUNNING"})) as server:
         watch = Watch(rest(url_of(server)), (), RestartRules(5, 5, 3, 60), lambda: 0.0)
         assert watch.run_once().restarted == ("wait.sink",)
@@ -189,7 +189,7 @@ def test_what_is_restarted_is_not_told_as_running_in_the_same_breath(caplog: pyt
 
 
 def test_what_fails_and_is_not_restarted_is_told_as_a_warning(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO, "waitreg.connect.watch")
+    caplog.set_level(logging.INFO, "wait_registry.cli.connect.watch")
     refused = 500, said("ConfigException: Could not read properties from file")
     with answering(200, failed_tasks_of({"wait.sink": "RUNNING"}), posted=refused) as server:
         look = Watch(rest(url_of(server)), (), RestartRules(5, 5, 3, 60), lambda: 0.0).run_once()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from wait_registry.cli.connect.postgres_address import PostgresAddress
 from wait_registry.errors import ConfigurationError
 from wait_registry.settings.loading import load_settings
-from waitreg.connect.postgres_address import PostgresAddress
 
 
 def address(url: str, seen_by_worker: str = "") -> PostgresAddress:

@@ -9,11 +9,11 @@ import pytest
 
 from tests.support.named_tests import ROOT
 from tests.support.pages import pages
+from wait_registry.cli.connect.connector_file import NAMES as CONNECTORS
+from wait_registry.cli.main import build_parser
+from wait_registry.cli.query_file import load_query, query_names
 from wait_registry.settings.loading import load_settings
 from wait_registry.settings.names import FROM_FILE, FROM_FILE_SUFFIX, find_setting, setting_names
-from waitreg.cli import build_parser
-from waitreg.commands.query_file import load_query, query_names
-from waitreg.connect.connector_file import NAMES as CONNECTORS
 
 PAGES = pages()
 COMMANDS = sorted({(page.name, command) for page in PAGES for command in page.commands("waitreg")})

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.incident_page import CHAPTERS
-from waitreg.commands.query_file import load_query, query_names
+from wait_registry.cli.query_file import load_query, query_names
 
 PAGE = (Path(__file__).parents[3] / "docs" / "incident.md").read_text("utf-8")
 SECTIONS = dict(re.findall(r"^### (\w+)\n(.*?)(?=^##|\Z)", PAGE, re.MULTILINE | re.DOTALL))

@@ -6,8 +6,8 @@ import socket
 
 import pytest
 
+from wait_registry.cli.checks.handler import handler
 from wait_registry.settings.loading import load_settings
-from waitreg.commands.checks.handler import handler
 
 
 @pytest.mark.parametrize("answers", [True, False])

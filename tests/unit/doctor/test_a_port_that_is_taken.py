@@ -8,14 +8,14 @@ from collections.abc import Sequence
 
 import pytest
 
+from wait_registry.cli.check_line import CheckLine, Standing
+from wait_registry.cli.checks.telemetry_port import telemetry_port
 from wait_registry.settings.relations import Service
 from wait_registry.settings.root import Settings
 from wait_registry.telemetry.exposition import MetricsRegistry, Reading
 from wait_registry.telemetry.health import Health
 from wait_registry.telemetry.metrics import PROCESSOR_INFO, READY
 from wait_registry.telemetry.server import TelemetryServer
-from waitreg.commands.check_line import CheckLine, Standing
-from waitreg.commands.checks.telemetry_port import telemetry_port
 
 ALL: Sequence[Service] = ("processor", "sink", "sweeper")
 

@@ -7,15 +7,15 @@ from threading import Event
 
 import pytest
 
+from wait_registry.cli.check_line import CheckLine, Standing
+from wait_registry.cli.check_report import exit_code
+from wait_registry.cli.checks import running
+from wait_registry.cli.checks.check import Check, Look
+from wait_registry.cli.checks.running import run_checks
+from wait_registry.cli.start_checks import SERVICES, all_checks
 from wait_registry.errors import ConfigurationError, TransientError
 from wait_registry.postgres.connection import PostgresUnavailable
 from wait_registry.settings.root import Settings
-from waitreg.commands.check_line import CheckLine, Standing
-from waitreg.commands.check_report import exit_code
-from waitreg.commands.checks import running
-from waitreg.commands.checks.check import Check, Look
-from waitreg.commands.checks.running import run_checks
-from waitreg.commands.start_checks import SERVICES, all_checks
 
 SETTINGS = Settings()
 

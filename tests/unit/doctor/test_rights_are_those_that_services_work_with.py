@@ -9,8 +9,8 @@ import pytest
 from tests.support.naming import Names
 from tests.support.rights import rights_of
 from tests.support.settings import settings_against
+from wait_registry.cli.checks.kafka_rights import needs
 from wait_registry.settings.relations import Service
-from waitreg.commands.checks.kafka_rights import needs
 
 
 @pytest.mark.parametrize("service", ["processor", "sink", "sweeper"])

@@ -6,15 +6,15 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from wait_registry.cli.check_line import CheckLine, Standing
+from wait_registry.cli.check_report import summary, to_mend
+from wait_registry.cli.checks import clocks, disk, kafka_cluster, sweeps, view
+from wait_registry.cli.checks.check import Concerned
+from wait_registry.cli.checks.group import lag_line
+from wait_registry.cli.checks.versions import parts
+from wait_registry.cli.doctor import services_at_work
+from wait_registry.cli.start_checks import all_checks
 from wait_registry.settings.root import Settings
-from waitreg.commands.check_line import CheckLine, Standing
-from waitreg.commands.check_report import summary, to_mend
-from waitreg.commands.checks import clocks, disk, kafka_cluster, sweeps, view
-from waitreg.commands.checks.check import Concerned
-from waitreg.commands.checks.group import lag_line
-from waitreg.commands.checks.versions import parts
-from waitreg.commands.doctor import services_at_work
-from waitreg.commands.start_checks import all_checks
 
 GIB, MIB = 1 << 30, 1 << 20
 

@@ -12,9 +12,9 @@ from tests.mutants.scratch_copy import ROOT, environment_of, scratch_copy
 
 ASKED = """
 import json, subprocess, sys
-import processor, sink, sweeper, tests.mutants.mutant, wait_registry, wait_registry_jvm, wait_registry_sql, waitreg
+import processor, sink, sweeper, tests.mutants.mutant, wait_registry, wait_registry_jvm, wait_registry_sql
 from wait_registry.postgres.queries import Queries
-modules = [processor, sink, sweeper, tests.mutants.mutant, wait_registry, wait_registry_jvm, wait_registry_sql, waitreg]
+modules = [processor, sink, sweeper, tests.mutants.mutant, wait_registry, wait_registry_jvm, wait_registry_sql]
 child = subprocess.run([sys.executable, "-c", "import sweeper; print(sweeper.__file__)"], cwd="/", capture_output=True)
 print(json.dumps([[module.__file__ for module in modules], child.stdout.decode().strip(), Queries("sweeper")["clock"]]))
 """

@@ -10,9 +10,9 @@ import pytest
 
 from tests.support.alert_rules import metric_names
 from tests.support.prometheus import ROOT
+from wait_registry.cli.dashboard.page import COLUMNS, dashboard_json
+from wait_registry.cli.dashboard.rows import ROWS
 from wait_registry.telemetry.metrics import all_metrics
-from waitreg.dashboard.page import COLUMNS, dashboard_json
-from waitreg.dashboard.rows import ROWS
 
 FILE = ROOT / "deploy" / "grafana" / "waitreg.json"
 MODEL: dict[str, Any] = json.loads(dashboard_json(ROWS))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from wait_registry.cli.main import main
 from wait_registry.errors import ConfigurationError
 from wait_registry.settings.exposed import refuse_exposed
-from waitreg.cli import main
 
 SECRET = "hunter2-s3cr3t"
 

@@ -11,7 +11,7 @@ from tests.unit.chaos.breaches.contents import other_content
 from tests.unit.chaos.breaches.planting import Choose, breach, done_ones, named, swapped, taken, taken_at_once
 from tests.unit.chaos.breaches.shown_tables import letter_rows
 from tests.unit.chaos.script import DLQ, WAIT, Script
-from waitreg.fingerprint import Fingerprint, fingerprint
+from wait_registry.demo.fingerprint import Fingerprint, fingerprint
 
 
 @breach(Kind.CHANGED, "a wait record's content")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.unit.chaos.breaches.planting import Choose
-from waitreg.fingerprint import Fingerprint, fingerprint
+from wait_registry.demo.fingerprint import Fingerprint, fingerprint
 
 
 def other_content(content: Fingerprint, choose: Choose) -> Fingerprint:

@@ -9,7 +9,7 @@ from tests.chaos.history.entries import DEAD_LETTERED, MALFORMED, UNREGISTRABLE,
 from tests.chaos.history.history import History
 from tests.unit.chaos.breaches.planting import Choose, breach, done_ones, swapped, taken
 from tests.unit.chaos.script import TOLD, Script
-from waitreg.calls import ABORTED
+from wait_registry.demo.calls import ABORTED
 
 
 @breach(Kind.MISROUTED, "dead-lettered, though it was to be delivered again")

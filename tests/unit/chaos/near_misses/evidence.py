@@ -10,7 +10,7 @@ from tests.chaos.history.record import UNREADABLE_HEADERS
 from tests.unit.chaos.breaches.planting import swapped, taken
 from tests.unit.chaos.near_misses.allowing import allowed
 from tests.unit.chaos.script import WAIT, WAIT_PARTITIONS, Script
-from waitreg.fingerprint import Fingerprint, fingerprint
+from wait_registry.demo.fingerprint import Fingerprint, fingerprint
 
 
 @allowed("a record whose headers nobody can read, dead-lettered without them")

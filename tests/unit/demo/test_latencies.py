@@ -1,0 +1,27 @@
+"""The latency summary is exact where it says so and right to one percent elsewhere."""
+
+from __future__ import annotations
+
+from math import ceil
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wait_registry.demo.latencies import LatencySummary
+
+
+@given(st.lists(st.floats(0.0001, 100), min_size=1, max_size=200), st.sampled_from([1, 50, 90, 99, 100]))
+def test_percentiles_are_right_to_one_percent(latencies: list[float], percent: int) -> None:
+    summary = LatencySummary()
+    for latency in latencies:
+        summary.add(latency)
+    exact = sorted(latencies)[ceil(len(latencies) * percent / 100) - 1]
+    assert exact * 0.999 <= summary.percentile_s(percent) <= exact * 1.011
+    assert summary.slowest_s == max(latencies)
+    assert summary.mean_s == pytest.approx(sum(latencies) / len(latencies))
+
+
+def test_an_empty_summary_is_all_zero() -> None:
+    summary = LatencySummary()
+    assert (summary.count, summary.mean_s, summary.slowest_s, summary.percentile_s(99)) == (0, 0, 0, 0)

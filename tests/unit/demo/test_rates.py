@@ -1,0 +1,71 @@
+"""Rates and limits are what the downstream's own times say."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wait_registry.demo.calls import ABORTED, Call
+from wait_registry.demo.comparison import shortfalls
+from wait_registry.demo.plan import SLOWEST_S, DemoPlan
+from wait_registry.demo.rates import Measurement, batch_limit_per_s, registry_limit_per_s, steady_rate_per_s
+
+CALL = Call(1, 0, 0, 0.0, 0.0, None, None, None, None, None, 200, "")
+
+
+def finished_at(*times: float) -> list[Call]:
+    return [replace(CALL, finished_s=time) for time in times]
+
+
+@given(st.integers(20, 500), st.floats(0.1, 1000))
+def test_completions_at_an_even_pace_have_that_rate(count: int, per_s: float) -> None:
+    calls = finished_at(*(number / per_s for number in range(count)))
+    assert steady_rate_per_s(calls) == pytest.approx(per_s)
+
+
+def test_a_slow_start_and_a_slow_end_do_not_count() -> None:
+    steady = [100 + number / 10 for number in range(81)]
+    assert steady_rate_per_s(finished_at(*range(10), *steady, *range(200, 209))) == pytest.approx(10)
+
+
+def test_calls_that_failed_or_were_aborted_are_no_completions() -> None:
+    calls = finished_at(*range(100))
+    failed = [replace(CALL, finished_s=50.5, status=status) for status in (503, ABORTED)] * 50
+    assert steady_rate_per_s([*calls, *failed]) == steady_rate_per_s(calls)
+
+
+def test_too_few_completions_are_no_rate() -> None:
+    with pytest.raises(ValueError, match="19"):
+        steady_rate_per_s(finished_at(*range(19)))
+
+
+@pytest.mark.parametrize("max_in_flight", [10, 50])
+def test_a_batch_that_runs_ideally_measures_its_limit(max_in_flight: int) -> None:
+    """Both ends of the measured span lie at the same place within a batch, so the bursts don't show."""
+    records = DemoPlan().records("batch", max_in_flight)
+    times = [
+        batch * SLOWEST_S + (SLOWEST_S if number % 10 == 9 else 0.2)
+        for batch in range(records // max_in_flight)
+        for number in range(max_in_flight)
+    ]
+    assert steady_rate_per_s(finished_at(*times)) == pytest.approx(batch_limit_per_s(max_in_flight, SLOWEST_S))
+
+
+def test_the_limits_are_the_slowest_call_and_littles_law() -> None:
+    assert batch_limit_per_s(50, 1.0) == 50
+    assert registry_limit_per_s(50, 0.28) == pytest.approx(178.57, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("registry", "batch", "named"),
+    [(35.5, 9.5, []), (33.0, 9.5, ["92"]), (35.5, 8.0, ["80"]), (30.0, 10.0, ["84", "3.00x"])],
+)
+def test_a_rate_below_target_is_named_and_one_that_meets_it_is_not(
+    registry: float, batch: float, named: list[str]
+) -> None:
+    found = shortfalls([Measurement("batch", 10, 250, batch, 10.0), Measurement("registry", 10, 900, registry, 35.7)])
+    assert len(found) == len(named)
+    assert all(any(text in line for line in found) for text in named)

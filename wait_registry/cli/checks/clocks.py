@@ -1,0 +1,89 @@
+"""This host's clock against Postgres' and the broker's: expiry is written by one clock and judged by another."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from wait_registry.cli.check_line import CheckLine, Standing
+from wait_registry.cli.checks.postgres_server import asking
+
+if TYPE_CHECKING:
+    from wait_registry.kafka.clients import Admin
+    from wait_registry.settings.root import Settings
+
+MEND: Final = "synchronise the clocks (NTP: chrony or systemd-timesyncd) of this host and that server"
+POSTGRES: Final = "clock of Postgres"
+BROKER: Final = "clock of the broker"
+_ASKED: Final = 5
+
+
+def postgres_clock(settings: Settings) -> Iterator[CheckLine]:
+    """Ask Postgres for its time, several times: the quickest answer leaves the least doubt."""
+    with asking(settings) as connection:
+        answers = []
+        for _ in range(_ASKED):
+            before_s = time.time()
+            row = connection.execute("select extract(epoch from clock_timestamp())::float8").fetchone()
+            after_s = time.time()
+            assert row is not None  # a select without from always has one row
+            answers.append((after_s - before_s, float(row[0]) - (before_s + after_s) / 2))
+    round_trip_s, ahead_s = min(answers)
+    seen = f"{ahead_s:+.3f} s against this host's, known to {round_trip_s / 2:.3f} s"
+    yield judged(POSTGRES, seen, max(0.0, abs(ahead_s) - round_trip_s / 2), settings)
+
+
+def broker_clock(settings: Settings) -> Iterator[CheckLine]:
+    """Compare with the newest record's append time: it shows a broker that is ahead, never one that is behind."""
+    from wait_registry.kafka.clients import admin
+    from wait_registry.kafka.requests import persistently
+
+    client = admin(settings.kafka)
+    # Of a topic that has just been made, a leader may not know yet that it is one.
+    newest_ms = persistently(client, partial(_newest_ms, client, settings.wait.topic))
+    yield broker_line(newest_ms, time.time_ns() // 1_000_000, settings)
+
+
+def _newest_ms(client: Admin, topic: str) -> int:
+    from confluent_kafka import TopicPartition
+    from confluent_kafka.admin import OffsetSpec
+
+    from wait_registry.kafka.cluster import describe_topic
+    from wait_registry.kafka.requests import answer, timeout_of
+
+    partitions = range(describe_topic(client, topic).partitions)
+    asked = {TopicPartition(topic, number): OffsetSpec.max_timestamp() for number in partitions}
+    futures = client.list_offsets(asked, request_timeout=timeout_of(client))
+    doing = f"asking for the newest record of {topic}"
+    return max(int(answer(client, future, doing).timestamp) for future in futures.values())
+
+
+def broker_line(newest_ms: int, now_ms: int, settings: Settings) -> CheckLine:
+    """Conclude from the append time of the newest record (-1: there is none). Pure."""
+    unknown = "can't be measured without writing; a running processor does (waitreg_processor_clock_skew_seconds)"
+    if newest_ms < 0:
+        return CheckLine(BROKER, Standing.OK, f"{settings.wait.topic} has no record yet to compare with: {unknown}")
+    ahead_s = (newest_ms - now_ms) / 1000
+    if ahead_s <= 0:
+        seen = f"not ahead of this host's (newest record {-ahead_s:.1f} s old); whether it is behind {unknown}"
+        return CheckLine(BROKER, Standing.OK, seen)
+    return judged(BROKER, f"at least {ahead_s:.3f} s ahead of this host's", ahead_s, settings)
+
+
+def judged(subject: str, seen: str, off_s: float, settings: Settings) -> CheckLine:
+    """Warn at a quarter of what the settings tolerate, refuse at half of it. Pure.
+
+    That is the smaller of processor.margin_s and wait.skew_allowance_s; an allowance of 0 leaves the margin.
+    """
+    tolerated = {"processor.margin_s": settings.processor.margin_s}
+    if settings.wait.skew_allowance_s > 0:
+        tolerated["wait.skew_allowance_s"] = settings.wait.skew_allowance_s
+    name, limit_s = min(tolerated.items(), key=lambda item: item[1])
+    if off_s < limit_s / 4:
+        return CheckLine(subject, Standing.OK, seen)
+    worse = off_s >= limit_s / 2
+    part = "half" if worse else "a quarter"
+    standing = Standing.ERROR if worse else Standing.WARNING
+    return CheckLine(subject, standing, f"{seen}: more than {part} of {name} = {limit_s:g} s", MEND)

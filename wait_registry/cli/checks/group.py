@@ -1,0 +1,128 @@
+"""The consumer group of a processor: do its offsets fit the logs, and is anybody working on what waits?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from wait_registry.cli.check_line import CheckLine, Standing
+from wait_registry.errors import ConfigurationError, TransientError
+
+if TYPE_CHECKING:
+    from confluent_kafka import Consumer, TopicPartition
+
+    from processor.start_offsets import StartOffsets
+    from wait_registry.kafka.clients import Admin
+    from wait_registry.settings.root import Settings
+
+OFFSETS: Final = "offsets of the group"
+OFFSETS_MEND: Final = (
+    "choose where the group goes on (kafka-consumer-groups --reset-offsets), or another processor.group"
+)
+RULES_MEND: Final = "set processor.ttl_s and wait.skew_allowance_s alike, if no change is being rolled out"
+START: Final = "start `waitreg processor` (or look why it doesn't consume: its log and /health/ready)"
+
+
+def group_offsets(settings: Settings) -> Iterator[CheckLine]:
+    """Check the group's committed offsets as a processor does: made with these topics, and within the input topics.
+
+    A line a topic says how many records wait. Raises ConfigurationError when the wait topic or an input topic was made
+    anew, or wait.partitions changed, since they were committed.
+    """
+    from confluent_kafka import Consumer, TopicPartition
+
+    from processor.consumed_topics import ConsumedTopics
+    from processor.start_offsets import StartOffsets
+    from processor.subscription import subscription
+    from wait_registry.kafka.clients import admin, consumer_config
+    from wait_registry.kafka.cluster import describe_topic, topic_names
+    from wait_registry.kafka.requests import persistently
+    from wait_registry.kafka.wait_topic import describe_wait_topic
+
+    client, group, wait = admin(settings.kafka), settings.processor.group, settings.wait
+    if not group:
+        # The relations have said that it is missing.
+        return
+    members = _members(client, group)
+    consumer = Consumer(consumer_config(settings.kafka, **{"group.id": group, "enable.auto.commit": False}))
+    try:
+        topics = subscription(settings, "", topic_names(client))
+        consumed = ConsumedTopics.look_up(client, group, topics)
+        wait_topic = describe_wait_topic(client, wait.topic, wait.partitions)
+        offsets = StartOffsets(wait_topic, consumed, stopping=lambda _: True, another=list)  # nobody asks it later
+        for topic in topics:
+            partitions = [TopicPartition(topic, number) for number in range(describe_topic(client, topic).partitions)]
+            # Of a group that is new to the broker, the coordinator is only being elected.
+            starts = persistently(client, partial(_starts, offsets, consumer, partitions))
+            yield _topic_line(client, settings, topic, {start.partition: start.offset for start in starts}, members)
+            yield from _other_rules(settings, [(start.topic, start.partition) for start in starts])
+    finally:
+        consumer.close()
+
+
+def _other_rules(settings: Settings, partitions: list[tuple[str, int]]) -> Iterator[CheckLine]:
+    """Warn where the group has committed under other rules about time than these settings'."""
+    from wait_registry.kafka.commit_metadata import committed_rules
+    from wait_registry.kafka.time_rules import TimeRules, differences
+
+    group = settings.processor.group
+    for difference in differences(group, committed_rules(settings.kafka, group, partitions), TimeRules.of(settings)):
+        yield CheckLine(OFFSETS, Standing.WARNING, str(difference), RULES_MEND)
+
+
+def _starts(offsets: StartOffsets, consumer: Consumer, partitions: list[TopicPartition]) -> list[TopicPartition]:
+    found = offsets.at_once(consumer, partitions)
+    if found is None:
+        raise TransientError("the group's coordinator doesn't say what has been committed")
+    return found
+
+
+def _topic_line(
+    client: Admin, settings: Settings, topic: str, starts: Mapping[int, int], members: int | None
+) -> CheckLine:
+    from wait_registry.kafka.positions import earliest_offsets, end_offsets
+
+    first = earliest_offsets(client, topic, starts)
+    ends = end_offsets(client, topic, starts, "read_uncommitted")
+    for partition, offset in starts.items():
+        if offset >= 0 and not first[partition] <= offset <= ends[partition]:
+            raise _outside(settings, topic, partition, offset, (first[partition], ends[partition]))
+    waiting = sum(ends[number] - (offset if offset >= 0 else first[number]) for number, offset in starts.items())
+    committed = sum(offset >= 0 for offset in starts.values())
+    return lag_line(settings.processor.group, topic, committed, len(starts), waiting, members)
+
+
+def lag_line(group: str, topic: str, committed: int, partitions: int, waiting: int, members: int | None) -> CheckLine:
+    """Say how far a group is in a topic: records that nobody takes, or that nobody has ever taken, are a warning. Pure.
+
+    ``members`` is None when the broker doesn't tell.
+    """
+    seen = f"group {group}: {committed} of {partitions} partitions of {topic} have one, {waiting} offsets to the end"
+    if members is not None:
+        seen += f", {members or 'no'} member{'' if members == 1 else 's'} in the group"
+    idle = waiting > 0 and (members == 0 or committed == 0)
+    if idle:
+        seen += " (records to the end with no member, or with nothing committed, are a warning)"
+    return CheckLine(OFFSETS, Standing.WARNING if idle else Standing.OK, seen, START if idle else "")
+
+
+def _members(client: Admin, group: str) -> int | None:
+    from wait_registry.errors import WaitRegistryError
+    from wait_registry.kafka.group_members import group_members
+
+    try:
+        return group_members(client, group)
+    except WaitRegistryError:
+        # What the offsets are checked with says the same, and better.
+        return None
+
+
+def _outside(settings: Settings, topic: str, partition: int, offset: int, log: tuple[int, int]) -> ConfigurationError:
+    group = settings.processor.group
+    return ConfigurationError(
+        f"group {group} has committed offset {offset} of {topic}[{partition}], whose log holds {log[0]} to {log[1]}: "
+        "records were deleted unread, or the topic was made anew. Choose where to go on: kafka-consumer-groups "
+        f"--bootstrap-server {settings.kafka.bootstrap_servers} --group {group} --topic {topic}:{partition} "
+        "--reset-offsets --to-earliest --execute"
+    )

@@ -1,0 +1,72 @@
+"""Does Kafka answer, which version is it, and are the topics as they must be?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from wait_registry.cli.check_line import CheckLine, Standing
+from wait_registry.cli.checks.versions import parts
+
+if TYPE_CHECKING:
+    from wait_registry.cli.checks.check import Concerned
+    from wait_registry.settings.root import Settings
+
+REACH_MEND: Final = "start the broker, or correct kafka.bootstrap_servers and kafka.security"
+VERSION: Final = "Kafka broker"
+_OLD: Final = "inter.broker.protocol.version"
+_NEW: Final = "group.coordinator.rebalance.protocols"
+_UPGRADE: Final = "nothing needs to be done now; plan the brokers' upgrade to 4.x, which is what the tests run on"
+
+
+def reach(settings: Settings) -> Iterator[CheckLine]:
+    """Ask the cluster for its id; raise what the client's refusal or silence means."""
+    from wait_registry.kafka.clients import admin
+    from wait_registry.kafka.cluster import cluster_id
+
+    yield CheckLine(
+        "Kafka", Standing.OK, f"{settings.kafka.bootstrap_servers}, cluster {cluster_id(admin(settings.kafka))}"
+    )
+
+
+def broker_version(settings: Settings) -> Iterator[CheckLine]:
+    """Say what a broker's configuration tells about its version: the client has no question for it."""
+    from confluent_kafka.admin import ConfigResource, ResourceType
+
+    from wait_registry.errors import ConfigurationError
+    from wait_registry.kafka.clients import admin
+    from wait_registry.kafka.cluster import broker_ids
+    from wait_registry.kafka.requests import answer, timeout_of
+
+    client = admin(settings.kafka)
+    resource = ConfigResource(ResourceType.BROKER, str(broker_ids(client)[0]))
+    future = client.describe_configs([resource], request_timeout=timeout_of(client))[resource]
+    try:
+        entries = answer(client, future, "reading a broker's configuration")
+    except ConfigurationError:
+        seen = "version unknown: this user may not read the brokers' configuration (DescribeConfigs on the cluster)"
+        yield CheckLine(VERSION, Standing.OK, seen)
+        return
+    yield broker_line({name: str(entry.value) for name, entry in entries.items()})
+
+
+def broker_line(config: Mapping[str, str]) -> CheckLine:
+    """Conclude from a broker's configuration: up to 3.x it names its version, from 4.0 on it doesn't. Pure."""
+    if _OLD in config:
+        release = ".".join(map(str, parts(config[_OLD])))
+        seen = f"{release} ({_OLD}), older than 4.x, which it was tested with"
+        return CheckLine(VERSION, Standing.WARNING, seen, _UPGRADE)
+    if _NEW in config:
+        return CheckLine(VERSION, Standing.OK, "4.0 or newer; the client can't ask for more")
+    return CheckLine(VERSION, Standing.OK, "version unknown: the broker's configuration doesn't tell")
+
+
+def topics(services: Sequence[Concerned], settings: Settings) -> Iterator[CheckLine]:
+    """Compare the topics of these services with what they must be; raises as `check_topics`."""
+    from wait_registry.cli.topic_lines import topic_lines
+    from wait_registry.kafka.topics import check_topics
+
+    # Two services share topics: each finding once. What exports by Connect works on those that a sink reads.
+    used = ("sink" if service == "connect" else service for service in services)
+    findings = {(f.topic, f.rule): f for service in used for f in check_topics(settings, service)}
+    yield from topic_lines(sorted(findings.values(), key=lambda finding: finding.topic), settings)

@@ -1,0 +1,146 @@
+"""What is this user allowed to do in Kafka? Asked, never tried."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from wait_registry.cli.check_line import CheckLine, Standing
+from wait_registry.cli.checks.kafka_rights import ALL_OF_A_TOPIC, ALL_OF_THE_CLUSTER, Need, grant, missing, needs
+
+if TYPE_CHECKING:
+    from wait_registry.kafka.clients import Admin
+    from wait_registry.settings.relations import Service
+    from wait_registry.settings.root import Settings
+
+MEND: Final = "grant what is missing with kafka-acls --add"
+NO_AUTHORIZER: Final = "no authorizer, or everything allowed"
+TRANSACTIONS: Final = "transactional ids of the sweeper"
+
+
+def permissions(service: Service, settings: Settings) -> Iterator[CheckLine]:
+    """Compare what the broker says is allowed with what the service needs; topics that aren't there are left out."""
+    from wait_registry.kafka.clients import admin
+
+    subject = f"permissions in Kafka ({service})"
+    client, wanted = admin(settings.kafka), needs(settings, service)
+    allowed = _allowed(client, wanted)
+    lacking = {need: missing(need, allowed[need]) for need in wanted if need in allowed}
+    for need, operations in lacking.items():
+        if operations:
+            seen = f"{', '.join(operations)} on {need.resource} {need.name} not allowed"
+            standing = Standing.ERROR if need.essential else Standing.WARNING
+            yield CheckLine(subject, standing, seen, grant(settings, need, operations))
+    if not any(lacking.values()):
+        everything = all(allowed[need] >= ALL_OF_A_TOPIC for need in lacking if need.resource == "topic")
+        count = sum(len(need.operations) for need in lacking)
+        few = f"all {count} rights on {len(lacking)} resources"
+        yield CheckLine(subject, Standing.OK, NO_AUTHORIZER if everything and lacking else few)
+
+
+def transactions(settings: Settings) -> Iterator[CheckLine]:
+    """Say whether the sweeper may use its transactional ids, as far as the broker tells.
+
+    The protocol has no question for one's own rights on an id that isn't in use: who may do everything to the cluster
+    may do this, an administrator may read the access control lists, and others can't know.
+    """
+    from wait_registry.kafka.clients import admin
+    from wait_registry.kafka.requests import answer, timeout_of
+
+    client, prefix = admin(settings.kafka), f"waitreg.sweep.{settings.wait.topic}."
+    on_the_cluster = _on_the_cluster(client)
+    if on_the_cluster >= ALL_OF_THE_CLUSTER:
+        yield CheckLine(TRANSACTIONS, Standing.OK, NO_AUTHORIZER)
+        return
+    command = grant(settings, Need("transactional-id", prefix, ()), ("WRITE", "DESCRIBE"))
+    command += " --resource-pattern-type prefixed"
+    # Asked before: to those who may not read the rules the client shows none instead of an error.
+    if "DESCRIBE" not in on_the_cluster:
+        seen = f"WRITE on {prefix}* can't be seen with this user's rights; if the sweeper is refused: {command}"
+        yield CheckLine(TRANSACTIONS, Standing.OK, seen)
+        return
+    future = client.describe_acls(_rules_of_transactional_ids(), request_timeout=timeout_of(client))
+    yield _by_rules(settings, answer(client, future, "reading the access control lists"), prefix, command)
+
+
+def _on_the_cluster(client: Admin) -> frozenset[str]:
+    from wait_registry.kafka.requests import answer, timeout_of
+
+    future = client.describe_cluster(include_authorized_operations=True, request_timeout=timeout_of(client))
+    operations = answer(client, future, "asking for the rights on the cluster").authorized_operations
+    return frozenset(item.name for item in operations or ())
+
+
+def _rules_of_transactional_ids() -> Any:
+    from confluent_kafka import admin as kafka
+
+    return kafka.AclBindingFilter(
+        kafka.ResourceType.TRANSACTIONAL_ID,
+        None,
+        kafka.ResourcePatternType.ANY,
+        None,
+        None,
+        kafka.AclOperation.ANY,
+        kafka.AclPermissionType.ALLOW,
+    )
+
+
+def _by_rules(settings: Settings, rules: Sequence[Any], prefix: str, command: str) -> CheckLine:
+    from confluent_kafka.admin import AclOperation
+
+    user = settings.kafka.security.username or "?"
+    for rule in rules:
+        writes = rule.operation in (AclOperation.WRITE, AclOperation.ALL)
+        if writes and rule.principal in (f"User:{user}", "User:*") and _covers(rule, prefix):
+            return CheckLine(TRANSACTIONS, Standing.OK, f"WRITE on {rule.name} is allowed to {rule.principal}")
+    # A super user, or one who is called otherwise in his certificate, needs or has another rule.
+    seen = f"no rule found that allows User:{user} to WRITE on {prefix}* (a super user needs none)"
+    return CheckLine(TRANSACTIONS, Standing.WARNING, seen, command)
+
+
+def _covers(rule: Any, prefix: str) -> bool:
+    from confluent_kafka.admin import ResourcePatternType
+
+    # A literal rule for one partition's id counts: whoever made it will have thought of the others.
+    prefixed = rule.resource_pattern_type is ResourcePatternType.PREFIXED and prefix.startswith(rule.name)
+    return prefixed or rule.name == "*" or rule.name.startswith(prefix)
+
+
+def _allowed(client: Admin, wanted: Sequence[Need]) -> Mapping[Need, frozenset[str]]:
+    from wait_registry.kafka.requests import persistently
+
+    found: dict[Need, frozenset[str]] = {}
+    for need in wanted:
+        # Of a group that is new to the broker, the coordinator is only being elected.
+        operations = persistently(client, partial(_operations, client, need))
+        if operations is not None:
+            found[need] = operations
+    return found
+
+
+def _operations(client: Admin, need: Need) -> frozenset[str] | None:
+    """Return what is allowed on one resource: nothing when even that may not be asked, None when it isn't there."""
+    from confluent_kafka import TopicCollection
+
+    from wait_registry.errors import ConfigurationError
+    from wait_registry.kafka.errors import cause_of, is_access_problem, is_unknown_topic
+    from wait_registry.kafka.requests import answer, timeout_of
+
+    limits = {"include_authorized_operations": True, "request_timeout": timeout_of(client)}
+    if need.resource == "topic":
+        future = client.describe_topics(TopicCollection([need.name]), **limits)[need.name]
+    else:
+        future = client.describe_consumer_groups([need.name], **limits)[need.name]
+    try:
+        described = answer(client, future, f"asking for the rights on {need.resource} {need.name}")
+    except ConfigurationError as error:
+        if is_unknown_topic(error):
+            return None
+        cause = cause_of(error)
+        if cause is not None and is_access_problem(cause):
+            return frozenset()
+        raise
+    # A broker before 2.3 says nothing, which is no refusal.
+    operations = described.authorized_operations
+    return frozenset(need.operations) if operations is None else frozenset(item.name for item in operations)

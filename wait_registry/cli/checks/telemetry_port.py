@@ -1,0 +1,103 @@
+"""Is the telemetry port free, or is it one of our services that has it?"""
+
+from __future__ import annotations
+
+import errno
+import http.client
+import json
+import re
+import socket
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from wait_registry.cli.check_line import CheckLine, Standing
+
+if TYPE_CHECKING:
+    from wait_registry.cli.checks.check import Concerned
+    from wait_registry.settings.root import Settings
+
+SUBJECT: Final = "telemetry port"
+_ANSWER_S: Final = 3.0
+_SERVICE: Final = re.compile(r'^waitreg_ready\{[^}]*service="(\w+)"', re.MULTILINE)
+_GROUP: Final = re.compile(r'^waitreg_processor_info\{[^}]*consumer_group="([^"]+)"', re.MULTILINE)
+_MOST_BYTES: Final = 4 << 20
+
+
+class Listener(NamedTuple):
+    """A service of ours that listens: name and consumer group, each empty when its metrics don't tell; why not ready.
+
+    Which cluster it works on its metrics don't tell.
+    """
+
+    service: str
+    reasons: tuple[str, ...]
+    group: str = ""
+
+    def __str__(self) -> str:
+        group = f" of the group {self.group}" if self.group else ""
+        state = f"not ready: {'; '.join(self.reasons)}" if self.reasons else "ready"
+        return f"running {self.service or 'service'}{group}, {state}"
+
+
+def telemetry_port(services: Sequence[Concerned], settings: Settings) -> Iterator[CheckLine]:
+    """Try to listen; where somebody does already, ask who it is."""
+    host, port = settings.telemetry.host, settings.telemetry.port
+    where = f"{host}:{port}"
+    failure = _bind(host, port)
+    if failure is None:
+        yield CheckLine(SUBJECT, Standing.OK, f"{where} is free" if port else f"any free one of {host}")
+    elif failure.errno == errno.EADDRINUSE:
+        yield taken(where, _who(host, port), services, settings.processor.group)
+    else:
+        mend = "set telemetry.host to an address of this host, telemetry.port to one that this user may take"
+        yield CheckLine(SUBJECT, Standing.ERROR, f"can't listen on {where}: {failure.strerror or failure}", mend)
+
+
+def taken(where: str, listener: Listener | None, services: Sequence[Concerned], group: str) -> CheckLine:
+    """Say what it means that a port is taken by this listener, None for a stranger. Pure.
+
+    One of ours that wasn't asked for is a warning only: on a host with several services each is started with a port
+    of its own, which the one who asks needn't have set.
+    """
+    if listener is None:
+        seen = f"{where} is taken by something that isn't a service of the wait registry"
+        return CheckLine(SUBJECT, Standing.ERROR, seen, "set telemetry.port to a free one (0 takes any)")
+    another = listener.service and listener.service not in services
+    if another or (listener.group and listener.group != group):
+        mend = "give each service of a host its own telemetry.port when it starts (0 takes any free one)"
+        return CheckLine(SUBJECT, Standing.WARNING, f"{where} is taken by a {listener}", mend)
+    return CheckLine(SUBJECT, Standing.OK, f"{where} is in use by a {listener}")
+
+
+def _bind(host: str, port: int) -> OSError | None:
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, kind, protocol) as probe:
+            # As the service does: connections of an earlier run that linger are no obstacle.
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+    except OSError as error:
+        return error
+    return None
+
+
+def _who(host: str, port: int) -> Listener | None:
+    reachable = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    try:
+        health = json.loads(_get(reachable, port, "/health/ready"))
+        if not isinstance(health["ok"], bool):
+            return None
+        metrics = _get(reachable, port, "/metrics")
+        service, group = (named.group(1) if (named := name.search(metrics)) else "" for name in (_SERVICE, _GROUP))
+        return Listener(service, tuple(map(str, health["reasons"])), group)
+    except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError):
+        return None
+
+
+def _get(host: str, port: int, path: str) -> str:
+    connection = http.client.HTTPConnection(host, port, timeout=_ANSWER_S)
+    try:
+        connection.request("GET", path)
+        return connection.getresponse().read(_MOST_BYTES).decode("utf-8", "replace")
+    finally:
+        connection.close()

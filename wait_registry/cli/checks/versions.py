@@ -1,0 +1,82 @@
+"""Which versions are at work here, against those that were run together."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Final
+
+from wait_registry.cli.check_line import CheckLine, Standing
+
+if TYPE_CHECKING:
+    from wait_registry.settings.root import Settings
+
+# What the tests run on; older ones may work and nobody has seen them do so.
+TESTED_CLIENT: Final = (2, 16)
+TESTED_SPARK: Final = (4, 2, 1)
+
+INSTALL_SPARK: Final = "pip install 'wait-registry[spark]'"
+INSTALL_JAVA: Final = "install a Java runtime of version 17 or newer, and put it on PATH or name it in JAVA_HOME"
+_JAVA_S: Final = 30.0
+
+
+def python(_settings: Settings) -> Iterator[CheckLine]:
+    """Say which Python runs this (an older one than 3.11 can't even start it)."""
+    yield CheckLine("Python", Standing.OK, platform.python_version())
+
+
+def kafka_client(_settings: Settings) -> Iterator[CheckLine]:
+    """Say which Kafka client is installed."""
+    from confluent_kafka import libversion
+    from confluent_kafka import version as client_version
+
+    seen, library = str(client_version()), libversion()[0]
+    yield _against("Kafka client", f"confluent-kafka {seen}, librdkafka {library}", seen, TESTED_CLIENT)
+
+
+def spark(_settings: Settings) -> Iterator[CheckLine]:
+    """Say which Spark is installed, without starting it."""
+    try:
+        seen = version("pyspark")
+    except PackageNotFoundError:
+        yield CheckLine("Spark", Standing.ERROR, "the Python package pyspark isn't installed", INSTALL_SPARK)
+        return
+    yield _against("Spark", f"pyspark {seen}", seen, TESTED_SPARK)
+
+
+def java(_settings: Settings) -> Iterator[CheckLine]:
+    """Find the Java that Spark will run on, and its version; raise ConfigurationError without one of 17 or newer."""
+    from wait_registry.jvm import java_command, java_major
+
+    found = java_command()
+    said = subprocess.run([found, "-version"], capture_output=True, text=True, check=False, timeout=_JAVA_S)
+    yield CheckLine("Java", Standing.OK, f"{found}, version {java_major(said.stderr + said.stdout)}")
+
+
+def jars(settings: Settings) -> Iterator[CheckLine]:
+    """Verify the jars byte for byte; raise ConfigurationError that names the first that isn't as committed."""
+    from wait_registry.jvm import jar_directory
+
+    yield CheckLine("jars of Spark's Kafka source", Standing.OK, str(jar_directory("spark", settings.spark.jars_dir)))
+
+
+def _against(subject: str, seen: str, given: str, tested: tuple[int, ...]) -> CheckLine:
+    if parts(given) >= tested:
+        return CheckLine(subject, Standing.OK, seen)
+    least = ".".join(map(str, tested))
+    return CheckLine(subject, Standing.WARNING, f"{seen}, older than {least}, which it was tested with", INSTALL_SPARK)
+
+
+def parts(text: str) -> tuple[int, ...]:
+    """Return the leading numbers of a version: ``2.16.1rc1`` is (2, 16, 1)."""
+    numbers: list[int] = []
+    for part in text.split("."):
+        digits = part[: len(part) - len(part.lstrip("0123456789"))]
+        if not digits:
+            break
+        numbers.append(int(digits))
+        if digits != part:
+            break
+    return tuple(numbers)

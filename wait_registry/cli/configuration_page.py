@@ -1,0 +1,60 @@
+"""docs/configuration.md, made from the settings: `waitreg config --markdown > docs/configuration.md`."""
+
+from __future__ import annotations
+
+from itertools import groupby
+
+from wait_registry.cli.settings_reference import SettingReference, section_titles, settings_reference
+
+_HEAD = """\
+# Configuration
+
+<!-- Generated: `waitreg config --markdown > docs/configuration.md`. Edit the models in wait_registry/settings/. -->
+
+Every setting has one name, `section.name`, and can be given in five places. The first that has it wins:
+
+1. the command line: `--set processor.max_in_flight=20`, repeatable, before or after the subcommand;
+2. the environment: `WAITREG_PROCESSOR__MAX_IN_FLIGHT=20` (prefix `WAITREG_`, two underscores between the levels);
+3. a file `.env` in the current directory, same names as the environment;
+4. the file `waitreg.toml` in the current directory, or the one given with `--config`;
+5. the default below.
+
+Outside of TOML a list is written with commas (`--set processor.topics=orders,refunds`) or as JSON, a table key by key
+(`--set kafka.librdkafka.socket.timeout.ms=10000`) or as JSON. A setting marked *file* can stand in a file of its own:
+its name with `_file` takes the path (`WAITREG_KAFKA__SECURITY__PASSWORD_FILE=/run/secrets/kafka`). A secret is refused
+on the command line, which everybody on the host can read.
+
+An unknown name is refused wherever it stands, with the nearest known one; so is a value out of bounds, and so are
+settings that contradict each other (a TTL too short for the handler's time-outs, say). `waitreg config` prints what is
+in effect, with secrets masked; `waitreg doctor` checks it against Kafka and Postgres.
+
+```toml
+# waitreg.toml
+[kafka]
+bootstrap_servers = "kafka-1:9092,kafka-2:9092"
+
+[processor]
+group = "orders"
+topics = ["orders"]
+handler = "shop.orders:handle"
+max_in_flight = 50
+```
+"""
+_TABLE_HEAD = "| setting | default | type and bounds | what it is |\n|---|---|---|---|"
+
+
+def configuration_page() -> str:
+    """Return the whole page."""
+    titles = section_titles()
+    parts = [_HEAD]
+    for section, settings in groupby(settings_reference(), key=lambda setting: setting.name.partition(".")[0]):
+        rows = "\n".join(map(_row, settings))
+        parts.append(f"## {section}\n\n{titles.get(section, '')}\n\n{_TABLE_HEAD}\n{rows}\n")
+    return "\n".join(parts)
+
+
+def _row(setting: SettingReference) -> str:
+    default = f"`{setting.default}`" if setting.default else ""
+    bounds = ", ".join(filter(None, (setting.kind, setting.bounds, "*file*" if setting.from_file else "")))
+    cells = (f"`{setting.name}`", default, bounds, setting.description)
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

@@ -1,0 +1,239 @@
+"""The REST API of a Kafka Connect worker: what `waitreg connect` asks of it, and what its refusals mean."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import http.client
+import json
+import logging
+import re
+import ssl
+import urllib.error
+import urllib.request
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any, Final
+from urllib.parse import quote
+
+from wait_registry.cli.connect.connector_state import ConnectorState
+from wait_registry.errors import ConfigurationError, TransientError
+from wait_registry.settings.connect import ConnectSettings
+
+log = logging.getLogger(__name__)
+
+_MAX_ANSWER_CHARS: Final = 500
+_NO_SUCH_CLASS: Final = "Failed to find any class that implements Connector"
+# What Kafka's own ConfigProviders say of a file or folder that they can't read.
+_SECRET_NOT_READ: Final = re.compile(
+    r"Could not (read properties from file|list directory|read file .* for property)|ConfigProvider"
+)
+
+
+class WorkerUnavailable(TransientError):
+    """The worker doesn't answer, or can't at the moment: try again."""
+
+
+class SecretUnreadable(ConfigurationError):
+    """The worker can't resolve a reference to a secret: correct the reference, or what the worker finds there."""
+
+
+class WorkerBusy(WorkerUnavailable):
+    """The workers are dividing connectors among themselves: try again in a second."""
+
+
+@dataclass(frozen=True, slots=True)
+class PropertyError:
+    """What a connector's class has against one of its properties."""
+
+    name: str
+    error: str
+
+
+class ConnectRest:
+    """A cluster of workers, asked request by request: any of them answers for all, the next one when one doesn't.
+
+    Every method raises `WorkerUnavailable` when no answer comes or the worker says that it can't (`WorkerBusy` during a
+    rebalance), and ConfigurationError when it doesn't let us in or refuses what it was given: the message says what to
+    mend.
+    """
+
+    def __init__(self, settings: ConnectSettings) -> None:
+        self._urls = settings.urls
+        self._timeout_s = settings.request_timeout_s
+        self._headers = {"Accept": "application/json", "Content-Type": "application/json"}
+        if settings.username is not None and settings.password is not None:
+            pair = f"{settings.username}:{settings.password.get_secret_value()}"
+            self._headers["Authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
+        # Workers are neighbours: a proxy that this host's environment names for the internet isn't asked.
+        handlers: list[urllib.request.BaseHandler] = [urllib.request.ProxyHandler({})]
+        if any(url.startswith("https://") for url in self._urls):
+            handlers.append(urllib.request.HTTPSHandler(context=_trusting(settings.ca)))
+        self._opener = urllib.request.build_opener(*handlers)
+
+    @property
+    def _url(self) -> str:
+        return self._urls[0]
+
+    def require_healthy(self) -> None:
+        """Raise WorkerUnavailable unless the worker is in its group and reads its topics (KIP-1017, Kafka 3.9)."""
+        self._ask_if_there("GET", "/health")  # an older worker has no such path, and answers
+
+    def plugin_classes(self) -> list[str]:
+        """Return the connector classes that the worker has."""
+        return sorted({plugin["class"] for plugin in self._ask("GET", "/connector-plugins")})
+
+    def validate(self, connector_class: str, config: Mapping[str, str]) -> list[PropertyError]:
+        """Have the connector's class look at a configuration, ``name`` in it; nothing is changed.
+
+        Returns:
+            What is wrong, property by property; nothing when it would be taken.
+        """
+        try:
+            answer = self._ask("PUT", f"/connector-plugins/{quote(connector_class, safe='')}/config/validate", config)
+        except WorkerUnavailable as error:
+            if _NO_SUCH_CLASS not in str(error):
+                raise
+            raise ConfigurationError(
+                f"the worker at {self._url} has no connector class {connector_class}: put its jars into a folder of "
+                f"the worker's plugin.path and start it anew. It has {', '.join(self.plugin_classes()) or 'none'}"
+            ) from None
+        values = (entry["value"] for entry in answer["configs"])
+        return [PropertyError(value["name"], error) for value in values for error in value["errors"]]
+
+    def config(self, name: str) -> dict[str, str] | None:
+        """Return a connector's configuration as it was given, None when there is no such connector."""
+        found: dict[str, str] | None = self._ask_if_there("GET", f"{_path(name)}/config")
+        return found
+
+    def put(self, name: str, config: Mapping[str, str]) -> None:
+        """Create a connector, or give it another configuration."""
+        self._ask("PUT", f"{_path(name)}/config", config)
+
+    def states(self) -> dict[str, ConnectorState]:
+        """Return all connectors of the cluster, by name."""
+        answer: dict[str, Any] = self._ask("GET", "/connectors?expand=status&expand=info")
+        # What is being created or deleted may have only one of the two.
+        whole = {name: entry for name, entry in answer.items() if "status" in entry and "info" in entry}
+        return {name: ConnectorState.of(entry["status"], entry["info"]) for name, entry in whole.items()}
+
+    def restart_failed(self, name: str) -> bool:
+        """Restart a connector and its tasks, those of them that are FAILED (KIP-745); False when it isn't there."""
+        path = f"{_path(name)}/restart?includeTasks=true&onlyFailed=true"
+        return self._ask_if_there("POST", path, {}) is not None
+
+    def delete(self, name: str) -> bool:
+        """Delete a connector; its offsets stay. False when there was none."""
+        return self._ask_if_there("DELETE", _path(name)) is not None
+
+    def _ask(self, method: str, path: str, body: Mapping[str, str] | None = None) -> Any:
+        answer = self._ask_if_there(method, path, body)
+        if answer is None:
+            raise ConfigurationError(f"{self._url}{path} isn't there (404): is connect.url the address of a worker?")
+        return answer
+
+    def _ask_if_there(self, method: str, path: str, body: Mapping[str, str] | None = None) -> Any:
+        """Return the answer's JSON, an empty object where it has none, None for 404."""
+        for _ in self._urls[1:]:
+            try:
+                return self._ask_one(method, path, body)
+            except WorkerBusy:
+                raise
+            except WorkerUnavailable as error:
+                self._urls = [*self._urls[1:], self._urls[0]]
+                log.info("%s; the next one is asked, %s", error, self._url)
+        return self._ask_one(method, path, body)
+
+    def _ask_one(self, method: str, path: str, body: Mapping[str, str] | None) -> Any:
+        data = None if body is None else json.dumps(dict(body)).encode()
+        request = urllib.request.Request(f"{self._url}{path}", data, self._headers, method=method)
+        try:
+            with self._opener.open(request, timeout=self._timeout_s) as answer:
+                return _json(answer.read(), self._url)
+        except urllib.error.HTTPError as refused:
+            with refused:
+                if refused.code == HTTPStatus.NOT_FOUND:
+                    return None
+                raise self._refusal(refused.code, refused.read()) from None
+        except (OSError, http.client.HTTPException) as error:
+            raise self._silence(error) from None  # its reason is told
+
+    def _refusal(self, status: int, body: bytes) -> WorkerUnavailable | ConfigurationError:
+        where, said = f"the Kafka Connect worker at {self._url}", _said(body)
+        if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+            return ConfigurationError(
+                f"{where} doesn't let us in ({status}): correct connect.username and connect.password"
+            )
+        # A worker that knows of a coming rebalance says so with 500, one that is in it with 409.
+        if status == HTTPStatus.CONFLICT or (status >= HTTPStatus.INTERNAL_SERVER_ERROR and "rebalance" in said):
+            return WorkerBusy(f"{where} is busy: {said}")
+        if _SECRET_NOT_READ.search(said):
+            return SecretUnreadable(
+                f"{where} can't read a secret that a connector's configuration refers to ({status}): {said}. Correct "
+                "connect.secrets.*, which say where the worker finds secrets, or the worker's config.providers, or put "
+                "there what they name"
+            )
+        if status < HTTPStatus.INTERNAL_SERVER_ERROR and not _is_a_workers(body):
+            reason = said.removeprefix(f"{status}:").strip() or "no text"
+            return ConfigurationError(
+                f"{self._url} doesn't answer as a Kafka Connect worker does ({status}: {reason}): is connect.url the "
+                "address of a worker?"
+            )
+        if status < HTTPStatus.INTERNAL_SERVER_ERROR or "ConfigException" in said:
+            return ConfigurationError(f"{where} refuses it ({status}): {said}")
+        return WorkerUnavailable(f"{where} can't at the moment ({status}): {said}")
+
+    def _silence(self, error: Exception) -> WorkerUnavailable | ConfigurationError:
+        reason = getattr(error, "reason", error)
+        if isinstance(reason, ssl.SSLCertVerificationError):
+            return ConfigurationError(
+                f"the certificate of {self._url} isn't trusted ({reason.verify_message}): set connect.ca_file to the "
+                "certificate of who signed it, and connect.url to a name that it is made out for"
+            )
+        return WorkerUnavailable(
+            f"no Kafka Connect worker answers at {self._url} ({reason}): start it, or correct connect.url"
+        )
+
+
+def changed_properties(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
+    """Return the names of the properties in which two configurations of one connector differ."""
+
+    def given(config: Mapping[str, str]) -> Iterable[tuple[str, str]]:
+        # The worker adds the name to what it was given.
+        return ((key, value) for key, value in config.items() if key != "name")
+
+    return sorted({key for key, _ in set(given(before)) ^ set(given(after))})
+
+
+def _path(name: str) -> str:
+    return f"/connectors/{quote(name, safe='')}"
+
+
+def _trusting(ca: str | None) -> ssl.SSLContext:
+    try:
+        return ssl.create_default_context(cadata=ca)
+    except ssl.SSLError as error:
+        raise ConfigurationError(f"connect.ca holds no certificate that can be read ({error.reason})") from error
+
+
+def _json(body: bytes, url: str) -> Any:
+    try:
+        return json.loads(body) if body.strip() else {}
+    except ValueError as error:
+        raise ConfigurationError(
+            f"{url} answers with something else than JSON: is connect.url the address of a Kafka Connect worker?"
+        ) from error
+
+
+def _is_a_workers(body: bytes) -> bool:
+    with contextlib.suppress(ValueError, TypeError):
+        return "error_code" in json.loads(body)
+    return False
+
+
+def _said(body: bytes) -> str:
+    text = body.decode("utf-8", "replace").strip()
+    with contextlib.suppress(ValueError, KeyError, TypeError):
+        text = str(json.loads(text)["message"])
+    return text if len(text) <= _MAX_ANSWER_CHARS else f"{text[: _MAX_ANSWER_CHARS - 1]}…"

@@ -1,0 +1,144 @@
+"""`waitreg query LIST|NAME`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final, cast
+
+from wait_registry.cli.command import Command, Invocation
+from wait_registry.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    import psycopg
+    from psycopg.rows import TupleRow
+
+    from wait_registry.cli.query_file import QueryFile
+    from wait_registry.cli.result_rows import Form
+    from wait_registry.settings.root import Settings
+
+_LIST: Final = "LIST"
+
+
+def _configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", metavar="LIST|NAME", help="LIST names all queries with the question each answers")
+    # Without a default argparse names them among what is required.
+    parser.add_argument(
+        "parameters", metavar="PARAMETER=VALUE", nargs="*", default=(), help="value of one of its parameters"
+    )
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_const", dest="form", const="json", help="one JSON object a row")
+    form.add_argument("--csv", action="store_const", dest="form", const="csv", help="comma-separated values")
+
+
+def _run(invocation: Invocation) -> int:
+    from wait_registry.cli.query_file import bind, load_query
+
+    name: str = invocation.arguments.name
+    if name.upper() == _LIST:
+        return _list()
+    query = load_query(name)
+    values = bind(query, _given(invocation.arguments.parameters))
+    form = cast("Form", invocation.arguments.form or "table")
+    _ask(invocation.settings(), query, values, form)
+    if form == "table":
+        print(f"\n{query.advice}")
+    return 0
+
+
+def _ask(settings: Settings, query: QueryFile, values: Mapping[str, str], form: Form) -> None:
+    import psycopg
+
+    from wait_registry.cli.result_rows import render_rows
+    from wait_registry.postgres.connection import PostgresUnavailable, connect
+    from wait_registry.postgres.schema import require_schema
+
+    with connect(settings.postgres, application_name="waitreg query") as connection:
+        require_schema(read_only(connection))
+        try:
+            age = _age(connection, settings)
+            # The text comes from our own files, never from input; values travel beside it.
+            cursor = connection.execute(query.sql.encode(), values)
+            columns = [column.name for column in cursor.description or ()]
+            for line in render_rows(columns, cursor, form):
+                print(line)
+            # Rows alone on standard output, for scripts.
+            print(age, file=sys.stdout if form == "table" else sys.stderr)
+        except psycopg.DataError as error:
+            raise ConfigurationError(f"query {query.name!r} can't use these values: {_said(error)}") from None
+        except psycopg.errors.InsufficientPrivilege as error:
+            raise ConfigurationError(
+                f"{_said(error)}: grant select on it, or set postgres.url to another user"
+            ) from None
+        except psycopg.OperationalError as error:
+            raise PostgresUnavailable(f"query {query.name!r} was cut off, ask again: {_said(error)}") from None
+
+
+def _age(connection: psycopg.Connection[TupleRow], settings: Settings) -> str:
+    """Return the line that says how old the answer is; whoever may not know that may still ask."""
+    import psycopg
+
+    from wait_registry.cli.view_age import age_line
+
+    try:
+        return age_line(connection, settings)
+    except psycopg.errors.InsufficientPrivilege as error:
+        connection.rollback()
+        return f"how old this view is can't be told: {_said(error)}"
+
+
+def _said(error: psycopg.Error) -> str:
+    """Return what the server said, without the statement that it quotes."""
+    return error.diag.message_primary or str(error).strip()
+
+
+def read_only(connection: psycopg.Connection[TupleRow]) -> psycopg.Connection[TupleRow]:
+    """Return the connection, made unable to change anything."""
+    connection.read_only = True
+    return connection
+
+
+def _list() -> int:
+    from wait_registry.cli.query_file import load_query, query_names
+    from wait_registry.cli.query_list import query_lines
+
+    for line in query_lines(map(load_query, query_names())):
+        print(line)
+    return 0
+
+
+def _given(parameters: Sequence[str]) -> dict[str, str]:
+    given: dict[str, str] = {}
+    for text in parameters:
+        name, separator, value = text.partition("=")
+        if not separator:
+            raise ConfigurationError(f"{text!r} is no PARAMETER=VALUE, e.g. minutes=5")
+        if not value.isprintable():
+            raise ConfigurationError(
+                f"the value of {name} isn't printable text: give such a key as \\x and hexadecimal digits"
+            )
+        if name in given:
+            raise ConfigurationError(f"{name} is given twice, {given[name]!r} and {value!r}: give it once")
+        given[name] = value
+    return given
+
+
+COMMAND: Final = Command(
+    name="query",
+    group="looking and mending",
+    summary="ask the registry: what is stuck, what was dead-lettered and why",
+    description="""\
+Runs one of the incident queries of sql/queries, read-only, says how old the view is that answers (with --json and --csv
+on standard error), and what to do then. Each is plain SQL that psql runs too: psql -v minutes=5 -f
+sql/queries/stuck_now.sql. Times are UTC; a parameter that is a time takes what Postgres reads
+as one (2026-11-21T08:00Z, now, yesterday).""",
+    examples=(
+        "waitreg query LIST",
+        "waitreg query stuck_now",
+        "waitreg query record_by_key key=customer-17",
+        "waitreg query dead_letters_by_reason hours=6 --json",
+    ),
+    run=_run,
+    configure=_configure,
+)

@@ -1,0 +1,142 @@
+"""A processor is killed in mid-work: what becomes of the records it had in flight?"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from wait_registry.demo.background import Background, BackgroundError
+from wait_registry.demo.calls import ABORTED, read_calls
+from wait_registry.demo.dead_letter_seen import DeadLetterSeen
+from wait_registry.demo.evidence import read_dead_letters, sink_lag
+from wait_registry.demo.manifest import read_manifest
+from wait_registry.demo.plan import DemoPlan
+from wait_registry.demo.platform import Platform
+from wait_registry.demo.reconciliation import EXPIRED
+from wait_registry.demo.run import Run
+from wait_registry.demo.screen import Bar, Screen
+
+POLL_S = 0.25
+DEADLINE_S = 120.0
+SHOWN = 3
+
+STANDING = """
+    select wait_expiration_uuid, original_partition, original_offset, instance, wait_expiration_time
+    from wait where consumer_group = %s order by original_partition, original_offset
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A row of the view: a record that somebody took and nobody finished."""
+
+    wait_id: str
+    partition: int
+    offset: int
+    instance: str
+    expires_at: datetime
+
+
+def crash(screen: Screen, platform: Platform, run: Run, plan: DemoPlan) -> None:
+    """Kill the run's processor, show what stood in Postgres, and wait until every record has its end.
+
+    What has no end after two minutes is left to the reconciliation. Raises BackgroundError when a process ends.
+    """
+    victim = platform.start_processor("processor-killed", run.settings)
+    with screen.progress([Bar("before the kill", plan.kill_after)]) as bars:
+        bar = bars.bars[0]
+        while bar.completed < plan.kill_after:
+            time.sleep(POLL_S / 5)
+            victim.require_running()
+            bar.completed = min(run.completed(), plan.kill_after)
+            bars.show()
+    run.kill(victim)
+    screen.step(f"Processor {victim.pid} killed (SIGKILL); the calls it was waiting for are cut off")
+    standing = _standing_after_the_kill(platform, run)
+    _show_standing(screen, run, standing)
+    screen.step("Another processor of the group takes over what was not committed; the rest expires")
+    replacement = platform.start_processor("processor-replacement", run.settings)
+    _await_ends(screen, platform, run, standing, replacement)
+    _show_ends(screen, run, standing)
+
+
+def _standing_after_the_kill(platform: Platform, run: Run) -> list[Standing]:
+    if not _poll(lambda: sink_lag(run.settings) == 0):
+        raise BackgroundError(f"the sink did not catch up within {DEADLINE_S:.0f} s")
+    return [Standing(*row) for row in platform.query(STANDING, run.settings.processor.group)]
+
+
+def _show_standing(screen: Screen, run: Run, standing: Sequence[Standing]) -> None:
+    cut_off = sum(1 for call in read_calls(run.calls) if call.status == ABORTED)
+    screen.note(f"{len(standing)} records stand in Postgres: {cut_off} were in a call, the others registered ahead")
+    rows = [
+        (one.wait_id, f"{run.topic}/{one.partition}@{one.offset}", one.instance, f"{one.expires_at:%H:%M:%S}")
+        for one in standing[:SHOWN]
+    ]
+    if len(standing) > SHOWN:
+        rows.append(("...", "", "", ""))
+    screen.table("select * from wait_readable", ("wait id", "record", "taken by", "expires"), rows)
+
+
+def _await_ends(
+    screen: Screen, platform: Platform, run: Run, standing: Sequence[Standing], replacement: Background
+) -> None:
+    ids = {one.wait_id for one in standing}
+    done, settled = Bar("completed calls", run.records), Bar("left by the killed one", len(standing))
+    with screen.progress([done, settled]) as bars:
+
+        def everything_ended() -> bool:
+            replacement.require_running()
+            left = {row[0] for row in platform.query(STANDING, run.settings.processor.group)}
+            done.completed, settled.completed = run.completed(), len(standing) - len(ids & left)
+            bars.show()
+            if left or sink_lag(run.settings):
+                return False
+            result = run.reconcile(look_at_view=False)
+            done.total = done.completed if not result.lost else done.total
+            bars.show()
+            return result.finished and not result.lost
+
+        ended = _poll(everything_ended)
+    if not ended:
+        screen.note(f"[red]not every record has its end after {DEADLINE_S:.0f} s[/]")
+
+
+def _show_ends(screen: Screen, run: Run, standing: Sequence[Standing]) -> None:
+    ids = {one.wait_id for one in standing}
+    topic = run.settings.dead_letter.topic
+    letters = [
+        letter
+        for letter in read_dead_letters(run.settings, topic, run.settings.processor.group)
+        if letter.reason == EXPIRED and letter.wait_id in ids
+    ]
+    expired = {letter.wait_id for letter in letters}
+    screen.note(
+        f"of {len(ids)}: {len(expired)} expired, with {len(letters)} dead letters; "
+        f"{len(ids - expired)} taken over under the same wait id and finished"
+    )
+    published = {one.coordinates: one for one in read_manifest(run.manifest)}
+    same = sum(1 for letter in letters if letter.fingerprint == published[letter.original].fingerprint)
+    screen.note(f"key, value and headers byte for byte as published: {same} of {len(letters)}")
+    rows = [_row(letter) for letter in letters[:SHOWN]]
+    if len(letters) > SHOWN:
+        rows.append(("...", "", "", ""))
+    columns = ("wait id", "record", "reason", "SHA-256 of the value")
+    screen.table(f"dead letter topic {topic}, read by an independent read_committed consumer", columns, rows)
+
+
+def _row(letter: DeadLetterSeen) -> tuple[str, str, str, str]:
+    topic, partition, offset = letter.original
+    digest = letter.fingerprint.value
+    return (letter.wait_id, f"{topic}/{partition}@{offset}", letter.reason, "null" if digest is None else digest[:16])
+
+
+def _poll(condition: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + DEADLINE_S
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(POLL_S)
+    return True

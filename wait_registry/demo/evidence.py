@@ -1,0 +1,155 @@
+"""Reads what a reconciliation is judged by, with clients that belong to no service."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from confluent_kafka import Message
+
+from wait_registry.demo.calls import read_calls
+from wait_registry.demo.committed_records import read_committed, read_headers
+from wait_registry.demo.dead_letter_seen import DeadLetterSeen
+from wait_registry.demo.fingerprint import fingerprint
+from wait_registry.demo.manifest import Coordinates, Published, read_manifest
+from wait_registry.demo.reconciliation import Evidence
+from wait_registry.demo.wait_log import WaitEntry
+from wait_registry.errors import ConfigurationError, DataError
+from wait_registry.kafka.clients import admin
+from wait_registry.kafka.cluster import cluster_id, describe_topic
+from wait_registry.kafka.positions import end_offsets
+from wait_registry.kafka.topics import delete_retention_ms
+from wait_registry.postgres.connection import connect
+from wait_registry.records.dead_letter import dead_letter_topic, decode_dead_letter
+from wait_registry.records.tombstone import decode_outcome
+from wait_registry.records.wait_id import wait_id
+from wait_registry.records.wait_record import decode_wait_record
+from wait_registry.settings.root import Settings
+
+
+def read_evidence(
+    settings: Settings, manifest: Path, calls: Path, *, look_at_view: bool, kills_ms: Sequence[int] | None = None
+) -> Evidence:
+    """Read everything known from outside about the processor's group of these settings.
+
+    Args:
+        settings: name cluster, wait and dead letter topics, group and input topics, and Postgres.
+        manifest: what the load generator wrote.
+        calls: the downstream's log.
+        look_at_view: compare with Postgres too; only sensible once the sink has caught up (see `sink_lag`).
+        kills_ms: when processors of the group were killed, ms since the epoch; None when nobody knows.
+
+    Raises:
+        ConfigurationError: the manifest names no record, so that there is nothing to judge; or there is no such topic.
+        DataError: a file is something else.
+        TransientError: Kafka or Postgres can't be reached; try again.
+    """
+    processor = settings.processor
+    published = list(read_manifest(manifest))
+    if not published:
+        raise ConfigurationError(
+            f"{manifest} names no record: there is nothing to judge. Publish some with `waitreg load --manifest "
+            f"{manifest}`, or give the manifest of the load that is to be judged"
+        )
+    letter_topics = {
+        dead_letter_topic(settings.dead_letter.topic, topic, processor.group) for topic in processor.topics
+    }
+    client = admin(settings.kafka)
+    # The log last: what ends meanwhile then looks unfinished, and not as if half of it had happened.
+    called = list(read_calls(calls))
+    dead_letters = [
+        letter for topic in sorted(letter_topics) for letter in read_dead_letters(settings, topic, processor.group)
+    ]
+    wait_log = list(read_wait_log(settings, processor.group))
+    # Once it is read: what was removed meanwhile counts as removed.
+    kept_since_ms = time.time_ns() // 1_000_000 - delete_retention_ms(client, settings.wait.topic)
+    return Evidence(
+        published=published,
+        calls=called,
+        dead_letters=dead_letters,
+        wait_log=wait_log,
+        view=view_ids(settings, processor.group) if look_at_view else None,
+        kills_ms=kills_ms,
+        wait_ids=wait_ids(published, processor.group, cluster_id(client)),
+        kept_since_ms=kept_since_ms,
+    )
+
+
+def read_dead_letters(settings: Settings, topic: str, group: str) -> Iterator[DeadLetterSeen]:
+    """Return a group's dead letters as a read_committed consumer sees them; records of other origin are left out."""
+    for message in read_committed(settings, topic):
+        headers = read_headers(message)
+        if headers is None:
+            continue
+        letter = decode_dead_letter(headers)
+        lineage, failure = letter.lineage, letter.failure
+        if lineage is None or failure is None or lineage.group != group:
+            continue
+        if lineage.original_partition is None or lineage.original_offset is None:
+            continue
+        yield DeadLetterSeen(
+            original=(lineage.original_topic, lineage.original_partition, lineage.original_offset),
+            timestamp_ms=-1 if lineage.original_timestamp_ms is None else lineage.original_timestamp_ms,
+            reason=failure.reason.value,
+            wait_id=lineage.wait_id,
+            registration=_registration(lineage.wait_partition, lineage.wait_offset),
+            time_ms=failure.time_ms,
+            fingerprint=fingerprint(message.key(), message.value(), letter.headers),
+        )
+
+
+def read_wait_log(settings: Settings, group: str) -> Iterator[WaitEntry]:
+    """Return the wait topic's whole log: a group's registrations, and all tombstones (which name no group).
+
+    What can't be read as a wait record, which a sink puts into quarantine, registers nothing: it is left out.
+    """
+    for message in read_committed(settings, settings.wait.topic):
+        partition, offset, append_ms, key = _place(message)
+        if message.value() is None:
+            outcome = decode_outcome(read_headers(message))
+            yield WaitEntry(partition, offset, append_ms, key, None, None if outcome is None else outcome.value)
+            continue
+        try:
+            record = decode_wait_record(message.key(), message.value(), read_headers(message))
+        except DataError:
+            continue
+        original = record.original
+        if record.group == group and original.partition is not None and original.offset is not None:
+            yield WaitEntry(partition, offset, append_ms, key, (original.topic, original.partition, original.offset))
+
+
+def wait_ids(published: Iterable[Published], group: str, cluster: str) -> dict[Coordinates, str]:
+    """Return the id under which a group registers each record when it consumes it for the first time."""
+    return {
+        one.coordinates: wait_id(cluster, one.topic, one.partition, one.offset, group, one.timestamp_ms)
+        for one in published
+    }
+
+
+def view_ids(settings: Settings, group: str) -> frozenset[str]:
+    """Return the ids of a group that stand in Postgres."""
+    with connect(settings.postgres, autocommit=True, application_name="waitreg reconciliation") as connection:
+        rows = connection.execute("select wait_expiration_uuid from wait where consumer_group = %s", (group,))
+        return frozenset(row[0] for row in rows)
+
+
+def sink_lag(settings: Settings) -> int:
+    """Return how many offsets of the wait topic Postgres has not taken in yet."""
+    client = admin(settings.kafka)
+    topic = settings.wait.topic
+    ends = end_offsets(client, topic, range(describe_topic(client, topic).partitions))
+    with connect(settings.postgres, autocommit=True, application_name="waitreg reconciliation") as connection:
+        rows = connection.execute("select partition, next_offset from sink_progress where topic = %s", (topic,))
+        positions: dict[int, int] = dict(rows.fetchall())
+    return sum(max(0, end - positions.get(partition, 0)) for partition, end in ends.items())
+
+
+def _place(message: Message) -> tuple[int, int, int, str]:
+    partition, offset = message.partition(), message.offset()
+    assert partition is not None and offset is not None
+    return partition, offset, message.timestamp()[1], (message.key() or b"").decode("utf-8", "backslashreplace")
+
+
+def _registration(partition: int | None, offset: int | None) -> tuple[int, int] | None:
+    return None if partition is None or offset is None else (partition, offset)

@@ -1,0 +1,179 @@
+"""The load generator: publishes records at a rate or as fast as the broker takes them, and keeps a manifest."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from wait_registry.demo.fingerprint import Fingerprint, fingerprint
+from wait_registry.demo.manifest import ManifestWriter, Published, read_manifest
+from wait_registry.demo.orders import Order, order
+from wait_registry.demo.shapes import Maker
+from wait_registry.demo.unplaced import Unplaced, places_of
+from wait_registry.errors import ConfigurationError, TransientError
+from wait_registry.kafka.clients import producer_config
+from wait_registry.kafka.errors import kafka_failure
+from wait_registry.settings.root import Settings
+
+POLL_EVERY = 100
+DELIVERY_TIMEOUT_MS = 60_000
+NEW_TOPIC_S = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class LoadPlan:
+    """What to publish.
+
+    ``records`` in all, until it is asked to stop when None; ``rate_per_s`` records a second, as fast as possible when
+    None; ``seed`` chooses the content; ``first`` is the index of the first record, so that two loads of one seed need
+    not repeat each other; ``make`` makes the record of a seed and an index; ``manifest`` is the file that every
+    acknowledged record is appended to, last those that the broker gave no place for: these are looked for in the topic.
+    """
+
+    topic: str
+    records: int | None
+    rate_per_s: float | None = None
+    seed: int = 1
+    first: int = 0
+    make: Maker = order
+    manifest: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LoadResult:
+    """How many records the broker acknowledged, in how many seconds."""
+
+    records: int
+    seconds: float
+
+    @property
+    def rate_per_s(self) -> float:
+        """Return acknowledged records a second."""
+        return self.records / self.seconds if self.seconds else 0.0
+
+
+class _Publication:
+    """The deliveries of one load; the producer's callbacks run in the thread that polls."""
+
+    def __init__(self, producer: Producer, manifest: ManifestWriter | None, progress: Callable[[int], None]) -> None:
+        self.acknowledged = 0
+        self.unplaced: list[Unplaced] = []
+        self._error: KafkaError | None = None
+        self._producer = producer
+        self._manifest = manifest
+        self._progress = progress
+
+    def publish(self, topic: str, record: Order) -> None:
+        content = fingerprint(record.key, record.value, record.headers)
+        while True:
+            try:
+                self._producer.produce(
+                    topic,
+                    key=record.key,
+                    value=record.value,
+                    headers=record.headers,
+                    on_delivery=lambda error, message: self._delivered(error, message, content),
+                )
+                return
+            except BufferError:
+                self.poll(0.1)
+
+    def poll(self, seconds: float) -> None:
+        self._producer.poll(seconds)
+        self.require_no_error()
+        self._progress(self.acknowledged)
+
+    def require_no_error(self) -> None:
+        if self._error is None:
+            return
+        if self._error.retriable() or self._error.code() == KafkaError._MSG_TIMED_OUT:
+            raise TransientError(f"the load stopped after {self.acknowledged} records: {self._error.str()}; try again")
+        raise ConfigurationError(f"the load stopped after {self.acknowledged} records: {self._error.str()}")
+
+    def _delivered(self, error: KafkaError | None, message: Message, content: Fingerprint) -> None:
+        if error is not None:
+            self._error = self._error or error
+            return
+        self.acknowledged += 1
+        if self._manifest is not None:
+            topic, partition, offset = message.topic(), message.partition(), message.offset()
+            assert topic is not None and partition is not None
+            if offset is None:
+                self.unplaced.append((partition, content))
+            else:
+                self._manifest.append(Published(topic, partition, offset, message.timestamp()[1], content))
+
+
+def run_load(
+    settings: Settings,
+    plan: LoadPlan,
+    progress: Callable[[int], None] = lambda _: None,
+    stopping: Callable[[], bool] = lambda: False,
+) -> LoadResult:
+    """Publish the plan's records and wait until the broker has acknowledged all of them.
+
+    ``progress`` is told the number acknowledged so far, again and again; once ``stopping`` says yes nothing more is
+    published, and what was is waited for. Raises ConfigurationError when the topic does not exist or refuses a record,
+    TransientError when the broker did not acknowledge within a minute, or the manifest can't be completed.
+    """
+    overrides = {"linger.ms": 5, "message.timeout.ms": DELIVERY_TIMEOUT_MS}
+    producer = Producer(producer_config(settings.kafka, **overrides))
+    _require_topic(producer, plan.topic, settings)
+    started = time.monotonic()
+    with ExitStack() as resources:
+        manifest = resources.enter_context(ManifestWriter(plan.manifest)) if plan.manifest else None
+        publication = _Publication(producer, manifest, progress)
+        for number in count() if plan.records is None else range(plan.records):
+            if stopping():
+                break
+            publication.publish(plan.topic, plan.make(plan.seed, plan.first + number))
+            if plan.rate_per_s is not None:
+                _pace(publication, started + (number + 1) / plan.rate_per_s, stopping)
+            elif number % POLL_EVERY == 0:
+                publication.poll(0)
+        while len(producer):
+            publication.poll(0.1)
+        publication.poll(0)
+        seconds = time.monotonic() - started
+        if manifest is not None and plan.manifest is not None and publication.unplaced:
+            listed = {record.coordinates for record in read_manifest(plan.manifest)}
+            for record in places_of(settings, plan.topic, publication.unplaced, listed):
+                manifest.append(record)
+    return LoadResult(publication.acknowledged, seconds)
+
+
+def _require_topic(producer: Producer, topic: str, settings: Settings) -> None:
+    # Asked first: without it a missing topic is found out only when the delivery times out. A broker learns of a topic
+    # that has just been created a moment later.
+    deadline = time.monotonic() + NEW_TOPIC_S
+    while (error := _topic_error(producer, topic, settings.kafka.request_timeout_s)) is not None:
+        if error.code() != KafkaError.UNKNOWN_TOPIC_OR_PART and not error.retriable():
+            raise kafka_failure(error, f"looking for topic {topic!r}")
+        if time.monotonic() > deadline:
+            raise ConfigurationError(
+                f"topic {topic!r}: {error.str()}. Check --topic, or make it: `waitreg topics create --set "
+                f"processor.topics={topic} --input-partitions 6`, or kafka-topics --bootstrap-server "
+                f"{settings.kafka.bootstrap_servers} --create --topic {topic}"
+            )
+        time.sleep(0.1)
+
+
+def _topic_error(producer: Producer, topic: str, timeout_s: float) -> KafkaError | None:
+    try:
+        return producer.list_topics(topic, timeout=timeout_s).topics[topic].error
+    except KafkaException as error:
+        raise TransientError(
+            f"no answer from Kafka: {error.args[0].str()}; is kafka.bootstrap_servers right?"
+        ) from error
+
+
+def _pace(publication: _Publication, due: float, stopping: Callable[[], bool]) -> None:
+    publication.poll(0)
+    while (ahead := due - time.monotonic()) > 0 and not stopping():
+        publication.poll(min(ahead, 0.1))

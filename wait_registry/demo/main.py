@@ -1,0 +1,147 @@
+"""The story of the demo, from an empty machine to the reconciliation."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import tempfile
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from wait_registry.demo.background import Background, Backgrounds
+from wait_registry.demo.comparison import compare, show_measurements
+from wait_registry.demo.crash import crash
+from wait_registry.demo.plan import DemoPlan
+from wait_registry.demo.platform import Platform
+from wait_registry.demo.run import Run, comparison_run, crash_run
+from wait_registry.demo.screen import Bar, Screen
+from wait_registry.demo.verdict import show_reconciliations
+from wait_registry.errors import ReconciliationError
+from wait_registry.local.stack import EmbeddedStack
+
+STRATEGIES = ("batch", "registry")
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """Everything that runs while the demo does."""
+
+    platform: Platform
+    sink: Background
+    sweeper: Background
+    comparisons: Sequence[Run]
+    crashed: Run
+
+
+def run_demo(keep: bool = False, plan: DemoPlan | None = None, screen: Screen | None = None) -> int:
+    """Run the demo and return 0.
+
+    Args:
+        keep: leave everything running afterwards, until Ctrl-C.
+        plan: its sizes; about three minutes when None.
+        screen: where it is shown; standard output when None.
+
+    Raises:
+        ReconciliationError: a promise was broken (exit code 4); everything to look into is kept and its place printed.
+        WaitRegistryError: a part could not be started or stopped working; the message has the end of its log.
+    """
+    plan, screen = plan or DemoPlan(), screen or Screen()
+    with _working_directory(screen) as directory:
+        with ExitStack() as resources:
+            resources.enter_context(_logs_into(directory / "demo.log"))
+            scene = _set_up(screen, resources, directory, plan)
+            kept = _play(screen, scene, plan)
+            if keep:
+                _keep_running(screen, scene, directory)
+        if not kept:
+            raise ReconciliationError("a promise was broken; the table above says which")
+    return 0
+
+
+@contextmanager
+def _working_directory(screen: Screen) -> Iterator[Path]:
+    """Make a folder for logs, manifests and call logs; it stays behind only when there is something to look into."""
+    directory = Path(tempfile.mkdtemp(prefix="waitreg-demo-"))
+    try:
+        yield directory
+    except Exception:
+        screen.note(f"logs, manifests and call logs are kept in {directory}")
+        raise
+    except BaseException:
+        shutil.rmtree(directory, ignore_errors=True)
+        raise
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+@contextmanager
+def _logs_into(file: Path) -> Iterator[None]:
+    """Keep what the client libraries log off the screen."""
+    handler = logging.FileHandler(file)
+    root = logging.getLogger()
+    root.addHandler(handler)
+    try:
+        yield
+    finally:
+        root.removeHandler(handler)
+        handler.close()
+
+
+def _set_up(screen: Screen, resources: ExitStack, directory: Path, plan: DemoPlan) -> Scene:
+    screen.step("A real Kafka broker and a real Postgres start as child processes")
+    stack = resources.enter_context(EmbeddedStack())
+    screen.note(f"Kafka {stack.bootstrap_servers}, Postgres {stack.postgres_url}")
+    backgrounds = resources.enter_context(Backgrounds(directory))
+    platform = Platform(stack, backgrounds, plan)
+    comparisons = [
+        comparison_run(platform, backgrounds, plan, directory, strategy, max_in_flight)
+        for max_in_flight in plan.in_flight
+        for strategy in STRATEGIES
+    ]
+    crashed = crash_run(platform, backgrounds, plan, directory)
+    runs = [*comparisons, crashed]
+    platform.prepare()
+    platform.create_inputs([run.topic for run in runs])
+    screen.step("Sink and sweeper start (two Spark sessions); orders are published meanwhile")
+    sink, sweeper = platform.start_sink(), platform.start_sweeper()
+    _publish(screen, runs)
+    for part in (sink, sweeper, *(run.downstream for run in runs)):
+        part.wait_ready()
+    return Scene(platform, sink, sweeper, comparisons, crashed)
+
+
+def _publish(screen: Screen, runs: Sequence[Run]) -> None:
+    with screen.progress([Bar(run.topic, run.records) for run in runs]) as bars:
+        for run, bar in zip(runs, bars.bars, strict=True):
+            run.publish()
+            bar.completed = run.records
+            bars.show()
+
+
+def _play(screen: Screen, scene: Scene, plan: DemoPlan) -> bool:
+    measurements = []
+    for max_in_flight in plan.in_flight:
+        runs = [run for run in scene.comparisons if run.settings.processor.max_in_flight == max_in_flight]
+        screen.step(f"batch and registry at N={max_in_flight}: every tenth call takes 1 s, the others 200 ms")
+        measurements += compare(screen, scene.platform, runs)
+    show_measurements(screen, measurements)
+    screen.step(f"A processor with N={plan.crash_in_flight} works; it will be killed in mid-work")
+    crash(screen, scene.platform, scene.crashed, plan)
+    screen.step("Reconciliation")
+    return show_reconciliations(screen, {run.name: run.reconcile() for run in (*scene.comparisons, scene.crashed)})
+
+
+def _keep_running(screen: Screen, scene: Scene, directory: Path) -> None:
+    stack = scene.platform.stack
+    screen.step("Everything is left running; Ctrl-C ends it")
+    for name, value in stack.environment.items():
+        screen.note(f"export {name}={value}")
+    for part in (scene.sink, scene.sweeper):
+        screen.note(f"{part.name}: {part.address}metrics, {part.address}health/ready")
+    screen.note(f"downstream: {scene.crashed.downstream.address}stats; logs: {directory}")
+    try:
+        threading.Event().wait()
+    except KeyboardInterrupt:
+        screen.step("Everything is taken down")

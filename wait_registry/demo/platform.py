@@ -1,0 +1,99 @@
+"""The system that the demo watches: broker, Postgres, topics, schema, and settings that point services at them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from confluent_kafka.admin import NewTopic
+from pydantic import SecretStr
+
+from wait_registry.demo.background import Background, Backgrounds
+from wait_registry.demo.plan import DemoPlan
+from wait_registry.kafka.clients import admin
+from wait_registry.kafka.requests import answer
+from wait_registry.kafka.topics import create_topics
+from wait_registry.local.stack import EmbeddedStack
+from wait_registry.postgres.connection import connect
+from wait_registry.postgres.schema import install_schema
+from wait_registry.settings.kafka import KafkaSettings
+from wait_registry.settings.postgres import PostgresSettings
+from wait_registry.settings.processor import ProcessorSettings
+from wait_registry.settings.root import Settings
+from wait_registry.settings.runtime import LogFormat, LogSettings, SparkSettings, TelemetrySettings
+from wait_registry.settings.sink import SinkSettings
+from wait_registry.settings.sweeper import SweeperSettings
+from wait_registry.settings.topics import DeadLetterSettings, WaitTopicSettings
+
+SCHEMA = "public"
+WAIT_PARTITIONS = 4
+INPUT_PARTITIONS = 4
+# The shortest that a broker allows unless it is told otherwise.
+SESSION_TIMEOUT_MS = 6000
+
+
+class Platform:
+    """A running stack, made ready for the services."""
+
+    def __init__(self, stack: EmbeddedStack, backgrounds: Backgrounds, plan: DemoPlan) -> None:
+        self.stack = stack
+        self._backgrounds = backgrounds
+        self._plan = plan
+        self.settings = self.settings_of(ProcessorSettings())
+
+    def settings_of(self, processor: ProcessorSettings, *, noticed_soon: bool = False) -> Settings:
+        """Return the settings of all services, with this processor section; nothing else of this host enters them.
+
+        With ``noticed_soon`` the broker misses a killed member of the group after 6 s instead of 45.
+        """
+        plan = self._plan
+        return Settings(
+            kafka=KafkaSettings(
+                bootstrap_servers=self.stack.bootstrap_servers,
+                librdkafka={"session.timeout.ms": SESSION_TIMEOUT_MS} if noticed_soon else {},
+            ),
+            wait=WaitTopicSettings(
+                partitions=WAIT_PARTITIONS,
+                replication_factor=1,
+                min_insync_replicas=1,
+                skew_allowance_s=plan.skew_allowance_s,
+            ),
+            dead_letter=DeadLetterSettings(partitions=2),
+            postgres=PostgresSettings(url=SecretStr(self.stack.postgres_url), schema=SCHEMA),
+            processor=processor,
+            sink=SinkSettings(),
+            sweeper=SweeperSettings(interval_s=plan.sweep_interval_s),
+            spark=SparkSettings(),
+            telemetry=TelemetrySettings(port=0),
+            log=LogSettings(format=LogFormat.CONSOLE),
+        )
+
+    def prepare(self) -> None:
+        """Make the wait and dead letter topics and the schema."""
+        create_topics(self.settings)
+        with connect(self.settings.postgres, autocommit=True, application_name="waitreg demo") as connection:
+            install_schema(connection, SCHEMA)
+
+    def create_inputs(self, topics: Sequence[str]) -> None:
+        """Make input topics."""
+        client = admin(self.settings.kafka)
+        made = client.create_topics([NewTopic(topic, INPUT_PARTITIONS, 1) for topic in topics])
+        for topic, future in made.items():
+            answer(client, future, f"creating topic {topic}")
+
+    def start_sink(self) -> Background:
+        """Start the sink; not ready yet."""
+        return self._backgrounds.service("sink", self.settings)
+
+    def start_sweeper(self) -> Background:
+        """Start the sweeper; not ready yet."""
+        return self._backgrounds.service("sweeper", self.settings)
+
+    def start_processor(self, name: str, settings: Settings) -> Background:
+        """Start a processor; not ready yet."""
+        return self._backgrounds.service("processor", settings, name)
+
+    def query(self, text: str, *parameters: Any) -> list[tuple[Any, ...]]:
+        """Return the rows of a query."""
+        with connect(self.settings.postgres, autocommit=True, application_name="waitreg demo") as connection:
+            return connection.execute(text.encode(), parameters or None).fetchall()

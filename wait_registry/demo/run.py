@@ -1,0 +1,103 @@
+"""One run of the demo: a topic full of orders, a group that works on it, a downstream with its own counter."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from wait_registry.demo.background import Background, Backgrounds
+from wait_registry.demo.evidence import read_evidence
+from wait_registry.demo.load import LoadPlan, run_load
+from wait_registry.demo.plan import MIXTURE, DemoPlan
+from wait_registry.demo.platform import Platform
+from wait_registry.demo.reconciliation import Reconciliation, reconcile
+from wait_registry.settings.processor import ProcessorSettings
+from wait_registry.settings.root import Settings
+
+
+@dataclass(slots=True)
+class Run:
+    """A strategy at one N, with everything that belongs to it alone."""
+
+    name: str
+    records: int
+    settings: Settings
+    directory: Path
+    downstream: Background
+    kills_ms: list[int] = field(default_factory=list)
+
+    @property
+    def topic(self) -> str:
+        """Return the input topic."""
+        return self.settings.processor.topics[0]
+
+    @property
+    def calls(self) -> Path:
+        """Return the downstream's log."""
+        return self.directory / f"{self.name}.calls.jsonl"
+
+    @property
+    def manifest(self) -> Path:
+        """Return the list of published records."""
+        return self.directory / f"{self.name}.published.jsonl"
+
+    def publish(self) -> None:
+        """Publish the orders; the seed is the run's name, so that no two runs have the same ones."""
+        seed = sum(self.name.encode())
+        run_load(self.settings, LoadPlan(self.topic, self.records, seed=seed, manifest=self.manifest))
+
+    def completed(self) -> int:
+        """Return how many calls the downstream has answered with success."""
+        by_status: dict[str, int] = self.downstream.get_json("/stats")["by_status"]
+        return by_status.get("200", 0)
+
+    def kill(self, processor: Background) -> None:
+        """End a processor of the run with SIGKILL."""
+        processor.kill()
+        self.kills_ms.append(time.time_ns() // 1_000_000)
+
+    def reconcile(self, *, look_at_view: bool = True) -> Reconciliation:
+        """Judge the run from outside."""
+        evidence = read_evidence(
+            self.settings, self.manifest, self.calls, look_at_view=look_at_view, kills_ms=self.kills_ms
+        )
+        return reconcile(evidence)
+
+
+def comparison_run(
+    platform: Platform, backgrounds: Backgrounds, plan: DemoPlan, directory: Path, strategy: str, max_in_flight: int
+) -> Run:
+    """Describe a run of one strategy at one N, with its downstream started."""
+    name = f"{strategy}-{max_in_flight}"
+    processor = ProcessorSettings(strategy=strategy, max_in_flight=max_in_flight)
+    return _run(platform, backgrounds, directory, name, plan.records(strategy, max_in_flight), processor)
+
+
+def crash_run(platform: Platform, backgrounds: Backgrounds, plan: DemoPlan, directory: Path) -> Run:
+    """Describe the run whose processor is killed: one attempt, and records that expire soon."""
+    processor = ProcessorSettings(
+        max_in_flight=plan.crash_in_flight,
+        handler_timeout_s=plan.crash_timeout_s,
+        max_tries=1,
+        ttl_s=plan.crash_ttl_s,
+        margin_s=plan.crash_margin_s,
+    )
+    return _run(platform, backgrounds, directory, "crash", plan.crash_records, processor, noticed_soon=True)
+
+
+def _run(
+    platform: Platform,
+    backgrounds: Backgrounds,
+    directory: Path,
+    name: str,
+    records: int,
+    processor: ProcessorSettings,
+    *,
+    noticed_soon: bool = False,
+) -> Run:
+    calls = directory / f"{name}.calls.jsonl"
+    downstream = backgrounds.downstream(MIXTURE, calls, f"downstream-{name}")
+    own = {"group": f"demo-{name}", "topics": (f"orders-{name}",), "handler": downstream.address}
+    settings = platform.settings_of(processor.model_copy(update=own), noticed_soon=noticed_soon)
+    return Run(name, records, settings, directory, downstream)

@@ -1,0 +1,169 @@
+"""The wait topic's log by id, as far as it still stands: compaction removes what has a later entry of its id."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from wait_registry.demo.dead_letter_seen import DeadLetterSeen
+from wait_registry.demo.manifest import Coordinates, Published
+from wait_registry.records.tombstone import Outcome
+
+# The record goes on under another id, which only its next wait record tells.
+_GOES_ON = (Outcome.RETRIED.value, Outcome.REDELIVERED.value)
+
+
+@dataclass(frozen=True, slots=True)
+class WaitEntry:
+    """One entry of the wait topic: a registration (``original`` set) or a tombstone (``outcome``, when readable)."""
+
+    partition: int
+    offset: int
+    append_ms: int
+    wait_id: str
+    original: Coordinates | None
+    outcome: str | None = None
+
+
+class WaitLog:
+    """The log's entries by id, narrowed to the published records, and what compaction can have taken of them.
+
+    Compaction takes of an id, in a partition, everything before its last entry in the part that it has cleaned, and
+    that entry too once it is a tombstone older than delete.retention.ms. So what is left is the end of the id's
+    history; and where two entries of one id stand, no cleaning has reached the second one.
+    """
+
+    def __init__(
+        self,
+        entries: Iterable[WaitEntry],
+        topics: Collection[str],
+        *,
+        wait_ids: Mapping[Coordinates, str],
+        named: Collection[str] = (),
+        kept_since_ms: int | None = None,
+    ) -> None:
+        """Take the log.
+
+        Args:
+            entries: what was read, in any order.
+            topics: those of the published records.
+            wait_ids: the ids that published records get at their first delivery, as far as known.
+            named: further ids that belong to them, though only tombstones may be left of these.
+            kept_since_ms: a tombstone appended at or after it still stands; None when none was ever taken.
+        """
+        by_id: dict[str, list[WaitEntry]] = defaultdict(list)
+        by_place: dict[tuple[str, int], list[int]] = defaultdict(list)
+        for entry in sorted(entries, key=lambda entry: (entry.partition, entry.offset)):
+            by_id[entry.wait_id].append(entry)
+            by_place[entry.wait_id, entry.partition].append(entry.offset)
+        own = {*wait_ids.values(), *named}
+        self.by_id: dict[str, Sequence[WaitEntry]] = {
+            wait_id: history for wait_id, history in by_id.items() if wait_id in own or _is_of(history, topics)
+        }
+        self._wait_ids = wait_ids
+        self._record_of = {wait_id: record for record, wait_id in wait_ids.items()}
+        self._kept_since_ms = -math.inf if kept_since_ms is None else kept_since_ms
+        self._uncleaned_from = _uncleaned_from(by_place)
+        self._occupied = {(partition, offset) for (_, partition), offsets in by_place.items() for offset in offsets}
+        self.standing_ids = {wait_id for wait_id, history in self.by_id.items() if _stands(history)}
+        self.standing = self._originals(self.standing_ids)
+        self.discarded = self._originals(
+            wait_id for wait_id, history in self.by_id.items() if _says(history, Outcome.DISCARDED)
+        )
+        self._registered = self._originals(self.by_id)
+
+    def _originals(self, wait_ids: Iterable[str]) -> set[Coordinates]:
+        found = set()
+        for wait_id in wait_ids:
+            found |= {entry.original for entry in self.by_id[wait_id] if entry.original is not None}
+            if wait_id in self._record_of:
+                found.add(self._record_of[wait_id])
+        return found
+
+    def registration(self, letter: DeadLetterSeen) -> WaitEntry | None:
+        """Return the entry that a dead letter names."""
+        for entry in self.by_id.get(letter.wait_id, ()):
+            if entry.original is not None and (entry.partition, entry.offset) == letter.registration:
+                return entry
+        return None
+
+    def may_have_taken(self, letter: DeadLetterSeen) -> bool:
+        """Return whether compaction explains that the registration which a dead letter names is not in the log."""
+        if letter.registration is None or letter.registration in self._occupied:
+            return False
+        partition, offset = letter.registration
+        left = [entry for entry in self.by_id.get(letter.wait_id, ()) if entry.partition == partition]
+        uncleaned_from = self._uncleaned_from[partition]
+        if offset >= uncleaned_from or (left and left[0].offset < offset):
+            return False
+        followed = bool(left) and left[0].offset < uncleaned_from
+        return followed or letter.time_ms < self._kept_since_ms
+
+    def can_not_tell(self, published: Published) -> bool:
+        """Return whether compaction explains that the log has no end for a record."""
+        history = self.by_id.get(self._wait_ids.get(published.coordinates, ""), ())
+        if history:
+            return all(entry.original is None for entry in history) and history[-1].outcome in _GOES_ON
+        return published.coordinates not in self._registered and published.timestamp_ms < self._kept_since_ms
+
+    def export_tombstone(self, wait_id: str, registration: tuple[int, int]) -> WaitEntry | None:
+        """Return the tombstone that the sweeper wrote for a registration."""
+        for entry in self.by_id.get(wait_id, ()):
+            if entry.outcome == Outcome.EXPIRED and _follows(registration, entry):
+                return entry
+        return None
+
+    def belongs_elsewhere(self, answered_ms: int, registered: WaitEntry) -> bool:
+        """Return whether a call that succeeded then was made for an earlier or a later registration of the id."""
+        place = (registered.partition, registered.offset)
+        later = any(
+            entry.original is not None and _follows(place, entry) and entry.append_ms <= answered_ms
+            for entry in self.by_id[registered.wait_id]
+        )
+        return later or answered_ms < registered.append_ms
+
+    def resolved_before(self, letter: DeadLetterSeen) -> bool:
+        """Return whether a later entry of the id stood in the topic when the dead letter was made."""
+        registered = self.registration(letter)
+        if letter.registration is None or (registered is None and not self.may_have_taken(letter)):
+            return False
+        own = self.export_tombstone(letter.wait_id, letter.registration)
+        return own is not None and any(
+            entry.append_ms < letter.time_ms and _between(letter.registration, registered, entry, own)
+            for entry in self.by_id[letter.wait_id]
+        )
+
+
+def _is_of(history: Iterable[WaitEntry], topics: Collection[str]) -> bool:
+    return any(entry.original is not None and entry.original[0] in topics for entry in history)
+
+
+def _says(history: Iterable[WaitEntry], outcome: Outcome) -> bool:
+    return any(entry.outcome == outcome for entry in history)
+
+
+def _stands(history: Sequence[WaitEntry]) -> bool:
+    last = {entry.partition: entry for entry in history}
+    return any(entry.original is not None for entry in last.values())
+
+
+def _uncleaned_from(by_place: Mapping[tuple[str, int], Sequence[int]]) -> Mapping[int, float]:
+    """Return, by partition, an offset that no cleaning has reached: the lowest second entry of any id."""
+    lowest: dict[int, float] = defaultdict(lambda: math.inf)
+    for (_, partition), offsets in by_place.items():
+        if len(offsets) > 1:
+            lowest[partition] = min(lowest[partition], offsets[1])
+    return lowest
+
+
+def _follows(registration: tuple[int, int], entry: WaitEntry) -> bool:
+    return entry.partition == registration[0] and entry.offset > registration[1]
+
+
+def _between(registration: tuple[int, int], registered: WaitEntry | None, entry: WaitEntry, own: WaitEntry) -> bool:
+    if entry.partition == registration[0]:
+        return registration[1] < entry.offset < own.offset
+    # An id in two partitions is a fault of its own; only the broker's clock orders the two.
+    return registered is not None and registered.append_ms <= entry.append_ms

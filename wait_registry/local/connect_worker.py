@@ -1,0 +1,175 @@
+"""An embedded Kafka Connect worker: a real distributed one, alone in its group, with this project's plugin."""
+
+from __future__ import annotations
+
+import http.client
+import logging
+from collections.abc import Mapping, Sequence
+from importlib import resources
+from pathlib import Path
+
+from wait_registry.errors import ConfigurationError
+from wait_registry.jvm import CONNECT_JAR_KINDS, JarKind, jar_directory, java_command
+from wait_registry.local.child import Program
+from wait_registry.local.ports import LOOPBACK
+from wait_registry.local.server import EmbeddedServer
+
+log = logging.getLogger(__name__)
+
+PROBE_S = 2.0
+WORKER: JarKind = "connect"
+PROVIDERS = "org.apache.kafka.common.config.provider"
+# One worker on a laptop: topics of one replica, and a killed member is given up after seconds, since members are killed
+# on purpose here. What a connector of this project needs of any worker stands in connect-configs/README.md.
+PROPERTIES: Mapping[str, str] = {
+    "config.storage.replication.factor": "1",
+    "offset.storage.replication.factor": "1",
+    "offset.storage.partitions": "4",
+    "status.storage.replication.factor": "1",
+    "status.storage.partitions": "2",
+    "session.timeout.ms": "6000",
+    "heartbeat.interval.ms": "1000",
+    "scheduled.rebalance.max.delay.ms": "0",
+    "offset.flush.interval.ms": "1000",
+    "task.shutdown.graceful.timeout.ms": "10000",
+    "key.converter": "org.apache.kafka.connect.converters.ByteArrayConverter",
+    "value.converter": "org.apache.kafka.connect.converters.ByteArrayConverter",
+    "header.converter": "org.apache.kafka.connect.converters.ByteArrayConverter",
+    "plugin.discovery": "service_load",
+    "connector.client.config.override.policy": "All",
+    "exactly.once.source.support": "enabled",
+    "config.providers": "env,file,dir",
+    "config.providers.env.class": f"{PROVIDERS}.EnvVarConfigProvider",
+    "config.providers.file.class": f"{PROVIDERS}.FileConfigProvider",
+    "config.providers.dir.class": f"{PROVIDERS}.DirectoryConfigProvider",
+}
+
+
+class ConnectWorker(EmbeddedServer):
+    """One Kafka Connect worker on loopback; its connectors and offsets live in Kafka and survive its folder."""
+
+    name = "Kafka Connect worker"
+    start_timeout_s = 120.0
+
+    def __init__(
+        self,
+        directory: Path,
+        port: int,
+        bootstrap_servers: str,
+        *,
+        plugins: Sequence[Path] = (),
+        group: str = "waitreg-connect",
+        properties: Mapping[str, str] | None = None,
+        environment: Mapping[str, str] | None = None,
+        heap: str = "512m",
+        temporary: bool = False,
+        inherited_fds: tuple[int, ...] = (),
+    ) -> None:
+        """Describe a worker that isn't started yet.
+
+        Args:
+            directory: its folder.
+            port: of the REST API.
+            bootstrap_servers: the Kafka cluster.
+            plugins: jars or folders of jars beside Debezium's; `plugin_jar` finds this project's.
+            group: names its group and its three topics (``<group>-configs``, ``-offsets``, ``-status``).
+            properties: further worker properties; they win over ours. They may hold secrets.
+            environment: variables for it, what ``${env:NAME}`` in a connector's configuration is looked up in.
+            heap: the JVM's -Xmx.
+            temporary: see `EmbeddedServer`.
+            inherited_fds: see `EmbeddedServer`.
+        """
+        super().__init__(directory, temporary=temporary, inherited_fds=inherited_fds)
+        self.port = port
+        self.group = group
+        self._plugins = tuple(plugins)
+        self._environment = dict(environment or {})
+        self._heap = heap
+        self._java = ""
+        self._class_path = ""
+        self._properties = {
+            **PROPERTIES,
+            "bootstrap.servers": bootstrap_servers,
+            "group.id": group,
+            "config.storage.topic": f"{group}-configs",
+            "offset.storage.topic": f"{group}-offsets",
+            "status.storage.topic": f"{group}-status",
+            "listeners": f"http://{LOOPBACK}:{port}",
+            "plugin.path": str(self.plugin_path),
+            **(properties or {}),
+        }
+
+    @property
+    def url(self) -> str:
+        """The address of the REST API."""
+        return f"http://{LOOPBACK}:{self.port}"
+
+    @property
+    def plugin_path(self) -> Path:
+        """The folder with a link to each plugin."""
+        return self.directory / "plugins"
+
+    def _prepare(self) -> None:
+        if not self._java:
+            self._java = java_command()
+            self._class_path = f"{jar_directory(WORKER)}/*"
+            self._link_plugins()
+        lines = (f"{name}={_escaped(value)}\n" for name, value in self._properties.items())
+        file = self.directory / "worker.properties"
+        file.touch(mode=0o600)
+        file.write_text("".join(lines), "utf-8")
+        log4j = resources.files("wait_registry_jvm").joinpath("connect-log4j2.properties").read_text("utf-8")
+        (self.directory / "log4j2.properties").write_text(log4j, "utf-8")
+
+    def _link_plugins(self) -> None:
+        self.plugin_path.mkdir(exist_ok=True)
+        debezium = [jar_directory(kind) for kind in CONNECT_JAR_KINDS if kind != WORKER]
+        for plugin in (*debezium, *self._plugins):
+            link = self.plugin_path / plugin.name
+            link.unlink(missing_ok=True)
+            link.symlink_to(plugin.absolute())
+
+    def _program(self) -> Program:
+        return Program(
+            command=[
+                *(self._java, f"-Xmx{self._heap}", "-XX:+UseSerialGC"),
+                *(f"-Dlog4j2.configurationFile={self.directory / 'log4j2.properties'}", f"-Dwaitreg.log={self.log}"),
+                *("-cp", self._class_path, "org.apache.kafka.connect.cli.ConnectDistributed"),
+                str(self.directory / "worker.properties"),
+            ],
+            log=self.log,
+            cwd=self.directory,
+            environment=self._environment,
+            remove_when_orphaned=self.directory if self.temporary else None,
+            inherited_fds=self._inherited_fds,
+        )
+
+    def _serving(self) -> bool:
+        """Ask GET /health (KIP-1017): 200 once the worker has joined its group and read its topics."""
+        connection = http.client.HTTPConnection(LOOPBACK, self.port, timeout=PROBE_S)
+        try:
+            connection.request("GET", "/health")
+            return connection.getresponse().status == http.HTTPStatus.OK
+        except OSError as error:
+            log.debug("the worker does not answer yet: %s", error)
+            return False
+        finally:
+            connection.close()
+
+
+def plugin_jar(checkout: Path) -> Path:
+    """Return this project's plugin as Maven has built it in a checkout.
+
+    Raises:
+        ConfigurationError: it isn't built, or more than one version lies there.
+    """
+    target = checkout / "connect-configs" / "plugin" / "target"
+    found = [jar for jar in target.glob("waitreg-connect-*.jar") if not jar.stem.endswith(("-sources", "-javadoc"))]
+    if len(found) != 1:
+        raise ConfigurationError(f"{len(found)} jars waitreg-connect-*.jar in {target}, expected one: `make connect`")
+    return found[0]
+
+
+def _escaped(value: str) -> str:
+    # java.util.Properties: a backslash begins an escape, a line break ends the value.
+    return value.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
