@@ -129,12 +129,16 @@ class Backgrounds:
         """Start processor, sink or sweeper; not ready yet."""
         (port,) = free_ports(1)
         variables = {**as_environment(settings), f"{PREFIX}TELEMETRY__PORT": str(port)}
-        return self._start(name or command, [command], variables, port, "/health/ready")
+        return self._start(name or command, ["wait_registry", command], variables, port, "/health/ready")
+
+    def baseline(self, name: str, settings: Settings) -> Background:
+        """Start `wait_registry.demo.baseline`, which has no HTTP port."""
+        return self._start(name, ["wait_registry.demo.baseline"], as_environment(settings), 0, "")
 
     def downstream(self, mixture: str, calls: Path, name: str) -> Background:
         """Start a downstream of its own counter; not ready yet."""
         (port,) = free_ports(1)
-        arguments = ["downstream", "--port", str(port), "--mixture", mixture, "--log", str(calls)]
+        arguments = ["wait_registry", "downstream", "--port", str(port), "--mixture", mixture, "--log", str(calls)]
         return self._start(name, arguments, {}, port, "/stats")
 
     def _start(
@@ -145,7 +149,7 @@ class Backgrounds:
         unset = [part for key in inherited for part in ("-u", key)]
         child = GuardedChild(
             Program(
-                command=["env", *unset, sys.executable, "-m", "wait_registry", *arguments],
+                command=["env", *unset, sys.executable, "-m", *arguments],
                 log=log,
                 cwd=self._directory,
                 environment={**variables, **self._own_variables()},

@@ -25,7 +25,7 @@ def compare(screen: Screen, platform: Platform, runs: Sequence[Run]) -> list[Mea
 
     Raises BackgroundError when a process ends or nothing is completed for a minute.
     """
-    processors = [platform.start_processor(f"processor-{run.name}", run.settings) for run in runs]
+    processors = [_start(platform, run) for run in runs]
     with screen.progress([Bar(run.name, run.records) for run in runs]) as bars:
         last_progress_s = time.monotonic()
         while any(bar.completed < bar.total for bar in bars.bars):
@@ -44,16 +44,21 @@ def compare(screen: Screen, platform: Platform, runs: Sequence[Run]) -> list[Mea
     return [measure(run) for run in runs]
 
 
+def _start(platform: Platform, run: Run) -> Background:
+    start = platform.start_baseline if run.strategy == "batch" else platform.start_processor
+    return start(f"processor-{run.name}", run.settings)
+
+
 def measure(run: Run) -> Measurement:
     """Return the rate of a finished run beside its limit, both from what its downstream measured."""
     processor = run.settings.processor
     stats = run.downstream.get_json("/stats")
-    if processor.strategy == "batch":
+    if run.strategy == "batch":
         limit = batch_limit_per_s(processor.max_in_flight, stats["slowest_s"])
     else:
         limit = registry_limit_per_s(processor.max_in_flight, stats["mean_s"])
     rate = steady_rate_per_s(read_calls(run.calls))
-    return Measurement(processor.strategy, processor.max_in_flight, run.records, rate, limit)
+    return Measurement(run.strategy, processor.max_in_flight, run.records, rate, limit)
 
 
 def show_measurements(screen: Screen, measurements: Sequence[Measurement]) -> None:

@@ -93,6 +93,10 @@ class Platform:
         """Start a processor; not ready yet."""
         return self._backgrounds.service("processor", settings, name)
 
+    def start_baseline(self, name: str, settings: Settings) -> Background:
+        """Start the baseline that the registry is compared with; it has no health endpoint."""
+        return self._backgrounds.baseline(name, settings)
+
     def query(self, text: str, *parameters: Any) -> list[tuple[Any, ...]]:
         """Return the rows of a query."""
         with connect(self.settings.postgres, autocommit=True, application_name="waitreg demo") as connection:

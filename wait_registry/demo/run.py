@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from wait_registry.demo.background import Background, Backgrounds
@@ -25,6 +25,7 @@ class Run:
     settings: Settings
     directory: Path
     downstream: Background
+    strategy: str = "registry"
     kills_ms: list[int] = field(default_factory=list)
 
     @property
@@ -70,8 +71,9 @@ def comparison_run(
 ) -> Run:
     """Describe a run of one strategy at one N, with its downstream started."""
     name = f"{strategy}-{max_in_flight}"
-    processor = ProcessorSettings(strategy=strategy, max_in_flight=max_in_flight)
-    return _run(platform, backgrounds, directory, name, plan.records(strategy, max_in_flight), processor)
+    processor = ProcessorSettings(max_in_flight=max_in_flight)
+    run = _run(platform, backgrounds, directory, name, plan.records(strategy, max_in_flight), processor)
+    return replace(run, strategy=strategy)
 
 
 def crash_run(platform: Platform, backgrounds: Backgrounds, plan: DemoPlan, directory: Path) -> Run:
