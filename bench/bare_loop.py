@@ -83,10 +83,10 @@ class WaitHeaders:
         self._last = (
             (names.WAIT_GROUP, processor.group.encode()),
             (names.WAIT_INSTANCE, b"bare-loop"),
-            (names.WAIT_ATTEMPT, b"1"),
+            (names.WAIT_DELIVERY, b"1"),
             (names.WAIT_DEAD_LETTER_TOPIC, settings.dead_letter.topic.encode()),
             (names.WAIT_EXPIRY_POLICY, processor.expiry_policy.value.encode()),
-            (names.WAIT_MAX_ATTEMPTS, b"%d" % processor.max_attempts),
+            (names.WAIT_MAX_DELIVERIES, b"%d" % processor.max_deliveries),
         )
         self.begin_batch()
 

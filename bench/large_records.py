@@ -105,7 +105,7 @@ def _dead_letter(original: Original) -> tuple[bytes, list[tuple[str, bytes | Non
         wait_offset=None,
         group="group",
         instance="instance",
-        attempt=1,
+        delivery=1,
     )
     failure = Failure(Reason.UNREGISTRABLE, "PermanentError", "too large", None, original.timestamp_ms)
     return b"key", dead_letter_headers((), lineage, failure)

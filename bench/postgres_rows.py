@@ -89,7 +89,7 @@ def dead_letter(index: int, reason: Reason) -> Record:
     """Return the dead letter of an order; a failed one has the stack trace of a short handler."""
     record, key = original(index), wait_id(CLUSTER, "orders", 3, index, "billing", TIME_MS + index)
     lineage = Lineage.of(
-        record, wait_id=key, wait_partition=1, wait_offset=index, group="billing", instance=INSTANCE, attempt=1
+        record, wait_id=key, wait_partition=1, wait_offset=index, group="billing", instance=INSTANCE, delivery=1
     )
     failure = Failure(reason, None, None, None, TIME_MS)
     if reason is Reason.FAILED:

@@ -53,7 +53,7 @@ SETS: Final = ((), *((name,) for name in CANDIDATES), ("place", "key"), tuple(CA
 FILL: Final = f"""
 insert into wait (
     wait_expiration_uuid, original_topic, original_partition, original_offset, original_key, original_headers,
-    wait_expiration_time, body, consumer_group, instance, attempt, wait_topic, wait_partition, wait_offset)
+    wait_expiration_time, body, consumer_group, instance, delivery, wait_topic, wait_partition, wait_offset)
 select
     md5(i::text)::uuid::text, 'orders', i % 12, i / 12, convert_to('customer-' || i % 200000, 'UTF8'), '[]',
     now() + make_interval(secs => i / 300), convert_to(repeat(md5(i::text), 8), 'UTF8'), 'billing',

@@ -29,7 +29,7 @@ class Failed(NamedTuple):
     """
 
     error: BaseException
-    tries: int
+    attempts: int
     ours: bool = False
 
 
@@ -48,7 +48,7 @@ class Attempts:
         timeout_s: the limit of one attempt, s.
         decision: what follows a failed attempt.
         clock: the monotonic clock.
-        stats: where tries are counted.
+        stats: where attempts are counted.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Attempts:
         self._decision = decision
         self._monotonic = clock.monotonic
         self.stats = stats
-        self._tries = stats.tries
+        self._attempts = stats.attempts
 
     async def run(
         self, record: Record, expires_s: float, deadline: Deadline, trace: RecordTrace | None = None
@@ -80,12 +80,12 @@ class Attempts:
             asyncio.CancelledError: the calling task is cancelled: the record has no outcome.
             ShortageError: the handler can't be called: the record has no outcome, and the process can't go on.
         """
-        tries = 0
+        attempts = 0
         deadline.record = record
         while True:
-            tries += 1
+            attempts += 1
             if trace is not None:
-                trace.attempt_started(tries)
+                trace.attempt_started(attempts)
             deadline.at_s = self._monotonic() + self._timeout_s
             error: BaseException
             try:
@@ -96,25 +96,25 @@ class Attempts:
                 deadline.clear()
                 raise  # the record hasn't been tried
             except BaseException as raised:  # noqa: BLE001 - the handler decides about its record, never about the loop
-                error = self._explain(record, raised, deadline, tries, trace)
+                error = self._explain(record, raised, deadline, attempts, trace)
                 ours = error is not raised
             else:
                 deadline.clear()
                 if answer is None or isinstance(answer, Discard):
-                    self._tries["ok"] += 1
+                    self._attempts["ok"] += 1
                     if trace is not None:
                         trace.attempt_ended(None)
                     return answer
-                self._tries["error"] += 1
+                self._attempts["error"] += 1
                 error, ours = _invalid(answer), True
             if trace is not None:
                 trace.attempt_ended(error)
-            if not await self._again(error, tries, expires_s):
-                return Failed(error, tries, ours)
+            if not await self._again(error, attempts, expires_s):
+                return Failed(error, attempts, ours)
             release_frames(error)
 
     def _explain(
-        self, record: Record, raised: BaseException, deadline: Deadline, tries: int, trace: RecordTrace | None
+        self, record: Record, raised: BaseException, deadline: Deadline, attempts: int, trace: RecordTrace | None
     ) -> BaseException:
         """Tell a passed limit, a cancelled worker and the handler's own failure apart."""
         overran = deadline.clear()
@@ -123,23 +123,23 @@ class Attempts:
         # has made of it is no outcome.
         if task is not None and task.cancelling():
             raise asyncio.CancelledError from raised
-        # Ours to mend, not the record's fault: every one would be dead-lettered within its few tries.
+        # Ours to mend, not the record's fault: every one would be dead-lettered within its few attempts.
         if (shortage := no_descriptor(raised)) is not None:
             raise shortage from raised
         if overran:
-            self._tries["timeout"] += 1
-            error = TimeoutError(f"attempt {tries} was over its limit of {self._timeout_s:g} s")
+            self._attempts["timeout"] += 1
+            error = TimeoutError(f"attempt {attempts} was over its limit of {self._timeout_s:g} s")
             log.warning("%s", error, extra=_fields(record))
             error.__cause__ = None if isinstance(raised, asyncio.CancelledError) else raised
             if trace is not None:
                 trace.attempt_over_limit()
             return error
-        self._tries["error"] += 1
+        self._attempts["error"] += 1
         return raised
 
-    async def _again(self, error: BaseException, tries: int, expires_s: float) -> bool:
+    async def _again(self, error: BaseException, attempts: int, expires_s: float) -> bool:
         """Wait before the next attempt; False when there is none."""
-        pause_s = self._decision.pause_s(error, tries, self._monotonic(), expires_s)
+        pause_s = self._decision.pause_s(error, attempts, self._monotonic(), expires_s)
         if pause_s is None:
             return False
         await asyncio.sleep(pause_s)

@@ -28,7 +28,7 @@ class Delivery:
     original: Original
     consumed_topic: str
     wait_id: str
-    attempt: int
+    delivery: int
     wait_partition: int | None
     wait_offset: int | None
 
@@ -108,5 +108,5 @@ class DeadLetters:
             wait_offset=delivery.wait_offset,
             group=self._group,
             instance=self._instance,
-            attempt=delivery.attempt,
+            delivery=delivery.delivery,
         )

@@ -52,8 +52,8 @@ class Entry:
     """
 
     __slots__ = (
-        "attempt",
         "batch",
+        "delivery",
         "lifetime",
         "offset",
         "original",
@@ -71,7 +71,7 @@ class Entry:
         self,
         original: Original,
         source: Source | None,
-        attempt: int,
+        delivery: int,
         wait_id: str,
         owner: AssignedPartition,
         offset: int,
@@ -80,7 +80,7 @@ class Entry:
     ) -> None:
         self.original = original
         self.source = source
-        self.attempt = attempt
+        self.delivery = delivery
         self.wait_id = wait_id
         self.owner = owner
         self.offset = offset
@@ -117,7 +117,7 @@ class Entry:
             key,
             value,
             headers,
-            self.attempt,
+            self.delivery,
             self.wait_id,
             group,
             self.lifetime.expires_at,

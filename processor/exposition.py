@@ -27,7 +27,7 @@ def stats_readings(stats: Stats, link: BrokerLink) -> Iterator[Reading | Histogr
         (metrics.PROCESSOR_CONSUMED, stats.consumed),
         (metrics.PROCESSOR_SETTLED, stats.settled),
         (metrics.PROCESSOR_DEAD_LETTERS, stats.dead_letters),
-        (metrics.PROCESSOR_TRIES, stats.tries),
+        (metrics.PROCESSOR_ATTEMPTS, stats.attempts),
         (metrics.PROCESSOR_COMMITS, stats.commits),
         (metrics.PROCESSOR_REBALANCES, stats.rebalances),
     ):

@@ -112,7 +112,7 @@ class Registration:
                 original = entry.original
                 try:
                     headers = topics[entry.owner.topic].encoder.headers(
-                        original, entry.wait_id, entry.lifetime.expires_at_ms, entry.attempt, entry.source
+                        original, entry.wait_id, entry.lifetime.expires_at_ms, entry.delivery, entry.source
                     )
                     produce(
                         topic,
@@ -138,7 +138,7 @@ class Registration:
         self.renewing.add(entry)
         original = entry.original
         headers = self._topics[entry.owner.topic].encoder.headers(
-            original, entry.wait_id, entry.lifetime.expires_at_ms, entry.attempt, entry.source
+            original, entry.wait_id, entry.lifetime.expires_at_ms, entry.delivery, entry.source
         )
 
         def acknowledged(message: Message) -> None:
@@ -153,11 +153,11 @@ class Registration:
 
     def _entry(self, owner: AssignedPartition, message: Message, lifetime: Lifetime) -> Entry:
         taken, identifier, unreadable = decode(message, owner.topic, owner.partition, self._group, self._cluster_id)
-        original, source, attempt = taken
+        original, source, delivery = taken
         size = (len(original.key) if original.key else 0) + (len(original.value) if original.value else 0)
         if original.headers:
             size += sum(len(name) + (len(content) if content else 0) for name, content in original.headers)
-        entry = Entry(original, source, attempt, identifier, owner, message.offset(), size, lifetime)
+        entry = Entry(original, source, delivery, identifier, owner, message.offset(), size, lifetime)
         if unreadable is not None:
             self._unreadable[entry] = unreadable
         return entry

@@ -33,33 +33,33 @@ class RetryDecision:
     Source: "Exponential Backoff And Jitter", AWS Architecture Blog, 2015.
 
     Args:
-        settings: tries and pauses.
+        settings: attempts and pauses.
         limits: the rules about time.
         random: returns a number in [0, 1).
     """
 
     def __init__(self, settings: ProcessorSettings, limits: TimeLimits, random: Callable[[], float]) -> None:
-        self._max_tries = settings.max_tries
+        self._max_attempts = settings.max_attempts
         self._initial_s = settings.backoff_initial_s
         self._longest_s = settings.backoff_max_s
         self._limits = limits
         self._random = random
 
-    def pause_s(self, error: BaseException, tries: int, now_s: float, expires_s: float) -> float | None:
+    def pause_s(self, error: BaseException, attempts: int, now_s: float, expires_s: float) -> float | None:
         """Decide about a record after a failed attempt.
 
         Args:
             error: how the attempt failed.
-            tries: attempts made in this process, the failed one included.
+            attempts: attempts made in this process, the failed one included.
             now_s: the monotonic clock.
             expires_s: when the registration expires, by the same clock.
 
         Returns:
             The pause before the next attempt, s, or None: dead-letter it.
         """
-        if tries >= self._max_tries or not is_retriable(error):
+        if attempts >= self._max_attempts or not is_retriable(error):
             return None
-        pause_s = self._random() * min(self._longest_s, self._initial_s * 2.0 ** (tries - 1))
+        pause_s = self._random() * min(self._longest_s, self._initial_s * 2.0 ** (attempts - 1))
         if isinstance(error, RetryLater):
             pause_s = max(pause_s, min(self._longest_s, error.pause_s))
         return pause_s if self._limits.may_retry(now_s, pause_s, expires_s) else None

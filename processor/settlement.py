@@ -146,7 +146,7 @@ def _delivery(entry: Entry, *, registered: bool) -> Delivery:
         entry.original,
         entry.owner.topic,
         entry.wait_id,
-        entry.attempt,
+        entry.delivery,
         entry.wait_partition if registered else None,
         entry.wait_offset if registered else None,
     )

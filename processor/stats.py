@@ -37,7 +37,7 @@ class Stats:
         self.renewed = 0
         self.settled: Counter[str] = Counter()
         self.dead_letters: Counter[str] = Counter()
-        self.tries: Counter[str] = Counter()
+        self.attempts: Counter[str] = Counter()
         self.commits: Counter[str] = Counter()
         self.rebalances: Counter[str] = Counter()
         self.seconds = {outcome: Latencies(PROCESSOR_HANDLER_SECONDS.buckets) for outcome in OUTCOMES}

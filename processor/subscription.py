@@ -46,7 +46,7 @@ def subscription(settings: Settings, instance: str, existing: Collection[str]) -
             instance,
             dead_letters,
             processor.expiry_policy.value,
-            processor.max_attempts,
+            processor.max_deliveries,
             settings.wait.max_message_bytes,
         )
         subscribed[topic] = SubscribedTopic(topic, topic, dead_letters, encoder)

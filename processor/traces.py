@@ -49,7 +49,7 @@ class Traces:
                 self._group,
                 self._instance,
                 entry.wait_id,
-                entry.attempt,
+                entry.delivery,
                 batch.sent_ms,
                 registered,
             )
@@ -69,7 +69,7 @@ class Traces:
                 self._group,
                 self._instance,
                 wait_id,
-                taken.attempt,
+                taken.delivery,
                 taken_ms,
                 None,
             )

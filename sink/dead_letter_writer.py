@@ -41,7 +41,7 @@ COLUMNS: Final[tuple[tuple[str, pa.DataType, Callable[[pa.Array], pa.Array]], ..
     ("original_timestamp_type", pa.string(), text),
     ("consumer_group", pa.string(), text),
     ("instance", pa.string(), text),
-    ("attempt", pa.int32(), int4),
+    ("delivery", pa.int32(), int4),
     ("wait_partition", pa.int32(), int4),
     ("wait_offset", pa.int64(), int8),
 )
@@ -124,7 +124,7 @@ def _values(record: dict[str, Any]) -> tuple[Any, ...]:
         lineage.original_timestamp_type,
         lineage.group,
         lineage.instance,
-        lineage.attempt,
+        lineage.delivery,
         lineage.wait_partition,
         lineage.wait_offset,
     )

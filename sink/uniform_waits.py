@@ -227,10 +227,10 @@ _REGISTRATION: Final = (
     ("wait_expiration_time", names.WAIT_EXPIRATION_TIME, _time),
     ("consumer_group", names.WAIT_GROUP, _TEXT),
     ("instance", names.WAIT_INSTANCE, _TEXT),
-    ("attempt", names.WAIT_ATTEMPT, _COUNT),
+    ("delivery", names.WAIT_DELIVERY, _COUNT),
     ("dead_letter_topic", names.WAIT_DEAD_LETTER_TOPIC, _TEXT),
     ("expiry_policy", names.WAIT_EXPIRY_POLICY, _choice(ExpiryPolicy)),
-    ("max_attempts", names.WAIT_MAX_ATTEMPTS, _COUNT),
+    ("max_deliveries", names.WAIT_MAX_DELIVERIES, _COUNT),
 )
 _TRACE: Final = (("traceparent", names.TRACEPARENT, _trace), ("tracestate", names.TRACESTATE, _trace))
 _HEADERS: Final = (*_REGISTRATION, *_SOURCE, *_TRACE)

@@ -125,13 +125,13 @@ on conflict (wait_topic, wait_partition, wait_offset) do nothing;
 insert into wait as held (
     wait_expiration_uuid, original_topic, original_partition, original_offset, original_key, original_timestamp,
     original_timestamp_ms, original_timestamp_type, original_headers, wait_expiration_time, body, consumer_group,
-    instance, attempt, dead_letter_topic, expiry_policy, max_attempts, wait_topic, wait_partition, wait_offset,
+    instance, delivery, dead_letter_topic, expiry_policy, max_deliveries, wait_topic, wait_partition, wait_offset,
     source_topic, source_partition, source_offset, traceparent, tracestate
 )
 select
     wait_expiration_uuid, original_topic, original_partition, original_offset, original_key, original_timestamp,
     original_timestamp_ms, original_timestamp_type, original_headers, wait_expiration_time, body, consumer_group,
-    instance, attempt, dead_letter_topic, expiry_policy, max_attempts, wait_topic, wait_partition, wait_offset,
+    instance, delivery, dead_letter_topic, expiry_policy, max_deliveries, wait_topic, wait_partition, wait_offset,
     source_topic, source_partition, source_offset, traceparent, tracestate
 from staged_wait
 on conflict (wait_expiration_uuid) do update set
@@ -147,10 +147,10 @@ on conflict (wait_expiration_uuid) do update set
     body = excluded.body,
     consumer_group = excluded.consumer_group,
     instance = excluded.instance,
-    attempt = excluded.attempt,
+    delivery = excluded.delivery,
     dead_letter_topic = excluded.dead_letter_topic,
     expiry_policy = excluded.expiry_policy,
-    max_attempts = excluded.max_attempts,
+    max_deliveries = excluded.max_deliveries,
     wait_topic = excluded.wait_topic,
     wait_partition = excluded.wait_partition,
     wait_offset = excluded.wait_offset,
@@ -215,13 +215,13 @@ where letter.wait_expiration_uuid = finished.wait_expiration_uuid
 insert into dead_letter (
     topic, partition, "offset", dead_letter_time, reason, error_class, error_message, error_stacktrace,
     wait_expiration_uuid, original_topic, original_partition, original_offset, original_timestamp,
-    original_timestamp_ms, original_timestamp_type, consumer_group, instance, attempt, wait_partition, wait_offset,
+    original_timestamp_ms, original_timestamp_type, consumer_group, instance, delivery, wait_partition, wait_offset,
     key, headers, body
 )
 select
     topic, partition, "offset", dead_letter_time, reason, error_class, error_message, error_stacktrace,
     wait_expiration_uuid, original_topic, original_partition, original_offset, original_timestamp,
-    original_timestamp_ms, original_timestamp_type, consumer_group, instance, attempt, wait_partition, wait_offset,
+    original_timestamp_ms, original_timestamp_type, consumer_group, instance, delivery, wait_partition, wait_offset,
     key, headers, body
 from staged_dead_letter
 on conflict (topic, partition, "offset") do update set
@@ -239,7 +239,7 @@ on conflict (topic, partition, "offset") do update set
     original_timestamp_type = excluded.original_timestamp_type,
     consumer_group = excluded.consumer_group,
     instance = excluded.instance,
-    attempt = excluded.attempt,
+    delivery = excluded.delivery,
     wait_partition = excluded.wait_partition,
     wait_offset = excluded.wait_offset,
     key = excluded.key,

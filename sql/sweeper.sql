@@ -88,10 +88,10 @@ select
     body,
     consumer_group,
     instance,
-    attempt,
+    delivery,
     dead_letter_topic,
     expiry_policy,
-    max_attempts,
+    max_deliveries,
     wait_partition,
     wait_offset
 from wait

@@ -47,10 +47,10 @@ def due_row(columns: Mapping[str, Any]) -> DueRow:
         expires_at_ms=(columns["wait_expiration_time"] - EPOCH) // timedelta(milliseconds=1),
         group=columns["consumer_group"],
         instance=columns["instance"],
-        attempt=columns["attempt"],
+        delivery=columns["delivery"],
         dead_letter_topic=columns["dead_letter_topic"],
         expiry_policy=policy if policy in ("dlq", "redeliver") else None,
-        max_attempts=columns["max_attempts"],
+        max_deliveries=columns["max_deliveries"],
     )
     return DueRow(record, columns["wait_partition"], columns["wait_offset"])
 

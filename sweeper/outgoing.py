@@ -85,7 +85,7 @@ class Policy:
     redeliver_to_origin: bool
     dead_letter_template: str
     redeliver_by_default: bool
-    max_attempts_by_default: int
+    max_deliveries_by_default: int
 
     @classmethod
     def of(cls, settings: Settings) -> Policy:
@@ -95,7 +95,7 @@ class Policy:
             sweeper.redeliver_to == "origin",
             sweeper.default_dead_letter_topic or settings.dead_letter.topic,
             sweeper.default_expiry_policy == "redeliver",
-            sweeper.default_max_attempts,
+            sweeper.default_max_deliveries,
         )
 
 
@@ -109,7 +109,7 @@ def outgoing(row: DueRow, policy: Policy, targets: Callable[[str], Target], now_
         now_ms: time of dead-lettering, ms since the epoch.
 
     Returns:
-        The redelivery while the row's policy and attempts allow it and it fits, else the dead letter; or the reason
+        The redelivery while the row's policy and deliveries allow it and it fits, else the dead letter; or the reason
         why neither can be written.
     """
     try:
@@ -144,12 +144,12 @@ def set_aside(row: DueRow, obstacle: Obstacle, reason: str) -> SetAside:
 def _redelivery(row: DueRow, policy: Policy) -> Outgoing | None:
     record = row.record
     again = policy.redeliver_by_default if record.expiry_policy is None else record.expiry_policy == "redeliver"
-    attempt, limit = record.attempt or 1, record.max_attempts or policy.max_attempts_by_default
-    # Without a group nobody could count the attempts on, and there is no topic of its own.
-    if not again or not record.group or attempt >= limit:
+    delivery, limit = record.delivery or 1, record.max_deliveries or policy.max_deliveries_by_default
+    # Without a group nobody could count the deliveries on, and there is no topic of its own.
+    if not again or not record.group or delivery >= limit:
         return None
     original = record.original
-    headers = redelivery_headers(original.headers, _lineage(row, attempt + 1))
+    headers = redelivery_headers(original.headers, _lineage(row, delivery + 1))
     if policy.redeliver_to_origin:
         return _published(row, original.topic, original.partition, headers, Outcome.REDELIVERED)
     return _published(row, redelivery_topic(original.topic, record.group), None, headers, Outcome.REDELIVERED)
@@ -160,7 +160,7 @@ def _dead_letter(row: DueRow, policy: Policy, now_ms: int) -> Outgoing:
     topic = record.dead_letter_topic or dead_letter_topic(
         policy.dead_letter_template, record.original.topic, record.group or ""
     )
-    headers = dead_letter_headers(record.original.headers, _lineage(row, record.attempt), _expired(row, now_ms))
+    headers = dead_letter_headers(record.original.headers, _lineage(row, record.delivery), _expired(row, now_ms))
     return _published(row, topic, None, headers, Outcome.EXPIRED)
 
 
@@ -168,12 +168,12 @@ def _expired(row: DueRow, now_ms: int) -> Failure:
     record = row.record
     message = (
         f"no outcome by {format_utc_ms(record.expires_at_ms)}; registered by instance {record.instance or 'unknown'} "
-        f"of group {record.group or 'unknown'}, attempt {record.attempt or 1}"
+        f"of group {record.group or 'unknown'}, delivery {record.delivery or 1}"
     )
     return Failure(Reason.EXPIRED, "WaitExpired", message, None, now_ms)
 
 
-def _lineage(row: DueRow, attempt: int | None) -> Lineage:
+def _lineage(row: DueRow, delivery: int | None) -> Lineage:
     record = row.record
     return Lineage.of(
         record.original,
@@ -182,7 +182,7 @@ def _lineage(row: DueRow, attempt: int | None) -> Lineage:
         wait_offset=row.wait_offset,
         group=record.group,
         instance=record.instance,
-        attempt=attempt,
+        delivery=delivery,
     )
 
 

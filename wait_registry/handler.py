@@ -27,7 +27,7 @@ class Record(NamedTuple):
     """One consumed record.
 
     ``topic``, ``partition``, ``offset``, ``timestamp`` (ms since the epoch, -1 when the record has none) are those of
-    the record's first delivery; ``attempt`` counts deliveries from 1; ``wait_id`` is the registration's key and a
+    the record's first delivery; ``delivery`` counts deliveries from 1; ``wait_id`` is the registration's key and a
     ready idempotency key; ``expires_at`` (UTC) is when the registry gives the record up.
     """
 
@@ -38,7 +38,7 @@ class Record(NamedTuple):
     key: bytes | None
     value: bytes | None
     headers: tuple[tuple[str, bytes | None], ...]
-    attempt: int
+    delivery: int
     wait_id: str
     group: str
     expires_at: datetime

@@ -25,7 +25,7 @@ FILL: Final = f"""
 insert into dead_letter (
     topic, partition, "offset", dead_letter_time, reason, error_class, error_message, error_stacktrace,
     wait_expiration_uuid, original_topic, original_partition, original_offset, original_timestamp,
-    original_timestamp_ms, original_timestamp_type, consumer_group, instance, attempt, wait_partition, wait_offset,
+    original_timestamp_ms, original_timestamp_type, consumer_group, instance, delivery, wait_partition, wait_offset,
     key, headers, body, finished_late, finished_outcome, finished_time, created_at)
 select
     %(dead_letter_topic)s || '@before', i %% {INPUT_PARTITIONS}, i / {INPUT_PARTITIONS}, at,

@@ -28,7 +28,7 @@ FILL: Final = f"""
 insert into wait (
     wait_expiration_uuid, original_topic, original_partition, original_offset, original_key, original_timestamp,
     original_timestamp_ms, original_timestamp_type, original_headers, wait_expiration_time, body, consumer_group,
-    instance, attempt, dead_letter_topic, expiry_policy, max_attempts, wait_topic, wait_partition, wait_offset)
+    instance, delivery, dead_letter_topic, expiry_policy, max_deliveries, wait_topic, wait_partition, wait_offset)
 select
     '00000000-0000-8000-8000-' || lpad(to_hex(i), 12, '0'), '{INPUT_TOPIC}', i %% {INPUT_PARTITIONS},
     i / {INPUT_PARTITIONS}, convert_to('customer-' || i * 7919 %% 200000, 'UTF8'), now(),
@@ -46,7 +46,7 @@ COPY: Final = """
 copy wait (
     wait_expiration_uuid, original_topic, original_partition, original_offset, original_key, original_timestamp,
     original_timestamp_ms, original_timestamp_type, original_headers, wait_expiration_time, body, consumer_group,
-    instance, attempt, dead_letter_topic, expiry_policy, max_attempts, wait_topic, wait_partition, wait_offset)
+    instance, delivery, dead_letter_topic, expiry_policy, max_deliveries, wait_topic, wait_partition, wait_offset)
 from stdin
 """
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)

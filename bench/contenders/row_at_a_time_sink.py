@@ -46,8 +46,8 @@ STOP_S: Final = 30.0
 COLUMNS: Final = (
     *("wait_expiration_uuid", "original_topic", "original_partition", "original_offset", "original_key"),
     *("original_timestamp", "original_timestamp_ms", "original_timestamp_type", "original_headers"),
-    *("wait_expiration_time", "body", "consumer_group", "instance", "attempt", "dead_letter_topic", "expiry_policy"),
-    *("max_attempts", "wait_topic", "wait_partition", "wait_offset"),
+    *("wait_expiration_time", "body", "consumer_group", "instance", "delivery", "dead_letter_topic", "expiry_policy"),
+    *("max_deliveries", "wait_topic", "wait_partition", "wait_offset"),
 )
 UPSERT: Final = sql.SQL(
     "insert into wait ({columns}) values ({values}) on conflict (wait_expiration_uuid) do update set {changes}"
@@ -131,8 +131,8 @@ def _row(message: Message) -> tuple[Any, ...]:
         *(record.wait_id, original.topic, original.partition, original.offset, original.key),
         *(_time(original.timestamp_ms), original.timestamp_ms, original.timestamp_type),
         encode_headers_json(original.headers).decode(),
-        *(_time(record.expires_at_ms), original.value, record.group, record.instance, record.attempt),
-        *(record.dead_letter_topic, record.expiry_policy, record.max_attempts),
+        *(_time(record.expires_at_ms), original.value, record.group, record.instance, record.delivery),
+        *(record.dead_letter_topic, record.expiry_policy, record.max_deliveries),
         *(message.topic(), message.partition(), message.offset()),
     )
 

@@ -4,7 +4,7 @@ Dry unless told to --send. Which ones is a condition on the table `dead_letter`:
 
     python redeliver.py "reason = 'failed' and error_class like '%PermanentError' and original_topic = 'orders'"
 
-They carry the block of headers that says where they came from, so the group that dead-lettered them counts the attempt
+They carry the block of headers that says where they came from, so the group that dead-lettered them counts the delivery
 on and sees topic, partition and offset of the first delivery. The wait id is a new one: see the README beside it.
 """
 
@@ -31,7 +31,7 @@ from wait_registry.settings.root import Settings
 # The tables hold the original headers; the block is made anew from the columns.
 LINEAGE = """
 original_topic, original_partition, original_offset, original_timestamp_ms, original_timestamp_type,
-wait_expiration_uuid, wait_partition, wait_offset, consumer_group, instance, attempt + 1
+wait_expiration_uuid, wait_partition, wait_offset, consumer_group, instance, delivery + 1
 """
 DEAD_LETTERS = f"""
 select topic, partition, "offset", key, headers::text, body, {LINEAGE}

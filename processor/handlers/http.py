@@ -114,7 +114,7 @@ class HttpHandler:
             ("X-Waitreg-Topic", record.topic),
             ("X-Waitreg-Partition", str(record.partition)),
             ("X-Waitreg-Offset", str(record.offset)),
-            ("X-Waitreg-Attempt", str(record.attempt)),
+            ("X-Waitreg-Delivery", str(record.delivery)),
         ]
         if self._trace_headers is not None:
             headers += self._trace_headers()

@@ -231,7 +231,7 @@ class BatchStrategy:
             original.key,
             original.value,
             original.headers,
-            taken.attempt,
+            taken.delivery,
             identifier,
             self._group,
             expires_at,
@@ -272,7 +272,7 @@ class BatchStrategy:
         ours: bool = False,
     ) -> None:
         stats = self._context.stats
-        delivery = Delivery(taken.original, owner.topic, record.wait_id, record.attempt, None, None)
+        delivery = Delivery(taken.original, owner.topic, record.wait_id, record.delivery, None, None)
         self._letters.send(delivery, reason, error, lambda: _count(stats, Outcome.DEAD_LETTERED, trace, reason), ours)
 
     async def _commit(self) -> None:

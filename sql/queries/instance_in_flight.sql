@@ -20,7 +20,7 @@ with standing as (
         original_key as key,
         consumer_group,
         instance,
-        attempt
+        delivery
     from wait
     where starts_with(instance, cast(:'instance' as text))
     order by wait_expiration_time
@@ -38,7 +38,7 @@ exported as (
         key,
         consumer_group,
         instance,
-        attempt
+        delivery
     from dead_letter
     where dead_letter_time > now() - make_interval(hours => cast(:'hours' as int))
         and reason = 'expired'
@@ -56,7 +56,7 @@ select
     original_offset,
     wait_registry_key(key) as key,
     consumer_group,
-    attempt,
+    delivery,
     instance
 from (
     select * from standing

@@ -1,5 +1,5 @@
 -- Which records have been waiting longest?
--- What to do: the same topic and instance throughout: see `waiting_by_instance`. `attempt` above 1: it was delivered
+-- What to do: the same topic and instance throughout: see `waiting_by_instance`. `delivery` above 1: it was delivered
 -- again and hangs again, read it (`record_by_wait_id`) and its key (`poison_keys`). Much older than the group's TTL:
 -- `overdue`. `waiting_since` is when the sink wrote the row, not when the record was registered: a renewal or a sink
 -- that caught up makes it younger (`sink_freshness` tells how far it is behind).
@@ -17,7 +17,7 @@ select
     wait_registry_key(original_key) as key,
     consumer_group,
     instance,
-    attempt
+    delivery
 from wait
 order by created_at, wait_expiration_uuid
 limit cast(:'rows' as int);

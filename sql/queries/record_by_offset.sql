@@ -41,7 +41,7 @@ select
     wait_expiration_uuid as wait_id,
     consumer_group,
     instance,
-    attempt,
+    delivery,
     log_topic,
     log_partition,
     log_offset,

@@ -13,7 +13,7 @@ select
     original_offset,
     consumer_group,
     instance,
-    attempt,
+    delivery,
     log_topic,
     log_partition,
     log_offset,

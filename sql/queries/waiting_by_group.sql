@@ -14,7 +14,7 @@ with parts as (
         count(*) filter (where wait_expiration_time < now()) as overdue,
         min(created_at) as oldest_since,
         min(wait_expiration_time) as first_expires_at,
-        max(attempt) as highest_attempt
+        max(delivery) as highest_delivery
     from wait
     group by consumer_group, original_topic, instance
 )
@@ -27,7 +27,7 @@ select
     count(distinct instance) as instances,
     min(oldest_since) as oldest_since,
     min(first_expires_at) as first_expires_at,
-    max(highest_attempt) as highest_attempt
+    max(highest_delivery) as highest_delivery
 from parts
 group by consumer_group
 order by records desc, consumer_group;

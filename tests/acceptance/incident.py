@@ -57,7 +57,7 @@ class Stage:
         values = {
             "max_in_flight": PLAN.crash_in_flight,
             "handler_timeout_s": TIMEOUT_S,
-            "max_tries": 1,
+            "max_attempts": 1,
             "ttl_s": TTL_S,
             "margin_s": MARGIN_S,
             **more,

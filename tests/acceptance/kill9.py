@@ -65,7 +65,7 @@ class Theatre:
             handler=downstream.address,
             max_in_flight=N,
             handler_timeout_s=PLAN.crash_timeout_s,
-            max_tries=1,
+            max_attempts=1,
             ttl_s=PLAN.crash_ttl_s,
             margin_s=PLAN.crash_margin_s,
         )

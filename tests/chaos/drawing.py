@@ -143,14 +143,14 @@ def _settings(random: Random) -> SettingsOfRun:
         # The first is the least that is allowed with the largest registrations.
         look_ahead_bytes=random.choice((150_000, 600_000, UNLIMITED_BYTES)),
         handler_timeout_s=timeout_s,
-        max_tries=tries,
+        max_attempts=tries,
         ttl_s=float(ttl_s),
         commit_interval_s=random.choice((0.1, 0.1, 0.2, 1.0)),
         group_protocol=protocol,
         # Under the protocol "consumer" the broker assigns, and any other strategy is refused.
         assignment_strategy=strategy if protocol == "classic" else "cooperative-sticky",
         expiry_policy=random.choice(("dlq", "dlq", "redeliver")),
-        max_attempts=random.randint(2, 3),
+        max_deliveries=random.randint(2, 3),
         discard_statuses=random.choice(((), (404,))),
         wait_partitions=random.randint(1, 5),
         max_batch_records=random.choice((300, 2_000, 250_000)),
@@ -173,7 +173,7 @@ def _mood(random: Random, load: LoadOfRun, settings: SettingsOfRun) -> Mood:
     at_once = _busy_at_once(settings, load.shares) * settings.processors
     mean_s = busy * at_once / load.rate_per_s
     mean_ms = int(1000 * min(mean_s, settings.handler_timeout_s / 2))
-    hanging = 0.01 * load.rate_per_s * settings.handler_timeout_s * settings.max_tries
+    hanging = 0.01 * load.rate_per_s * settings.handler_timeout_s * settings.max_attempts
     latencies = random.choice(
         (
             f"100%:{mean_ms}ms",

@@ -49,7 +49,7 @@ SETTINGS = {
     "processor.handler": "tests.chaos.fast_handler:done",
     "processor.max_in_flight": 100,
     "processor.handler_timeout_s": 3,
-    "processor.max_tries": 1,
+    "processor.max_attempts": 1,
     # Shorter than the outage: on return the view is full of rows that are due, and were resolved long ago.
     "processor.ttl_s": 25,
     "processor.margin_s": 5,

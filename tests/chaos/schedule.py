@@ -40,13 +40,13 @@ class SettingsOfRun:
     look_ahead_max: int
     look_ahead_bytes: int
     handler_timeout_s: float
-    max_tries: int
+    max_attempts: int
     ttl_s: float
     commit_interval_s: float
     group_protocol: str
     assignment_strategy: str
     expiry_policy: str
-    max_attempts: int
+    max_deliveries: int
     discard_statuses: tuple[int, ...]
     wait_partitions: int
     max_batch_records: int
@@ -102,12 +102,12 @@ class Schedule:
             f"{load.input_partitions} input partitions, {settings.wait_partitions} wait partitions"
         )
         yield (
-            f"  N {settings.max_in_flight}, look-ahead {settings.look_ahead_max}, {settings.max_tries} tries of "
+            f"  N {settings.max_in_flight}, look-ahead {settings.look_ahead_max}, {settings.max_attempts} tries of "
             f"{settings.handler_timeout_s:g} s, TTL {settings.ttl_s:g} s, commits each {settings.commit_interval_s:g} s"
         )
         yield (
             f"  group protocol {settings.group_protocol}, {settings.assignment_strategy}; {settings.expiry_policy} "
-            f"(at most {settings.max_attempts} deliveries)"
+            f"(at most {settings.max_deliveries} deliveries)"
         )
         yield (
             f"  at most: registrations of {settings.registration_bytes} bytes, look-ahead {settings.look_ahead_bytes}; "

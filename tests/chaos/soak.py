@@ -43,7 +43,7 @@ KILL_EVERY_S, FIRST_KILL_S = 60.0, 15.0
 SETTINGS = {
     "processor.max_in_flight": 50,
     "processor.handler_timeout_s": 2,
-    "processor.max_tries": 1,
+    "processor.max_attempts": 1,
     "processor.ttl_s": 15,
     "processor.margin_s": 5,
     "wait.partitions": 4,

@@ -80,12 +80,12 @@ def record_of(fields: dict[str, Any]) -> WaitRecord:
 def encode_hot(record: WaitRecord) -> list[tuple[str, bytes | None]]:
     """Encode with the processor's encoder what encode_wait_record encodes."""
     assert isinstance(record.original, Original)
-    assert record.group and record.instance and record.attempt and record.dead_letter_topic
-    assert record.expiry_policy and record.max_attempts
+    assert record.group and record.instance and record.delivery and record.dead_letter_topic
+    assert record.expiry_policy and record.max_deliveries
     encoder = WaitRecordEncoder(
-        record.group, record.instance, record.dead_letter_topic, record.expiry_policy, record.max_attempts
+        record.group, record.instance, record.dead_letter_topic, record.expiry_policy, record.max_deliveries
     )
-    return encoder.headers(record.original, record.wait_id, record.expires_at_ms, record.attempt, record.source)
+    return encoder.headers(record.original, record.wait_id, record.expires_at_ms, record.delivery, record.source)
 
 
 def run_encode_wait_record(given: Any) -> Any:
@@ -124,7 +124,7 @@ def published(given: Any) -> Outgoing:
         "body": binary(row["body"]),
         "wait_expiration_time": datetime.fromisoformat(row["wait_expiration_time"]),
         "expiry_policy": "dlq",
-        "max_attempts": None,
+        "max_deliveries": None,
     }
     policy = Policy(False, given["template"], False, 1)
     decided = outgoing(due_row(columns), policy, lambda topic: Target(topic, 1, 1 << 30), given["now_ms"])

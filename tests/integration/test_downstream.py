@@ -23,7 +23,7 @@ HEADERS = {
     "X-Waitreg-Topic": "orders",
     "X-Waitreg-Partition": "3",
     "X-Waitreg-Offset": "42",
-    "X-Waitreg-Attempt": "2",
+    "X-Waitreg-Delivery": "2",
 }
 
 
@@ -74,7 +74,7 @@ def test_a_call_is_logged_with_its_record_and_the_body_it_got(tmp_path: Path) ->
 
     with_downstream(options, use)
     (call,) = read_calls(tmp_path / "calls.jsonl")
-    assert (call.wait_id, call.topic, call.partition, call.offset, call.attempt) == ("id-1", "orders", 3, 42, 2)
+    assert (call.wait_id, call.topic, call.partition, call.offset, call.delivery) == ("id-1", "orders", 3, 42, 2)
     assert call.body_sha256 == "06eb7d6a69ee19e5fbdf749018d3d2abfa04bcbd1365db312eb86dc7169389b8"
 
 

@@ -96,7 +96,7 @@ def scene(prepared: SettingsFactory, topics: Topics, tmp_path: Path) -> Scene:
         wait_offset=offset,
         group=settings.processor.group,
         instance="here",
-        attempt=1,
+        delivery=1,
     )
     return Scene(settings, manifest, calls, lineage, expired)
 

@@ -133,7 +133,7 @@ def test_sink_sweeper_and_queries_work_on_what_was_migrated(older: Settings, dat
 
 def _dead_letter(original: Original, wait_id: str) -> Row:
     lineage = Lineage.of(
-        original, wait_id=wait_id, wait_partition=0, wait_offset=20, group="g", instance="i", attempt=1
+        original, wait_id=wait_id, wait_partition=0, wait_offset=20, group="g", instance="i", delivery=1
     )
     failure = Failure(Reason.FAILED, "Error", "message", None, now_ms())
     headers = tuple(dead_letter_headers((), lineage, failure))
@@ -163,7 +163,7 @@ def test_a_table_in_use_for_long_ends_the_migration_and_leaves_everything_as_it_
     before = contents(database, older, names)
     with database.connect(older) as busy, connect(older.postgres, autocommit=True) as connection:
         with busy.transaction():
-            busy.execute("update wait set attempt = attempt where false")
+            busy.execute("update wait set delivery = delivery where false")
             with pytest.raises(
                 TransientError, match=r"in use for more than 1 s, nothing was changed.*db migrate. again"
             ):
@@ -180,7 +180,7 @@ def test_no_time_limit_of_the_server_s_ends_a_migration(older: Settings, databas
     ):
         connection.execute("set statement_timeout = '200ms'")
         with busy.transaction():
-            busy.execute("update wait set attempt = attempt where false")
+            busy.execute("update wait set delivery = delivery where false")
             migrating_now = pool.submit(migrate, connection)
             wait_until(lambda: migrating_now.done() or _waits_for_ms(busy, connection) > 500, 60, "more than the limit")
         assert [step.version for step in migrating_now.result(60)] == [step.version for step in migrations()[1:]]
@@ -197,7 +197,7 @@ def test_a_migration_that_is_cancelled_says_so_and_leaves_everything_as_it_was(
         ThreadPoolExecutor(1) as pool,
     ):
         with busy.transaction():
-            busy.execute("update wait set attempt = attempt where false")
+            busy.execute("update wait set delivery = delivery where false")
             migrating_now = pool.submit(migrate, connection)
             wait_until(lambda: migrating_now.done() or _waits_for_ms(busy, connection) > 0, 60, "a wait for the table")
             busy.execute("select pg_cancel_backend(%s)", (connection.info.backend_pid,))

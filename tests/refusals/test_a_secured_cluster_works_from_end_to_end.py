@@ -28,7 +28,7 @@ RULES = {
     "processor.ttl_s": 8,
     "processor.max_in_flight": 4,
     "processor.look_ahead_max": 8,
-    "processor.max_tries": 1,
+    "processor.max_attempts": 1,
     "processor.handler_timeout_s": 1,
     "processor.margin_s": 0.5,
     "wait.skew_allowance_s": 0,

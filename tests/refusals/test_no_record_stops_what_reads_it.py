@@ -38,8 +38,8 @@ def bad_headers() -> Iterator[tuple[str, bytes | None]]:
     yield names.ORIGINAL_OFFSET, b"9223372036854775808"
     yield names.ORIGINAL_PARTITION, b"2147483648"
     yield names.ORIGINAL_TIMESTAMP, b"-9223372036854775809"
-    yield names.WAIT_ATTEMPT, b"9" * LONG
-    yield names.WAIT_MAX_ATTEMPTS, b"0"
+    yield names.WAIT_DELIVERY, b"9" * LONG
+    yield names.WAIT_MAX_DELIVERIES, b"0"
     yield names.WAIT_GROUP, b"a\x00b"
     yield names.ORIGINAL_TOPIC, b"\xed\xa0\x80"
     for document in (
@@ -62,7 +62,7 @@ def odd_headers() -> Iterator[tuple[str, bytes | None]]:
     yield names.ORIGINAL_TIMESTAMP, b"-9223372036854775808"
     yield names.ORIGINAL_TIMESTAMP, b"9223372036854775807"
     yield names.WAIT_GROUP, b"g" * 40_000
-    yield names.WAIT_ATTEMPT, b"2147483647"
+    yield names.WAIT_DELIVERY, b"2147483647"
     yield names.ORIGINAL_HEADERS, b"[" + b'["n",""],' * (MANY // 10) + b'["n",null]]'
     yield names.ORIGINAL_HEADERS, b'{"":"","a":"\\u0000"}'
     yield names.TRACEPARENT, b"\xff" * 100

@@ -92,7 +92,7 @@ def test_a_dead_letter_topic_removed_while_running_ends_the_processor_and_the_re
     processor_settings: Make, topics: Topics, processors: Processors
 ) -> None:
     settings = processor_settings(
-        {"processor.handler": processors.handler(give_up), "processor.max_tries": 1, "kafka.librdkafka": NOTED}, 1
+        {"processor.handler": processors.handler(give_up), "processor.max_attempts": 1, "kafka.librdkafka": NOTED}, 1
     )
     topic = settings.processor.topics[0]
     topics.produce(topic, [b"first"])

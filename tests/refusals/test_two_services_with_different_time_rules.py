@@ -40,7 +40,7 @@ def rules(ttl_s: float) -> dict[str, object]:
         "processor.ttl_s": ttl_s,
         "processor.max_in_flight": 4,
         "processor.look_ahead_max": 8,
-        "processor.max_tries": 1,
+        "processor.max_attempts": 1,
         "processor.handler_timeout_s": 1,
         "processor.margin_s": 0.5,
         "processor.commit_interval_s": 0.1,

@@ -53,7 +53,7 @@ RULES: Mapping[str, Any] = {
     "processor.ttl_s": 8,
     "processor.max_in_flight": 4,
     "processor.look_ahead_max": 8,
-    "processor.max_tries": 1,
+    "processor.max_attempts": 1,
     "processor.handler_timeout_s": 1,
     "processor.margin_s": 0.5,
     "sink.trigger_s": 0.2,

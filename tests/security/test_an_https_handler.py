@@ -17,7 +17,7 @@ from tests.support.topics import Topics
 from wait_registry.local.ports import LOOPBACK
 
 RIGHT, STRANGER, MISNAMED = "right", "stranger", "misnamed"
-QUICK = {"processor.max_tries": 1, "processor.handler_timeout_s": 20, "processor.ttl_s": 120}
+QUICK = {"processor.max_attempts": 1, "processor.handler_timeout_s": 20, "processor.ttl_s": 120}
 
 
 @pytest.fixture

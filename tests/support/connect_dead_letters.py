@@ -24,7 +24,7 @@ LINEAGE = Lineage(
     wait_offset=99,
     group="расчёты-€",
     instance="hôte-1",
-    attempt=3,
+    delivery=3,
 )
 FAILURE = Failure(Reason.FAILED, "orders.Refused", "no such €", "line 1\nline 2", 1_795_227_601_000)
 

@@ -128,10 +128,10 @@ class Corpus:
             expires_at_ms=self.expires_at_ms,
             group=GROUP,
             instance=INSTANCE,
-            attempt=1,
+            delivery=1,
             dead_letter_topic=self.dead_letter_topic,
             expiry_policy="dlq",
-            max_attempts=3,
+            max_deliveries=3,
         )
         record = record._replace(**changes)  # type: ignore[arg-type]
         value, headers = encode_wait_record(record)
@@ -184,7 +184,7 @@ class Corpus:
         yield self.plain(
             "redelivered for the last time",
             source=Source(again, 0, 17),
-            attempt=3,
+            delivery=3,
             expiry_policy="redeliver",
             headers=(("tenant", b"acme"),),
         )

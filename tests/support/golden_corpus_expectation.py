@@ -21,7 +21,7 @@ select
     (extract(epoch from original_timestamp) * 1000)::bigint as original_timestamp, original_timestamp_ms,
     original_timestamp_type, original_headers,
     (extract(epoch from wait_expiration_time) * 1000)::bigint as wait_expiration_time, body, consumer_group, instance,
-    attempt, dead_letter_topic, expiry_policy, max_attempts, wait_topic, wait_partition, wait_offset, source_topic,
+    delivery, dead_letter_topic, expiry_policy, max_deliveries, wait_topic, wait_partition, wait_offset, source_topic,
     source_partition, source_offset, traceparent, tracestate
 from wait
 """
@@ -62,10 +62,10 @@ def expected_row(registration: Registration, topic: str, partition: int, offset:
         "body": original.value,
         "consumer_group": record.group,
         "instance": record.instance,
-        "attempt": record.attempt,
+        "delivery": record.delivery,
         "dead_letter_topic": record.dead_letter_topic,
         "expiry_policy": record.expiry_policy,
-        "max_attempts": record.max_attempts,
+        "max_deliveries": record.max_deliveries,
         "wait_topic": topic,
         "wait_partition": partition,
         "wait_offset": offset,
@@ -83,7 +83,7 @@ def expected_letter(registration: Registration, partition: int, offset: int) -> 
     instance, group = record.instance or "unknown", record.group or "unknown"
     message = (
         f"no outcome by {_utc(record.expires_at_ms)}; registered by instance {instance} of group {group}, "
-        f"attempt {record.attempt or 1}"
+        f"delivery {record.delivery or 1}"
     )
     block = {
         "WAIT_LINEAGE": len(original.headers),
@@ -97,7 +97,7 @@ def expected_letter(registration: Registration, partition: int, offset: int) -> 
         "WAIT_OFFSET": offset,
         "WAIT_GROUP": record.group,
         "WAIT_INSTANCE": record.instance,
-        "WAIT_ATTEMPT": record.attempt,
+        "WAIT_DELIVERY": record.delivery,
         "DLQ_REASON": "expired",
         "DLQ_ERROR_CLASS": "WaitExpired",
         "DLQ_ERROR_MESSAGE": message,

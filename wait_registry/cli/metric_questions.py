@@ -62,7 +62,7 @@ _PROCESSOR: Final = (
     ),
     Question(
         "Do they fail?",
-        (m.PROCESSOR_TRIES, m.PROCESSOR_SETTLED, m.PROCESSOR_DEAD_LETTERS),
+        (m.PROCESSOR_ATTEMPTS, m.PROCESSOR_SETTLED, m.PROCESSOR_DEAD_LETTERS),
         "tries by result come first, dead letters when all tries are used up",
     ),
     Question(

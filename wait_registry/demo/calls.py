@@ -34,7 +34,7 @@ class Call:
     topic: str | None
     partition: int | None
     offset: int | None
-    attempt: int | None
+    delivery: int | None
     status: int
     body_sha256: str
 

@@ -164,7 +164,7 @@ class Downstream:
                 topic=headers.get("X-Waitreg-Topic"),
                 partition=_number(headers.get("X-Waitreg-Partition")),
                 offset=_number(headers.get("X-Waitreg-Offset")),
-                attempt=_number(headers.get("X-Waitreg-Attempt")),
+                delivery=_number(headers.get("X-Waitreg-Delivery")),
                 status=status,
                 body_sha256=sha256(body).hexdigest(),
             )

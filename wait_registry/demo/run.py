@@ -81,7 +81,7 @@ def crash_run(platform: Platform, backgrounds: Backgrounds, plan: DemoPlan, dire
     processor = ProcessorSettings(
         max_in_flight=plan.crash_in_flight,
         handler_timeout_s=plan.crash_timeout_s,
-        max_tries=1,
+        max_attempts=1,
         ttl_s=plan.crash_ttl_s,
         margin_s=plan.crash_margin_s,
     )

@@ -16,7 +16,7 @@ class Consumed(NamedTuple):
 
     original: Original
     source: Source | None
-    attempt: int
+    delivery: int
 
 
 def consumed(
@@ -44,7 +44,7 @@ def consumed(
         originals, lineage, _ = split_lineage(headers)
         if lineage is not None and lineage.group == group:
             now = Original(topic, partition, offset, timestamp_ms, timestamp_type, key, value, originals)
-            return Consumed(_first_delivery(now, lineage), Source(topic, partition, offset), lineage.attempt or 1)
+            return Consumed(_first_delivery(now, lineage), Source(topic, partition, offset), lineage.delivery or 1)
     everything: Headers = tuple(headers)
     return Consumed(Original(topic, partition, offset, timestamp_ms, timestamp_type, key, value, everything), None, 1)
 

@@ -37,7 +37,7 @@ class Lineage(NamedTuple):
     wait_offset: int | None
     group: str | None
     instance: str | None
-    attempt: int | None
+    delivery: int | None
 
     @classmethod
     def of(
@@ -49,7 +49,7 @@ class Lineage(NamedTuple):
         wait_offset: int | None,
         group: str | None,
         instance: str | None,
-        attempt: int | None,
+        delivery: int | None,
     ) -> Lineage:
         """Return the lineage of an original record and its registration."""
         return cls(
@@ -63,7 +63,7 @@ class Lineage(NamedTuple):
             wait_offset,
             group,
             instance,
-            attempt,
+            delivery,
         )
 
 
@@ -75,7 +75,7 @@ def append_lineage(
     :param original_headers: without an earlier block of this group: `consumed` and `split_lineage` cut it off.
     """
     topic, partition, offset, timestamp_ms, timestamp_type, wait_id, wait_partition, wait_offset, *by = lineage
-    group, instance, attempt = by
+    group, instance, delivery = by
     block = (
         _shared(names.WAIT_LINEAGE, len(original_headers)),
         _shared(names.ORIGINAL_TOPIC, topic),
@@ -88,7 +88,7 @@ def append_lineage(
         _own(names.WAIT_OFFSET, wait_offset),
         _shared(names.WAIT_GROUP, group),
         _shared(names.WAIT_INSTANCE, instance),
-        _shared(names.WAIT_ATTEMPT, attempt),
+        _shared(names.WAIT_DELIVERY, delivery),
     )
     return [*original_headers, *filter(None, block)]
 
@@ -149,5 +149,5 @@ def _decode(block: SystemHeaders) -> Lineage:
         wait_offset=block.integer(names.WAIT_OFFSET, 0, MAX_INT64),
         group=block.text(names.WAIT_GROUP),
         instance=block.text(names.WAIT_INSTANCE),
-        attempt=block.integer(names.WAIT_ATTEMPT, 1, MAX_INT32),
+        delivery=block.integer(names.WAIT_DELIVERY, 1, MAX_INT32),
     )

@@ -18,12 +18,12 @@ def redelivery_headers(
 ) -> list[tuple[str, bytes | None]]:
     """Return the headers of a redelivered record; key and value are the original's.
 
-    :param lineage: that of the expired registration, but with ``attempt`` already the number of the next delivery.
-    :raises DataError: group or attempt are unknown (older dialect): nobody could count it; dead-letter the record.
+    :param lineage: that of the expired registration, but with ``delivery`` already the number of the next delivery.
+    :raises DataError: group or delivery are unknown (older dialect): nobody could count it; dead-letter the record.
     """
-    if lineage.group is None or lineage.attempt is None:
+    if lineage.group is None or lineage.delivery is None:
         raise DataError(
-            f"redelivery of {lineage.wait_id}: saw group {lineage.group!r} and attempt {lineage.attempt!r}, "
+            f"redelivery of {lineage.wait_id}: saw group {lineage.group!r} and delivery {lineage.delivery!r}, "
             "expected both to be known"
         )
     return append_lineage(original_headers, lineage)

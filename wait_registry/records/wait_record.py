@@ -41,10 +41,10 @@ class WaitRecord(NamedTuple):
     expires_at_ms: int
     group: str | None
     instance: str | None
-    attempt: int | None
+    delivery: int | None
     dead_letter_topic: str | None
     expiry_policy: ExpiryPolicy | None
-    max_attempts: int | None
+    max_deliveries: int | None
     source: Source | None = None
     traceparent: str | None = None
     tracestate: str | None = None
@@ -61,14 +61,14 @@ class WaitRecordEncoder:
         instance: str,
         dead_letter_topic: str,
         expiry_policy: str,
-        max_attempts: int,
+        max_deliveries: int,
         max_bytes: int = MAX_JSON_BYTES,
     ) -> None:
         """Prepare the headers that all records share.
 
         :param dead_letter_topic: the resolved name, without ``{topic}``.
         :param expiry_policy: ``dlq`` or ``redeliver``.
-        :param max_attempts: deliveries under ``redeliver``, from 1.
+        :param max_deliveries: deliveries under ``redeliver``, from 1.
         :param max_bytes: of value, key and headers in JSON together: ``wait.max_message_bytes``.
         :raises ConfigurationError: another expiry policy.
         """
@@ -79,7 +79,7 @@ class WaitRecordEncoder:
         self._policy = (
             (names.WAIT_DEAD_LETTER_TOPIC, dead_letter_topic.encode()),
             (names.WAIT_EXPIRY_POLICY, expiry_policy.encode()),
-            (names.WAIT_MAX_ATTEMPTS, b"%d" % max_attempts),
+            (names.WAIT_MAX_DELIVERIES, b"%d" % max_deliveries),
         )
 
     def headers(
@@ -87,14 +87,14 @@ class WaitRecordEncoder:
         original: Original,
         wait_id: str,
         expires_at_ms: int,
-        attempt: int = 1,
+        delivery: int = 1,
         source: Source | None = None,
         trace: Headers | None = None,
     ) -> list[tuple[str, bytes | None]]:
         """Return the headers of one wait record; its value is the original's, or empty when that is null.
 
         :param expires_at_ms: ms since the epoch.
-        :param attempt: which delivery this is, from 1.
+        :param delivery: which delivery this is, from 1.
         :param source: where the record was consumed now, when this system delivered it again.
         :param trace: headers to carry the trace on with; when None those of the original do, if it has them.
         :raises DataError: the record is more than its readers take, whatever compression makes of it on its way;
@@ -116,7 +116,7 @@ class WaitRecordEncoder:
             (names.WAIT_EXPIRATION_UUID, wait_id.encode()),
             _expiry_header(expires_at_ms),
             *self._group,
-            _attempt_header(attempt),
+            _delivery_header(delivery),
             *self._policy,
         ]
         if source is not None:
@@ -139,8 +139,8 @@ def _expiry_header(expires_at_ms: int) -> tuple[str, bytes]:
 
 
 @lru_cache(maxsize=64)
-def _attempt_header(attempt: int) -> tuple[str, bytes]:
-    return names.WAIT_ATTEMPT, b"%d" % attempt
+def _delivery_header(delivery: int) -> tuple[str, bytes]:
+    return names.WAIT_DELIVERY, b"%d" % delivery
 
 
 def encode_wait_record(record: WaitRecord) -> tuple[bytes, list[tuple[str, bytes | None]]]:
@@ -158,10 +158,10 @@ def encode_wait_record(record: WaitRecord) -> tuple[bytes, list[tuple[str, bytes
         (names.WAIT_EXPIRATION_TIME, format_utc_ms(record.expires_at_ms)),
         (names.WAIT_GROUP, record.group),
         (names.WAIT_INSTANCE, record.instance),
-        (names.WAIT_ATTEMPT, record.attempt),
+        (names.WAIT_DELIVERY, record.delivery),
         (names.WAIT_DEAD_LETTER_TOPIC, record.dead_letter_topic),
         (names.WAIT_EXPIRY_POLICY, record.expiry_policy),
-        (names.WAIT_MAX_ATTEMPTS, record.max_attempts),
+        (names.WAIT_MAX_DELIVERIES, record.max_deliveries),
     )
     headers: list[tuple[str, bytes | None]] = [
         *_known(texts),
@@ -199,10 +199,10 @@ def decode_wait_record(
         expires_at_ms=expires_at_ms,
         group=system.text(names.WAIT_GROUP),
         instance=system.text(names.WAIT_INSTANCE),
-        attempt=system.integer(names.WAIT_ATTEMPT, 1, MAX_INT32),
+        delivery=system.integer(names.WAIT_DELIVERY, 1, MAX_INT32),
         dead_letter_topic=system.text(names.WAIT_DEAD_LETTER_TOPIC),
         expiry_policy=cast("ExpiryPolicy | None", system.choice(names.WAIT_EXPIRY_POLICY, _POLICIES)),
-        max_attempts=system.integer(names.WAIT_MAX_ATTEMPTS, 1, MAX_INT32),
+        max_deliveries=system.integer(names.WAIT_MAX_DELIVERIES, 1, MAX_INT32),
         source=_source(system),
         traceparent=system.trace(names.TRACEPARENT),
         tracestate=system.trace(names.TRACESTATE),

@@ -53,7 +53,7 @@ class ProcessorSettings(Section):
     instance: str = Field("", description="name of this process in wait records; host name and start time when empty")
     max_in_flight: int = Field(50, ge=1, le=100_000, description="handlers that run at once (N)")
     handler_timeout_s: float = Field(30.0, gt=0, description="limit of one attempt, s")
-    max_tries: int = Field(3, ge=1, le=100, description="attempts in process before the record is dead-lettered")
+    max_attempts: int = Field(3, ge=1, le=100, description="attempts in process before the record is dead-lettered")
     backoff_initial_s: float = Field(0.2, ge=0, description="upper bound of the first pause between attempts, s")
     backoff_max_s: float = Field(10.0, ge=0, description="upper bound of any pause between attempts, s")
     ttl_s: float = Field(600.0, gt=0, le=TEN_YEARS_S, description="from registration to expiry, s")
@@ -65,7 +65,9 @@ class ProcessorSettings(Section):
     drain_timeout_s: float = Field(30.0, ge=0, description="how long SIGTERM waits for running handlers, s")
     flush_timeout_s: float = Field(10.0, gt=0, description="how long a rebalance, or the end, waits for writes, s")
     expiry_policy: ExpiryPolicy = Field(ExpiryPolicy.DLQ, description="what the sweeper does with an expired record")
-    max_attempts: int = Field(3, ge=1, le=1000, description="deliveries under 'redeliver' before the dead letter topic")
+    max_deliveries: int = Field(
+        3, ge=1, le=1000, description="deliveries under 'redeliver' before the dead letter topic"
+    )
     group_protocol: GroupProtocol = Field(GroupProtocol.CLASSIC, description="group.protocol; 'consumer' is KIP-848")
     assignment_strategy: AssignmentStrategy = Field(
         AssignmentStrategy.COOPERATIVE_STICKY, description="partition.assignment.strategy of the classic protocol"

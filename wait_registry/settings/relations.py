@@ -76,12 +76,12 @@ def least_ttl_s(settings: Settings) -> float:
     """
     processor = settings.processor
     rounds = 1 + steady_look_ahead(processor) / processor.max_in_flight
-    work_s = processor.handler_timeout_s * processor.max_tries + _backoffs_s(processor)
+    work_s = processor.handler_timeout_s * processor.max_attempts + _backoffs_s(processor)
     return rounds * work_s + settings.wait.skew_allowance_s + processor.margin_s
 
 
 def _backoffs_s(processor: ProcessorSettings) -> float:
-    pauses = range(processor.max_tries - 1)
+    pauses = range(processor.max_attempts - 1)
     return sum(min(processor.backoff_initial_s * 2.0**pause, processor.backoff_max_s) for pause in pauses)
 
 
@@ -121,10 +121,10 @@ def _expiry_problems(settings: Settings) -> Iterator[Problem]:
     yield Problem(
         f"processor.ttl_s is {processor.ttl_s:g} s, but a record may wait and work for {least_s:.1f} s: "
         f"(1 + look-ahead {look_ahead} / max_in_flight {processor.max_in_flight}) x (handler_timeout_s "
-        f"{processor.handler_timeout_s:g} x max_tries {processor.max_tries} + pauses {_backoffs_s(processor):.1f} s) "
-        f"+ wait.skew_allowance_s {settings.wait.skew_allowance_s:g} + margin_s {processor.margin_s:g}. A record must "
-        f"not expire while it is worked on: raise processor.ttl_s above {least_s:.1f} s, or lower handler_timeout_s, "
-        "max_tries or margin_s"
+        f"{processor.handler_timeout_s:g} x max_attempts {processor.max_attempts} + pauses "
+        f"{_backoffs_s(processor):.1f} s) + wait.skew_allowance_s {settings.wait.skew_allowance_s:g} "
+        f"+ margin_s {processor.margin_s:g}. A record must not expire while it is worked on: raise processor.ttl_s "
+        f"above {least_s:.1f} s, or lower handler_timeout_s, max_attempts or margin_s"
     )
 
 

@@ -42,4 +42,4 @@ class SweeperSettings(Section):
         "", description="for wait records that name none (older dialect); the one of dead_letter.topic when empty"
     )
     default_expiry_policy: ExpiryPolicy = Field(ExpiryPolicy.DLQ, description="for wait records that name none")
-    default_max_attempts: int = Field(3, ge=1, le=1000, description="for wait records that name none")
+    default_max_deliveries: int = Field(3, ge=1, le=1000, description="for wait records that name none")

@@ -91,8 +91,8 @@ PROCESSOR_DEAD_LETTERS = _counter(
     "Dead letters acknowledged, by reason; unregistrable and malformed records were never registered nor worked on",
     reason=("failed", "unregistrable", "malformed"),
 )
-PROCESSOR_TRIES = _counter(
-    "waitreg_processor_handler_tries_total",
+PROCESSOR_ATTEMPTS = _counter(
+    "waitreg_processor_handler_attempts_total",
     "Handler calls that ended, by result; a record that is tried again counts each time",
     result=("ok", "error", "timeout"),
 )

@@ -43,7 +43,7 @@ class RecordTaken:
     group: str
     instance: str
     wait_id: str
-    attempt: int
+    delivery: int
     taken_ms: int
     registered: Registered | None
 

@@ -45,9 +45,9 @@ class FirstDelivery(NamedTuple):
         """Return the id of the trace that a record without one starts (128 bits, as good as random for samplers)."""
         return int.from_bytes(self._digest("trace")[:16])
 
-    def redelivery_span_id(self, attempt: int) -> int:
-        """Return the id of the sweeper's span of the redelivery that made this ``attempt``, from 2."""
-        return int.from_bytes(self._digest(f"redelivery\n{attempt}")[:8])
+    def redelivery_span_id(self, delivery: int) -> int:
+        """Return the id of the sweeper's span of the redelivery that made this ``delivery``, from 2."""
+        return int.from_bytes(self._digest(f"redelivery\n{delivery}")[:8])
 
     def _digest(self, what: str) -> bytes:
         return sha256("\n".join(("waitreg1", what, *map(str, self))).encode("utf-8", "surrogatepass")).digest()

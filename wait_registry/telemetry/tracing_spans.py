@@ -39,7 +39,7 @@ class SpanTracer:
     def record_taken(self, taken: RecordTaken) -> RecordSpan:
         """Begin the span of a record and make it current."""
         parent, first = context_of(taken.original.headers), FirstDelivery.of(taken.original, taken.group)
-        links = [self._redelivery(parent, first, taken.attempt)] if taken.attempt > 1 else []
+        links = [self._redelivery(parent, first, taken.delivery)] if taken.delivery > 1 else []
         span = self._begin(
             f"process {taken.topic}",
             parent,
@@ -63,15 +63,15 @@ class SpanTracer:
         originals, lineage, _ = split_lineage(published.headers)
         if lineage is None:
             return
-        first, attempt = FirstDelivery.of_lineage(lineage), lineage.attempt or 1
+        first, delivery = FirstDelivery.of_lineage(lineage), lineage.delivery or 1
         again = published.outcome == Outcome.REDELIVERED
         span = self._begin(
             f"send {published.topic}",
             context_of(originals),
             SpanKind.PRODUCER,
-            _published_attributes(published, lineage.wait_id, lineage.group, lineage.instance, attempt),
+            _published_attributes(published, lineage.wait_id, lineage.group, lineage.instance, delivery),
             first,
-            span_id=first.redelivery_span_id(attempt) if again else None,
+            span_id=first.redelivery_span_id(delivery) if again else None,
             start_ns=published.began_ns,
         )
         span.end(published.ended_ns)
@@ -109,12 +109,12 @@ class SpanTracer:
         finally:
             self._tracing.ids.choose(None, None)
 
-    def _redelivery(self, parent: Context, first: FirstDelivery, attempt: int) -> Link:
+    def _redelivery(self, parent: Context, first: FirstDelivery, delivery: int) -> Link:
         """Return the link to the sweeper's span of this delivery; it leads nowhere if the sweeper doesn't trace."""
         remote = trace.get_current_span(parent).get_span_context()
         trace_id = remote.trace_id if remote.is_valid else first.trace_id()
         flags = remote.trace_flags if remote.is_valid else TraceFlags(TraceFlags.SAMPLED)
-        return Link(SpanContext(trace_id, first.redelivery_span_id(attempt), is_remote=True, trace_flags=flags))
+        return Link(SpanContext(trace_id, first.redelivery_span_id(delivery), is_remote=True, trace_flags=flags))
 
 
 class RecordSpan:
@@ -135,7 +135,9 @@ class RecordSpan:
         self._tries = number
         if not self._recording:
             return  # nor would it be; the record's own context is current, and says so
-        self._attempt = attempt = self._tracer.start_span("attempt", self._context, attributes={"waitreg.try": number})
+        self._attempt = attempt = self._tracer.start_span(
+            "attempt", self._context, attributes={"waitreg.attempt": number}
+        )
         self._tokens.append(contexts.attach(trace.set_span_in_context(attempt, self._context)))
 
     def attempt_over_limit(self) -> None:
@@ -180,7 +182,7 @@ class RecordSpan:
             contexts.detach(self._tokens.pop())
 
     def _end(self, outcome: str) -> None:
-        self._span.set_attributes({"waitreg.outcome": outcome, "waitreg.tries": self._tries})
+        self._span.set_attributes({"waitreg.outcome": outcome, "waitreg.attempts": self._tries})
         self._span.end()
 
 
@@ -214,7 +216,7 @@ def _taken_attributes(taken: RecordTaken) -> Attributes:
         "messaging.consumer.group.name": taken.group,
         "messaging.client.id": taken.instance,
         "messaging.message.id": taken.wait_id,
-        "waitreg.delivery": taken.attempt,
+        "waitreg.delivery": taken.delivery,
     }
     if original.value is None:
         attributes["messaging.kafka.message.tombstone"] = True
@@ -228,7 +230,7 @@ def _taken_attributes(taken: RecordTaken) -> Attributes:
 
 
 def _published_attributes(
-    published: RecordPublished, wait_id: str, group: str | None, instance: str | None, attempt: int
+    published: RecordPublished, wait_id: str, group: str | None, instance: str | None, delivery: int
 ) -> Attributes:
     attributes: Attributes = {
         "messaging.system": "kafka",
@@ -237,7 +239,7 @@ def _published_attributes(
         "messaging.destination.name": published.topic,
         "messaging.message.id": wait_id,
         "waitreg.outcome": published.outcome,
-        "waitreg.delivery": attempt,
+        "waitreg.delivery": delivery,
     }
     if group is not None:
         attributes["waitreg.group"] = group

@@ -77,8 +77,8 @@ def _entry(ledger: Ledger, entry: WaitEntry) -> str:
         again = ledger.redelivered.get(said.source)
         if again is None or again.lineage is None or again.lineage.original != said.original:
             return f"it names {words.place(said.source)}, where its record was not redelivered"
-        attempt = again.lineage.attempt
-    return "" if said.attempt == attempt else f"it says attempt {said.attempt}, and it is attempt {attempt}"
+        attempt = again.lineage.delivery
+    return "" if said.delivery == attempt else f"it says attempt {said.delivery}, and it is attempt {attempt}"
 
 
 def _republished(ledger: Ledger, letter: Republished) -> str:
@@ -102,8 +102,8 @@ def _lineage(ledger: Ledger, letter: Republished, lineage: Lineage) -> str:
         # Of an export `false_export` says so.
         return "" if letter.outcome in EXPORTS else f"{lineage.registration} is no registration of its id"
     said = entry.registration
-    wanted = (said.original, said.attempt + (0 if letter.reason else 1), said.instance)
-    seen = (lineage.original, lineage.attempt, lineage.instance)
+    wanted = (said.original, said.delivery + (0 if letter.reason else 1), said.instance)
+    seen = (lineage.original, lineage.delivery, lineage.instance)
     return "" if seen == wanted else f"it says {seen}, its registration's record, attempt and instance are {wanted}"
 
 
@@ -124,11 +124,11 @@ def changed_rows(ledger: Ledger) -> Iterator[Violation]:
 
 def _attempt(ledger: Ledger, call: Call) -> str:
     registered = ledger.registrations_of_id.get(call.wait_id or "", ())
-    attempts = {entry.registration.attempt for entry in registered if entry.registration is not None}
+    attempts = {entry.registration.delivery for entry in registered if entry.registration is not None}
     # Without any it is `early_call`'s.
-    if not attempts or call.attempt in attempts:
+    if not attempts or call.delivery in attempts:
         return ""
-    return f"it said attempt {call.attempt}, registered was {', '.join(map(str, sorted(attempts)))}"
+    return f"it said attempt {call.delivery}, registered was {', '.join(map(str, sorted(attempts)))}"
 
 
 def _body(published: Published | None, call: Call) -> str:

@@ -27,8 +27,8 @@ def misrouted(ledger: Ledger) -> Iterator[Violation]:
 
 
 def _why(ledger: Ledger, export: Republished, said: Registration) -> str:
-    again = said.expiry_policy == "redeliver" and said.attempt < said.max_attempts
-    asked = f"{said.expiry_policy}, attempt {said.attempt} of at most {said.max_attempts}"
+    again = said.expiry_policy == "redeliver" and said.delivery < said.max_deliveries
+    asked = f"{said.expiry_policy}, attempt {said.delivery} of at most {said.max_deliveries}"
     if export.outcome == REDELIVERED:
         (topic,) = redelivery_topics([said.original[0]], said.group)
         if not again:

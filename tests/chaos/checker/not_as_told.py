@@ -38,7 +38,7 @@ def not_as_told(ledger: Ledger) -> Iterator[Violation]:
 def _differs(said: Registration, told: Told) -> str:
     fields = {
         "policy": (said.expiry_policy, told.expiry_policy or said.expiry_policy),
-        "max_attempts": (said.max_attempts, told.max_attempts),
+        "max_deliveries": (said.max_deliveries, told.max_deliveries),
         "dead_letter_topic": (said.dead_letter_topic, told.dead_letter_topic),
     }
     return "; ".join(

@@ -17,10 +17,10 @@ _REGISTRATION = (
     "expires_at_ms",
     "group",
     "instance",
-    "attempt",
+    "delivery",
     "dead_letter_topic",
     "expiry_policy",
-    "max_attempts",
+    "max_deliveries",
     "source",
 )
 
@@ -69,7 +69,7 @@ def _letter(row: DeadLetterRow, letter: Republished) -> str:
             "registration": (row.registration, lineage.registration),
             "consumer_group": (row.group, lineage.group),
             "instance": (row.instance, lineage.instance),
-            "attempt": (row.attempt, lineage.attempt),
+            "delivery": (row.delivery, lineage.delivery),
             "error_class": (row.error_class, letter.error_class),
             "error_message": (row.error_message, letter.error_message),
             "error_stacktrace": (row.error_stacktrace, letter.error_stacktrace),

@@ -62,7 +62,7 @@ def _events(ledger: Ledger, original: Coordinates | None, wait_ids: set[str]) ->
             yield one.timestamp_ms, _republished(one)
     for call in history.calls or ():
         if call.wait_id in wait_ids or (original and (call.topic, call.partition, call.offset) == original):
-            yield call.started_ms, f"call {call.number} begins, attempt {call.attempt}"
+            yield call.started_ms, f"call {call.number} begins, attempt {call.delivery}"
             yield call.finished_ms, f"call {call.number} ends with status {call.status}"
     consumed = [place for place, wait_id in ledger.id_of.items() if wait_id in wait_ids]
     yield from _looks(ledger.looks, entries, consumed)
@@ -74,7 +74,7 @@ def _entry(entry: WaitEntry) -> str:
         return f"{text}{f': {entry.unreadable}' if entry.unreadable else ''}"
     said = entry.registration
     source = f", consumed at {words.place(said.source)}" if said.source else ""
-    return f"{text}: attempt {said.attempt} by {said.instance}{source}, expires at {words.time(said.expires_at_ms)}"
+    return f"{text}: attempt {said.delivery} by {said.instance}{source}, expires at {words.time(said.expires_at_ms)}"
 
 
 def _republished(one: Republished) -> str:

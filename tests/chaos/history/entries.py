@@ -33,10 +33,10 @@ class Registration:
     expires_at_ms: int
     group: str
     instance: str
-    attempt: int
+    delivery: int
     dead_letter_topic: str
     expiry_policy: str
-    max_attempts: int
+    max_deliveries: int
     source: Coordinates | None = None
     timestamp_type: str = "create"
 
@@ -85,7 +85,7 @@ class Lineage:
     registration: Place | None
     group: str
     instance: str
-    attempt: int
+    delivery: int
     timestamp_type: str = "create"
 
 

@@ -80,7 +80,7 @@ class Told:
     registration_bytes: int
     dead_letter_topic: str
     expiry_policy: str
-    max_attempts: int
+    max_deliveries: int
 
     @classmethod
     def of(cls, settings: Settings) -> Told:
@@ -90,13 +90,13 @@ class Told:
             ttl_ms=round(processor.ttl_s * 1000),
             skew_ms=round(settings.wait.skew_allowance_s * 1000),
             attempt_ms=round(processor.handler_timeout_s * 1000),
-            tries=processor.max_tries,
+            tries=processor.max_attempts,
             retry_statuses=processor.http.retry_statuses,
             discard_statuses=processor.http.discard_statuses,
             registration_bytes=settings.wait.max_message_bytes,
             dead_letter_topic=settings.dead_letter.topic,
             expiry_policy=str(processor.expiry_policy),
-            max_attempts=processor.max_attempts,
+            max_deliveries=processor.max_deliveries,
         )
 
 

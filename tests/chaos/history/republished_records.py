@@ -25,7 +25,7 @@ BLOCK_NAMES: Final = frozenset(
         "WAIT_OFFSET",
         "WAIT_GROUP",
         "WAIT_INSTANCE",
-        "WAIT_ATTEMPT",
+        "WAIT_DELIVERY",
     }
 )
 
@@ -71,6 +71,6 @@ def _lineage(named: Named) -> Lineage:
         registration=(named.number("WAIT_PARTITION"), named.number("WAIT_OFFSET")) if registered else None,
         group=named.text("WAIT_GROUP"),
         instance=named.text("WAIT_INSTANCE"),
-        attempt=named.number("WAIT_ATTEMPT", 1),
+        delivery=named.number("WAIT_DELIVERY", 1),
         timestamp_type=named.one_of("ORIGINAL_TIMESTAMP_TYPE", "create", "append", "none"),
     )

@@ -34,7 +34,7 @@ class DeadLetterRow:
     registration: Place | None
     group: str | None
     instance: str | None
-    attempt: int | None
+    delivery: int | None
     finished_late: bool = False
     unreadable: str = ""
     timestamp_type: str | None = None

@@ -81,7 +81,7 @@ def dead_letter_row(row: Columns) -> DeadLetterRow:
         registration=(row["wait_partition"], row["wait_offset"]) if registered else None,
         group=row["consumer_group"],
         instance=row["instance"],
-        attempt=row["attempt"],
+        delivery=row["delivery"],
         finished_late=row["finished_late"],
         unreadable=unreadable,
         timestamp_type=row["original_timestamp_type"],
@@ -99,10 +99,10 @@ def _registration(row: Columns) -> Registration:
         "original_timestamp_type",
         "consumer_group",
         "instance",
-        "attempt",
+        "delivery",
         "dead_letter_topic",
         "expiry_policy",
-        "max_attempts",
+        "max_deliveries",
     )
     for name in needed:
         if row[name] is None:
@@ -117,10 +117,10 @@ def _registration(row: Columns) -> Registration:
         expires_at_ms=expires_at_ms,
         group=row["consumer_group"],
         instance=row["instance"],
-        attempt=row["attempt"],
+        delivery=row["delivery"],
         dead_letter_topic=row["dead_letter_topic"],
         expiry_policy=row["expiry_policy"],
-        max_attempts=row["max_attempts"],
+        max_deliveries=row["max_deliveries"],
         source=_place(row, "source"),
         timestamp_type=row["original_timestamp_type"],
     )

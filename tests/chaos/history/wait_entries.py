@@ -33,10 +33,10 @@ WAIT_HEADERS: Final = (
     "WAIT_EXPIRATION_TIME",
     "WAIT_GROUP",
     "WAIT_INSTANCE",
-    "WAIT_ATTEMPT",
+    "WAIT_DELIVERY",
     "WAIT_DEAD_LETTER_TOPIC",
     "WAIT_EXPIRY_POLICY",
-    "WAIT_MAX_ATTEMPTS",
+    "WAIT_MAX_DELIVERIES",
     *SOURCE,
 )
 
@@ -76,10 +76,10 @@ def read_registration(key: str, value: bytes, headers: Headers) -> Registration:
         expires_at_ms=named.time_ms("WAIT_EXPIRATION_TIME"),
         group=named.text("WAIT_GROUP"),
         instance=named.text("WAIT_INSTANCE"),
-        attempt=named.number("WAIT_ATTEMPT", 1),
+        delivery=named.number("WAIT_DELIVERY", 1),
         dead_letter_topic=named.text("WAIT_DEAD_LETTER_TOPIC"),
         expiry_policy=named.one_of("WAIT_EXPIRY_POLICY", "dlq", "redeliver"),
-        max_attempts=named.number("WAIT_MAX_ATTEMPTS", 1),
+        max_deliveries=named.number("WAIT_MAX_DELIVERIES", 1),
         source=named.place("SOURCE") if any(name in named for name in SOURCE) else None,
         timestamp_type=timestamp_type,
     )

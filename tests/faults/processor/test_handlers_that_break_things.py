@@ -43,7 +43,7 @@ def test_calls_that_never_return_take_their_slots_and_nothing_else(
     settings = faulty_settings(
         {
             "processor.max_in_flight": N,
-            "processor.max_tries": 1,
+            "processor.max_attempts": 1,
             "processor.handler_timeout_s": 0.5,
             "processor.drain_timeout_s": 1,
         },

@@ -13,7 +13,7 @@ Headers = Sequence[tuple[str, bytes | None]]
 FAILURE = ("DLQ_REASON", "DLQ_ERROR_CLASS", "DLQ_ERROR_MESSAGE", "DLQ_ERROR_STACKTRACE", "DLQ_TIME")
 BLOCK = (
     *("ORIGINAL_TOPIC", "ORIGINAL_PARTITION", "ORIGINAL_OFFSET", "ORIGINAL_TIMESTAMP", "ORIGINAL_TIMESTAMP_TYPE"),
-    *("WAIT_EXPIRATION_UUID", "WAIT_PARTITION", "WAIT_OFFSET", "WAIT_GROUP", "WAIT_INSTANCE", "WAIT_ATTEMPT"),
+    *("WAIT_EXPIRATION_UUID", "WAIT_PARTITION", "WAIT_OFFSET", "WAIT_GROUP", "WAIT_INSTANCE", "WAIT_DELIVERY"),
     *FAILURE,
 )
 REASONS = ("failed", "expired", "blocked", "malformed", "unregistrable")
@@ -56,7 +56,7 @@ def _lineage(own: OwnHeaders) -> dict[str, Any]:
         "wait_offset": own.number("WAIT_OFFSET", INT63),
         "group": own.text("WAIT_GROUP"),
         "instance": own.text("WAIT_INSTANCE"),
-        "attempt": own.number("WAIT_ATTEMPT", ATTEMPTS),
+        "delivery": own.number("WAIT_DELIVERY", ATTEMPTS),
     }
     if lineage["original_topic"] is None or lineage["wait_id"] is None:
         raise Refused

@@ -22,21 +22,21 @@ def _read(data: bytes) -> Consumed:
 
 def _check(data: bytes) -> None:
     given = RecordInput.of(data)
-    original, source, attempt = _read(data)
+    original, source, delivery = _read(data)
     assert (original.key, original.value) == (given.key, given.value), "key or value changed"
     again = reread_block(given.headers)
     ours = again is not None and again[1]["group"] == GROUP
     kept = given.headers[: again[0]] if again is not None and ours else given.headers
     assert original.headers == kept, "headers changed"
     assert (source is not None) == ours, "delivered again or not"
-    assert attempt == ((again[1]["attempt"] or 1) if again is not None and ours else 1), "counted differently"
-    _registered(original, attempt)
+    assert delivery == ((again[1]["delivery"] or 1) if again is not None and ours else 1), "counted differently"
+    _registered(original, delivery)
 
 
-def _registered(original: Original, attempt: int) -> None:
-    headers = ENCODER.headers(original, WAIT_ID, 0, attempt)
+def _registered(original: Original, delivery: int) -> None:
+    headers = ENCODER.headers(original, WAIT_ID, 0, delivery)
     read = decode_wait_record(WAIT_ID, original.value or b"", headers)
-    assert (read.original, read.attempt) == (original, attempt), "registered differently"
+    assert (read.original, read.delivery) == (original, delivery), "registered differently"
 
 
 TARGET = Target("consumed", _read, _check, seeds, (GROUP.encode(), b"0", b"1", b"2147483647"), records=True)

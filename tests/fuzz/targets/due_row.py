@@ -45,7 +45,7 @@ def _check(data: bytes) -> None:
         else:
             originals, lineage, _ = split_lineage(decided.headers)
             assert originals == record.original.headers and lineage is not None, "not a redelivery"
-            assert lineage.attempt == (record.attempt or 1) + 1, "counted differently"
+            assert lineage.delivery == (record.delivery or 1) + 1, "counted differently"
 
 
 def _columns(record: WaitRecord) -> dict[str, object]:
@@ -59,8 +59,8 @@ def _columns(record: WaitRecord) -> dict[str, object]:
         "wait_expiration_time": EPOCH + timedelta(milliseconds=record.expires_at_ms),
         "body": original.value,
         "consumer_group": record.group,
-        **{name: getattr(record, name) for name in ("instance", "attempt", "dead_letter_topic", "expiry_policy")},
-        "max_attempts": record.max_attempts,
+        **{name: getattr(record, name) for name in ("instance", "delivery", "dead_letter_topic", "expiry_policy")},
+        "max_deliveries": record.max_deliveries,
         "wait_expiration_uuid": record.wait_id,
         "wait_partition": 3,
         "wait_offset": 41,

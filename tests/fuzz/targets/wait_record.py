@@ -16,8 +16,8 @@ from wait_registry.records.wait_record import WaitRecord, decode_wait_record, en
 MAX_MESSAGE = 1000
 OF_THE_ORIGINAL = ("topic", "partition", "offset", "timestamp_ms", "timestamp_type", "key", "value")
 OF_THE_REGISTRATION = (
-    *("wait_id", "expires_at_ms", "group", "instance", "attempt", "dead_letter_topic", "expiry_policy"),
-    *("max_attempts", "source", "traceparent", "tracestate"),
+    *("wait_id", "expires_at_ms", "group", "instance", "delivery", "dead_letter_topic", "expiry_policy"),
+    *("max_deliveries", "source", "traceparent", "tracestate"),
 )
 
 

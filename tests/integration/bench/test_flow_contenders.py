@@ -116,7 +116,7 @@ def test_the_bare_loop_writes_wait_records_and_tombstones_as_the_processor_does(
     assert {record.key for record in written if record.value is None} == set(waits)
     assert {dict(record.headers)["WAIT_OUTCOME"] for record in written if record.value is None} == {b"done"}
     wait = next(iter(waits.values()))
-    assert (wait.group, wait.attempt, wait.max_attempts, wait.expiry_policy) == (group, 1, 3, "dlq")
+    assert (wait.group, wait.delivery, wait.max_deliveries, wait.expiry_policy) == (group, 1, 3, "dlq")
     originals = {(wait.original.partition, wait.original.offset) for wait in waits.values()}
     assert originals == {(partition, offset) for partition in range(4) for offset in range(RECORDS // 4)}
 

@@ -16,8 +16,8 @@ def fill(database: Database, settings: Settings) -> None:
     with database.connect(settings) as connection:
         connection.execute(
             "insert into wait (wait_expiration_uuid, original_topic, original_partition, original_offset, original_key,"
-            " original_timestamp_ms, original_headers, wait_expiration_time, body, consumer_group, instance, attempt,"
-            " dead_letter_topic, expiry_policy, max_attempts, wait_topic, wait_partition, wait_offset,"
+            " original_timestamp_ms, original_headers, wait_expiration_time, body, consumer_group, instance, delivery,"
+            " dead_letter_topic, expiry_policy, max_deliveries, wait_topic, wait_partition, wait_offset,"
             " original_timestamp_type) values"
             " ('id', 'orders', 1, 2, '', 3, '[[\"a\", null], [\"a\", \"\"]]', '2026-11-21T02:20:00.123Z', null,"
             " 'billing', 'host', 1, 'dlq', 'dlq', 3, 'wait', 4, 5, 'append')"
@@ -29,7 +29,7 @@ def fill(database: Database, settings: Settings) -> None:
         connection.execute(
             'insert into dead_letter (topic, partition, "offset", dead_letter_time, reason, wait_expiration_uuid,'
             " original_topic, original_partition, original_offset, original_timestamp_ms, wait_partition, wait_offset,"
-            " consumer_group, instance, attempt, key, headers, body, finished_late, original_timestamp_type,"
+            " consumer_group, instance, delivery, key, headers, body, finished_late, original_timestamp_type,"
             " error_class, error_message, error_stacktrace) values"
             " ('dlq', 0, 7, '2026-11-21T02:20:00.5Z', 'expired', 'id', 'orders', 1, 2, 3, 4, 5, 'billing', 'host', 1,"
             " null, '[[{\"base64\": \"AA==\"}, \"Yg==\"]]', '\\xff', true, 'none', 'ValueError', '', null)"

@@ -28,7 +28,7 @@ def call_for(published: Published, number: int) -> Call:
         topic=published.topic,
         partition=published.partition,
         offset=published.offset,
-        attempt=1,
+        delivery=1,
         status=200,
         body_sha256=published.fingerprint.value or EMPTY_BODY,
     )

@@ -43,10 +43,10 @@ def register(topics: Topics, settings: Settings) -> str:
         expires_at_ms=time.time_ns() // 1_000_000 + HOUR_MS,
         group="orders",
         instance="host-1",
-        attempt=1,
+        delivery=1,
         dead_letter_topic=settings.dead_letter.topic,
         expiry_policy="dlq",
-        max_attempts=3,
+        max_deliveries=3,
     )
     value, headers = encode_wait_record(record)
     topics.produce(settings.wait.topic, [Outgoing(value, wait_id.encode(), headers)])

@@ -41,7 +41,7 @@ def test_a_due_registration_comes_in_once_and_whole(connection: Connection) -> N
         """
         insert into wait (wait_expiration_uuid, original_topic, original_partition, original_offset, original_key,
             original_timestamp_ms, original_timestamp_type, original_headers, wait_expiration_time, body,
-            consumer_group, instance, attempt, dead_letter_topic, expiry_policy, max_attempts, wait_topic,
+            consumer_group, instance, delivery, dead_letter_topic, expiry_policy, max_deliveries, wait_topic,
             wait_partition, wait_offset)
         values ('whole', 'orders', 3, 77, '\\x00ff', -1, 'none', '[["a", null], ["a", ""]]', now() - interval '1 h',
             convert_to(repeat('body', 100000), 'UTF8'), 'group', 'host', 2, 'dlq', 'redeliver', 9, 'wait', 1, 5)

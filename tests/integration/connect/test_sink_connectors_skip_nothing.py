@@ -41,7 +41,7 @@ def test_a_database_error_stops_the_sink_before_anything_is_skipped(
     name = connectors.start(sink_family.file("wait.sink"), settings, **sink_family.changes, **sink_family.impatient)
 
     trace = connectors.wait_failed(name)
-    log.write(tombstone(resolved, 0), tombstone(renewed, 1), wait_record(renewed, 1, attempt=2))
+    log.write(tombstone(resolved, 0), tombstone(renewed, 1), wait_record(renewed, 1, delivery=2))
     assert "refusing" in trace
     for shown in (trace, connect.log.read_text("utf-8", "replace")):
         assert REFUSED.decode() not in shown
@@ -65,7 +65,7 @@ def test_a_renewed_registration_stands_since_it_was_first_shown(
     connectors.start(sink_family.file("wait.sink"), settings, **sink_family.changes)
     wait_until(lambda: view(database, settings) == log.view, what="the row")
     first = database.rows(settings, "select created_at from wait")
-    log.write(wait_record(renewed, 0, attempt=2))
+    log.write(wait_record(renewed, 0, delivery=2))
     wait_until(lambda: view(database, settings) == log.view, what="the renewed row")
     assert database.rows(settings, "select created_at from wait") == first
 

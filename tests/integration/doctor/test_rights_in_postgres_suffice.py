@@ -67,7 +67,9 @@ def test_a_sink_with_these_rights_fills_and_clears_every_table(
     wait = Row(wait_id.encode(), b"body", 0, 1, headers=tuple(ENCODER.headers(ORIGINAL, wait_id, now_ms() - 60_000)))
     unreadable = Row(b"\xff", b"body", 0, 2)
     done = Row(wait_id.encode(), None, 0, 3, now_ms(), tuple(tombstone_headers(Outcome.DONE)))
-    lineage = Lineage.of(ORIGINAL, wait_id=wait_id, wait_partition=0, wait_offset=1, group="g", instance="i", attempt=1)
+    lineage = Lineage.of(
+        ORIGINAL, wait_id=wait_id, wait_partition=0, wait_offset=1, group="g", instance="i", delivery=1
+    )
     failure = Failure(Reason.EXPIRED, None, None, None, now_ms())
     letter = Row(b"k", b"body", 0, 1, headers=tuple(dead_letter_headers((), lineage, failure)), topic="dlq")
     with closing(HandFed(settings)) as waits, closing(HandFed(settings, "dlq", dead_letters=True)) as letters:

@@ -19,7 +19,7 @@ class Call:
     path: str
     headers: dict[str, str]
     body: bytes
-    attempt: int
+    delivery: int
 
     @property
     def idempotency_key(self) -> str:

@@ -11,10 +11,10 @@ STATUSES = {b"good": 204, b"known": 409, b"gone": 410, b"refused": 422, b"moved"
 
 def answer(call: Call) -> Answer:
     """Answer what the body asks for."""
-    if call.body == b"slow" and call.attempt == 1:
+    if call.body == b"slow" and call.delivery == 1:
         return Answer(200, held_back=True)
     if call.body == b"flaky":
-        return Answer(503 if call.attempt == 1 else 200)
+        return Answer(503 if call.delivery == 1 else 200)
     return Answer(STATUSES.get(call.body, 200))
 
 
@@ -55,4 +55,4 @@ def test_the_status_decides_and_the_wait_id_is_the_idempotency_key(example: Exam
     assert sent["tenant"] == "blue", "a value that is no plain text stays here"
     assert sent["traceparent"] == "00-1-2-03"
     assert "secret" not in sent
-    assert sent["X-Waitreg-Attempt"] == "1"
+    assert sent["X-Waitreg-Delivery"] == "1"

@@ -20,7 +20,7 @@ class Payments:
         payment = call.json()["payment"]
         if payment == "unchargeable":
             return Answer(422, {"problem": "card expired"})
-        if payment == "down" or (payment == "flaky" and call.attempt == 1):
+        if payment == "down" or (payment == "flaky" and call.delivery == 1):
             return Answer(503)
         if payment in self.charged:
             return Answer(409)

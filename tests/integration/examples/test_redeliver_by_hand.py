@@ -103,7 +103,7 @@ def test_what_is_chosen_is_worked_on_again_and_nothing_else(
     first, second = (origin_of(example, key) for key in (b"first", b"second"))
     assert call.body == b"first"
     assert tuple(call.headers[f"X-Waitreg-{name}"] for name in ("Topic", "Partition", "Offset")) == first
-    assert call.headers["X-Waitreg-Attempt"] == "2"
+    assert call.headers["X-Waitreg-Delivery"] == "2"
     assert call.headers["tenant"] == "blue"
     assert call.idempotency_key != ids["first"], "another registration has another wait id, as the README warns"
     told = {letter.text("WAIT_EXPIRATION_UUID"): origin(letter) for letter in example.dead_letters().values()}
@@ -142,7 +142,7 @@ def test_what_stands_unfinished_in_a_view_whose_topic_is_lost_is_chosen_with_ope
     assert "1 published, 0 refused" in capsys.readouterr().out
     (sent,) = topics.read(topic)
     assert (sent.key, sent.value, sent.headers[:2]) == (original.key, None, original.headers)
-    assert (origin(sent), sent.text("WAIT_ATTEMPT")) == ((topic, "1", "7"), "2")
+    assert (origin(sent), sent.text("WAIT_DELIVERY")) == ((topic, "1", "7"), "2")
 
 
 def test_more_letters_than_the_client_s_queue_holds_are_published_and_one_too_large_is_told(

@@ -39,7 +39,7 @@ STEP_S = 240
 # A short life and few slots, so that slots get blocked, look-ahead is full and records are renewed within seconds.
 OVERRIDES: Mapping[str, Any] = {
     "processor.max_in_flight": SLOTS,
-    "processor.max_tries": 1,
+    "processor.max_attempts": 1,
     "processor.handler_timeout_s": 0.5,
     "processor.margin_s": 0.5,
     "processor.ttl_s": 4,
@@ -141,8 +141,8 @@ class LiveSystem:
             expires_at_ms=time.time_ns() // 1_000_000 - 60_000,
             group=self.settings.processor.group,
             instance="host-1",
-            attempt=1,
-            **{"expiry_policy": "dlq", "max_attempts": 3, **changes},
+            delivery=1,
+            **{"expiry_policy": "dlq", "max_deliveries": 3, **changes},
         )
         value, headers = encode_wait_record(record)
         self._topics.produce(self.settings.wait.topic, [Outgoing(value, wait_id.encode(), headers, 0)])

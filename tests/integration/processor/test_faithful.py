@@ -101,15 +101,15 @@ def test_a_redelivered_record_is_the_original_with_its_next_attempt(
     by_value = {record.value: record for record in seen}
     redelivered = by_value[b"value"]
     assert (redelivered.topic, redelivered.partition, redelivered.offset) == (topic, 7, 42)
-    assert (redelivered.timestamp, redelivered.attempt, redelivered.headers) == (1_700_000_000_000, 2, originals)
+    assert (redelivered.timestamp, redelivered.delivery, redelivered.headers) == (1_700_000_000_000, 2, originals)
     for value in (b"broken", b"foreign"):
-        assert (by_value[value].topic, by_value[value].attempt) == (again, 1)
+        assert (by_value[value].topic, by_value[value].delivery) == (again, 1)
     assert len(by_value[b"broken"].headers) == 2, "a block that can't be read stays with the record"
     assert len(by_value[b"foreign"].headers) > 2, "another group's block is provenance only"
     story = stories(topics.read(settings.wait.topic))[topic, 7, 42]
     wait = story.waits[0]
     assert story.outcomes == ["done"]
-    assert wait.text("WAIT_ATTEMPT") == "2"
+    assert wait.text("WAIT_DELIVERY") == "2"
     assert wait.text("SOURCE_TOPIC") == again
     assert wait.text("WAIT_EXPIRY_POLICY") == "redeliver"
 

@@ -142,7 +142,7 @@ def test_a_record_whose_time_runs_short_is_registered_again_before_it_starts(
         {
             "processor.handler": processors.handler(blocks_at_first),
             "processor.max_in_flight": 1,
-            "processor.max_tries": 1,
+            "processor.max_attempts": 1,
             "processor.handler_timeout_s": 0.5,
             "processor.margin_s": 0.5,
             "processor.ttl_s": 4,

@@ -40,7 +40,7 @@ def test_every_record_gets_its_tombstone_after_what_it_depends_on(
         {
             "processor.handler": processors.handler(by_value),
             "processor.handler_timeout_s": 0.3,
-            "processor.max_tries": 2,
+            "processor.max_attempts": 2,
         }
     )
     values = [b"done", b"discard", b"fail", b"flaky", b"slow", b"exit"]
@@ -85,7 +85,7 @@ def test_the_batch_strategy_gives_the_same_outcomes_without_a_registry(
         {
             "processor.handler": processors.handler(by_value),
             "processor.handler_timeout_s": 0.3,
-            "processor.max_tries": 2,
+            "processor.max_attempts": 2,
             "processor.strategy": "batch",
             "processor.max_in_flight": 12,
         }
@@ -172,7 +172,7 @@ def test_a_plain_handler_works_in_threads_and_reports_a_block_of_all_slots(
             "processor.handler": processors.handler(blocks),
             "processor.max_in_flight": 2,
             "processor.handler_timeout_s": 0.2,
-            "processor.max_tries": 1,
+            "processor.max_attempts": 1,
         },
         1,
     )

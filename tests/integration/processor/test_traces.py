@@ -24,7 +24,7 @@ from wait_registry.telemetry.tracing_ids import FirstDelivery
 
 Make = Callable[..., Settings]
 
-QUICK = {"processor.handler_timeout_s": 0.5, "processor.max_tries": 2}
+QUICK = {"processor.handler_timeout_s": 0.5, "processor.max_attempts": 2}
 VALUES = (b"done", b"discard", b"fail", b"flaky", b"slow")
 TRACES = {value: 0xABC0 + number for number, value in enumerate(VALUES)}
 PARENT = 0xB7AD6B7169203331
@@ -169,7 +169,7 @@ def test_redelivered_oddly_traced_and_oversized_records_are_worked_off_each_in_i
         wait_offset=0,
         group=group,
         instance="host-1",
-        attempt=2,
+        delivery=2,
     )
     topics.produce(
         topic,

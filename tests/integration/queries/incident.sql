@@ -2,7 +2,7 @@
 -- test_every_query_tells_the_incident.py. Times are relative to now.
 insert into wait (
     wait_expiration_uuid, original_topic, original_partition, original_offset, original_key, original_headers,
-    wait_expiration_time, body, consumer_group, instance, attempt, dead_letter_topic, expiry_policy, max_attempts,
+    wait_expiration_time, body, consumer_group, instance, delivery, dead_letter_topic, expiry_policy, max_deliveries,
     wait_topic, wait_partition, wait_offset, created_at
 )
 values
@@ -25,7 +25,7 @@ values
 
 insert into dead_letter (
     topic, partition, "offset", dead_letter_time, reason, error_class, error_message, wait_expiration_uuid,
-    original_topic, original_partition, original_offset, consumer_group, instance, attempt, key, finished_late,
+    original_topic, original_partition, original_offset, consumer_group, instance, delivery, key, finished_late,
     finished_outcome, finished_time, created_at
 )
 values

@@ -41,7 +41,7 @@ CASES = [
     Case(
         "waiting_by_group",
         (),
-        ("consumer_group", "records", "overdue", "topics", "instances", "highest_attempt"),
+        ("consumer_group", "records", "overdue", "topics", "instances", "highest_delivery"),
         [("billing", 3, 1, 1, 2, 2), ("shipping", 1, 0, 1, 1, 1)],
     ),
     Case(
@@ -69,7 +69,7 @@ CASES = [
     Case(
         "expiring_soon",
         (),
-        ("consumer_group", "instance", "records", "policy", "max_attempts", "dead_letter_topic"),
+        ("consumer_group", "instance", "records", "policy", "max_deliveries", "dead_letter_topic"),
         [
             ("billing", "host-1-a", 1, "dlq", 1, "orders.dlq"),
             ("shipping", "host-3-c", 1, "dlq", 1, "refunds.dlq"),
@@ -85,7 +85,7 @@ CASES = [
     Case(
         "oldest_waits",
         (),
-        ("wait_id", "key", "original_topic", "original_partition", "original_offset", "attempt"),
+        ("wait_id", "key", "original_topic", "original_partition", "original_offset", "delivery"),
         [
             ("w-overdue", "k-1", "orders", 0, 100, 1),
             ("w-binary", "\\x00ff", "orders", 0, 101, 1),

@@ -26,7 +26,7 @@ FILL = [
     f"""
     insert into wait (
         wait_expiration_uuid, original_topic, original_partition, original_offset, original_key, original_headers,
-        wait_expiration_time, body, consumer_group, instance, attempt, expiry_policy, wait_topic, wait_partition,
+        wait_expiration_time, body, consumer_group, instance, delivery, expiry_policy, wait_topic, wait_partition,
         wait_offset, created_at)
     select
         '00000000-0000-8000-8000-' || lpad(i::text, 12, '0'), 'orders-' || i % 3, i % 12, i / 12,
@@ -42,7 +42,7 @@ FILL = [
     f"""
     insert into dead_letter (
         topic, partition, "offset", dead_letter_time, reason, error_class, error_message, wait_expiration_uuid,
-        original_topic, original_partition, original_offset, consumer_group, instance, attempt, key, headers, body,
+        original_topic, original_partition, original_offset, consumer_group, instance, delivery, key, headers, body,
         finished_late, finished_time, created_at)
     select
         'dlq', i % 4, i, at, case when i % 10 = 0 then 'expired' else 'failed' end, 'Error' || i % 3,

@@ -26,7 +26,7 @@ ORIGINAL = Original("orders", 0, 7, 1_700_000_000_000, "create", b"k", b"body", 
 
 def letter(topic: str, offset: int, body: bytes, wait_id: str = "") -> Row:
     lineage = Lineage.of(
-        ORIGINAL, wait_id=wait_id or new_id(), wait_partition=0, wait_offset=1, group="g", instance="i", attempt=1
+        ORIGINAL, wait_id=wait_id or new_id(), wait_partition=0, wait_offset=1, group="g", instance="i", delivery=1
     )
     headers = dead_letter_headers((), lineage, Failure(Reason.EXPIRED, None, None, None, now_ms()))
     return Row(b"k", body, 0, offset, now_ms(), tuple(headers), topic)

@@ -44,7 +44,7 @@ class Story:
 
     def dead_letter(self, reason: Reason) -> Row:
         lineage = Lineage.of(
-            ORIGINAL, wait_id=self.wait_id, wait_partition=0, wait_offset=0, group="g", instance="i", attempt=1
+            ORIGINAL, wait_id=self.wait_id, wait_partition=0, wait_offset=0, group="g", instance="i", delivery=1
         )
         failure = Failure(reason, "Error", "message", None, now_ms())
         return self._row(b"body", tuple(dead_letter_headers((), lineage, failure)), key=b"k", topic="dlq")

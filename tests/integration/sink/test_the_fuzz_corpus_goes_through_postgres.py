@@ -57,7 +57,7 @@ def test_wait_records_become_the_rows_that_were_decoded_and_the_others_are_quara
     read = {row.offset: decoded(row) for row in given}
     columns = (
         "wait_offset, wait_expiration_uuid, original_topic, original_partition, original_offset, original_key, body, "
-        "original_timestamp_ms, consumer_group, instance, attempt, dead_letter_topic, max_attempts, traceparent, "
+        "original_timestamp_ms, consumer_group, instance, delivery, dead_letter_topic, max_deliveries, traceparent, "
         "(extract(epoch from wait_expiration_time) * 1000)::bigint, original_headers::text"
     )
     shown = database.rows(settings, f"select {columns} from wait order by wait_offset")
@@ -65,7 +65,13 @@ def test_wait_records_become_the_rows_that_were_decoded_and_the_others_are_quara
         (
             *(offset, record.wait_id, record.original.topic, record.original.partition, record.original.offset),
             *(record.original.key, record.original.value, record.original.timestamp_ms, record.group, record.instance),
-            *(record.attempt, record.dead_letter_topic, record.max_attempts, record.traceparent, record.expires_at_ms),
+            *(
+                record.delivery,
+                record.dead_letter_topic,
+                record.max_deliveries,
+                record.traceparent,
+                record.expires_at_ms,
+            ),
         )
         for offset, record in sorted(read.items())
         if record is not None

@@ -152,7 +152,7 @@ def test_bytes_come_through_as_they_went_in_and_what_cannot_be_read_is_set_aside
     topics.produce(log.name, [*bad])
     lineage = Lineage.of(
         Original("orders", 0, 7, 1_700_000_000_000, "create", b"k", b"v", ()),
-        wait_id=ids["null"], wait_partition=1, wait_offset=0, group="g", instance="i", attempt=2,
+        wait_id=ids["null"], wait_partition=1, wait_offset=0, group="g", instance="i", delivery=2,
     )  # fmt: skip
     failure = Failure(Reason.FAILED, "ValueError", "no such thing", "trace", 1_700_000_001_000)
     letter = tuple(dead_letter_headers(AWKWARD_HEADERS[:4], lineage, failure))
@@ -184,7 +184,7 @@ def test_bytes_come_through_as_they_went_in_and_what_cannot_be_read_is_set_aside
     assert "WAIT_EXPIRATION_TIME" in quarantined[0][2]
     letters = database.rows(
         settings,
-        "select reason, error_class, error_message, wait_expiration_uuid, wait_offset, attempt, key, body, headers "
+        "select reason, error_class, error_message, wait_expiration_uuid, wait_offset, delivery, key, body, headers "
         "from dead_letter order by partition",
     )
     ours, foreign = letters

@@ -33,11 +33,11 @@ def wait_record(
     key: bytes | None = b"k",
     headers: tuple[tuple[str, bytes | None], ...] = (),
     expires_in_s: float = 600.0,
-    attempt: int = 1,
+    delivery: int = 1,
 ) -> Outgoing:
     """Return a wait record as a processor writes it."""
     original = Original("orders", 3, 41, 1_700_000_000_123, "create", key, value, headers)
-    encoded = ENCODER.headers(original, wait_id, in_ms(expires_in_s), attempt)
+    encoded = ENCODER.headers(original, wait_id, in_ms(expires_in_s), delivery)
     return Outgoing(key=wait_id.encode(), value=value or b"", headers=tuple(encoded), partition=partition)
 
 

@@ -33,11 +33,11 @@ DAY_MS = 86_400_000
 INSERT = """
 insert into wait (
     wait_expiration_uuid, original_topic, original_partition, original_offset, original_key, original_timestamp_ms,
-    original_timestamp_type, original_headers, wait_expiration_time, body, consumer_group, instance, attempt,
-    dead_letter_topic, expiry_policy, max_attempts, wait_topic, wait_partition, wait_offset
+    original_timestamp_type, original_headers, wait_expiration_time, body, consumer_group, instance, delivery,
+    dead_letter_topic, expiry_policy, max_deliveries, wait_topic, wait_partition, wait_offset
 ) values (%s, %s, %s, %s, %s, %s, %s, %s, to_timestamp(%s), %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
 on conflict (wait_expiration_uuid) do update set wait_offset = excluded.wait_offset,
-    wait_expiration_time = excluded.wait_expiration_time, attempt = excluded.attempt, body = excluded.body
+    wait_expiration_time = excluded.wait_expiration_time, delivery = excluded.delivery, body = excluded.body
 """
 PROGRESS = """
 insert into sink_progress (topic, topic_id, partition, next_offset, position_time, seen_at)
@@ -86,10 +86,10 @@ class Scenario:
             expires_at_ms=time.time_ns() // 1_000_000 + expires_in_ms,
             group=self.settings.processor.group,
             instance="host-1",
-            attempt=1,
+            delivery=1,
             dead_letter_topic=self.settings.dead_letter.topic,
             expiry_policy="dlq",
-            max_attempts=3,
+            max_deliveries=3,
         )
         return record._replace(**changes)
 
@@ -203,10 +203,10 @@ class Scenario:
             original.value,
             wait.group,
             wait.instance,
-            wait.attempt,
+            wait.delivery,
             wait.dead_letter_topic,
             wait.expiry_policy,
-            wait.max_attempts,
+            wait.max_deliveries,
             record.topic,
             record.partition,
             record.offset,

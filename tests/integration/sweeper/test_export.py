@@ -48,7 +48,7 @@ def test_an_expired_record_comes_out_as_it_went_in(scenario: ScenarioFactory) ->
         assert (lineage.original_topic, lineage.original_partition, lineage.original_offset) == original[:3]
         assert (lineage.original_timestamp_ms, lineage.original_timestamp_type) == original[3:5]
         assert (lineage.wait_partition, lineage.wait_offset) == (item.partition, item.offset)
-        assert (lineage.group, lineage.instance, lineage.attempt) == (at.settings.processor.group, "host-1", 1)
+        assert (lineage.group, lineage.instance, lineage.delivery) == (at.settings.processor.group, "host-1", 1)
 
 
 def test_the_tombstone_goes_to_the_partition_of_its_wait_record(scenario: ScenarioFactory) -> None:

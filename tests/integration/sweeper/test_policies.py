@@ -20,11 +20,11 @@ def outcomes(at: Scenario) -> list[Outcome | None]:
     return [decode_outcome(record.headers) for record in at.read_wait() if record.value is None]
 
 
-def test_a_redelivery_goes_to_its_groups_own_topic_with_the_next_attempt(scenario: ScenarioFactory) -> None:
+def test_a_redelivery_goes_to_its_groups_own_topic_with_the_next_delivery(scenario: ScenarioFactory) -> None:
     at = scenario()
     at.topics.create(own_redelivery_topic(at))
     headers = (("a", b"1"), ("a", None))
-    (registered,) = at.register([at.wait_record(7, expiry_policy="redeliver", attempt=2, headers=headers)])
+    (registered,) = at.register([at.wait_record(7, expiry_policy="redeliver", delivery=2, headers=headers)])
     at.show()
 
     result = at.sweep()
@@ -43,22 +43,22 @@ def test_a_redelivery_goes_to_its_groups_own_topic_with_the_next_attempt(scenari
         at.settings.processor.group,
     )
     assert again.original == registered.record.original
-    assert again.attempt == 3
+    assert again.delivery == 3
     assert again.source is not None
     assert outcomes(at) == [Outcome.REDELIVERED]
     assert at.dead_letters() == []
 
 
-def test_the_last_attempt_ends_in_the_dead_letter_topic(scenario: ScenarioFactory) -> None:
+def test_the_last_delivery_ends_in_the_dead_letter_topic(scenario: ScenarioFactory) -> None:
     at = scenario()
     at.topics.create(own_redelivery_topic(at))
-    at.register([at.wait_record(1, expiry_policy="redeliver", attempt=3, max_attempts=3)])
+    at.register([at.wait_record(1, expiry_policy="redeliver", delivery=3, max_deliveries=3)])
     at.show()
 
     result = at.sweep()
 
     assert (result.redelivered, result.exported) == (0, 1)
-    assert at.dead_letters()[0].text("WAIT_ATTEMPT") == "3"
+    assert at.dead_letters()[0].text("WAIT_DELIVERY") == "3"
     assert outcomes(at) == [Outcome.EXPIRED]
 
 
@@ -121,10 +121,10 @@ def test_a_registration_in_the_older_dialect_takes_the_sweepers_defaults(scenari
         original=original,
         group=None,
         instance=None,
-        attempt=None,
+        delivery=None,
         dead_letter_topic=None,
         expiry_policy=None,
-        max_attempts=None,
+        max_deliveries=None,
     )
     at.register([older])
     at.show()

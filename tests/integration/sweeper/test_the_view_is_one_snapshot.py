@@ -18,7 +18,7 @@ def test_rows_are_read_as_they_were_judged(scenario: ScenarioFactory) -> None:
     position = at.show()
     with closing(View(at.settings, 0)) as view:
         keys = view.next_keys(10, 1_000_000)
-        at.register([at.wait_record(1, expires_in_ms=600_000, wait_id=old.wait_id, attempt=2)])
+        at.register([at.wait_record(1, expires_in_ms=600_000, wait_id=old.wait_id, delivery=2)])
         at.show()
 
         ((row,), unreadable) = view.rows(keys)
@@ -27,7 +27,7 @@ def test_rows_are_read_as_they_were_judged(scenario: ScenarioFactory) -> None:
     assert view.progress is not None
     assert view.progress.next_offset == position
     assert [(key.wait_id, key.wait_offset) for key in keys] == [(old.wait_id, registered.offset)]
-    assert (row.wait_offset, row.record.attempt) == (registered.offset, 1)
+    assert (row.wait_offset, row.record.delivery) == (registered.offset, 1)
     assert row.record.expires_at_ms == old.expires_at_ms
 
 

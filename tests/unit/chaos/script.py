@@ -48,7 +48,7 @@ TOLD = Told(
     registration_bytes=100_000,
     dead_letter_topic=DLQ,
     expiry_policy="",
-    max_attempts=3,
+    max_deliveries=3,
 )
 LOOKS_MS = 1_000
 SMALL_BYTES = 4_100
@@ -109,10 +109,10 @@ class Script:
             expires_at_ms=self.now_ms + TTL_MS,
             group=GROUP,
             instance=instance,
-            attempt=attempt,
+            delivery=attempt,
             dead_letter_topic=DLQ,
             expiry_policy=policy,
-            max_attempts=3,
+            max_deliveries=3,
             source=None if place == original else place,
         )
         partition = int(wait_id[-4:], 16) % WAIT_PARTITIONS
@@ -156,7 +156,7 @@ class Script:
             topic=topic,
             partition=partition,
             offset=offset,
-            attempt=said.attempt,
+            delivery=said.delivery,
             status=status,
             body_sha256=body,
         )
@@ -174,7 +174,7 @@ class Script:
         said = entry.registration
         assert said is not None
         lineage = Lineage(
-            said.original, said.timestamp_ms, entry.wait_id, entry.place, GROUP, said.instance, said.attempt
+            said.original, said.timestamp_ms, entry.wait_id, entry.place, GROUP, said.instance, said.delivery
         )
         partition = len(self.dead_letters) % 2
         offset = self._append((DLQ, partition))
@@ -226,7 +226,7 @@ class Script:
         said = entry.registration
         assert said is not None
         lineage = Lineage(
-            said.original, said.timestamp_ms, entry.wait_id, entry.place, GROUP, said.instance, said.attempt + 1
+            said.original, said.timestamp_ms, entry.wait_id, entry.place, GROUP, said.instance, said.delivery + 1
         )
         offset = self._append((AGAIN, 0))
         again = Republished(AGAIN, 0, offset, self.now_ms, True, said.content, lineage)
@@ -325,7 +325,7 @@ class Script:
             said.registration,
             said.group,
             said.instance,
-            said.attempt,
+            said.delivery,
             finished_late=letter.reason == EXPIRED and (failed or finished),
             timestamp_type=said.timestamp_type,
             error_class=letter.error_class,
@@ -337,7 +337,7 @@ class Script:
         for again in self.redelivered:
             if again.place == place:
                 assert again.lineage is not None
-                return again.lineage.original, again.timestamp_ms, again.lineage.attempt
+                return again.lineage.original, again.timestamp_ms, again.lineage.delivery
         record = next(one for one in self.published if one.coordinates == place)
         return place, record.timestamp_ms, 1
 

@@ -71,7 +71,7 @@ def test_wait_records_are_read_whole_or_what_they_lack_is_named(vector: Any) -> 
     )
     assert seen.timestamp_type == original["timestamp_type"]
     assert (seen.timestamp_ms, seen.expires_at_ms) == (original["timestamp_ms"], given["expires_at_ms"])
-    assert (seen.group, seen.instance, seen.attempt) == (given["group"], given["instance"], given["attempt"])
+    assert (seen.group, seen.instance, seen.delivery) == (given["group"], given["instance"], given["delivery"])
     source = given["source"]
     assert seen.source == (None if source is None else (source["topic"], source["partition"], source["offset"]))
 
@@ -91,7 +91,11 @@ def test_the_original_is_cut_out_of_a_dead_letter(vector: Any) -> None:
     assert lineage.timestamp_type == wanted["original_timestamp_type"]
     assert (letter.reason, letter.time_ms) == (given["failure"]["reason"], given["failure"]["time_ms"])
     assert lineage.original == (wanted["original_topic"], wanted["original_partition"], wanted["original_offset"])
-    assert (lineage.wait_id, lineage.attempt, lineage.group) == (wanted["wait_id"], wanted["attempt"], wanted["group"])
+    assert (lineage.wait_id, lineage.delivery, lineage.group) == (
+        wanted["wait_id"],
+        wanted["delivery"],
+        wanted["group"],
+    )
     place = (wanted["wait_partition"], wanted["wait_offset"])
     assert lineage.registration == (None if place == (None, None) else place)
 

@@ -24,10 +24,10 @@ HEADERS: tuple[tuple[str, bytes | None], ...] = (
     ("WAIT_EXPIRATION_TIME", b"2026-11-21T02:20:00.123Z"),
     ("WAIT_GROUP", b"billing"),
     ("WAIT_INSTANCE", b"host"),
-    ("WAIT_ATTEMPT", b"1"),
+    ("WAIT_DELIVERY", b"1"),
     ("WAIT_DEAD_LETTER_TOPIC", b"dlq"),
     ("WAIT_EXPIRY_POLICY", b"dlq"),
-    ("WAIT_MAX_ATTEMPTS", b"3"),
+    ("WAIT_MAX_DELIVERIES", b"3"),
 )
 BLOCK = (
     ("WAIT_LINEAGE", b"0"),
@@ -44,7 +44,7 @@ BLOCK = (
             "WAIT_EXPIRATION_UUID",
             "WAIT_GROUP",
             "WAIT_INSTANCE",
-            "WAIT_ATTEMPT",
+            "WAIT_DELIVERY",
         }
     ),
 )
@@ -89,7 +89,7 @@ def test_a_header_that_is_missing_or_stands_there_twice_is_named(name: str) -> N
         ("WAIT_GROUP", b""),
         ("WAIT_GROUP", None),
         ("WAIT_INSTANCE", b"\xff"),
-        ("WAIT_ATTEMPT", b"0"),
+        ("WAIT_DELIVERY", b"0"),
         ("WAIT_EXPIRY_POLICY", b"drop"),
         ("ORIGINAL_HEADERS", None),
     ],

@@ -156,7 +156,7 @@ def test_the_downstream_is_so_quick_that_what_may_be_in_hand_is_enough(seed: int
     fitting = settings.look_ahead_bytes / mean_bytes(load.shares, settings.registration_bytes)
     at_once = min(settings.max_in_flight, fitting) * settings.processors
     latencies = Behaviour.read(schedule.mood.mixture, "").latencies
-    longest_s = settings.handler_timeout_s * settings.max_tries
+    longest_s = settings.handler_timeout_s * settings.max_attempts
     seconds = [latencies.at(turn) for turn in range(1, latencies.period + 1)]
     mean_s = sum(min((each.least_s + each.most_s) / 2, longest_s) for each in seconds) / len(seconds)
     assert mean_s * load.rate_per_s <= at_once

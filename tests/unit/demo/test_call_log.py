@@ -15,7 +15,7 @@ CALL = Call(1, 1000, 1200, 5.0, 5.25, "id", "orders", 0, 7, 1, 200, "ab")
 
 def test_what_is_appended_is_read_back_across_two_openings(tmp_path: Path) -> None:
     path = tmp_path / "calls.jsonl"
-    second = replace(CALL, number=2, wait_id=None, topic=None, partition=None, offset=None, attempt=None)
+    second = replace(CALL, number=2, wait_id=None, topic=None, partition=None, offset=None, delivery=None)
     for call in (CALL, second):
         with CallLog(path) as log:
             log.append(call)

@@ -94,7 +94,7 @@ def test_refused_commits_are_counted_and_confirmed_ones_leave_their_time() -> No
 
 def test_a_processor_that_has_done_nothing_shows_zeros() -> None:
     found = list(stats_readings(Stats(), BrokerLink(Fault())))
-    for metric in (m.PROCESSOR_SETTLED, m.PROCESSOR_DEAD_LETTERS, m.PROCESSOR_TRIES, m.PROCESSOR_REBALANCES):
+    for metric in (m.PROCESSOR_SETTLED, m.PROCESSOR_DEAD_LETTERS, m.PROCESSOR_ATTEMPTS, m.PROCESSOR_REBALANCES):
         assert values(found, metric) == dict.fromkeys(metric.known, 0)
     histograms = {(r.metric, r.labels) for r in found if isinstance(r, HistogramReading)}
     assert histograms == {

@@ -222,7 +222,7 @@ def test_a_record_whose_handler_was_over_its_limit_is_free() -> None:
             fails_from_another(record)
         return None
 
-    settled = Settled(fails_at_its_end, handler_timeout_s=0.05, max_tries=1)
+    settled = Settled(fails_at_its_end, handler_timeout_s=0.05, max_attempts=1)
     assert not settled.in_memory
     assert "in _inner\n" in settled.stack_trace
     assert "over its limit" in settled.stack_trace
@@ -235,7 +235,7 @@ def test_a_record_whose_plain_handler_fails_after_its_limit_is_free() -> None:
         may_end.wait(60)
         raise PermanentError("no")
 
-    settled = Settled(in_a_thread(fails_late), then=may_end.set, handler_timeout_s=0.05, max_tries=1)
+    settled = Settled(in_a_thread(fails_late), then=may_end.set, handler_timeout_s=0.05, max_attempts=1)
     assert not settled.in_memory
     assert "over its limit" in settled.stack_trace
 

@@ -34,7 +34,7 @@ class Bench:
 
     def __init__(self, handler: OpenHandler, **values: object) -> None:
         settings = ProcessorSettings.model_validate(
-            {"handler_timeout_s": 30.0, "max_tries": 3, "backoff_initial_s": 0.001, **values}
+            {"handler_timeout_s": 30.0, "max_attempts": 3, "backoff_initial_s": 0.001, **values}
         )
         limits = time_limits(settings)
         self.stats = Stats()
@@ -92,7 +92,7 @@ def test_transient_errors_time_outs_and_os_errors_are_tried_again() -> None:
     result, stats = run(handler)
     assert result is None
     assert len(calls) == 3
-    assert stats.tries == {"error": 2, "ok": 1}
+    assert stats.attempts == {"error": 2, "ok": 1}
 
 
 def test_after_the_last_try_the_last_error_remains() -> None:
@@ -100,7 +100,7 @@ def test_after_the_last_try_the_last_error_remains() -> None:
     result, _ = run(handler)
     assert isinstance(result, Failed)
     assert str(result.error) == "3"
-    assert result.tries == len(calls) == 3
+    assert result.attempts == len(calls) == 3
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_an_attempt_over_its_limit_is_cancelled_and_tried_again() -> None:
     result, stats = run(slow_at_first, handler_timeout_s=0.5)
     assert result is None
     assert ended == ["cancelled"]
-    assert stats.tries == {"timeout": 1, "ok": 1}
+    assert stats.attempts == {"timeout": 1, "ok": 1}
 
 
 def test_an_error_raised_while_being_cancelled_still_counts_as_the_passed_limit() -> None:
@@ -155,11 +155,11 @@ def test_an_error_raised_while_being_cancelled_still_counts_as_the_passed_limit(
         except asyncio.CancelledError:
             raise ValueError("while cleaning up") from None
 
-    result, stats = run(turns_it_into_something_else, handler_timeout_s=0.05, max_tries=1)
+    result, stats = run(turns_it_into_something_else, handler_timeout_s=0.05, max_attempts=1)
     assert isinstance(result, Failed)
     assert isinstance(result.error, TimeoutError)
     assert isinstance(result.error.__cause__, ValueError)
-    assert stats.tries == {"timeout": 1}
+    assert stats.attempts == {"timeout": 1}
 
 
 def test_a_handler_that_swallows_its_cancellation_and_answers_is_taken_at_its_word() -> None:

@@ -65,7 +65,7 @@ def test_a_record_is_retried_however_long_its_handler_may_take() -> None:
                 raise TransientError("not now")
 
         bench, strategy = _bench(
-            fails_once, strategy="batch", ttl_s=600, handler_timeout_s=595, max_tries=3, backoff_initial_s=0.01
+            fails_once, strategy="batch", ttl_s=600, handler_timeout_s=595, max_attempts=3, backoff_initial_s=0.01
         )
         assert await asyncio.wait_for(_work_off(strategy), 30)
         assert len(tries) == 2

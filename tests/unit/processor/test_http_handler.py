@@ -90,7 +90,7 @@ def test_the_request_carries_the_value_the_idempotency_key_and_where_the_record_
     sent = dict(headers)
     assert sent["Content-Type"] == "application/json"
     assert sent["Idempotency-Key"] == "the-wait-id"
-    assert [sent[f"X-Waitreg-{name}"] for name in ("Topic", "Partition", "Offset", "Attempt")] == [
+    assert [sent[f"X-Waitreg-{name}"] for name in ("Topic", "Partition", "Offset", "Delivery")] == [
         "orders",
         "3",
         "42",

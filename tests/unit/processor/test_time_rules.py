@@ -30,7 +30,7 @@ def test_a_handler_started_in_time_ends_with_the_margin_left_whatever_its_attemp
 ) -> None:
     settings = processor_settings(
         handler_timeout_s=timeout_s,
-        max_tries=tries,
+        max_attempts=tries,
         backoff_initial_s=first_s,
         backoff_max_s=longest_s,
         margin_s=margin_s,
@@ -49,7 +49,7 @@ def test_a_handler_started_in_time_ends_with_the_margin_left_whatever_its_attemp
 
 
 def test_no_attempt_begins_that_could_not_end_before_the_margin() -> None:
-    settings = processor_settings(handler_timeout_s=10, max_tries=3, margin_s=5, ttl_s=100, backoff_initial_s=4)
+    settings = processor_settings(handler_timeout_s=10, max_attempts=3, margin_s=5, ttl_s=100, backoff_initial_s=4)
     decision = RetryDecision(settings, time_limits(settings), lambda: 0.5)
     assert decision.pause_s(TimeoutError(), 1, 83.0, 100.0) == 2.0
     assert decision.pause_s(TimeoutError(), 1, 83.1, 100.0) is None
@@ -59,14 +59,16 @@ def test_no_attempt_begins_that_could_not_end_before_the_margin() -> None:
 
 @given(st.integers(1, 20), st.floats(0, 1, exclude_max=True))
 def test_pauses_grow_twofold_up_to_the_longest_with_full_jitter(tries: int, jitter: float) -> None:
-    settings = processor_settings(max_tries=100, backoff_initial_s=0.5, backoff_max_s=8, handler_timeout_s=1, ttl_s=1e6)
+    settings = processor_settings(
+        max_attempts=100, backoff_initial_s=0.5, backoff_max_s=8, handler_timeout_s=1, ttl_s=1e6
+    )
     decision = RetryDecision(settings, time_limits(settings), lambda: jitter)
     pause_s = decision.pause_s(TransientError(), tries, 0.0, 1e6)
     assert pause_s == pytest.approx(jitter * min(8, 0.5 * 2 ** (tries - 1)))
 
 
 def test_a_pause_that_the_service_asks_for_is_kept_within_the_longest() -> None:
-    settings = processor_settings(max_tries=5, backoff_initial_s=0.1, backoff_max_s=8)
+    settings = processor_settings(max_attempts=5, backoff_initial_s=0.1, backoff_max_s=8)
     decision = RetryDecision(settings, time_limits(settings), lambda: 0.0)
     assert decision.pause_s(RetryLater("busy", 3), 1, 0.0, 600.0) == 3
     assert decision.pause_s(RetryLater("busy", 3600), 1, 0.0, 600.0) == 8
@@ -91,8 +93,8 @@ def test_only_what_the_contract_names_is_tried_again(error: BaseException, retri
 
 
 def test_the_longest_pauses_are_those_of_the_settings() -> None:
-    assert longest_backoffs_s(processor_settings(max_tries=5, backoff_initial_s=1, backoff_max_s=3)) == 1 + 2 + 3 + 3
-    assert longest_backoffs_s(processor_settings(max_tries=1)) == 0
+    assert longest_backoffs_s(processor_settings(max_attempts=5, backoff_initial_s=1, backoff_max_s=3)) == 1 + 2 + 3 + 3
+    assert longest_backoffs_s(processor_settings(max_attempts=1)) == 0
 
 
 @given(st.integers(-10_000, 10_000), st.integers(0, 1000), st.integers(0, 1000), st.integers(0, 1000))

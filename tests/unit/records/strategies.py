@@ -40,10 +40,10 @@ WAIT_RECORDS = st.builds(
     expires_at_ms=TIMES_MS,
     group=TEXTS,
     instance=TEXTS,
-    attempt=ATTEMPTS,
+    delivery=ATTEMPTS,
     dead_letter_topic=TEXTS,
     expiry_policy=st.sampled_from(["dlq", "redeliver"]),
-    max_attempts=ATTEMPTS,
+    max_deliveries=ATTEMPTS,
     source=st.none() | SOURCES,
     traceparent=TRACES,
     tracestate=TRACES,
@@ -60,7 +60,7 @@ LINEAGES = st.builds(
     wait_offset=st.none() | INT63,
     group=st.none() | TEXTS,
     instance=st.none() | TEXTS,
-    attempt=st.none() | ATTEMPTS,
+    delivery=st.none() | ATTEMPTS,
 )
 FAILURES = st.builds(
     Failure,

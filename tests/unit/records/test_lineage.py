@@ -18,7 +18,7 @@ BLOCKS = st.tuples(HEADERS, LINEAGES).map(lambda pair: tuple(append_lineage(*pai
 # Headers that hold a real block, whole or with something put into, behind or before it.
 IMITATIONS = st.tuples(HEADERS, BLOCKS, HEADERS).map(lambda parts: parts[0] + parts[1] + parts[2])
 ANY_HEADERS = HEADERS | BLOCKS | IMITATIONS
-KNOWN = st.tuples(LINEAGES, TEXTS, ATTEMPTS).map(lambda parts: parts[0]._replace(group=parts[1], attempt=parts[2]))
+KNOWN = st.tuples(LINEAGES, TEXTS, ATTEMPTS).map(lambda parts: parts[0]._replace(group=parts[1], delivery=parts[2]))
 
 
 @given(ANY_HEADERS, LINEAGES)
@@ -79,7 +79,7 @@ def test_the_same_group_gets_the_first_deliverys_record_and_counts_on(
     original, source, attempt = consumed(*now._replace(headers=tuple(written)), lineage.group)
     assert original == Original(lineage.original_topic, 1, 2, 3, "append", now.key, now.value, headers)
     assert source == Source(now.topic, now.partition, now.offset)
-    assert attempt == lineage.attempt
+    assert attempt == lineage.delivery
 
 
 @given(ORIGINALS, KNOWN, ANY_HEADERS)

@@ -32,9 +32,9 @@ def test_the_processors_encoder_writes_the_same_headers(record: WaitRecord) -> N
     original = record.original
     assert isinstance(original, Original)
     assert record.group and record.instance and record.dead_letter_topic and record.expiry_policy
-    assert record.max_attempts and record.attempt
+    assert record.max_deliveries and record.delivery
     encoder = WaitRecordEncoder(
-        record.group, record.instance, record.dead_letter_topic, record.expiry_policy, record.max_attempts
+        record.group, record.instance, record.dead_letter_topic, record.expiry_policy, record.max_deliveries
     )
     trace = tuple(
         (name, text.encode())
@@ -42,7 +42,7 @@ def test_the_processors_encoder_writes_the_same_headers(record: WaitRecord) -> N
         if text is not None
     )
     headers = encoder.headers(
-        original, record.wait_id, record.expires_at_ms, record.attempt, record.source, trace=trace
+        original, record.wait_id, record.expires_at_ms, record.delivery, record.source, trace=trace
     )
     assert headers == encode_wait_record(record)[1]
 
@@ -92,7 +92,7 @@ def test_an_error_shows_only_the_beginning_of_what_was_seen_and_never_key_or_val
     wait_id = "019fc448-d29b-8abc-9def-0123456789ab"
     original = Original("orders", 0, 0, 0, "create", b"key-secret", b"value-secret", (("h", b"header-secret"),))
     headers = ENCODER.headers(original, wait_id, 0)
-    for damage in ("WAIT_GROUP", "ORIGINAL_PARTITION", "WAIT_EXPIRATION_TIME", "ORIGINAL_HEADERS", "WAIT_ATTEMPT"):
+    for damage in ("WAIT_GROUP", "ORIGINAL_PARTITION", "WAIT_EXPIRATION_TIME", "ORIGINAL_HEADERS", "WAIT_DELIVERY"):
         with pytest.raises(DataError) as refused:
             decode_wait_record(wait_id, b"value-secret", [*headers, (damage, b"\xff" * 10_000)])
         assert damage in str(refused.value)

@@ -61,7 +61,7 @@ def test_a_ttl_shorter_than_the_work_it_covers_is_refused_with_the_numbers() -> 
     (message,) = fatal(processor__ttl_s=300)
     assert "processor.ttl_s is 300 s, but a record may wait and work for 315.8 s" in message
     assert "(1 + look-ahead 116 / max_in_flight 50)" in message
-    assert "raise processor.ttl_s above 315.8 s, or lower handler_timeout_s, max_tries or margin_s" in message
+    assert "raise processor.ttl_s above 315.8 s, or lower handler_timeout_s, max_attempts or margin_s" in message
 
 
 def test_a_ttl_that_equals_the_limit_is_refused_and_one_above_is_taken() -> None:
@@ -93,7 +93,7 @@ def test_the_least_ttl_covers_every_round_of_the_look_ahead(
     made = settings(
         processor__max_in_flight=in_flight,
         processor__handler_timeout_s=timeout_s,
-        processor__max_tries=tries,
+        processor__max_attempts=tries,
         processor__backoff_initial_s=first_s,
         processor__backoff_max_s=most_s,
         processor__margin_s=margin_s,

@@ -24,15 +24,17 @@ def test_without_any_source_the_defaults_hold() -> None:
 
 
 def test_each_source_wins_over_those_below_it(empty_folder: Path) -> None:
-    (empty_folder / "waitreg.toml").write_text("[processor]\nttl_s = 1\nmargin_s = 1\nmax_tries = 1\nlinger_ms = 1\n")
-    (empty_folder / ".env").write_text(
-        "WAITREG_PROCESSOR__MARGIN_S=2\nWAITREG_PROCESSOR__MAX_TRIES=2\nWAITREG_PROCESSOR__LINGER_MS=2\n"
+    (empty_folder / "waitreg.toml").write_text(
+        "[processor]\nttl_s = 1\nmargin_s = 1\nmax_attempts = 1\nlinger_ms = 1\n"
     )
-    environment = {"WAITREG_PROCESSOR__MAX_TRIES": "3", "WAITREG_PROCESSOR__LINGER_MS": "3"}
+    (empty_folder / ".env").write_text(
+        "WAITREG_PROCESSOR__MARGIN_S=2\nWAITREG_PROCESSOR__MAX_ATTEMPTS=2\nWAITREG_PROCESSOR__LINGER_MS=2\n"
+    )
+    environment = {"WAITREG_PROCESSOR__MAX_ATTEMPTS": "3", "WAITREG_PROCESSOR__LINGER_MS": "3"}
 
     processor = load_settings({"processor.linger_ms": "4"}, env=environment).processor
 
-    assert (processor.ttl_s, processor.margin_s, processor.max_tries, processor.linger_ms) == (1, 2, 3, 4)
+    assert (processor.ttl_s, processor.margin_s, processor.max_attempts, processor.linger_ms) == (1, 2, 3, 4)
 
 
 def test_the_process_s_own_environment_is_read_by_default(monkeypatch: pytest.MonkeyPatch) -> None:

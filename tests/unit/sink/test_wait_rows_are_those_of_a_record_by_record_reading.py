@@ -145,7 +145,7 @@ def test_whatever_is_carried_for_trace_context(values: list[bytes | None]) -> No
 
 
 def test_where_the_last_record_of_a_key_cannot_be_read_the_one_before_it_stands() -> None:
-    unreadable = with_header(registration(0), names.WAIT_ATTEMPT, b"0")
+    unreadable = with_header(registration(0), names.WAIT_DELIVERY, b"0")
     assert_same([registration(0), unreadable, registration(1)], [], 100)
     batch = batch_of([replace(registration(0), offset=0), replace(unreadable, offset=1)])
     found = wait_rows("wait", batch.slice(1), EarlierWaits(batch).before)

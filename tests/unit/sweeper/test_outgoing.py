@@ -49,26 +49,26 @@ def test_the_dead_letter_names_registration_and_reason() -> None:
     assert failure is not None
     assert (failure.reason, failure.error_class, failure.time_ms) == (Reason.EXPIRED, "WaitExpired", NOW_MS)
     assert failure.error_message == (
-        "no outcome by 2027-01-15T07:59:59.000Z; registered by instance host-1 of group billing, attempt 1"
+        "no outcome by 2027-01-15T07:59:59.000Z; registered by instance host-1 of group billing, delivery 1"
     )
 
 
 @given(st.one_of(st.none(), st.sampled_from(["dlq", "redeliver"])), st.one_of(st.none(), st.integers(1, 5)),
        st.one_of(st.none(), st.integers(1, 5)), st.booleans(), st.sampled_from([None, "", "billing"]))  # fmt: skip
-def test_redelivery_ends_at_the_last_attempt(
-    policy: Any, attempt: int | None, limit: int | None, by_default: bool, group: str | None
+def test_redelivery_ends_at_the_last_delivery(
+    policy: Any, delivery: int | None, limit: int | None, by_default: bool, group: str | None
 ) -> None:
-    due = row(expiry_policy=policy, attempt=attempt, max_attempts=limit, group=group)
+    due = row(expiry_policy=policy, delivery=delivery, max_deliveries=limit, group=group)
     answer = decided(due, replace(POLICY, redeliver_by_default=by_default))
 
     wanted = by_default if policy is None else policy == "redeliver"
-    again = wanted and bool(group) and (attempt or 1) < (limit or 3)
+    again = wanted and bool(group) and (delivery or 1) < (limit or 3)
     assert answer.outcome is (Outcome.REDELIVERED if again else Outcome.EXPIRED)
     if again:
         lineage = split_lineage(answer.headers)[1]
         assert answer.topic == "orders.billing.redeliver"
         assert lineage is not None
-        assert lineage.attempt == (attempt or 1) + 1
+        assert lineage.delivery == (delivery or 1) + 1
 
 
 def test_redelivery_to_the_origin_keeps_the_partition() -> None:

@@ -14,7 +14,7 @@ FIRST = FirstDelivery.of(ORIGINAL, "shop")
 
 def test_what_is_consumed_and_what_its_lineage_tells_give_the_same_ids() -> None:
     lineage = Lineage.of(
-        ORIGINAL, wait_id="the-id", wait_partition=1, wait_offset=2, group="shop", instance="host-1", attempt=2
+        ORIGINAL, wait_id="the-id", wait_partition=1, wait_offset=2, group="shop", instance="host-1", delivery=2
     )
     assert FirstDelivery.of_lineage(lineage) == FIRST
 

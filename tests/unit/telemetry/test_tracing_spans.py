@@ -29,9 +29,9 @@ ORIGINAL = Original("orders", 3, 42, 1_795_227_600_123, "create", b"card 4711", 
 TAKEN = RecordTaken(
     "orders", 3, 42, ORIGINAL, "shop", "host-1", WAIT_ID, 1, 1_795_227_600_500, Registered(2, 9, 1_795_227_600_510)
 )
-AGAIN = replace(TAKEN, topic="orders.shop.redeliver", partition=0, offset=5, attempt=2)
+AGAIN = replace(TAKEN, topic="orders.shop.redeliver", partition=0, offset=5, delivery=2)
 LINEAGE = Lineage.of(
-    ORIGINAL, wait_id=WAIT_ID, wait_partition=2, wait_offset=9, group="shop", instance="host-1", attempt=2
+    ORIGINAL, wait_id=WAIT_ID, wait_partition=2, wait_offset=9, group="shop", instance="host-1", delivery=2
 )
 
 
@@ -58,7 +58,7 @@ def test_a_span_names_the_record_after_the_conventions_and_nothing_of_its_conten
         "messaging.client.id": "host-1",
         "messaging.message.id": WAIT_ID,
         "waitreg.delivery": 1,
-        "waitreg.tries": 1,
+        "waitreg.attempts": 1,
         "waitreg.outcome": "dead_lettered",
         "error.type": "ValueError",
     }
@@ -104,7 +104,7 @@ def test_a_record_that_succeeds_in_the_end_is_no_error(traced: Traced) -> None:
     assert span.status.status_code is StatusCode.UNSET
     assert "error.type" not in attributes(span)
     tries = traced.children(span)
-    assert [attributes(one).get("waitreg.try") for one in tries] == [1, 2, 3]
+    assert [attributes(one).get("waitreg.attempt") for one in tries] == [1, 2, 3]
     assert [attributes(one).get("error.type") for one in tries] == [
         "wait_registry.errors.TransientError",
         "TimeoutError",

@@ -23,14 +23,14 @@ ROW: Json = {
     "body": b64(b'{"amount": 5}'),
     "consumer_group": "billing",
     "instance": "host-1",
-    "attempt": 2,
+    "delivery": 2,
     "dead_letter_topic": "orders.dlq",
     "wait_topic": "waitreg.waits",
     "wait_partition": 1,
     "wait_offset": 99,
 }
 HEADERS: list[Header] = [("tenant", b"acme"), ("tenant", b"other"), ("empty", b""), ("null", None)]
-MESSAGE = "no outcome by 2026-11-21T02:30:00.123Z; registered by instance host-1 of group billing, attempt 2"
+MESSAGE = "no outcome by 2026-11-21T02:30:00.123Z; registered by instance host-1 of group billing, delivery 2"
 
 
 def _dlq(message: str = MESSAGE) -> list[Header]:
@@ -99,10 +99,10 @@ def _older_dialect() -> tuple[Json, Json]:
         "original_headers",
         "consumer_group",
         "instance",
-        "attempt",
+        "delivery",
         "dead_letter_topic",
     )
-    message = "no outcome by 2026-11-21T02:30:00.123Z; registered by instance unknown of group unknown, attempt 1"
+    message = "no outcome by 2026-11-21T02:30:00.123Z; registered by instance unknown of group unknown, delivery 1"
     said = {"WAIT_LINEAGE", "ORIGINAL_TOPIC", "WAIT_EXPIRATION_UUID", "WAIT_PARTITION", "WAIT_OFFSET"}
     headers = [header for header in block_at(0) if header[0] in said] + _dlq(message)
     return dict.fromkeys(unknown), _letter(headers, topic="orders.late", key=None)

@@ -16,7 +16,7 @@ LINEAGE: Json = {
     "wait_offset": 99,
     "group": "billing",
     "instance": "host-1",
-    "attempt": 2,
+    "delivery": 2,
 }
 BLOCK: tuple[tuple[str, bytes | None], ...] = (
     ("ORIGINAL_TOPIC", b"orders"),
@@ -29,7 +29,7 @@ BLOCK: tuple[tuple[str, bytes | None], ...] = (
     ("WAIT_OFFSET", b"99"),
     ("WAIT_GROUP", b"billing"),
     ("WAIT_INSTANCE", b"host-1"),
-    ("WAIT_ATTEMPT", b"2"),
+    ("WAIT_DELIVERY", b"2"),
 )
 Header = tuple[str, bytes | None]
 
@@ -73,7 +73,7 @@ def _not_blocks() -> dict[str, list[Header]]:
         "a block without id": without("WAIT_EXPIRATION_UUID"),
         "WAIT_LINEAGE alone": [("WAIT_LINEAGE", b"0")],
         "an unreadable partition": replaced("ORIGINAL_PARTITION", b"x"),
-        "an unreadable attempt": replaced("WAIT_ATTEMPT", b"0"),
+        "an unreadable delivery": replaced("WAIT_DELIVERY", b"0"),
         "a null group": replaced("WAIT_GROUP", None),
         "a topic that isn't UTF-8": replaced("ORIGINAL_TOPIC", b"\xff"),
         "an id that is none": replaced("WAIT_EXPIRATION_UUID", b"x"),

@@ -49,7 +49,7 @@ def _foreign() -> dict[str, list[Header]]:
         "an unknown reason": block_at(0, ("DLQ_REASON", b"bored"), time),
         "no time": block_at(0, ("DLQ_REASON", b"failed")),
         "an unreadable time": block_at(0, ("DLQ_REASON", b"failed"), ("DLQ_TIME", b"now")),
-        "an unreadable block": [*replaced("WAIT_ATTEMPT", b"x"), *DLQ],
+        "an unreadable block": [*replaced("WAIT_DELIVERY", b"x"), *DLQ],
     }
 
 
@@ -118,7 +118,7 @@ def _topics() -> list[Json]:
     ]
 
 
-def _consumed(name: str, headers: list[Header], original: Json, source: Json, attempt: int) -> Json:
+def _consumed(name: str, headers: list[Header], original: Json, source: Json, delivery: int) -> Json:
     now: Json = {
         "topic": "orders.billing.redeliver",
         "partition": 0,
@@ -132,7 +132,7 @@ def _consumed(name: str, headers: list[Header], original: Json, source: Json, at
         name,
         "consumed",
         {**now, "headers": listed(headers), "group": "billing"},
-        {"original": {**now, **original}, "source": source, "attempt": attempt},
+        {"original": {**now, **original}, "source": source, "delivery": delivery},
     )
 
 
@@ -146,12 +146,12 @@ def _consumed_vectors() -> list[Json]:
     }
     source = {"topic": "orders.billing.redeliver", "partition": 0, "offset": 17}
     plain: list[Header] = [("a", b"1"), ("WAIT_GROUP", b"billing")]
-    other = [*plain, *block_at(2)[:-2], ("WAIT_INSTANCE", b"host-1"), ("WAIT_ATTEMPT", b"2")]
+    other = [*plain, *block_at(2)[:-2], ("WAIT_INSTANCE", b"host-1"), ("WAIT_DELIVERY", b"2")]
     other = [
         (name, b"shipping" if index > 2 and name == "WAIT_GROUP" else value)
         for index, (name, value) in enumerate(other)
     ]
-    broken = [*plain, ("WAIT_LINEAGE", b"2"), *BLOCK[:-1], ("WAIT_ATTEMPT", b"many")]
+    broken = [*plain, ("WAIT_LINEAGE", b"2"), *BLOCK[:-1], ("WAIT_DELIVERY", b"many")]
     uncounted: list[Header] = [("WAIT_LINEAGE", b"0"), *BLOCK[:-1]]
     partials = {
         missing: [("a", b"1"), *(header for header in block_at(1) if header[0] != missing)]
@@ -168,7 +168,7 @@ def _consumed_vectors() -> list[Json]:
             _consumed(f"first delivery without {missing}", headers, {"headers": listed([("a", b"1")])}, source, 2)
             for missing, headers in partials.items()
         ),
-        _consumed("attempt unknown", uncounted, {**first, "headers": []}, source, 1),
+        _consumed("delivery unknown", uncounted, {**first, "headers": []}, source, 1),
     ]
 
 
@@ -177,9 +177,9 @@ def redelivery_vectors() -> list[Json]:
     originals: list[Header] = [("a", b"1"), ("a", None)]
     given = {"headers": listed(originals), "lineage": LINEAGE}
     return [
-        vector("attempt as given", "encode", given, listed([*originals, *block_at(2)])),
+        vector("delivery as given", "encode", given, listed([*originals, *block_at(2)])),
         vector("no group", "encode", {**given, "lineage": {**LINEAGE, "group": None}}, "error"),
-        vector("no attempt", "encode", {**given, "lineage": {**LINEAGE, "attempt": None}}, "error"),
+        vector("no delivery", "encode", {**given, "lineage": {**LINEAGE, "delivery": None}}, "error"),
         vector("its topic", "topic", {"topic": "orders", "group": "billing"}, "orders.billing.redeliver"),
         *_consumed_vectors(),
     ]

@@ -25,10 +25,10 @@ PLAIN: Json = {
     "expires_at_ms": 1795228200123,
     "group": "billing",
     "instance": "host-1/2026-11-21T02:00:00Z",
-    "attempt": 1,
+    "delivery": 1,
     "dead_letter_topic": "waitreg.dlq",
     "expiry_policy": "dlq",
-    "max_attempts": 3,
+    "max_deliveries": 3,
     "source": None,
     "traceparent": None,
     "tracestate": None,
@@ -46,10 +46,10 @@ PLAIN_TEXTS = {
     "WAIT_EXPIRATION_TIME": "2026-11-21T02:30:00.123Z",
     "WAIT_GROUP": "billing",
     "WAIT_INSTANCE": "host-1/2026-11-21T02:00:00Z",
-    "WAIT_ATTEMPT": "1",
+    "WAIT_DELIVERY": "1",
     "WAIT_DEAD_LETTER_TOPIC": "waitreg.dlq",
     "WAIT_EXPIRY_POLICY": "dlq",
-    "WAIT_MAX_ATTEMPTS": "3",
+    "WAIT_MAX_DELIVERIES": "3",
 }
 
 REDELIVERED: Json = {"topic": "orders.billing.redeliver", "partition": 0, "offset": 17}
@@ -97,10 +97,10 @@ def _round_trips() -> dict[str, tuple[Json, Json]]:
             kafka(LARGEST),
         ),
         "redelivered": (
-            changed(attempt=2, expiry_policy="redeliver", source=REDELIVERED),
+            changed(delivery=2, expiry_policy="redeliver", source=REDELIVERED),
             kafka(
                 {
-                    "WAIT_ATTEMPT": "2",
+                    "WAIT_DELIVERY": "2",
                     "WAIT_EXPIRY_POLICY": "redeliver",
                     "SOURCE_TOPIC": "orders.billing.redeliver",
                     "SOURCE_PARTITION": "0",
@@ -157,8 +157,8 @@ BAD: dict[str, dict[str, str | bytes | None]] = {
     "expiry that is no time": {"WAIT_EXPIRATION_TIME": "tomorrow"},
     "expiry in ms": {"WAIT_EXPIRATION_TIME": "1795228200123"},
     "null expiry": {"WAIT_EXPIRATION_TIME": None},
-    "attempt 0": {"WAIT_ATTEMPT": "0"},
-    "max attempts 0": {"WAIT_MAX_ATTEMPTS": "0"},
+    "delivery 0": {"WAIT_DELIVERY": "0"},
+    "max deliveries 0": {"WAIT_MAX_DELIVERIES": "0"},
     "unknown policy": {"WAIT_EXPIRY_POLICY": "DLQ"},
     "half a source": {"SOURCE_TOPIC": "orders.billing.redeliver"},
 }
@@ -205,7 +205,7 @@ def older_dialect_vectors() -> list[Json]:
     """Return the vectors of the older dialect, which is only read."""
     texts = OLDER
     nothing = dict.fromkeys(
-        ("group", "instance", "attempt", "dead_letter_topic", "expiry_policy", "max_attempts"), None
+        ("group", "instance", "delivery", "dead_letter_topic", "expiry_policy", "max_deliveries"), None
     )
     headers = listed([("tenant", b"acme"), ("note", b"\xe2\x82\xac")])
     fields = changed({"timestamp_type": None, "headers": headers}, **nothing)

@@ -90,8 +90,8 @@ _HANDLER: Final = (
     ),
     Panel(
         "Handler calls by result",
-        "Errors and time-outs are tried again up to processor.max_tries; the log has each with its wait id.",
-        (Query(per_second(m.PROCESSOR_TRIES, "result"), "{{result}}"),),
+        "Errors and time-outs are tried again up to processor.max_attempts; the log has each with its wait id.",
+        (Query(per_second(m.PROCESSOR_ATTEMPTS, "result"), "{{result}}"),),
         unit="reqps",
         stacked=True,
     ),

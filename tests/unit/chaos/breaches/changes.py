@@ -31,7 +31,7 @@ def _(script: Script, choose: Choose) -> History:
     others = [
         replace(said, timestamp_ms=0),
         replace(said, timestamp_type="append"),
-        replace(said, attempt=said.attempt + 1),
+        replace(said, delivery=said.delivery + 1),
     ]
     # The group names the redelivery topic as well: what was delivered again would be in a wrong one too.
     if entry.wait_id not in {again.lineage.wait_id for again in script.redelivered if again.lineage}:
@@ -62,7 +62,7 @@ def _(script: Script, choose: Choose) -> History:
     entry = choose(done_ones(script))
     later = replace(entry, offset=script.ends[WAIT, entry.partition], append_ms=script.now_ms)
     script.ends[WAIT, entry.partition] += 1
-    script.wait_log.append(replace(later, registration=None, unreadable="no WAIT_ATTEMPT"))
+    script.wait_log.append(replace(later, registration=None, unreadable="no WAIT_DELIVERY"))
     return replace(script.history(), quarantine_rows=[])
 
 
@@ -84,7 +84,7 @@ def _(script: Script, choose: Choose) -> History:
             replace(said, timestamp_ms=7),
             replace(said, timestamp_type="none"),
             replace(said, group="another"),
-            replace(said, attempt=9),
+            replace(said, delivery=9),
         ]
     )
     script.dead_letters = swapped(script.dead_letters, letter, replace(letter, lineage=other))
@@ -109,7 +109,7 @@ def _(script: Script, choose: Choose) -> History:
         [
             replace(said, registration=None),
             replace(said, registration=(0, 99_999)),
-            replace(said, registration=(0, 99_999), attempt=77),
+            replace(said, registration=(0, 99_999), delivery=77),
             replace(said, instance="somebody else"),
         ]
     )
@@ -162,7 +162,7 @@ def _(script: Script, choose: Choose) -> History:
     other = choose(
         [
             replace(again, content=other_content(again.content, choose)),
-            replace(again, lineage=replace(again.lineage, attempt=5)),
+            replace(again, lineage=replace(again.lineage, delivery=5)),
             replace(again, lineage=replace(again.lineage, timestamp_type="append")),
         ]
     )
@@ -180,8 +180,8 @@ def _(script: Script, choose: Choose) -> History:
 @breach(Kind.CHANGED, "the attempt that a call said")
 def _(script: Script, choose: Choose) -> History:
     call = choose(script.calls)
-    assert call.attempt is not None
-    script.calls = swapped(script.calls, call, replace(call, attempt=choose([None, call.attempt + 1, 7])))
+    assert call.delivery is not None
+    script.calls = swapped(script.calls, call, replace(call, delivery=choose([None, call.delivery + 1, 7])))
     return script.history()
 
 

@@ -32,7 +32,7 @@ def _(script: Script, choose: Choose) -> History:
 def _(script: Script, choose: Choose) -> History:
     entry = taken(script, policy="redeliver")
     script.fault("kill", "processor-1")
-    for _ in range(TOLD.max_attempts):
+    for _ in range(TOLD.max_deliveries):
         place = script.redeliver(entry).place
         entry = script.register(place, policy="redeliver")
         script.commit(place)
@@ -66,7 +66,7 @@ def _(script: Script, choose: Choose) -> History:
     said: dict[str, object] = choose(
         [
             {"dead_letter_topic": "elsewhere"},
-            {"max_attempts": 77},
+            {"max_deliveries": 77},
             {"expires_at_ms": expires_at_ms + 1_000},
             {"expires_at_ms": entry.append_ms + 2_900},
         ]

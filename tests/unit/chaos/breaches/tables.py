@@ -83,7 +83,7 @@ def _(script: Script, choose: Choose) -> History:
         {"registration": (9, 9)},
         {"group": None},
         {"instance": "another"},
-        {"attempt": 7},
+        {"delivery": 7},
         {"error_class": "KeyError"},
         {"error_message": None},
         {"error_stacktrace": "another"},

@@ -49,7 +49,7 @@ def _(script: Script, choose: Choose) -> History:
         [
             replace(row, place=(row.place[0], row.place[1] - 1)),
             replace(row, registration=None, unreadable="attempt is null"),
-            replace(row, registration=replace(said, attempt=7)),
+            replace(row, registration=replace(said, delivery=7)),
             replace(row, registration=replace(said, instance="another")),
             replace(row, registration=replace(said, source=said.original)),
             replace(row, registration=replace(said, content=other_content(said.content, choose))),

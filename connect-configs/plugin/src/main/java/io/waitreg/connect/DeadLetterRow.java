@@ -38,7 +38,7 @@ final class DeadLetterRow {
           .field("original_timestamp_type", Columns.NULLABLE_TEXT)
           .field("consumer_group", Columns.NULLABLE_TEXT)
           .field("instance", Columns.NULLABLE_TEXT)
-          .field("attempt", Columns.NULLABLE_INT)
+          .field("delivery", Columns.NULLABLE_INT)
           .field("wait_partition", Columns.NULLABLE_INT)
           .field("wait_offset", Columns.NULLABLE_BIGINT)
           .field("key", Columns.NULLABLE_BYTEA)
@@ -94,7 +94,7 @@ final class DeadLetterRow {
         .put("original_timestamp_type", lineage.originalTimestampType())
         .put("consumer_group", lineage.group())
         .put("instance", lineage.instance())
-        .put("attempt", lineage.attempt())
+        .put("delivery", lineage.delivery())
         .put("wait_partition", lineage.waitPartition())
         .put("wait_offset", lineage.waitOffset());
   }

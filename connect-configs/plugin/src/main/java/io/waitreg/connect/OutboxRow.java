@@ -46,7 +46,7 @@ final class OutboxRow {
         required("wait_expiration_time", timeMs("wait_expiration_time")),
         text("consumer_group"),
         text("instance"),
-        int32("attempt"),
+        int32("delivery"),
         text("dead_letter_topic"),
         null,
         null,

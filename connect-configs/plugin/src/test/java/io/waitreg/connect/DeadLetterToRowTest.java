@@ -60,7 +60,7 @@ class DeadLetterToRowTest {
             "original_timestamp_ms",
             "original_timestamp_type",
             "instance",
-            "attempt",
+            "delivery",
             "wait_partition",
             "wait_offset")) {
       assertColumn(lineage.path(name), row, name);

@@ -51,7 +51,7 @@ final class ExpiredRow {
         .field("body", Schema.OPTIONAL_BYTES_SCHEMA)
         .field("consumer_group", TEXT)
         .field("instance", TEXT)
-        .field("attempt", Schema.OPTIONAL_INT32_SCHEMA)
+        .field("delivery", Schema.OPTIONAL_INT32_SCHEMA)
         .field("dead_letter_topic", TEXT)
         .field("wait_topic", TEXT)
         .field("wait_partition", Schema.OPTIONAL_INT32_SCHEMA)

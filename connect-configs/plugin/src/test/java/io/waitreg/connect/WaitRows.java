@@ -27,7 +27,7 @@ final class WaitRows {
     boolean isKnown = !timestampMs.isNull() && timestampMs.longValue() != -1;
     assertEquals(isKnown ? Times.format(timestampMs.longValue()) : null, row.getString("original_timestamp"));
     assertColumn(fields.get("group"), row, "consumer_group");
-    for (String name : new String[] {"instance", "attempt", "dead_letter_topic", "expiry_policy", "max_attempts"}) {
+    for (String name : new String[] {"instance", "delivery", "dead_letter_topic", "expiry_policy", "max_deliveries"}) {
       assertColumn(fields.get(name), row, name);
     }
     for (String name : new String[] {"topic", "partition", "offset"}) {

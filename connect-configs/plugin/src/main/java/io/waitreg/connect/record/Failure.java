@@ -19,12 +19,12 @@ public record Failure(String reason, String errorClass, String errorMessage, Str
   /** Returns why a registration was dead-lettered whose time was up. */
   public static Failure expired(WaitRecord wait, long nowMs) {
     String message =
-        "no outcome by %s; registered by instance %s of group %s, attempt %d"
+        "no outcome by %s; registered by instance %s of group %s, delivery %d"
             .formatted(
                 Times.format(wait.expiresAtMs()),
                 wait.instance() == null ? "unknown" : wait.instance(),
                 wait.group() == null ? "unknown" : wait.group(),
-                wait.attempt() == null ? 1 : wait.attempt());
+                wait.delivery() == null ? 1 : wait.delivery());
     return new Failure("expired", "WaitExpired", message, null, nowMs);
   }
 

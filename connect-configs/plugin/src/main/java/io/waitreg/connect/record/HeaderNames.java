@@ -20,10 +20,10 @@ public final class HeaderNames {
   public static final String WAIT_EXPIRATION_TIME = "WAIT_EXPIRATION_TIME";
   public static final String WAIT_GROUP = "WAIT_GROUP";
   public static final String WAIT_INSTANCE = "WAIT_INSTANCE";
-  public static final String WAIT_ATTEMPT = "WAIT_ATTEMPT";
+  public static final String WAIT_DELIVERY = "WAIT_DELIVERY";
   public static final String WAIT_DEAD_LETTER_TOPIC = "WAIT_DEAD_LETTER_TOPIC";
   public static final String WAIT_EXPIRY_POLICY = "WAIT_EXPIRY_POLICY";
-  public static final String WAIT_MAX_ATTEMPTS = "WAIT_MAX_ATTEMPTS";
+  public static final String WAIT_MAX_DELIVERIES = "WAIT_MAX_DELIVERIES";
   public static final String WAIT_OUTCOME = "WAIT_OUTCOME";
 
   public static final String SOURCE_TOPIC = "SOURCE_TOPIC";
@@ -58,7 +58,7 @@ public final class HeaderNames {
           WAIT_OFFSET,
           WAIT_GROUP,
           WAIT_INSTANCE,
-          WAIT_ATTEMPT);
+          WAIT_DELIVERY);
 
   private HeaderNames() {}
 

@@ -24,7 +24,7 @@ public record Lineage(
     Long waitOffset,
     String group,
     String instance,
-    Integer attempt) {
+    Integer delivery) {
 
   /**
    * A record's headers, cut.
@@ -49,7 +49,7 @@ public record Lineage(
         waitOffset,
         wait.group(),
         wait.instance(),
-        wait.attempt());
+        wait.delivery());
   }
 
   /** Returns the original headers, unchanged and in order, followed by this block. */
@@ -66,7 +66,7 @@ public record Lineage(
     WaitRecordCodec.addKnown(headers, HeaderNames.WAIT_OFFSET, waitOffset);
     WaitRecordCodec.addKnown(headers, HeaderNames.WAIT_GROUP, group);
     WaitRecordCodec.addKnown(headers, HeaderNames.WAIT_INSTANCE, instance);
-    WaitRecordCodec.addKnown(headers, HeaderNames.WAIT_ATTEMPT, attempt);
+    WaitRecordCodec.addKnown(headers, HeaderNames.WAIT_DELIVERY, delivery);
     return headers;
   }
 
@@ -114,7 +114,7 @@ public record Lineage(
         block.int64(HeaderNames.WAIT_OFFSET, 0),
         block.text(HeaderNames.WAIT_GROUP),
         block.text(HeaderNames.WAIT_INSTANCE),
-        block.int32(HeaderNames.WAIT_ATTEMPT, 1));
+        block.int32(HeaderNames.WAIT_DELIVERY, 1));
   }
 
   private static Map<String, byte[]> deadLetterHeaders(List<RecordHeader> block) {

@@ -13,10 +13,10 @@ public record WaitRecord(
     long expiresAtMs,
     String group,
     String instance,
-    Integer attempt,
+    Integer delivery,
     String deadLetterTopic,
     String expiryPolicy,
-    Integer maxAttempts,
+    Integer maxDeliveries,
     Source source,
     String traceparent,
     String tracestate) {}

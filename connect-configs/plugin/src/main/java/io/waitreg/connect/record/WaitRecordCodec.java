@@ -76,10 +76,10 @@ public final class WaitRecordCodec {
     addKnown(headers, HeaderNames.WAIT_EXPIRATION_TIME, Times.format(wait.expiresAtMs()));
     addKnown(headers, HeaderNames.WAIT_GROUP, wait.group());
     addKnown(headers, HeaderNames.WAIT_INSTANCE, wait.instance());
-    addKnown(headers, HeaderNames.WAIT_ATTEMPT, wait.attempt());
+    addKnown(headers, HeaderNames.WAIT_DELIVERY, wait.delivery());
     addKnown(headers, HeaderNames.WAIT_DEAD_LETTER_TOPIC, wait.deadLetterTopic());
     addKnown(headers, HeaderNames.WAIT_EXPIRY_POLICY, wait.expiryPolicy());
-    addKnown(headers, HeaderNames.WAIT_MAX_ATTEMPTS, wait.maxAttempts());
+    addKnown(headers, HeaderNames.WAIT_MAX_DELIVERIES, wait.maxDeliveries());
     if (wait.source() != null) {
       addKnown(headers, HeaderNames.SOURCE_TOPIC, wait.source().topic());
       addKnown(headers, HeaderNames.SOURCE_PARTITION, wait.source().partition());
@@ -104,10 +104,10 @@ public final class WaitRecordCodec {
         expiresAtMs,
         system.text(HeaderNames.WAIT_GROUP),
         system.text(HeaderNames.WAIT_INSTANCE),
-        system.int32(HeaderNames.WAIT_ATTEMPT, 1),
+        system.int32(HeaderNames.WAIT_DELIVERY, 1),
         system.text(HeaderNames.WAIT_DEAD_LETTER_TOPIC),
         system.choice(HeaderNames.WAIT_EXPIRY_POLICY, POLICIES),
-        system.int32(HeaderNames.WAIT_MAX_ATTEMPTS, 1),
+        system.int32(HeaderNames.WAIT_MAX_DELIVERIES, 1),
         source(system),
         system.trace(HeaderNames.TRACEPARENT),
         system.trace(HeaderNames.TRACESTATE));

@@ -15,10 +15,10 @@ final class VectorFields {
         .<ObjectNode>set("expires_at_ms", number(wait.expiresAtMs()))
         .<ObjectNode>set("group", GoldenVector.plain(wait.group()))
         .<ObjectNode>set("instance", GoldenVector.plain(wait.instance()))
-        .<ObjectNode>set("attempt", number(wait.attempt()))
+        .<ObjectNode>set("delivery", number(wait.delivery()))
         .<ObjectNode>set("dead_letter_topic", GoldenVector.plain(wait.deadLetterTopic()))
         .<ObjectNode>set("expiry_policy", GoldenVector.plain(wait.expiryPolicy()))
-        .<ObjectNode>set("max_attempts", number(wait.maxAttempts()))
+        .<ObjectNode>set("max_deliveries", number(wait.maxDeliveries()))
         .<ObjectNode>set("source", of(wait.source()))
         .<ObjectNode>set("traceparent", GoldenVector.plain(wait.traceparent()))
         .set("tracestate", GoldenVector.plain(wait.tracestate()));
@@ -41,10 +41,10 @@ final class VectorFields {
         int64(fields.get("expires_at_ms")),
         text(fields.get("group")),
         text(fields.get("instance")),
-        int32(fields.get("attempt")),
+        int32(fields.get("delivery")),
         text(fields.get("dead_letter_topic")),
         text(fields.get("expiry_policy")),
-        int32(fields.get("max_attempts")),
+        int32(fields.get("max_deliveries")),
         source.isNull()
             ? null
             : new Source(text(source.get("topic")), int32(source.get("partition")), int64(source.get("offset"))),
@@ -67,7 +67,7 @@ final class VectorFields {
         .<ObjectNode>set("wait_offset", number(lineage.waitOffset()))
         .<ObjectNode>set("group", GoldenVector.plain(lineage.group()))
         .<ObjectNode>set("instance", GoldenVector.plain(lineage.instance()))
-        .set("attempt", number(lineage.attempt()));
+        .set("delivery", number(lineage.delivery()));
   }
 
   static Lineage lineage(JsonNode fields) {
@@ -82,7 +82,7 @@ final class VectorFields {
         int64(fields.get("wait_offset")),
         text(fields.get("group")),
         text(fields.get("instance")),
-        int32(fields.get("attempt")));
+        int32(fields.get("delivery")));
   }
 
   static JsonNode of(Failure failure) {
