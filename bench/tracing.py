@@ -102,13 +102,11 @@ def off() -> tuple[Any, Callable[[], str]]:
 def on() -> tuple[Any, Callable[[], str]]:
     """Return tracing whose spans are encoded and sent nowhere."""
     from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
-    from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
-    from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
+    from opentelemetry.sdk.trace import ReadableSpan
+    from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
     from processor.traces import Traces
-    from wait_registry.telemetry.tracing_export import LossNotice, WatchedExporter
-    from wait_registry.telemetry.tracing_ids import ChosenIds
-    from wait_registry.telemetry.tracing_provider import Tracing
+    from wait_registry.telemetry.tracing_export import SpanSender
     from wait_registry.telemetry.tracing_spans import SpanTracer
 
     class Encodes(SpanExporter):
@@ -116,15 +114,11 @@ def on() -> tuple[Any, Callable[[], str]]:
             encode_spans(spans).SerializePartialToString()
             return SpanExportResult.SUCCESS
 
-    ids, sent = ChosenIds(), WatchedExporter(Encodes(), LossNotice())
-    provider = TracerProvider(id_generator=ids, shutdown_on_exit=False)
-    provider.add_span_processor(BatchSpanProcessor(sent))
-    tracing = Tracing(provider, ids, sent)
+    sent = SpanSender(Encodes())
     return (
-        Traces(SpanTracer(tracing), "shop", "host-1"),
+        Traces(SpanTracer(sent), "shop", "host-1"),
         lambda: (
-            f"{sent.exported} of {tracing.offered} spans sent, the queue had no room for the others"
-            * bool(sent.exported)
+            f"{sent.exported} of {sent.offered} spans sent, the queue had no room for the others" * bool(sent.exported)
         ),
     )
 

@@ -1,8 +1,9 @@
-"""From what the processor has in hand to what a tracer is told; exists only while tracing is on."""
+"""Hands the processor's records to a tracer; exists only while tracing is on."""
 
 from __future__ import annotations
 
 import logging
+from typing import Any
 
 from processor.assigned_partition import AssignedPartition
 from processor.entry import Entry
@@ -15,72 +16,48 @@ log = logging.getLogger(__name__)
 class Traces:
     """Begins the traces of records, each current in the calling task until it is left.
 
-    A tracer that fails costs the record its trace and nothing else; that is told once.
+    If the tracer fails, the record is processed without a trace; that is logged once.
 
     Args:
-        tracer: makes them.
-        group, instance: who works on the records.
+        tracer: makes the traces.
+        group, instance: who processes the records.
     """
 
     def __init__(self, tracer: Tracer, group: str, instance: str) -> None:
         self._tracer = tracer
-        self._group = group
-        self._instance = instance
+        self._process = (group, instance)
         self._failed = False
 
     @classmethod
     def of(cls, tracer: Tracer | None, group: str, instance: str) -> Traces | None:
-        """Return None when tracing is off."""
+        """Return None if tracing is off."""
         return None if tracer is None else cls(tracer, group, instance)
 
     def begin(self, entry: Entry) -> RecordTrace | None:
-        """Begin the trace of a record that is registered, or can't be; None when the tracer fails."""
+        """Begin the trace of a record that is registered, or can't be; None if the tracer fails."""
         batch = entry.batch
         assert batch is not None
         registered = None
         if entry.wait_offset is not None and entry.wait_offset >= 0:
             registered = Registered(entry.wait_partition, entry.wait_offset, batch.acknowledged_ms)
         entry.trace = self._begin(
-            RecordTaken(
-                entry.owner.topic,
-                entry.owner.partition,
-                entry.offset,
-                entry.original,
-                self._group,
-                self._instance,
-                entry.wait_id,
-                entry.delivery,
-                batch.sent_ms,
-                registered,
-            )
+            entry.owner, entry.offset, entry.original, entry.wait_id, entry.delivery, batch.sent_ms, registered
         )
         return entry.trace
 
     def begin_unregistered(
         self, owner: AssignedPartition, offset: int, taken: Consumed, wait_id: str, taken_ms: int
     ) -> RecordTrace | None:
-        """Begin the trace of a record that is worked on without a registry; None when the tracer fails."""
-        return self._begin(
-            RecordTaken(
-                owner.topic,
-                owner.partition,
-                offset,
-                taken.original,
-                self._group,
-                self._instance,
-                wait_id,
-                taken.delivery,
-                taken_ms,
-                None,
-            )
-        )
+        """Begin the trace of a record that is processed without a registration; None if the tracer fails."""
+        return self._begin(owner, offset, taken.original, wait_id, taken.delivery, taken_ms, None)
 
-    def _begin(self, taken: RecordTaken) -> RecordTrace | None:
+    def _begin(self, owner: AssignedPartition, offset: int, original: Any, *rest: Any) -> RecordTrace | None:
+        event = RecordTaken(owner.topic, owner.partition, offset, original, *self._process, *rest)
         try:
-            return self._tracer.record_taken(taken)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the record is to be worked on
+            return self._tracer.record_taken(event)
+        except Exception as error:  # noqa: BLE001 - whatever fails here, the record must be processed
             if not self._failed:
-                # Its class alone: what a tracer says may quote a header.
-                log.warning("records are processed without their traces: the tracer fails (%s)", type(error).__name__)
+                # The class alone: a tracer's message may quote a header.
+                log.warning("records are processed without traces: the tracer fails (%s)", type(error).__name__)
             self._failed = True
             return None

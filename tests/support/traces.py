@@ -6,22 +6,21 @@ from collections.abc import Mapping
 from typing import Any
 
 from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from wait_registry.telemetry.tracing_provider import Tracing
 from wait_registry.telemetry.tracing_spans import SpanTracer
 
 
 class Traced:
     """A tracer, and the spans that have ended.
 
-    ``tracing.tracer`` is what a user's handler would get from OpenTelemetry's ``get_tracer``.
+    ``tracer.tracer`` is what a user's handler would get from OpenTelemetry's ``get_tracer``.
     """
 
     def __init__(self) -> None:
         self._exporter = InMemorySpanExporter()
-        self.tracing = Tracing.to_exporter(self._exporter, "processor")
-        self.tracer = SpanTracer(self.tracing)
+        self.tracer = SpanTracer(SimpleSpanProcessor(self._exporter))
 
     def spans(self, beginning: str = "") -> list[ReadableSpan]:
         """Return the spans whose name begins so, in the order in which they ended."""

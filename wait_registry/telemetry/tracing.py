@@ -1,7 +1,7 @@
-"""What a service tells about one record, for whoever draws traces of it; nothing here knows a tracing library.
+"""Tracing hooks: the services hand events to a tracer, and nothing here knows a tracing library.
 
-The services hold a `Tracer` or None. None is the default and costs one test a record. The one that makes OpenTelemetry
-spans is in ``tracing_spans``, which is imported when tracing is switched on and not before.
+A service holds a `Tracer`, or None while tracing is off (the default, which costs one comparison per record).
+``tracing_spans`` makes OpenTelemetry spans of the events; it is imported only when tracing is on.
 """
 
 from __future__ import annotations
@@ -10,18 +10,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from wait_registry.errors import ConfigurationError, WaitRegistryError
+from wait_registry.errors import ConfigurationError
 from wait_registry.records.headers import Headers
 from wait_registry.records.original import Original
 from wait_registry.settings.runtime import TelemetrySettings
 from wait_registry.settings.telemetry_relations import MISSING_EXTRA
 
 HttpHeaders = list[tuple[str, str]]
+HttpHeadersSource = Callable[[], HttpHeaders]
 
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """Where and when (ms since the epoch, this host's clock) the broker acknowledged a wait record."""
+    """Where the broker wrote a wait record, and when it acknowledged it (ms since the epoch, this host's clock)."""
 
     partition: int
     offset: int
@@ -30,10 +31,10 @@ class Registered:
 
 @dataclass(frozen=True, slots=True)
 class RecordTaken:
-    """A record that is about to be worked on.
+    """A record that is about to be processed.
 
     ``topic``, ``partition`` and ``offset`` are where it was consumed now, ``original`` is its first delivery,
-    ``attempt`` counts deliveries from 1, ``taken_ms`` is when it was consumed (ms since the epoch).
+    ``delivery`` counts deliveries from 1, ``taken_ms`` is when it was consumed (ms since the epoch).
     """
 
     topic: str
@@ -50,7 +51,7 @@ class RecordTaken:
 
 @dataclass(frozen=True, slots=True)
 class RecordPublished:
-    """An expired record that has been published again: ``headers`` as they stand in the topic, times in ns (epoch)."""
+    """An expired record that was published again: ``headers`` as in the topic, times in ns since the epoch."""
 
     topic: str
     headers: Headers
@@ -60,94 +61,63 @@ class RecordPublished:
 
 
 class RecordTrace(Protocol):
-    """The trace of one record while it is worked on.
+    """The trace of one record while it is processed.
 
-    From `Tracer.record_taken` to `leave` it is current in the calling task: log lines, and what the handler traces
-    itself, belong to it. After `leave` only `dead_lettered` and `ended` may follow, from anywhere.
+    From `Tracer.record_taken` to `leave` it is current in the calling task, so that log lines and the handler's own
+    spans belong to it. After `leave`, only `dead_lettered` and `ended` may follow, from anywhere.
     """
 
-    def attempt_started(self, number: int) -> None:
-        """Begin the attempt of this number, from 1; it is current until it ends."""
-
-    def attempt_over_limit(self) -> None:
-        """Note that the attempt is over its limit; `attempt_ended` follows."""
-
-    def attempt_ended(self, error: BaseException | None) -> None:
-        """End the attempt; ``error`` says how it failed."""
-
-    def dead_lettered(self, reason: str) -> None:
-        """Note that the broker has acknowledged the record's dead letter."""
-
-    def ended(self, outcome: str) -> None:
-        """End the trace of a record that has an outcome."""
-
+    def attempt_started(self, number: int) -> None: ...
+    def attempt_over_limit(self) -> None: ...
+    def attempt_ended(self, error: BaseException | None) -> None: ...
+    def dead_lettered(self, reason: str) -> None: ...
+    def ended(self, outcome: str) -> None: ...
     def left(self) -> None:
-        """End the trace of a record that has none: it stays in the registry, and expires there."""
+        """End the trace of a record without an outcome, which stays registered until it expires."""
 
-    def leave(self) -> None:
-        """Let the calling task go on with something else."""
+    def leave(self) -> None: ...
 
 
 class Tracer(Protocol):
-    """Makes traces; used by one thread, apart from `http_headers`."""
+    """Receives the events of a service, in one thread (except `http_headers`)."""
 
-    def record_taken(self, taken: RecordTaken) -> RecordTrace:
-        """Begin the trace of a record, in the trace that its headers name if they do."""
-
-    def record_published(self, published: RecordPublished) -> None:
-        """Tell of an expired record that has been dead-lettered or delivered again."""
-
+    def record_taken(self, taken: RecordTaken) -> RecordTrace: ...
+    def record_published(self, published: RecordPublished) -> None: ...
     def http_headers(self) -> HttpHeaders:
-        """Return the HTTP headers that carry the current trace on (W3C Trace Context)."""
+        """Return the HTTP headers that continue the current trace (W3C Trace Context)."""
 
-    def flush(self) -> None:
-        """Send what is waiting and go on tracing; a receiver that is silent is waited for once, then hardly at all."""
-
-    def stop(self) -> None:
-        """Send what is waiting, within a few seconds, and say what could not be sent."""
-
-
-HttpHeadersSource = Callable[[], HttpHeaders]
+    def flush(self) -> None: ...
+    def stop(self) -> None: ...
 
 
 def start_tracing(settings: TelemetrySettings, service: str) -> Tracer | None:
-    """Begin to trace if the settings say so.
+    """Start tracing if the settings ask for it.
 
     Args:
-        settings: whether, and where to.
-        service: ``processor`` or ``sweeper``; the default of service.name is made of it.
+        settings: whether to trace, and the receiver.
+        service: ``processor`` or ``sweeper``; service.name is ``waitreg-{service}`` by default.
 
     Returns:
-        None when tracing is off.
+        None if tracing is off.
 
     Raises:
-        ConfigurationError: it is on, and its packages aren't installed or refuse an OTEL_* variable; mend it.
+        ConfigurationError: tracing is on, and its packages are missing or refuse an OTEL_* variable.
     """
     if not settings.traces:
         return None
     try:
-        from wait_registry.telemetry.tracing_provider import Tracing
         from wait_registry.telemetry.tracing_spans import SpanTracer
+
+        return SpanTracer.to_collector(settings, service)
     except ImportError as error:
         raise ConfigurationError(f"{MISSING_EXTRA} ({error})") from error
-    except Exception as error:
-        raise _refused(error) from error
-    try:
-        return SpanTracer(Tracing.to_collector(settings, service))
-    except WaitRegistryError:
-        raise
-    except Exception as error:
-        raise _refused(error) from error
+    except Exception as error:  # the SDK reads the variables when it is imported and when it is set up
+        seen = f"{type(error).__name__}: {error}".rstrip(".")
+        message = f"OpenTelemetry refuses its settings: {seen}. Check the OTEL_* variables"
+        raise ConfigurationError(message) from error
 
 
 def require_tracing(settings: TelemetrySettings, service: str) -> None:
-    """Refuse what `start_tracing` would, in a process that has nothing to trace; arguments and errors are the same."""
-    tracer = start_tracing(settings, service)
-    if tracer is not None:
+    """Refuse the settings that `start_tracing` would refuse, in a process that has nothing to trace."""
+    if (tracer := start_tracing(settings, service)) is not None:
         tracer.stop()
-
-
-def _refused(error: Exception) -> ConfigurationError:
-    """Whatever the SDK raises while it is put together, or even imported, comes of the variables that it reads."""
-    seen = f"{type(error).__name__}: {error}".rstrip(".")
-    return ConfigurationError(f"traces: OpenTelemetry refuses its settings: {seen}. See the OTEL_* variables")

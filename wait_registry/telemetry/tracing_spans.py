@@ -1,226 +1,275 @@
 """Spans of records, after the messaging conventions of OpenTelemetry 1.44.0 (https://opentelemetry.io/docs/specs/semconv).
 
-A record's span ("process {topic}", consumer) begins when it was consumed and ends with its outcome; each attempt at it
-is a span below. What the sweeper publishes again is a span ("send {topic}", producer) in the same trace. Nothing of a
-record's key, value or headers, and nothing that an error says, becomes an attribute: any of it may be a secret.
+The span of a record ("process {topic}", consumer) starts when the record was consumed and ends with its outcome; each
+attempt is a span below it. What the sweeper publishes again is a span ("send {topic}", producer) in the same trace. No
+part of a record's key, value or headers, and no error message, becomes an attribute: any of them may be a secret.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
-from typing import Final
+from contextvars import ContextVar
+from hashlib import sha256
+from typing import Any, Final, NamedTuple, Self
 
 from opentelemetry import context as contexts
 from opentelemetry import trace
 from opentelemetry.context import Context
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.resources import SERVICE_NAME, Resource
+from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
+from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 from opentelemetry.trace import Link, Span, SpanContext, SpanKind, StatusCode, TraceFlags
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from wait_registry.logs import take_fields_from
+from wait_registry.records.headers import Headers
 from wait_registry.records.lineage import split_lineage
+from wait_registry.records.system_headers import SystemHeaders
 from wait_registry.records.tombstone import Outcome
+from wait_registry.settings.runtime import TelemetrySettings
 from wait_registry.telemetry.tracing import HttpHeaders, RecordPublished, RecordTaken
-from wait_registry.telemetry.tracing_context import context_of, http_headers, keep_content_out_of_logs
-from wait_registry.telemetry.tracing_ids import FirstDelivery
-from wait_registry.telemetry.tracing_provider import Tracing
+from wait_registry.telemetry.tracing_export import SpanSender
 
-NS_PER_MS: Final = 1_000_000
+SCHEMA_URL: Final = "https://opentelemetry.io/schemas/1.44.0"
 LEFT: Final = "left"
-Attributes = dict[str, str | int | bool]
+_W3C: Final = TraceContextTextMapPropagator()
+# These loggers of the SDK quote what they can't use of a header or an attribute.
+_QUOTING: Final = ("opentelemetry.trace.span", "opentelemetry.attributes")
+_chosen_ids: ContextVar[tuple[int | None, int | None]] = ContextVar("chosen_ids", default=(None, None))
+
+
+def context_of(headers: Headers) -> Context:
+    """Return the trace context that a record came in (W3C); an empty one if its headers name none."""
+    system = SystemHeaders(headers)
+    return _W3C.extract({name: system.trace(name) or "" for name in _W3C.fields}, Context())
+
+
+class FirstDelivery(NamedTuple):
+    """The coordinates of a record's first delivery to a group, of which any process computes the same IDs.
+
+    A record without a trace starts one. When it expires and is delivered again, another process traces it, and its
+    headers are unchanged, so the trace ID is computed from the record.
+    """
+
+    topic: str
+    partition: int | None
+    offset: int | None
+    timestamp_ms: int | None
+    group: str | None
+
+    def trace_id(self) -> int:
+        """Return the ID of the trace that a record without a trace starts (as good as random for samplers)."""
+        return int.from_bytes(self._digest("trace")[:16])
+
+    def redelivery_span_id(self, delivery: int) -> int:
+        """Return the ID of the sweeper's span of the redelivery that made this delivery (from 2)."""
+        return int.from_bytes(self._digest(f"redelivery\n{delivery}")[:8])
+
+    def _digest(self, what: str) -> bytes:
+        return sha256("\n".join(("waitreg1", what, *map(str, self))).encode("utf-8", "surrogatepass")).digest()
+
+
+class _ChosenIds(RandomIdGenerator):
+    def generate_trace_id(self) -> int:
+        return _chosen_ids.get()[0] or super().generate_trace_id()
+
+    def generate_span_id(self) -> int:
+        return _chosen_ids.get()[1] or super().generate_span_id()
 
 
 class SpanTracer:
-    """Makes spans; log lines that are written while one is current carry its ids."""
+    """Makes spans; log lines that are written while a span is current carry its IDs.
 
-    def __init__(self, tracing: Tracing) -> None:
-        self._tracing = tracing
-        keep_content_out_of_logs()
-        take_fields_from(current_ids)
+    Args:
+        processor: receives the spans.
+        resource: names the service.
+    """
 
-    def record_taken(self, taken: RecordTaken) -> RecordSpan:
-        """Begin the span of a record and make it current."""
-        parent, first = context_of(taken.original.headers), FirstDelivery.of(taken.original, taken.group)
-        links = [self._redelivery(parent, first, taken.delivery)] if taken.delivery > 1 else []
-        span = self._begin(
-            f"process {taken.topic}",
-            parent,
-            SpanKind.CONSUMER,
-            _taken_attributes(taken),
-            first,
-            links=links,
-            start_ns=taken.taken_ms * NS_PER_MS,
-        )
-        if taken.registered is not None:
-            registered = taken.registered
-            where: Attributes = {
-                "waitreg.wait.partition": registered.partition,
-                "waitreg.wait.offset": registered.offset,
-            }
-            span.add_event("registered", where, registered.at_ms * NS_PER_MS)
-        return RecordSpan(self._tracing.tracer, span)
+    def __init__(self, processor: SpanProcessor, resource: Resource | None = None) -> None:
+        self.provider = TracerProvider(resource=resource, id_generator=_ChosenIds(), shutdown_on_exit=False)
+        self.provider.add_span_processor(processor)
+        self.tracer = self.provider.get_tracer("wait_registry", schema_url=SCHEMA_URL)
+        for name in _QUOTING:
+            logger = logging.getLogger(name)
+            logger.handlers, logger.propagate = [logging.NullHandler()], False
+        take_fields_from(_current_ids)
+
+    @classmethod
+    def to_collector(cls, settings: TelemetrySettings, service: str) -> Self:
+        """Send spans to an OTLP/HTTP receiver; the user's own spans too, unless the process has a provider."""
+        sender = SpanSender(OTLPSpanExporter(settings.traces_endpoint or None))
+        tracer = cls(sender, _resource(settings.traces_service_name, service))
+        if isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
+            trace.set_tracer_provider(tracer.provider)
+        return tracer
+
+    def record_taken(self, taken: RecordTaken) -> _RecordSpan:
+        parent = context_of(taken.original.headers)
+        first = FirstDelivery(*taken.original[:4], taken.group)
+        links = [_redelivery(parent, first, taken.delivery)] if taken.delivery > 1 else []
+        attributes = _taken_attributes(taken)
+        name, start_ns = f"process {taken.topic}", taken.taken_ms * 1_000_000
+        span = self._start(first, name, parent, SpanKind.CONSUMER, attributes, links, start_ns)
+        if (at := taken.registered) is not None:
+            where = {"waitreg.wait.partition": at.partition, "waitreg.wait.offset": at.offset}
+            span.add_event("registered", where, at.at_ms * 1_000_000)
+        return _RecordSpan(self.tracer, span)
 
     def record_published(self, published: RecordPublished) -> None:
-        """Make the span of an expired record that was published again."""
         originals, lineage, _ = split_lineage(published.headers)
         if lineage is None:
             return
-        first, delivery = FirstDelivery.of_lineage(lineage), lineage.delivery or 1
-        again = published.outcome == Outcome.REDELIVERED
-        span = self._begin(
-            f"send {published.topic}",
-            context_of(originals),
-            SpanKind.PRODUCER,
-            _published_attributes(published, lineage.wait_id, lineage.group, lineage.instance, delivery),
-            first,
-            span_id=first.redelivery_span_id(delivery) if again else None,
-            start_ns=published.began_ns,
+        delivery = lineage.delivery or 1
+        first = FirstDelivery(
+            lineage.original_topic,
+            lineage.original_partition,
+            lineage.original_offset,
+            lineage.original_timestamp_ms,
+            lineage.group,
         )
+        attributes = {
+            **_messaging_attributes("send", published.topic, lineage.wait_id, delivery),
+            "waitreg.outcome": published.outcome,
+            "waitreg.group": lineage.group,
+            "waitreg.instance": lineage.instance,
+        }
+        attributes = {name: value for name, value in attributes.items() if value is not None}
+        name, parent, start_ns = f"send {published.topic}", context_of(originals), published.began_ns
+        span_id = first.redelivery_span_id(delivery) if published.outcome == Outcome.REDELIVERED else None
+        span = self._start(first, name, parent, SpanKind.PRODUCER, attributes, [], start_ns, span_id)
         span.end(published.ended_ns)
 
     def http_headers(self) -> HttpHeaders:
-        """Return the current trace as HTTP headers."""
-        return http_headers()
+        carrier: dict[str, str] = {}
+        _W3C.inject(carrier)
+        return list(carrier.items())
 
     def flush(self) -> None:
-        """Send what is waiting, and go on."""
-        self._tracing.flush()
+        self.provider.force_flush()
 
     def stop(self) -> None:
-        """Send what is waiting."""
         take_fields_from(None)
-        self._tracing.stop()
+        self.provider.shutdown()
 
-    def _begin(
+    def _start(
         self,
+        first: FirstDelivery,
         name: str,
         parent: Context,
         kind: SpanKind,
-        attributes: Attributes,
-        first: FirstDelivery,
+        attributes: dict[str, Any],
+        links: list[Link],
+        start_ns: int,
         span_id: int | None = None,
-        links: list[Link] | None = None,
-        start_ns: int | None = None,
     ) -> Span:
         has_parent = trace.get_current_span(parent).get_span_context().is_valid
-        self._tracing.ids.choose(None if has_parent else first.trace_id(), span_id)
+        token = _chosen_ids.set((None if has_parent else first.trace_id(), span_id))
         try:
-            return self._tracing.tracer.start_span(
+            return self.tracer.start_span(
                 name, parent, kind, attributes, links, start_ns, record_exception=False, set_status_on_exception=False
             )
         finally:
-            self._tracing.ids.choose(None, None)
-
-    def _redelivery(self, parent: Context, first: FirstDelivery, delivery: int) -> Link:
-        """Return the link to the sweeper's span of this delivery; it leads nowhere if the sweeper doesn't trace."""
-        remote = trace.get_current_span(parent).get_span_context()
-        trace_id = remote.trace_id if remote.is_valid else first.trace_id()
-        flags = remote.trace_flags if remote.is_valid else TraceFlags(TraceFlags.SAMPLED)
-        return Link(SpanContext(trace_id, first.redelivery_span_id(delivery), is_remote=True, trace_flags=flags))
+            _chosen_ids.reset(token)
 
 
-class RecordSpan:
-    """The span of one record, and of the attempt that runs."""
-
+class _RecordSpan:
     def __init__(self, tracer: trace.Tracer, span: Span) -> None:
         self._tracer = tracer
         self._span = span
-        self._recording = span.is_recording()
         self._context = trace.set_span_in_context(span, Context())
         self._tokens = [contexts.attach(self._context)]
         self._attempt: Span | None = None
-        self._tries = 0
+        self._attempts = 0
         self._error_type = ""
 
     def attempt_started(self, number: int) -> None:
-        """Begin an attempt."""
-        self._tries = number
-        if not self._recording:
-            return  # nor would it be; the record's own context is current, and says so
+        self._attempts = number
+        if not self._span.is_recording():
+            return  # the record's own context stays current, and carries that nothing is sampled
         self._attempt = attempt = self._tracer.start_span(
             "attempt", self._context, attributes={"waitreg.attempt": number}
         )
         self._tokens.append(contexts.attach(trace.set_span_in_context(attempt, self._context)))
 
     def attempt_over_limit(self) -> None:
-        """Mark the attempt."""
         if self._attempt is not None:
             self._attempt.set_attribute("waitreg.timed_out", True)
 
     def attempt_ended(self, error: BaseException | None) -> None:
-        """End the attempt; of an error its class is kept, and nothing that it says."""
-        attempt = self._attempt
+        attempt, self._attempt = self._attempt, None
         if attempt is None:
             return
-        self._attempt = None
         if error is not None:
-            self._error_type = _failed(attempt, error)
+            module, name = type(error).__module__, type(error).__qualname__
+            self._error_type = name if module == "builtins" else f"{module}.{name}"
+            attempt.set_status(StatusCode.ERROR)
+            attempt.set_attribute("error.type", self._error_type)
+            attempt.add_event("exception", {"exception.type": self._error_type})
         attempt.end()
         contexts.detach(self._tokens.pop())
 
     def dead_lettered(self, reason: str) -> None:
-        """Add the event."""
         self._span.add_event("dead-lettered", {"waitreg.reason": reason})
 
     def ended(self, outcome: str) -> None:
-        """End the record's span."""
         if outcome == Outcome.DEAD_LETTERED:
             self._span.set_status(StatusCode.ERROR)
             if self._error_type:
                 self._span.set_attribute("error.type", self._error_type)
-        self._end(outcome)
+        self._span.set_attributes({"waitreg.outcome": outcome, "waitreg.attempts": self._attempts})
+        self._span.end()
 
     def left(self) -> None:
-        """End the record's span, and the attempt that was cut short."""
         if self._attempt is not None:
             self._attempt.set_attribute("waitreg.outcome", LEFT)
         self.attempt_ended(None)
-        self._end(LEFT)
+        self.ended(LEFT)
         self.leave()
 
     def leave(self) -> None:
-        """Make current what was before."""
         while self._tokens:
             contexts.detach(self._tokens.pop())
 
-    def _end(self, outcome: str) -> None:
-        self._span.set_attributes({"waitreg.outcome": outcome, "waitreg.attempts": self._tries})
-        self._span.end()
 
-
-def current_ids() -> Mapping[str, object]:
-    """Return the ids of the current span as log fields; none when there is none."""
+def _current_ids() -> Mapping[str, object]:
     current = trace.get_current_span().get_span_context()
     if not current.is_valid:
         return {}
     return {"trace_id": trace.format_trace_id(current.trace_id), "span_id": trace.format_span_id(current.span_id)}
 
 
-def _failed(span: Span, error: BaseException) -> str:
-    error_class = type(error)
-    module, name = error_class.__module__, error_class.__qualname__
-    error_type = name if module == "builtins" else f"{module}.{name}"
-    span.set_status(StatusCode.ERROR)
-    span.set_attribute("error.type", error_type)
-    span.add_event("exception", {"exception.type": error_type})
-    return error_type
+def _redelivery(parent: Context, first: FirstDelivery, delivery: int) -> Link:
+    """Return the link to the sweeper's span of this delivery; it leads nowhere if the sweeper doesn't trace."""
+    remote = trace.get_current_span(parent).get_span_context()
+    trace_id = remote.trace_id if remote.is_valid else first.trace_id()
+    flags = remote.trace_flags if remote.is_valid else TraceFlags(TraceFlags.SAMPLED)
+    return Link(SpanContext(trace_id, first.redelivery_span_id(delivery), is_remote=True, trace_flags=flags))
 
 
-def _taken_attributes(taken: RecordTaken) -> Attributes:
-    original = taken.original
-    attributes: Attributes = {
+def _messaging_attributes(operation: str, topic: str, wait_id: str, delivery: int) -> dict[str, Any]:
+    return {
         "messaging.system": "kafka",
-        "messaging.operation.name": "process",
-        "messaging.operation.type": "process",
-        "messaging.destination.name": taken.topic,
+        "messaging.operation.name": operation,
+        "messaging.operation.type": operation,
+        "messaging.destination.name": topic,
+        "messaging.message.id": wait_id,
+        "waitreg.delivery": delivery,
+    }
+
+
+def _taken_attributes(taken: RecordTaken) -> dict[str, Any]:
+    original = taken.original
+    attributes = _messaging_attributes("process", taken.topic, taken.wait_id, taken.delivery) | {
         "messaging.destination.partition.id": str(taken.partition),
         "messaging.kafka.offset": taken.offset,
         "messaging.consumer.group.name": taken.group,
         "messaging.client.id": taken.instance,
-        "messaging.message.id": taken.wait_id,
-        "waitreg.delivery": taken.delivery,
     }
     if original.value is None:
         attributes["messaging.kafka.message.tombstone"] = True
-    if (original.topic, original.partition, original.offset) != (taken.topic, taken.partition, taken.offset):
+    if original[:3] != (taken.topic, taken.partition, taken.offset):
         attributes |= {
             "waitreg.original.topic": original.topic,
             "waitreg.original.partition": original.partition,
@@ -229,20 +278,10 @@ def _taken_attributes(taken: RecordTaken) -> Attributes:
     return attributes
 
 
-def _published_attributes(
-    published: RecordPublished, wait_id: str, group: str | None, instance: str | None, delivery: int
-) -> Attributes:
-    attributes: Attributes = {
-        "messaging.system": "kafka",
-        "messaging.operation.name": "send",
-        "messaging.operation.type": "send",
-        "messaging.destination.name": published.topic,
-        "messaging.message.id": wait_id,
-        "waitreg.outcome": published.outcome,
-        "waitreg.delivery": delivery,
-    }
-    if group is not None:
-        attributes["waitreg.group"] = group
-    if instance is not None:
-        attributes["waitreg.instance"] = instance
-    return attributes
+def _resource(name: str, service: str) -> Resource:
+    if name:
+        return Resource.create({SERVICE_NAME: name})
+    resource = Resource.create()
+    if str(resource.attributes.get(SERVICE_NAME, "unknown_service")).startswith("unknown_service"):
+        return resource.merge(Resource({SERVICE_NAME: f"waitreg-{service}"}))
+    return resource

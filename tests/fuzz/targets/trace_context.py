@@ -9,9 +9,8 @@ from opentelemetry.trace import get_current_span
 
 from tests.fuzz.record_bytes import RecordInput
 from tests.fuzz.target import Target
-from wait_registry.telemetry.tracing_context import context_of, keep_content_out_of_logs
+from wait_registry.telemetry.tracing_spans import context_of
 
-keep_content_out_of_logs()
 TRACEPARENT = b"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 

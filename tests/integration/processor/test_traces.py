@@ -20,7 +20,7 @@ from wait_registry.records.lineage import Lineage
 from wait_registry.records.original import Original
 from wait_registry.records.redelivery import redelivery_headers
 from wait_registry.settings.root import Settings
-from wait_registry.telemetry.tracing_ids import FirstDelivery
+from wait_registry.telemetry.tracing_spans import FirstDelivery
 
 Make = Callable[..., Settings]
 
@@ -51,7 +51,7 @@ def handler_of(traced: Traced) -> Callable[[Record], object]:
     tried: set[str] = set()
 
     async def by_value(record: Record) -> Outcome:
-        with traced.tracing.tracer.start_as_current_span(f"call {record.value!r}"):
+        with traced.tracer.tracer.start_as_current_span(f"call {record.value!r}"):
             match record.value:
                 case b"discard":
                     return Discard("nothing to do for 4711")
@@ -115,7 +115,7 @@ def test_a_plain_handler_s_own_spans_stand_below_its_attempt_although_it_runs_in
     processor_settings: Make, topics: Topics, processors: Processors, traced: Traced
 ) -> None:
     def plain(record: Record) -> None:
-        traced.tracing.tracer.start_span("call").end()
+        traced.tracer.tracer.start_span("call").end()
 
     settings = processor_settings({"processor.handler": processors.handler(plain), "processor.max_in_flight": 2}, 1)
     topics.produce(settings.processor.topics[0], [b"%d" % number for number in range(20)])
@@ -182,7 +182,7 @@ def test_redelivered_oddly_traced_and_oversized_records_are_worked_off_each_in_i
     running = processors.run_once(settings, tracer=traced.tracer)
     assert running.done == 2
     spans = {attributes(span)["messaging.kafka.offset"]: span for span in traced.spans("process")}
-    first = FirstDelivery.of(original, group)
+    first = FirstDelivery(*original[:4], group)
     assert trace_of(spans[0]) == first.trace_id()
     assert [link.context.span_id for link in spans[0].links] == [first.redelivery_span_id(2)]
     assert attributes(spans[0])["waitreg.original.offset"] == 77

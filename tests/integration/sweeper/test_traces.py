@@ -13,7 +13,7 @@ from tests.support.traces import Traced, attributes, id_of, trace_of, traceparen
 from wait_registry.records.original import Original
 from wait_registry.records.redelivery import redelivery_topic
 from wait_registry.telemetry.tracing import RecordPublished
-from wait_registry.telemetry.tracing_ids import FirstDelivery
+from wait_registry.telemetry.tracing_spans import FirstDelivery
 
 TRACE, PARENT = 0x0AF7651916CD43DD8448EB211C80319C, 0xB7AD6B7169203331
 PARENTED = (("tenant", b"acme"), traceparent(TRACE, PARENT))
@@ -45,7 +45,7 @@ def test_a_dead_letter_and_a_redelivery_are_spans_of_their_record_s_trace_and_ca
 
     original = redelivered.record.original
     assert isinstance(original, Original)
-    first = FirstDelivery.of(original, at.settings.processor.group)
+    first = FirstDelivery(*original[:4], at.settings.processor.group)
     [sent] = traced.spans(f"send {delivery.topic}")
     assert sent.parent is None
     assert (trace_of(sent), id_of(sent)) == (first.trace_id(), first.redelivery_span_id(2))

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from sweeper import task_tracing
 from sweeper.service import SweeperService
 from sweeper.task_tracing import task_tracer
 from wait_registry.errors import ConfigurationError
@@ -18,12 +17,11 @@ ON = TelemetrySettings(traces=True, traces_endpoint="http://127.0.0.1:1/v1/trace
 
 @pytest.fixture(autouse=True)
 def nothing_kept() -> Iterator[None]:
+    # A task with other settings replaces the tracer that is kept.
+    with task_tracer(TelemetrySettings()):
+        yield
     with task_tracer(TelemetrySettings()):
         pass
-    yield
-    with task_tracer(TelemetrySettings()):
-        pass
-    task_tracing._kept.clear()
 
 
 def test_a_tracer_is_kept_from_task_to_task() -> None:

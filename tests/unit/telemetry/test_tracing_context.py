@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from opentelemetry import trace
 
 from tests.support.traces import traceparent
-from wait_registry.telemetry.tracing_context import context_of
+from wait_registry.telemetry.tracing_spans import context_of
 
 TRACE_IDS = st.integers(1, 2**128 - 1)
 SPAN_IDS = st.integers(1, 2**64 - 1)

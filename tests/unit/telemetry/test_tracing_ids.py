@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from opentelemetry.sdk.trace.sampling import Decision, TraceIdRatioBased
 
-from wait_registry.records.lineage import Lineage
 from wait_registry.records.original import Original
-from wait_registry.telemetry.tracing_ids import ChosenIds, FirstDelivery
+from wait_registry.telemetry.tracing_spans import FirstDelivery
 
 ORIGINAL = Original("orders", 3, 42, 1_795_227_600_123, "create", b"key", b"value", ())
-FIRST = FirstDelivery.of(ORIGINAL, "shop")
 
 
-def test_what_is_consumed_and_what_its_lineage_tells_give_the_same_ids() -> None:
-    lineage = Lineage.of(
-        ORIGINAL, wait_id="the-id", wait_partition=1, wait_offset=2, group="shop", instance="host-1", delivery=2
-    )
-    assert FirstDelivery.of_lineage(lineage) == FIRST
+def first_delivery(original: Original, group: str) -> FirstDelivery:
+    return FirstDelivery(*original[:4], group)
+
+
+FIRST = first_delivery(ORIGINAL, "shop")
 
 
 def test_the_ids_stay_what_they_are_so_that_versions_meet_in_one_trace() -> None:
@@ -26,11 +24,11 @@ def test_the_ids_stay_what_they_are_so_that_versions_meet_in_one_trace() -> None
 
 def test_records_groups_and_deliveries_have_ids_of_their_own() -> None:
     others = [
-        FirstDelivery.of(ORIGINAL._replace(topic="orders2"), "shop"),
-        FirstDelivery.of(ORIGINAL._replace(partition=4), "shop"),
-        FirstDelivery.of(ORIGINAL._replace(offset=43), "shop"),
-        FirstDelivery.of(ORIGINAL._replace(timestamp_ms=0), "shop"),
-        FirstDelivery.of(ORIGINAL, "shop2"),
+        first_delivery(ORIGINAL._replace(topic="orders2"), "shop"),
+        first_delivery(ORIGINAL._replace(partition=4), "shop"),
+        first_delivery(ORIGINAL._replace(offset=43), "shop"),
+        first_delivery(ORIGINAL._replace(timestamp_ms=0), "shop"),
+        first_delivery(ORIGINAL, "shop2"),
     ]
     assert len({first.trace_id() for first in [FIRST, *others]}) == 6
     assert len({FIRST.redelivery_span_id(attempt) for attempt in (2, 3, 4)}) == 3
@@ -38,14 +36,6 @@ def test_records_groups_and_deliveries_have_ids_of_their_own() -> None:
 
 def test_a_sampler_takes_its_share_of_the_traces_that_records_start() -> None:
     sampler = TraceIdRatioBased(0.25)
-    ids = [FirstDelivery.of(ORIGINAL._replace(offset=offset), "shop").trace_id() for offset in range(2000)]
+    ids = [first_delivery(ORIGINAL._replace(offset=offset), "shop").trace_id() for offset in range(2000)]
     taken = sum(sampler.should_sample(None, one, "process").decision is Decision.RECORD_AND_SAMPLE for one in ids)
     assert 400 < taken < 600
-
-
-def test_chosen_ids_are_used_once_and_never_by_another_span() -> None:
-    ids = ChosenIds()
-    ids.choose(7, 8)
-    assert (ids.generate_trace_id(), ids.generate_span_id()) == (7, 8)
-    assert ids.generate_trace_id() != 7
-    assert ids.generate_span_id() != 8

@@ -20,7 +20,7 @@ from wait_registry.records.original import Original
 from wait_registry.records.redelivery import redelivery_headers
 from wait_registry.settings.runtime import LogSettings
 from wait_registry.telemetry.tracing import RecordPublished, RecordTaken, Registered
-from wait_registry.telemetry.tracing_ids import FirstDelivery
+from wait_registry.telemetry.tracing_spans import FirstDelivery
 
 WAIT_ID = "019a4f8e-0000-8000-8000-000000000001"
 TRACE, PARENT = 0x0AF7651916CD43DD8448EB211C80319C, 0xB7AD6B7169203331
@@ -81,7 +81,7 @@ def test_a_header_that_opentelemetry_cannot_read_is_quoted_in_no_log_line(traced
         record = traced.tracer.record_taken(replace(TAKEN, original=ORIGINAL._replace(headers=secret)))
         record.leave()
         record.ended("done")
-        traced.tracing.tracer.start_span("charge", attributes={"card": object()}).end()  # type: ignore[dict-item]
+        traced.tracer.tracer.start_span("charge", attributes={"card": object()}).end()  # type: ignore[dict-item]
     finally:
         logging.getLogger().removeHandler(handler)
     [span] = traced.spans("process")
@@ -131,7 +131,7 @@ def test_a_record_without_a_trace_starts_the_one_that_its_redelivery_finds_again
         record.ended("done")
     first, again = traced.spans("process")
     assert (first.parent, again.parent) == (None, None)
-    assert trace_of(first) == trace_of(again) == FirstDelivery.of(ORIGINAL, "shop").trace_id()
+    assert trace_of(first) == trace_of(again) == FirstDelivery(*ORIGINAL[:4], "shop").trace_id()
     assert id_of(first) != id_of(again)
 
 

@@ -55,7 +55,7 @@ theirs = TracerProvider()
 trace.set_tracer_provider(theirs)
 tracer = start_tracing(TelemetrySettings(traces=True, traces_service_name="shop"), "processor")
 assert trace.get_tracer_provider() is theirs
-print(tracer._tracing._provider.resource.attributes["service.name"])
+print(tracer.provider.resource.attributes["service.name"])
 tracer.stop()
 """
 
@@ -94,7 +94,7 @@ def test_a_variable_that_the_sdk_refuses_is_a_configuration_error(monkeypatch: p
 def test_a_variable_that_the_sdk_refuses_as_it_is_imported_is_one_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT", "abc")
     run = subprocess.run([sys.executable, "-c", REFUSED], capture_output=True, text=True, timeout=120)
-    assert run.stdout.startswith("traces: OpenTelemetry refuses its settings"), run.stderr
+    assert run.stdout.startswith("OpenTelemetry refuses its settings"), run.stderr
     assert "OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT must be a non-negative integer but got abc" in run.stdout
 
 
