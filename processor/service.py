@@ -1,4 +1,4 @@
-"""The processor as a service: start checks, telemetry, one strategy, an orderly end."""
+"""The processor as a service: start checks, telemetry, the pipeline, an orderly end."""
 
 from __future__ import annotations
 
@@ -30,13 +30,12 @@ from processor.handlers.open_handler import OpenHandler
 from processor.membership import Membership
 from processor.once import Once, ends_now
 from processor.outbox import Outbox
+from processor.pipeline import Context, Pipeline
 from processor.retry_decision import RetryDecision
 from processor.rule_watch import RuleWatch
 from processor.standstill import StandstillWatch
 from processor.start_offsets import ASK_LIMIT_S, StartOffsets
 from processor.stats import Stats
-from processor.strategies.loading import load_strategy
-from processor.strategies.protocol import Strategy, StrategyContext
 from processor.subscription import SubscribedTopic, subscription
 from wait_registry.clock import Clock, SystemClock
 from wait_registry.errors import TransientError
@@ -102,7 +101,7 @@ class ProcessorService:
         self._random = random
         self._tracer = tracer
         self._stop = threading.Event()
-        self._strategy: Strategy | None = None
+        self._pipeline: Pipeline | None = None
         self._instance = ""
         self._fault = Fault()
         self._forgotten: TransientError | None = None
@@ -127,18 +126,17 @@ class ProcessorService:
     async def _run(self) -> None:
         settings = self._settings
         require_relations(settings, "processor")
-        build = load_strategy(settings.processor.strategy)
         raise_descriptor_limit()
         # Before the handler is imported, which may ask for the process's tracer.
         tracer = self._tracer = self._tracer or start_tracing(settings.telemetry, "processor")
         try:
             handler = load_handler(settings.processor, None if tracer is None else tracer.http_headers)
-            await self._serve(build, handler)
+            await self._serve(handler)
         finally:
             if tracer is not None:
                 await asyncio.to_thread(tracer.stop)
 
-    async def _serve(self, build: Callable[[StrategyContext], Strategy], handler: OpenHandler) -> None:
+    async def _serve(self, handler: OpenHandler) -> None:
         settings = self._settings
         metrics = MetricsRegistry()
         metrics.collect_from(self._readings)
@@ -151,7 +149,7 @@ class ProcessorService:
                 return
             await handler.open()
             try:
-                await self._work(build, handler, admin, wait_topic)
+                await self._work(handler, admin, wait_topic)
             finally:
                 await handler.close()
 
@@ -175,7 +173,6 @@ class ProcessorService:
 
     async def _work(
         self,
-        build: Callable[[StrategyContext], Strategy],
         handler: OpenHandler,
         admin: AdminClient,
         wait_topic: TopicIdentity,
@@ -188,7 +185,7 @@ class ProcessorService:
         self._instance = facts.instance
         self.stats.consumed.update(dict.fromkeys(facts.topics, 0))
         watchdog = Watchdog(self._clock, self._settings.processor.handler_timeout_s)
-        self._strategy = build(self._context(producer, handler, watchdog, wait_topic, facts))
+        self._pipeline = Pipeline(self._context(producer, handler, watchdog, wait_topic, facts))
         watch = asyncio.create_task(self._broker_watch(admin, wait_topic, facts).run(), name="broker-watch")
         watch.add_done_callback(self._watch_ended)
         watchdog.start()
@@ -196,7 +193,7 @@ class ProcessorService:
         standstill.start()
         spare_the_collector()
         try:
-            await self._strategy.run()
+            await self._pipeline.run()
         finally:
             watch.cancel()
             standstill.stop()
@@ -243,11 +240,11 @@ class ProcessorService:
         watchdog: Watchdog,
         wait_topic: TopicIdentity,
         facts: Facts,
-    ) -> StrategyContext:
+    ) -> Context:
         processor = self._settings.processor
         limits, rules, consumed = time_limits(processor), TimeRules.of(self._settings), facts.consumed
         decision = RetryDecision(processor, limits, self._random)
-        return StrategyContext(
+        return Context(
             settings=self._settings,
             instance=facts.instance,
             cluster_id=facts.cluster_id,
@@ -292,9 +289,9 @@ class ProcessorService:
     def _readings(self) -> Iterator[Reading | HistogramReading]:
         yield Reading(READY, self._ready().ok, ("processor",))
         yield from stats_readings(self.stats, self._link)
-        if self._strategy is not None:
+        if self._pipeline is not None:
             yield from settings_readings(self._settings.processor, self._instance)
-            yield from self._strategy.readings()
+            yield from self._pipeline.readings()
 
     def _ending(self, timeout_s: float) -> bool:
         """Wait so long, or for the stop; return whether the process is to end."""
@@ -305,7 +302,7 @@ class ProcessorService:
 
     def _ready(self) -> Health:
         reasons = [] if self._link.up else ["the broker can't be reached"]
-        reasons += ["starting"] if self._strategy is None else self._strategy.not_ready()
+        reasons += ["starting"] if self._pipeline is None else self._pipeline.not_ready()
         if self._forgotten is not None:
             reasons.append("a Kafka client has forgotten all brokers")
         if self._fault.error is not None:

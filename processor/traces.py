@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import logging
-from typing import Any
 
-from processor.assigned_partition import AssignedPartition
 from processor.entry import Entry
-from wait_registry.records.consumed import Consumed
 from wait_registry.telemetry.tracing import RecordTaken, RecordTrace, Registered, Tracer
 
 log = logging.getLogger(__name__)
@@ -40,24 +37,24 @@ class Traces:
         registered = None
         if entry.wait_offset is not None and entry.wait_offset >= 0:
             registered = Registered(entry.wait_partition, entry.wait_offset, batch.acknowledged_ms)
-        entry.trace = self._begin(
-            entry.owner, entry.offset, entry.original, entry.wait_id, entry.delivery, batch.sent_ms, registered
+        owner, (group, instance) = entry.owner, self._process
+        event = RecordTaken(
+            owner.topic,
+            owner.partition,
+            entry.offset,
+            entry.original,
+            group,
+            instance,
+            entry.wait_id,
+            entry.delivery,
+            batch.sent_ms,
+            registered,
         )
-        return entry.trace
-
-    def begin_unregistered(
-        self, owner: AssignedPartition, offset: int, taken: Consumed, wait_id: str, taken_ms: int
-    ) -> RecordTrace | None:
-        """Begin the trace of a record that is processed without a registration; None if the tracer fails."""
-        return self._begin(owner, offset, taken.original, wait_id, taken.delivery, taken_ms, None)
-
-    def _begin(self, owner: AssignedPartition, offset: int, original: Any, *rest: Any) -> RecordTrace | None:
-        event = RecordTaken(owner.topic, owner.partition, offset, original, *self._process, *rest)
         try:
-            return self._tracer.record_taken(event)
+            entry.trace = self._tracer.record_taken(event)
         except Exception as error:  # noqa: BLE001 - whatever fails here, the record must be processed
             if not self._failed:
                 # The class alone: a tracer's message may quote a header.
                 log.warning("records are processed without traces: the tracer fails (%s)", type(error).__name__)
             self._failed = True
-            return None
+        return entry.trace

@@ -1,4 +1,4 @@
-"""The product's other strategy, `batch`: poll, run all, commit; the same process, handler, time-outs and retries."""
+"""The demo's baseline: poll, run all at once, commit, with the same handler and timeout."""
 
 from __future__ import annotations
 
@@ -7,4 +7,4 @@ import sys
 from bench.contenders.registry import main
 
 if __name__ == "__main__":
-    main(["--strategy", "batch", *sys.argv[1:]])
+    main(["--baseline", *sys.argv[1:]])

@@ -44,11 +44,11 @@ SETTLE_S: Final = 3.0
 class Processor:
     """One `waitreg processor`, and what is seen of it from outside while it runs."""
 
-    def __init__(self, settings: Settings, order: MeterOrder, directory: Path) -> None:
+    def __init__(self, settings: Settings, order: MeterOrder, directory: Path, program: Sequence[str]) -> None:
         self._port = settings.telemetry.port
         self.started_ns = time.monotonic_ns()
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "wait_registry", "processor"],
+            [sys.executable, "-m", *program],
             cwd=directory,  # no waitreg.toml and no .env of the checkout is read
             env={**os.environ, **as_environment(settings), **order.as_environment(), "PYTHONUNBUFFERED": "1"},
             stdin=subprocess.DEVNULL,
@@ -102,7 +102,7 @@ class Processor:
 def main(argv: Sequence[str] | None = None) -> None:
     """Measure, and print the line."""
     made = parser(__doc__)
-    made.add_argument("--strategy", default="registry", help="processor.strategy: registry or batch (registry)")
+    made.add_argument("--baseline", action="store_true", help="run wait_registry.demo.baseline instead")
     made.add_argument("--linger-ms", type=float, help="processor.linger_ms (the product's default)")
     made.add_argument("--handler-timeout-s", type=float, help="processor.handler_timeout_s (the product's default)")
     made.add_argument("--processes", type=int, default=1, help="processes of the group (1)")
@@ -111,7 +111,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     given = made.parse_args(argv)
     arguments = flow_arguments(given)
     settings = registry_settings(arguments, **_processor_settings(given))
-    with own_topics(settings, given.keep_topics), _processors(settings, arguments, given.processes) as processors:
+    program = ["wait_registry.demo.baseline"] if given.baseline else ["wait_registry", "processor"]
+    started = _processors(settings, arguments, given.processes, program)
+    with own_topics(settings, given.keep_topics), started as processors:
         line = _measured(processors, arguments)
         if given.idle_s:
             line |= _idle(processors, given.idle_s)
@@ -119,12 +121,14 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def _processor_settings(given: argparse.Namespace) -> dict[str, Any]:
-    names = ("strategy", "linger_ms", "handler_timeout_s")
+    names = ("linger_ms", "handler_timeout_s")
     return {name: getattr(given, name) for name in names if getattr(given, name) is not None}
 
 
 @contextmanager
-def _processors(settings: Settings, arguments: FlowArguments, count: int) -> Iterator[list[Processor]]:
+def _processors(
+    settings: Settings, arguments: FlowArguments, count: int, program: Sequence[str]
+) -> Iterator[list[Processor]]:
     calls = (arguments.from_record, arguments.to_record)
     every = 0 if count == 1 else max(1, (calls[1] - calls[0]) // SHARED_MARKS)
     marks = sorted({1, *calls}) if count == 1 else [1]
@@ -135,7 +139,7 @@ def _processors(settings: Settings, arguments: FlowArguments, count: int) -> Ite
             own = settings.model_copy(update={"telemetry": settings.telemetry.model_copy(update={"port": port})})
             file = directory / f"marks-{number}"
             order = MeterOrder(arguments.handler, file, marks, every, arguments.beside_pid, gated=count > 1)
-            started.append(Processor(own, order, directory))
+            started.append(Processor(own, order, directory, program))
             resources.callback(started[-1].kill)
         yield started
 

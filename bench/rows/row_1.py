@@ -65,7 +65,7 @@ SECONDS: Final = 8.0
 BATCH_SHARE: Final = {10: 0.38}
 # Whoever works in batches, and how much of the limit that leaves.
 OTHER_BATCH_SHARE: Final = 0.28
-# At which N whom: the registry's other strategy everywhere, and of the others what differs.
+# At which N whom: the baseline everywhere, and of the others what differs.
 MEASURED: Final[Mapping[Flow, Sequence[int]]] = {
     REGISTRY: IN_FLIGHT,
     PARALLEL_CONSUMER: (50, 500, 2000),

@@ -26,7 +26,6 @@ reasons if not).
 
 A series with a label whose values are listed below is there from the start, with 0, so that `rate()` and `increase()`
 see the first event. Where a label says *any*, its values are bounded by what it names: topics, partitions, settings.
-`processor.strategy = "batch"` has no registrations, so none of the metrics about them.
 """
 _PROCESS: Final = """\
 ## The process itself

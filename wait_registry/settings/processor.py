@@ -49,7 +49,6 @@ class ProcessorSettings(Section):
     group: str = Field("", description="consumer group; needed by the processor")
     topics: tuple[str, ...] = Field((), description="input topics; needed by the processor")
     handler: str = Field("", description="'module:name' of a handler, or an http(s) URL to POST to")
-    strategy: str = Field("registry", description="'registry', or 'batch' (poll, run all, commit) for comparison")
     instance: str = Field("", description="name of this process in wait records; host name and start time when empty")
     max_in_flight: int = Field(50, ge=1, le=100_000, description="handlers that run at once (N)")
     handler_timeout_s: float = Field(30.0, gt=0, description="limit of one attempt, s")

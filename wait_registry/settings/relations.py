@@ -113,9 +113,8 @@ def _expiry_problems(settings: Settings) -> Iterator[Problem]:
             f"processor.backoff_initial_s is {processor.backoff_initial_s:g} s, more than processor.backoff_max_s = "
             f"{processor.backoff_max_s:g} s: lower the first or raise the second"
         )
-    # Without registrations nothing expires.
     least_s = least_ttl_s(settings)
-    if processor.strategy == "batch" or processor.ttl_s > least_s:
+    if processor.ttl_s > least_s:
         return
     look_ahead = steady_look_ahead(processor)
     yield Problem(

@@ -71,9 +71,8 @@ BUILD_INFO = _gauge("waitreg_build_info", "Always 1; its label tells which versi
 
 PROCESSOR_INFO = _gauge(
     "waitreg_processor_info",
-    "Always 1; consumer group, strategy, and the name that this process has in wait records and in the tables",
+    "Always 1; consumer group, and the name that this process has in wait records and in the tables",
     consumer_group=OPEN,
-    strategy=OPEN,
     wait_instance=OPEN,
 )
 PROCESSOR_CONSUMED = _counter("waitreg_processor_consumed_total", "Records taken from the input topics", topic=OPEN)

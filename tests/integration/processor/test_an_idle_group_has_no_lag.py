@@ -5,7 +5,6 @@ from __future__ import annotations
 import urllib.request
 from collections.abc import Callable
 
-import pytest
 from confluent_kafka import Producer
 
 from tests.integration.processor.running import Processors
@@ -29,11 +28,10 @@ def write_in_transactions(bootstrap: str, topic: str, values: list[bytes]) -> No
         producer.commit_transaction(60)
 
 
-@pytest.mark.parametrize("strategy", ["registry", "batch"])
 def test_the_marker_behind_the_last_record_is_no_record(
-    strategy: str, processor_settings: Callable[..., Settings], topics: Topics, processors: Processors
+    processor_settings: Callable[..., Settings], topics: Topics, processors: Processors
 ) -> None:
-    overrides = {"processor.handler": processors.handler(done), "processor.strategy": strategy}
+    overrides = {"processor.handler": processors.handler(done)}
     settings = processor_settings(overrides, 1)
     [topic] = settings.processor.topics
     write_in_transactions(topics.bootstrap, topic, [b"one", b"two"])

@@ -78,27 +78,6 @@ def test_every_record_gets_its_tombstone_after_what_it_depends_on(
     assert sum(ends) == 60, "all offsets are committed"
 
 
-def test_the_batch_strategy_gives_the_same_outcomes_without_a_registry(
-    processor_settings: Make, topics: Topics, processors: Processors
-) -> None:
-    settings = processor_settings(
-        {
-            "processor.handler": processors.handler(by_value),
-            "processor.handler_timeout_s": 0.3,
-            "processor.max_attempts": 2,
-            "processor.strategy": "batch",
-            "processor.max_in_flight": 12,
-        }
-    )
-    values = [b"done", b"discard", b"fail", b"flaky", b"slow", b"exit"]
-    topics.produce(settings.processor.topics[0], [Outgoing(values[i % 6], b"key-%d" % i) for i in range(60)])
-    running = processors.run_once(settings)
-    assert running.settled == {"done": 10, "discarded": 10, "dead_lettered": 40}
-    assert len(topics.read(settings.dead_letter.topic)) == 40
-    assert topics.read(settings.wait.topic) == []
-    assert sum(committed(topics.bootstrap, settings.processor.group, settings.processor.topics[0], 3)) == 60
-
-
 def test_several_groups_on_one_topic_share_the_wait_topic_and_nothing_else(
     processor_settings: Make, topics: Topics, processors: Processors
 ) -> None:

@@ -92,7 +92,6 @@ def test_a_new_wait_topic_of_another_name_may_follow(
     ("overrides", "said"),
     [
         ({"processor.handler": "no_such_module:handle"}, "no_such_module"),
-        ({"processor.strategy": "registri"}, "did you mean 'registry'"),
         ({"processor.topics": ("no-such-topic",)}, "no-such-topic"),
     ],
 )

@@ -125,26 +125,6 @@ def test_a_plain_handler_s_own_spans_stand_below_its_attempt_although_it_runs_in
     assert [len(traced.children(attempt)) for attempt in attempts] == [1] * 20
 
 
-def test_without_a_registry_the_spans_are_the_same_but_for_the_registration(
-    processor_settings: Make, topics: Topics, processors: Processors, traced: Traced
-) -> None:
-    settings = processor_settings(
-        {**QUICK, "processor.handler": processors.handler(handler_of(traced)), "processor.strategy": "batch"}, 1
-    )
-    topics.produce(settings.processor.topics[0], [published(value) for value in VALUES])
-    processors.run_once(settings, tracer=traced.tracer)
-    spans = by_trace(traced)
-    assert {value: attributes(spans[trace_id])["waitreg.outcome"] for value, trace_id in TRACES.items()} == {
-        b"done": "done",
-        b"discard": "discarded",
-        b"fail": "dead_lettered",
-        b"flaky": "done",
-        b"slow": "dead_lettered",
-    }
-    assert [len(traced.children(spans[TRACES[value]])) for value in VALUES] == [1, 1, 1, 2, 2]
-    assert not [span for span in spans.values() if "registered" in events(span)]
-
-
 def test_redelivered_oddly_traced_and_oversized_records_are_worked_off_each_in_its_trace(
     processor_settings: Make, topics: Topics, processors: Processors, traced: Traced
 ) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import pytest
-
 from tests.integration.processor.running import Processors
 from tests.integration.processor.wait_topic import stories
 from tests.support.committed_offsets import committed
@@ -15,16 +13,15 @@ from wait_registry.handler import Record
 from wait_registry.settings.root import Settings
 
 
-@pytest.mark.parametrize("strategy", ["registry", "batch"])
 def test_such_a_record_is_dead_lettered_as_malformed_and_the_others_go_on(
-    strategy: str, processor_settings: Callable[..., Settings], topics: Topics, processors: Processors
+    processor_settings: Callable[..., Settings], topics: Topics, processors: Processors
 ) -> None:
     handled: list[bytes | None] = []
 
     async def handle(record: Record) -> None:
         handled.append(record.value)
 
-    settings = processor_settings({"processor.handler": processors.handler(handle), "processor.strategy": strategy}, 1)
+    settings = processor_settings({"processor.handler": processors.handler(handle)}, 1)
     topic = settings.processor.topics[0]
     # Many, so that CPython has specialised its calls by the time that the unreadable one comes.
     topics.produce(topic, [b"before"] * 200)
@@ -37,5 +34,4 @@ def test_such_a_record_is_dead_lettered_as_malformed_and_the_others_go_on(
     assert (letter.text("DLQ_REASON"), letter.value) == ("malformed", b"unreadable")
     assert f"{topic}[0] offset 200" in letter.text("DLQ_ERROR_MESSAGE")
     assert committed(topics.bootstrap, settings.processor.group, topic, 1) == [202]
-    if strategy == "registry":
-        assert sorted(origin[2] for origin in stories(topics.read(settings.wait.topic))) == [*range(200), 201]
+    assert sorted(origin[2] for origin in stories(topics.read(settings.wait.topic))) == [*range(200), 201]

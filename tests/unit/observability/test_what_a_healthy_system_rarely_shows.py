@@ -29,7 +29,7 @@ from sweeper.partition_result import PartitionResult, Skip
 from sweeper.purge import TABLES
 from sweeper.sweep import SweepResult, swept
 from tests.unit.processor.entries import batch, entry
-from tests.unit.processor.strategy_bench import StrategyBench
+from tests.unit.processor.pipeline_bench import PipelineBench
 from wait_registry.clock import SystemClock
 from wait_registry.errors import TransientError
 from wait_registry.postgres.connection import PostgresUnavailable
@@ -50,10 +50,10 @@ def values(readings: Iterable[Reading | HistogramReading], metric: Metric) -> di
 
 def test_what_is_on_its_way_to_the_broker_is_shown() -> None:
     async def readings() -> list[Reading]:
-        bench = StrategyBench()
+        bench = PipelineBench()
         bench.frontier.append(batch(entry(bench.owner, 0), entry(bench.owner, 1)))
         bench.outbox.unacknowledged = 3
-        return list(bench.strategy.readings())
+        return list(bench.pipeline.readings())
 
     found = asyncio.run(readings())
     assert values(found, m.PROCESSOR_UNACKNOWLEDGED) == {(): 2}

@@ -13,7 +13,7 @@ from processor.readiness import STANDSTILL_S, not_ready_reasons
 from processor.standstill import WARN_AFTER_S, StandstillWatch
 from tests.support.waiting import wait_until
 from tests.unit.processor.entries import batch, entry
-from tests.unit.processor.strategy_bench import StrategyBench
+from tests.unit.processor.pipeline_bench import PipelineBench
 from wait_registry.clock import SystemClock
 from wait_registry.errors import PermanentError
 
@@ -90,7 +90,7 @@ def test_a_rebalance_that_waits_for_the_broker_is_not_blamed_on_the_handler(capl
     watch = StandstillWatch(lambda: WARN_AFTER_S)
 
     async def main() -> None:
-        bench = StrategyBench(flush_timeout_s=60)
+        bench = PipelineBench(flush_timeout_s=60)
         bench.frontier.append(batch(entry(bench.owner, 1)))
 
         def ends_the_flush() -> None:

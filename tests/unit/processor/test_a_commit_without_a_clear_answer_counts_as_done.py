@@ -13,7 +13,7 @@ from processor.commits import ANSWER_LIMIT_S, Commits
 from processor.entry import EntryState
 from processor.fault import Fault
 from processor.stats import Stats
-from tests.unit.processor.strategy_bench import StrategyBench
+from tests.unit.processor.pipeline_bench import PipelineBench
 from tests.unit.processor.test_stopping_the_workers_ends import on_loop
 
 REFUSALS = [
@@ -106,7 +106,7 @@ def test_the_late_answer_to_an_earlier_commit_is_not_taken_for_that_of_the_last_
 @pytest.mark.parametrize("code", [None, *REFUSALS])
 def test_lost_partitions_are_divided_behind_what_may_be_committed(code: int | None) -> None:
     async def main() -> None:
-        bench = StrategyBench()
+        bench = PipelineBench()
         owner = bench.owner
         owner.confirmed = owner.requested = 3
         owner.prefix = 6

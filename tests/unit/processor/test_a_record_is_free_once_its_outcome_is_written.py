@@ -12,14 +12,12 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import pytest
-from confluent_kafka import Message
 
 from processor.entry import EntryState
 from processor.handlers.plain import PlainFunctionHandler
 from processor.outbox import Headers, Receipt
-from processor.strategies.batch import BatchStrategy
 from tests.unit.processor.event_loop import turns_until
-from tests.unit.processor.strategy_bench import StrategyBench
+from tests.unit.processor.pipeline_bench import PipelineBench
 from wait_registry.handler import Outcome, PermanentError, Record, TransientError
 from wait_registry.records import names
 
@@ -139,22 +137,21 @@ def _without_the_collector() -> Iterator[None]:
 
 
 class Settled:
-    """One record through a strategy: whether its value is still in memory, and what its dead letter says."""
+    """One record through the pipeline: whether its value is still in memory, and what its dead letter says."""
 
     def __init__(
         self,
         handler: Handler,
-        by: str = "registry",
         then: Callable[[], object] = lambda: None,
         **settings: object,
     ) -> None:
-        self._handler, self._by, self._then, self._settings = handler, by, then, settings
+        self._handler, self._then, self._settings = handler, then, settings
         self.stack_trace = ""
         self.tombstones = 0
         asyncio.run(asyncio.wait_for(self._main(), 60))
 
     async def _main(self) -> None:
-        bench = StrategyBench(self._handler, backoff_initial_s=0.001, **self._settings)  # type: ignore[arg-type]
+        bench = PipelineBench(self._handler, backoff_initial_s=0.001, **self._settings)  # type: ignore[arg-type]
         send = bench.outbox.send
 
         def sent(
@@ -167,8 +164,7 @@ class Settled:
 
         bench.outbox.send = sent  # type: ignore[method-assign]
         bench.context.watchdog.start()
-        run = self._through_the_registry if self._by == "registry" else self._in_a_batch
-        value = await run(bench)
+        value = await self._start(bench)
         await turns_until(lambda: self._is_settled(bench))
         self._then()
         # Whoever has just handed it on is in its last steps: a thread on its way to rest, a task that the loop ends.
@@ -179,22 +175,15 @@ class Settled:
         await bench.dispatcher.stop()
 
     @staticmethod
-    def _is_settled(bench: StrategyBench) -> bool:
+    def _is_settled(bench: PipelineBench) -> bool:
         bench.producer.poll(0.001)
         return not (bench.outstanding.records or bench.outbox.unacknowledged)
 
-    async def _through_the_registry(self, bench: StrategyBench) -> weakref.ref[Held]:
+    async def _start(self, bench: PipelineBench) -> weakref.ref[Held]:
         entry = bench.registered(0, EntryState.READY)
         value = Value(b"value")
         entry.original = entry.original._replace(value=value)
         bench.dispatcher.add([entry])
-        return weakref.ref(value.held)
-
-    async def _in_a_batch(self, bench: StrategyBench) -> weakref.ref[Held]:
-        value = Value(b"value")
-        message = Message(topic="input", partition=0, offset=0, key=b"key", value=value, timestamp=(1, 1))
-        strategy = BatchStrategy(bench.context)
-        assert await strategy._work_off([(bench.owner, message)])
         return weakref.ref(value.held)
 
 
@@ -238,11 +227,3 @@ def test_a_record_whose_plain_handler_fails_after_its_limit_is_free() -> None:
     settled = Settled(in_a_thread(fails_late), then=may_end.set, handler_timeout_s=0.05, max_attempts=1)
     assert not settled.in_memory
     assert "over its limit" in settled.stack_trace
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("failing", [fails_from_another, fails_and_keeps_its_errors])
-def test_a_failed_record_of_a_batch_is_free_with_its_batch(failing: OffLoop, kind: Kind) -> None:
-    settled = Settled(kind(failing), "batch")
-    assert not settled.in_memory
-    assert "in _inner\n" in settled.stack_trace

@@ -10,14 +10,14 @@ import pytest
 
 from processor.entry import Entry, EntryState
 from tests.unit.processor.entries import LONG
-from tests.unit.processor.strategy_bench import StrategyBench
+from tests.unit.processor.pipeline_bench import PipelineBench
 
 
 def on_loop(main: Any) -> None:
     asyncio.run(asyncio.wait_for(main(), 30))
 
 
-def renewing(bench: StrategyBench, offset: int = 3) -> Entry:
+def renewing(bench: PipelineBench, offset: int = 3) -> Entry:
     """Return a registered record, not committed yet, whose renewal has been sent."""
     bench.owner.prefix = offset + 1
     one = bench.registered(offset, EntryState.READY, LONG)
@@ -27,7 +27,7 @@ def renewing(bench: StrategyBench, offset: int = 3) -> Entry:
 
 def test_a_rebalance_waits_for_renewals_on_their_way_then_the_record_is_the_next_owners() -> None:
     async def main() -> None:
-        bench = StrategyBench()
+        bench = PipelineBench()
         one = renewing(bench)
         targets = bench.pump.revoked([bench.owner])
         assert bench.registration.renewing == set()
@@ -40,7 +40,7 @@ def test_a_rebalance_waits_for_renewals_on_their_way_then_the_record_is_the_next
 
 def test_renewals_that_wait_for_room_are_sent_meanwhile() -> None:
     async def main() -> None:
-        bench = StrategyBench(producer={"queue.buffering.max.messages": 1})
+        bench = PipelineBench(producer={"queue.buffering.max.messages": 1})
         bench.outbox.send(bench.outbox.receipt("a tombstone", "wait", lambda message: None), 0, b"id", None, [])
         one = renewing(bench)
         assert bench.outbox.full
@@ -54,7 +54,7 @@ def test_renewals_that_wait_for_room_are_sent_meanwhile() -> None:
 @pytest.mark.parametrize("how", ["revoked", "lost"])
 def test_a_record_whose_renewal_is_not_acknowledged_in_time_stays_ours(how: str) -> None:
     async def main() -> None:
-        bench = StrategyBench(flush_timeout_s=0.01, producer={"test.mock.broker.rtt": 200})
+        bench = PipelineBench(flush_timeout_s=0.01, producer={"test.mock.broker.rtt": 200})
         one = renewing(bench)
         targets = getattr(bench.pump, how)([bench.owner])
         assert one.state is EntryState.RENEWING

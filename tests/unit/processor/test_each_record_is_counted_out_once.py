@@ -11,25 +11,25 @@ from confluent_kafka import KafkaError, Message
 
 from processor.entry import Entry, EntryState
 from tests.unit.processor.entries import batch, entry
-from tests.unit.processor.strategy_bench import StrategyBench
+from tests.unit.processor.pipeline_bench import PipelineBench
 from wait_registry.errors import PermanentError
 
 TOO_LARGE = KafkaError(KafkaError.MSG_SIZE_TOO_LARGE)
-Refuse = Callable[[StrategyBench, Entry], None]
+Refuse = Callable[[PipelineBench, Entry], None]
 
 
-def _too_large(bench: StrategyBench, one: Entry) -> None:
+def _too_large(bench: PipelineBench, one: Entry) -> None:
     bench.registration._refused(one, TOO_LARGE)
 
 
-def _malformed(bench: StrategyBench, one: Entry) -> None:
+def _malformed(bench: PipelineBench, one: Entry) -> None:
     bench.registration._malformed(one, PermanentError("unreadable"))
 
 
 REFUSALS = pytest.mark.parametrize("refuse", [_too_large, _malformed], ids=["too large", "malformed"])
 
 
-class TwoOnTheirWay(StrategyBench):
+class TwoOnTheirWay(PipelineBench):
     """Two records consumed, whose wait records aren't acknowledged."""
 
     def __init__(self) -> None:

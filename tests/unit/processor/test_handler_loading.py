@@ -16,7 +16,6 @@ from processor.handlers.http import HttpHandler
 from processor.handlers.loading import load_handler
 from processor.handlers.open_handler import OpenHandler
 from processor.handlers.plain import PlainFunctionHandler
-from processor.strategies.loading import load_strategy, strategy_names
 from wait_registry.errors import ConfigurationError
 from wait_registry.handler import Record
 from wait_registry.settings.processor import ProcessorSettings
@@ -203,10 +202,3 @@ def test_a_url_that_can_not_be_called_is_refused_and_not_repeated(url: str, said
 )
 def test_a_url_that_can_be_called_is_taken(url: str) -> None:
     assert isinstance(load(url), HttpHandler)
-
-
-def test_strategies_are_the_files_of_their_folder() -> None:
-    assert strategy_names() == ["batch", "registry"]
-    assert load_strategy("batch").__module__ == "processor.strategies.batch"
-    with pytest.raises(ConfigurationError, match="expected one of batch, registry; did you mean 'batch'"):
-        load_strategy("bacth")

@@ -18,7 +18,7 @@ from processor.retry_decision import RetryDecision
 from processor.stats import Stats
 from tests.unit.processor.entries import LONG, entry
 from tests.unit.processor.event_loop import turns_until
-from tests.unit.processor.strategy_bench import CLOCK, OVERDUE, StrategyBench
+from tests.unit.processor.pipeline_bench import CLOCK, OVERDUE, PipelineBench
 from wait_registry.handler import Record
 from wait_registry.settings.processor import ProcessorSettings
 
@@ -112,7 +112,7 @@ def test_renewed_records_are_dropped_with_their_partition() -> None:
 
 def test_a_record_held_by_a_closed_gate_is_renewed_and_held_again_until_its_commit() -> None:
     async def main() -> None:
-        bench = StrategyBench()
+        bench = PipelineBench()
         window = bench.owner.window
         held, fresh = bench.registered(0, EntryState.HELD, OVERDUE), bench.registered(1, EntryState.HELD)
         for one in (held, fresh):
@@ -132,7 +132,7 @@ def test_a_record_held_by_a_closed_gate_is_renewed_and_held_again_until_its_comm
 
 def test_a_record_renewed_while_its_commit_is_confirmed_starts() -> None:
     async def main() -> None:
-        bench = StrategyBench()
+        bench = PipelineBench()
         held = bench.registered(0, EntryState.HELD, OVERDUE)
         bench.owner.window.hold(0, held)
         bench.pump._keep_house(CLOCK.monotonic())

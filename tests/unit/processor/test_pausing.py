@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from processor.look_ahead import LookAhead
 from processor.pausing import PAUSE_AT, Pausing
-from tests.unit.processor.strategy_bench import StrategyBench
+from tests.unit.processor.pipeline_bench import PipelineBench
 
 
 def test_a_member_without_room_polls_twice_a_second() -> None:
@@ -38,7 +38,7 @@ def test_it_resumes_when_there_is_a_quarter_of_the_room_that_there_is_with_nothi
 
 def test_with_nothing_in_hand_it_resumes_whatever_the_bounds_are_and_however_large_records_have_been() -> None:
     async def main() -> None:
-        pump = StrategyBench().pump
+        pump = PipelineBench().pump
 
         @given(
             st.integers(1, 3000),

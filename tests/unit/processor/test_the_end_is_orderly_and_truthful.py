@@ -11,7 +11,7 @@ import pytest
 from processor.entry import EntryState
 from tests.unit.processor.entries import batch, entry
 from tests.unit.processor.event_loop import turns_until
-from tests.unit.processor.strategy_bench import StrategyBench
+from tests.unit.processor.pipeline_bench import PipelineBench
 from wait_registry.errors import PermanentError
 from wait_registry.handler import Record
 
@@ -29,15 +29,15 @@ async def endless(record: Record) -> None:
 @pytest.mark.parametrize("when", ["before leaving the group", "after leaving it"])
 def test_a_fault_during_the_drain_is_raised_after_leaving_the_group_and_stopping_the_workers(when: str) -> None:
     async def main() -> None:
-        bench = StrategyBench(endless)
+        bench = PipelineBench(endless)
         bench.stop.set()
         if when == "before leaving the group":
             bench.frontier.append(batch(entry(bench.owner, 1)))
         bench.dispatcher.add([bench.registered(0, EntryState.REGISTERING)])
-        running = asyncio.ensure_future(bench.strategy.run())
+        running = asyncio.ensure_future(bench.pipeline.run())
         await turns_until(lambda: bench.dispatcher.running)
         if when == "after leaving it":
-            await turns_until(lambda: bench.strategy._leaving is not None and bench.strategy._leaving.done())
+            await turns_until(lambda: bench.pipeline._leaving is not None and bench.pipeline._leaving.done())
         bench.fault.report(BROKEN)
         with pytest.raises(PermanentError) as raised:
             await running
@@ -51,10 +51,10 @@ def test_a_fault_during_the_drain_is_raised_after_leaving_the_group_and_stopping
 
 def test_what_the_drain_has_waited_for_in_vain_is_not_waited_for_again() -> None:
     async def main() -> None:
-        bench = StrategyBench(drain_timeout_s=0.05, flush_timeout_s=3600)
+        bench = PipelineBench(drain_timeout_s=0.05, flush_timeout_s=3600)
         bench.frontier.append(batch(entry(bench.owner, 1)))
         bench.stop.set()
-        await bench.strategy.run()
+        await bench.pipeline.run()
         assert not bench.pump.registered()
         bench.pump.revoked([bench.owner])
 
@@ -69,11 +69,11 @@ def test_a_fault_in_the_last_turn_of_the_drain_is_raised() -> None:
             finally:
                 bench.fault.report(BROKEN)
 
-        bench = StrategyBench(fails_when_stopped, drain_timeout_s=0.01)
+        bench = PipelineBench(fails_when_stopped, drain_timeout_s=0.01)
         bench.stop.set()
         bench.dispatcher.add([bench.registered(0, EntryState.REGISTERING)])
         with pytest.raises(PermanentError):
-            await bench.strategy.run()
+            await bench.pipeline.run()
 
     on_loop(main)
 
@@ -81,11 +81,11 @@ def test_a_fault_in_the_last_turn_of_the_drain_is_raised() -> None:
 def test_what_is_not_acknowledged_at_the_end_is_said(caplog: pytest.LogCaptureFixture) -> None:
     async def main() -> None:
         # The record stays in the producer's queue for as long as the test lasts.
-        bench = StrategyBench(flush_timeout_s=0.05, producer={"linger.ms": 600_000, "message.timeout.ms": 0})
+        bench = PipelineBench(flush_timeout_s=0.05, producer={"linger.ms": 600_000, "message.timeout.ms": 0})
         bench.stop.set()
         bench.dispatcher.add([bench.registered(0, EntryState.REGISTERING)])
         with caplog.at_level(logging.INFO):
-            await bench.strategy.run()
+            await bench.pipeline.run()
         assert not bench.outstanding.records
         assert "nothing left in hand" not in caplog.text
         assert "1 tombstones or dead letters" in caplog.text

@@ -8,7 +8,7 @@ import logging
 import pytest
 
 from processor.entry import EntryState
-from tests.unit.processor.strategy_bench import StrategyBench
+from tests.unit.processor.pipeline_bench import PipelineBench
 from wait_registry.handler import Outcome, PermanentError, Record
 
 
@@ -27,7 +27,7 @@ async def _never_ends(record: Record) -> Outcome:
 
 def _logged(handler: object, caplog: pytest.LogCaptureFixture) -> str:
     async def main() -> None:
-        bench = StrategyBench(handler, max_attempts=1, handler_timeout_s=0.1)  # type: ignore[arg-type]
+        bench = PipelineBench(handler, max_attempts=1, handler_timeout_s=0.1)  # type: ignore[arg-type]
         bench.context.watchdog.start()
         bench.dispatcher.add([bench.registered(0, EntryState.READY)])
         while bench.outstanding.records:

@@ -11,7 +11,7 @@ from confluent_kafka import TIMESTAMP_CREATE_TIME, KafkaError, KafkaException, M
 from processor.assigned_partition import AssignedPartition
 from processor.entry import EntryState
 from tests.unit.processor.entries import entry
-from tests.unit.processor.strategy_bench import StrategyBench
+from tests.unit.processor.pipeline_bench import PipelineBench
 from wait_registry.errors import PermanentError
 
 Taken = list[tuple[AssignedPartition, Message]]
@@ -29,7 +29,7 @@ def message(offset: int) -> Message:
 
 def test_records_that_come_while_a_batch_is_being_published_are_kept_back() -> None:
     async def main() -> None:
-        bench = StrategyBench(producer={"queue.buffering.max.messages": 1})
+        bench = PipelineBench(producer={"queue.buffering.max.messages": 1})
         assert bench.pump._register([(bench.owner, message(0)), (bench.owner, message(1))])
         assert not bench.pump.registered()
         late = [(bench.owner, message(2))]
@@ -43,7 +43,7 @@ def test_records_that_come_while_a_batch_is_being_published_are_kept_back() -> N
 @pytest.mark.parametrize("paused", [False, True], ids=["polled for records", "polled without room"])
 def test_records_kept_back_of_a_partition_that_the_same_poll_gives_up_are_forgotten(paused: bool) -> None:
     async def main() -> None:
-        bench = StrategyBench()
+        bench = PipelineBench()
         bench.pump.kept_back = [(bench.owner, message(0))]
 
         def take(count: int) -> Taken:
@@ -63,7 +63,7 @@ def test_records_kept_back_of_a_partition_that_the_same_poll_gives_up_are_forgot
 
 def test_what_is_kept_back_is_registered_before_what_comes_after_it_although_a_revocation_makes_room() -> None:
     async def main() -> None:
-        bench = StrategyBench()
+        bench = PipelineBench()
         waiting_records(bench, "input", 1)
         polls = 0
 
@@ -90,7 +90,7 @@ def test_what_is_kept_back_is_registered_before_what_comes_after_it_although_a_r
     on_loop(main)
 
 
-def waiting_records(bench: StrategyBench, topic: str, partition: int) -> None:
+def waiting_records(bench: PipelineBench, topic: str, partition: int) -> None:
     """Take all room by registered records of another partition, none of which has started."""
     owner = AssignedPartition(topic, partition, 0)
     bench.consumption.assigned[topic, partition] = owner
@@ -103,7 +103,7 @@ def waiting_records(bench: StrategyBench, topic: str, partition: int) -> None:
 
 def test_what_the_client_raises_is_translated() -> None:
     async def main() -> None:
-        bench = StrategyBench()
+        bench = PipelineBench()
 
         def take(count: int) -> Taken:
             raise KafkaException(KafkaError(KafkaError._FATAL, "fenced instance id"))

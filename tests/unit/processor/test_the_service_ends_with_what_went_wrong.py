@@ -13,24 +13,24 @@ from processor.broker_watch import BrokerWatch
 from processor.consumed_topics import ConsumedTopics
 from processor.handlers.asynchronous import AsynchronousHandler
 from processor.outbox import Outbox
+from processor.pipeline import Context
 from processor.service import Facts, ProcessorService
-from processor.strategies.protocol import StrategyContext
 from processor.subscription import subscription
 from tests.unit.processor.event_loop import turns_until
-from tests.unit.processor.strategy_bench import done
+from tests.unit.processor.pipeline_bench import done
 from wait_registry.errors import WaitRegistryError
 from wait_registry.kafka.clients import admin
 from wait_registry.kafka.cluster import TopicIdentity
 from wait_registry.settings.root import Settings
 from wait_registry.telemetry.exposition import Reading
 
-Work = Callable[[StrategyContext], Awaitable[None]]
+Work = Callable[[Context], Awaitable[None]]
 
 
 class Works:
-    """A strategy that does one thing and returns."""
+    """Stands in for the pipeline, does one thing and returns."""
 
-    def __init__(self, context: StrategyContext, work: Work) -> None:
+    def __init__(self, context: Context, work: Work) -> None:
         self._context = context
         self._work = work
 
@@ -44,7 +44,7 @@ class Works:
         return ()
 
 
-def run(work: Work, **librdkafka: object) -> None:
+def run(monkeypatch: pytest.MonkeyPatch, work: Work, **librdkafka: object) -> None:
     """Run the service, on librdkafka's mock brokers, from after its start checks on."""
     settings = Settings.model_validate(
         {
@@ -54,12 +54,12 @@ def run(work: Work, **librdkafka: object) -> None:
     )
 
     async def main() -> None:
+        monkeypatch.setattr("processor.service.Pipeline", lambda context: Works(context, work))
         service = ProcessorService(settings)
         # Mock brokers don't tell a cluster id.
         facts = Facts("cluster", "instance", subscription(settings, "instance", ()), ConsumedTopics("group", {}), None)
         service._facts = lambda admin: facts  # type: ignore[method-assign]
         await service._work(
-            lambda context: Works(context, work),
             AsynchronousHandler(done),
             admin(settings.kafka),
             TopicIdentity("wait", "id", 1),
@@ -72,22 +72,24 @@ def _send_tombstone(outbox: Outbox, partition: int) -> None:
     outbox.send(outbox.receipt("a tombstone", "wait", lambda message: None), partition, b"id", None, [])
 
 
-def test_a_tombstone_refused_in_the_last_flush_ends_the_process_with_a_failure() -> None:
-    async def work(context: StrategyContext) -> None:
+def test_a_tombstone_refused_in_the_last_flush_ends_the_process_with_a_failure(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def work(context: Context) -> None:
         _send_tombstone(context.outbox, 99)  # the topic has four partitions
 
     with pytest.raises(WaitRegistryError, match="writing a tombstone"):
-        run(work)
+        run(monkeypatch, work)
 
 
 def test_what_the_last_flush_leaves_is_said(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("processor.service.LAST_FLUSH_S", 0.0)
 
-    async def work(context: StrategyContext) -> None:
+    async def work(context: Context) -> None:
         _send_tombstone(context.outbox, 0)
 
     with caplog.at_level(logging.WARNING):
-        run(work, **{"test.mock.broker.rtt": 60_000})
+        run(monkeypatch, work, **{"test.mock.broker.rtt": 60_000})
     assert "1 records aren't acknowledged" in caplog.text
 
 
@@ -98,8 +100,8 @@ def test_an_error_of_the_broker_watch_is_a_fault(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(broker_watch, "PROBE_EVERY_S", 0)
     monkeypatch.setattr(BrokerWatch, "run_once", breaks)
 
-    async def work(context: StrategyContext) -> None:
+    async def work(context: Context) -> None:
         await asyncio.wait_for(turns_until(lambda: context.fault.error), 5)
 
     with pytest.raises(ZeroDivisionError):
-        run(work)
+        run(monkeypatch, work)

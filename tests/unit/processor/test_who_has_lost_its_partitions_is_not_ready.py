@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from confluent_kafka import TopicPartition
 
-from tests.unit.processor.strategy_bench import StrategyBench
+from tests.unit.processor.pipeline_bench import PipelineBench
 from wait_registry.settings.processor import AssignmentStrategy
 
 GONE = [TopicPartition("input", 0)]
@@ -16,13 +16,13 @@ REASON = "no partitions assigned yet"
 
 def _said_after(callback: str, assignment_strategy: AssignmentStrategy) -> list[str]:
     async def main() -> list[str]:
-        bench = StrategyBench(assignment_strategy=assignment_strategy)
+        bench = PipelineBench(assignment_strategy=assignment_strategy)
         bench.context.membership.assigned("own")
-        assert REASON not in bench.strategy.not_ready()
+        assert REASON not in bench.pipeline.not_ready()
         getattr(bench.consumption, callback)(bench.consumption._consumer, GONE)
         assert bench.fault.error is None
         assert not bench.consumption.assigned
-        return bench.strategy.not_ready()
+        return bench.pipeline.not_ready()
 
     return asyncio.run(main())
 

@@ -75,10 +75,6 @@ def test_with_few_slots_the_look_ahead_counts_for_more() -> None:
     assert not fatal(processor__max_in_flight=1, processor__ttl_s=600, processor__look_ahead_max=2)
 
 
-def test_the_batch_strategy_registers_nothing_and_so_needs_no_ttl() -> None:
-    assert not fatal(processor__ttl_s=1, processor__strategy="batch")
-
-
 @given(
     st.integers(1, 5_000),
     st.floats(0.1, 600),

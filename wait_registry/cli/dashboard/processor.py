@@ -151,11 +151,11 @@ _SAFE: Final = (
     ),
     Panel(
         "Who is who",
-        "The name that each process has in wait records and in the tables (column instance), its group and strategy.",
+        "The name that each process has in wait records and in the tables (column instance) and its group.",
         (
             Query(
-                f"count by (instance, consumer_group, strategy, wait_instance) ({m.PROCESSOR_INFO.name}{{{SCOPE}}})",
-                "{{instance}} is {{wait_instance}} ({{consumer_group}}, {{strategy}})",
+                f"count by (instance, consumer_group, wait_instance) ({m.PROCESSOR_INFO.name}{{{SCOPE}}})",
+                "{{instance}} is {{wait_instance}} ({{consumer_group}})",
             ),
         ),
         width=24,

@@ -1,45 +1,92 @@
-"""Strategy ``registry``: register, commit, then work; a slow record holds up no other."""
+"""The way of a record through the process: register, commit, call the handler, write the outcome."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from threading import Event
 
+from confluent_kafka import Producer
+
+from processor.attempts import Attempts
+from processor.broker_link import BrokerLink
 from processor.clock_watch import ClockWatch
 from processor.commits import Commits
 from processor.consumption import Consumption
 from processor.dead_letters import DeadLetters
+from processor.deadline import Watchdog
 from processor.dispatch import Dispatcher
+from processor.expiry import TimeLimits
 from processor.exposition import partition_readings
+from processor.fault import Fault
 from processor.frontier import Frontier
 from processor.handover import Handover
 from processor.look_ahead import LookAhead
+from processor.membership import Membership
+from processor.once import Once
+from processor.outbox import Outbox
 from processor.outstanding import Outstanding
 from processor.pump import Pump
 from processor.readiness import not_ready_reasons
 from processor.registration import Registration
 from processor.settlement import Settlement
-from processor.strategies.protocol import Strategy, StrategyContext
+from processor.start_offsets import StartOffsets
+from processor.stats import Stats
+from processor.subscription import SubscribedTopic
 from processor.traces import Traces
+from wait_registry.clock import Clock
+from wait_registry.settings.root import Settings
 from wait_registry.telemetry import metrics
 from wait_registry.telemetry.exposition import Reading
+from wait_registry.telemetry.tracing import Tracer
 
 log = logging.getLogger(__name__)
 
 DRAIN_STEP_S = 0.005
 
 
-def build(context: StrategyContext) -> Strategy:
-    """Build the strategy."""
-    return RegistryStrategy(context)
+@dataclass(frozen=True, slots=True)
+class Context:
+    """Everything that the pipeline is built from; made once, on the event loop's thread, after the start checks.
+
+    ``stop`` is set when the process is to end: stop consuming, drain, return. ``once`` is None, or for ``--once``
+    what tells when all that stood in the topics at the start is consumed: return when it has been worked off.
+    ``commit_metadata`` goes into every commit, by topic. ``tracer`` is None unless tracing is on.
+    """
+
+    settings: Settings
+    instance: str
+    cluster_id: str
+    commit_metadata: Mapping[str, str]
+    topics: dict[str, SubscribedTopic]
+    limits: TimeLimits
+    producer: Producer
+    outbox: Outbox
+    attempts: Attempts
+    watchdog: Watchdog
+    start_offsets: StartOffsets
+    link: BrokerLink
+    membership: Membership
+    clock: Clock
+    fault: Fault
+    stats: Stats
+    stop: Event
+    once: Once | None
+    tracer: Tracer | None = None
+
+    def blocked(self) -> int:
+        """Return how many calls are over their limit and go on all the same: each is one of N; from any thread."""
+        slots = self.attempts.slots
+        return self.watchdog.blocked() if slots is None else slots.blocked
 
 
-class RegistryStrategy:
+class Pipeline:
     """Puts the parts together, runs the pump, and drains it."""
 
-    def __init__(self, context: StrategyContext) -> None:
+    def __init__(self, context: Context) -> None:
         settings, processor = context.settings, context.settings.processor
         clock, fault, stats, outbox = context.clock, context.fault, context.stats, context.outbox
         self._context = context
@@ -81,7 +128,7 @@ class RegistryStrategy:
         )
         self._pump = self._make_pump(context)
 
-    def _make_pump(self, context: StrategyContext) -> Pump:
+    def _make_pump(self, context: Context) -> Pump:
         processor, clock, fault, stats = context.settings.processor, context.clock, context.fault, context.stats
         pump = Pump(
             context.producer,

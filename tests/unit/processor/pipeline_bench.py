@@ -19,11 +19,10 @@ from processor.handlers.asynchronous import AsynchronousHandler
 from processor.handlers.plain import PlainFunctionHandler
 from processor.membership import Membership
 from processor.outbox import Outbox
+from processor.pipeline import Context, Pipeline
 from processor.retry_decision import RetryDecision
 from processor.start_offsets import StartOffsets
 from processor.stats import Stats
-from processor.strategies.protocol import StrategyContext
-from processor.strategies.registry import RegistryStrategy
 from processor.subscription import subscription
 from tests.unit.processor.entries import LONG, entry
 from wait_registry.clock import SystemClock
@@ -40,7 +39,7 @@ async def done(record: Record) -> Outcome:
     return None
 
 
-class StrategyBench:
+class PipelineBench:
     """Make it on a running event loop; ``owner`` is an assigned partition whose gate is closed."""
 
     def __init__(
@@ -71,7 +70,7 @@ class StrategyBench:
         self.producer = Producer({"bootstrap.servers": "", "test.mock.num.brokers": 1, **(producer or {})})
         self.outbox = Outbox(self.producer, self.fault)
         decision = RetryDecision(processor, limits, lambda: 0.0)
-        self.context = StrategyContext(
+        self.context = Context(
             settings=settings,
             instance="instance",
             cluster_id="cluster",
@@ -93,13 +92,13 @@ class StrategyBench:
             stop=self.stop,
             once=None,
         )
-        self.strategy = RegistryStrategy(self.context)
-        self.pump = self.strategy._pump
-        self.dispatcher = self.strategy._dispatcher
-        self.registration = self.strategy._registration
-        self.outstanding = self.strategy._outstanding
-        self.frontier = self.strategy._frontier
-        self.consumption = self.strategy._consumption
+        self.pipeline = Pipeline(self.context)
+        self.pump = self.pipeline._pump
+        self.dispatcher = self.pipeline._dispatcher
+        self.registration = self.pipeline._registration
+        self.outstanding = self.pipeline._outstanding
+        self.frontier = self.pipeline._frontier
+        self.consumption = self.pipeline._consumption
         self.commits = self.pump._commits
         self.handover = self.pump._handover
         self.owner = AssignedPartition("input", 0, 0)
