@@ -22,4 +22,4 @@ def test_the_processor_takes_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, module.__name__, module)
     handler = load_handler(ProcessorSettings(handler=f"{module.__name__}:ChargeOrder"))
     assert isinstance(handler, ContextualHandler)
-    assert "export WAITREG_PROCESSOR__HANDLER=orders:ChargeOrder" in page.text
+    assert "export WAITREG_PROCESSOR__HANDLER=orders:ChargeOrder" in read(ROOT / "docs" / "first-handler.md").text
