@@ -8,6 +8,7 @@ from tests.acceptance.kill9 import SERVICES, kill_services
 from wait_registry.demo.screen import Screen
 
 
+@pytest.mark.guarantee("P1.14")
 @pytest.mark.acceptance
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("service", SERVICES)

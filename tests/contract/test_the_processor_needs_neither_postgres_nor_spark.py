@@ -6,6 +6,8 @@ import json
 import subprocess
 import sys
 
+import pytest
+
 LOADED = """
 import importlib, json, pkgutil, sys
 import processor
@@ -16,6 +18,7 @@ print(json.dumps(sorted(sys.modules)))
 FOREIGN = {"psycopg", "pyspark", "pyarrow", "py4j", "apscheduler", "sink", "sweeper", "wait_registry.cli"}
 
 
+@pytest.mark.guarantee("P6.1", "C.6")
 def test_importing_every_module_of_the_processor_loads_none_of_them() -> None:
     run = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, check=True, text=True, timeout=60)
     loaded = set(json.loads(run.stdout))

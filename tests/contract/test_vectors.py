@@ -204,6 +204,7 @@ def vectors() -> list[Any]:
     ]
 
 
+@pytest.mark.guarantee("P5.3")
 @pytest.mark.parametrize(("file", "vector"), vectors())
 def test_the_codec_does_what_the_vector_says(file: str, vector: dict[str, Any]) -> None:
     run = RUNNERS[file, vector["operation"]]

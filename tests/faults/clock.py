@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import struct
 from pathlib import Path
-
-from tests.support.processes import ROOT
 
 SHIFTING = Path(__file__).with_name("shifted_clock")
 
@@ -25,7 +24,7 @@ class HostClock:
     @property
     def environment(self) -> dict[str, str]:
         """What puts a process on this host."""
-        return {"SHIFTED_CLOCK": str(self._file), "PYTHONPATH": f"{SHIFTING}:{ROOT}"}
+        return {"SHIFTED_CLOCK": str(self._file), "PYTHONPATH": f"{SHIFTING}{os.pathsep}{os.environ['PYTHONPATH']}"}
 
     def step_to(self, offset_s: float) -> None:
         """Put the clock forward of the right time, or back, s; running processes see it at once."""

@@ -20,7 +20,7 @@ from sweeper.partition_sweep import sweep_partition
 from sweeper.schedule import Schedule
 from sweeper.sweeper import Sweeper
 from sweeper.wait_topic import WaitTopic
-from tests.support.processes import ROOT, Service
+from tests.support.processes import Service
 from wait_registry.settings.root import Settings
 from wait_registry.telemetry.exposition import MetricsRegistry
 
@@ -44,7 +44,7 @@ def start_sweeper_without_spark(
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
-            env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1", **(environment or {})},
+            env={**os.environ, "PYTHONUNBUFFERED": "1", **(environment or {})},
             cwd=directory,
         )
     return Service("sweeper", process, log, 0)

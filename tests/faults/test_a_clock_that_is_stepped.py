@@ -8,6 +8,8 @@ import time
 from functools import partial
 from pathlib import Path
 
+import pytest
+
 from tests.faults.clock import HostClock
 from tests.faults.several_scenarios import AnotherScenario
 from tests.faults.sweeper_without_spark import start_sweeper_without_spark
@@ -28,6 +30,7 @@ TTL_S = 600.0
 NOT_YET_MS = 1_800_000
 
 
+@pytest.mark.fault("F100")
 def test_the_clock_is_shifted_and_the_monotonic_one_is_not(tmp_path: Path) -> None:
     clock = HostClock(tmp_path / "clock")
     clock.step_to(-3_600)
@@ -39,6 +42,7 @@ def test_the_clock_is_shifted_and_the_monotonic_one_is_not(tmp_path: Path) -> No
     assert abs(time.monotonic() - monotonic) < 600
 
 
+@pytest.mark.fault("F101")
 def test_a_processor_whose_clock_is_stepped_stops_and_has_started_nothing_under_a_wrong_expiry(
     another_scenario: AnotherScenario, topics: Topics, services: Services, tmp_path: Path
 ) -> None:
@@ -109,6 +113,7 @@ class Host:
         }
 
 
+@pytest.mark.fault("F102")
 def test_a_sweeper_goes_on_whatever_its_hosts_clock_says_since_that_of_postgres_decides(
     scenario: ScenarioFactory, tmp_path: Path
 ) -> None:

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import pytest
 from pydantic import SecretStr
 
 from tests.conftest import SettingsFactory
@@ -21,6 +22,7 @@ from wait_registry.local.postgres import EmbeddedPostgres
 LATER_MS = 600_000
 
 
+@pytest.mark.fault("F95")
 def test_sink_and_sweeper_go_on_from_the_restored_state_to_the_logs(
     settings_for: SettingsFactory, topics: Topics, start_sink: StartSink
 ) -> None:

@@ -15,6 +15,7 @@ from tests.support.shared_services import start_shared
 from tests.support.waiting import wait_until
 
 
+@pytest.mark.fault("F55")
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("killed", ["process", "jvm"])
 def test_the_next_sink_goes_on_exactly_whichever_step_the_driver_died_at(

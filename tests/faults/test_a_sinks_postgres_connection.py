@@ -29,6 +29,7 @@ def holds_back_more_than(link: Link, nbytes: int) -> bool:
     return link.figures.bytes_held_back > nbytes
 
 
+@pytest.mark.fault("F89")
 def test_a_session_terminated_inside_the_transaction_of_a_batch(
     prepared: SettingsFactory, topics: Topics, database: Database, start_sink: StartSink
 ) -> None:
@@ -49,6 +50,7 @@ def test_a_session_terminated_inside_the_transaction_of_a_batch(
     assert not sink.ended
 
 
+@pytest.mark.fault("F90")
 @pytest.mark.parametrize("commit_arrives", [True, False])
 def test_a_commit_without_an_answer_whether_it_arrived_or_not(
     prepared: SettingsFactory, topics: Topics, database: Database, start_sink: StartSink, commit_arrives: bool
@@ -67,6 +69,7 @@ def test_a_commit_without_an_answer_whether_it_arrived_or_not(
         sink.stop()
 
 
+@pytest.mark.fault("F91")
 def test_a_link_that_is_cut_refused_half_open_or_stalled(
     prepared: SettingsFactory, topics: Topics, database: Database, start_sink: StartSink
 ) -> None:
@@ -109,6 +112,8 @@ def test_a_link_that_is_cut_refused_half_open_or_stalled(
         sink.stop()
 
 
+@pytest.mark.guarantee("P8.17")
+@pytest.mark.fault("F92")
 def test_a_stop_while_nothing_is_answered_gives_up_what_has_begun_and_the_next_start_goes_on(
     prepared: SettingsFactory,
     topics: Topics,
@@ -139,6 +144,7 @@ def test_a_stop_while_nothing_is_answered_gives_up_what_has_begun_and_the_next_s
     log.wait_shown("after the next start")
 
 
+@pytest.mark.fault("F93")
 def test_a_silent_network_is_noticed_within_half_a_minute_by_either_side(prepared: SettingsFactory) -> None:
     """Where no packet comes through, nothing but the limits of the two kernels ends a connection."""
     with closing(connect(prepared().postgres, autocommit=True)) as connection:

@@ -92,6 +92,7 @@ def _before_it_is_written_down(another_scenario: AnotherScenario, ended: ExitSta
     return StoppedSweeper("after it, not written down", at, at.settings, reached, lock.rollback, ROWS, due)
 
 
+@pytest.mark.fault("F67")
 @pytest.mark.timeout(400)
 def test_each_row_is_exported_once_wherever_its_sweeper_was_killed_and_a_sleeper_wakes_up_fenced(
     another_scenario: AnotherScenario, tmp_path: Path

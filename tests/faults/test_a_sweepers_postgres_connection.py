@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 ROWS = 3
 
 
+@pytest.mark.fault("F96")
 def test_a_link_that_is_cut_refused_half_open_or_stalled(scenario: ScenarioFactory) -> None:
     at = scenario({"postgres.connect_timeout_s": 2})
     at.show()  # a sink's first word, without which nothing is exported
@@ -46,6 +47,8 @@ def test_a_link_that_is_cut_refused_half_open_or_stalled(scenario: ScenarioFacto
                 rounds.wait_exported("when the link flows again")
 
 
+@pytest.mark.guarantee("P8.17")
+@pytest.mark.fault("F97")
 def test_a_stop_while_nothing_is_answered_gives_the_sweep_up_wherever_it_waits(
     scenario: ScenarioFactory,
     spark: SparkSession,

@@ -44,6 +44,7 @@ def shown(at: Scenario, settings: Settings) -> list[str]:
     return [wait_id for (wait_id,) in rows]
 
 
+@pytest.mark.fault("F78")
 def test_what_waited_is_shown_rebuilt_and_exported_as_if_it_had_not_grown(
     scenario: ScenarioFactory, spark: SparkSession
 ) -> None:
@@ -63,6 +64,7 @@ def test_what_waited_is_shown_rebuilt_and_exported_as_if_it_had_not_grown(
     assert at.dead_lettered_ids() == left
 
 
+@pytest.mark.fault("F79")
 def test_records_beyond_what_is_used_stop_sink_sweeper_and_rebuild_and_the_way_out_exports_exactly_what_is_open(
     scenario: ScenarioFactory, spark: SparkSession, database: Database
 ) -> None:

@@ -95,6 +95,7 @@ def work_off(running: RunningProcessor, seen: Observation, calls: Counter[Place]
     assert all(story.resolved for story in told.values())
 
 
+@pytest.mark.fault("F52")
 def test_leaders_that_move_and_one_broker_that_dies_lose_nothing_and_stop_nobody(
     cluster: EmbeddedCluster, settings: Settings, processors: Processors, seen: Observation, calls: Counter[Place]
 ) -> None:
@@ -132,6 +133,7 @@ def test_leaders_that_move_and_one_broker_that_dies_lose_nothing_and_stop_nobody
         wait_until(lambda: still_answers(client, identity), 30, "an answer")  # noqa: B023 - called at once
 
 
+@pytest.mark.fault("F53")
 def test_with_two_brokers_of_three_dead_it_waits_says_so_and_goes_on_when_they_return(
     cluster: EmbeddedCluster,
     settings: Settings,
@@ -159,6 +161,7 @@ def test_with_two_brokers_of_three_dead_it_waits_says_so_and_goes_on_when_they_r
     work_off(running, seen, calls)
 
 
+@pytest.mark.fault("F54")
 def test_whichever_broker_dies_under_sink_and_sweeper_each_row_is_exported_once_and_the_tables_are_exact(
     cluster: EmbeddedCluster, stack: Stack, names: Names, database: Database, start_sink: StartSink
 ) -> None:

@@ -6,6 +6,8 @@ import os
 import shutil
 from pathlib import Path
 
+import pytest
+
 from tests.conftest import SettingsFactory
 from tests.faults.a_sinks_log import SinksLog
 from tests.integration.sink.conftest import StartSink
@@ -21,6 +23,7 @@ def checkpoints(folder: Path) -> list[Path]:
     return sorted(folder.glob("waitreg-sink-wait-*"))
 
 
+@pytest.mark.fault("F65")
 def test_a_checkpoint_deleted_and_one_torn_in_mid_batch_and_one_left_behind(
     prepared: SettingsFactory, topics: Topics, database: Database, start_sink: StartSink, tmp_path: Path
 ) -> None:

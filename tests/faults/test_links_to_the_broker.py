@@ -62,6 +62,7 @@ def at(linked: ProxiedStack, direct: Settings) -> Scenario:
     return Scenario(direct, Topics(linked.stack.bootstrap_servers), Database(linked.stack.postgres_url))
 
 
+@pytest.mark.fault("F82")
 def test_a_sink_whose_link_is_cut_half_open_or_stalled_goes_on(
     linked: ProxiedStack, at: Scenario, start_sink: StartSink
 ) -> None:
@@ -81,6 +82,7 @@ def test_a_sink_whose_link_is_cut_half_open_or_stalled_goes_on(
     sink.stop()
 
 
+@pytest.mark.fault("F83")
 def test_a_sweeper_whose_link_breaks_leaves_the_partition_and_the_next_sweep_exports_each_row_once(
     linked: ProxiedStack, at: Scenario
 ) -> None:
@@ -106,6 +108,7 @@ def test_a_sweeper_whose_link_breaks_leaves_the_partition_and_the_next_sweep_exp
     assert at.dead_lettered_ids() == ids(due)
 
 
+@pytest.mark.fault("F84")
 def test_a_sweeper_that_is_cut_off_in_its_transaction_holds_nobody_up_for_longer_than_it_may_last(
     at: Scenario,
 ) -> None:

@@ -21,6 +21,7 @@ CLEANED_AT_ONCE = {"segment.ms": "100", "min.cleanable.dirty.ratio": "0.001", "m
 FORGOTTEN_SOON_MS, LATER_MS = 1_000, 600_000
 
 
+@pytest.mark.fault("F66")
 @pytest.mark.timeout(300)
 def test_sink_and_sweeper_refuse_and_a_rebuild_makes_the_view_exact(
     scenario: ScenarioFactory, start_sink: StartSink, spark: SparkSession

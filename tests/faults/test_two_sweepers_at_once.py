@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
+import pytest
+
 from tests.faults.sweeper_without_spark import start_sweeper_without_spark
 from tests.integration.sweeper.conftest import ScenarioFactory
 from tests.integration.sweeper.scenario import Registered, Scenario
@@ -13,6 +15,7 @@ from tests.support.waiting import wait_until
 ROWS, ROUNDS = 40, 3
 
 
+@pytest.mark.fault("F81")
 def test_each_row_is_exported_once_and_both_have_swept(scenario: ScenarioFactory, tmp_path: Path) -> None:
     at = scenario({"sweeper.interval_s": 0.1, "sweeper.chunk_rows": 5})
     at.show()  # a sink's first word, without which nothing is exported

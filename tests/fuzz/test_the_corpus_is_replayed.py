@@ -48,6 +48,7 @@ def test_every_kept_input_is_read_as_it_must_be(name: str) -> None:
             raise
 
 
+@pytest.mark.guarantee("P7.12")
 @pytest.mark.parametrize(("kind", "data"), [pytest.param(*bomb, id=bomb[0]) for bomb in bombs()])
 def test_a_bomb_of_headers_takes_memory_and_time_in_proportion(kind: str, data: bytes) -> None:
     require_bounded(target_of("headers_json"), data)

@@ -1,41 +1,69 @@
-"""A mutant: one small change that breaks a promise, and the test that must notice."""
+"""A mutant is a function that removes one safeguard of the product by monkeypatching."""
 
 from __future__ import annotations
 
-import tomllib
+import os
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
 from pathlib import Path
+from typing import Final
 
-LIST = Path(__file__).with_name("mutants.toml")
+import pytest
+
+VARIABLE: Final = "PLANTED_MUTANT"
+PLANTING: Final = Path(__file__).with_name("planting")
+ROOT: Final = Path(__file__).parents[2]
+MODULES: Final = ("processor", "records", "kafka", "settings", "sink", "sweeper", "connect")
+
+Plant = Callable[[pytest.MonkeyPatch], None]
+_known: dict[str, Mutant] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """One planted fault: the ``old`` text of ``file`` (it stands there once) becomes ``new``; ``test`` must fail.
-
-    ``promise`` is one of P1 to P8, or several with a space between; ``breaks`` says in a sentence what goes wrong.
-    """
+    """A planted change: its name, the clause that it breaks, what goes wrong then, and the function that plants it."""
 
     name: str
-    promise: str
+    clause: str
     breaks: str
-    file: str
-    old: str
-    new: str
-    test: str
-
-    def plant(self, root: Path) -> str | None:
-        """Change the file below ``root``; return what is wrong with the list's entry, or None."""
-        path = root / self.file
-        if not path.is_file():
-            return f"there is no file {self.file}"
-        text = path.read_text(encoding="utf-8")
-        if (seen := text.count(self.old)) != 1:
-            return f"the text to change stands {seen} times in {self.file}, expected once: {self.old!r}"
-        path.write_text(text.replace(self.old, self.new), encoding="utf-8")
-        return None
+    plant: Plant
 
 
-def load_mutants(source: Path = LIST) -> list[Mutant]:
-    """Return the committed list; a missing or unknown field is a TypeError."""
-    return [Mutant(**entry) for entry in tomllib.loads(source.read_text(encoding="utf-8"))["mutant"]]
+def mutant(clause: str) -> Callable[[Plant], Plant]:
+    """Register a function as the mutant of a clause; its name and its docstring are the mutant's."""
+
+    def registered(plant: Plant) -> Plant:
+        name = plant.__name__
+        if name in _known:
+            raise ValueError(f"two mutants are called {name}")
+        _known[name] = Mutant(name, clause, plant.__doc__ or "", plant)
+        return plant
+
+    return registered
+
+
+@cache
+def all_mutants() -> tuple[Mutant, ...]:
+    """Return every mutant."""
+    for module in MODULES:
+        import_module(f"tests.mutants.{module}")
+    return tuple(_known.values())
+
+
+def plant_chosen() -> None:
+    """Plant the mutant that the environment names, if it names one; KeyError if there is none of that name."""
+    if name := os.environ.get(VARIABLE):
+        by_name = {mutant.name: mutant for mutant in all_mutants()}
+        by_name[name].plant(pytest.MonkeyPatch())
+
+
+def planted(mutant: Mutant) -> dict[str, str]:
+    """Return the variables with which every Python process of a run plants a mutant before it imports the product."""
+    return {VARIABLE: mutant.name, "PYTHONPATH": f"{PLANTING}{os.pathsep}{ROOT}"}
+
+
+def python_path() -> str:
+    """Return the PYTHONPATH with which the processes of a test find this checkout, and plant the mutant of the run."""
+    return f"{PLANTING}{os.pathsep}{ROOT}" if os.environ.get(VARIABLE) else str(ROOT)

@@ -1,109 +1,146 @@
-"""Plant each committed fault in a scratch copy and see its named test turn red.
+"""Plant each mutant and see a test of its clause fail.
 
     make mutants                                    all of them
     make mutants ARGS="--only NAME [NAME ...]"      some of them
     make mutants ARGS=--list                        what there is
 
-One embedded stack serves all runs; every test has topics and a schema of its own. Exit status 0 when every mutant was
-killed, 1 when one survived, 2 when the list itself is wrong (a text that isn't there any more, a test that fails
-unchanged), 130 when it was interrupted; no test runs any more then.
+One embedded stack serves all runs; every test has topics and a schema of its own. Exit status 0 if every mutant was
+killed, 1 if one survived, 2 if a run shows nothing (a test fails unchanged, or was skipped, or the mutant can't be
+planted), 130 if it was interrupted.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
+import re
+import signal
+import subprocess
 import sys
-import threading
 import time
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from enum import StrEnum
+from threading import Event
+from typing import Final
 
-from tests.mutants.mutant import Mutant, load_mutants
-from tests.mutants.scratch_copy import scratch_copy
-from tests.mutants.trial import Trial, Verdict, run_tests, try_mutant
+from tests.evidence import all_tests
+from tests.mutants.mutant import ROOT, Mutant, all_mutants, planted
 from tests.support.argument_types import at_least_one
 from tests.support.chosen_stack import POSTGRES_SETTINGS
 from tests.support.given_stack import KAFKA_VARIABLE, POSTGRES_VARIABLE
 from tests.support.interruption import INTERRUPTED, signals_interrupt
 from wait_registry.local.stack import EmbeddedStack
 
-SHOWN_OUTPUT = 4_000
+TEST_TIMEOUT_S: Final = 120
+OVERHEAD_S: Final = 120  # imports, a Spark session
+SHOWN: Final = 4_000
+# A change that only makes the code crash proves nothing about the safeguard.
+CRASHES: Final = re.compile(r"(AttributeError|ImportError|ModuleNotFoundError|NameError|SyntaxError|TypeError)\b")
+
+
+class Verdict(StrEnum):
+    """What the tests of a clause say about its mutant."""
+
+    KILLED = "killed"
+    SURVIVED = "survived"
+    NOTHING = "shows nothing"
+
+
+def nodes_of(mutant: Mutant) -> list[str]:
+    """Return the tests that must fail: those of the clause."""
+    return [test.node for test in all_tests() if mutant.clause in test.clauses]
+
+
+def judge(status: int | None, output: str) -> tuple[Verdict, str]:
+    """Judge a run with a planted mutant by pytest's exit status (None if it was killed) and output."""
+    failed = re.search(r"^FAILED (?P<why>.*)$", output, re.MULTILINE)
+    if status == 1 and failed is not None:
+        why = failed["why"].partition(" - ")[2][:160]
+        return (Verdict.NOTHING if CRASHES.match(why) else Verdict.KILLED), why
+    if status == 0 and re.search(r"^\d+ passed", output, re.MULTILINE):
+        return Verdict.SURVIVED, "its tests pass"
+    return Verdict.NOTHING, f"pytest ended with status {status}"
+
+
+def run_tests(tests: Sequence[str], variables: Mapping[str, str], stopped: Event) -> tuple[int | None, str]:
+    """Run tests until one fails; return the exit status, None if the run had to be killed, and the output."""
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "--no-header", "--tb=short", "-p", "no:cacheprovider"]
+    process = subprocess.Popen(
+        [*command, f"--timeout={TEST_TIMEOUT_S}", "--hypothesis-profile=verdict", *tests],
+        cwd=ROOT,
+        env={**os.environ, "COLUMNS": "300", **variables},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    deadline = time.monotonic() + TEST_TIMEOUT_S * len(tests) + OVERHEAD_S
+    try:
+        while True:
+            with suppress(subprocess.TimeoutExpired):
+                output, _ = process.communicate(timeout=0.2)
+                return process.returncode, output
+            if stopped.is_set() or time.monotonic() > deadline:
+                return None, ""
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+def try_all(chosen: Sequence[Mutant], stack: Mapping[str, str], jobs: int) -> int:
+    """Run the tests unchanged, then with each mutant; print a line per mutant and return the exit status."""
+    stopped = Event()
+
+    def tried(mutant: Mutant) -> tuple[Verdict, str, str]:
+        status, output = run_tests(nodes_of(mutant), {**stack, **planted(mutant)}, stopped)
+        return *judge(status, output), output
+
+    tests = sorted({test for mutant in chosen for test in nodes_of(mutant)})
+    pool = ThreadPoolExecutor(jobs)
+    try:
+        print(f"{len(tests)} tests unchanged", flush=True)
+        status, output = pool.submit(run_tests, tests, stack, stopped).result()
+        if status != 0:
+            print(f"{output[-SHOWN:]}\na test doesn't pass unchanged, so its failing would show nothing")
+            return 2
+        verdicts = []
+        for mutant, (verdict, why, output) in zip(chosen, pool.map(tried, chosen), strict=True):
+            verdicts.append(verdict)
+            print(f"[{len(verdicts)}/{len(chosen)}] {verdict:8} {mutant.name}: {why}", flush=True)
+            if verdict is not Verdict.KILLED:
+                print(output[-SHOWN:], flush=True)
+    finally:
+        stopped.set()
+        pool.shutdown(cancel_futures=True)
+    print(", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in Verdict))
+    return 2 if Verdict.NOTHING in verdicts else int(Verdict.SURVIVED in verdicts)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run as the module's docstring says; returns the exit status."""
-    options = _parser().parse_args(arguments)
-    known = load_mutants()
-    if unknown := sorted(set(options.only) - {mutant.name for mutant in known}):
+    """Run as the module's docstring says; return the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help="these mutants only")
+    parser.add_argument("--list", action="store_true", help="print the mutants and stop")
+    parser.add_argument("--jobs", type=at_least_one, default=2, metavar="N", help="mutants tried at once (default 2)")
+    options = parser.parse_args(arguments)
+    if unknown := sorted(set(options.only) - {mutant.name for mutant in all_mutants()}):
         print(f"no mutant named {', '.join(unknown)}; see --list", file=sys.stderr)
         return 2
-    chosen = [mutant for mutant in known if not options.only or mutant.name in options.only]
+    chosen = [mutant for mutant in all_mutants() if not options.only or mutant.name in options.only]
     if options.list:
-        for mutant in chosen:
-            print(f"{mutant.name}  [{mutant.promise}]  {mutant.breaks}\n    {mutant.test}")
+        print("\n".join(f"{mutant.clause:6} {mutant.name}: {mutant.breaks}" for mutant in chosen))
         return 0
     signals_interrupt()
     try:
-        return _try_all(chosen, options)
+        with EmbeddedStack(postgres_settings=POSTGRES_SETTINGS) as running:
+            stack = {KAFKA_VARIABLE: running.bootstrap_servers, POSTGRES_VARIABLE: running.postgres_url}
+            return try_all(chosen, stack, options.jobs)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
-
-
-def _try_all(chosen: Sequence[Mutant], options: argparse.Namespace) -> int:
-    began = time.monotonic()
-    with EmbeddedStack(postgres_settings=POSTGRES_SETTINGS) as running:
-        stack = {KAFKA_VARIABLE: running.bootstrap_servers, POSTGRES_VARIABLE: running.postgres_url}
-        if not options.no_baseline and not baseline(chosen, stack):
-            print("a named test doesn't pass unchanged: its failing would prove nothing", file=sys.stderr)
-            return 2
-        count = play(chosen, stack, options.jobs)
-    print(", ".join(f"{count[verdict]} {verdict}" for verdict in Verdict) + f" in {time.monotonic() - began:.0f} s")
-    if count[Verdict.BROKEN]:
-        return 2
-    return 1 if count[Verdict.SURVIVED] else 0
-
-
-def baseline(mutants: Sequence[Mutant], stack: Mapping[str, str]) -> bool:
-    """Return whether every named test passes without any change."""
-    tests = sorted({mutant.test for mutant in mutants})
-    print(f"{len(tests)} tests unchanged:", flush=True)
-    with scratch_copy() as copy:
-        return run_tests(copy, tests, stack, threading.Event(), shown=True).status == 0
-
-
-def play(mutants: Sequence[Mutant], stack: Mapping[str, str], jobs: int) -> Counter[Verdict]:
-    """Try all, ``jobs`` at a time, print a line each, and return how many had which verdict."""
-    count: Counter[Verdict] = Counter()
-    broken_off = threading.Event()
-
-    def timed(mutant: Mutant) -> tuple[Trial, float]:
-        began = time.monotonic()
-        return try_mutant(mutant, stack, broken_off), time.monotonic() - began
-
-    with ThreadPoolExecutor(jobs) as pool:
-        try:
-            for number, (mutant, (trial, took_s)) in enumerate(zip(mutants, pool.map(timed, mutants), strict=True), 1):
-                count[trial.verdict] += 1
-                place = f"[{number}/{len(mutants)}]"
-                print(f"{place} {trial.verdict:8} {mutant.name} ({took_s:.0f} s): {trial.why}", flush=True)
-                if trial.verdict is not Verdict.KILLED:
-                    print(trial.output[-SHOWN_OUTPUT:], flush=True)
-        except BaseException:
-            broken_off.set()
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-    return count
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help="these mutants only")
-    parser.add_argument("--list", action="store_true", help="print the list and stop")
-    parser.add_argument("--no-baseline", action="store_true", help="skip the run without any change")
-    parser.add_argument("--jobs", type=at_least_one, default=2, metavar="N", help="mutants tried at once (default 2)")
-    return parser
 
 
 if __name__ == "__main__":

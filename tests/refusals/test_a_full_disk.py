@@ -71,6 +71,7 @@ def in_view(settings: Settings, url: str) -> set[str]:
         return set()
 
 
+@pytest.mark.fault("F98")
 @pytest.mark.timeout(400)
 def test_no_room_for_checkpoints_is_waited_out(
     scenario: ScenarioFactory, start_sink: StartSink, tmp_path: Path, caplog: pytest.LogCaptureFixture
@@ -90,6 +91,7 @@ def test_no_room_for_checkpoints_is_waited_out(
         sink.stop()
 
 
+@pytest.mark.fault("F99")
 @pytest.mark.timeout(400)
 def test_no_room_in_postgres_is_waited_out_and_the_view_is_exact_again(
     settings_for: SettingsFactory, topics: Topics, start_sink: StartSink, tmp_path: Path,

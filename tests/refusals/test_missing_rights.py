@@ -79,6 +79,7 @@ def test_each_right_on_a_topic_that_a_start_looks_for_is_named_when_it_is_missin
     require_topics(settings, service)
 
 
+@pytest.mark.guarantee("P8.17")
 def test_a_sink_that_may_not_commit_for_its_group_says_that_lag_tools_do_not_see_it(
     secured_settings: SecuredSettings, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -114,6 +115,7 @@ def test_a_sink_that_may_not_see_the_group_of_a_connect_sink_says_that_only_the_
     assert "can't be seen, which takes DESCRIBE on its group" in caplog.text
 
 
+@pytest.mark.fault("F16")
 @pytest.mark.parametrize(
     ("missing", "operation", "said"),
     [
@@ -140,6 +142,7 @@ def test_a_processor_without_a_right_ends_and_has_committed_nothing(
     assert committed(topics.bootstrap, settings.processor.group, topic, 1) == [-1]
 
 
+@pytest.mark.fault("F12")
 def test_a_right_to_see_but_not_to_write_ends_the_processor_at_the_first_wait_record(
     secured_settings: SecuredSettings, processors: Processors
 ) -> None:
@@ -157,6 +160,7 @@ def test_a_right_to_see_but_not_to_write_ends_the_processor_at_the_first_wait_re
     assert committed(topics.bootstrap, settings.processor.group, topic, 1) == [-1]
 
 
+@pytest.mark.fault("F13")
 @pytest.mark.parametrize(
     ("lost", "said"),
     [("wait", r"writing .* to \S+\.wait failed.* WRITE on it"), ("input", r"consuming \S+\.input.* READ on it")],

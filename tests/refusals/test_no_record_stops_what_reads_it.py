@@ -97,6 +97,7 @@ def letters() -> Iterator[Outgoing]:
     yield Outgoing(bytes(2 * 2_097_152), b"larger than the topic takes uncompressed")
 
 
+@pytest.mark.guarantee("P8.14")
 @pytest.mark.timeout(600)
 def test_no_record_of_the_wait_topic_stops_the_sink_or_the_sweeper(
     scenario: ScenarioFactory, spark: SparkSession

@@ -77,6 +77,7 @@ def test_a_running_sweeper_notices_that_the_wait_topic_deletes_by_age_now_and_en
     sweeper.close()
 
 
+@pytest.mark.fault("F14")
 def test_a_missing_dead_letter_topic_is_refused_at_the_start(
     processor_settings: Make, topics: Topics, processors: Processors
 ) -> None:
@@ -88,6 +89,7 @@ def test_a_missing_dead_letter_topic_is_refused_at_the_start(
     assert topics.read(settings.wait.topic) == []
 
 
+@pytest.mark.fault("F15")
 def test_a_dead_letter_topic_removed_while_running_ends_the_processor_and_the_record_stays_registered(
     processor_settings: Make, topics: Topics, processors: Processors
 ) -> None:
@@ -109,6 +111,7 @@ def test_a_dead_letter_topic_removed_while_running_ends_the_processor_and_the_re
     assert open_ones == [(topic, 0, 1)]
 
 
+@pytest.mark.fault("F18")
 def test_an_input_topic_removed_while_running_is_warned_about_and_the_others_go_on(
     processor_settings: Make, topics: Topics, processors: Processors, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -129,6 +132,7 @@ def test_an_input_topic_removed_while_running_is_warned_about_and_the_others_go_
     assert all(story.resolved for story in told.values())
 
 
+@pytest.mark.fault("F19")
 @pytest.mark.timeout(240)
 def test_a_wait_topic_removed_while_running_ends_the_processor_and_what_comes_after_is_consumed_again(
     processor_settings: Make, topics: Topics, processors: Processors, database: Database

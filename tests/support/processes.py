@@ -140,7 +140,7 @@ class Services:
         environment: Mapping[str, str] | None = None,
         own_group: bool = False,
     ) -> Service:
-        """Start `waitreg <name>` with these settings; ``PYTHONPATH`` finds handlers that live in the tests.
+        """Start `waitreg <name>` with these settings; the environment is that of the tests.
 
         With ``own_group`` it leads a process group of its own, as whatever a shell starts does.
         """
@@ -148,7 +148,7 @@ class Services:
         log = self._directory / f"{len(self._started)}-{name}.log"
         variables = {key: value for key, value in os.environ.items() if not key.startswith("WAITREG_")}
         variables |= as_environment(settings)
-        variables |= {"WAITREG_TELEMETRY__PORT": str(port), "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
+        variables |= {"WAITREG_TELEMETRY__PORT": str(port), "PYTHONUNBUFFERED": "1"}
         with log.open("wb") as output:
             process = subprocess.Popen(
                 [sys.executable, "-m", "wait_registry", name, *arguments],

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from tests.support.processes import ROOT, Service
+from tests.support.processes import Service
 from wait_registry.local.ports import free_ports
 from wait_registry.settings.root import Settings
 
@@ -45,7 +45,7 @@ def start_shared(kind: Kind, settings: Sequence[Settings], directory: Path) -> l
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
-            env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"},
+            env={**os.environ, "PYTHONUNBUFFERED": "1"},
             cwd=directory,
         )
     return [Service(kind, process, log, port) for port in ports]

@@ -35,6 +35,7 @@ class StartingCluster:
         return without_brokers(answer) if self.starts and api_key == METADATA else answer
 
 
+@pytest.mark.fault("F45")
 def test_a_processor_whose_client_has_forgotten_all_brokers_says_so_and_ends_and_the_next_one_goes_on(
     processor_settings: Callable[..., Settings], topics: Topics, processors: Processors, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -33,6 +33,7 @@ class Handshakes:
         return self.fate if api == SASL_HANDSHAKE else Fate.HANG_UP
 
 
+@pytest.mark.fault("F44")
 def test_handshakes_cut_off_or_never_answered_are_waited_out(
     secured_settings: SecuredSettings, processors: Processors, monkeypatch: pytest.MonkeyPatch
 ) -> None:

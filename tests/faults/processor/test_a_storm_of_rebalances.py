@@ -24,6 +24,7 @@ PROTOCOLS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.fault("F26")
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_storm_of_rebalances_loses_nothing_and_leaves_nothing_open(
     protocol: str,

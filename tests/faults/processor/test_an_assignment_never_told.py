@@ -42,6 +42,7 @@ class _Loss:
         return None
 
 
+@pytest.mark.fault("F27")
 def test_a_member_that_missed_an_assignment_joins_anew(
     processor_settings: Callable[..., Settings],
     topics: Topics,

@@ -71,6 +71,8 @@ def is_paused(running: RunningProcessor) -> bool:
     return any(reading.metric is PROCESSOR_PAUSED and reading.value for reading in running.service._readings())  # type: ignore[union-attr]
 
 
+@pytest.mark.guarantee("P8.6")
+@pytest.mark.fault("F32")
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_a_running_processor_notices_and_ends_and_the_next_one_begins_at_the_beginning(
     protocol: str,
@@ -98,6 +100,8 @@ def test_a_running_processor_notices_and_ends_and_the_next_one_begins_at_the_beg
     assert handler.has_seen_all_new()
 
 
+@pytest.mark.guarantee("P8.6")
+@pytest.mark.fault("F33")
 def test_what_was_committed_before_anybody_noticed_stops_the_next_start_until_an_operator_has_decided(
     faulty_settings: Make, faulty_topics: Topics, processors: Processors
 ) -> None:

@@ -85,6 +85,7 @@ def working(
         yield own
 
 
+@pytest.mark.fault("F43")
 def test_connections_cut_again_and_again_lose_nothing(working: Working, link: Link) -> None:
     before = link.figures.connections_cut
     for _ in range(5):
@@ -96,6 +97,7 @@ def test_connections_cut_again_and_again_lose_nothing(working: Working, link: Li
     working.work_off()
 
 
+@pytest.mark.fault("F46")
 def test_a_stall_beyond_the_session_costs_the_partitions_and_no_record(working: Working, link: Link) -> None:
     held_back = link.figures.bytes_held_back
     link.stall()
@@ -106,6 +108,7 @@ def test_a_stall_beyond_the_session_costs_the_partitions_and_no_record(working: 
     working.work_off()
 
 
+@pytest.mark.fault("F47")
 def test_answers_that_never_come_lose_and_double_nothing(working: Working, link: Link) -> None:
     before = link.figures
     link.half_open()
@@ -118,6 +121,7 @@ def test_answers_that_never_come_lose_and_double_nothing(working: Working, link:
     working.work_off()
 
 
+@pytest.mark.fault("F48")
 def test_a_slow_link_slows_the_work_and_loses_nothing(working: Working, link: Link) -> None:
     before = link.figures.bytes_slowed
     link.slow(bytes_per_s=50_000, delay_s=0.05)

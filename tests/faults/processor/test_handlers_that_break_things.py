@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import psutil
+import pytest
 
 from tests.faults.processor.handlers_in_processes import LEAK_BYTES, Calls
 from tests.faults.processor.observation import Observation, Place
@@ -37,6 +38,7 @@ def instances_of_unresolved(seen: Observation, calls: Calls) -> set[str]:
     return {story.waits[-1].text("WAIT_INSTANCE") for story in told.values() if not story.resolved}
 
 
+@pytest.mark.fault("F38")
 def test_calls_that_never_return_take_their_slots_and_nothing_else(
     faulty_settings: Make, faulty_topics: Topics, services: Services, tmp_path: Path
 ) -> None:
@@ -65,6 +67,7 @@ def test_calls_that_never_return_take_their_slots_and_nothing_else(
     assert {(letter.value, letter.text("DLQ_ERROR_CLASS")) for letter in letters} == {(b"hang", "TimeoutError")}
 
 
+@pytest.mark.fault("F39")
 def test_a_process_that_leaks_until_there_is_no_memory_loses_nothing(
     faulty_settings: Make, faulty_topics: Topics, services: Services, tmp_path: Path
 ) -> None:
@@ -96,6 +99,7 @@ def letters_of_want(topics: Topics, settings: Settings) -> list[ReadRecord]:
     return [letter for letter in letters if letter.text("DLQ_ERROR_CLASS") == "MemoryError"]
 
 
+@pytest.mark.fault("F40")
 def test_a_handler_that_blocks_the_event_loop_costs_its_process_the_partitions_and_no_record(
     faulty_settings: Make, faulty_topics: Topics, processors: Processors, tmp_path: Path
 ) -> None:

@@ -6,6 +6,8 @@ import asyncio
 import threading
 from collections.abc import Callable
 
+import pytest
+
 from tests.faults.processor.conftest import CLASSIC
 from tests.integration.processor.running import Processors
 from tests.support.committed_offsets import committed
@@ -21,6 +23,7 @@ JOIN_GROUP, HEARTBEAT = 11, 12
 RECORDS = 100
 
 
+@pytest.mark.fault("F28")
 def test_partitions_that_are_lost_are_waited_for(
     processor_settings: Callable[..., Settings], topics: Topics, processors: Processors
 ) -> None:
@@ -57,6 +60,7 @@ def test_partitions_that_are_lost_are_waited_for(
     assert committed(topics.bootstrap, group, topic, 1) == [RECORDS]
 
 
+@pytest.mark.fault("F29")
 def test_a_second_one_waits_for_what_the_first_gives_up(
     processor_settings: Callable[..., Settings], topics: Topics, processors: Processors
 ) -> None:

@@ -68,6 +68,7 @@ def _is_taken(bootstrap: str, topic: str, record: Outgoing) -> bool:
     return error is None
 
 
+@pytest.mark.fault("F37")
 @pytest.mark.parametrize("shape", [in_value, in_key, in_a_header, in_many_headers])
 def test_the_largest_record_of_each_shape_comes_out_as_it_went_in(
     shape: Callable[[int], Outgoing],

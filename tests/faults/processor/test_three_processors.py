@@ -19,6 +19,7 @@ PARTITIONS = 6
 NAMES = ("killed", "frozen", "unharmed")
 
 
+@pytest.mark.fault("F25")
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_of_three_processors_one_is_killed_and_a_frozen_one_wakes_up_and_no_record_is_lost(
     protocol: str, faulty_settings: Callable[..., Settings], faulty_topics: Topics, services: Services, tmp_path: Path

@@ -26,6 +26,7 @@ def grow(topics: Topics, topic: str, partitions: int) -> None:
     wait_until(lambda: len(topics.admin.list_topics(topic, timeout=30).topics[topic].partitions) == partitions)
 
 
+@pytest.mark.fault("F34")
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_partitions_added_to_an_input_topic_are_consumed_from_their_beginning(
     protocol: str,
@@ -58,6 +59,8 @@ def test_partitions_added_to_an_input_topic_are_consumed_from_their_beginning(
     assert set(calls.values()) == {1}, "a new partition is begun once"
 
 
+@pytest.mark.guarantee("P3.15")
+@pytest.mark.fault("F35")
 def test_partitions_added_to_the_wait_topic_stay_empty_and_stop_nobody(
     faulty_settings: Callable[..., Settings],
     faulty_topics: Topics,
@@ -85,6 +88,7 @@ def test_partitions_added_to_the_wait_topic_stay_empty_and_stop_nobody(
     assert {record.partition for record in faulty_topics.read(wait_topic)} == set(range(used))
 
 
+@pytest.mark.fault("F36")
 def test_a_record_in_a_partition_that_was_added_to_the_wait_topic_ends_the_processor(
     faulty_settings: Callable[..., Settings],
     faulty_topics: Topics,

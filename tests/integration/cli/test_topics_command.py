@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.conftest import SettingsFactory
 from tests.support.command import run_waitreg
 from tests.support.naming import Names
@@ -60,6 +62,7 @@ def test_create_makes_missing_input_topics_only_when_asked_to(
     assert len(described[names("refunds")].partitions) == 1
 
 
+@pytest.mark.guarantee("P8.25")
 def test_create_makes_the_dead_letter_topics_that_braces_stand_for_or_says_what_it_must_know(
     settings_for: SettingsFactory, topics: Topics, names: Names, tmp_path: Path
 ) -> None:

@@ -81,6 +81,7 @@ def in_a_transaction(settings: Settings, values: list[bytes], key: bytes = b"key
     return producer
 
 
+@pytest.mark.guarantee("P3.20")
 def test_it_waits_until_what_stood_in_the_log_is_shown_however_much_comes_meanwhile(sink: Sink, topics: Topics) -> None:
     sink.wait()  # nothing is there, and a topic that a source will make isn't either
     topics.produce(sink.topic, [Outgoing(b"", key=b"one"), Outgoing(b"", key=b"two")])

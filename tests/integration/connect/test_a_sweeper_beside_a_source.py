@@ -47,6 +47,7 @@ def test_a_sweep_of_just_now_is_refused_and_one_of_long_ago_or_of_another_topic_
         require_no_sweeper_at_work(settings, pytest.fail)
 
 
+@pytest.mark.guarantee("P4.16")
 def test_where_a_source_exports_a_sweeper_does_not_start(settings_for: SettingsFactory, tmp_path: Path) -> None:
     refused = run_waitreg(tmp_path, "sweeper", settings=settings_for({"sweeper.kind": "connect"}))
     assert refused.code == 2

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 PARTITIONS = 2
 
 
+@pytest.mark.guarantee("C.6")
 @pytest.mark.timeout(300)
 def test_rows_that_the_backup_did_not_have_come_back_and_those_that_were_resolved_since_go(
     connectors: Connectors, prepared: SettingsFactory, topics: Topics, database: Database, spark: SparkSession

@@ -32,6 +32,7 @@ POSITION = "insert into sink_progress values (%s, 'id', %s, %s, now(), now()) re
 MOVED = "update sink_progress set next_offset = %s where partition = %s returning 1"
 
 
+@pytest.mark.guarantee("P3.8")
 @pytest.mark.parametrize("what", ["--sink", "--source"])
 def test_where_the_position_of_a_sink_of_ours_stands_no_connector_is_put_in_place(
     settings_for: SettingsFactory, database: Database, tmp_path: Path, what: str
@@ -72,6 +73,7 @@ class Pace:
             self._database.rows(self._settings, MOVED, offset, partition)
 
 
+@pytest.mark.guarantee("P4.16")
 def test_a_new_source_waits_until_our_sink_has_read_what_our_sweeper_may_have_written(
     prepared: SettingsFactory, database: Database, topics: Topics
 ) -> None:
@@ -116,6 +118,7 @@ def sources(settings: Settings) -> list[Connector]:
     return [read_connector(file, partial(variable, settings=settings)) for file in own_files("source", "debezium")]
 
 
+@pytest.mark.guarantee("P4.16")
 def test_a_slot_from_before_a_sweep_is_not_read_on(settings_for: SettingsFactory, database: Database) -> None:
     settings = settings_for()
     database.install(settings)

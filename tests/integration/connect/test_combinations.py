@@ -73,6 +73,7 @@ def seen(request: pytest.FixtureRequest, story: Story) -> Seen:
     return story.seen[label_of(*request.param)]
 
 
+@pytest.mark.guarantee("C.5", "C.6")
 def test_the_view_shows_what_the_log_leaves_open_byte_for_byte_although_postgres_crashed_in_mid_load(
     seen: Seen,
 ) -> None:
@@ -81,6 +82,7 @@ def test_the_view_shows_what_the_log_leaves_open_byte_for_byte_although_postgres
     assert seen.rows == seen.expected_rows
 
 
+@pytest.mark.guarantee("C.1", "C.5")
 def test_every_expired_registration_has_exactly_one_dead_letter_byte_for_byte_although_all_were_killed(
     seen: Seen,
 ) -> None:
@@ -89,11 +91,13 @@ def test_every_expired_registration_has_exactly_one_dead_letter_byte_for_byte_al
     assert seen.letters == seen.expected_letters
 
 
+@pytest.mark.guarantee("C.3")
 def test_nothing_that_was_resolved_in_time_is_exported(seen: Seen) -> None:
     assert len(seen.resolved) > 140
     assert not seen.resolved & set(ids(seen.letters))
 
 
+@pytest.mark.guarantee("C.4")
 def test_the_wait_topics_last_entry_of_whatever_was_exported_is_an_expired_tombstone_in_its_partition(
     seen: Seen,
 ) -> None:
@@ -108,6 +112,7 @@ def test_what_no_client_can_send_stays_in_the_table_and_holds_nothing_up(seen: S
     assert not {id_of(name) for name in seen.left_aside} & set(ids(seen.letters))
 
 
+@pytest.mark.guarantee("C.3")
 def test_behind_a_dead_sink_of_ours_the_outbox_holds_back_what_it_cannot_know_to_be_open(story: Story) -> None:
     seen = story.seen[label_of(OURS, DEBEZIUM)]
     assert seen.resolved_and_shown, "nothing was resolved that the dead sink showed as open"
@@ -118,6 +123,7 @@ def test_each_dead_letter_stands_in_its_table_once(seen: Seen) -> None:
     assert seen.in_the_table == {(wait_id, "expired"): 1 for wait_id in ids(seen.expected_letters)}
 
 
+@pytest.mark.guarantee("C.8")
 def test_what_cannot_be_read_is_put_aside_all_of_it_and_nothing_else(seen: Seen) -> None:
     assert len(seen.malformed) > 40
     aside = {seen.malformed.get(place, f"not malformed: {place}") for place in seen.unreadable}

@@ -40,6 +40,7 @@ IMPATIENT = {
 }
 
 
+@pytest.mark.guarantee("C.6")
 def test_an_outage_of_postgres_ends_with_every_row_there_and_nobody_called(
     connect: ConnectWorker, kafka: str, topics: Topics, names: Names, services: Services, tmp_path: Path
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import closing
 
+import pytest
 from psycopg.rows import dict_row
 
 from sweeper.due import QUERIES
@@ -20,6 +21,7 @@ from wait_registry.records.tombstone import Outcome, tombstone_headers
 from wait_registry.settings.root import Settings
 
 
+@pytest.mark.guarantee("C.5")
 def test_every_shape_of_registration_becomes_the_dead_letter_of_our_sweeper_and_then_its_tombstone(
     exporting: Exporting, topics: Topics, database: Database
 ) -> None:

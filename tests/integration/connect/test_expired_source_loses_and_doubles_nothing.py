@@ -60,6 +60,7 @@ def on_it(
     own.close()
 
 
+@pytest.mark.guarantee("C.1", "C.4")
 @pytest.mark.timeout(360)
 def test_a_worker_and_a_postgres_killed_in_mid_export_leave_each_registration_exported_once(
     on_it: Exporting, connect: ConnectWorker, postgres: EmbeddedPostgres
@@ -85,6 +86,7 @@ def test_a_worker_and_a_postgres_killed_in_mid_export_leave_each_registration_ex
     assert on_it.wait_exported(2 * ROWS + 1) == list(range(1, 2 * ROWS + 2))
 
 
+@pytest.mark.guarantee("C.4")
 @pytest.mark.timeout(360)
 @pytest.mark.parametrize("source_family", ["debezium"], indirect=True)
 def test_a_task_that_was_frozen_and_given_up_exports_nothing_any_more(
@@ -109,6 +111,7 @@ def test_a_task_that_was_frozen_and_given_up_exports_nothing_any_more(
         second.stop()
 
 
+@pytest.mark.guarantee("C.8")
 @pytest.mark.parametrize("source_family", ["debezium"], indirect=True)
 def test_a_lost_slot_stops_the_source_and_a_new_beginning_exports_only_what_the_log_does_not_show(
     exporting: Exporting, database: Database
@@ -136,6 +139,7 @@ def test_a_lost_slot_stops_the_source_and_a_new_beginning_exports_only_what_the_
     assert exporting.wait_exported(13) == list(range(1, 14))
 
 
+@pytest.mark.guarantee("C.7")
 @pytest.mark.parametrize("source_family", ["debezium"], indirect=True)
 def test_with_the_documented_rights_and_no_traffic_they_export_what_falls_due_and_keep_no_wal(
     exporting: Exporting, topics: Topics, database: Database

@@ -25,6 +25,7 @@ def connection(settings_for: SettingsFactory, database: Database) -> Iterator[Co
         yield opened
 
 
+@pytest.mark.guarantee("P3.19", "C.3")
 def test_what_a_replay_shows_for_a_moment_is_not_exported(connection: Connection) -> None:
     register(connection, "replayed", 0, 1, EXPIRED)
     register(connection, "standing", 0, 2, EXPIRED)

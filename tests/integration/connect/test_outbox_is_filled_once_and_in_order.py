@@ -100,6 +100,7 @@ def test_large_rows_come_in_a_few_at_a_time_and_the_largest_alone(connection: Co
     assert [wait_id for wait_id, _, _ in places(connection)] == [f"w{number}" for number in range(5)]
 
 
+@pytest.mark.guarantee("P3.18", "C.6")
 def test_where_our_sink_runs_a_row_waits_until_the_view_is_complete_up_to_its_expiry(connection: Connection) -> None:
     for partition in range(3):
         register(connection, f"w{partition}", partition, 1, expires_in_s=-60)
@@ -128,6 +129,7 @@ def test_while_a_topic_is_read_for_the_first_time_no_row_is_due(connection: Conn
     assert fill(connection) == 2
 
 
+@pytest.mark.guarantee("P1.15", "C.1")
 def test_a_tombstone_follows_the_dead_letter_of_its_very_registration(connection: Connection) -> None:
     for number, wait_id in enumerate(("exported", "failed", "registered again", "not yet")):
         register(connection, wait_id, 0, number)
@@ -141,6 +143,7 @@ def test_a_tombstone_follows_the_dead_letter_of_its_very_registration(connection
     assert places(connection, "expired_tombstone") == [("exported", 0, 0)]
 
 
+@pytest.mark.guarantee("P4.15")
 def test_what_the_log_shows_as_exported_gets_its_tombstone_only_whatever_was_restored(connection: Connection) -> None:
     register(connection, "exported", 0, 0)
     connection.execute(DEAD_LETTER, (0, "expired", "exported", 0, 0))
@@ -175,6 +178,7 @@ def test_the_query_of_a_jdbc_source_fills_the_outbox_also_when_it_has_nothing_to
     assert connection.execute(query, (10,)).fetchall() == []
 
 
+@pytest.mark.guarantee("P4.14")
 def test_a_second_filler_waits_for_the_first_and_numbers_become_visible_in_order(
     settings: Settings, database: Database, connection: Connection
 ) -> None:

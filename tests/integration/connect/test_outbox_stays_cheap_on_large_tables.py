@@ -74,6 +74,7 @@ def large(filled: Database, settings: Settings) -> Iterator[Connection]:
         yield connection
 
 
+@pytest.mark.guarantee("C.7")
 def test_no_call_reads_more_than_what_is_due_and_what_is_old(large: Connection) -> None:
     # In one transaction the counts add up; more calls than it takes Postgres to settle for a plan without parameters.
     with large.transaction(force_rollback=True):

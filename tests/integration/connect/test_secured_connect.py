@@ -149,6 +149,7 @@ def secured_connect(
         own.close()
 
 
+@pytest.mark.guarantee("C.9")
 def test_what_expires_goes_through_sink_outbox_and_source_over_tls_each_with_its_own_rights_only(
     secured_connect: SecuredConnect,
 ) -> None:

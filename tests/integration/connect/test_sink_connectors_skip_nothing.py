@@ -23,6 +23,7 @@ PARTITIONS = 3
 REFUSED = b"refused by the database"
 
 
+@pytest.mark.guarantee("C.1", "C.8")
 def test_a_database_error_stops_the_sink_before_anything_is_skipped(
     sink_family: SinkFamily,
     connectors: Connectors,

@@ -45,6 +45,7 @@ def role(database: Database, names: Names) -> Iterator[str]:
         connection.execute(f"drop owned by {name}; drop role {name}".encode())
 
 
+@pytest.mark.guarantee("C.5")
 def test_wait_records_of_every_shape_and_history_become_the_same_rows(
     sink_family: SinkFamily,
     connectors: Connectors,

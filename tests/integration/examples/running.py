@@ -64,7 +64,7 @@ class Example:
             ended = subprocess.run(
                 [sys.executable, "-m", "wait_registry", "processor", "--once"],
                 cwd=ROOT / "examples" / folder,
-                env={**inherited, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1", **self._environment},
+                env={**inherited, "PYTHONDONTWRITEBYTECODE": "1", **self._environment},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -9,6 +9,8 @@ import struct
 import subprocess
 import sys
 
+import pytest
+
 from tests.support.naming import Names
 from tests.support.tcp_proxy import Fate, KafkaProxy
 from tests.support.topics import Topics
@@ -63,6 +65,8 @@ class _Brokers:
         return struct.pack(">i", len(body)) + body
 
 
+@pytest.mark.guarantee("P8.24")
+@pytest.mark.fault("F30")
 def test_it_is_asked_again_and_the_process_lives(topics: Topics, names: Names) -> None:
     topics.create(names("any"), 1)
     brokers = _Brokers()

@@ -54,6 +54,8 @@ def test_a_group_that_is_not_there_has_no_members(topics: Topics, names: Names) 
     assert (found.held, found.due) == ({}, {})
 
 
+@pytest.mark.guarantee("P8.24")
+@pytest.mark.fault("F31")
 def test_the_end_of_the_process_that_asks_is_a_question_without_an_answer(topics: Topics, names: Names) -> None:
     group = names("group")
     with (

@@ -60,6 +60,7 @@ def test_a_topic_that_grew_is_not_the_same(cluster: KafkaSettings, topics: Topic
         require_same_identity(before, now)
 
 
+@pytest.mark.guarantee("P8.11")
 def test_partitions_added_to_the_wait_topic_are_left_alone_as_long_as_nobody_writes_to_them(
     cluster: KafkaSettings, topics: Topics, names: Names
 ) -> None:
@@ -97,6 +98,7 @@ def test_a_wait_topic_with_fewer_partitions_than_are_used_is_refused(
         describe_wait_topic(admin(cluster), topic, 8)
 
 
+@pytest.mark.guarantee("P8.11")
 def test_a_recreated_topic_is_not_the_same(cluster: KafkaSettings, topics: Topics, names: Names) -> None:
     topic = topics.create(names("a"), 1)
     before = describe_topic(admin(cluster), topic)
@@ -161,6 +163,7 @@ def test_no_partitions_have_no_ends(cluster: KafkaSettings) -> None:
     assert end_offsets(admin(cluster), "any", []) == {}
 
 
+@pytest.mark.guarantee("P3.15")
 def test_our_producers_put_a_key_where_java_puts_it(cluster: KafkaSettings, topics: Topics, names: Names) -> None:
     # Known answers of org.apache.kafka.common.utils.Utils.murmur2, from Kafka's own UtilsTest.
     hashes = {b"21": -973932308, b"foobar": -790332482, b"a-little-bit-long-string": -985981536}
@@ -173,6 +176,7 @@ def test_our_producers_put_a_key_where_java_puts_it(cluster: KafkaSettings, topi
     assert landed == {key: (value & 0x7FFFFFFF) % 7 for key, value in hashes.items()}
 
 
+@pytest.mark.guarantee("P3.15")
 def test_the_partition_that_a_processor_computes_is_the_one_that_every_producer_takes(
     cluster: KafkaSettings, topics: Topics, names: Names
 ) -> None:

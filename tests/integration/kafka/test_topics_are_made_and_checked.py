@@ -110,6 +110,7 @@ def test_missing_topics_are_errors_for_the_services_that_use_them(
     assert "`waitreg topics create`" in str(caught.value)
 
 
+@pytest.mark.guarantee("P8.3")
 def test_a_topic_that_was_just_made_is_asked_for_again_when_the_broker_that_describes_does_not_know_it_yet(
     prepared: SettingsFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:

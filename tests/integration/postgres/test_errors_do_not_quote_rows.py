@@ -10,6 +10,7 @@ from wait_registry.errors import TransientError
 from wait_registry.postgres.said import said_by
 
 
+@pytest.mark.guarantee("P8.16")
 def test_of_a_refused_row_the_reason_is_told_and_not_the_row(database: Database) -> None:
     with psycopg.connect(database.url) as connection:
         connection.execute("create temporary table kept (body bytea, constraint is_small check (length(body) < 3))")

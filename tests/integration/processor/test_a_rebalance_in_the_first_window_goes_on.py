@@ -50,6 +50,7 @@ def callbacks(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bool]]:
     yield answered
 
 
+@pytest.mark.guarantee("P8.20")
 def test_the_loop_answers_a_callback_of_the_consumer_whatever_waits_for_its_commit(
     processor_settings: Callable[..., Settings],
     topics: Topics,

@@ -82,6 +82,7 @@ def test_partitions_whose_start_is_told_late_are_worked_off_from_it(
     assert handled == list(range(21))
 
 
+@pytest.mark.guarantee("P1.9")
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_the_client_looks_up_no_position_of_a_partition_whose_start_is_told_late(
     protocol: str, processor_settings: Callable[..., Settings], topics: Topics, processors: Processors
@@ -161,6 +162,7 @@ def test_meanwhile_work_goes_on_and_so_do_partitions_that_were_ours_before(
     assert len(handled) == 23
 
 
+@pytest.mark.guarantee("P8.5")
 def test_partitions_that_go_before_their_start_is_told_are_nobodys_here(
     processor_settings: Callable[..., Settings], topics: Topics, processors: Processors
 ) -> None:

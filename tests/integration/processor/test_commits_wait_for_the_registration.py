@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
+import pytest
+
 from tests.integration.processor.running import Processors
 from tests.support.committed_offsets import committed
 from tests.support.settings import with_broker
@@ -17,6 +19,8 @@ from wait_registry.settings.root import Settings
 PRODUCE, FETCH, OFFSET_COMMIT = 0, 1, 8
 
 
+@pytest.mark.guarantee("P2.2", "C.2")
+@pytest.mark.fault("F41")
 def test_nothing_is_committed_while_wait_records_do_not_arrive(
     processor_settings: Callable[..., Settings], topics: Topics, processors: Processors
 ) -> None:

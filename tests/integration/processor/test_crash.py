@@ -6,6 +6,8 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+import pytest
+
 from tests.integration.processor.wait_topic import stories
 from tests.support.committed_offsets import committed
 from tests.support.processes import Services
@@ -31,6 +33,7 @@ def _called(path: Path, times: int) -> bool:
     return len(_calls(path)) >= times
 
 
+@pytest.mark.fault("F1")
 def test_what_a_killed_processor_had_committed_is_registered_and_the_rest_comes_again_under_the_same_ids(
     processor_settings: Make, topics: Topics, services: Services, tmp_path: Path
 ) -> None:
@@ -68,6 +71,8 @@ def test_what_a_killed_processor_had_committed_is_registered_and_the_rest_comes_
     assert unresolved == orphans, "exactly what was committed and unfinished waits for its expiry"
 
 
+@pytest.mark.guarantee("P1.1")
+@pytest.mark.fault("F7")
 def test_a_record_that_kills_the_process_does_so_once(
     processor_settings: Make, topics: Topics, services: Services, tmp_path: Path
 ) -> None:
@@ -92,6 +97,7 @@ def test_a_record_that_kills_the_process_does_so_once(
     assert sorted(offset for _, offset in _calls(calls)) == [0, 1, 2, 3, 4, 5], "nothing is called twice"
 
 
+@pytest.mark.fault("F2")
 def test_a_processor_that_was_frozen_until_its_partitions_were_lost_goes_on_and_commits_nothing_of_theirs(
     processor_settings: Make, topics: Topics, services: Services, tmp_path: Path
 ) -> None:

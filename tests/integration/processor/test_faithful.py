@@ -7,6 +7,8 @@ import os
 from base64 import b64decode
 from collections.abc import Callable
 
+import pytest
+
 from tests.integration.processor.running import Processors
 from tests.integration.processor.wait_topic import stories
 from tests.support.kafka_io import Outgoing
@@ -36,6 +38,7 @@ RECORDS = [
 ]
 
 
+@pytest.mark.guarantee("P5.5")
 def test_any_bytes_survive_registration_handler_and_dead_letter(
     processor_settings: Make, topics: Topics, processors: Processors
 ) -> None:

@@ -28,6 +28,7 @@ async def done(record: Record) -> None:
     """Accept everything."""
 
 
+@pytest.mark.fault("F8")
 def test_a_record_too_large_to_register_is_dead_lettered_and_the_others_go_on(
     processor_settings: Make, topics: Topics, processors: Processors
 ) -> None:
@@ -65,6 +66,8 @@ def test_a_record_with_more_headers_than_a_wait_record_can_carry_is_dead_lettere
     assert committed(topics.bootstrap, settings.processor.group, settings.processor.topics[0], 1) == [3]
 
 
+@pytest.mark.guarantee("P7.4")
+@pytest.mark.fault("F9")
 def test_a_record_that_only_compression_makes_small_is_dead_lettered_whole_and_never_registered(
     processor_settings: Make, topics: Topics, processors: Processors
 ) -> None:
@@ -89,6 +92,7 @@ def test_a_record_that_only_compression_makes_small_is_dead_lettered_whole_and_n
     assert committed(topics.bootstrap, settings.processor.group, settings.processor.topics[0], 1) == [4]
 
 
+@pytest.mark.fault("F11")
 def test_a_record_that_even_the_dead_letter_topic_refuses_stops_the_process_before_it_is_committed(
     processor_settings: Make, topics: Topics, processors: Processors
 ) -> None:
@@ -105,6 +109,7 @@ def test_a_record_that_even_the_dead_letter_topic_refuses_stops_the_process_befo
     assert position <= 1, "the record that could not be kept anywhere is not passed"
 
 
+@pytest.mark.guarantee("P1.2")
 def test_nothing_is_committed_while_the_only_copy_of_a_record_is_on_its_way_to_the_dead_letter_topic(
     processor_settings: Make, topics: Topics, processors: Processors
 ) -> None:
@@ -167,6 +172,8 @@ def test_a_record_whose_time_runs_short_is_registered_again_before_it_starts(
     assert started[-1].expires_at.isoformat(timespec="milliseconds").replace("+00:00", "Z") == last
 
 
+@pytest.mark.guarantee("P7.1")
+@pytest.mark.fault("F23")
 def test_look_ahead_stays_within_its_bounds_and_consumption_is_paused(
     processor_settings: Make, topics: Topics, processors: Processors
 ) -> None:
@@ -194,6 +201,7 @@ def test_look_ahead_stays_within_its_bounds_and_consumption_is_paused(
     running.stop()
 
 
+@pytest.mark.fault("F24")
 def test_a_processor_paused_by_the_bytes_of_large_records_goes_on_when_it_has_finished_them(
     processor_settings: Make, topics: Topics, processors: Processors
 ) -> None:
@@ -234,6 +242,7 @@ def _metrics(port: int) -> str:
     return text
 
 
+@pytest.mark.fault("F22")
 def test_a_full_producer_queue_slows_down_and_drops_nothing(
     processor_settings: Make, topics: Topics, processors: Processors
 ) -> None:

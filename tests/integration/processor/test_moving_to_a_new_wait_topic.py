@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 from tests.integration.processor.running import Processors
 from tests.integration.processor.test_rebalance import Gate
 from tests.integration.processor.wait_topic import stories
@@ -69,6 +71,7 @@ def test_what_a_stopped_processor_gives_back_is_finished_in_the_old_topic_and_th
     assert set(gate.calls.values()) == {1}
 
 
+@pytest.mark.guarantee("P4.18")
 def test_once_does_not_end_while_records_are_in_hand(
     processor_settings: Callable[..., Settings], topics: Topics, processors: Processors
 ) -> None:

@@ -20,6 +20,8 @@ from wait_registry.kafka.topics import topic_config
 from wait_registry.settings.root import Settings
 
 
+@pytest.mark.guarantee("P1.3", "P8.1")
+@pytest.mark.fault("F17")
 def test_a_record_whose_dead_letter_is_refused_stands_in_the_registry_and_the_process_ends(
     processor_settings: Callable[..., Settings], topics: Topics, processors: Processors
 ) -> None:

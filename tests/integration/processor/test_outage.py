@@ -27,6 +27,8 @@ def own_topics(own_stack: OwnStack) -> Iterator[Topics]:
     yield Topics(own_stack.bootstrap_servers)
 
 
+@pytest.mark.guarantee("P8.24")
+@pytest.mark.fault("F49")
 def test_a_broker_that_stops_and_comes_back_loses_nothing(
     own_stack: OwnStack, own_topics: Topics, names: Names, processors: Processors
 ) -> None:
@@ -67,6 +69,7 @@ def test_a_broker_that_stops_and_comes_back_loses_nothing(
     assert all(story.resolved for story in told.values())
 
 
+@pytest.mark.fault("F50")
 def test_a_broker_that_is_frozen_means_not_ready_until_it_goes_on(
     own_stack: OwnStack, own_topics: Topics, names: Names, processors: Processors
 ) -> None:
@@ -99,6 +102,7 @@ def test_a_broker_that_is_frozen_means_not_ready_until_it_goes_on(
     running.stop()
 
 
+@pytest.mark.fault("F51")
 def test_a_processor_that_starts_during_an_outage_waits_for_the_broker(
     own_stack: OwnStack, own_topics: Topics, names: Names, processors: Processors
 ) -> None:
@@ -121,6 +125,7 @@ def test_a_processor_that_starts_during_an_outage_waits_for_the_broker(
     running.stop()
 
 
+@pytest.mark.fault("F5")
 def test_a_processor_told_to_stop_during_an_outage_ends(
     own_stack: OwnStack, own_topics: Topics, names: Names, services: Services, tmp_path: Path
 ) -> None:

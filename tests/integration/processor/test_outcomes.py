@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from tests.integration.processor.running import Processors
 from tests.integration.processor.wait_topic import stories
 from tests.support.committed_offsets import committed
@@ -33,6 +35,7 @@ async def by_value(record: Record) -> Discard | None:
     return None
 
 
+@pytest.mark.guarantee("P3.14")
 def test_every_record_gets_its_tombstone_after_what_it_depends_on(
     processor_settings: Make, topics: Topics, processors: Processors
 ) -> None:

@@ -43,6 +43,8 @@ class Gate:
                 await asyncio.sleep(0.01)
 
 
+@pytest.mark.guarantee("P1.4")
+@pytest.mark.fault("F6")
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_unstarted_records_are_handled_exactly_once_by_the_one_or_the_other(
     protocol: str, processor_settings: Callable[..., Settings], topics: Topics, processors: Processors
@@ -86,6 +88,8 @@ def test_unstarted_records_are_handled_exactly_once_by_the_one_or_the_other(
     assert committed(topics.bootstrap, settings.processor.group, topic, 4) == [15, 15, 15, 15]
 
 
+@pytest.mark.guarantee("P1.4")
+@pytest.mark.fault("F3")
 def test_stopping_gives_unstarted_records_back_and_finishes_what_was_started(
     processor_settings: Callable[..., Settings], topics: Topics, processors: Processors
 ) -> None:
@@ -134,6 +138,7 @@ def test_a_process_without_partitions_is_ready_too(
         running.stop()
 
 
+@pytest.mark.fault("F4")
 def test_a_drain_over_its_limit_leaves_the_rest_to_the_registry(
     processor_settings: Callable[..., Settings], topics: Topics, processors: Processors
 ) -> None:

@@ -29,6 +29,8 @@ class Seen:
         self.offsets.append(record.offset)
 
 
+@pytest.mark.guarantee("P8.2")
+@pytest.mark.fault("F21")
 def test_a_position_that_is_not_in_the_log_stops_loudly_and_says_what_to_do(
     processor_settings: Make, topics: Topics, processors: Processors
 ) -> None:
@@ -51,6 +53,8 @@ def test_an_operators_position_is_respected(processor_settings: Make, topics: To
     assert sorted(seen.offsets) == [3, 4]
 
 
+@pytest.mark.guarantee("P1.8")
+@pytest.mark.fault("F20")
 def test_a_wait_topic_made_anew_or_used_otherwise_stops_the_group_that_relied_on_it(
     processor_settings: Make, topics: Topics, processors: Processors
 ) -> None:

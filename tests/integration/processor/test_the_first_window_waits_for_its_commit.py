@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
+import pytest
+
 from tests.integration.processor.running import Processors
 from tests.support.settings import with_broker
 from tests.support.tcp_proxy import Fate, KafkaProxy
@@ -19,6 +21,8 @@ from wait_registry.settings.root import Settings
 FETCH, OFFSET_COMMIT = 1, 8
 
 
+@pytest.mark.guarantee("P1.1")
+@pytest.mark.fault("F42")
 def test_no_handler_starts_while_the_first_commit_is_unanswered(
     processor_settings: Callable[..., Settings], topics: Topics, processors: Processors
 ) -> None:

@@ -13,6 +13,7 @@ from wait_registry.handler import Record
 from wait_registry.settings.root import Settings
 
 
+@pytest.mark.guarantee("P5.5")
 def test_such_a_record_is_dead_lettered_as_malformed_and_the_others_go_on(
     processor_settings: Callable[..., Settings], topics: Topics, processors: Processors
 ) -> None:

@@ -30,6 +30,8 @@ def small_results(spark: SparkSession) -> Iterator[None]:
     conf.set(RESULT_LIMIT_PROPERTY, before)
 
 
+@pytest.mark.guarantee("P7.7")
+@pytest.mark.fault("F64")
 @pytest.mark.usefixtures("small_results")
 @pytest.mark.parametrize(("count", "size"), [(10, 400_000), (2_600, 2_000)], ids=["few", "more than a look"])
 def test_it_is_halved_until_it_fits(

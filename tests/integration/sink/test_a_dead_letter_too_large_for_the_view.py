@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.conftest import SettingsFactory
 from tests.integration.sink.conftest import StartSink
 from tests.support.database import Database
@@ -11,6 +13,8 @@ from tests.support.topics import Topics
 MIB = 1024 * 1024
 
 
+@pytest.mark.guarantee("P7.9")
+@pytest.mark.fault("F10")
 def test_its_place_and_size_are_kept_and_the_others_are_shown(
     prepared: SettingsFactory, topics: Topics, database: Database, start_sink: StartSink
 ) -> None:

@@ -32,6 +32,7 @@ def letter(topic: str, offset: int, body: bytes, wait_id: str = "") -> Row:
     return Row(b"k", body, 0, offset, now_ms(), tuple(headers), topic)
 
 
+@pytest.mark.guarantee("P1.13")
 @pytest.mark.parametrize("rows_at_once", [1, made_anew.ROWS_AT_ONCE])
 def test_its_letters_are_shown_beside_those_of_the_old_one(
     prepared: SettingsFactory, database: Database, monkeypatch: pytest.MonkeyPatch, rows_at_once: int

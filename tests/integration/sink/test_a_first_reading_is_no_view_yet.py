@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from sink.rebuild import rebuild
 from tests.conftest import SettingsFactory
 from tests.integration.connect.outbox import Connection
@@ -45,6 +47,7 @@ def exported(connection: Connection) -> list[str]:
     return [row[0] for row in connection.execute("select wait_expiration_uuid from expired_outbox").fetchall()]
 
 
+@pytest.mark.guarantee("P3.18")
 def test_what_a_first_reading_shows_halfway_is_not_exported(
     prepared: SettingsFactory, topics: Topics, database: Database, start_sink: StartSink
 ) -> None:
@@ -63,6 +66,7 @@ def test_what_a_first_reading_shows_halfway_is_not_exported(
         assert exported(connection) == [standing]
 
 
+@pytest.mark.guarantee("P3.18")
 def test_what_an_open_transaction_kept_from_a_rebuild_is_read_before_anything_is_exported(
     prepared: SettingsFactory, topics: Topics, database: Database, start_sink: StartSink, spark: SparkSession
 ) -> None:

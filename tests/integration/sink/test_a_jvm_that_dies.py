@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import psutil
+import pytest
 
 from tests.conftest import SettingsFactory
 from tests.integration.sink.conftest import StartSink
@@ -14,6 +15,8 @@ from tests.support.topics import Topics
 from tests.support.waiting import wait_until
 
 
+@pytest.mark.guarantee("P8.15")
+@pytest.mark.fault("F56")
 def test_it_ends_loudly_and_the_next_start_continues(
     prepared: SettingsFactory, topics: Topics, database: Database, services: Services, start_sink: StartSink
 ) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from sink.position import TopicPartition
 from sink.sampling import SAMPLE_RECORDS, Sample, sample_sizes
 from tests.conftest import SettingsFactory
@@ -54,6 +56,7 @@ def test_a_look_ends_when_it_has_seen_as_much_as_a_batch_holds(
     assert (sample.records < 200, sample.nbytes >= MIB, sample.whole) == (True, True, False)
 
 
+@pytest.mark.guarantee("P7.7")
 def test_the_mean_is_that_of_a_batch_which_takes_of_each_partition_what_it_has_left(
     settings_for: SettingsFactory, topics: Topics, names: Names
 ) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import pytest
+
 from sink.sampling import SAMPLE_RECORDS
 from tests.conftest import SettingsFactory
 from tests.integration.sink.conftest import StartSink
@@ -22,6 +24,7 @@ create trigger record_step after update on sink_progress for each statement exec
 """
 
 
+@pytest.mark.guarantee("P7.7")
 def test_the_first_batches_behind_a_look_are_written_one_by_one(
     prepared: SettingsFactory, topics: Topics, database: Database, start_sink: StartSink
 ) -> None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 RETENTION_S = 1.0
 
 
+@pytest.mark.guarantee("P3.21")
 @pytest.mark.parametrize("dry_run", [False, True])
 def test_a_rebuild_frozen_between_two_chunks_for_longer_than_tombstones_stay_changes_nothing(
     prepared: SettingsFactory, topics: Topics, database: Database, spark: SparkSession, dry_run: bool

@@ -18,6 +18,7 @@ from wait_registry.kafka.clients import admin
 from wait_registry.settings.kafka import KafkaSettings
 
 
+@pytest.mark.guarantee("P3.8")
 def test_it_ends_while_a_connect_sinks_group_reads_its_wait_topic_and_begins_when_that_is_gone(
     prepared: SettingsFactory, names: Names, start_sink: StartSink
 ) -> None:

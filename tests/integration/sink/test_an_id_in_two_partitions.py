@@ -13,6 +13,7 @@ from tests.support.topics import Topics
 ROWS = "select wait_expiration_uuid, wait_partition, wait_offset from wait"
 
 
+@pytest.mark.guarantee("P6.12")
 @pytest.mark.parametrize("together", [True, False], ids=["in one batch", "in batches of their own"])
 def test_what_stands_in_a_partition_is_shown_whatever_another_one_says_of_its_id(
     prepared: SettingsFactory, topics: Topics, database: Database, start_sink: StartSink, together: bool

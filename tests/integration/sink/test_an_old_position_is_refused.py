@@ -15,6 +15,7 @@ from tests.unit.sink.batches import Row
 DAY_MS = 86_400_000
 
 
+@pytest.mark.guarantee("P6.6")
 def test_a_batch_after_a_position_older_than_half_of_delete_retention_is_not_written(
     prepared: SettingsFactory, database: Database
 ) -> None:

@@ -63,6 +63,7 @@ def rows_of(history: list[tuple[int, str]], topic: str, ids: list[str], model: M
     return rows
 
 
+@pytest.mark.guarantee("P6.3")
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(history=events, sizes=cuts)
 def test_the_view_and_the_late_outcomes_are_those_of_a_record_by_record_reading(
@@ -96,6 +97,8 @@ def contents(database: Database, ours: Any) -> list[list[tuple[Any, ...]]]:
     return [database.rows(ours, f"select * from {table} order by 1, 2, 3") for table in tables]
 
 
+@pytest.mark.guarantee("P4.12")
+@pytest.mark.fault("F59")
 def test_a_zombie_changes_nothing_and_is_told_that_another_sink_is_alive(
     prepared: SettingsFactory, database: Database
 ) -> None:
@@ -131,6 +134,7 @@ def test_a_batch_of_markers_alone_moves_the_position(prepared: SettingsFactory, 
         sink.close()
 
 
+@pytest.mark.guarantee("P6.2")
 def test_a_batch_is_written_with_its_position_or_not_at_all(prepared: SettingsFactory, database: Database) -> None:
     ours = prepared()
     sink = HandFed(ours)

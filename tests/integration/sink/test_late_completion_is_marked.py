@@ -81,6 +81,7 @@ def groupings(count: int) -> Iterator[list[int]]:
         yield [sum(cuts[:index]) for index in range(count)]
 
 
+@pytest.mark.guarantee("P4.13")
 @pytest.mark.parametrize("order", list(itertools.permutations([Outcome.EXPIRED, Outcome.DONE])))
 def test_an_outcome_and_an_expiry_of_one_registration_in_every_order(
     prepared: SettingsFactory, database: Database, order: tuple[Outcome, Outcome]
@@ -156,6 +157,7 @@ def test_tombstones_whose_waits_may_have_been_compacted_away_are_not_taken_for_l
     assert found == [(known.wait_id,)]
 
 
+@pytest.mark.guarantee("P4.13")
 @pytest.mark.parametrize("first", ["waits", "letters"])
 def test_two_streams_that_bring_the_halves_at_the_same_moment_do_not_miss_each_other(
     prepared: SettingsFactory, database: Database, first: str

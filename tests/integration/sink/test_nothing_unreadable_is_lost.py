@@ -5,6 +5,8 @@ from __future__ import annotations
 from contextlib import closing
 from dataclasses import replace
 
+import pytest
+
 from tests.conftest import SettingsFactory
 from tests.integration.sink.applying import HandFed, now_ms
 from tests.integration.sink.wait_topic import ENCODER, new_id
@@ -13,6 +15,8 @@ from tests.unit.sink.batches import Row
 from wait_registry.records.original import Original
 
 
+@pytest.mark.guarantee("P1.12")
+@pytest.mark.fault("F63")
 def test_an_unreadable_record_is_set_aside_whole_and_the_others_go_on(
     prepared: SettingsFactory, database: Database
 ) -> None:

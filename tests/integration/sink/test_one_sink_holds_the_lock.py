@@ -5,11 +5,14 @@ from __future__ import annotations
 import threading
 from contextlib import closing
 
+import pytest
+
 from sink.advisory_lock import sink_lock_key, try_lock, wait_for_lock
 from tests.conftest import SettingsFactory
 from wait_registry.postgres.connection import connect
 
 
+@pytest.mark.guarantee("P6.7")
 def test_the_lock_has_one_holder_until_its_session_ends(prepared: SettingsFactory) -> None:
     settings = prepared()
     first, second, other = (connect(settings.postgres, autocommit=True, application_name="test") for _ in range(3))

@@ -32,6 +32,7 @@ def execute(database: Database, settings: Settings, statement: str, *parameters:
         connection.execute(statement.encode(), parameters or None)
 
 
+@pytest.mark.fault("F58")
 def test_a_second_sink_stands_by_and_takes_over_and_a_moved_position_stops_it(
     prepared: SettingsFactory, topics: Topics, database: Database, start_sink: StartSink
 ) -> None:
@@ -56,6 +57,8 @@ def test_a_second_sink_stands_by_and_takes_over_and_a_moved_position_stops_it(
     assert view_of(database, settings) == log.view
 
 
+@pytest.mark.guarantee("P6.8")
+@pytest.mark.fault("F94")
 def test_a_restored_postgres_is_caught_up_exactly(
     prepared: SettingsFactory, topics: Topics, database: Database, start_sink: StartSink
 ) -> None:
@@ -82,6 +85,7 @@ def test_a_restored_postgres_is_caught_up_exactly(
     assert view_of(database, settings) == log.view
 
 
+@pytest.mark.fault("F60")
 def test_an_old_position_is_refused_then_rebuilt_then_fresh(
     prepared: SettingsFactory,
     topics: Topics,
@@ -139,6 +143,7 @@ def test_an_old_position_at_the_logs_end_is_no_reason_to_stop(
     assert database.rows(settings, query) == [(0,)]
 
 
+@pytest.mark.fault("F62")
 def test_a_wait_topic_made_anew_stops_the_sink_while_it_runs_and_at_its_start(
     prepared: SettingsFactory, topics: Topics, database: Database, start_sink: StartSink
 ) -> None:

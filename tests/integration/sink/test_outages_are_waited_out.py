@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.integration.sink.conftest import StartSink
 from tests.integration.sink.wait_topic import WaitTopic, new_id, tombstone, wait_record
 from tests.support.database import Database
@@ -18,6 +20,8 @@ def view_of(database: Database, settings: Settings) -> dict[str, tuple[int, int]
     return {wait_id: (partition, offset) for wait_id, partition, offset in rows}
 
 
+@pytest.mark.guarantee("P6.8")
+@pytest.mark.fault("F85")
 def test_postgres_away_at_the_start_and_killed_in_between_and_the_broker_gone_for_a_while(
     own_stack: OwnStack, names: Names, start_sink: StartSink
 ) -> None:

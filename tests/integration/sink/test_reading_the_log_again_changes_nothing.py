@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from contextlib import closing
 
+import pytest
+
 from tests.conftest import SettingsFactory
 from tests.integration.sink.applying import HandFed, now_ms
 from tests.integration.sink.wait_topic import ENCODER, new_id
@@ -23,6 +25,8 @@ def tombstone(wait_id: str, offset: int) -> Row:
     return Row(wait_id.encode(), None, 0, offset, now_ms(), tuple(tombstone_headers(Outcome.DONE)))
 
 
+@pytest.mark.guarantee("P6.4")
+@pytest.mark.fault("F57")
 def test_neither_an_older_wait_record_nor_an_older_tombstone_touches_a_newer_registration(
     prepared: SettingsFactory, database: Database
 ) -> None:

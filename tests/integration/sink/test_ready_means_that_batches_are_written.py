@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.conftest import SettingsFactory
 from tests.integration.sink.conftest import StartSink
 from tests.integration.sink.wait_topic import WaitTopic, new_id, wait_record
@@ -10,6 +12,7 @@ from tests.support.topics import Topics
 from tests.support.waiting import wait_until
 
 
+@pytest.mark.guarantee("P8.18")
 def test_not_before_the_first_batch_is_written_and_also_where_there_is_nothing_to_be_read(
     prepared: SettingsFactory, topics: Topics, database: Database, start_sink: StartSink
 ) -> None:

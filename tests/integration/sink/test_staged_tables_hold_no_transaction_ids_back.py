@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from contextlib import closing
 
+import pytest
+
 from sink.staging import FREEZE_EVERY_S
 from tests.conftest import SettingsFactory
 from tests.integration.sink.applying import HandFed
@@ -19,6 +21,7 @@ where oid in (select oid from staged union all select reltoastrelid from staged)
 """
 
 
+@pytest.mark.guarantee("P6.9")
 def test_between_the_batches_of_a_stream_they_are_frozen_every_hour(prepared: SettingsFactory) -> None:
     clock = HaltedClock()
     with closing(HandFed(prepared(), clock=clock)) as sink:

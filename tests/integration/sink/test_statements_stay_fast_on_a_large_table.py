@@ -102,6 +102,7 @@ def write_a_dead_letter(connection: Connection) -> None:
     writer.write(connection, writer.prepare(batch_of([Row(b"key", b"body", 9, 1, topic="dlq")]), {}))
 
 
+@pytest.mark.guarantee("P7.8")
 @pytest.mark.parametrize("write", [write_a_tombstone, write_a_dead_letter])
 def test_nor_is_a_small_table_read_whole_for_each_of_them(
     filled: Settings, database: Database, write: Callable[[Connection], None]

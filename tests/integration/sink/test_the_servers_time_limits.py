@@ -15,6 +15,7 @@ from tests.support.topics import Topics
 from tests.support.waiting import wait_until
 
 
+@pytest.mark.guarantee("P4.10")
 @pytest.mark.timeout(300)
 def test_a_batch_that_takes_longer_than_the_roles_limit_is_waited_for(
     prepared: SettingsFactory,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.conftest import SettingsFactory
 from tests.integration.sink.conftest import StartSink
 from tests.integration.sink.test_the_view_is_the_logs_truth import (
@@ -15,6 +17,7 @@ from tests.support.database import Database
 from tests.support.topics import Topics
 
 
+@pytest.mark.guarantee("P1.10", "P6.5")
 def test_an_aborted_tombstone_resolves_nothing_and_the_position_is_the_logs_end(
     prepared: SettingsFactory, topics: Topics, database: Database, start_sink: StartSink
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 import psutil
+import pytest
 
 from tests.conftest import SettingsFactory
 from tests.support.processes import Service, Services
@@ -23,6 +24,7 @@ def starting_jvm(service: Service) -> psutil.Process | None:
     return None
 
 
+@pytest.mark.guarantee("P8.16")
 def test_the_service_ends_with_1_and_a_reason_and_no_secret_was_shown_meanwhile(
     prepared: SettingsFactory, services: Services
 ) -> None:

@@ -20,6 +20,7 @@ def jvm_and_all_else_of(service: Service) -> list[psutil.Process]:
     return children
 
 
+@pytest.mark.guarantee("P8.17")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
 @pytest.mark.parametrize("name", ["sink", "sweeper"])
 def test_it_ends_a_service_with_0_without_a_warning_and_with_all_that_it_had_started(

@@ -14,6 +14,7 @@ from tests.integration.sweeper.conftest import ScenarioFactory
 from wait_registry.errors import PermanentError
 
 
+@pytest.mark.fault("F77")
 def test_the_error_names_the_topic_and_the_next_sweep_exports_the_others(scenario: ScenarioFactory) -> None:
     at = scenario()
     first, large, small = at.register(

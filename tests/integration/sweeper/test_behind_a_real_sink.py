@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from sink.service import SinkService
 from tests.integration.sweeper.conftest import ScenarioFactory
 
@@ -11,6 +13,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+@pytest.mark.guarantee("P3.1")
+@pytest.mark.fault("F61")
 def test_a_sweep_while_the_sink_is_behind_exports_exactly_what_the_log_leaves_open(
     scenario: ScenarioFactory, spark: SparkSession
 ) -> None:

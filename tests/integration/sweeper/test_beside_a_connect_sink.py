@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pytest
+
 from sweeper.export import PartitionExport
 from sweeper.instruments import Instruments
 from sweeper.partition_result import PartitionResult, Skip
@@ -47,6 +49,7 @@ def shown_by_connect(at: Scenario, stale: bool = False) -> None:
     forget_progress(at, stale)
 
 
+@pytest.mark.guarantee("P3.6", "C.3")
 def test_of_rows_that_a_zombie_or_a_restore_left_only_the_open_ones_are_exported(scenario: ScenarioFactory) -> None:
     at = scenario(BY_CONNECT)
     registered = at.register([at.wait_record(number) for number in range(12)])
@@ -81,6 +84,7 @@ def test_of_rows_that_a_zombie_or_a_restore_left_only_the_open_ones_are_exported
     assert at.dead_lettered_ids() == sorted(item.wait_id for item in (*open_ones, *latest))
 
 
+@pytest.mark.guarantee("C.6")
 def test_a_row_that_the_log_does_not_hold_any_more_is_not_exported_and_asks_for_a_rebuild(
     scenario: ScenarioFactory,
 ) -> None:
@@ -106,6 +110,7 @@ def test_a_row_that_the_log_does_not_hold_any_more_is_not_exported_and_asks_for_
     assert "\nwaitreg_sweeper_view_staleness_seconds " not in exposed, "nobody knows it: no alarm about it"
 
 
+@pytest.mark.guarantee("P3.7")
 def test_an_old_wait_record_that_goes_while_the_tail_is_read_is_not_exported(scenario: ScenarioFactory) -> None:
     """The cleaner may pass a reader: the wait record was read, its tombstone is gone before the reader comes to it."""
     at = scenario(BY_CONNECT)
@@ -139,6 +144,7 @@ def test_an_old_wait_record_that_still_stands_is_exported(scenario: ScenarioFact
     assert at.dead_lettered_ids() == sorted(item.wait_id for item in (*old[1:], *young))
 
 
+@pytest.mark.guarantee("C.8")
 def test_rows_that_no_sink_of_ours_wrote_are_refused_until_it_is_said_who_did(scenario: ScenarioFactory) -> None:
     at = scenario()
     at.register([at.wait_record(1)])

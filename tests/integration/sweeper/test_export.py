@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from typing import Any
 
+import pytest
+
 from sweeper.partition_result import Skip
 from tests.integration.sweeper.conftest import ScenarioFactory
 from tests.support.waiting import wait_until
@@ -25,6 +27,7 @@ ODD_RECORDS: tuple[dict[str, Any], ...] = (
 )
 
 
+@pytest.mark.guarantee("P5.5")
 def test_an_expired_record_comes_out_as_it_went_in(scenario: ScenarioFactory) -> None:
     at = scenario()
     registered = at.register([at.wait_record(number, **odd) for number, odd in enumerate(ODD_RECORDS)])
@@ -51,6 +54,7 @@ def test_an_expired_record_comes_out_as_it_went_in(scenario: ScenarioFactory) ->
         assert (lineage.group, lineage.instance, lineage.delivery) == (at.settings.processor.group, "host-1", 1)
 
 
+@pytest.mark.guarantee("P4.5")
 def test_the_tombstone_goes_to_the_partition_of_its_wait_record(scenario: ScenarioFactory) -> None:
     at = scenario({"wait.partitions": 3})
     registered = at.register([at.wait_record(number) for number in range(20)], partition=2)
@@ -64,6 +68,7 @@ def test_the_tombstone_goes_to_the_partition_of_its_wait_record(scenario: Scenar
     assert {decode_outcome(record.headers) for record in tombstones} == {Outcome.EXPIRED}
 
 
+@pytest.mark.guarantee("P3.12")
 def test_only_what_is_due_is_exported(scenario: ScenarioFactory) -> None:
     at = scenario({"wait.skew_allowance_s": 30})
     due, _within_skew, _later = at.register(
@@ -75,6 +80,7 @@ def test_only_what_is_due_is_exported(scenario: ScenarioFactory) -> None:
     assert at.dead_lettered_ids() == [due.wait_id]
 
 
+@pytest.mark.guarantee("P3.1", "C.3")
 def test_what_was_resolved_behind_the_sinks_back_is_not_exported(scenario: ScenarioFactory) -> None:
     """P3: the view shows forty registrations, the log says that half of them are finished."""
     at = scenario()
@@ -89,6 +95,7 @@ def test_what_was_resolved_behind_the_sinks_back_is_not_exported(scenario: Scena
     assert at.dead_lettered_ids() == sorted(item.wait_id for item in registered[1::2])
 
 
+@pytest.mark.guarantee("P3.2")
 def test_a_tombstone_that_comes_between_tail_and_export_is_honoured(scenario: ScenarioFactory) -> None:
     at = scenario()
     first, second = at.register([at.wait_record(1), at.wait_record(2)])
@@ -105,6 +112,7 @@ def test_a_tombstone_that_comes_between_tail_and_export_is_honoured(scenario: Sc
     assert at.dead_lettered_ids() == [second.wait_id]
 
 
+@pytest.mark.guarantee("P3.3")
 def test_a_newer_registration_of_the_id_counts_by_its_own_expiry(scenario: ScenarioFactory) -> None:
     at = scenario()
     old = at.wait_record(1)
@@ -151,6 +159,7 @@ def test_transaction_markers_at_the_logs_end_are_no_obstacle(scenario: ScenarioF
     assert len(at.dead_letters()) == 2
 
 
+@pytest.mark.guarantee("P3.10")
 def test_a_position_that_compaction_may_have_overtaken_is_refused(scenario: ScenarioFactory) -> None:
     at = scenario({"wait.delete_retention_ms": 86_400_000})
     (registered,) = at.register([at.wait_record(1)])
@@ -176,6 +185,7 @@ def test_a_position_at_the_logs_end_is_never_too_old(scenario: ScenarioFactory) 
     assert at.sweep().exported == 1
 
 
+@pytest.mark.guarantee("P7.10", "C.7")
 def test_a_tail_beyond_the_limit_leaves_the_partition(scenario: ScenarioFactory) -> None:
     at = scenario()
     at.register([at.wait_record(1)])
@@ -208,6 +218,7 @@ def test_chunks_are_bounded_in_bytes(scenario: ScenarioFactory) -> None:
     assert at.end() - start == 5 + 3
 
 
+@pytest.mark.guarantee("P8.12")
 def test_a_view_of_another_topic_of_the_name_exports_nothing(scenario: ScenarioFactory) -> None:
     at = scenario()
     at.register([at.wait_record(1)])

@@ -37,6 +37,7 @@ def finish(export: PartitionExport) -> None:
         export.close()
 
 
+@pytest.mark.fault("F69")
 def test_a_zombie_that_wakes_after_anothers_export_exports_nothing(scenario: ScenarioFactory) -> None:
     at = scenario()
     registered = at.register([at.wait_record(number) for number in range(3)])
@@ -50,6 +51,8 @@ def test_a_zombie_that_wakes_after_anothers_export_exports_nothing(scenario: Sce
     assert at.dead_lettered_ids() == sorted(item.wait_id for item in registered)
 
 
+@pytest.mark.guarantee("P4.1", "C.4")
+@pytest.mark.fault("F70")
 def test_a_zombie_that_wakes_between_anothers_fence_and_its_export_is_fenced(scenario: ScenarioFactory) -> None:
     at = scenario()
     registered = at.register([at.wait_record(number) for number in range(3)])
@@ -68,6 +71,7 @@ def test_a_zombie_that_wakes_between_anothers_fence_and_its_export_is_fenced(sce
     assert at.dead_lettered_ids() == sorted(item.wait_id for item in registered)
 
 
+@pytest.mark.fault("F71")
 def test_a_zombie_is_fenced_in_the_middle_of_its_own_export(scenario: ScenarioFactory) -> None:
     at = scenario()
     registered = at.register([at.wait_record(number) for number in range(4)])
@@ -90,6 +94,7 @@ def test_a_zombie_is_fenced_in_the_middle_of_its_own_export(scenario: ScenarioFa
     assert at.dead_lettered_ids() == sorted(item.wait_id for item in registered)
 
 
+@pytest.mark.guarantee("P4.2")
 def test_the_fence_comes_before_the_view(scenario: ScenarioFactory) -> None:
     """A sweep that waits for Postgres has shut every other one out already."""
     at = scenario()
@@ -125,6 +130,8 @@ def waiting_for_a_lock(at: Scenario) -> bool:
     return at.database.rows(at.settings, waiting) == [(1,)]
 
 
+@pytest.mark.guarantee("P4.3", "P4.4")
+@pytest.mark.fault("F73")
 @pytest.mark.parametrize("fate", [Fate.LOSE_ANSWER, Fate.LOSE_REQUEST])
 def test_a_commit_that_times_out_is_unknown_and_the_next_sweep_finds_out(scenario: ScenarioFactory, fate: Fate) -> None:
     """The broker has decided the commit and the answer is lost; or it has never heard of it. One dead letter each."""
@@ -157,6 +164,8 @@ def test_records_that_no_broker_takes_in_time_are_an_outage_and_no_refusal(scena
     assert at.dead_lettered_ids() == sorted(item.wait_id for item in registered)
 
 
+@pytest.mark.guarantee("P3.4")
+@pytest.mark.fault("F74")
 def test_an_open_foreign_transaction_at_the_logs_end_leaves_the_partition(scenario: ScenarioFactory) -> None:
     """What it holds may resolve the row: only its end tells."""
     at = scenario()
@@ -175,6 +184,7 @@ def test_an_open_foreign_transaction_at_the_logs_end_leaves_the_partition(scenar
     assert at.dead_lettered_ids() == [expired.wait_id]
 
 
+@pytest.mark.guarantee("P4.6")
 def test_an_aborted_foreign_tombstone_resolves_nothing(scenario: ScenarioFactory) -> None:
     """The tail then holds nothing but a transaction marker, which no record stands behind."""
     at = scenario()
@@ -186,6 +196,7 @@ def test_an_aborted_foreign_tombstone_resolves_nothing(scenario: ScenarioFactory
     assert at.dead_lettered_ids() == [expired.wait_id]
 
 
+@pytest.mark.fault("F68")
 def test_a_half_written_export_of_a_dead_sweeper_is_aborted_by_the_next_fence(scenario: ScenarioFactory) -> None:
     """Dead letter and tombstone are in the log, the commit never came: the fence aborts it, the row goes out once."""
     at = scenario()

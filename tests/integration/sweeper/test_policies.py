@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from sweeper.outgoing import Obstacle
 from tests.integration.sweeper.conftest import ScenarioFactory
 from tests.integration.sweeper.scenario import Scenario
@@ -81,6 +83,7 @@ def test_redelivery_to_the_origin_goes_to_its_very_partition(scenario: ScenarioF
     assert [record.partition for record in records] == [2] * 5
 
 
+@pytest.mark.guarantee("P4.9")
 def test_a_row_too_large_for_its_dead_letter_topic_is_set_aside_and_the_others_go_on(scenario: ScenarioFactory) -> None:
     at = scenario()
     large, small = at.register([at.wait_record(1, value=b"x" * 40_000), at.wait_record(2)])

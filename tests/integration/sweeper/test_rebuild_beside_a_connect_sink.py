@@ -29,6 +29,7 @@ def kept_by(kind: SinkKind, settings: Settings) -> Settings:
     return settings.model_copy(update={"sink": settings.sink.model_copy(update={"kind": kind})})
 
 
+@pytest.mark.guarantee("P3.8", "P3.20", "C.4")
 @pytest.mark.timeout(300)
 def test_rows_are_those_of_the_log_and_what_a_sink_of_ours_left_is_gone(
     scenario: ScenarioFactory, spark: SparkSession

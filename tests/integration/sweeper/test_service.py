@@ -8,10 +8,11 @@ import subprocess
 import sys
 
 import psutil
+import pytest
 
 from tests.integration.sweeper.conftest import ScenarioFactory
 from tests.integration.sweeper.scenario import Scenario
-from tests.support.processes import ROOT, Services
+from tests.support.processes import Services
 from tests.support.waiting import wait_until
 from wait_registry.demo.environment import as_environment
 
@@ -39,6 +40,7 @@ def test_a_sweeper_process_exports_what_expires_and_ends_cleanly(scenario: Scena
     assert [line["sweep"]["exported"] for line in done] == [1, 1]
 
 
+@pytest.mark.fault("F75")
 def test_a_sweeper_whose_jvm_dies_ends_loudly(scenario: ScenarioFactory, services: Services) -> None:
     """Nothing is due, so nothing would need it yet; but a sweeper that can't export must not look well."""
     at = scenario({"sweeper.interval_s": 0.5})
@@ -55,7 +57,7 @@ def test_a_sweeper_whose_jvm_dies_ends_loudly(scenario: ScenarioFactory, service
 def once(at: Scenario) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(
         [sys.executable, "-m", "wait_registry", "sweeper", "--once"],
-        env={**as_environment(at.settings), "PYTHONPATH": str(ROOT), "PATH": os.environ["PATH"]},
+        env={**as_environment(at.settings), **{name: os.environ[name] for name in ("PATH", "PYTHONPATH")}},
         capture_output=True,
         timeout=90,
         check=False,
@@ -73,6 +75,7 @@ def test_a_single_sweep_prints_what_it_did(scenario: ScenarioFactory) -> None:
     assert (sweep["result"], sweep["due"]) == ("done", 0)
 
 
+@pytest.mark.guarantee("P8.15")
 def test_a_wait_topic_that_is_not_there_ends_the_process_with_2(scenario: ScenarioFactory) -> None:
     at = scenario()
     at.topics.delete(at.settings.wait.topic)

@@ -79,6 +79,7 @@ def test_nothing_due_asks_nobody(scenario: ScenarioFactory) -> None:
     assert (sweep.result, sweep.due) == (SweepResult.DONE, 0)
 
 
+@pytest.mark.fault("F72")
 def test_a_second_sweep_at_the_same_time_is_skipped(scenario: ScenarioFactory) -> None:
     at = scenario()
     at.register([at.wait_record(1)])
@@ -127,6 +128,7 @@ def test_a_recreated_wait_topic_ends_the_process(scenario: ScenarioFactory) -> N
         sweeper_of(at).run_once()
 
 
+@pytest.mark.fault("F80")
 def test_a_topic_recreated_since_it_was_looked_up_is_noticed_by_the_task(scenario: ScenarioFactory) -> None:
     at = scenario()
     at.register([at.wait_record(1)])
@@ -158,6 +160,7 @@ def test_a_missing_wait_topic_ends_the_process(settings_for: SettingsFactory, da
         Sweeper(settings, in_process, Instruments(MetricsRegistry())).run_once()
 
 
+@pytest.mark.fault("F86")
 def test_postgres_away_fails_a_sweep_and_nothing_else(own_stack: OwnStack) -> None:
     from tests.support.naming import Names
     from tests.support.settings import settings_against
@@ -216,6 +219,7 @@ def test_old_rows_are_purged(scenario: ScenarioFactory) -> None:
     assert at.database.rows(at.settings, "select count(*) from sweep") == [(30,)], "29 old ones and this one"
 
 
+@pytest.mark.fault("F88")
 def test_a_postgres_that_takes_no_writes_is_waited_for(scenario: ScenarioFactory) -> None:
     at = scenario()
     at.register([at.wait_record(1)])
@@ -244,6 +248,7 @@ def test_a_write_that_postgres_refuses_in_a_sweep_fails_this_sweep_alone(scenari
     assert sweeper_of(at, refused).run_once().result is SweepResult.FAILED
 
 
+@pytest.mark.fault("F76")
 def test_a_sweep_that_fails_elsewhere_leaves_postgres_up_and_is_written_down(scenario: ScenarioFactory) -> None:
     at = scenario()
     at.register([at.wait_record(1)])
@@ -259,6 +264,7 @@ def test_a_sweep_that_fails_elsewhere_leaves_postgres_up_and_is_written_down(sce
     assert rows == [("failed", "SweepJobFailed: a worker was lost")]
 
 
+@pytest.mark.fault("F87")
 def test_a_connection_that_breaks_during_the_job_takes_no_result_with_it(scenario: ScenarioFactory) -> None:
     at = scenario()
     at.register([at.wait_record(1)])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
+import pytest
 from pydantic import SecretStr
 
 from sweeper.instruments import Instruments
@@ -24,6 +25,7 @@ where %s = any(pg_blocking_pids(pid)) and clock_timestamp() - query_start > make
 """
 
 
+@pytest.mark.guarantee("P4.10")
 def test_a_look_for_what_is_due_that_takes_longer_than_the_roles_limit_is_waited_for(
     scenario: ScenarioFactory,
 ) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from contextlib import closing
 
+import pytest
 from pydantic import SecretStr
 
 from sweeper.view import View
 from tests.integration.sweeper.conftest import ScenarioFactory
 
 
+@pytest.mark.guarantee("P3.9")
 def test_rows_are_read_as_they_were_judged(scenario: ScenarioFactory) -> None:
     """The sink brings a newer registration between a row's judgment and its reading: the row judged is the one read."""
     at = scenario()

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.integration.sweeper.conftest import ScenarioFactory
 
 # Far more in one transaction than any of these topics takes in one batch, also when it is compressed.
 ROWS = 1_000
 
 
+@pytest.mark.guarantee("P4.9")
 def test_a_wait_topic_of_a_small_limit_takes_the_tombstones_of_many_due_rows(scenario: ScenarioFactory) -> None:
     at = scenario({"wait.max_message_bytes": 10_000})
     # They came few at a time; here all come at once.
@@ -22,6 +25,7 @@ def test_a_wait_topic_of_a_small_limit_takes_the_tombstones_of_many_due_rows(sce
     assert at.dead_lettered_ids() == sorted(item.wait_id for item in registered)
 
 
+@pytest.mark.guarantee("P4.9")
 def test_a_registrations_own_dead_letter_topic_of_a_small_limit_takes_them_as_well(scenario: ScenarioFactory) -> None:
     at = scenario()
     foreign = f"{at.settings.dead_letter.topic}.foreign"

@@ -21,6 +21,7 @@ PRODUCING = [*FOLDER.glob("expired.*.json"), *FOLDER.glob("*.sink.debezium.json"
 DEFAULTS = {"max.request.size": "1048576", "buffer.memory": "33554432"}
 
 
+@pytest.mark.guarantee("P4.17")
 @pytest.mark.parametrize("file", sorted(PRODUCING), ids=lambda file: file.name)
 def test_the_largest_record_that_a_processor_registers_passes(file: Path) -> None:
     config = read_connector(file, partial(variable, settings=SETTINGS)).config

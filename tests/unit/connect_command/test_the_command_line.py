@@ -43,6 +43,7 @@ def test_print_shows_whole_connectors_without_asking_and_without_a_password(caps
     assert "${env:POSTGRES_PASSWORD}" in printed
 
 
+@pytest.mark.guarantee("P1.16")
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -85,6 +86,7 @@ def test_two_files_of_one_name_are_refused(tmp_path: Path, capsys: pytest.Captur
     assert "two files are of one name, n" in capsys.readouterr().err
 
 
+@pytest.mark.guarantee("P4.16")
 @pytest.mark.parametrize(
     ("role", "family", "wrong"),
     [

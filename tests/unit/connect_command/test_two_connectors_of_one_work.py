@@ -122,6 +122,7 @@ def test_sinks_that_run_or_start_or_are_not_of_this_view_keep_no_source_back() -
     )
 
 
+@pytest.mark.guarantee("P3.20")
 @pytest.mark.parametrize("source", FAMILIES)
 @pytest.mark.parametrize("sink", FAMILIES)
 @pytest.mark.parametrize(("own", "task"), [("RUNNING", "RUNNING"), ("RUNNING", "FAILED"), ("PAUSED", "PAUSED")])

@@ -43,6 +43,7 @@ class Asked:
 
 
 # Of librdkafka's calls one says so when nobody is there to be asked, one that the time is over.
+@pytest.mark.guarantee("P8.4")
 @pytest.mark.parametrize("code", ["_TRANSPORT", "_TIMED_OUT"])
 def test_after_long_silence_the_next_request_has_a_client_that_knows_nothing_of_it(code: str) -> None:
     asked = Asked()

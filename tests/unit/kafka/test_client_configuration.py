@@ -33,6 +33,7 @@ def test_a_consumer_reads_committed_records_and_commits_nothing_by_itself() -> N
     assert config["auto.offset.reset"] == "error"
 
 
+@pytest.mark.guarantee("P8.10")
 def test_a_record_that_never_fits_into_the_producers_queue_is_too_large_and_not_waited_for() -> None:
     tuned = KafkaSettings(bootstrap_servers="127.0.0.1:1", librdkafka={"queue.buffering.max.kbytes": 1024})
     producer = Producer(producer_config(tuned))

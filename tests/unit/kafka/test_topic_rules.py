@@ -132,6 +132,7 @@ def test_a_dead_letter_topic_that_would_lose_or_refuse_records_is_an_error(
     assert found(spec(role), {name: value})[name].severity is Severity.ERROR
 
 
+@pytest.mark.guarantee("P4.8")
 @pytest.mark.parametrize("role", [TopicRole.DEAD_LETTER, TopicRole.REDELIVERY])
 def test_a_dead_letter_topic_that_takes_its_writers_time_is_warned_about(role: TopicRole) -> None:
     finding = found(spec(role), {"message.timestamp.type": "CreateTime"})["message.timestamp.type"]
@@ -139,6 +140,7 @@ def test_a_dead_letter_topic_that_takes_its_writers_time_is_warned_about(role: T
     assert finding.mend.endswith("--add-config message.timestamp.type=LogAppendTime")
 
 
+@pytest.mark.guarantee("P1.11")
 @pytest.mark.parametrize("name", ["retention.ms", "retention.bytes"])
 def test_a_redelivery_topic_deletes_nothing_by_itself_whatever_becomes_of_dead_letters(name: str) -> None:
     redelivery = spec(TopicRole.REDELIVERY, dead_letter__retention_ms="3600000")

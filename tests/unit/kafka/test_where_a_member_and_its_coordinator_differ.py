@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import pytest
+
 from wait_registry.kafka.group_description import GroupDescription, Place
 
 FIRST, SECOND, THIRD = ("orders", 0), ("orders", 1), ("orders", 2)
@@ -23,6 +25,7 @@ def test_what_is_due_and_nobodys_differs() -> None:
     assert _differing({FIRST, SECOND}, {FIRST}) == {SECOND}
 
 
+@pytest.mark.guarantee("P8.21")
 def test_what_another_one_has_to_give_up_first_does_not() -> None:
     assert _differing({FIRST, SECOND}, {FIRST}, others={SECOND}) == frozenset()
 

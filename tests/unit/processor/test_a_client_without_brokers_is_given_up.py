@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from confluent_kafka import Producer
 
 from processor.broker_link import BrokerLink
@@ -43,6 +44,7 @@ NOBODY = ALONE.replace('"source":"configured"', '"source":"logical"')
 LEARNED = ALONE.replace('"source":"configured"', '"source":"learned"')
 
 
+@pytest.mark.guarantee("P8.4")
 def test_who_knows_none_for_long_is_given_up_with_what_to_do() -> None:
     assert NOBODY != ALONE
     watched = Watched()

@@ -103,6 +103,7 @@ def test_the_late_answer_to_an_earlier_commit_is_not_taken_for_that_of_the_last_
     assert bench.offsets == (8, 8)
 
 
+@pytest.mark.guarantee("P1.5")
 @pytest.mark.parametrize("code", [None, *REFUSALS])
 def test_lost_partitions_are_divided_behind_what_may_be_committed(code: int | None) -> None:
     async def main() -> None:

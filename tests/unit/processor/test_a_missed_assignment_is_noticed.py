@@ -29,11 +29,13 @@ class _Member:
         self.rejoined += 1
 
 
+@pytest.mark.guarantee("P8.21")
 def test_it_joins_anew_at_the_second_look_that_finds_the_same() -> None:
     member = _Member()
     assert [member.looks(FIRST, SECOND), member.looks(FIRST, SECOND)] == [0, 1]
 
 
+@pytest.mark.guarantee("P8.21")
 def test_another_difference_each_time_is_a_group_on_its_way() -> None:
     member = _Member()
     assert [member.looks(FIRST, SECOND), member.looks(FIRST, THIRD), member.looks(FIRST)] == [0, 0, 0]

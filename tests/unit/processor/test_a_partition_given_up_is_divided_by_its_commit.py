@@ -81,6 +81,7 @@ def on_loop(main: Callable[[], Any]) -> None:
     asyncio.run(asyncio.wait_for(main(), 30))
 
 
+@pytest.mark.guarantee("P1.4")
 @pytest.mark.parametrize("how", ["revoked", "lost"])
 def test_what_may_be_committed_stays_and_the_rest_is_the_next_owners(how: str) -> None:
     async def main() -> None:
@@ -98,6 +99,7 @@ def test_what_may_be_committed_stays_and_the_rest_is_the_next_owners(how: str) -
     on_loop(main)
 
 
+@pytest.mark.guarantee("P1.6")
 @pytest.mark.parametrize("how", ["revoked", "lost"])
 def test_no_tombstone_is_written_because_a_partition_moves(how: str) -> None:
     async def main() -> None:

@@ -187,6 +187,7 @@ class Settled:
         return weakref.ref(value.held)
 
 
+@pytest.mark.guarantee("P7.6")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("failing", FAILING)
 def test_a_failed_record_is_free_and_its_dead_letter_has_the_whole_stack_trace(failing: OffLoop, kind: Kind) -> None:

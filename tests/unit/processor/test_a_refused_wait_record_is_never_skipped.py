@@ -25,6 +25,7 @@ def message(offset: int) -> Message:
     )
 
 
+@pytest.mark.guarantee("P2.4")
 @pytest.mark.parametrize(
     ("code", "kind"),
     [(KafkaError.TOPIC_AUTHORIZATION_FAILED, ConfigurationError), (KafkaError.INVALID_RECORD, PermanentError)],

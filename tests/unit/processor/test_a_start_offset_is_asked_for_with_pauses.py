@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, TopicPartition
 
 from processor.consumed_topics import ConsumedTopics
@@ -37,6 +38,7 @@ def places(starts: list[TopicPartition] | None) -> list[tuple[str, int, int]] | 
     return None if starts is None else [(p.topic, p.partition, p.offset) for p in starts]
 
 
+@pytest.mark.guarantee("P8.5")
 def test_the_consumer_is_asked_once_since_a_rebalance_waits_for_it() -> None:
     def nobody(partitions: list[TopicPartition]) -> list[TopicPartition]:
         raise AssertionError("a client of its own takes its time to connect")

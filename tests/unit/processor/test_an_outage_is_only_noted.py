@@ -12,6 +12,7 @@ from processor.readiness import UNACKNOWLEDGED_S, not_ready_reasons
 from wait_registry.errors import ConfigurationError
 
 
+@pytest.mark.guarantee("P8.24")
 @pytest.mark.parametrize("code", [KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT, KafkaError._TIMED_OUT])
 def test_an_unreachable_broker_is_no_fault_and_all_of_them_mean_not_ready(code: int) -> None:
     fault = Fault()
@@ -30,6 +31,7 @@ def test_refused_credentials_end_the_process(code: int) -> None:
     assert isinstance(fault.error, ConfigurationError)
 
 
+@pytest.mark.guarantee("P8.7")
 def test_a_connection_that_breaks_while_the_broker_is_asked_for_the_mechanism_is_no_fault() -> None:
     fault = Fault()
     said = (

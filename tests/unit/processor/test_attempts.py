@@ -201,6 +201,7 @@ def test_the_cancellation_of_a_worker_is_no_outcome() -> None:
     asyncio.run(main())
 
 
+@pytest.mark.guarantee("P7.3")
 def test_a_plain_call_over_its_limit_keeps_its_slot_and_its_late_answer_is_ignored() -> None:
     import threading
 
@@ -316,6 +317,7 @@ def test_a_loop_that_is_late_every_time_still_ends_attempts() -> None:
     asyncio.run(main())
 
 
+@pytest.mark.guarantee("P8.19")
 def test_an_attempt_that_goes_on_although_it_was_cancelled_counts_as_blocked_and_is_told_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -64,6 +64,7 @@ def on_loop(main: Callable[[], Awaitable[Any]]) -> None:
     asyncio.run(asyncio.wait_for(main(), 30))
 
 
+@pytest.mark.guarantee("P7.2")
 def test_n_handlers_run_at_once_and_they_start_in_order() -> None:
     async def main() -> None:
         running, most, started = 0, 0, []
@@ -105,6 +106,7 @@ def test_resting_workers_are_woken_for_records_that_come_later() -> None:
     on_loop(main)
 
 
+@pytest.mark.guarantee("P3.16")
 @pytest.mark.parametrize("kind", ["async", "plain"])
 def test_a_record_with_too_little_time_left_is_registered_again_and_not_started(kind: str) -> None:
     async def main() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,6 +14,7 @@ from tests.unit.processor.entries import LONG, batch, entry
 BATCHES = st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=6), max_size=8)
 
 
+@pytest.mark.guarantee("P2.1")
 @given(BATCHES, st.randoms(use_true_random=False), st.data())
 def test_the_prefix_never_passes_an_unacknowledged_record_in_whatever_order_reports_come(
     shape: list[list[int]], random: object, data: st.DataObject

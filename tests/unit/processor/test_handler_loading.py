@@ -160,6 +160,7 @@ def test_what_can_not_be_a_handler_is_refused_with_what_was_seen(name: str, said
         load(name)
 
 
+@pytest.mark.guarantee("P8.8")
 @pytest.mark.parametrize(
     ("url", "said"),
     [

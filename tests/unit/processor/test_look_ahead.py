@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -34,6 +35,7 @@ def test_the_bound_is_n_and_a_share_of_the_rate_measured_last(n: int, cap: int, 
         assert look_ahead.bound == min(cap, n + max(n + 16, math.ceil(0.2 * rate)))
 
 
+@pytest.mark.guarantee("P7.1")
 @given(st.integers(0, 5000), st.integers(0, 2000), st.integers(1, 100), st.integers(0, 10_000))
 def test_there_is_never_room_beyond_a_bound(outstanding: int, size: int, records: int, seen: int) -> None:
     look_ahead = LookAhead(10, 1000, 1500)
@@ -44,6 +46,7 @@ def test_there_is_never_room_beyond_a_bound(outstanding: int, size: int, records
     assert room == 0 or size < 1500
 
 
+@pytest.mark.guarantee("P7.1")
 def test_large_records_leave_room_for_as_many_as_the_bytes_hold() -> None:
     look_ahead = LookAhead(100, 1000, 10_000)
     for _ in range(50):

@@ -79,6 +79,7 @@ async def attempt(handler: OpenHandler) -> object:
         return error
 
 
+@pytest.mark.guarantee("P8.9")
 @pytest.mark.parametrize("failure", [as_it_comes, wrapped, followed, of_the_host])
 @pytest.mark.parametrize("plain", [True, False])
 def test_a_record_gets_no_outcome_whatever_is_made_of_the_lack(failure: Callable[[], None], plain: bool) -> None:
@@ -157,6 +158,7 @@ def calling_with_none_left() -> None:
     asyncio.run(main())
 
 
+@pytest.mark.guarantee("P8.8")
 def test_more_calls_than_descriptors_are_refused_before_the_first_with_the_numbers() -> None:
     assert child((100 + RESERVE, 100 + RESERVE), opening_for_a_hundred) == "opened\n"
     said = child((99 + RESERVE, 99 + RESERVE), opening_for_a_hundred)

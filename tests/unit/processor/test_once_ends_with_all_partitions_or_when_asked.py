@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from processor.assigned_partition import AssignedPartition
 from processor.once import Once, Share
 from tests.unit.processor.halted_clock import HaltedClock
@@ -27,6 +29,7 @@ def test_who_has_everything_and_has_read_it_is_done_and_asks_nobody() -> None:
     assert not once.asks
 
 
+@pytest.mark.guarantee("P8.22")
 def test_who_has_nothing_is_not_done_by_that() -> None:
     once = _once(FIRST)
     assert not once.reached({})

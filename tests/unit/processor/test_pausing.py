@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -36,6 +37,7 @@ def test_it_resumes_when_there_is_a_quarter_of_the_room_that_there_is_with_nothi
     assert pausing.resume_due(9, 36)
 
 
+@pytest.mark.guarantee("P7.5")
 def test_with_nothing_in_hand_it_resumes_whatever_the_bounds_are_and_however_large_records_have_been() -> None:
     async def main() -> None:
         pump = PipelineBench().pump

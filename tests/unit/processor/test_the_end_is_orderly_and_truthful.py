@@ -49,6 +49,7 @@ def test_a_fault_during_the_drain_is_raised_after_leaving_the_group_and_stopping
     on_loop(main)
 
 
+@pytest.mark.guarantee("P8.17")
 def test_what_the_drain_has_waited_for_in_vain_is_not_waited_for_again() -> None:
     async def main() -> None:
         bench = PipelineBench(drain_timeout_s=0.05, flush_timeout_s=3600)

@@ -134,6 +134,7 @@ def _told_of_an_assignment(watched: _Watched) -> None:
     watched.membership.assigned("own")
 
 
+@pytest.mark.guarantee("P8.21")
 @pytest.mark.parametrize(
     "meanwhile", [_link_down, _no_answer, _stopped_for_long, _told_that_all_is_lost, _told_of_an_assignment]
 )

@@ -61,6 +61,7 @@ def test_records_kept_back_of_a_partition_that_the_same_poll_gives_up_are_forgot
     on_loop(main)
 
 
+@pytest.mark.guarantee("P2.3")
 def test_what_is_kept_back_is_registered_before_what_comes_after_it_although_a_revocation_makes_room() -> None:
     async def main() -> None:
         bench = PipelineBench()

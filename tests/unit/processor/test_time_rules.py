@@ -108,6 +108,7 @@ def test_only_what_the_round_trip_cannot_explain_is_a_clock_difference(
     assert abs(skew_ms - seen) <= there_ms + back_ms
 
 
+@pytest.mark.guarantee("P3.17")
 @pytest.mark.parametrize(
     ("skew_ms", "verdict"),
     [

@@ -27,6 +27,7 @@ def _said_after(callback: str, assignment_strategy: AssignmentStrategy) -> list[
     return asyncio.run(main())
 
 
+@pytest.mark.guarantee("P8.23")
 @pytest.mark.parametrize("strategy", AssignmentStrategy)
 def test_who_is_told_that_they_are_lost_is_not_ready(strategy: AssignmentStrategy) -> None:
     assert REASON in _said_after("_on_lost", strategy)

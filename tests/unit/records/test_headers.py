@@ -28,6 +28,7 @@ JSON = st.recursive(
 UNICODE = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
 
 
+@pytest.mark.guarantee("P5.1")
 @given(HEADERS)
 def test_headers_come_out_as_they_went_in(headers: Headers) -> None:
     assert decode_headers_json(encode_headers_json(headers)) == headers

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -82,6 +83,7 @@ def test_the_same_group_gets_the_first_deliverys_record_and_counts_on(
     assert attempt == lineage.delivery
 
 
+@pytest.mark.guarantee("P5.4")
 @given(ORIGINALS, KNOWN, ANY_HEADERS)
 def test_for_another_group_the_record_is_as_it_was_consumed_with_all_headers(
     now: Original, lineage: Lineage, headers: Headers

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,6 +23,7 @@ def test_the_same_record_and_group_always_have_the_same_id(
     assert wait_id(*coordinates, timestamp_ms) == wait_id(*coordinates, timestamp_ms)
 
 
+@pytest.mark.guarantee("P1.7")
 @given(DISTINCT, DISTINCT, INT64)
 def test_any_other_coordinate_gives_another_id(
     one: tuple[str, str, int, int, str], other: tuple[str, str, int, int, str], timestamp_ms: int

@@ -27,6 +27,7 @@ def test_a_wait_record_reads_back_as_it_was_written(record: WaitRecord) -> None:
     assert decode_wait_record(record.wait_id.encode(), value, headers) == record
 
 
+@pytest.mark.guarantee("P5.2")
 @given(WAIT_RECORDS)
 def test_the_processors_encoder_writes_the_same_headers(record: WaitRecord) -> None:
     original = record.original
@@ -118,6 +119,7 @@ def test_an_unknown_expiry_policy_is_a_configuration_error() -> None:
         WaitRecordEncoder("billing", "host-1", "waitreg.dlq", "keep", 3)
 
 
+@pytest.mark.guarantee("P4.11")
 @given(
     st.lists(st.tuples(st.text(max_size=20), st.none() | st.binary(max_size=200)), max_size=60).map(tuple),
     st.none() | st.binary(max_size=300),
@@ -138,6 +140,7 @@ def test_whatever_is_registered_fits_into_a_dead_letter_topic_as_it_is_made(
         assert record_size(key, value, headers) <= limit + DEAD_LETTER_EXTRA_BYTES // 2
 
 
+@pytest.mark.guarantee("P4.11")
 def test_headers_that_no_reader_would_take_are_not_registered() -> None:
     headers = (("name", bytes(MAX_JSON_BYTES)),)
     original = Original("orders", 0, 0, 0, "create", None, None, headers)

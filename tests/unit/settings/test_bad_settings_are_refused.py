@@ -97,6 +97,7 @@ def test_a_bad_value_is_answered_with_what_was_seen_and_what_is_allowed(name: st
     assert f"--set {name}: " in text
 
 
+@pytest.mark.guarantee("P8.8")
 @pytest.mark.parametrize("value", ["inf", "nan"])
 @pytest.mark.parametrize("name", ["processor.ttl_s", "processor.handler_timeout_s", "sweeper.interval_s"])
 def test_a_time_that_is_no_number_to_count_with_is_refused_whatever_it_is_the_limit_of(

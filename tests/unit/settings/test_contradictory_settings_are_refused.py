@@ -99,6 +99,7 @@ def test_the_least_ttl_covers_every_round_of_the_look_ahead(
     assert least_ttl_s(made) >= rounds * record_s + margin_s + made.wait.skew_allowance_s - 1e-6
 
 
+@pytest.mark.guarantee("P8.8")
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
@@ -182,6 +183,7 @@ def test_security_that_fits_together_is_taken(changes: dict[str, str]) -> None:
     assert fatal("sweeper", **{f"kafka__security__{name}": value for name, value in changes.items()}) == []
 
 
+@pytest.mark.guarantee("P8.8")
 @pytest.mark.parametrize(
     ("name", "says"),
     [
@@ -232,6 +234,7 @@ def test_a_dead_letter_topic_of_another_group_or_topic_may_be_an_input() -> None
     assert not fatal(processor__topics="refunds.dlq", dead_letter__topic="{topic}.dlq")
 
 
+@pytest.mark.guarantee("P8.8")
 def test_a_producer_queue_of_few_bytes_is_refused_where_what_goes_through_it_has_no_room() -> None:
     small = {"kafka__librdkafka.queue.buffering.max.kbytes": 2176}
     assert fatal("processor", **small) == fatal("sink", **small) == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -55,6 +56,7 @@ def test_a_few_large_records_weigh_as_much_as_their_partition_has_of_them() -> N
     assert round(sample.nbytes / sample.records) == (1_000 + MIB) / 2
 
 
+@pytest.mark.guarantee("P7.7")
 def test_what_has_shown_nothing_is_harmless_at_first_and_does_not_hold_batches_up() -> None:
     seen, behind = {A: Seen(500, 500 * 1_000), B: Seen(500, 500 * 1_000), C: Seen()}, {A: 10**6, B: 10**6, C: 2 * 10**6}
     sample = as_a_batch(seen, behind, harmless=32)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,6 +16,7 @@ from sink.kafka_query import poll_options
 MIB = 1024 * 1024
 
 
+@pytest.mark.guarantee("P7.7")
 @given(st.integers(1, 250_000), st.integers(65_536, 256 * MIB), st.integers(0, 8 * MIB))
 def test_a_sampled_batch_stays_within_its_aim_or_has_one_record(records: int, aim: int, size: int) -> None:
     limit = BatchLimit(records, aim).sampled(10, 10 * size, whole=True, harmless=1)
@@ -41,6 +43,7 @@ def test_a_limit_that_slows_a_catch_up_is_raised_only_while_behind() -> None:
     assert not small.should_restart(running, behind=10)
 
 
+@pytest.mark.guarantee("P7.7")
 def test_behind_what_was_looked_at_batches_grow_from_its_size_on() -> None:
     limit = BatchLimit(250_000, 64 * MIB).sampled(5_000, 5_000 * 500, whole=False, harmless=64)
     assert limit.records == 5_000
@@ -56,6 +59,7 @@ def test_behind_what_was_looked_at_batches_grow_from_its_size_on() -> None:
     assert running >= 64 * MIB / 600 / 4
 
 
+@pytest.mark.guarantee("P7.7")
 def test_one_large_record_at_the_head_of_a_log_does_not_hold_up_the_small_ones_behind_it() -> None:
     limit = BatchLimit(250_000, 64 * MIB).sampled(1, 64 * MIB, whole=False, harmless=32)
     running, batches = limit.records, 0
@@ -94,6 +98,7 @@ def test_behind_a_look_that_saw_nothing_only_what_is_harmless_of_any_size_is_ask
     assert BatchLimit(250_000, 64 * MIB).sampled(0, 0, whole=False, harmless=0).records == 1
 
 
+@pytest.mark.guarantee("P7.7")
 @given(st.integers(1, 250_000), st.integers(1, 200))
 def test_what_consumers_hold_besides_a_batch_is_about_half_of_one_at_most(max_records: int, partitions: int) -> None:
     polled = int(poll_options(max_records, partitions)["kafka.max.poll.records"])

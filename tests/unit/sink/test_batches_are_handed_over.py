@@ -103,6 +103,7 @@ def test_what_has_waited_long_enough_is_written_although_more_waits(hand_over: H
     wait_until(lambda: writer.written == [[0]], DEADLINE_S, "the transaction")
 
 
+@pytest.mark.guarantee("P7.14")
 def test_reading_waits_for_room(hand_over: HandOver, writer: Writer) -> None:
     put(hand_over, 0, 4, more=True)
     assert writer.began.acquire(timeout=DEADLINE_S)
@@ -115,6 +116,7 @@ def test_reading_waits_for_room(hand_over: HandOver, writer: Writer) -> None:
     assert not reader.is_alive()
 
 
+@pytest.mark.guarantee("P6.11")
 def test_what_ends_the_writing_is_told_and_nothing_is_written_behind_it(hand_over: HandOver, writer: Writer) -> None:
     writer.error = RuntimeError("the connection broke")
     put(hand_over, 0, 4, more=True)

@@ -57,6 +57,7 @@ def stories_of(rows: list[Row]) -> dict[Story, list[Row]]:
     return stories
 
 
+@pytest.mark.guarantee("P3.13", "P6.3")
 @given(histories, undivided, st.randoms(use_true_random=False))
 def test_survivors_and_tombstones_are_those_of_a_record_by_record_reading(
     history: History, at_once: int, shuffler: random.Random
@@ -86,6 +87,7 @@ def test_survivors_and_tombstones_are_those_of_a_record_by_record_reading(
         assert row["first_is_tombstone"] == (resolved[place][0].value is None)
 
 
+@pytest.mark.guarantee("P6.3")
 @given(histories, undivided, st.integers(1, 8), st.lists(st.booleans(), min_size=40, max_size=40))
 def test_batches_that_were_condensed_one_by_one_say_together_what_they_say_as_one(
     history: History, at_once: int, size: int, odd: list[bool]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from sink.batch import KEY, OFFSET
 from sink.earlier_waits import EarlierWaits
 from tests.unit.sink.batches import Row, batch_of
@@ -13,6 +15,7 @@ def offsets(earlier: EarlierWaits, key: bytes, offset: int, partition: int = 0) 
     return [record[OFFSET] for record in earlier.before(key, partition, offset)]
 
 
+@pytest.mark.guarantee("P6.12")
 def test_what_another_partition_has_of_a_key_came_neither_before_nor_behind_it() -> None:
     earlier = EarlierWaits(batch_of([Row(A, b"", 0, 1), Row(A, None, 1, 2), Row(A, b"", 1, 3), Row(A, b"", 0, 4)]))
     assert offsets(earlier, A, 4) == [1]

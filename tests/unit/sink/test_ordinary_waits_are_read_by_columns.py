@@ -71,6 +71,7 @@ ORDINARY = {
 }
 
 
+@pytest.mark.guarantee("P7.13")
 @pytest.mark.parametrize("row", ORDINARY.values(), ids=ORDINARY)
 def test_no_ordinary_record_is_decoded_one_by_one(row: Row, decoded: list[bytes]) -> None:
     assert_same([row], decoded, [])

@@ -69,12 +69,14 @@ def test_markers_alone_and_clocks_that_step_back_leave_the_time() -> None:
     assert advanced(Position(5, ago(9)), 7, older_ms, end=10, listed_at=NOW) == Position(7, ago(9))
 
 
+@pytest.mark.guarantee("P6.10")
 @pytest.mark.parametrize("time_ms", [1_700_000_000_000_000, 253_402_300_800_000, -(10**15), 2**63 - 1, -(2**63)])
 def test_a_time_that_no_calendar_has_leaves_the_time(time_ms: int) -> None:
     """A foreign producer's: it wrote microseconds as milliseconds, say."""
     assert advanced(Position(5, ago(9)), 7, time_ms, end=10, listed_at=NOW) == Position(7, ago(9))
 
 
+@pytest.mark.guarantee("P3.11")
 @given(st.lists(st.tuples(st.integers(0, 500), st.booleans()), min_size=1, max_size=30), st.data())
 def test_the_time_never_exceeds_the_append_time_of_what_follows(
     log: list[tuple[int, bool]], data: st.DataObject

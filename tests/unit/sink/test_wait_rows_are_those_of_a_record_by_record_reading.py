@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -122,6 +123,7 @@ def test_whatever_records_come_and_however_they_are_cut(rows: list[Row], lengths
     assert_same(rows, lengths, at_once)
 
 
+@pytest.mark.guarantee("P1.17")
 @given(SYSTEM_NAMES, st.lists(VALUES, max_size=8))
 @example(names.WAIT_EXPIRATION_TIME, [b"2026-02-29T00:00:00.000Z", b"2024-02-29T23:59:59.999Z"])
 def test_whatever_one_header_holds(name: str, values: list[bytes | None]) -> None:

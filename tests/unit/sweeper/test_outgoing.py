@@ -53,6 +53,7 @@ def test_the_dead_letter_names_registration_and_reason() -> None:
     )
 
 
+@pytest.mark.guarantee("P4.7")
 @given(st.one_of(st.none(), st.sampled_from(["dlq", "redeliver"])), st.one_of(st.none(), st.integers(1, 5)),
        st.one_of(st.none(), st.integers(1, 5)), st.booleans(), st.sampled_from([None, "", "billing"]))  # fmt: skip
 def test_redelivery_ends_at_the_last_delivery(

@@ -75,6 +75,7 @@ def test_runs_never_overlap_and_missed_ones_are_made_up_for_by_one(caplog: pytes
     assert not overlapped.is_set()
 
 
+@pytest.mark.guarantee("P8.13")
 def test_a_clock_that_is_put_back_holds_up_no_run() -> None:
     """What is planned by then lies in the future of the new time; a fault test steps a real process's clock."""
     runs = Event()

@@ -59,6 +59,7 @@ def test_without_a_position_only_a_row_that_the_log_itself_shows_last_is_open(
             assert is_open == (last.get(wait_id) == claimed)
 
 
+@pytest.mark.guarantee("P3.5")
 def test_a_row_that_the_log_should_show_and_does_not_is_unseen() -> None:
     tail = Tail(10, 100)
     tail.add(b"other", 12)
@@ -110,6 +111,7 @@ def test_what_a_second_reading_does_not_find_again_is_unseen() -> None:
     assert verdicts == [Verdict.UNSEEN, Verdict.OPEN, Verdict.OPEN]
 
 
+@pytest.mark.guarantee("P7.11")
 def test_keys_that_are_no_ids_are_not_held() -> None:
     tail = Tail(0, 1)
     for offset in range(10):

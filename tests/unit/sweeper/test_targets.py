@@ -63,6 +63,7 @@ def test_a_cluster_that_refuses_us_is_no_topic_s_problem() -> None:
         look_up(Broker(None, KafkaError.SASL_AUTHENTICATION_FAILED))
 
 
+@pytest.mark.guarantee("P4.9")
 @pytest.mark.parametrize("name", ["", ".", "a/b", "orders dlq", "é", "x" * 250, "x" * 40_000])
 def test_a_broker_is_never_asked_about_what_is_no_topics_name(name: str) -> None:
     # One beyond 32,767 bytes makes a request that no broker can read: it hangs up, and all exports would wait for it.
