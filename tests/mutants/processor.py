@@ -387,13 +387,13 @@ def takes_a_url_without_a_host(patch: Patch) -> None:
 def ends_once_with_records_in_flight(patch: Patch) -> None:
     """`--once` gives registered records back, which then expire in a wait topic that the group has left."""
     from processor.outstanding import Outstanding
-    from processor.strategies.registry import RegistryStrategy
+    from processor.pipeline import Pipeline
 
-    original = RegistryStrategy._worked_off
+    original = Pipeline._worked_off
 
     def worked_off(self: Any) -> bool:
         with pytest.MonkeyPatch.context() as nothing:
             nothing.setattr(self, "_outstanding", Outstanding())
             return original(self)
 
-    patch.setattr(RegistryStrategy, "_worked_off", worked_off)
+    patch.setattr(Pipeline, "_worked_off", worked_off)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 from tests.integration.processor.running import Processors
 from tests.integration.processor.wait_topic import stories
 from tests.support.committed_offsets import committed
