@@ -32,7 +32,6 @@ from processor.once import Once, ends_now
 from processor.outbox import Outbox
 from processor.pipeline import Context, Pipeline
 from processor.retry_decision import RetryDecision
-from processor.rule_watch import RuleWatch
 from processor.standstill import StandstillWatch
 from processor.start_offsets import ASK_LIMIT_S, StartOffsets
 from processor.stats import Stats
@@ -46,7 +45,6 @@ from wait_registry.kafka.cluster import TopicIdentity, cluster_id, topic_names
 from wait_registry.kafka.commit_metadata import CommitMetadata
 from wait_registry.kafka.committed_offsets import committed_offsets
 from wait_registry.kafka.group_description import describe_group
-from wait_registry.kafka.time_rules import TimeRules
 from wait_registry.kafka.topics import require_topics
 from wait_registry.kafka.wait_topic import describe_wait_topic
 from wait_registry.settings.relations import require_relations
@@ -242,14 +240,14 @@ class ProcessorService:
         facts: Facts,
     ) -> Context:
         processor = self._settings.processor
-        limits, rules, consumed = time_limits(processor), TimeRules.of(self._settings), facts.consumed
+        limits, consumed = time_limits(processor), facts.consumed
         decision = RetryDecision(processor, limits, self._random)
         return Context(
             settings=self._settings,
             instance=facts.instance,
             cluster_id=facts.cluster_id,
             commit_metadata={
-                topic: CommitMetadata(wait_topic, rules, consumed.id_of(topic)).encode() for topic in facts.topics
+                topic: CommitMetadata(wait_topic, consumed.id_of(topic)).encode() for topic in facts.topics
             },
             topics=facts.topics,
             limits=limits,
@@ -257,9 +255,7 @@ class ProcessorService:
             outbox=Outbox(producer, self._fault, self._clock.monotonic),
             attempts=Attempts(handler, processor.handler_timeout_s, decision, self._clock, self.stats),
             watchdog=watchdog,
-            start_offsets=StartOffsets(
-                wait_topic, consumed, self._ending, self._committed, RuleWatch(processor.group, rules)
-            ),
+            start_offsets=StartOffsets(wait_topic, consumed, self._ending, self._committed),
             link=self._link,
             membership=self._membership,
             clock=self._clock,

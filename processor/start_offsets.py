@@ -8,7 +8,6 @@ from collections.abc import Callable
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPartition
 
 from processor.consumed_topics import ConsumedTopics
-from processor.rule_watch import RuleWatch
 from wait_registry.errors import TransientError
 from wait_registry.kafka.cluster import TopicIdentity, require_same_identity
 from wait_registry.kafka.commit_metadata import decode_metadata
@@ -35,7 +34,6 @@ class StartOffsets:
         stopping: waits so many seconds; True as soon as the process is to end, which ends the asking too.
         another: asks by another client, where the consumer can't: it is needed for its records meanwhile, and it may
             have forgotten all brokers (`KnownBrokers`), which nobody notices as long as it isn't polled.
-        rule_watch: told under which rules about time the offsets were committed.
     """
 
     def __init__(
@@ -44,13 +42,11 @@ class StartOffsets:
         consumed: ConsumedTopics,
         stopping: Callable[[float], bool],
         another: Callable[[list[TopicPartition]], list[TopicPartition]],
-        rule_watch: RuleWatch | None = None,
     ) -> None:
         self._wait_topic = wait_topic
         self._consumed = consumed
         self._stopping = stopping
         self._another = another
-        self._rule_watch = rule_watch
 
     def at_once(self, consumer: Consumer, partitions: list[TopicPartition]) -> list[TopicPartition] | None:
         """Return the partitions with their start offset; None when the broker doesn't tell within `ASK_AT_ONCE_S`.
@@ -106,8 +102,6 @@ class StartOffsets:
         if recorded is not None:
             self._check(recorded.wait_topic)
             self._consumed.require_committed_in(answer.topic, recorded.input_topic_id)
-            if self._rule_watch is not None and recorded.rules is not None:
-                self._rule_watch.seen(recorded.rules)
         return TopicPartition(answer.topic, answer.partition, answer.offset)
 
     def _check(self, recorded: TopicIdentity) -> None:

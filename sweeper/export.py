@@ -18,10 +18,10 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import closing
 
-from sweeper.due_row import DueKey, DueRow
+from sweeper.due_row import DueKey
 from sweeper.fence import FencedProducer
 from sweeper.outgoing import Outgoing, Policy, SetAside, outgoing
-from sweeper.partition_result import NAMED_SET_ASIDE, PartitionResult, Skip, Source
+from sweeper.partition_result import NAMED_SET_ASIDE, PartitionResult, Skip
 from sweeper.position import Position, oldest_allowed, require_young
 from sweeper.tail import Tail, Verdict
 from sweeper.tail_reader import TailReader
@@ -84,7 +84,6 @@ class PartitionExport:
         self._reader: TailReader | None = None
         self._count: Counter[str] = Counter()
         self._named: list[SetAside] = []
-        self._sources: set[Source] = set()
 
     def fence(self) -> None:
         """Shut out every other sweeper's transaction of this partition; errors as `FencedProducer.fence`."""
@@ -173,7 +172,6 @@ class PartitionExport:
             named=tuple(self._named),
             skip=skip,
             reason=reason,
-            sources=frozenset(self._sources),
         )
 
     def close(self) -> None:
@@ -215,7 +213,6 @@ class PartitionExport:
         if not keys:
             return []
         rows, unreadable = view.rows(keys)
-        self._sources.update(filter(None, map(_source, rows)))
         now_ms = self._clock.now_ms()
         decided = [outgoing(row, self._policy, self._targets, now_ms) for row in rows]
         self._set_aside([*unreadable, *(item for item in decided if isinstance(item, SetAside))])
@@ -237,8 +234,3 @@ class PartitionExport:
     def _set_aside(self, rows: Sequence[SetAside]) -> None:
         self._count["set_aside"] += len(rows)
         self._named.extend(rows[: max(0, NAMED_SET_ASIDE - len(self._named))])
-
-
-def _source(row: DueRow) -> Source | None:
-    group, original = row.record.group, row.record.original
-    return Source.of(group, original.topic, original.partition)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple
 
 from sweeper.outgoing import SetAside
-from wait_registry.records.topic_name import MAX_TOPIC_LENGTH, is_topic_name
+from wait_registry.records.topic_name import MAX_TOPIC_LENGTH
 
 NAMED_SET_ASIDE = 20
 # Kafka bounds the names of topics so, and those of groups hardly at all; nobody's group is longer.
@@ -28,28 +27,11 @@ class Skip(StrEnum):
     FAILED = "failed"
 
 
-class Source(NamedTuple):
-    """Where records were consumed, and by which group."""
-
-    group: str
-    topic: str
-    partition: int
-
-    @classmethod
-    def of(cls, group: str | None, topic: str, partition: int | None) -> Source | None:
-        """Return None for what no cluster can have: a record in the wait topic may say anything."""
-        if not group or partition is None or not 0 <= partition <= MAX_PARTITION:
-            return None
-        if len(group) > MAX_GROUP_LENGTH or not group.isprintable() or not is_topic_name(topic):
-            return None
-        return cls(group, topic, partition)
-
-
 @dataclass(frozen=True, slots=True)
 class PartitionResult:
     """Rows by what became of them; ``skip`` and ``reason`` when the partition wasn't finished.
 
-    ``set_aside`` counts all such rows, ``named`` holds the first of them; ``sources`` are those of the open rows.
+    ``set_aside`` counts all such rows, ``named`` holds the first of them.
     """
 
     partition: int
@@ -61,4 +43,3 @@ class PartitionResult:
     named: tuple[SetAside, ...] = ()
     skip: Skip | None = None
     reason: str = ""
-    sources: frozenset[Source] = frozenset()

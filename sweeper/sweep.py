@@ -36,8 +36,7 @@ class Sweep:
 
     ``due`` is what Postgres showed at its start, in ``partitions`` partitions. ``superseded`` rows had a later entry in
     the wait topic, ``unseen`` ones no wait record in it any more; ``set_aside`` ones are too large, have no topic to go
-    to or no key that it asks for, or can't be read. ``warnings`` name groups that count on more time than this sweeper
-    gives.
+    to or no key that it asks for, or can't be read.
     """
 
     wait_topic: str
@@ -53,7 +52,6 @@ class Sweep:
     set_aside: int = 0
     skipped: tuple[SkippedPartition, ...] = ()
     partitions: int = 0
-    warnings: tuple[str, ...] = ()
 
     def trouble(self) -> str | None:
         """Return why nothing at all could be done; a partition that another sweeper took over is in good hands."""
@@ -109,7 +107,6 @@ def swept(
     duration_s: float,
     due: int,
     results: Sequence[PartitionResult],
-    warnings: tuple[str, ...] = (),
 ) -> Sweep:
     """Add the partitions' results up.
 
@@ -119,7 +116,6 @@ def swept(
         duration_s: how long it took, s.
         due: rows due at its start.
         results: of the partitions that had rows due.
-        warnings: about the groups of those rows.
     """
     skipped = tuple(SkippedPartition(r.partition, r.skip, r.reason) for r in results if r.skip is not None)
     left_out = skipped or any(result.set_aside for result in results)
@@ -136,5 +132,4 @@ def swept(
         set_aside=sum(result.set_aside for result in results),
         skipped=skipped,
         partitions=len(results),
-        warnings=warnings,
     )

@@ -5,16 +5,15 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import psycopg
 from psycopg.rows import TupleRow
 
 from sweeper.due import QUERIES, find_due
-from sweeper.group_rules import GroupRules
 from sweeper.instruments import Instruments
-from sweeper.partition_result import PartitionResult, Skip, Source
+from sweeper.partition_result import PartitionResult, Skip
 from sweeper.purge import ROWS_AT_ONCE, purge
 from sweeper.spark_job import Job
 from sweeper.sweep import Sweep, SweepResult, swept
@@ -47,7 +46,6 @@ class _Attempt:
     partitions: Sequence[PartitionResult] = ()
     result: SweepResult | None = None
     reason: str = ""
-    sources: frozenset[Source] = frozenset()
 
 
 class Sweeper:
@@ -78,7 +76,6 @@ class Sweeper:
         self._instance = instance
         self._clock = clock or SystemClock()
         self._admin = admin(settings.kafka)
-        self._group_rules = GroupRules(settings, self._clock)
         self._connections = connections or OpenConnections()
         self._held = ExitStack()
         self._connection: psycopg.Connection[TupleRow] | None = None
@@ -104,16 +101,13 @@ class Sweeper:
                 self._disconnect()
             attempt = _Attempt(result=SweepResult.FAILED, reason=said_by(error))
         duration_s = self._clock.monotonic() - started
-        known = self._group_rules.warnings(attempt.sources)
-        sweep = swept(self._settings.wait.topic, started_at, duration_s, attempt.due, attempt.partitions, known)
+        sweep = swept(self._settings.wait.topic, started_at, duration_s, attempt.due, attempt.partitions)
         if attempt.result is not None:
             sweep = sweep.ended(attempt.result, attempt.reason)
         self._instruments.swept(sweep)
         self._keep_house(sweep)
         _require_no_refusal(sweep)
-        # Last of all: a group that we may not see answers nothing, and holds up neither this sweep nor another's.
-        self._group_rules.ask(attempt.sources)
-        return replace(sweep, warnings=self._group_rules.warnings(attempt.sources))
+        return sweep
 
     def close(self) -> None:
         """Let go of the connection."""
@@ -132,7 +126,7 @@ class Sweeper:
             self._look_up_at = 0.0
             results = self._job(self._settings, self._wait_topic(connection), due.partitions)
             self._instruments.left_out(self._settings.wait.topic, results)
-            return _Attempt(due.rows, results, sources=_sources(results))
+            return _Attempt(due.rows, results)
 
     def _connected(self) -> psycopg.Connection[TupleRow]:
         if self._connection is None:
@@ -204,10 +198,6 @@ class Sweeper:
             # A server that has become a standby refuses writes; a new connection may find the one that takes them.
             log.warning("the sweep could not be written down: %s", said_by(error))
             self._disconnect()
-
-
-def _sources(results: Sequence[PartitionResult]) -> frozenset[Source]:
-    return frozenset(source for result in results for source in result.sources)
 
 
 def _require_no_refusal(sweep: Sweep) -> None:

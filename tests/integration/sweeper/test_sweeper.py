@@ -8,7 +8,6 @@ import psycopg
 import pytest
 from pydantic import SecretStr
 
-from sweeper import group_rules
 from sweeper.instruments import Instruments
 from sweeper.partition_result import PartitionResult
 from sweeper.partition_sweep import sweep_partition
@@ -24,7 +23,6 @@ from tests.support.stack import OwnStack
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
 from wait_registry.errors import ConfigurationError
-from wait_registry.kafka.time_rules import TimeRules
 from wait_registry.settings.root import Settings
 from wait_registry.telemetry.exposition import MetricsRegistry
 
@@ -93,25 +91,6 @@ def test_a_second_sweep_at_the_same_time_is_skipped(scenario: ScenarioFactory) -
     assert sweeper_of(at, with_another).run_once().exported == 1
     assert [(sweep.result, sweep.reason) for sweep in seen] == [(SweepResult.SKIPPED, "another sweep")]
     assert sweeper_of(at).run_once().result is SweepResult.DONE, "the lock was given back"
-
-
-def test_a_group_is_asked_for_its_rules_when_the_sweep_is_over_and_holds_up_nobody_s(
-    scenario: ScenarioFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    at = scenario()
-    at.register([at.wait_record(1)])
-    at.show()
-    seen: list[object] = []
-
-    def look(*question: object) -> frozenset[TimeRules]:
-        seen.append(at.database.rows(at.settings, "select result, exported from sweep"))
-        seen.append(sweeper_of(at).run_once().result)
-        return frozenset()
-
-    monkeypatch.setattr(group_rules, "committed_rules", look)
-    sweeper_of(at).run_once()
-    assert seen[0] == [("done", 1)], "it is written down"
-    assert seen[-1] is not SweepResult.SKIPPED, "its lock is given back"
 
 
 def test_a_recreated_wait_topic_ends_the_process(scenario: ScenarioFactory) -> None:

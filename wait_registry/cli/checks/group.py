@@ -20,7 +20,6 @@ OFFSETS: Final = "offsets of the group"
 OFFSETS_MEND: Final = (
     "choose where the group goes on (kafka-consumer-groups --reset-offsets), or another processor.group"
 )
-RULES_MEND: Final = "set processor.ttl_s and wait.skew_allowance_s alike, if no change is being rolled out"
 START: Final = "start `waitreg processor` (or look why it doesn't consume: its log and /health/ready)"
 
 
@@ -56,19 +55,8 @@ def group_offsets(settings: Settings) -> Iterator[CheckLine]:
             # Of a group that is new to the broker, the coordinator is only being elected.
             starts = persistently(client, partial(_starts, offsets, consumer, partitions))
             yield _topic_line(client, settings, topic, {start.partition: start.offset for start in starts}, members)
-            yield from _other_rules(settings, [(start.topic, start.partition) for start in starts])
     finally:
         consumer.close()
-
-
-def _other_rules(settings: Settings, partitions: list[tuple[str, int]]) -> Iterator[CheckLine]:
-    """Warn where the group has committed under other rules about time than these settings'."""
-    from wait_registry.kafka.commit_metadata import committed_rules
-    from wait_registry.kafka.time_rules import TimeRules, differences
-
-    group = settings.processor.group
-    for difference in differences(group, committed_rules(settings.kafka, group, partitions), TimeRules.of(settings)):
-        yield CheckLine(OFFSETS, Standing.WARNING, str(difference), RULES_MEND)
 
 
 def _starts(offsets: StartOffsets, consumer: Consumer, partitions: list[TopicPartition]) -> list[TopicPartition]:

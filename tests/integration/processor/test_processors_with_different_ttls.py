@@ -1,7 +1,4 @@
-"""Processors of one group, or a processor and the sweeper, with different rules about time: told, and nothing is lost.
-
-Every registration carries its own expiry, so none is exported before its own time, whatever another processor's is.
-"""
+"""Every registration has its own expiry, so processors of one group may have different `processor.ttl_s`."""
 
 from __future__ import annotations
 
@@ -9,15 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from sweeper.instruments import Instruments
-from sweeper.sweeper import Sweeper
 from tests.conftest import SettingsFactory
 from tests.integration.processor.running import Processors
 from tests.integration.processor.wait_topic import stories
-from tests.integration.sweeper.conftest import ScenarioFactory
 from tests.integration.sweeper.scenario import Scenario
-from tests.integration.sweeper.test_sweeper import in_process
-from tests.support.command import run_waitreg
 from tests.support.committed_offsets import committed
 from tests.support.database import Database
 from tests.support.kafka_io import Outgoing, ReadRecord
@@ -26,8 +18,6 @@ from tests.support.topics import Topics
 from tests.support.waiting import wait_until
 from wait_registry.handler import Record
 from wait_registry.records.times import parse_utc_ms
-from wait_registry.settings.root import Settings
-from wait_registry.telemetry.exposition import MetricsRegistry
 
 DEADLY = "tests.integration.processor.deadly_handlers:dies_of_poison"
 SOON_S, LATER_S, ALLOWANCE_S = 8.0, 3600.0, 1.0
@@ -52,9 +42,9 @@ def rules(ttl_s: float) -> dict[str, object]:
 
 
 @pytest.mark.timeout(240)
-def test_each_record_expires_by_the_rule_of_the_processor_that_registered_it_and_none_is_lost(
+def test_each_record_expires_by_the_ttl_of_its_own_processor(
     prepared: SettingsFactory, topics: Topics, database: Database, services: Services, processors: Processors,
-    tmp_path: Path, caplog: pytest.LogCaptureFixture,
+    tmp_path: Path,
 ) -> None:  # fmt: skip
     soon, later = prepared(rules(SOON_S), 2), prepared(rules(LATER_S), 2)
     topic, group = soon.processor.topics[0], soon.processor.group
@@ -97,63 +87,10 @@ def test_each_record_expires_by_the_rule_of_the_processor_that_registered_it_and
         }
     )
     processors.run_once(third)
-    warned = [record.getMessage() for record in caplog.records if "has committed offsets under" in record.getMessage()]
-    assert len(warned) == len(set(warned)) == 2, warned
-    assert any("processor.ttl_s = 8 s, here it is 9 s" in text for text in warned)
-    assert any("processor.ttl_s = 3600 s, here it is 9 s" in text for text in warned)
     everything = {(partition, offset) for partition in (0, 1) for offset in range(A_PARTITION)}
     assert {(origin[1], origin[2]) for origin in told} | set(handled) == everything
-
-
-def test_a_sweeper_that_gives_less_time_for_clocks_than_a_group_counts_on_says_so(
-    scenario: ScenarioFactory, processors: Processors, caplog: pytest.LogCaptureFixture
-) -> None:
-    async def take(record: Record) -> None:
-        """Accept everything."""
-
-    at = scenario({"processor.handler": processors.handler(take), "processor.ttl_s": 3600})
-    topic, group = at.settings.processor.topics[0], at.settings.processor.group
-    at.topics.produce(topic, [Outgoing(b"value", partition=1)])
-    processors.run_once(with_allowance(at.settings, 30))
-    at.register([at.wait_record(1)])  # of that partition
-    at.show()
-
-    sweeper = Sweeper(at.settings, in_process, Instruments(MetricsRegistry()))
-    sweep = sweeper.run_once()
-    assert sweep.exported == 1, "a warning, not a refusal"
-    [warning] = sweep.warnings
-    said = f"group {group} has committed offsets under wait.skew_allowance_s = 30 s, here it is 0 s"
-    assert warning.startswith(said)
-    assert sum(said in record.getMessage() for record in caplog.records) == 1
-    sweeper.close()
-
-    at.register([at.wait_record(2)])
-    at.show()
-    generous = Sweeper(with_allowance(at.settings, 31), in_process, Instruments(MetricsRegistry()))
-    assert generous.run_once().warnings == ()
-    generous.close()
-
-
-def with_allowance(settings: Settings, allowance_s: float) -> Settings:
-    return settings.model_copy(update={"wait": settings.wait.model_copy(update={"skew_allowance_s": allowance_s})})
 
 
 def lifetime_s(wait: ReadRecord) -> float:
     """Return how long a registration had from when the broker took it, s."""
     return (parse_utc_ms(wait.text("WAIT_EXPIRATION_TIME")) - wait.timestamp_ms) / 1000
-
-
-def test_doctor_tells_a_difference_and_nothing_is_to_mend(
-    prepared: SettingsFactory, topics: Topics, processors: Processors, here: Path
-) -> None:
-    async def take(record: Record) -> None:
-        """Accept everything."""
-
-    settings = prepared({"processor.handler": processors.handler(take), "processor.ttl_s": 3600}, 1)
-    topics.produce(settings.processor.topics[0], [b"value"])
-    processors.run_once(settings)
-    other = {"WAITREG_PROCESSOR__TTL_S": "900", "WAITREG_PROCESSOR__HANDLER": "shop:handle"}
-    ended = run_waitreg(here, "doctor", "processor", settings=settings, variables=other)
-    assert ended.code == 0, ended.output + ended.errors
-    said = f"group {settings.processor.group} has committed offsets under processor.ttl_s = 3600 s, here it is 900 s"
-    assert said in ended.output
