@@ -36,13 +36,13 @@ class Invocation:
         Returns the frozen tree. Raises ConfigurationError for a missing file, an unknown name, a value out of bounds or
         a secret on the command line: let it end the command, its message says what to write instead.
         """
-        from wait_registry.settings.exposed import refuse_exposed
+        from wait_registry.settings.command_line_secrets import refuse_secrets
         from wait_registry.settings.loading import load_settings
 
         if self.config_file is not None and not self.config_file.is_file():
             missing = f"settings file {str(self.config_file)!r} is missing"
             raise ConfigurationError(f"{missing}; --config takes an existing TOML file")
-        refuse_exposed(self.overrides)
+        refuse_secrets(self.overrides)
         return load_settings(self.overrides, self.config_file)
 
 

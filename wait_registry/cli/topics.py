@@ -72,9 +72,9 @@ def _create(settings: Settings, input_partitions: int | None) -> None:
 def _not_made(settings: Settings) -> list[CheckLine]:
     """Say that dead letter topics are missing whose names nobody has told."""
     from wait_registry.cli.check_line import CheckLine, Standing
-    from wait_registry.settings.braces import unset_in_braces
+    from wait_registry.settings.root import unresolved_placeholders
 
-    unset = unset_in_braces(settings)
+    unset = unresolved_placeholders(settings)
     if not unset or settings.sink.dead_letter_topics:
         return []
     seen = f"is {settings.dead_letter.topic!r}, which needs {' and '.join(unset)}: no dead letter topic was made for it"

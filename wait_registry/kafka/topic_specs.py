@@ -8,10 +8,9 @@ from enum import StrEnum
 
 from wait_registry.records.dead_letter import DEAD_LETTER_EXTRA_BYTES, dead_letter_topic
 from wait_registry.records.redelivery import redelivery_topic
-from wait_registry.settings.braces import unset_in_braces
 from wait_registry.settings.processor import ExpiryPolicy
 from wait_registry.settings.relations import Service
-from wait_registry.settings.root import Settings
+from wait_registry.settings.root import Settings, unresolved_placeholders
 from wait_registry.settings.topics import WaitTopicSettings
 
 
@@ -76,7 +75,7 @@ def dead_letter_topics(settings: Settings, service: Service | None = None) -> li
     topics: list[str] = []
     if "{topic}" not in template and "{group}" not in template:
         topics.append(template)
-    elif not unset_in_braces(settings):
+    elif not unresolved_placeholders(settings):
         topics += [dead_letter_topic(template, topic, processor.group) for topic in processor.topics or ("",)]
     if service == "sink":
         topics = list(settings.sink.dead_letter_topics) or topics

@@ -5,23 +5,20 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from pydantic import ValidationError
 
 from wait_registry.errors import ConfigurationError
-from wait_registry.settings.names import find_setting
-from wait_registry.settings.refusal import refusal
+from wait_registry.settings.bad_values import bad_values
+from wait_registry.settings.masking import describe
 from wait_registry.settings.root import Settings
-from wait_registry.settings.shown import describe
 from wait_registry.settings.sources import (
     Given,
-    Source,
+    NamedSource,
     from_command_line,
     from_dotenv,
     from_environment,
     from_toml,
-    known_values,
 )
 
 __all__ = ["DEFAULT_FILE", "describe", "load_settings"]
@@ -51,51 +48,43 @@ def load_settings(
             what was given (never a secret), what is allowed and where it was given; a file that can't be read, or a
             current folder in which none can be looked for.
     """
-    sources = [_file_source(config_file), from_dotenv(DOTENV_FILE)]
-    sources += [from_environment(os.environ if env is None else env), from_command_line(overrides)]
-    given = _merged(sources)
+    file = _file_source(config_file)
+    sources = [
+        from_command_line(overrides),
+        from_environment(os.environ if env is None else env),
+        from_dotenv(DOTENV_FILE),
+        file,
+    ]
+    given = _given(sources)
     try:
-        return Settings(**_tree(given))
+        return Settings(_build_sources=(tuple(sources), {}))
     except ValidationError as error:
         # `from None`: pydantic's own message would show the values, secrets among them.
-        raise ConfigurationError(refusal(error, given)) from None
+        raise ConfigurationError(bad_values(error, given)) from None
 
 
-def _file_source(config_file: Path | None) -> Source:
+def _file_source(config_file: Path | None) -> NamedSource:
     if config_file is not None:
         return from_toml(config_file)
     try:
         present = DEFAULT_FILE.is_file()
     except OSError as error:
         raise ConfigurationError(
-            f"can't tell whether there is a {DEFAULT_FILE} in the current folder: {error.strerror or error}. "
+            f"can't look for {DEFAULT_FILE} in the current folder: {error.strerror or error}. "
             "Start in a folder that this user may enter"
         ) from error
-    return from_toml(DEFAULT_FILE) if present else Source((), Path())
+    return from_toml(DEFAULT_FILE) if present else NamedSource(())
 
 
-def _merged(sources: list[Source]) -> dict[str, Given]:
-    merged: dict[str, Given] = {}
+def _given(sources: list[NamedSource]) -> dict[str, Given]:
+    """Return every value with the source that it is taken from; report the unknown names of all sources at once."""
+    given: dict[str, Given] = {}
     problems: list[str] = []
-    for source in sources:
+    for source in reversed(sources):
         try:
-            merged |= known_values(source)
+            given |= source.values
         except ConfigurationError as error:
             problems.append(str(error))
     if problems:
         raise ConfigurationError("\n".join(problems))
-    return merged
-
-
-def _tree(given: Mapping[str, Given]) -> dict[str, Any]:
-    tree: dict[str, Any] = {}
-    for one in given.values():
-        found = find_setting(one.name)
-        assert found is not None, one.name
-        setting, key = found
-        *sections, last = setting.name.split(".")
-        place = tree
-        for section in [*sections, last] if key is not None else sections:
-            place = place.setdefault(section, {})
-        place[last if key is None else key] = one.value
-    return tree
+    return given

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field, SecretStr
 
-from wait_registry.settings.section import Section
+from wait_registry.settings import Section
 
 
 class PostgresSettings(Section):

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from wait_registry.settings.section import Section
+from wait_registry.settings import Section
 
 # Whoever means "never" has it with this, and an expiry is still a date that every client can write.
 TEN_YEARS_S = 315_360_000

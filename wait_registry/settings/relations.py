@@ -10,11 +10,10 @@ from typing import Literal
 from wait_registry.errors import ConfigurationError
 from wait_registry.records.dead_letter import DEAD_LETTER_EXTRA_BYTES
 from wait_registry.records.topic_name import is_topic_name
-from wait_registry.settings.braces import unset_in_braces
 from wait_registry.settings.kafka_relations import kafka_problems
 from wait_registry.settings.problem import Problem
 from wait_registry.settings.processor import AssignmentStrategy, ExpiryPolicy, GroupProtocol, ProcessorSettings
-from wait_registry.settings.root import Settings
+from wait_registry.settings.root import Settings, unresolved_placeholders
 from wait_registry.settings.sink import SinkKind
 from wait_registry.settings.sweeper import SweeperKind
 from wait_registry.settings.telemetry_relations import telemetry_problems
@@ -118,12 +117,12 @@ def _expiry_problems(settings: Settings) -> Iterator[Problem]:
         return
     look_ahead = steady_look_ahead(processor)
     yield Problem(
-        f"processor.ttl_s is {processor.ttl_s:g} s, but a record may wait and work for {least_s:.1f} s: "
-        f"(1 + look-ahead {look_ahead} / max_in_flight {processor.max_in_flight}) x (handler_timeout_s "
+        f"processor.ttl_s = {processor.ttl_s:g} s is too short: a record may be in progress for {least_s:.1f} s\n"
+        f"  Fix: set processor.ttl_s > {least_s:.1f}, or lower handler_timeout_s, max_attempts or margin_s\n"
+        f"  {least_s:.1f} = (1 + prefetch {look_ahead} / max_in_flight {processor.max_in_flight}) x (handler_timeout_s "
         f"{processor.handler_timeout_s:g} x max_attempts {processor.max_attempts} + pauses "
-        f"{_backoffs_s(processor):.1f} s) + wait.skew_allowance_s {settings.wait.skew_allowance_s:g} "
-        f"+ margin_s {processor.margin_s:g}. A record must not expire while it is worked on: raise processor.ttl_s "
-        f"above {least_s:.1f} s, or lower handler_timeout_s, max_attempts or margin_s"
+        f"{_backoffs_s(processor):.1f}) + wait.skew_allowance_s {settings.wait.skew_allowance_s:g} "
+        f"+ margin_s {processor.margin_s:g}"
     )
 
 
@@ -208,7 +207,7 @@ def _sink_problems(settings: Settings) -> Iterator[Problem]:
             "Don't start `waitreg sink`; or remove the Connect sink (`waitreg connect remove`), set sink.kind to spark "
             "and run `waitreg rebuild` once"
         )
-    if not sink.dead_letter_topics and unset_in_braces(settings):
+    if not sink.dead_letter_topics and unresolved_placeholders(settings):
         yield Problem(
             f"dead_letter.topic is {template!r}, and the sink can't know what stands for its braces: list the topics "
             "in sink.dead_letter_topics"

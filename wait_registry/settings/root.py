@@ -30,7 +30,7 @@ class Settings(BaseSettings):
         *others: PydanticBaseSettingsSource,
         **named_others: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Take what the caller gives and nothing else: the sources are read by `loading`, which misses no name."""
+        """Read no source here: `load_settings` gives its own, and `Settings()` in code means the defaults."""
         return (init_settings,)
 
     kafka: KafkaSettings = Field(KafkaSettings(), description="the Kafka cluster")
@@ -44,3 +44,10 @@ class Settings(BaseSettings):
     spark: SparkSettings = Field(SparkSettings(), description="Spark of sink, sweeper and rebuild")
     telemetry: TelemetrySettings = Field(TelemetrySettings(), description="metrics, health and traces")
     log: LogSettings = Field(LogSettings(), description="logs")
+
+
+def unresolved_placeholders(settings: Settings) -> list[str]:
+    """Return the settings that ``dead_letter.topic`` refers to and that aren't set; none if its topics are known."""
+    template, processor = settings.dead_letter.topic, settings.processor
+    values = {"{topic}": ("processor.topics", processor.topics), "{group}": ("processor.group", processor.group)}
+    return [name for placeholder, (name, value) in values.items() if placeholder in template and not value]

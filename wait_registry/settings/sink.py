@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from wait_registry.settings.section import Section
+from wait_registry.settings import Section
 
 
 class SinkKind(StrEnum):

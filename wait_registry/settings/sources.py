@@ -1,19 +1,22 @@
-"""Where settings come from: each source read into flat names, so that none is silently ignored.
+"""The sources of settings: command line, environment, .env and waitreg.toml, each a source of pydantic-settings.
 
-pydantic-settings' own readers pass over unknown environment variables, lower-case the keys of tables and can't say
-which variable or line a bad value came from. So the sources are read here, and pydantic validates what was read.
+pydantic-settings merges and validates. Its own readers ignore unknown environment variables, lower-case the keys of
+tables, expand ``${...}`` in passwords of a .env file, and don't say where a bad value came from (decision 0023).
 """
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import orjson
 from dotenv import dotenv_values
+from pydantic.fields import FieldInfo
+from pydantic_settings import PydanticBaseSettingsSource
 
 from wait_registry.errors import ConfigurationError
 from wait_registry.settings.names import (
@@ -26,91 +29,107 @@ from wait_registry.settings.names import (
     nearest,
     variable_of,
 )
+from wait_registry.settings.root import Settings
 
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A value as a source has it: ``name`` is dotted, ``where`` says who gave it, in words for a message."""
+    """A value of a source: ``name`` is dotted, ``where`` names the source in messages."""
 
     name: str
     value: Any
     where: str
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
-    """All values of one source; ``folder`` is what relative paths in it refer to."""
+class NamedSource(PydanticBaseSettingsSource):
+    """A source whose every value has a known name; ``folder`` is what relative paths in it refer to."""
 
-    given: tuple[Given, ...]
-    folder: Path
-    spells_variables: bool = False
+    def __init__(self, given: Iterable[Given], folder: Path = Path(), spells_variables: bool = False) -> None:
+        super().__init__(Settings)
+        self.given = tuple(given)
+        self.folder = folder
+        self.spells_variables = spells_variables
+
+    @cached_property
+    def values(self) -> dict[str, Given]:
+        """The values by dotted name: tables key by key, ``..._file`` replaced by the file's text.
+
+        Raises:
+            ConfigurationError: unknown names, each with the nearest known one; a name given twice; a file that
+                can't be read.
+        """
+        values: dict[str, Given] = {}
+        problems: list[str] = []
+        for given in self.given:
+            try:
+                for resolved in _resolve(given, self):
+                    if resolved.name in values:
+                        first = values[resolved.name].where
+                        raise ConfigurationError(f"{resolved.where} and {first}: give only one of them")
+                    values[resolved.name] = resolved
+            except ConfigurationError as error:
+                problems.append(str(error))
+        if problems:
+            raise ConfigurationError("\n".join(problems))
+        return values
+
+    def __call__(self) -> dict[str, Any]:
+        tree: dict[str, Any] = {}
+        for given in self.values.values():
+            found = find_setting(given.name)
+            assert found is not None, given.name
+            setting, key = found
+            *sections, last = setting.name.split(".")
+            place = tree
+            for section in [*sections, last] if key is not None else sections:
+                place = place.setdefault(section, {})
+            place[last if key is None else key] = given.value
+        return tree
+
+    def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
+        return self().get(field_name), field_name, False
 
 
-def from_command_line(overrides: Mapping[str, str]) -> Source:
+def from_command_line(overrides: Mapping[str, str]) -> NamedSource:
     """Read ``--set name=value`` pairs, names dotted."""
-    return Source(tuple(Given(name, text, f"--set {name}") for name, text in overrides.items()), Path())
+    return NamedSource(Given(name, text, f"--set {name}") for name, text in overrides.items())
 
 
-def from_environment(environment: Mapping[str, str]) -> Source:
-    """Read ``WAITREG_SECTION__NAME`` variables; all others belong to somebody else."""
-    return Source(tuple(_variables(environment, "environment variable {}")), Path(), spells_variables=True)
+def from_environment(environment: Mapping[str, str]) -> NamedSource:
+    """Read ``WAITREG_SECTION__NAME`` variables and ignore all others."""
+    return NamedSource(_variables(environment, "environment variable {}"), spells_variables=True)
 
 
-def from_dotenv(path: Path) -> Source:
-    """Read the WAITREG_ variables of a .env file; nothing when there is no such file.
+def from_dotenv(path: Path) -> NamedSource:
+    """Read the WAITREG_ variables of a .env file; nothing if there is no such file.
 
     Raises:
         ConfigurationError: the file can't be read.
     """
     try:
-        # Values are taken as they stand: a password may well contain a dollar sign.
         values = dotenv_values(path, interpolate=False) if path.is_file() else {}
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"can't read {path}: {error}") from error
     texts = {name: text or "" for name, text in values.items()}
-    return Source(tuple(_variables(texts, f"{path}: {{}}")), path.parent, spells_variables=True)
+    return NamedSource(_variables(texts, f"{path}: {{}}"), path.parent, spells_variables=True)
 
 
-def from_toml(path: Path) -> Source:
+def from_toml(path: Path) -> NamedSource:
     """Read a waitreg.toml.
 
     Raises:
-        ConfigurationError: the file isn't there, can't be read or is no TOML.
+        ConfigurationError: the file doesn't exist, can't be read or isn't TOML.
     """
     try:
         tree = tomllib.loads(path.read_text("utf-8"))
     except OSError as error:
         raise ConfigurationError(f"can't read the settings file {path}: {error.strerror or error}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"the settings file {path} is no TOML: {error}") from error
-    return Source(tuple(_flat(tree, "", str(path))), path.parent)
+        raise ConfigurationError(f"the settings file {path} isn't TOML: {error}") from error
+    return NamedSource(_flat(tree, "", str(path)), path.parent)
 
 
-def known_values(source: Source) -> dict[str, Given]:
-    """Resolve a source's names: tables key by key, ``..._file`` replaced by the file's text.
-
-    Raises:
-        ConfigurationError: unknown names, each with the nearest known one; a name given twice; a file that
-            can't be read.
-    """
-    values: dict[str, Given] = {}
-    problems: list[str] = []
-    for given in source.given:
-        try:
-            for resolved in _resolve(given, source):
-                if resolved.name in values:
-                    raise ConfigurationError(
-                        f"{resolved.where} and {values[resolved.name].where}: give only one of them"
-                    )
-                values[resolved.name] = resolved
-        except ConfigurationError as error:
-            problems.append(str(error))
-    if problems:
-        raise ConfigurationError("\n".join(problems))
-    return values
-
-
-def _resolve(given: Given, source: Source) -> Iterator[Given]:
+def _resolve(given: Given, source: NamedSource) -> Iterator[Given]:
     found = find_setting(given.name)
     if found is None:
         yield _from_file(given, source)
@@ -125,13 +144,13 @@ def _resolve(given: Given, source: Source) -> Iterator[Given]:
         yield replace(given, value=_decoded(setting, given))
 
 
-def _from_file(given: Given, source: Source) -> Given:
+def _from_file(given: Given, source: NamedSource) -> Given:
     name = given.name.removesuffix(FROM_FILE_SUFFIX)
     if name == given.name or name not in FROM_FILE:
         raise ConfigurationError(_unknown(given, source))
     path = source.folder / str(given.value)
     try:
-        # Editors end files with a line break; no password does.
+        # Editors end files with a line break; passwords don't.
         text = path.read_text("utf-8").rstrip("\r\n")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
@@ -139,7 +158,7 @@ def _from_file(given: Given, source: Source) -> Given:
     return Given(name, text, given.where)
 
 
-def _unknown(given: Given, source: Source) -> str:
+def _unknown(given: Given, source: NamedSource) -> str:
     near = nearest(given.name)
     text = f"{given.where}: there is no setting {given.name}"
     if near is None:
@@ -164,7 +183,9 @@ def _list(given: Given) -> list[Any]:
     try:
         parsed = orjson.loads(text)
     except orjson.JSONDecodeError as error:
-        raise ConfigurationError(f"{given.where}: {given.name} begins like a JSON list but is none: {error}") from error
+        raise ConfigurationError(
+            f"{given.where}: {given.name} begins like a JSON list but isn't one: {error}"
+        ) from error
     return list(parsed)
 
 
@@ -201,14 +222,14 @@ def _dotted(parts: list[str]) -> str:
 
 
 def _property_name(key: str) -> str:
-    # A shell can't export names with dots: SOCKET_TIMEOUT_MS is socket.timeout.ms, as Kafka's own images have it.
+    # A shell can't export names with dots: SOCKET_TIMEOUT_MS is socket.timeout.ms, as in Kafka's own images.
     return key if "." in key or key != key.upper() else key.lower().replace("_", ".")
 
 
 def _flat(tree: Mapping[str, Any], prefix: str, path: str) -> Iterator[Given]:
     for key, value in tree.items():
         name = f"{prefix}{key}"
-        # A table of ours is taken apart; `socket.timeout.ms = 1` without quotes nests in TOML, and is joined again.
+        # `socket.timeout.ms = 1` without quotes is nested in TOML; its parts are joined again.
         if isinstance(value, dict):
             yield from _flat(value, f"{name}.", path)
         else:

@@ -6,8 +6,8 @@ from enum import StrEnum
 
 from pydantic import Field
 
+from wait_registry.settings import Section
 from wait_registry.settings.processor import ExpiryPolicy
-from wait_registry.settings.section import Section
 
 
 class SweeperKind(StrEnum):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field, field_validator
 
-from wait_registry.settings.section import Section
+from wait_registry.settings import Section
 
 HOUR_MS = 3_600_000
 

@@ -87,7 +87,7 @@ def test_the_value_of_an_unknown_name_is_not_shown() -> None:
         ("spark.driver_memory", "lots", r"like ^\d+[mg]$"),
         ("processor.http.retry_statuses", "500,five", "is ['500', 'five']; allowed: a list of whole numbers"),
         ("wait.topic", "", "not shorter than 1"),
-        ("processor.topics", "[orders", "begins like a JSON list but is none"),
+        ("processor.topics", "[orders", "begins like a JSON list but isn't one"),
         ("kafka.librdkafka", "debug=all", "kafka.librdkafka is a table, given as a JSON object"),
     ],
 )

@@ -6,7 +6,7 @@ import pytest
 
 from wait_registry.cli.main import main
 from wait_registry.errors import ConfigurationError
-from wait_registry.settings.exposed import refuse_exposed
+from wait_registry.settings.command_line_secrets import refuse_secrets
 
 SECRET = "hunter2-s3cr3t"
 
@@ -31,7 +31,7 @@ SECRET = "hunter2-s3cr3t"
 )
 def test_a_secret_is_refused_and_the_other_places_are_named(name: str, value: str) -> None:
     with pytest.raises(ConfigurationError, match=rf"--set {name}.*change it.*WAITREG_") as caught:
-        refuse_exposed({"wait.partitions": "1", name: value})
+        refuse_secrets({"wait.partitions": "1", name: value})
     assert SECRET not in str(caught.value)
 
 
@@ -54,7 +54,7 @@ def test_a_secret_is_refused_and_the_other_places_are_named(name: str, value: st
     ],
 )
 def test_what_is_no_secret_may_stand_there(name: str, value: str) -> None:
-    refuse_exposed({name: value})
+    refuse_secrets({name: value})
 
 
 def test_the_command_ends_with_2_and_shows_nothing_of_it(capsys: pytest.CaptureFixture[str]) -> None:

@@ -61,7 +61,7 @@ def test_a_given_file_that_is_not_there_is_refused(empty_folder: Path) -> None:
 
 def test_a_file_that_is_no_toml_is_refused_with_the_line(empty_folder: Path) -> None:
     (empty_folder / "waitreg.toml").write_text("[processor\n")
-    with pytest.raises(ConfigurationError, match=r"waitreg\.toml is no TOML: .*line 1"):
+    with pytest.raises(ConfigurationError, match=r"waitreg\.toml isn't TOML: .*line 1"):
         load_settings(env={})
 
 
@@ -174,5 +174,5 @@ def test_a_folder_that_may_not_be_entered_is_said_and_no_traceback(tmp_path: Pat
 
     load_settings(env={})
     said = as_ordinary_user(loaded, tmp_path)
-    assert said.startswith("can't tell whether there is a waitreg.toml in the current folder: Permission denied.")
+    assert said.startswith("can't look for waitreg.toml in the current folder: Permission denied.")
     assert "a folder that this user may enter" in said

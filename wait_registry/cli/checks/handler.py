@@ -24,7 +24,7 @@ def handler(settings: Settings) -> Iterator[CheckLine]:
     """
     from processor.handlers.loading import load_handler
     from wait_registry.cli.handler_path import make_handlers_importable
-    from wait_registry.settings.shown import without_credentials
+    from wait_registry.settings.masking import without_credentials
 
     name = settings.processor.handler
     if not name:

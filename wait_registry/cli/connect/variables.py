@@ -11,9 +11,9 @@ from wait_registry.cli.connect.postgres_address import PostgresAddress
 from wait_registry.errors import ConfigurationError
 from wait_registry.kafka.topic_specs import dead_letter_topics
 from wait_registry.records.dead_letter import DEAD_LETTER_EXTRA_BYTES
+from wait_registry.settings.masking import value_of
 from wait_registry.settings.names import find_setting, nearest, setting_names
 from wait_registry.settings.root import Settings
-from wait_registry.settings.shown import value_of
 
 SECRETS: Final = "connect.secrets."
 

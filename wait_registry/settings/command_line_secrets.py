@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 import orjson
 
 from wait_registry.errors import ConfigurationError
+from wait_registry.settings.masking import sounds_secret
 from wait_registry.settings.names import FROM_FILE, FROM_FILE_SUFFIX, SettingName, find_setting, variable_of
-from wait_registry.settings.shown import sounds_secret
 
 _POSTGRES_URL = "postgres.url"
 # Names that sound secret and tell where something is, or how it is done.
@@ -18,7 +18,7 @@ _PASSWORD_IN_URL = re.compile(r"://[^/@\s]*:[^/\s]*@")
 _PASSWORD_IN_CONNINFO = re.compile(r"(?i)password\s*=\s*[^\s&]")
 
 
-def refuse_exposed(overrides: Mapping[str, str]) -> None:
+def refuse_secrets(overrides: Mapping[str, str]) -> None:
     """Refuse secrets among settings of the command line.
 
     Args:

@@ -1,4 +1,4 @@
-"""What to say about values that the models refuse: what was given and by whom, what is allowed, in which unit."""
+"""Messages about values that the models refuse: what was given and where, and what is allowed, with the unit."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
+from wait_registry.settings.masking import shown_value
 from wait_registry.settings.names import SettingName, find_setting
-from wait_registry.settings.shown import shown_value
 from wait_registry.settings.sources import Given
 
 _UNITS = {"_ms": "ms", "_s": "s", "_bytes": "bytes", "_days": "days"}
@@ -18,8 +18,8 @@ _BOUNDS = {"ge": ">= {}", "gt": "> {}", "le": "<= {}", "lt": "< {}", "min_length
 _FURTHER_BOUNDS = {"max_length": "not longer than {}", "pattern": "like {}"}
 
 
-def refusal(error: ValidationError, given: Mapping[str, Given]) -> str:
-    """Describe every refused value, a line each; secrets are never shown."""
+def bad_values(error: ValidationError, given: Mapping[str, Given]) -> str:
+    """Describe every refused value on a line of its own; secrets are never shown."""
     details = error.errors(include_url=False, include_context=False)
     lines = [_line(detail, given) for detail in details]
     # A union (a table's values) reports each of its members.
