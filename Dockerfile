@@ -20,7 +20,7 @@ RUN --mount=type=cache,target=/root/.cache/pip \
 
 FROM core-packages AS spark-packages
 RUN --mount=type=cache,target=/root/.cache/pip \
-    python setup/locked_for.py requirements.txt spark otel rich > locked.txt \
+    python setup/locked_for.py requirements.txt sink sweeper otel > locked.txt \
  && pip install --require-hashes --no-build-isolation -r locked.txt
 
 # ---------------------------------------------------------------- this project, as a wheel

@@ -9,6 +9,8 @@ options="--quiet --generate-hashes --allow-unsafe --strip-extras --no-emit-index
 
 # shellcheck disable=SC2086
 .venv/bin/pip-compile $options --all-extras --output-file requirements.txt pyproject.toml
+# Extras that name other extras make this project one of its own dependencies, at a path of this machine.
+sed -i -e '/^# WARNING: pip install/,/^    # via/d' -e '/^    #   wait-registry$/d' requirements.txt
 # The benchmark's peers, which have an environment of their own.
 # shellcheck disable=SC2086
 .venv/bin/pip-compile $options --output-file bench/peers.txt bench/peers.in

@@ -1,7 +1,7 @@
-"""Prints the part of requirements.txt that some extras need, hashes and all: what an image installs, and no more.
+"""Print the part of requirements.txt that some extras need, with its hashes: what an image installs.
 
-Usage: locked_for.py LOCK [EXTRA|PACKAGE]... - the distribution's own dependencies always belong to it. Only Python's
-own library is used: it runs before anything is installed.
+Usage: locked_for.py LOCK [EXTRA|PACKAGE]... - the distribution's own dependencies are always part of it. It uses only
+Python's own library, since it runs before anything is installed.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ PROJECT = Path(__file__).resolve().parents[1] / "pyproject.toml"
 def locked_part(lock: str, wanted: Iterable[str]) -> str:
     """Return the lines of the wanted packages and of everything that they need, in the lock's order.
 
-    What needs a package stands in the lock itself, in the comment below it, as pip-compile writes it.
+    The lock itself says what needs a package, in the comment that pip-compile writes below it.
 
     Raises:
-        KeyError: a wanted package isn't locked.
+        KeyError: if a wanted package isn't locked.
     """
     blocks = dict(_blocks(lock))
     needed_by = {name: _needed_by(block) for name, block in blocks.items()}
@@ -39,7 +39,16 @@ def direct_dependencies(project: Mapping[str, object], extras: Iterable[str]) ->
     assert isinstance(section, dict)
     optional: dict[str, list[str]] = section["optional-dependencies"]
     own: list[str] = section["dependencies"]
-    return [*own, *(one for extra in extras for one in optional.get(extra, [extra]))]
+    return [*own, *(one for extra in extras for one in _packages_of(extra, optional))]
+
+
+def _packages_of(extra: str, optional: Mapping[str, list[str]]) -> Iterator[str]:
+    for one in optional.get(extra, [extra]):
+        further = re.fullmatch(r"wait-registry\[(.+)\]", one)
+        if further is None:
+            yield one
+        else:
+            yield from (package for name in further[1].split(",") for package in _packages_of(name, optional))
 
 
 def _blocks(lock: str) -> Iterator[tuple[str, str]]:
