@@ -70,7 +70,7 @@ def _ivy_jar() -> Path:
     spec = find_spec("pyspark")
     jars = sorted(Path(spec.origin).parent.glob("jars/ivy-*.jar")) if spec is not None and spec.origin else []
     if not jars:
-        raise ConfigurationError("fetching jars needs the Ivy inside pyspark: pip install 'wait-registry[spark]'")
+        raise ConfigurationError("fetching jars needs the Ivy inside pyspark: pip install 'wait-registry[sink]'")
     return jars[-1]
 
 

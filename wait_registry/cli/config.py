@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-import argparse
-from typing import Final
+import click
 
 from wait_registry.cli.command import Command, Invocation
 
 
-def _configure(parser: argparse.ArgumentParser) -> None:
-    what = parser.add_mutually_exclusive_group()
-    what.add_argument("--all", action="store_true", help="list every setting with its default, bounds and reason")
-    what.add_argument("--markdown", action="store_true", help="the same list as docs/configuration.md")
+@click.command(
+    "config",
+    cls=Command,
+    examples=("waitreg config", "waitreg config --all", "waitreg config --set processor.max_in_flight=20"),
+    exit_codes=(0, 2),
+)
+@click.option("--all", "listing", flag_value="all", help="List every setting with default, bounds and reason.")
+@click.option("--markdown", "listing", flag_value="markdown", help="Print that list as docs/configuration.md.")
+@click.pass_obj
+def command(invocation: Invocation, listing: str | None) -> int:
+    """Print the settings in effect, or list all settings.
 
-
-def _run(invocation: Invocation) -> int:
-    if invocation.arguments.markdown:
+    Prints the settings that a service started here would use, with secrets masked. If a name is unknown or a value
+    out of bounds, it ends with 2 and says what to write instead.
+    """
+    if listing == "markdown":
         from wait_registry.cli.configuration_page import configuration_page
 
         print(configuration_page(), end="")
-    elif invocation.arguments.all:
+    elif listing == "all":
         _print_reference()
     else:
         from wait_registry.settings.loading import describe
@@ -35,17 +42,3 @@ def _print_reference() -> None:
         bounds = f"; {setting.bounds}" if setting.bounds else ""
         print(f"{setting.name} = {setting.default or '(empty)'}")
         print(f"    {setting.description} ({setting.kind}{bounds}; {setting.variable})")
-
-
-COMMAND: Final = Command(
-    name="config",
-    group="setting up",
-    summary="print the settings in effect, or list all there are",
-    description="""\
-Prints the settings that a service started here, now, would use, secrets masked; an unknown name or a value out of
-bounds ends with 2 and says what to write instead. `--all` lists every setting there is.""",
-    examples=("waitreg config", "waitreg config --all", "waitreg config --set processor.max_in_flight=20"),
-    run=_run,
-    configure=_configure,
-    exit_codes=(0, 2),
-)

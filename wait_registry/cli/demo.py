@@ -2,33 +2,28 @@
 
 from __future__ import annotations
 
-import argparse
-from typing import Final
+import click
 
 from wait_registry.cli.command import Command, Invocation
 
 
-def _configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--keep", action="store_true", help="leave it running afterwards and print its addresses")
-
-
-def _run(invocation: Invocation) -> int:
-    from wait_registry.demo.main import run_demo
-
-    return run_demo(keep=invocation.arguments.keep)
-
-
-COMMAND: Final = Command(
-    name="demo",
-    group="trying out",
-    summary="watch all of it work: throughput, a killed processor, the reconciliation",
-    description="""\
-Starts a real Kafka broker, a real Postgres and the three services as separate processes on this machine, runs the same
-handler under `batch` and `registry`, prints both rates beside their limits, then kills a processor in mid-work and
-shows its records standing in Postgres, expiring and arriving in the dead letter topic, each once. Ends with the
-reconciliation of everything published. Under four minutes; Ctrl-C takes everything down.""",
+@click.command(
+    "demo",
+    cls=Command,
+    extra="local",
     examples=("waitreg demo", "waitreg demo --keep"),
-    run=_run,
-    configure=_configure,
     exit_codes=(0, 1, 2, 4),
 )
+@click.option("--keep", is_flag=True, help="Leave everything running afterwards, and print the addresses.")
+@click.pass_obj
+def command(_: Invocation, keep: bool) -> int:
+    """Compare throughput, kill a processor, and reconcile every record.
+
+    Starts a Kafka broker, Postgres and the three services as processes on this machine, runs the same handler under
+    `batch` and `registry`, and prints both rates with their limits. Then it kills a processor while handlers run. You
+    see its records in Postgres, see them expire, and see each arrive once in the dead letter topic. It ends with the
+    reconciliation of every published record. Takes less than four minutes; Ctrl-C stops everything.
+    """
+    from wait_registry.demo.main import run_demo
+
+    return run_demo(keep=keep)

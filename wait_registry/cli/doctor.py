@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 import logging
 import sys
+from collections.abc import Sequence
 from contextlib import redirect_stdout
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
+
+import click
 
 from wait_registry.cli.command import Command, Invocation
 from wait_registry.errors import ConfigurationError
@@ -17,28 +19,48 @@ if TYPE_CHECKING:
     from wait_registry.settings.root import Settings
 
 
-def _configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "services",
-        metavar="SERVICE",
-        nargs="*",
-        help="only what these need: processor, sink, sweeper (default: all three; no sink with sink.kind=connect; with "
-        "sweeper.kind=connect in the sweeper's place `connect`, that is the view and what is due)",
-    )
-    parser.add_argument("--json", action="store_true", help="one JSON object on standard output, for scripts")
+@click.command(
+    "doctor",
+    cls=Command,
+    examples=(
+        "waitreg doctor",
+        "waitreg doctor processor --config orders.toml",
+        "waitreg doctor sink sweeper --json",
+    ),
+)
+@click.argument("services", metavar="[SERVICE]...", nargs=-1)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, for scripts.")
+@click.pass_obj
+def command(invocation: Invocation, services: tuple[str, ...], as_json: bool) -> int:
+    """Check settings, Kafka, Postgres and services, and print a fix for each problem.
 
+    Checks settings and their relations, versions, handler, Java and jars, telemetry port and disk; Kafka, its topics
+    and the permissions of this user; Postgres, its schema and the permissions of this role; clocks; how current the
+    tables are, which rows are due, and what the group has still to consume. It changes nothing. No check takes longer
+    than kafka.request_timeout_s and postgres.connect_timeout_s allow.
 
-def _run(invocation: Invocation) -> int:
+    Name services to check only what they need: processor, sink or sweeper. The host of a processor needs no Postgres.
+    Without names it checks all three; with sink.kind=connect no sink, and with sweeper.kind=connect `connect`, the
+    tables and the due rows, in the sweeper's place.
+
+    Ends with 0 if there is no error (there may be warnings), with 1 if the only errors are that Kafka or Postgres
+    doesn't answer, else with 2.
+
+    --json prints one object: "version", "services", "errors", "warnings" (counts) and "checks", a list of objects
+    with "id" (stable, e.g. kafka.reachable, topic.wait.cleanup.policy, postgres.schema, group.offsets; refused
+    settings are the one check "settings"), "subject", "standing" (ok, warning, error, skipped), "seen" and "mend"
+    (empty when ok).
+    """
     # Clients log what they meet; it comes back as the line of the check that met it.
     logging.getLogger().addHandler(logging.NullHandler())
-    return _run_json(invocation) if invocation.arguments.json else _run_text(invocation)
+    return _run_json(invocation, services) if as_json else _run_text(invocation, services)
 
 
-def _run_text(invocation: Invocation) -> int:
+def _run_text(invocation: Invocation, names: Sequence[str]) -> int:
     from wait_registry.cli.check_report import exit_code, summary, to_mend
     from wait_registry.cli.start_checks import check_all
 
-    services = _services(invocation)
+    services = _services(invocation, names)
     lines = []
     for line in check_all(invocation.settings(), services, _tell):
         print(line, flush=True)
@@ -49,13 +71,13 @@ def _run_text(invocation: Invocation) -> int:
     return exit_code(lines)
 
 
-def _run_json(invocation: Invocation) -> int:
+def _run_json(invocation: Invocation, names: Sequence[str]) -> int:
     from wait_registry.cli.check_report import as_json, exit_code
     from wait_registry.cli.start_checks import check_all
 
     services: list[Concerned] = []
     try:
-        services = _services(invocation)
+        services = _services(invocation, names)
         # A handler's module may print what it likes.
         with redirect_stdout(sys.stderr):
             lines = list(check_all(invocation.settings(), services, _tell))
@@ -65,13 +87,12 @@ def _run_json(invocation: Invocation) -> int:
     return exit_code(lines)
 
 
-def _services(invocation: Invocation) -> list[Concerned]:
+def _services(invocation: Invocation, names: Sequence[str]) -> list[Concerned]:
     from wait_registry.cli.start_checks import CONCERNED
 
-    given: list[Concerned] = invocation.arguments.services
-    for unknown in sorted(set(given) - set(CONCERNED)):
+    for unknown in sorted(set(names) - set(CONCERNED)):
         raise ConfigurationError(f"{unknown!r} is no service; they are {', '.join(CONCERNED)}")
-    return [name for name in CONCERNED if name in given] or services_at_work(invocation.settings())
+    return [name for name in CONCERNED if name in names] or services_at_work(invocation.settings())
 
 
 def services_at_work(settings: Settings) -> list[Concerned]:
@@ -92,28 +113,3 @@ def _refused(error: ConfigurationError) -> CheckLine:
 
 def _tell(sentence: str) -> None:
     print(f"          {sentence}", file=sys.stderr, flush=True)
-
-
-COMMAND: Final = Command(
-    name="doctor",
-    group="setting up",
-    summary="look at everything a service checks when it starts, and at how it does",
-    description="""\
-Looks, a line each, with what mends it: settings and their relations, versions, handler, Java and jars, telemetry port,
-disk; Kafka, its topics and what this user may do there; Postgres, its schema and what this role may do there; clocks;
-how far and how fresh the view is, what is due, what the group has still to consume. Changes nothing, and no check takes
-longer than kafka.request_timeout_s and postgres.connect_timeout_s let it. A processor's host needs no Postgres:
-`waitreg doctor processor` looks only at what a processor needs. Ends with 0 when nothing must be mended (warnings
-may stand), with 1 when all that fails is that Kafka or Postgres doesn't answer, else with 2.
-
---json prints one object: "version", "services", "errors", "warnings" (counts) and "checks", a list of objects with
-"id" (stable, e.g. kafka.reachable, topic.wait.cleanup.policy, postgres.schema, group.offsets; refused settings are
-the one check "settings"), "subject", "standing" (ok, warning, error, skipped), "seen" and "mend" (empty when ok).""",
-    examples=(
-        "waitreg doctor",
-        "waitreg doctor processor --config orders.toml",
-        "waitreg doctor sink sweeper --json",
-    ),
-    run=_run,
-    configure=_configure,
-)

@@ -2,37 +2,43 @@
 
 from __future__ import annotations
 
-import argparse
-from typing import Final
+import click
 
-from wait_registry.cli.command import Command, Invocation
+from wait_registry.cli.command import Command, Group, Invocation
 
-
-def _configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("action", choices=("fetch", "verify"), help="download what is missing, or only check the sums")
-    parser.add_argument(
-        "kind",
-        nargs="*",
-        metavar="KIND",
-        help="spark broker (both when none is named) connect debezium-jdbc debezium-postgres",
-    )
+_EXAMPLES = ("waitreg jars fetch", "waitreg jars fetch connect debezium-jdbc", "waitreg jars verify")
+_KINDS = "The kinds are spark and broker (both when you name none), connect, debezium-jdbc and debezium-postgres."
 
 
-def _run(invocation: Invocation) -> int:
+@click.group("jars", cls=Group, examples=_EXAMPLES)
+def command() -> None:
+    """Fetch or verify the jars of Spark's Kafka source, the local broker and Kafka Connect."""
+
+
+@command.command(
+    "fetch",
+    cls=Command,
+    examples=_EXAMPLES,
+    help=f"""Download the jars that are missing, and verify them.
+
+    Takes the jars that jvm/ivy.xml names, with the Ivy inside pyspark and your own mirror settings, and verifies each
+    against the committed SHA-256 sums. A second run does nothing. {_KINDS} Name those of Kafka Connect explicitly: the
+    worker (`connect`) and two plugins.""",
+)
+@click.argument("kinds", metavar="[KIND]...", nargs=-1)
+@click.pass_obj
+def fetch(_: Invocation, kinds: tuple[str, ...]) -> int:
+    """Download what is missing."""
     from wait_registry.jvm import main
 
-    return main([invocation.arguments.action, *invocation.arguments.kind])
+    return main(["fetch", *kinds])
 
 
-COMMAND: Final = Command(
-    name="jars",
-    group="setting up",
-    summary="fetch and verify the jars of Spark's Kafka source, the embedded broker and Kafka Connect",
-    description="""\
-`fetch` downloads the jars that jvm/ivy.xml names, with the Ivy inside pyspark and your own mirror settings, and
-verifies each against the committed SHA-256 sums; a second run does nothing. `verify` only compares. Those of Kafka
-Connect are wanted by name: the worker (`connect`) and two plugins.""",
-    examples=("waitreg jars fetch", "waitreg jars fetch connect debezium-jdbc", "waitreg jars verify"),
-    run=_run,
-    configure=_configure,
-)
+@command.command("verify", cls=Command, examples=_EXAMPLES, help=f"Compare the jars with their sums. {_KINDS}")
+@click.argument("kinds", metavar="[KIND]...", nargs=-1)
+@click.pass_obj
+def verify(_: Invocation, kinds: tuple[str, ...]) -> int:
+    """Only compare the sums."""
+    from wait_registry.jvm import main
+
+    return main(["verify", *kinds])

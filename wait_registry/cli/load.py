@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
+import math
 import signal
 import sys
 import threading
@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from wait_registry.cli.argument_types import count, share
+import click
+
 from wait_registry.cli.command import Command, Invocation
 
 if TYPE_CHECKING:
@@ -21,38 +22,90 @@ if TYPE_CHECKING:
 
 _REPORT_EVERY_S = 5.0
 _SHAPES: Final = ("orders", "tiny", "binary", "large", "hostile")
+_COUNT: Final = click.IntRange(min=0)
 
 
-def _configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--topic", required=True, help="topic to publish to; it must exist")
-    parser.add_argument(
-        "--records", type=count, default=10_000, metavar="COUNT", help="how many (%(default)s); 0: until Ctrl-C"
-    )
-    parser.add_argument(
-        "--rate", type=positive_rate, metavar="PER_S", help="records a second; as fast as possible if absent"
-    )
-    parser.add_argument("--shape", choices=_SHAPES, default="orders", help="kind of records (default %(default)s)")
-    parser.add_argument("--seed", type=int, default=1, help="same seed, same records (default %(default)s)")
-    parser.add_argument("--first", type=count, default=0, metavar="INDEX", help="index of the first record (default 0)")
-    parser.add_argument("--null-keys", type=share, metavar="SHARE", help="0 to 1 (orders: 0.1)")
-    parser.add_argument("--hot-key", type=share, default=0, metavar="SHARE", help="records of one key, 0 to 1 (0)")
-    parser.add_argument("--min-value-bytes", type=count, metavar="BYTES", help="orders: pad JSON values to this size")
-    parser.add_argument("--binary-values", type=share, metavar="SHARE", help="orders: 0 to 1 (0.05)")
-    parser.add_argument("--manifest", type=Path, metavar="FILE", help="append where each record landed, and its hashes")
+class _Number(click.FloatRange):
+    """A number within bounds; Click's own type takes NaN and infinity for one."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        number: float = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value} is not in the range {self._describe_range()}.", param, ctx)
+        return number
 
 
-def _run(invocation: Invocation) -> int:
+_SHARE: Final = _Number(0, 1)
+
+
+@click.command(
+    "load",
+    cls=Command,
+    examples=(
+        "waitreg load --topic orders --records 5000",
+        "waitreg load --topic orders --rate 200 --records 0 --manifest published.jsonl",
+        "waitreg load --topic orders --shape hostile --records 140 --hot-key 0.3",
+    ),
+)
+@click.option("--topic", required=True, help="Topic to publish to; it must exist.")
+@click.option(
+    "--records", type=_COUNT, default=10_000, show_default=True, metavar="COUNT", help="How many; 0: until Ctrl-C."
+)
+@click.option(
+    "--rate", type=_Number(min=0, min_open=True), metavar="PER_S", help="Records per second; without it, no limit."
+)
+@click.option("--shape", type=click.Choice(_SHAPES), default="orders", show_default=True, help="Kind of records.")
+@click.option("--seed", type=int, default=1, show_default=True, help="Same seed, same records.")
+@click.option("--first", type=_COUNT, default=0, metavar="INDEX", show_default=True, help="Index of the first record.")
+@click.option("--null-keys", type=_SHARE, metavar="SHARE", help="Records without a key, 0 to 1 (orders: 0.1).")
+@click.option(
+    "--hot-key", type=_SHARE, default=0, show_default=True, metavar="SHARE", help="Records of one key, 0 to 1."
+)
+@click.option("--min-value-bytes", type=_COUNT, metavar="BYTES", help="orders: pad JSON values to this size.")
+@click.option("--binary-values", type=_SHARE, metavar="SHARE", help="orders: binary values, 0 to 1 (0.05).")
+@click.option(
+    "--manifest",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Append partition, offset and hashes of each record.",
+)
+@click.pass_obj
+def command(
+    invocation: Invocation,
+    /,
+    topic: str,
+    records: int,
+    rate: float | None,
+    seed: int,
+    first: int,
+    manifest: Path | None,
+    **shape: Any,
+) -> int:
+    """Publish realistic or hostile records to a topic.
+
+    Use them to try a handler, a dead letter topic or a codec. The shapes are:
+
+    \b
+      orders   JSON orders with nested and duplicate headers, some null keys, some binary, empty and null values
+      tiny     a few bytes and no headers: the cost of the machinery itself
+      binary   keys, values (16 B to 16 KiB, most of them small) and headers of any bytes
+      large    JSON of 64 KiB to 900 kB, most of it at the lower end
+      hostile  one oddity per record, in turn: invalid UTF-8, NUL, null and empty keys and values, duplicate, empty,
+               null, long and 200 headers, malformed traceparent, headers like those of this project, deep JSON
+
+    The same seed and index give the same record. Ctrl-C ends it; `waitreg reconcile` compares the manifest of the
+    records published until then.
+    """
     from wait_registry.demo.load import LoadPlan, run_load
 
-    given = invocation.arguments
     plan = LoadPlan(
-        topic=given.topic,
-        records=given.records or None,
-        rate_per_s=given.rate,
-        seed=given.seed,
-        first=given.first,
-        make=_maker(given),
-        manifest=given.manifest,
+        topic=topic,
+        records=records or None,
+        rate_per_s=rate,
+        seed=seed,
+        first=first,
+        make=_maker(**shape),
+        manifest=manifest,
     )
     with _stop_requests() as stop:
         result = run_load(invocation.settings(), plan, _Progress(plan.records).show, stop.is_set)
@@ -61,24 +114,16 @@ def _run(invocation: Invocation) -> int:
     return 0
 
 
-def _maker(given: argparse.Namespace) -> Maker:
+def _maker(shape: str, null_keys: float | None, hot_key: float, **of_orders: Any) -> Maker:
     from wait_registry.demo.orders import Shape
     from wait_registry.demo.shapes import Keys, maker
 
-    of_orders = {"null_keys": given.null_keys, "binary_values": given.binary_values}
-    of_orders["min_value_bytes"] = given.min_value_bytes
     chosen = {name: value for name, value in of_orders.items() if value is not None}
-    if given.shape == "orders":
-        return maker("orders", Keys(hot=given.hot_key), Shape(**chosen))
-    chosen.pop("null_keys", None)
-    return maker(given.shape, Keys(given.null_keys, given.hot_key), Shape(**chosen) if chosen else None)
-
-
-def positive_rate(text: str) -> float:
-    rate = float(text)
-    if not 0 < rate < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text} is no rate: records a second, more than 0")
-    return rate
+    if shape == "orders":
+        if null_keys is not None:
+            chosen["null_keys"] = null_keys
+        return maker("orders", Keys(hot=hot_key), Shape(**chosen))
+    return maker(shape, Keys(null_keys, hot_key), Shape(**chosen) if chosen else None)
 
 
 @contextmanager
@@ -109,27 +154,3 @@ class _Progress:
         if time.monotonic() >= self._next:
             self._next += _REPORT_EVERY_S
             print(f"{acknowledged}{self._of} acknowledged", file=sys.stderr)
-
-
-COMMAND: Final = Command(
-    name="load",
-    group="trying out",
-    summary="publish realistic or hostile records to a topic",
-    description="""\
-Publishes records to try a handler, a dead letter topic or a codec with:
-  orders   JSON orders with nested and duplicate headers, some null keys, some binary, empty and null values
-  tiny     a few bytes and no headers: what the machinery itself costs
-  binary   keys, values (16 B to 16 KiB, most of them small) and headers of any bytes
-  large    JSON of 64 KiB to 900 kB, most of it at the lower end
-  hostile  one oddity a record, in turn: invalid UTF-8, NUL, null and empty keys and values, duplicate, empty, null,
-           long and 200 headers, malformed traceparent, headers that look like this system's own, broken, deep JSON
-The same seed and index give the same record. Ctrl-C ends it with what was published so far; the manifest is what a
-reconciliation compares with.""",
-    examples=(
-        "waitreg load --topic orders --records 5000",
-        "waitreg load --topic orders --rate 200 --records 0 --manifest published.jsonl",
-        "waitreg load --topic orders --shape hostile --records 140 --hot-key 0.3",
-    ),
-    run=_run,
-    configure=_configure,
-)

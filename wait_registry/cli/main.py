@@ -1,53 +1,124 @@
-"""The command `waitreg`: finds the subcommand, runs it and turns its error into an exit code."""
+"""The command `waitreg`: find the subcommand, run it, and turn its error into an exit code."""
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 import traceback
-from collections.abc import Iterable, Sequence
-from pathlib import Path
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any, Final, NamedTuple
 
-from wait_registry.cli.catalogue import COMMANDS
-from wait_registry.cli.command import EXIT_CODES, Command, Invocation
+import click
+
+from wait_registry.cli.command import EXIT_CODES, Group, Invocation, write_exit_codes
 from wait_registry.errors import WaitRegistryError
 
-_ABOUT = """\
-The wait registry: at-least-once processing of Kafka records that call slow or flaky services, without the slow ones
-holding up the rest and without losing one.
 
-Before the work on a record starts, the record itself is written to a durable wait topic; then its offset may be
-committed. When the work ends, however it ends, a tombstone removes it. What has no tombstone when its time is up was
-lost in a crash, and is exported to the dead letter topic with everything it came with. Three services do this:
-the processor (consumes and calls your handler), the sink (wait topic -> Postgres, the view for people) and the
-sweeper (exports what expired).
-"""
-_SETTINGS = """\
-settings, strongest first: --set NAME=VALUE, environment (WAITREG_PROCESSOR__GROUP=orders), .env, waitreg.toml,
-default. `waitreg config --all` lists them all.
-"""
+class Entry(NamedTuple):
+    """A line of `waitreg --help`; the module is imported only for the subcommand itself."""
+
+    heading: str
+    name: str
+    summary: str
+    module: str = ""
+
+    def load(self) -> click.Command:
+        """Import the subcommand."""
+        command = import_module(f"wait_registry.cli.{self.module or self.name}").command
+        assert isinstance(command, click.Command)
+        return command
 
 
-class _Formatter(argparse.RawDescriptionHelpFormatter):
-    def __init__(self, prog: str) -> None:
-        super().__init__(prog, max_help_position=28, width=120)
+COMMANDS: Final = (
+    Entry("Services", "processor", "Consume the input topics and call your handler for each record."),
+    Entry("Services", "sink", "Copy the wait topic and the dead letter topics into Postgres."),
+    Entry("Services", "sweeper", "Export expired registrations to the dead letter topic, each exactly once."),
+    Entry("Setup", "topics", "Create or check the wait topic and the dead letter topics."),
+    Entry("Setup", "db", "Create, migrate or check the Postgres schema."),
+    Entry("Setup", "jars", "Fetch or verify the jars of Spark's Kafka source, the local broker and Kafka Connect."),
+    Entry(
+        "Setup",
+        "connect",
+        "Manage the Kafka Connect connectors that replace the sink or the sweeper.",
+        "connect.command",
+    ),
+    Entry("Setup", "doctor", "Check settings, Kafka, Postgres and services, and print a fix for each problem."),
+    Entry("Setup", "config", "Print the settings in effect, or list all settings."),
+    Entry("Setup", "metrics", "List all metrics, or print the Grafana dashboard."),
+    Entry("Inspect and repair", "query", "Run a ready-made incident query."),
+    Entry("Inspect and repair", "rebuild", "Rebuild the Postgres tables from the wait topic."),
+    Entry("Try it", "demo", "Compare throughput, kill a processor, and reconcile every record."),
+    Entry("Try it", "stack", "Run a Kafka broker and Postgres on this machine without Docker."),
+    Entry("Try it", "load", "Publish realistic or hostile records to a topic."),
+    Entry("Try it", "downstream", "Run an HTTP service with the latencies and failures you choose."),
+    Entry("Try it", "reconcile", "Judge from outside where every published record ended."),
+)
+_COMPLETION: Final = "_WAITREG_COMPLETE"
+_CONTEXT: Final = {"help_option_names": ["--help", "-h"], "max_content_width": 120}
+
+
+class _Root(Group):
+    """All subcommands, each imported when it is run."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [entry.name for entry in COMMANDS]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        return next((entry.load() for entry in COMMANDS if entry.name == cmd_name), None)
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.NoSuchCommand as error:
+            raise click.NoSuchCommand(error.command_name, possibilities=self.list_commands(ctx), ctx=ctx) from None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for heading in dict.fromkeys(entry.heading for entry in COMMANDS):
+            with formatter.section(heading):
+                formatter.write_dl([(entry.name, entry.summary) for entry in COMMANDS if entry.heading == heading])
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        formatter.write_paragraph()
+        formatter.write_text(
+            "Settings, strongest first: --set NAME=VALUE, environment (WAITREG_PROCESSOR__GROUP=orders), .env, "
+            "waitreg.toml, default. `waitreg config --all` lists them all."
+        )
+        write_exit_codes(formatter, tuple(EXIT_CODES))
+
+
+@click.command(cls=_Root, context_settings=_CONTEXT)
+@click.version_option(package_name="wait-registry", message="waitreg %(version)s")
+def waitreg() -> None:
+    """At-least-once Kafka processing for handlers that call slow or flaky services.
+
+    One slow call doesn't block the partition, and a crash doesn't lose a record.
+
+    Before a handler is called, the processor writes a copy of the record to a durable wait topic; then it may commit
+    the record's offset. When the handler ends, a tombstone removes the copy. If a copy has no tombstone by its
+    deadline, the process died. The sweeper then writes the record to the dead letter topic with everything that it
+    came with. The sink copies the wait topic into Postgres, where you and the sweeper can query it.
+    """
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run `waitreg` with these arguments (default: the process's own) and return its exit code."""
-    arguments = build_parser().parse_args(argv)
-    command: Command = arguments.command
+    """Run `waitreg` with these arguments (default: those of the process) and return its exit code."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if _COMPLETION in os.environ:
+        waitreg.main(arguments, "waitreg")  # a shell asks how a line goes on: Click answers and ends the process
+    invocation = Invocation()
     try:
-        return command.run(_invocation(arguments))
+        code = _run(arguments, invocation)
+        sys.stdout.flush()
+        return code
     except WaitRegistryError as error:
-        print(f"waitreg {command.name}: {_one_line(error)}", file=sys.stderr)
+        print(f"{invocation.path}: {_one_line(error)}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
-        print(f"waitreg {command.name}: interrupted", file=sys.stderr)
+        print(f"{invocation.path}: interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:
-        # The reader of our output has gone (`waitreg query ... | head`): there is nobody left to tell.
+        # The reader of the output has ended (`waitreg query ... | head`), so nothing can be reported.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except Exception:  # noqa: BLE001 - the last resort of the process: everything unforeseen is shown in full
@@ -55,77 +126,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """Build the parser of the whole command from the catalogue of subcommands."""
-    parser = argparse.ArgumentParser(
-        prog="waitreg",
-        usage="waitreg [--config FILE] [--set NAME=VALUE]... COMMAND ...",
-        description=f"{_ABOUT}\n{_overview()}",
-        epilog=f"`waitreg COMMAND --help` says more.\n\n{_SETTINGS}\n{_exit_codes(EXIT_CODES)}",
-        formatter_class=_Formatter,
-        allow_abbrev=False,
-    )
-    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and end")
-    _add_settings_options(parser, "before")
-    subparsers = parser.add_subparsers(prog="waitreg", metavar="COMMAND", required=True, help=argparse.SUPPRESS)
-    for command in COMMANDS:
-        subparser = subparsers.add_parser(
-            command.name,
-            description=command.description,
-            epilog=_examples(command),
-            formatter_class=_Formatter,
-            allow_abbrev=False,
-        )
-        command.configure(subparser)
-        _add_settings_options(subparser, "after")
-        subparser.set_defaults(command=command)
-    return parser
-
-
-def _add_settings_options(parser: argparse.ArgumentParser, place: str) -> None:
-    # Two destinations, because argparse lets a subcommand's option replace the one given before it.
-    parser.add_argument(
-        "--config", metavar="FILE", type=Path, dest=f"config_{place}", help="settings file instead of ./waitreg.toml"
-    )
-    parser.add_argument(
-        "--set",
-        metavar="NAME=VALUE",
-        type=_assignment,
-        action="append",
-        default=[],
-        dest=f"set_{place}",
-        help="set one setting, e.g. processor.max_in_flight=20; may be repeated",
-    )
-
-
-def _assignment(text: str) -> tuple[str, str]:
-    name, separator, value = text.partition("=")
-    if not separator or not name.strip():
-        raise argparse.ArgumentTypeError(f"{text!r} is no NAME=VALUE, e.g. processor.max_in_flight=20")
-    return name.strip(), value
-
-
-def _invocation(arguments: argparse.Namespace) -> Invocation:
-    config_file: Path | None = arguments.config_after or arguments.config_before
-    return Invocation(arguments, dict([*arguments.set_before, *arguments.set_after]), config_file)
-
-
-def _overview() -> str:
-    width = max(len(command.name) for command in COMMANDS)
-    lines: list[str] = []
-    for group in dict.fromkeys(command.group for command in COMMANDS):
-        lines.append(f"{group}:")
-        lines += [f"  {c.name:<{width}}  {c.summary}" for c in COMMANDS if c.group == group]
-    return "\n".join(lines)
-
-
-def _examples(command: Command) -> str:
-    examples = "\n".join(f"  {example}" for example in command.examples)
-    return f"examples:\n{examples}\n\n{_exit_codes(command.exit_codes)}"
-
-
-def _exit_codes(codes: Iterable[int]) -> str:
-    return "exit codes: " + ", ".join(f"{code} {EXIT_CODES[code]}" for code in codes)
+def _run(arguments: list[str], invocation: Invocation) -> int:
+    try:
+        with waitreg.make_context("waitreg", arguments, obj=invocation) as context:
+            code: int = waitreg.invoke(context)
+            return code
+    except click.exceptions.Exit as ended:
+        sys.stdout.flush()
+        return ended.exit_code
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
 
 
 def _one_line(error: BaseException) -> str:
@@ -135,14 +146,6 @@ def _one_line(error: BaseException) -> str:
     if cause is None or not str(cause) or str(cause) in text:
         return text
     return f"{text} (because: {type(cause).__name__}: {str(cause).strip()})"
-
-
-class _Version(argparse.Action):
-    def __call__(self, parser: argparse.ArgumentParser, *_: object, **__: object) -> None:
-        from importlib.metadata import version
-
-        print(f"waitreg {version('wait-registry')}")
-        parser.exit()
 
 
 if __name__ == "__main__":

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-import argparse
-from typing import Final
+import click
 
 from wait_registry.cli.command import Command, Invocation
 
 
-def _configure(parser: argparse.ArgumentParser) -> None:
-    what = parser.add_mutually_exclusive_group()
-    what.add_argument("--markdown", action="store_true", help="the same list as docs/metrics.md")
-    what.add_argument("--dashboard", action="store_true", help="the Grafana dashboard, deploy/grafana/waitreg.json")
+@click.command("metrics", cls=Command, examples=("waitreg metrics", "waitreg metrics --dashboard"), exit_codes=(0, 2))
+@click.option("--markdown", "form", flag_value="markdown", help="Print the list as docs/metrics.md.")
+@click.option(
+    "--dashboard", "form", flag_value="dashboard", help="Print the Grafana dashboard, deploy/grafana/waitreg.json."
+)
+@click.pass_obj
+def command(_: Invocation, form: str | None) -> int:
+    """List all metrics, or print the Grafana dashboard.
 
-
-def _run(invocation: Invocation) -> int:
-    if invocation.arguments.markdown:
+    Lists the metrics that the services expose at /metrics of their telemetry ports, with kind, labels and meaning.
+    `--dashboard` prints a dashboard to import into Grafana. The alert rules are in deploy/prometheus/alerts.yml.
+    """
+    if form == "markdown":
         from wait_registry.cli.metrics_page import metrics_page
 
         print(metrics_page(), end="")
-    elif invocation.arguments.dashboard:
+    elif form == "dashboard":
         from wait_registry.cli.dashboard.page import dashboard_json
         from wait_registry.cli.dashboard.rows import ROWS
 
@@ -36,17 +40,3 @@ def _print_list() -> None:
         labels = f"{{{','.join(metric.labels)}}}" if metric.labels else ""
         print(f"{metric.name}{labels} ({metric.kind})")
         print(f"    {metric.help}")
-
-
-COMMAND: Final = Command(
-    name="metrics",
-    group="setting up",
-    summary="list every metric there is, or print the Grafana dashboard",
-    description="""\
-Lists the metrics that the services expose on /metrics of their telemetry ports, with kind, labels and meaning.
-`--dashboard` prints a dashboard to import into Grafana; alert rules stand in deploy/prometheus/alerts.yml.""",
-    examples=("waitreg metrics", "waitreg metrics --dashboard"),
-    run=_run,
-    configure=_configure,
-    exit_codes=(0, 2),
-)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, cast
 
-from wait_registry.cli.command import Command, Invocation
+import click
+
+from wait_registry.cli.command import Command, Invocation, require_extra
 from wait_registry.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -21,28 +22,39 @@ if TYPE_CHECKING:
 _LIST: Final = "LIST"
 
 
-def _configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", metavar="LIST|NAME", help="LIST names all queries with the question each answers")
-    # Without a default argparse names them among what is required.
-    parser.add_argument(
-        "parameters", metavar="PARAMETER=VALUE", nargs="*", default=(), help="value of one of its parameters"
-    )
-    form = parser.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_const", dest="form", const="json", help="one JSON object a row")
-    form.add_argument("--csv", action="store_const", dest="form", const="csv", help="comma-separated values")
+@click.command(
+    "query",
+    cls=Command,
+    examples=(
+        "waitreg query LIST",
+        "waitreg query stuck_now",
+        "waitreg query record_by_key key=customer-17",
+        "waitreg query dead_letters_by_reason hours=6 --json",
+    ),
+)
+@click.argument("name", metavar="LIST|NAME")
+@click.argument("parameters", metavar="[PARAMETER=VALUE]...", nargs=-1)
+@click.option("--json", "form", flag_value="json", help="Print one JSON object per row.")
+@click.option("--csv", "form", flag_value="csv", help="Print comma-separated values.")
+@click.pass_obj
+def command(invocation: Invocation, name: str, parameters: tuple[str, ...], form: str | None) -> int:
+    """Run a ready-made incident query.
 
-
-def _run(invocation: Invocation) -> int:
+    LIST names all queries of sql/queries with the question that each answers. A query is read-only. It prints how old
+    the tables are (with --json and --csv on standard error) and what to do next. Each is plain SQL that psql runs too:
+    psql -v minutes=5 -f sql/queries/stuck_now.sql. Times are UTC. A parameter that is a time takes what Postgres reads
+    as one (2026-11-21T08:00Z, now, yesterday).
+    """
     from wait_registry.cli.query_file import bind, load_query
 
-    name: str = invocation.arguments.name
     if name.upper() == _LIST:
         return _list()
     query = load_query(name)
-    values = bind(query, _given(invocation.arguments.parameters))
-    form = cast("Form", invocation.arguments.form or "table")
-    _ask(invocation.settings(), query, values, form)
-    if form == "table":
+    values = bind(query, _given(parameters))
+    shown = cast("Form", form or "table")
+    require_extra("query")
+    _ask(invocation.settings(), query, values, shown)
+    if shown == "table":
         print(f"\n{query.advice}")
     return 0
 
@@ -122,23 +134,3 @@ def _given(parameters: Sequence[str]) -> dict[str, str]:
             raise ConfigurationError(f"{name} is given twice, {given[name]!r} and {value!r}: give it once")
         given[name] = value
     return given
-
-
-COMMAND: Final = Command(
-    name="query",
-    group="looking and mending",
-    summary="ask the registry: what is stuck, what was dead-lettered and why",
-    description="""\
-Runs one of the incident queries of sql/queries, read-only, says how old the view is that answers (with --json and --csv
-on standard error), and what to do then. Each is plain SQL that psql runs too: psql -v minutes=5 -f
-sql/queries/stuck_now.sql. Times are UTC; a parameter that is a time takes what Postgres reads
-as one (2026-11-21T08:00Z, now, yesterday).""",
-    examples=(
-        "waitreg query LIST",
-        "waitreg query stuck_now",
-        "waitreg query record_by_key key=customer-17",
-        "waitreg query dead_letters_by_reason hours=6 --json",
-    ),
-    run=_run,
-    configure=_configure,
-)

@@ -2,63 +2,108 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
+
+import click
 
 from wait_registry.cli.command import Command, Invocation
 from wait_registry.errors import ConfigurationError, ReconciliationError, WaitRegistryError
 
 if TYPE_CHECKING:
     from wait_registry.demo.reconciliation import Reconciliation
+    from wait_registry.settings.root import Settings
 
-# September 2001: the first moment of 13 digits, so that seconds are told apart.
+# September 2001: the first moment of 13 digits, so that a moment in seconds is recognized.
 _FIRST_MS: Final = 1_000_000_000_000
 
 
-def _configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--manifest", type=Path, required=True, metavar="FILE", help="what `waitreg load` wrote")
-    parser.add_argument("--calls", type=Path, required=True, metavar="FILE", help="the log of `waitreg downstream`")
-    parser.add_argument(
-        "--deadline",
-        type=float,
-        default=300.0,
-        metavar="SECONDS",
-        help="how long records may still be on their way (%(default)s)",
-    )
-    kills = parser.add_mutually_exclusive_group()
-    kills.add_argument(
-        "--kill",
-        type=epoch_ms,
-        action="append",
-        metavar="MS",
-        help="when a processor was killed (or began a long pause), ms since 1970 (`date +%%s%%3N`); once a kill",
-    )
-    kills.add_argument("--no-kills", action="store_true", help="no processor was killed")
+class EpochMs(click.ParamType[int]):
+    """A moment in ms since 1970; one in seconds is refused."""
+
+    name = "moment"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Return the moment."""
+        moment_ms = int(value) if str(value).isdecimal() else -1
+        if not _FIRST_MS <= moment_ms < 1000 * _FIRST_MS:
+            self.fail(f"{value!r} is no moment in ms since 1970: expected 13 digits, e.g. `date +%s%3N`", param, ctx)
+        return moment_ms
 
 
-def epoch_ms(text: str) -> int:
-    """Return a moment in ms since 1970; raises as `argparse` expects, also for one in seconds."""
-    moment_ms = int(text) if text.isdecimal() else -1
-    if not _FIRST_MS <= moment_ms < 1000 * _FIRST_MS:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is no moment in ms since 1970: expected 13 digits, e.g. `date +%s%3N`"
-        )
-    return moment_ms
+@click.command(
+    "reconcile",
+    cls=Command,
+    extra="query",
+    examples=(
+        "waitreg reconcile --manifest published.jsonl --calls calls.jsonl --no-kills",
+        "waitreg reconcile --manifest published.jsonl --calls calls.jsonl --kill 1764000000000 --kill 1764000060000",
+        "waitreg reconcile --manifest published.jsonl --calls calls.jsonl --set processor.group=shop --deadline 60",
+    ),
+    exit_codes=(0, 1, 2, 4),
+)
+@click.option(
+    "--manifest", type=click.Path(path_type=Path), required=True, metavar="FILE", help="What `waitreg load` wrote."
+)
+@click.option(
+    "--calls", type=click.Path(path_type=Path), required=True, metavar="FILE", help="The log of `waitreg downstream`."
+)
+@click.option(
+    "--deadline",
+    type=float,
+    default=300.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long to wait for records that have no end yet.",
+)
+@click.option(
+    "--kill",
+    "kills",
+    type=EpochMs(),
+    multiple=True,
+    metavar="MS",
+    help="When a processor was killed or paused, in ms since 1970 (`date +%s%3N`); once per kill.",
+)
+@click.option("--no-kills", is_flag=True, help="No processor was killed.")
+@click.pass_obj
+def command(
+    invocation: Invocation, manifest: Path, calls: Path, deadline: float, kills: tuple[int, ...], no_kills: bool
+) -> int:
+    """Judge from outside where every published record ended.
+
+    Compares the records that `waitreg load --manifest` published with what happened to them: the log of the `waitreg
+    downstream` that was called, the dead letters and the wait topic as an independent consumer reads them, and
+    Postgres. Waits until every record has its end, --deadline at most. processor.group, processor.topics and
+    dead_letter.topic must be those of the processors that handled the records, and the manifest must name every record
+    that these topics got meanwhile.
+
+    A record that is done and expired is right only if a kill came between the answer and the tombstone. Give --kill
+    or --no-kills to have that judged; without them the row `forgotten` says "not looked for".
+
+    The wait topic is compacted. A wait record that is gone is known by its tombstone, but then it can't be judged
+    whether its export was false or its tombstone forgotten. A tombstone is removed when it is older than the topic's
+    delete.retention.ms (72 h by default). Records that only such a tombstone could explain count as "no longer in the
+    log", as neither kept nor broken. If nothing else keeps the exit code from being 0, it is 2: the evidence is too
+    old. Then start again with another input topic and another manifest.
+    """
+    if kills and no_kills:
+        raise click.UsageError("--kill and --no-kills exclude each other")
+    settings = invocation.settings()
+    if settings.processor.group is None or not settings.processor.topics:
+        raise ConfigurationError("processor.group and processor.topics say whose records these are: set both")
+    for file in (manifest, calls):
+        if not file.is_file():
+            raise ConfigurationError(f"{file} is not there: --manifest and --calls take what load and downstream wrote")
+    return _reconcile(settings, manifest, calls, deadline, () if no_kills else kills or None)
 
 
-def _run(invocation: Invocation) -> int:
+def _reconcile(
+    settings: Settings, manifest: Path, calls: Path, deadline_s: float, kills_ms: tuple[int, ...] | None
+) -> int:
     from wait_registry.demo.awaited_reconciliation import Awaiting, reconcile_when_ended
     from wait_registry.demo.screen import Bar, Screen
     from wait_registry.demo.verdict import show_reconciliations
 
-    given = invocation.arguments
-    settings = invocation.settings()
-    if settings.processor.group is None or not settings.processor.topics:
-        raise ConfigurationError("processor.group and processor.topics say whose records these are: set both")
-    for file in (given.manifest, given.calls):
-        if not file.is_file():
-            raise ConfigurationError(f"{file} is not there: --manifest and --calls take what load and downstream wrote")
     screen = Screen()
     with screen.progress([Bar("ended", 0)]) as bars:
 
@@ -68,16 +113,15 @@ def _run(invocation: Invocation) -> int:
             bar.note = f"(the sink has {lag} entries to read)" if lag else ""
             bars.show()
 
-        kills_ms = () if given.no_kills else given.kill
-        result = reconcile_when_ended(Awaiting(settings, given.manifest, given.calls, given.deadline, kills_ms), show)
+        result = reconcile_when_ended(Awaiting(settings, manifest, calls, deadline_s, kills_ms), show)
         show(result, 0)
-    if show_reconciliations(screen, {settings.processor.group: result}):
+    if show_reconciliations(screen, {str(settings.processor.group): result}):
         return 0
-    raise unproven(result, given.manifest)
+    raise unproven(result, manifest)
 
 
 def unproven(result: Reconciliation, manifest: Path) -> WaitRegistryError:
-    """Return the error of a reconciliation that doesn't end with every promise kept."""
+    """Return the error of a reconciliation that does not show every guarantee kept."""
     from wait_registry.demo.reconciliation import Breach
 
     if result.ok and result.finished:
@@ -85,35 +129,6 @@ def unproven(result: Reconciliation, manifest: Path) -> WaitRegistryError:
         return ConfigurationError(
             f"nothing was seen broken, but the wait topic no longer has the end of {result.gone} records nor the "
             f"tombstones of {exports} exports: what {manifest} names is older than the topic's delete.retention.ms. "
-            "Begin anew, with another input topic and another manifest"
+            "Start again with another input topic and another manifest"
         )
     return ReconciliationError("a promise was broken, or records have no end yet; the table above says which")
-
-
-COMMAND: Final = Command(
-    name="reconcile",
-    group="trying out",
-    summary="where did every published record end? Judged from outside, on a running system",
-    description="""\
-Compares what `waitreg load --manifest` published with what became of it: the log of the `waitreg downstream` that was
-called, the dead letters and the wait topic as an independent consumer reads them, Postgres. Waits until every record
-has its end, --deadline at most. processor.group, processor.topics and dead_letter.topic must be those of the
-processors that worked on it, and the manifest must name every record that these topics got meanwhile.
-
-A record that was done and expired all the same is right only when a kill came between the answer and its tombstone.
-With --kill or --no-kills that is judged; without either the row `forgotten` says "not looked for".
-
-The wait topic is compacted. A wait record that is gone is known by its tombstone; whether its export was false or its
-tombstone forgotten can then not be judged. A tombstone goes once it is older than the topic's delete.retention.ms
-(72 h by default): what only it would tell counts as "no longer in the log", as neither kept nor broken. If that is all
-that keeps the verdict from being 0 the exit code is 2: the evidence is too old, so begin anew, with another input
-topic and another manifest.""",
-    examples=(
-        "waitreg reconcile --manifest published.jsonl --calls calls.jsonl --no-kills",
-        "waitreg reconcile --manifest published.jsonl --calls calls.jsonl --kill 1764000000000 --kill 1764000060000",
-        "waitreg reconcile --manifest published.jsonl --calls calls.jsonl --set processor.group=shop --deadline 60",
-    ),
-    run=_run,
-    configure=_configure,
-    exit_codes=(0, 1, 2, 4),
-)

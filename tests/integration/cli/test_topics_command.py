@@ -109,7 +109,7 @@ def test_a_broker_that_is_away_ends_with_1_and_one_line(settings_for: SettingsFa
     away = settings_for({"kafka.bootstrap_servers": "127.0.0.1:1", "kafka.request_timeout_s": 2})
     ended = run_waitreg(tmp_path, "topics", "check", settings=away)
     assert ended.code == 1
-    assert ended.errors.splitlines()[-1].startswith("waitreg topics: ")
+    assert ended.errors.splitlines()[-1].startswith("waitreg topics check: ")
     assert "127.0.0.1:1" in ended.errors
     assert "Traceback" not in ended.errors
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from wait_registry.cli import main as cli
-from wait_registry.cli.command import Command, Invocation
+from wait_registry.cli.command import Command
 from wait_registry.errors import (
     ConfigurationError,
     DataError,
@@ -18,20 +18,19 @@ from wait_registry.errors import (
 
 
 def _main_with(monkeypatch: pytest.MonkeyPatch, error: BaseException | None) -> int:
-    def run(_invocation: Invocation) -> int:
+    def run() -> int:
         if error is not None:
             raise error
         return 0
 
-    command = Command("broken", "testing", "breaks", "Breaks.", ("waitreg broken",), run)
-    monkeypatch.setattr(cli, "COMMANDS", (command,))
+    monkeypatch.setattr(cli.waitreg, "get_command", lambda context, name: Command(name, callback=run))
     return cli.main(["broken"])
 
 
 @pytest.mark.parametrize(
     ("error", "code"),
     [
-        (ConfigurationError("mend it"), 2),
+        (ConfigurationError("fix it"), 2),
         (FencedError("another sink is alive"), 3),
         (ReconciliationError("one record is lost"), 4),
         (TransientError("no answer"), 1),

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import replace
 from pathlib import Path
 
+import click
 import pytest
 
-from wait_registry.cli.main import build_parser
-from wait_registry.cli.reconcile import epoch_ms, unproven
+from tests.support.command_line import parsed
+from wait_registry.cli.main import main
+from wait_registry.cli.reconcile import EpochMs, unproven
 from wait_registry.demo.reconciliation import Breach, Reconciliation
 
 MANIFEST = Path("published.jsonl")
@@ -18,32 +19,26 @@ GIVEN = ("reconcile", "--manifest", "m", "--calls", "c")
 
 
 def test_kills_are_moments_in_ms_one_each() -> None:
-    given = build_parser().parse_args([*GIVEN, "--kill", "1764000000000", "--kill", "1764000060000"])
-    assert given.kill == [1764000000000, 1764000060000]
-
-
-def test_without_a_word_about_kills_nobody_knows_them() -> None:
-    given = build_parser().parse_args([*GIVEN])
-    assert given.kill is None and not given.no_kills
+    given = parsed([*GIVEN, "--kill", "1764000000000", "--kill", "1764000060000"])
+    assert given.values["kills"] == (1764000000000, 1764000060000)
 
 
 @pytest.mark.parametrize("text", ["1764000000", "-1", "now", "", "1764000000000000000"])
 def test_a_kill_in_seconds_or_words_or_nanoseconds_is_refused(text: str) -> None:
-    with pytest.raises(argparse.ArgumentTypeError, match="13 digits"):
-        epoch_ms(text)
+    with pytest.raises(click.BadParameter, match="13 digits"):
+        EpochMs().convert(text, None, None)
 
 
 def test_kills_and_none_exclude_each_other(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit, match="2"):
-        build_parser().parse_args([*GIVEN, "--kill", "1764000000000", "--no-kills"])
-    assert "not allowed with" in capsys.readouterr().err
+    assert main([*GIVEN, "--kill", "1764000000000", "--no-kills"]) == 2
+    assert "exclude each other" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("breach", [Breach.LOST, Breach.UNPAIRED])
 def test_evidence_older_than_the_log_ends_with_2_and_what_to_do(breach: Breach) -> None:
     error = unproven(replace(KEPT, unjudged={breach: 3}), MANIFEST)
     assert error.exit_code == 2
-    assert "3" in str(error) and "Begin anew, with another input topic and another manifest" in str(error)
+    assert "3" in str(error) and "Start again with another input topic and another manifest" in str(error)
 
 
 @pytest.mark.parametrize(

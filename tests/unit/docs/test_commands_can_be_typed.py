@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 import shlex
 
+import click
 import pytest
 
+from tests.support.command_line import parsed
 from tests.support.named_tests import ROOT
 from tests.support.pages import pages
 from wait_registry.cli.connect.connector_file import NAMES as CONNECTORS
-from wait_registry.cli.main import build_parser
 from wait_registry.cli.query_file import load_query, query_names
 from wait_registry.settings.loading import load_settings
 from wait_registry.settings.names import FROM_FILE, FROM_FILE_SUFFIX, find_setting, setting_names
@@ -48,14 +49,13 @@ def test_waitreg_takes_it(page: str, command: str) -> None:
     if arguments == ["--version"] or arguments[-1] in ("...", "--help"):
         return
     try:
-        parsed = build_parser().parse_args(arguments)
-    except SystemExit:
-        pytest.fail(f"{page}: `{command}` can't be typed")
-    given = dict([*parsed.set_before, *parsed.set_after])
-    load_settings(given, env={})
-    if parsed.command.name == "query" and not re.fullmatch(r"LIST.*|NAME|\.\.\.", parsed.name):
-        query = load_query(parsed.name)
-        names = {text.partition("=")[0] for text in parsed.parameters}
+        path, values, overrides = parsed(arguments)
+    except click.UsageError as error:
+        pytest.fail(f"{page}: `{command}` can't be typed: {error.message}")
+    load_settings(overrides, env={})
+    if path == "waitreg query" and not re.fullmatch(r"LIST.*|NAME|\.\.\.", values["name"]):
+        query = load_query(values["name"])
+        names = {text.partition("=")[0] for text in values["parameters"]}
         assert names <= set(query.parameters), f"{page}: `{command}` gives parameters that the query doesn't have"
         assert set(query.parameters) <= names | set(query.defaults), f"{page}: `{command}` leaves a parameter out"
 

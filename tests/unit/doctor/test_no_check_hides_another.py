@@ -42,7 +42,11 @@ def run(*checks: Check) -> list[CheckLine]:
         (ConfigurationError("the topic is missing"), "the topic is missing", "make it"),
         (ValueError("unforeseen"), "ValueError: unforeseen", "make it"),
         (SystemExit("a handler's module ends it"), "SystemExit: a handler's module ends it", "make it"),
-        (ImportError("No module named 'psycopg'"), "No module named 'psycopg'", "pip install 'wait-registry[spark]'"),
+        (
+            ImportError("No module named 'psycopg'"),
+            "No module named 'psycopg'",
+            "pip install 'wait-registry[sink,sweeper]'",
+        ),
     ],
 )
 def test_what_is_raised_is_a_line_and_the_next_check_runs(error: BaseException, seen: str, mend: str) -> None:

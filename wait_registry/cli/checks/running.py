@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from wait_registry.settings.root import Settings
 
 PATIENCE_S: Final = 2.0
-_WITHOUT_EXTRA: Final = "pip install 'wait-registry[spark]' (Python packages of sink, sweeper and doctor)"
+_WITHOUT_EXTRA: Final = "pip install 'wait-registry[sink,sweeper]'"
 
 Tell = Callable[[str], None]
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 TESTED_CLIENT: Final = (2, 16)
 TESTED_SPARK: Final = (4, 2, 1)
 
-INSTALL_SPARK: Final = "pip install 'wait-registry[spark]'"
+INSTALL_SPARK: Final = "pip install 'wait-registry[sink]'"
 INSTALL_JAVA: Final = "install a Java runtime of version 17 or newer, and put it on PATH or name it in JAVA_HOME"
 _JAVA_S: Final = 30.0
 

@@ -2,53 +2,68 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from wait_registry.cli.command import Command, Invocation
+import click
+
+from wait_registry.cli.command import Command, Group, Invocation
 from wait_registry.cli.service_process import ServiceProcess
 from wait_registry.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from wait_registry.cli.connect.apply import Applying
     from wait_registry.cli.connect.asked_of_postgres import Aside
-    from wait_registry.cli.connect.connector_file import Connector
+    from wait_registry.cli.connect.connector_file import Connector, Family
     from wait_registry.cli.connect.rest import ConnectRest
     from wait_registry.settings.root import Settings
 
-_FAMILIES: Final = ("debezium", "jdbc")
+_FAMILY: Final = click.Choice(("debezium", "jdbc"))
+_APPLY_EXAMPLES: Final = (
+    "waitreg connect apply --sink debezium --source debezium --print   # look first",
+    "waitreg connect apply --sink debezium --set sink.kind=connect",
+    "waitreg connect apply --source debezium --set sweeper.kind=connect",
+    "waitreg connect apply my.sink.json --set connect.url=https://connect-1:8083",
+)
+_STATUS_EXAMPLES: Final = ("waitreg connect status",)
+_WATCH_EXAMPLES: Final = ("waitreg connect watch --set telemetry.port=9467",)
+_REMOVE_EXAMPLES: Final = ("waitreg connect remove expired.source expired.tombstones",)
 
 
-def _configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("action", choices=tuple(_ACTIONS), help="what to do, see above")
-    parser.add_argument(
-        "what", metavar="FILE|NAME", nargs="*", help="with apply: files of your own; with status and remove: connectors"
-    )
-    parser.add_argument("--sink", choices=_FAMILIES, help="with apply: our files for a sink of this family")
-    parser.add_argument("--source", choices=_FAMILIES, help="with apply: our files for a source of this family")
-    parser.add_argument("--print", action="store_true", help="with apply: print what would be sent, and send nothing")
-    parser.add_argument("--json", action="store_true", help="with status: one JSON object")
+@click.group("connect", cls=Group, examples=(*_APPLY_EXAMPLES, *_STATUS_EXAMPLES, *_WATCH_EXAMPLES, *_REMOVE_EXAMPLES))
+def command() -> None:
+    """Manage the Kafka Connect connectors that replace the sink or the sweeper.
+
+    Calls the REST API of Kafka Connect workers (connect.url). The connectors are those of connect-configs/, or files of
+    your own. connect-configs/README.md says how to change from a sink or sweeper of ours to a connector, and back.
+    """
 
 
-def _run(invocation: Invocation) -> int:
-    action: str = invocation.arguments.action
-    _require_fitting(invocation.arguments)
-    return _ACTIONS[action](invocation)
+@command.command("apply", cls=Command, extra="query", examples=_APPLY_EXAMPLES)
+@click.argument("files", metavar="[FILE]...", nargs=-1, type=click.Path(path_type=Path))
+@click.option("--sink", type=_FAMILY, help="This project's files for a sink of this family.")
+@click.option("--source", type=_FAMILY, help="This project's files for a source of this family.")
+@click.option("--print", "only_print", is_flag=True, help="Print the connectors, and send nothing.")
+@click.pass_obj
+def apply(
+    invocation: Invocation, files: tuple[Path, ...], sink: Family | None, source: Family | None, only_print: bool
+) -> int:
+    """Create or change connectors, and wait until all of them run.
 
+    Fills the variables of the files: ${wait.topic} and every other setting, and ${postgres.jdbc_url}. It never sends a
+    secret; ${connect.secrets.postgres_password} becomes a reference that the worker resolves. The connectors' classes
+    validate them. Then it creates or changes the connectors that differ and restarts those that have failed. Ends with
+    1 if a connector doesn't run.
 
-def _require_fitting(given: argparse.Namespace) -> None:
-    fitting = {"sink": "apply", "source": "apply", "print": "apply", "json": "status"}
-    for option, action in fitting.items():
-        if getattr(given, option) and given.action != action:
-            raise ConfigurationError(f"--{option} goes with `connect {action}` only")
-    if given.action == "watch" and given.what:
-        raise ConfigurationError("`connect watch` takes no names: set connect.connectors to what it should watch")
+    A sink needs sink.kind=connect. If a sink of ours ran before, run `waitreg rebuild --set sink.kind=connect` once. A
+    source needs sweeper.kind=connect. A new source is created last, when the sinks have read the wait topic to its end.
+    If a sink has stopped or failed, or makes no progress, the source isn't created; run the command again.
 
-
-def _apply(invocation: Invocation) -> int:
+    It refuses a second sink for the same tables, a second source for the same outbox, whatever its name, and connectors
+    alongside a running sink or sweeper of ours or the state that one has left.
+    """
     from wait_registry.cli.connect.apply import Applying
     from wait_registry.cli.connect.place import require_place
     from wait_registry.cli.connect.rivals import require_no_rivals
@@ -56,9 +71,9 @@ def _apply(invocation: Invocation) -> int:
     from wait_registry.cli.connect.stale_slot import require_no_stale_slot
 
     settings = invocation.settings()
-    connectors = _connectors(invocation.arguments, settings)
+    connectors = _connectors(files, sink, source, settings)
     _remark(connectors, settings)
-    if invocation.arguments.print:
+    if only_print:
         return _print(connectors, settings)
     require_place(connectors, settings)
     aside = _Aside()
@@ -80,6 +95,78 @@ def _apply(invocation: Invocation) -> int:
         _await_sinks(applying, settings, aside)
         well = _applied(applying, last)
     return 0 if well else 1
+
+
+@command.command("status", cls=Command, examples=_STATUS_EXAMPLES)
+@click.argument("names", metavar="[NAME]...", nargs=-1)
+@click.option("--json", "json", is_flag=True, help="Print one JSON object.")
+@click.pass_obj
+def status(invocation: Invocation, names: tuple[str, ...], json: bool) -> int:
+    """Show connectors and tasks, and how far each sink is behind.
+
+    Shows where they run and why one failed. Ends with 1 if one has failed. Without names, shows connect.connectors, or
+    the connectors of this project that the workers have.
+    """
+    from wait_registry.cli.connect.chosen import Chosen
+    from wait_registry.cli.connect.sink_lag import SinkLags
+    from wait_registry.cli.connect.status import as_json, as_lines, is_well
+
+    settings = invocation.settings()
+    named = names or settings.connect.connectors
+    chosen = Chosen.of(_rest(settings).states(), named)
+    lags = SinkLags(settings.kafka)
+    known = lags.of(chosen.present)
+    if json:
+        print(as_json(chosen, known))
+    else:
+        print("\n".join(as_lines(chosen, known)))
+        if lags.trouble is not None:
+            print(lags.trouble, file=sys.stderr)
+    return 0 if is_well(chosen) else 1
+
+
+@command.command("watch", cls=Command, extra="query", examples=_WATCH_EXAMPLES)
+@click.pass_obj
+def watch(invocation: Invocation) -> int:
+    """Run a service that restarts failed connectors.
+
+    Kafka Connect itself never restarts a failed task, for instance after an outage of Postgres. The watch restarts it
+    at once, then after growing pauses. Metrics and health are at the telemetry port, as for the other services. With
+    sweeper.kind=connect it also reads from Postgres how long expired registrations have been waiting. Watches
+    connect.connectors, or the connectors of this project that the workers have.
+    """
+    from wait_registry.cli.connect.watch_service import WatchService
+    from wait_registry.logs import configure_logging
+
+    settings = invocation.settings()
+    configure_logging(settings.log, "connect-watch")
+    ServiceProcess(lambda: WatchService(settings)).run()
+    return 0
+
+
+@command.command("remove", cls=Command, examples=_REMOVE_EXAMPLES)
+@click.argument("names", metavar="[NAME]...", nargs=-1)
+@click.pass_obj
+def remove(invocation: Invocation, names: tuple[str, ...]) -> int:
+    """Delete connectors, sources first.
+
+    The offsets remain, because reading the outbox again could export a row twice. To repair rows, run `waitreg
+    rebuild`. Without names, removes connect.connectors, or the connectors of this project that the workers have.
+    """
+    from wait_registry.cli.connect.connector_file import NAMES
+    from wait_registry.cli.connect.left_behind import left_behind
+    from wait_registry.cli.connect.place import exporters_first
+
+    settings = invocation.settings()
+    rest = _rest(settings)
+    named = list(names or settings.connect.connectors or NAMES)
+    # A source that outlives its sinks would read tables that no longer change.
+    for name, config in exporters_first({name: rest.config(name) for name in named}):
+        if config is not None and rest.delete(name):
+            _line("removed", name, left_behind(config))
+        else:
+            _line("not there", name, "")
+    return 0
 
 
 class _Aside:
@@ -165,15 +252,17 @@ def _await_sinks(applying: Applying, settings: Settings, aside: Aside) -> None:
         OwnSinkCaughtUp(settings, _line, aside).wait()
 
 
-def _connectors(given: argparse.Namespace, settings: Settings) -> list[Connector]:
+def _connectors(
+    given: tuple[Path, ...], sink: Family | None, source: Family | None, settings: Settings
+) -> list[Connector]:
     from wait_registry.cli.connect.client_security import with_client_security
     from wait_registry.cli.connect.connector_file import own_files, read_connector
     from wait_registry.cli.connect.variables import variable
     from wait_registry.settings.connect_relations import require_connect
 
-    files = [Path(file) for file in given.what]
-    files += own_files("sink", given.sink) if given.sink else []
-    files += own_files("source", given.source) if given.source else []
+    files = list(given)
+    files += own_files("sink", sink) if sink else []
+    files += own_files("source", source) if source else []
     if not files:
         raise ConfigurationError(
             "nothing to apply: --sink debezium or --source debezium take this project's files, FILE takes yours"
@@ -187,52 +276,6 @@ def _connectors(given: argparse.Namespace, settings: Settings) -> list[Connector
     return [with_client_security(connector, settings) for connector in found]
 
 
-def _status(invocation: Invocation) -> int:
-    from wait_registry.cli.connect.chosen import Chosen
-    from wait_registry.cli.connect.sink_lag import SinkLags
-    from wait_registry.cli.connect.status import as_json, as_lines, is_well
-
-    settings = invocation.settings()
-    named = invocation.arguments.what or settings.connect.connectors
-    chosen = Chosen.of(_rest(settings).states(), named)
-    lags = SinkLags(settings.kafka)
-    known = lags.of(chosen.present)
-    if invocation.arguments.json:
-        print(as_json(chosen, known))
-    else:
-        print("\n".join(as_lines(chosen, known)))
-        if lags.trouble is not None:
-            print(lags.trouble, file=sys.stderr)
-    return 0 if is_well(chosen) else 1
-
-
-def _watch(invocation: Invocation) -> int:
-    from wait_registry.cli.connect.watch_service import WatchService
-    from wait_registry.logs import configure_logging
-
-    settings = invocation.settings()
-    configure_logging(settings.log, "connect-watch")
-    ServiceProcess(lambda: WatchService(settings)).run()
-    return 0
-
-
-def _remove(invocation: Invocation) -> int:
-    from wait_registry.cli.connect.connector_file import NAMES
-    from wait_registry.cli.connect.left_behind import left_behind
-    from wait_registry.cli.connect.place import exporters_first
-
-    settings = invocation.settings()
-    rest = _rest(settings)
-    named: list[str] = invocation.arguments.what or list(settings.connect.connectors or NAMES)
-    # A source that outlives its sinks reads a view that stands still.
-    for name, config in exporters_first({name: rest.config(name) for name in named}):
-        if config is not None and rest.delete(name):
-            _line("removed", name, left_behind(config))
-        else:
-            _line("not there", name, "")
-    return 0
-
-
 def _rest(settings: Settings) -> ConnectRest:
     from wait_registry.cli.connect.rest import ConnectRest
     from wait_registry.settings.connect_relations import require_connect
@@ -243,42 +286,3 @@ def _rest(settings: Settings) -> ConnectRest:
 
 def _line(word: str, name: str, details: str) -> None:
     print(f"{word:<12} {name:<20} {details}".rstrip(), flush=True)
-
-
-_ACTIONS: Final = {"apply": _apply, "status": _status, "watch": _watch, "remove": _remove}
-
-COMMAND: Final = Command(
-    name="connect",
-    group="setting up",
-    summary="put Kafka Connect in the sink's or the sweeper's place, and keep its connectors running",
-    description="""\
-Drives the REST API of Kafka Connect workers (connect.url) with the connectors in connect-configs/.
-
-`apply` fills the variables of the files (${wait.topic} and every other setting, ${postgres.jdbc_url}; never a secret:
-${connect.secrets.postgres_password} becomes a reference that the worker resolves), has the connectors' classes look at
-them, creates or changes what differs, restarts what has failed, and waits until all run: 1 if one doesn't. A sink needs
-sink.kind=connect, and once `waitreg rebuild --set sink.kind=connect` where a sink of ours has been; a source
-sweeper.kind=connect. A new source comes last, once the sinks have shown what stands in the
-log; when one is stopped or has failed, or they don't move, it isn't made: 1, run it again. A second sink of one view,
-or a second source of one outbox, is refused, whatever its name; so are connectors beside what a sink or a sweeper of
-ours does or has left behind. How to change from the one to the other: connect-configs/README.md.
-`status` shows connectors and tasks, where they run, why one failed, and how far a sink is behind: 1 if one has failed.
-`watch` is a service: it restarts what fails, after an outage of Postgres say, which Kafka Connect itself never does;
-at once, then with growing pauses. Metrics and health are at the telemetry port, as those of the other services. With
-sweeper.kind=connect it asks Postgres how long expired registrations have been waiting, too.
-`remove` deletes connectors, sources first. Offsets stay: to read them anew could export twice. Rows are mended by
-`waitreg rebuild`.
-
-status, watch and remove are about connect.connectors, or about those of this project that are there.""",
-    examples=(
-        "waitreg connect apply --sink debezium --source debezium --print   # look first",
-        "waitreg connect apply --sink debezium --set sink.kind=connect",
-        "waitreg connect apply --source debezium --set sweeper.kind=connect",
-        "waitreg connect apply my.sink.json --set connect.url=https://connect-1:8083",
-        "waitreg connect status",
-        "waitreg connect watch --set telemetry.port=9467",
-        "waitreg connect remove expired.source expired.tombstones",
-    ),
-    run=_run,
-    configure=_configure,
-)

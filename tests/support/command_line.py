@@ -1,0 +1,49 @@
+"""The command line of `waitreg`, parsed and not run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+from unittest.mock import patch
+
+import click
+
+from wait_registry.cli.command import Command, Invocation
+from wait_registry.cli.main import COMMANDS, waitreg
+
+
+class Parsed(NamedTuple):
+    """A subcommand, the values of its parameters, and the settings given with `--set`."""
+
+    path: str
+    values: Mapping[str, Any]
+    overrides: Mapping[str, str]
+
+
+def parsed(arguments: Sequence[str]) -> Parsed:
+    """Parse arguments as `waitreg` does.
+
+    Args:
+        arguments: without the command itself.
+
+    Raises:
+        click.UsageError: they can't be typed.
+    """
+    contexts: list[click.Context] = []
+    with patch.object(Command, "invoke", lambda _, context: contexts.append(context)):
+        context = waitreg.make_context("waitreg", list(arguments), obj=(invocation := Invocation()))
+        waitreg.invoke(context)
+    (found,) = contexts
+    return Parsed(found.command_path, found.params, invocation.overrides)
+
+
+def all_commands() -> dict[str, Command]:
+    """Return every subcommand by its path, such as `waitreg topics check`."""
+    found: dict[str, Command] = {}
+    for entry in COMMANDS:
+        command = entry.load()
+        members = command.commands.items() if isinstance(command, click.Group) else [("", command)]
+        for name, member in members:
+            assert isinstance(member, Command)
+            found[f"waitreg {entry.name} {name}".strip()] = member
+    return found
