@@ -45,7 +45,7 @@ COMMANDS: Final = (
     ),
     Entry("Setup", "doctor", "Check settings, Kafka, Postgres and services, and print a fix for each problem."),
     Entry("Setup", "config", "Print the settings in effect, or list all settings."),
-    Entry("Setup", "metrics", "List all metrics, or print the Grafana dashboard."),
+    Entry("Setup", "metrics", "List all metrics."),
     Entry("Inspect and repair", "query", "Run a ready-made incident query."),
     Entry("Inspect and repair", "rebuild", "Rebuild the Postgres tables from the wait topic."),
     Entry("Try it", "demo", "Compare throughput, kill a processor, and reconcile every record."),

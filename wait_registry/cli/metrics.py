@@ -7,27 +7,18 @@ import click
 from wait_registry.cli.command import Command, Invocation
 
 
-@click.command("metrics", cls=Command, examples=("waitreg metrics", "waitreg metrics --dashboard"), exit_codes=(0, 2))
-@click.option("--markdown", "form", flag_value="markdown", help="Print the list as docs/metrics.md.")
-@click.option(
-    "--dashboard", "form", flag_value="dashboard", help="Print the Grafana dashboard, deploy/grafana/waitreg.json."
-)
+@click.command("metrics", cls=Command, examples=("waitreg metrics",), exit_codes=(0, 2))
+@click.option("--markdown", is_flag=True, help="Print the list as docs/metrics-reference.md.")
 @click.pass_obj
-def command(_: Invocation, form: str | None) -> int:
-    """List all metrics, or print the Grafana dashboard.
+def command(_: Invocation, markdown: bool) -> int:
+    """List all metrics.
 
-    Lists the metrics that the services expose at /metrics of their telemetry ports, with kind, labels and meaning.
-    `--dashboard` prints a dashboard to import into Grafana. The alert rules are in deploy/prometheus/alerts.yml.
+    Lists the metrics that the services serve at /metrics of their telemetry ports, with kind, labels and meaning.
     """
-    if form == "markdown":
+    if markdown:
         from wait_registry.cli.metrics_page import metrics_page
 
         print(metrics_page(), end="")
-    elif form == "dashboard":
-        from wait_registry.cli.dashboard.page import dashboard_json
-        from wait_registry.cli.dashboard.rows import ROWS
-
-        print(dashboard_json(ROWS), end="")
     else:
         _print_list()
     return 0
