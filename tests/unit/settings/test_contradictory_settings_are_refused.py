@@ -184,7 +184,7 @@ def test_security_that_fits_together_is_taken(changes: dict[str, str]) -> None:
     assert fatal("sweeper", **{f"kafka__security__{name}": value for name, value in changes.items()}) == []
 
 
-@pytest.mark.guarantee("P8.8")
+@pytest.mark.guarantee("P2.5")
 @pytest.mark.parametrize(
     ("name", "says"),
     [
