@@ -32,7 +32,7 @@ from bench.contenders.meter import Meter
 from bench.contenders.payload import sent_ns
 from bench.contenders.registry_settings import own_topics, registry_settings
 from processor.consumption import group_config
-from wait_registry.garbage import spare_the_collector
+from wait_registry.gc_tuning import tune_gc
 from wait_registry.kafka.clients import admin, producer_config
 from wait_registry.kafka.cluster import cluster_id
 from wait_registry.records import names
@@ -279,7 +279,7 @@ def _run(arguments: FlowArguments, settings: Settings, given: argparse.Namespace
     run = MeasuredRun(arguments, at_end=lambda: loop.stop())
     properties = producer_properties(settings, given.compression)
     loop = BareLoop(settings, properties, call_of(arguments.handler, run.meter), given.plain)
-    spare_the_collector()
+    tune_gc()
     loop.run()
 
 

@@ -6,7 +6,8 @@ import logging
 from collections.abc import Callable, Collection
 
 from wait_registry.errors import TransientError
-from wait_registry.kafka.group_description import GroupDescription, Place
+from wait_registry.kafka.group_description import GroupDescription
+from wait_registry.records.topics import TopicPartition
 from wait_registry.settings.processor import GroupProtocol, ProcessorSettings
 
 log = logging.getLogger(__name__)
@@ -29,12 +30,12 @@ class Membership:
         self.joined = False
         self.member_id = ""
         self._was_lost = False
-        self._assigned: Collection[Place] = ()
+        self._assigned: Collection[TopicPartition] = ()
         self._rejoin: Callable[[], None] = _nothing
-        self._differing: frozenset[Place] = frozenset()
+        self._differing: frozenset[TopicPartition] = frozenset()
         self._unknown = False
 
-    def begin(self, member_id: str, assigned: Collection[Place], rejoin: Callable[[], None]) -> None:
+    def begin(self, member_id: str, assigned: Collection[TopicPartition], rejoin: Callable[[], None]) -> None:
         """Take over what the consumer knows when it subscribes.
 
         Args:
@@ -96,7 +97,7 @@ class Membership:
             self._rejoin()
 
 
-def _said(place: Place, is_assigned: bool) -> str:
+def _said(place: TopicPartition, is_assigned: bool) -> str:
     topic, number = place
     return f"{topic}[{number}] is {'to be given up' if is_assigned else 'to be taken'}"
 

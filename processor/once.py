@@ -12,8 +12,9 @@ from processor.assigned_partition import AssignedPartition
 from wait_registry.clock import Clock
 from wait_registry.kafka.cluster import describe_topic
 from wait_registry.kafka.committed_offsets import committed_offsets
-from wait_registry.kafka.group_description import GroupDescription, Place
+from wait_registry.kafka.group_description import GroupDescription
 from wait_registry.kafka.positions import earliest_offsets, end_offsets
+from wait_registry.records.topics import TopicPartition
 from wait_registry.settings.processor import GroupProtocol
 from wait_registry.settings.root import Settings
 
@@ -31,8 +32,8 @@ class Share:
     """
 
     settled: bool
-    ours: frozenset[Place] = frozenset()
-    left: tuple[tuple[Place, str], ...] = ()
+    ours: frozenset[TopicPartition] = frozenset()
+    left: tuple[tuple[TopicPartition, str], ...] = ()
 
 
 class Once:
@@ -52,7 +53,7 @@ class Once:
         asks: all that is assigned has been read, and whether that is enough the group must tell.
     """
 
-    def __init__(self, settings: Settings, ends: Mapping[Place, int], clock: Clock) -> None:
+    def __init__(self, settings: Settings, ends: Mapping[TopicPartition, int], clock: Clock) -> None:
         self._kafka = settings.kafka
         self._group = settings.processor.group
         self._ends = dict(ends)
@@ -63,7 +64,7 @@ class Once:
         self._share = Share(settled=False)
         self.asks = False
 
-    def reached(self, assigned: Mapping[Place, AssignedPartition]) -> bool:
+    def reached(self, assigned: Mapping[TopicPartition, AssignedPartition]) -> bool:
         """Return whether all that is ours has been consumed to its end, and the rest is in good hands."""
         consumed = reached(self._ends, assigned.values())
         complete = self._classic and self._ends.keys() <= assigned.keys()
@@ -92,7 +93,7 @@ class Once:
         self._share = share_of(self._unfinished(admin, holders, own), holders, own, alive)
         self._tell(self._share)
 
-    def _unfinished(self, admin: AdminClient, holders: Mapping[Place, str], own: str) -> list[Place]:
+    def _unfinished(self, admin: AdminClient, holders: Mapping[TopicPartition, str], own: str) -> list[TopicPartition]:
         """Return what isn't ours and not committed to its end."""
         others = [place for place in self._ends if holders.get(place) != own]
         if not others:
@@ -113,7 +114,9 @@ class Once:
             log.info("waiting until other members finish, or lose, what they hold: %s", held)
 
 
-def share_of(unfinished: Iterable[Place], holders: Mapping[Place, str], own: str, alive: set[str]) -> Share:
+def share_of(
+    unfinished: Iterable[TopicPartition], holders: Mapping[TopicPartition, str], own: str, alive: set[str]
+) -> Share:
     """Judge who has what.
 
     Args:
@@ -127,20 +130,20 @@ def share_of(unfinished: Iterable[Place], holders: Mapping[Place, str], own: str
     return Share(all(member in alive for _, member in left), ours, left)
 
 
-def ends_now(admin: AdminClient, topics: Iterable[str]) -> dict[Place, int]:
+def ends_now(admin: AdminClient, topics: Iterable[str]) -> dict[TopicPartition, int]:
     """Return the end offset of every partition of the consumed topics."""
-    ends: dict[Place, int] = {}
+    ends: dict[TopicPartition, int] = {}
     for topic in topics:
         partitions = range(describe_topic(admin, topic).partitions)
         ends |= {(topic, partition): end for partition, end in end_offsets(admin, topic, partitions).items()}
     return ends
 
 
-def reached(ends: Mapping[Place, int], assigned: Iterable[AssignedPartition]) -> bool:
+def reached(ends: Mapping[TopicPartition, int], assigned: Iterable[AssignedPartition]) -> bool:
     """Return whether all assigned partitions have been consumed to those ends (transaction markers count as read)."""
     return all(max(owner.position, owner.end_seen) >= ends.get((owner.topic, owner.partition), 0) for owner in assigned)
 
 
-def _first(admin: AdminClient, place: Place) -> int:
+def _first(admin: AdminClient, place: TopicPartition) -> int:
     topic, partition = place
     return earliest_offsets(admin, topic, [partition])[partition]

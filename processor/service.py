@@ -38,7 +38,7 @@ from processor.stats import Stats
 from processor.subscription import SubscribedTopic, subscription
 from wait_registry.clock import Clock, SystemClock
 from wait_registry.errors import TransientError
-from wait_registry.garbage import spare_the_collector
+from wait_registry.gc_tuning import tune_gc
 from wait_registry.kafka.clients import admin as open_admin
 from wait_registry.kafka.clients import producer_config, usable_settings
 from wait_registry.kafka.cluster import TopicIdentity, cluster_id, topic_names
@@ -189,7 +189,7 @@ class ProcessorService:
         watchdog.start()
         standstill = StandstillWatch(watchdog.late_s)
         standstill.start()
-        spare_the_collector()
+        tune_gc()
         try:
             await self._pipeline.run()
         finally:

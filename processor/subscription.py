@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from wait_registry.records.dead_letter import dead_letter_topic
-from wait_registry.records.redelivery import redelivery_topic
+from wait_registry.records.topics import redelivery_topic
 from wait_registry.records.wait_record import WaitRecordEncoder
 from wait_registry.settings.processor import ExpiryPolicy
 from wait_registry.settings.root import Settings

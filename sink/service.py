@@ -20,19 +20,19 @@ from sink.progress import Connection
 from sink.stream import DeadLetterStream, OnCommitted, SinkStream, StreamContext, WaitStream
 from sink.supervision import StreamThread
 from sink.telemetry import SinkTelemetry, StreamState
-from wait_registry.early_refusal import refuse_early
 from wait_registry.errors import TransientError
 from wait_registry.kafka.clients import Admin
 from wait_registry.kafka.clients import admin as open_admin
 from wait_registry.kafka.topic_specs import dead_letter_topics
 from wait_registry.kafka.topics import require_topics
 from wait_registry.postgres.connection import PostgresUnavailable
+from wait_registry.postgres.error_text import error_text
 from wait_registry.postgres.open_connections import OpenConnections
-from wait_registry.postgres.said import said_by
 from wait_registry.postgres.schema import require_schema
 from wait_registry.settings.relations import require_relations
 from wait_registry.settings.root import Settings
 from wait_registry.spark.session import spark_session, stop_session
+from wait_registry.start_checks import check_before_spark
 from wait_registry.stop_limit import stop_limit
 from wait_registry.telemetry.exposition import MetricsRegistry
 from wait_registry.telemetry.server import TelemetryServer
@@ -92,7 +92,7 @@ class SinkService:
             self.telemetry_port = server.port
             owned = self._spark is None
             if owned:
-                refuse_early(settings, "sink", self._connections)
+                check_before_spark(settings, "sink", self._connections)
             spark = self._spark or spark_session(settings, "waitreg-sink")
             try:
                 self._supervise(spark, open_admin(settings.kafka))
@@ -108,7 +108,7 @@ class SinkService:
             except (psycopg.Error, TransientError) as error:
                 if isinstance(error, psycopg.Error | PostgresUnavailable):
                     self.telemetry.postgres(up=False)
-                self._pause(said_by(error))
+                self._pause(error_text(error))
 
     def _pause(self, reason: str) -> None:
         self.telemetry.waiting(reason)

@@ -16,7 +16,7 @@ from sink.stream import SmallerBatches
 from sink.telemetry import Cause, SinkTelemetry, StreamState
 from wait_registry.errors import ConfigurationError, FencedError, TransientError
 from wait_registry.postgres.connection import PostgresUnavailable
-from wait_registry.postgres.said import said_by
+from wait_registry.postgres.error_text import error_text
 
 log = logging.getLogger(__name__)
 
@@ -83,7 +83,7 @@ class StreamThread:
             self._backoff.reset()
         except Exception as error:  # noqa: BLE001 - whatever broke it: nothing is lost, it starts again from Postgres
             if self._stop.is_set():
-                log.warning("%s stream ended with work in hand: %s", self._state.stream, said_by(error))
+                log.warning("%s stream ended with work in hand: %s", self._state.stream, error_text(error))
                 return True
             self._pause(error, time.monotonic() - began)
         return False
@@ -95,14 +95,14 @@ class StreamThread:
             self._backoff.reset()
         pause_s = self._backoff.next_s()
         self._telemetry.restart(self._state.stream, cause_of(error))
-        self._state.broken(said_by(error))
+        self._state.broken(error_text(error))
         # The trace of an outage or of Spark's own error says nothing, and that of a refusal by Postgres ends with the
         # rows that were refused; that of anything else may be all there is.
         known = isinstance(error, psycopg.Error | TransientError)
         log.warning(
             "%s stream broke (%s); starts again in %.1f s",
             self._state.stream,
-            said_by(error),
+            error_text(error),
             pause_s,
             exc_info=None if known else error,
         )

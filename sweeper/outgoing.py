@@ -12,11 +12,10 @@ from sweeper.record_size import record_size
 from wait_registry.errors import ConfigurationError, DataError
 from wait_registry.records.dead_letter import Failure, Reason, dead_letter_headers, dead_letter_topic
 from wait_registry.records.headers import require_sendable_names
-from wait_registry.records.lineage import Lineage
-from wait_registry.records.redelivery import redelivery_headers, redelivery_topic
+from wait_registry.records.lineage import Lineage, redelivery_headers
 from wait_registry.records.times import format_utc_ms
 from wait_registry.records.tombstone import Outcome
-from wait_registry.records.topic_name import MAX_TOPIC_LENGTH
+from wait_registry.records.topics import MAX_TOPIC_LENGTH, redelivery_topic
 from wait_registry.settings.root import Settings
 
 MAX_REASON_CHARACTERS = 2_048

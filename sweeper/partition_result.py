@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from sweeper.outgoing import SetAside
-from wait_registry.records.topic_name import MAX_TOPIC_LENGTH
+from wait_registry.records.topics import MAX_TOPIC_LENGTH
 
 NAMED_SET_ASIDE = 20
 # Kafka bounds the names of topics so, and those of groups hardly at all; nobody's group is longer.

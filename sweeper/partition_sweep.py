@@ -14,10 +14,10 @@ from sweeper.task_tracing import task_tracer
 from sweeper.view import UNAVAILABLE
 from sweeper.wait_topic import WaitTopic
 from wait_registry.errors import ConfigurationError, FencedError, TransientError
-from wait_registry.garbage import spare_the_collector
+from wait_registry.gc_tuning import tune_gc
 from wait_registry.logs import configure_logging
 from wait_registry.postgres.connection import PostgresRefused
-from wait_registry.postgres.said import said_by
+from wait_registry.postgres.error_text import error_text
 from wait_registry.settings.root import Settings
 from wait_registry.telemetry.tracing import Tracer
 
@@ -49,7 +49,7 @@ def sweep_partitions(settings: Settings, topic: WaitTopic, partitions: Iterable[
         A result each.
     """
     configure_logging(settings.log, "sweeper")
-    spare_the_collector()
+    tune_gc()
     with task_tracer(settings.telemetry) as tracer:
         for partition in partitions:
             yield sweep_partition(settings, topic, partition, tracer)
@@ -70,7 +70,7 @@ def sweep_partition(
             pass
         return export.result()
     except Exception as error:  # noqa: BLE001 - one partition's trouble, whatever it is, must not hold back the others
-        skip, reason = skip_of(error, partition), said_by(error)
+        skip, reason = skip_of(error, partition), error_text(error)
         return PartitionResult(partition, skip=skip, reason=reason) if export is None else export.result(skip, reason)
     finally:
         if export is not None:

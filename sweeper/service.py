@@ -18,12 +18,12 @@ from sweeper.source_at_work import require_no_source_at_work
 from sweeper.spark_job import SparkJob
 from sweeper.sweep import Sweep, SweepResult
 from sweeper.sweeper import Sweeper
-from wait_registry.early_refusal import refuse_early
 from wait_registry.errors import WaitRegistryError
 from wait_registry.postgres.open_connections import OpenConnections
 from wait_registry.settings.relations import require_relations
 from wait_registry.settings.root import Settings
 from wait_registry.settings.sink import SinkKind
+from wait_registry.start_checks import check_before_spark
 from wait_registry.stop_limit import stop_limit
 from wait_registry.telemetry.exposition import MetricsRegistry, Reading, Readings
 from wait_registry.telemetry.health import Health
@@ -95,7 +95,7 @@ class SweeperService:
                 if self._once:
                     self._run_once()
                 else:
-                    refuse_early(self._settings, "sweeper", self._connections)
+                    check_before_spark(self._settings, "sweeper", self._connections)
                     self._spark.start()
                     self._run_scheduled()
             finally:

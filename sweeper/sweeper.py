@@ -26,8 +26,8 @@ from wait_registry.kafka.clients import admin
 from wait_registry.kafka.cluster import require_same_identity
 from wait_registry.kafka.topics import require_topics
 from wait_registry.postgres.connection import PostgresUnavailable, lift_time_limits
+from wait_registry.postgres.error_text import error_text
 from wait_registry.postgres.open_connections import OpenConnections
-from wait_registry.postgres.said import said_by
 from wait_registry.postgres.schema import require_schema
 from wait_registry.settings.root import Settings
 from wait_registry.settings.sink import SinkKind
@@ -99,7 +99,7 @@ class Sweeper:
         except (TransientError, *UNAVAILABLE) as error:
             if isinstance(error, (PostgresUnavailable, *UNAVAILABLE)):
                 self._disconnect()
-            attempt = _Attempt(result=SweepResult.FAILED, reason=said_by(error))
+            attempt = _Attempt(result=SweepResult.FAILED, reason=error_text(error))
         duration_s = self._clock.monotonic() - started
         sweep = swept(self._settings.wait.topic, started_at, duration_s, attempt.due, attempt.partitions)
         if attempt.result is not None:
@@ -161,7 +161,7 @@ class Sweeper:
             connection.execute(QUERIES["unlock"], name)
         except psycopg.Error as error:
             # Neither what the sweep did nor why it failed is less true for that.
-            log.warning("the sweep's lock could not be given back, its connection is given up: %s", said_by(error))
+            log.warning("the sweep's lock could not be given back, its connection is given up: %s", error_text(error))
             self._disconnect()
 
     def _wait_topic(self, connection: psycopg.Connection[TupleRow]) -> WaitTopic:
@@ -196,7 +196,7 @@ class Sweeper:
                 self._purge_at = self._clock.monotonic() + (0.0 if more else PURGE_INTERVAL_S)
         except psycopg.Error as error:
             # A server that has become a standby refuses writes; a new connection may find the one that takes them.
-            log.warning("the sweep could not be written down: %s", said_by(error))
+            log.warning("the sweep could not be written down: %s", error_text(error))
             self._disconnect()
 
 

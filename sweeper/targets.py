@@ -11,7 +11,7 @@ from wait_registry.kafka.clients import Admin
 from wait_registry.kafka.cluster import describe_topic
 from wait_registry.kafka.requests import answer, timeout_of
 from wait_registry.kafka.topics import topic_config
-from wait_registry.records.topic_name import MAX_TOPIC_LENGTH, is_topic_name
+from wait_registry.records.topics import MAX_TOPIC_LENGTH, is_topic_name
 
 # A topic that isn't there, can't be there, or that we have no right to see.
 _OF_THIS_TOPIC = frozenset(

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from wait_registry.errors import PermanentError, TransientError
 
-__all__ = ["AsyncHandler", "Discard", "Outcome", "PermanentError", "PlainHandler", "Record", "TransientError"]
+__all__ = ["AsyncHandler", "Discard", "HandlerResult", "PermanentError", "PlainHandler", "Record", "TransientError"]
 
 
 # A named tuple: one is made for every call, at a quarter of what a frozen dataclass takes.
@@ -51,6 +51,6 @@ class Discard:
     reason: str
 
 
-Outcome = None | Discard
-AsyncHandler = Callable[[Record], Awaitable[Outcome]]
-PlainHandler = Callable[[Record], Outcome]
+HandlerResult = None | Discard
+AsyncHandler = Callable[[Record], Awaitable[HandlerResult]]
+PlainHandler = Callable[[Record], HandlerResult]

@@ -14,7 +14,7 @@ from typing import Any
 import aiohttp
 
 from gathering import BatchFailed, Gathering
-from wait_registry.handler import Discard, Outcome, PermanentError, Record, TransientError
+from wait_registry.handler import Discard, HandlerResult, PermanentError, Record, TransientError
 
 URL = os.environ.get("ENRICH_URL", "http://127.0.0.1:8080/enrich")
 BATCH_RECORDS = int(os.environ.get("ENRICH_BATCH_RECORDS", "20"))
@@ -45,7 +45,7 @@ class EnrichOrders:
         if self._http is not None:
             await self._http.close()
 
-    async def handle(self, record: Record) -> Outcome:
+    async def handle(self, record: Record) -> HandlerResult:
         """Enrich one record, in a batch if that works and alone if not."""
         if record.value is None:
             return Discard("the order was deleted")
@@ -84,7 +84,7 @@ def _order(value: bytes) -> Any:
         raise PermanentError(f"the value is no JSON: {error}") from error
 
 
-def _judge(status: int, problem: str) -> Outcome:
+def _judge(status: int, problem: str) -> HandlerResult:
     if 200 <= status < 300:
         return None
     if status in TRY_AGAIN:

@@ -14,7 +14,7 @@ from typing import Any
 
 import aiohttp
 
-from wait_registry.handler import Discard, Outcome, PermanentError, Record, TransientError
+from wait_registry.handler import Discard, HandlerResult, PermanentError, Record, TransientError
 
 URL = os.environ.get("PAYMENTS_URL", "http://127.0.0.1:8080/charges")
 
@@ -39,7 +39,7 @@ class ChargePayment:
         if self._http is not None:
             await self._http.close()
 
-    async def handle(self, record: Record) -> Outcome:
+    async def handle(self, record: Record) -> HandlerResult:
         """Charge one payment."""
         if record.value is None:
             return Discard("the payment was deleted before it was charged")
@@ -75,7 +75,7 @@ def _idempotency_key(payment: dict[str, Any], record: Record) -> str:
     return own if isinstance(own, str) and own else record.wait_id
 
 
-def _judge(status: int, answer: str) -> Outcome:
+def _judge(status: int, answer: str) -> HandlerResult:
     if 200 <= status < 300:
         return None
     if status == HTTPStatus.CONFLICT:

@@ -23,8 +23,8 @@ from wait_registry.errors import DataError, WaitRegistryError
 from wait_registry.kafka.clients import producer_config
 from wait_registry.postgres.connection import connect
 from wait_registry.records.headers import decode_headers_json, require_sendable_names
-from wait_registry.records.lineage import Lineage
-from wait_registry.records.redelivery import redelivery_headers, redelivery_topic
+from wait_registry.records.lineage import Lineage, redelivery_headers
+from wait_registry.records.topics import redelivery_topic
 from wait_registry.settings.loading import load_settings
 from wait_registry.settings.root import Settings
 

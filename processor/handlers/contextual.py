@@ -13,7 +13,7 @@ from processor.handlers.signature import is_asynchronous, require_one_parameter
 from processor.handlers.slots import Slots
 from processor.handlers.user_code import place_of
 from wait_registry.errors import ConfigurationError
-from wait_registry.handler import Outcome, Record
+from wait_registry.handler import HandlerResult, Record
 
 
 class ContextualHandler:
@@ -37,7 +37,7 @@ class ContextualHandler:
         return None if self._inner is None else self._inner.slots
 
     @property
-    def call(self) -> Callable[[Record], Awaitable[Outcome]]:
+    def call(self) -> Callable[[Record], Awaitable[HandlerResult]]:
         """The entered object's ``handle``; ConfigurationError before `open`."""
         if self._inner is None:
             raise ConfigurationError(f"handler {self._name!r} was used before it was opened")

@@ -14,7 +14,7 @@ from processor.handlers.slots import Slots
 from processor.retry_decision import RetryLater
 from wait_registry.clock import Clock, SystemClock
 from wait_registry.errors import ConfigurationError, PermanentError, TransientError
-from wait_registry.handler import Discard, Outcome, Record
+from wait_registry.handler import Discard, HandlerResult, Record
 from wait_registry.records.names import TRACEPARENT, TRACESTATE
 from wait_registry.settings.processor import HttpHandlerSettings
 from wait_registry.telemetry.tracing import HttpHeadersSource
@@ -84,7 +84,7 @@ class HttpHandler:
         if self._session is not None:
             await self._session.close()
 
-    async def call(self, record: Record) -> Outcome:
+    async def call(self, record: Record) -> HandlerResult:
         """Send one record; what it raises is what the handler contract says about retrying.
 
         Raises:
@@ -126,7 +126,7 @@ class HttpHandler:
             ]
         return headers
 
-    def _judge(self, response: ClientResponse) -> Outcome:
+    def _judge(self, response: ClientResponse) -> HandlerResult:
         status = response.status
         seen = f"the service answered {status} {response.reason or ''}".rstrip()
         if 200 <= status < 300:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from processor.handlers.slots import Slots
-from wait_registry.handler import Outcome, Record
+from wait_registry.handler import HandlerResult, Record
 
 
 class OpenHandler(Protocol):
@@ -17,7 +17,7 @@ class OpenHandler(Protocol):
     """
 
     @property
-    def call(self) -> Callable[[Record], Awaitable[Outcome]]:
+    def call(self) -> Callable[[Record], Awaitable[HandlerResult]]:
         """One attempt; look it up after `open`."""
 
     @property

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from processor.handlers.slots import Slots
 from processor.handlers.threads import NoThreadError, Threads
-from wait_registry.handler import Outcome, PlainHandler, Record
+from wait_registry.handler import HandlerResult, PlainHandler, Record
 
 
 class PlainFunctionHandler:
@@ -34,7 +34,7 @@ class PlainFunctionHandler:
         """Let the threads end."""
         self._threads.close()
 
-    async def call(self, record: Record) -> Outcome:
+    async def call(self, record: Record) -> HandlerResult:
         """Run one attempt; the caller has taken a slot, which is given back when the function returns.
 
         Raises:
@@ -71,7 +71,7 @@ class _Result(NamedTuple):
     to the future and the record.
     """
 
-    answer: Outcome
+    answer: HandlerResult
     error: BaseException | None
 
 

@@ -25,11 +25,11 @@ from wait_registry.records.dead_letter import (
     decode_dead_letter,
 )
 from wait_registry.records.headers import Headers, decode_headers_json, encode_headers_json
-from wait_registry.records.lineage import Lineage, append_lineage, split_lineage
+from wait_registry.records.lineage import Lineage, append_lineage, redelivery_headers, split_lineage
 from wait_registry.records.original import Original, Source
-from wait_registry.records.redelivery import redelivery_headers, redelivery_topic
 from wait_registry.records.times import format_utc_ms, parse_utc_ms
 from wait_registry.records.tombstone import Outcome, decode_outcome, tombstone_headers
+from wait_registry.records.topics import redelivery_topic
 from wait_registry.records.wait_id import wait_id
 from wait_registry.records.wait_record import WaitRecord, WaitRecordEncoder, decode_wait_record, encode_wait_record
 

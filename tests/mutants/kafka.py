@@ -106,6 +106,6 @@ def ends_with_status_0(patch: Patch) -> None:
 @mutant("P8.16")
 def quotes_rows(patch: Patch) -> None:
     """A message of Postgres is logged with the row that it quotes."""
-    from wait_registry.postgres import said
+    from wait_registry.postgres import error_text
 
-    patch.setattr(said, "said_by", lambda error: f"{type(error).__name__}: {error}")
+    patch.setattr(error_text, "error_text", lambda error: f"{type(error).__name__}: {error}")

@@ -34,16 +34,16 @@ def command(invocation: Invocation, dry_run: bool) -> int:
 
     from sink.rebuild import rebuild
     from wait_registry.logs import configure_logging
-    from wait_registry.postgres.said import said_by
+    from wait_registry.postgres.error_text import error_text
 
     settings = invocation.settings()
     configure_logging(settings.log, "rebuild")
     try:
         result = rebuild(settings, dry_run=dry_run, progress=_show)
     except psycopg.OperationalError as error:
-        raise TransientError(f"Postgres went away during the rebuild; run it again ({said_by(error)})") from None
+        raise TransientError(f"Postgres went away during the rebuild; run it again ({error_text(error)})") from None
     except psycopg.Error as error:
-        raise WaitRegistryError(f"Postgres refuses what the rebuild asks of it: {said_by(error)}") from None
+        raise WaitRegistryError(f"Postgres refuses what the rebuild asks of it: {error_text(error)}") from None
     print(result)
     return 0
 

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any
 
 from confluent_kafka import KafkaError
 
@@ -15,9 +15,8 @@ from wait_registry.errors import PermanentError, TransientError
 from wait_registry.kafka import group_question
 from wait_registry.kafka.clients import plain_properties
 from wait_registry.kafka.errors import kafka_failure
+from wait_registry.records.topics import TopicPartition
 from wait_registry.settings.kafka import KafkaSettings
-
-Place: TypeAlias = tuple[str, int]
 
 # What a process takes to begin and to end, s.
 OVERHEAD_S = 10.0
@@ -32,10 +31,10 @@ class GroupDescription:
     """
 
     stable: bool = False
-    held: Mapping[str, frozenset[Place]] = field(default_factory=dict)
-    due: Mapping[str, frozenset[Place]] = field(default_factory=dict)
+    held: Mapping[str, frozenset[TopicPartition]] = field(default_factory=dict)
+    due: Mapping[str, frozenset[TopicPartition]] = field(default_factory=dict)
 
-    def differing(self, member: str, assigned: frozenset[Place]) -> frozenset[Place]:
+    def differing(self, member: str, assigned: frozenset[TopicPartition]) -> frozenset[TopicPartition]:
         """Return what a member has and is not to have, and what it is to have, lacks, and nobody else has.
 
         Brokers of 4.3 count as held what a member still has to give up; older ones may not, so that what another member
@@ -46,7 +45,7 @@ class GroupDescription:
             assigned: what it says that it has.
         """
         due = self.due.get(member, frozenset())
-        others = frozenset[Place]().union(*(places for other, places in self.held.items() if other != member))
+        others = frozenset[TopicPartition]().union(*(places for other, places in self.held.items() if other != member))
         return (assigned - due) | (due - assigned - others)
 
 
@@ -96,5 +95,5 @@ def _description(answer: dict[str, Any], doing: str) -> GroupDescription:
     return GroupDescription(answer["stable"], _by_member(answer["held"]), _by_member(answer["due"]))
 
 
-def _by_member(found: dict[str, list[list[Any]]]) -> dict[str, frozenset[Place]]:
+def _by_member(found: dict[str, list[list[Any]]]) -> dict[str, frozenset[TopicPartition]]:
     return {member: frozenset((topic, number) for topic, number in places) for member, places in found.items()}

@@ -12,7 +12,7 @@ from psycopg.rows import TupleRow
 from pydantic import SecretStr
 
 from wait_registry.errors import ConfigurationError, TransientError
-from wait_registry.postgres.refusal import refusal_of
+from wait_registry.postgres.error_text import refusal_of
 from wait_registry.settings.postgres import PostgresSettings
 
 # A silent network is noticed within about half a minute instead of the kernel's two hours.
@@ -120,9 +120,9 @@ def _failure(said: str, *, known: bool) -> PostgresRefused | PostgresUnavailable
     if refusal is None:
         return PostgresUnavailable(f"Postgres can't be reached at postgres.url: {said}")
     if refusal.everywhere and not known:
-        return PostgresRefused(f"Postgres can't be used: {said}. {refusal.mend}.")
+        return PostgresRefused(f"Postgres can't be used: {said}. {refusal.fix}.")
     why = "it has let this process in before" if known else "another host doesn't answer"
-    return PostgresUnavailable(f"Postgres can't be used now: {said}. As {why}, this may pass; if not: {refusal.mend}.")
+    return PostgresUnavailable(f"Postgres can't be used now: {said}. As {why}, this may pass; if not: {refusal.fix}.")
 
 
 def _require_plain_host(url: SecretStr) -> None:

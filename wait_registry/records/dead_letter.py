@@ -15,7 +15,7 @@ from wait_registry.records.headers import Headers
 from wait_registry.records.lineage import Lineage, append_lineage, split_lineage
 from wait_registry.records.system_headers import SystemHeaders
 from wait_registry.records.times import format_utc_ms
-from wait_registry.records.topic_name import MAX_TOPIC_LENGTH, is_topic_name
+from wait_registry.records.topics import MAX_TOPIC_LENGTH, is_topic_name
 
 # What a dead letter has besides the wait record's original: the lineage block and a bounded stack trace.
 DEAD_LETTER_EXTRA_BYTES: Final = 131_072

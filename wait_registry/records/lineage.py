@@ -151,3 +151,23 @@ def _decode(block: SystemHeaders) -> Lineage:
         instance=block.text(names.WAIT_INSTANCE),
         delivery=block.integer(names.WAIT_DELIVERY, 1, MAX_INT32),
     )
+
+
+def redelivery_headers(
+    original_headers: Sequence[tuple[str, bytes | None]], lineage: Lineage
+) -> list[tuple[str, bytes | None]]:
+    """Return the headers of a redelivered record; key and value are the original's.
+
+    Args:
+        original_headers: of the record's first delivery.
+        lineage: of the expired registration, with ``delivery`` already the number of the next delivery.
+
+    Raises:
+        DataError: group or delivery are unknown (legacy format), so deliveries can't be counted; dead-letter it.
+    """
+    if lineage.group is None or lineage.delivery is None:
+        raise DataError(
+            f"redelivery of {lineage.wait_id}: saw group {lineage.group!r} and delivery {lineage.delivery!r}, "
+            "expected both to be known"
+        )
+    return append_lineage(original_headers, lineage)

@@ -9,7 +9,7 @@ from typing import Literal
 
 from wait_registry.errors import ConfigurationError
 from wait_registry.records.dead_letter import DEAD_LETTER_EXTRA_BYTES
-from wait_registry.records.topic_name import is_topic_name
+from wait_registry.records.topics import is_topic_name
 from wait_registry.settings.kafka_relations import kafka_problems
 from wait_registry.settings.problem import Problem
 from wait_registry.settings.processor import AssignmentStrategy, ExpiryPolicy, GroupProtocol, ProcessorSettings

@@ -23,8 +23,8 @@ from tests.support.waiting import wait_until
 from wait_registry.handler import Discard, Record
 from wait_registry.local.ports import LOOPBACK, free_ports
 from wait_registry.records.original import Original
-from wait_registry.records.redelivery import redelivery_topic
 from wait_registry.records.tombstone import Outcome, tombstone_headers
+from wait_registry.records.topics import redelivery_topic
 from wait_registry.records.wait_record import WaitRecord, encode_wait_record
 from wait_registry.settings.root import Settings
 

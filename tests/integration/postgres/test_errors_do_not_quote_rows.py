@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.database import Database
 from wait_registry.errors import TransientError
-from wait_registry.postgres.said import said_by
+from wait_registry.postgres.error_text import error_text
 
 
 @pytest.mark.guarantee("P8.16")
@@ -16,12 +16,14 @@ def test_of_a_refused_row_the_reason_is_told_and_not_the_row(database: Database)
         connection.execute("create temporary table kept (body bytea, constraint is_small check (length(body) < 3))")
         with pytest.raises(psycopg.errors.CheckViolation, match="Failing row contains") as refused:
             connection.execute("insert into kept values (%s)", (b"payload",))
-    said = said_by(refused.value)
+    said = error_text(refused.value)
     assert said.startswith("CheckViolation: new row for relation")
     assert "is_small" in said and "23514" in said
     assert b"payload".hex() not in said
 
 
 def test_what_has_no_details_is_told_as_it_is() -> None:
-    assert said_by(psycopg.OperationalError("the connection is closed")) == "OperationalError: the connection is closed"
-    assert said_by(TransientError("asked in vain")) == "TransientError: asked in vain"
+    assert (
+        error_text(psycopg.OperationalError("the connection is closed")) == "OperationalError: the connection is closed"
+    )
+    assert error_text(TransientError("asked in vain")) == "TransientError: asked in vain"

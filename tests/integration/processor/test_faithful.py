@@ -15,8 +15,8 @@ from tests.support.kafka_io import Outgoing
 from tests.support.topics import Topics
 from wait_registry.handler import PermanentError, Record
 from wait_registry.kafka.topics import create_topics
-from wait_registry.records.lineage import Lineage
-from wait_registry.records.redelivery import redelivery_headers, redelivery_topic
+from wait_registry.records.lineage import Lineage, redelivery_headers
+from wait_registry.records.topics import redelivery_topic
 from wait_registry.settings.root import Settings
 
 Make = Callable[..., Settings]

@@ -15,10 +15,9 @@ from tests.integration.processor.wait_topic import stories
 from tests.support.kafka_io import Outgoing
 from tests.support.topics import Topics
 from tests.support.traces import Traced, attributes, events, id_of, trace_of, traceparent
-from wait_registry.handler import Discard, Outcome, Record, TransientError
-from wait_registry.records.lineage import Lineage
+from wait_registry.handler import Discard, HandlerResult, Record, TransientError
+from wait_registry.records.lineage import Lineage, redelivery_headers
 from wait_registry.records.original import Original
-from wait_registry.records.redelivery import redelivery_headers
 from wait_registry.settings.root import Settings
 from wait_registry.telemetry.tracing_spans import FirstDelivery
 
@@ -50,7 +49,7 @@ def handler_of(traced: Traced) -> Callable[[Record], object]:
     """Return a handler that does what a record says, and traces that as a user's code does."""
     tried: set[str] = set()
 
-    async def by_value(record: Record) -> Outcome:
+    async def by_value(record: Record) -> HandlerResult:
         with traced.tracer.tracer.start_as_current_span(f"call {record.value!r}"):
             match record.value:
                 case b"discard":

@@ -10,8 +10,8 @@ from tests.integration.sweeper.scenario import Scenario
 from wait_registry.records.consumed import consumed
 from wait_registry.records.dead_letter import decode_dead_letter
 from wait_registry.records.original import PartialOriginal
-from wait_registry.records.redelivery import redelivery_topic
 from wait_registry.records.tombstone import Outcome, decode_outcome
+from wait_registry.records.topics import redelivery_topic
 
 
 def own_redelivery_topic(at: Scenario) -> str:

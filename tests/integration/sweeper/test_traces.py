@@ -11,7 +11,7 @@ from tests.integration.sweeper.conftest import ScenarioFactory
 from tests.support.collector import Collector
 from tests.support.traces import Traced, attributes, id_of, trace_of, traceparent
 from wait_registry.records.original import Original
-from wait_registry.records.redelivery import redelivery_topic
+from wait_registry.records.topics import redelivery_topic
 from wait_registry.telemetry.tracing import RecordPublished
 from wait_registry.telemetry.tracing_spans import FirstDelivery
 

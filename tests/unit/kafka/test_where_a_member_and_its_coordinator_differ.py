@@ -6,12 +6,15 @@ from collections.abc import Iterable
 
 import pytest
 
-from wait_registry.kafka.group_description import GroupDescription, Place
+from wait_registry.kafka.group_description import GroupDescription
+from wait_registry.records.topics import TopicPartition
 
 FIRST, SECOND, THIRD = ("orders", 0), ("orders", 1), ("orders", 2)
 
 
-def _differing(due: set[Place], assigned: set[Place], others: Iterable[Place] = ()) -> frozenset[Place]:
+def _differing(
+    due: set[TopicPartition], assigned: set[TopicPartition], others: Iterable[TopicPartition] = ()
+) -> frozenset[TopicPartition]:
     held = {"own": frozenset(assigned & due), "other": frozenset(others)}
     group = GroupDescription(False, held, {"own": frozenset(due), "other": frozenset(others)})
     return group.differing("own", frozenset(assigned))

@@ -6,7 +6,7 @@ import pytest
 from pydantic import SecretStr
 
 from wait_registry.postgres.connection import PostgresRefused, connect
-from wait_registry.postgres.refusal import refusal_of
+from wait_registry.postgres.error_text import refusal_of
 from wait_registry.settings.postgres import PostgresSettings
 
 
@@ -38,7 +38,7 @@ from wait_registry.settings.postgres import PostgresSettings
 def test_a_refusal_comes_with_what_to_do(said: str, mend: str) -> None:
     refusal = refusal_of(f'connection to server at "127.0.0.1", port 5432 failed: {said}')
     assert refusal is not None
-    assert mend in refusal.mend
+    assert mend in refusal.fix
     assert refusal.everywhere
 
 

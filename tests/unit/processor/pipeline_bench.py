@@ -26,7 +26,7 @@ from processor.stats import Stats
 from processor.subscription import subscription
 from tests.unit.processor.entries import LONG, entry
 from wait_registry.clock import SystemClock
-from wait_registry.handler import Outcome, Record
+from wait_registry.handler import HandlerResult, Record
 from wait_registry.kafka.cluster import TopicIdentity
 from wait_registry.settings.root import Settings
 
@@ -34,7 +34,7 @@ CLOCK = SystemClock()
 OVERDUE = LONG._replace(start_by_s=-1.0)
 
 
-async def done(record: Record) -> Outcome:
+async def done(record: Record) -> HandlerResult:
     """Handle a record at once."""
     return None
 
@@ -44,7 +44,7 @@ class PipelineBench:
 
     def __init__(
         self,
-        handler: Callable[[Record], Awaitable[Outcome]] | PlainFunctionHandler = done,
+        handler: Callable[[Record], Awaitable[HandlerResult]] | PlainFunctionHandler = done,
         drain_timeout_s: float = 10.0,
         flush_timeout_s: float = 10.0,
         producer: dict[str, object] | None = None,

@@ -6,7 +6,8 @@ import pytest
 
 from processor.membership import Membership
 from wait_registry.errors import TransientError
-from wait_registry.kafka.group_description import GroupDescription, Place
+from wait_registry.kafka.group_description import GroupDescription
+from wait_registry.records.topics import TopicPartition
 from wait_registry.settings.processor import GroupProtocol, ProcessorSettings
 
 FIRST, SECOND, THIRD = ("orders", 0), ("orders", 1), ("orders", 2)
@@ -20,7 +21,7 @@ class _Member:
         self.membership = Membership(ProcessorSettings(group_protocol=GroupProtocol.CONSUMER))
         self.membership.begin("own", {FIRST}, self._rejoin)
 
-    def looks(self, *due: Place) -> int:
+    def looks(self, *due: TopicPartition) -> int:
         everything = {"own": frozenset(due)}
         self.membership.compare(GroupDescription(False, {"own": frozenset()}, everything))
         return self.rejoined

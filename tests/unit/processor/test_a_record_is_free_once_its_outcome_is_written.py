@@ -18,13 +18,13 @@ from processor.handlers.plain import PlainFunctionHandler
 from processor.outbox import Headers, Receipt
 from tests.unit.processor.event_loop import turns_until
 from tests.unit.processor.pipeline_bench import PipelineBench
-from wait_registry.handler import Outcome, PermanentError, Record, TransientError
+from wait_registry.handler import HandlerResult, PermanentError, Record, TransientError
 from wait_registry.records import names
 
 LAST_STEPS_S = 5.0
 
-OffLoop: TypeAlias = Callable[[Record], Outcome]
-Handler: TypeAlias = Callable[[Record], Awaitable[Outcome]] | PlainFunctionHandler
+OffLoop: TypeAlias = Callable[[Record], HandlerResult]
+Handler: TypeAlias = Callable[[Record], Awaitable[HandlerResult]] | PlainFunctionHandler
 Kind: TypeAlias = Callable[[OffLoop], Handler]
 
 
@@ -50,11 +50,11 @@ def _inner(record: Record) -> None:
     raise KeyError(f"no field in {len(record.value or b'')} bytes")
 
 
-def fails(record: Record) -> Outcome:
+def fails(record: Record) -> HandlerResult:
     raise PermanentError("no")
 
 
-def fails_from_another(record: Record) -> Outcome:
+def fails_from_another(record: Record) -> HandlerResult:
     try:
         _inner(record)
     except KeyError as error:
@@ -62,7 +62,7 @@ def fails_from_another(record: Record) -> Outcome:
     return None
 
 
-def fails_while_handling_another(record: Record) -> Outcome:
+def fails_while_handling_another(record: Record) -> HandlerResult:
     try:
         _inner(record)
     except KeyError:
@@ -70,7 +70,7 @@ def fails_while_handling_another(record: Record) -> Outcome:
     return None
 
 
-def fails_and_keeps_its_errors(record: Record) -> Outcome:
+def fails_and_keeps_its_errors(record: Record) -> HandlerResult:
     try:
         _inner(record)
     except KeyError as caught:
@@ -79,7 +79,7 @@ def fails_and_keeps_its_errors(record: Record) -> Outcome:
     raise error from kept
 
 
-def fails_in_a_group(record: Record) -> Outcome:
+def fails_in_a_group(record: Record) -> HandlerResult:
     try:
         _inner(record)
     except KeyError as caught:
@@ -87,7 +87,7 @@ def fails_in_a_group(record: Record) -> Outcome:
     raise BaseExceptionGroup("several", [kept, PermanentError("no")])
 
 
-def refuses_to_be_changed(record: Record) -> Outcome:
+def refuses_to_be_changed(record: Record) -> HandlerResult:
     raise RefusingError("amount")
 
 
@@ -107,15 +107,15 @@ class FailsOnce:
     def __init__(self) -> None:
         self.tries = 0
 
-    def __call__(self, record: Record) -> Outcome:
+    def __call__(self, record: Record) -> HandlerResult:
         self.tries += 1
         if self.tries == 1:
             raise TransientError("not yet")
         return None
 
 
-def on_the_loop(handler: OffLoop) -> Callable[[Record], Awaitable[Outcome]]:
-    async def handle(record: Record) -> Outcome:
+def on_the_loop(handler: OffLoop) -> Callable[[Record], Awaitable[HandlerResult]]:
+    async def handle(record: Record) -> HandlerResult:
         return handler(record)
 
     return handle
@@ -205,7 +205,7 @@ def test_a_record_that_fails_once_and_then_succeeds_is_free(kind: Kind) -> None:
 
 
 def test_a_record_whose_handler_was_over_its_limit_is_free() -> None:
-    async def fails_at_its_end(record: Record) -> Outcome:
+    async def fails_at_its_end(record: Record) -> HandlerResult:
         try:
             await asyncio.Event().wait()
         except asyncio.CancelledError:
@@ -221,7 +221,7 @@ def test_a_record_whose_handler_was_over_its_limit_is_free() -> None:
 def test_a_record_whose_plain_handler_fails_after_its_limit_is_free() -> None:
     may_end = threading.Event()
 
-    def fails_late(record: Record) -> Outcome:
+    def fails_late(record: Record) -> HandlerResult:
         may_end.wait(60)
         raise PermanentError("no")
 

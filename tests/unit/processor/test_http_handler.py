@@ -13,7 +13,7 @@ from aiohttp import web
 from processor.handlers.http import HttpHandler
 from processor.retry_decision import RetryLater
 from wait_registry.errors import PermanentError, TransientError
-from wait_registry.handler import Discard, Outcome, Record
+from wait_registry.handler import Discard, HandlerResult, Record
 from wait_registry.records.dead_letter import Failure, Reason
 from wait_registry.settings.processor import HttpHandlerSettings
 
@@ -48,10 +48,10 @@ class FixedClock:
 
 def exchange(
     answer: Callable[[web.Request], Awaitable[web.StreamResponse]], record: Record = RECORD, calls: int = 1
-) -> list[Outcome | BaseException]:
+) -> list[HandlerResult | BaseException]:
     """Serve ``answer``, call the handler some times at once, and return what came of it."""
 
-    async def main() -> list[Outcome | BaseException]:
+    async def main() -> list[HandlerResult | BaseException]:
         application = web.Application()
         application.router.add_route("*", "/{rest:.*}", answer)
         runner = web.AppRunner(application)

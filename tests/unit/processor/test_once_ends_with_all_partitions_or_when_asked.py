@@ -7,19 +7,20 @@ import pytest
 from processor.assigned_partition import AssignedPartition
 from processor.once import Once, Share
 from tests.unit.processor.halted_clock import HaltedClock
-from wait_registry.kafka.group_description import GroupDescription, Place
+from wait_registry.kafka.group_description import GroupDescription
+from wait_registry.records.topics import TopicPartition
 from wait_registry.settings.root import Settings
 
 FIRST, SECOND = ("orders", 0), ("orders", 1)
 
 
-def _once(*places: Place) -> Once:
+def _once(*places: TopicPartition) -> Once:
     """Return who finds one record in each partition."""
     settings = Settings.model_validate({"kafka": {"bootstrap_servers": "127.0.0.1:1"}})
     return Once(settings, dict.fromkeys(places, 1), HaltedClock())
 
 
-def _read(*places: Place) -> dict[Place, AssignedPartition]:
+def _read(*places: TopicPartition) -> dict[TopicPartition, AssignedPartition]:
     return {place: AssignedPartition(*place, 1) for place in places}
 
 

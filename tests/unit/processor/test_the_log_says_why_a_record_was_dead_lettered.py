@@ -9,18 +9,18 @@ import pytest
 
 from processor.entry import EntryState
 from tests.unit.processor.pipeline_bench import PipelineBench
-from wait_registry.handler import Outcome, PermanentError, Record
+from wait_registry.handler import HandlerResult, PermanentError, Record
 
 
-async def _answers_true(record: Record) -> Outcome:
+async def _answers_true(record: Record) -> HandlerResult:
     return True  # type: ignore[return-value]
 
 
-async def _refuses_with_the_value(record: Record) -> Outcome:
+async def _refuses_with_the_value(record: Record) -> HandlerResult:
     raise PermanentError(f"no such order: {record.value!r}")
 
 
-async def _never_ends(record: Record) -> Outcome:
+async def _never_ends(record: Record) -> HandlerResult:
     await asyncio.Event().wait()
     return None
 

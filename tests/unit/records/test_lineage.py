@@ -11,9 +11,8 @@ from wait_registry.records import names
 from wait_registry.records.consumed import consumed
 from wait_registry.records.dead_letter import Failure, dead_letter_headers, decode_dead_letter
 from wait_registry.records.headers import Headers
-from wait_registry.records.lineage import Lineage, append_lineage, split_lineage
+from wait_registry.records.lineage import Lineage, append_lineage, redelivery_headers, split_lineage
 from wait_registry.records.original import Original, Source
-from wait_registry.records.redelivery import redelivery_headers
 
 BLOCKS = st.tuples(HEADERS, LINEAGES).map(lambda pair: tuple(append_lineage(*pair)))
 # Headers that hold a real block, whole or with something put into, behind or before it.

@@ -15,9 +15,8 @@ from tests.support.traces import Traced, attributes, events, id_of, trace_of, tr
 from wait_registry.errors import TransientError
 from wait_registry.logs import configure_logging
 from wait_registry.records.dead_letter import Failure, Reason, dead_letter_headers
-from wait_registry.records.lineage import Lineage
+from wait_registry.records.lineage import Lineage, redelivery_headers
 from wait_registry.records.original import Original
-from wait_registry.records.redelivery import redelivery_headers
 from wait_registry.settings.runtime import LogSettings
 from wait_registry.telemetry.tracing import RecordPublished, RecordTaken, Registered
 from wait_registry.telemetry.tracing_spans import FirstDelivery

@@ -30,14 +30,14 @@ def asked_of_postgres(settings: Settings, ask: Callable[[psycopg.Connection[Tupl
     import psycopg
 
     from wait_registry.postgres.connection import connect
-    from wait_registry.postgres.said import said_by
+    from wait_registry.postgres.error_text import error_text
 
     try:
         with connect(settings.postgres, autocommit=True, application_name="waitreg connect") as connection:
             return ask(connection)
     except (WaitRegistryError, psycopg.Error) as error:
         aside(
-            f"Postgres doesn't tell us ({said_by(error)}): whether a sink or a sweeper of ours is at work, or has left "
-            "anything behind, isn't looked at. The steps for a change from them are in connect-configs/README.md"
+            f"Postgres doesn't tell us ({error_text(error)}): whether a sink or a sweeper of ours is at work, or has "
+            "left anything behind, isn't looked at. The steps for a change from them are in connect-configs/README.md"
         )
         return None

@@ -1,4 +1,4 @@
-"""The collector of cycles, in processes that make and drop a great many objects without any."""
+"""Garbage collection in processes that create and drop many objects without cycles."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Final
 THRESHOLDS: Final = (50_000, 20, 50)
 
 
-def spare_the_collector() -> None:
-    """Have it look seldom, and never again at what is there now: modules, settings, clients; once in a process."""
+def tune_gc() -> None:
+    """Freeze start-up objects (modules, settings, clients) and raise the GC thresholds; once per process."""
     if gc.get_threshold() == THRESHOLDS:
         return
     gc.collect()

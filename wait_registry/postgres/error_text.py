@@ -1,12 +1,17 @@
-"""Which failures to connect to Postgres no waiting mends: who we are, whom we trust, where we connect."""
+"""The text of Postgres' errors: what may be logged of it, and which failed connections an operator must fix.
+
+Postgres' errors quote rows, which are payloads, and errors go into logs.
+"""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 
-# libpq gives a failed connection no SQLSTATE, only text. A server that speaks another language is waited for instead,
-# with its words in the log.
+import psycopg
+
+# libpq gives a failed connection no SQLSTATE, only text. If the server speaks another language, the service waits
+# instead, with the server's message in the log.
 _REFUSALS = (
     (
         r"password authentication failed|no password supplied|role \".*\" (does not exist|is not permitted)"
@@ -17,7 +22,7 @@ _REFUSALS = (
     (r"permission denied for database", "Grant this user CONNECT on the database"),
     (
         r"no pg_hba\.conf entry|pg_hba\.conf rejects",
-        "The server's pg_hba.conf lets nobody in like this: check host, user and sslmode in postgres.url, or add a "
+        "The server's pg_hba.conf has no line for this client: check host, user and sslmode in postgres.url, or add a "
         "line to it",
     ),
     (
@@ -25,7 +30,7 @@ _REFUSALS = (
         r"requires a valid client certificate|alert (bad certificate|unsupported certificate|unknown ca|decrypt error"
         r"|certificate (revoked|expired|unknown|required))",
         "The server refuses our certificate: sslcert and sslkey in postgres.url must be set, be valid now and be "
-        "signed by who the server trusts",
+        "signed by a CA that the server trusts",
     ),
     (
         r"private key file|could not read certificate file",
@@ -35,8 +40,8 @@ _REFUSALS = (
     (
         r"certificate verify failed|server certificate for .* does not match|root certificate file .* does not exist"
         r"|could not read root certificate",
-        "Check sslmode, sslrootcert and host in postgres.url: the server's certificate must be valid now, hold for "
-        "that host and be signed by who is trusted",
+        "Check sslmode, sslrootcert and host in postgres.url: the server's certificate must be valid now, be "
+        "issued for that host and be signed by a trusted CA",
     ),
     (
         r"server does not support SSL",
@@ -55,30 +60,39 @@ _ATTEMPT = re.compile(r"^- (?P<host>host: .*?, port: .*?), hostaddr: .*?(?=^- ho
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """What a person can do about it, one sentence without its full stop; ``everywhere``: every host refused us."""
+    """The fix of a refused connection, one sentence without its full stop; ``everywhere``: every host refused."""
 
-    mend: str
+    fix: str
     everywhere: bool
 
 
-def refusal_of(said: str) -> Refusal | None:
-    """Return what a failed connection says that no waiting mends, unless a host changes its mind or another answers.
+def error_text(error: BaseException) -> str:
+    """Return the class and the message of an error, fit for logs and health.
+
+    Of Postgres' own errors the message is the first line and the SQLSTATE: their details quote whole rows ("Failing row
+    contains ..."), and are in Postgres' log.
+    """
+    text = str(error)
+    if isinstance(error, psycopg.Error) and error.diag.message_primary:
+        text = f"{error.diag.message_primary} (SQLSTATE {error.sqlstate})"
+    return f"{type(error).__name__}: {text}".strip()
+
+
+def refusal_of(message: str) -> Refusal | None:
+    """Return the refusal in the message of a failed connection; None for a failure that may pass.
 
     Args:
-        said: what psycopg said, of all attempts.
-
-    Returns:
-        None for what may pass.
+        message: psycopg's, of all attempts.
     """
-    mend = _mend_of(said)
-    if mend is None:
+    fix = _fix_of(message)
+    if fix is None:
         return None
     refused: dict[str, bool] = {}
-    for attempt in _ATTEMPT.finditer(said):
+    for attempt in _ATTEMPT.finditer(message):
         host = attempt["host"]
-        refused[host] = refused.get(host, False) or _mend_of(attempt[0]) is not None
-    return Refusal(mend, everywhere=all(refused.values()))
+        refused[host] = refused.get(host, False) or _fix_of(attempt[0]) is not None
+    return Refusal(fix, everywhere=all(refused.values()))
 
 
-def _mend_of(said: str) -> str | None:
-    return next((mend for pattern, mend in _REFUSALS if re.search(pattern, said)), None)
+def _fix_of(message: str) -> str | None:
+    return next((fix for pattern, fix in _REFUSALS if re.search(pattern, message)), None)

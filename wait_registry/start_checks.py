@@ -1,4 +1,4 @@
-"""What a service refuses before it starts Spark, which takes ten seconds and half a gigabyte."""
+"""What a service checks before it starts Spark, which takes ten seconds and half a gigabyte."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ import psycopg
 
 from wait_registry.errors import TransientError
 from wait_registry.kafka.topics import check_topics, refuse_unfit
+from wait_registry.postgres.error_text import error_text
 from wait_registry.postgres.open_connections import OpenConnections
-from wait_registry.postgres.said import said_by
 from wait_registry.postgres.schema import require_schema
 from wait_registry.settings.root import Settings
 
 log = logging.getLogger(__name__)
 
 
-def refuse_early(settings: Settings, service: Literal["sink", "sweeper"], connections: OpenConnections) -> None:
-    """Look at schema and topics; an outage of either server is only logged, whoever asks next waits it out.
+def check_before_spark(settings: Settings, service: Literal["sink", "sweeper"], connections: OpenConnections) -> None:
+    """Check schema and topics; an outage of either server is only logged, since later steps wait for it.
 
     Raises:
-        ConfigurationError: Postgres or Kafka refuses us, or schema or topics aren't as they must be.
+        ConfigurationError: Postgres or Kafka refuses us, or schema or topics are wrong.
     """
     try:
         with connections.open(settings.postgres, f"waitreg {service} start") as connection:
             require_schema(connection)
     except (psycopg.Error, TransientError) as error:
-        log.warning("the schema can't be looked at yet: %s", said_by(error))
+        log.warning("the schema can't be checked yet: %s", error_text(error))
     try:
         refuse_unfit(check_topics(settings, service))
     except TransientError as error:
-        log.warning("the topics can't be looked at yet: %s", error)
+        log.warning("the topics can't be checked yet: %s", error)
