@@ -29,17 +29,9 @@ class TimeLimits:
         return now_s + pause_s + self.attempt_needs_s <= expires_s
 
 
-def longest_backoffs_s(settings: ProcessorSettings) -> float:
-    """Return the sum of the upper bounds of all pauses between attempts, s."""
-    return sum(
-        min(settings.backoff_max_s, settings.backoff_initial_s * 2.0**number)
-        for number in range(settings.max_attempts - 1)
-    )
-
-
 def time_limits(settings: ProcessorSettings) -> TimeLimits:
     """Derive the limits from the settings."""
     timeout_s, margin_s = settings.handler_timeout_s, settings.margin_s
     # An attempt is ended up to one tick late; a first start must leave room for every attempt all the same.
-    all_attempts_s = (timeout_s + tick_s(timeout_s)) * settings.max_attempts + longest_backoffs_s(settings)
+    all_attempts_s = (timeout_s + tick_s(timeout_s)) * settings.max_attempts + settings.longest_backoffs_s
     return TimeLimits(settings.ttl_s, all_attempts_s + margin_s, timeout_s + margin_s)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from processor.expiry import TimeLimits
 from wait_registry.errors import PermanentError, TransientError
+from wait_registry.retry import backoff_s
 from wait_registry.settings.processor import ProcessorSettings
 
 
@@ -59,7 +60,7 @@ class RetryDecision:
         """
         if attempts >= self._max_attempts or not is_retriable(error):
             return None
-        pause_s = self._random() * min(self._longest_s, self._initial_s * 2.0 ** (attempts - 1))
+        pause_s = self._random() * backoff_s(attempts, self._initial_s, self._longest_s)
         if isinstance(error, RetryLater):
             pause_s = max(pause_s, min(self._longest_s, error.pause_s))
         return pause_s if self._limits.may_retry(now_s, pause_s, expires_s) else None

@@ -13,7 +13,6 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from sink.advisory_lock import sink_lock_key, wait_for_lock
-from sink.backoff import Backoff
 from sink.connect_group import require_no_second_sink
 from sink.mirror import OffsetMirror
 from sink.progress import Connection
@@ -29,6 +28,7 @@ from wait_registry.postgres.connection import PostgresUnavailable
 from wait_registry.postgres.error_text import error_text
 from wait_registry.postgres.open_connections import OpenConnections
 from wait_registry.postgres.schema import require_schema
+from wait_registry.retry import Backoff
 from wait_registry.settings.relations import require_relations
 from wait_registry.settings.root import Settings
 from wait_registry.spark.session import spark_session, stop_session

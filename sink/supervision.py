@@ -9,7 +9,6 @@ from collections.abc import Callable
 
 import psycopg
 
-from sink.backoff import Backoff
 from sink.kafka_query import QueryFailed, SparkGone
 from sink.position import PositionTooOld
 from sink.stream import SmallerBatches
@@ -17,6 +16,7 @@ from sink.telemetry import Cause, SinkTelemetry, StreamState
 from wait_registry.errors import ConfigurationError, FencedError, TransientError
 from wait_registry.postgres.connection import PostgresUnavailable
 from wait_registry.postgres.error_text import error_text
+from wait_registry.retry import Backoff
 
 log = logging.getLogger(__name__)
 

@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from pydantic import Field
 
+from wait_registry.retry import backoff_s
 from wait_registry.settings import Section
 
 # Whoever means "never" has it with this, and an expiry is still a date that every client can write.
@@ -72,3 +73,9 @@ class ProcessorSettings(Section):
         AssignmentStrategy.COOPERATIVE_STICKY, description="partition.assignment.strategy of the classic protocol"
     )
     http: HttpHandlerSettings = Field(HttpHandlerSettings(), description="the HTTP handler")
+
+    @property
+    def longest_backoffs_s(self) -> float:
+        """The sum of the longest pauses between all attempts, s."""
+        failures = range(1, self.max_attempts)
+        return sum(backoff_s(failure, self.backoff_initial_s, self.backoff_max_s) for failure in failures)

@@ -75,13 +75,8 @@ def least_ttl_s(settings: Settings) -> float:
     """
     processor = settings.processor
     rounds = 1 + steady_look_ahead(processor) / processor.max_in_flight
-    work_s = processor.handler_timeout_s * processor.max_attempts + _backoffs_s(processor)
+    work_s = processor.handler_timeout_s * processor.max_attempts + processor.longest_backoffs_s
     return rounds * work_s + settings.wait.skew_allowance_s + processor.margin_s
-
-
-def _backoffs_s(processor: ProcessorSettings) -> float:
-    pauses = range(processor.max_attempts - 1)
-    return sum(min(processor.backoff_initial_s * 2.0**pause, processor.backoff_max_s) for pause in pauses)
 
 
 def _processor_problems(settings: Settings) -> Iterator[Problem]:
@@ -121,7 +116,7 @@ def _expiry_problems(settings: Settings) -> Iterator[Problem]:
         f"  Fix: set processor.ttl_s > {least_s:.1f}, or lower handler_timeout_s, max_attempts or margin_s\n"
         f"  {least_s:.1f} = (1 + prefetch {look_ahead} / max_in_flight {processor.max_in_flight}) x (handler_timeout_s "
         f"{processor.handler_timeout_s:g} x max_attempts {processor.max_attempts} + pauses "
-        f"{_backoffs_s(processor):.1f}) + wait.skew_allowance_s {settings.wait.skew_allowance_s:g} "
+        f"{processor.longest_backoffs_s:.1f}) + wait.skew_allowance_s {settings.wait.skew_allowance_s:g} "
         f"+ margin_s {processor.margin_s:g}"
     )
 

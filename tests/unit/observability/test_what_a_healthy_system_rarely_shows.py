@@ -18,7 +18,6 @@ from processor.exposition import partition_readings, stats_readings
 from processor.fault import Fault
 from processor.stats import Stats
 from sink.applier import Applied
-from sink.backoff import Backoff
 from sink.kafka_query import QueryFailed
 from sink.position import LogEnds, Position
 from sink.position import TopicPartition as SinkPartition
@@ -34,6 +33,7 @@ from wait_registry.clock import SystemClock
 from wait_registry.errors import TransientError
 from wait_registry.postgres.connection import PostgresUnavailable
 from wait_registry.records.tombstone import Outcome
+from wait_registry.retry import Backoff
 from wait_registry.telemetry import metrics as m
 from wait_registry.telemetry.exposition import HistogramReading, MetricsRegistry, Reading
 from wait_registry.telemetry.metrics import Metric

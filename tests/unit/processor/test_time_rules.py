@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from processor.clock_skew import SkewVerdict, clock_skew_ms, judge_skew
-from processor.expiry import longest_backoffs_s, time_limits
+from processor.expiry import time_limits
 from processor.retry_decision import RetryDecision, RetryLater, is_retriable
 from wait_registry.errors import DataError, PermanentError, TransientError
 from wait_registry.settings.processor import ProcessorSettings
@@ -93,8 +93,8 @@ def test_only_what_the_contract_names_is_tried_again(error: BaseException, retri
 
 
 def test_the_longest_pauses_are_those_of_the_settings() -> None:
-    assert longest_backoffs_s(processor_settings(max_attempts=5, backoff_initial_s=1, backoff_max_s=3)) == 1 + 2 + 3 + 3
-    assert longest_backoffs_s(processor_settings(max_attempts=1)) == 0
+    assert processor_settings(max_attempts=5, backoff_initial_s=1, backoff_max_s=3).longest_backoffs_s == 1 + 2 + 3 + 3
+    assert processor_settings(max_attempts=1).longest_backoffs_s == 0
 
 
 @given(st.integers(-10_000, 10_000), st.integers(0, 1000), st.integers(0, 1000), st.integers(0, 1000))

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sink.backoff import Backoff
 from sink.batch_limit import OVERHEAD_BYTES, BatchLimit
 from sink.chunks import ChunkSpan
 from sink.kafka_query import poll_options
+from wait_registry.retry import Backoff
 
 MIB = 1024 * 1024
 

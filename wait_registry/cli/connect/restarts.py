@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
+from wait_registry.retry import backoff_s
 from wait_registry.settings.connect import ConnectSettings
 
 
@@ -75,4 +76,4 @@ class Restarts:
         rules = self._rules
         if count >= rules.limit:
             return rules.apart_s
-        return float(min(rules.first_s * 2.0 ** min(count - 1, 30), rules.longest_s))
+        return backoff_s(count, rules.first_s, rules.longest_s)
