@@ -20,6 +20,8 @@ from wait_registry.records.original import Original
 
 log = logging.getLogger(__name__)
 
+LOGGED_CHARACTERS = 500
+
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
@@ -42,6 +44,7 @@ class DeadLetters:
         group, instance: for the lineage.
         clock: DLQ_TIME.
         stats: counts them when acknowledged.
+        log_messages: whether the log line has the message of a handler's error (``log.error_messages``).
     """
 
     def __init__(
@@ -52,6 +55,7 @@ class DeadLetters:
         instance: str,
         clock: Clock,
         stats: Stats,
+        log_messages: bool = True,
     ) -> None:
         self._outbox = outbox
         self._topics = topics
@@ -59,6 +63,7 @@ class DeadLetters:
         self._instance = instance
         self._clock = clock
         self._stats = stats
+        self._log_messages = log_messages
 
     def send(
         self,
@@ -75,7 +80,7 @@ class DeadLetters:
             reason, error: why; the error's tracebacks are in the dead letter, and nowhere else afterwards.
             acknowledged: called when the dead letter is safe; only then may the tombstone be written, or the offset
                 be committed.
-            ours: the error's message is this system's own, so it may be logged: another's may hold the record's data.
+            ours: the error's message is this system's own and is always logged: it holds none of the record's data.
         """
         original = delivery.original
         failure = Failure.from_exception(reason, error, self._clock.now_ms())
@@ -94,7 +99,7 @@ class DeadLetters:
             topic,
             reason.value,
             failure.error_class,
-            f": {error}" if ours else "",
+            f": {_on_one_line(failure.error_message)}" if ours or self._log_messages else "",
             extra=record_fields(
                 wait_id=delivery.wait_id, topic=original.topic, partition=original.partition, offset=original.offset
             ),
@@ -110,3 +115,8 @@ class DeadLetters:
             instance=self._instance,
             delivery=delivery.delivery,
         )
+
+
+def _on_one_line(message: str | None) -> str:
+    text = " ".join((message or "").split())
+    return text if len(text) <= LOGGED_CHARACTERS else f"{text[:LOGGED_CHARACTERS]}..."

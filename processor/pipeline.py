@@ -95,7 +95,9 @@ class Pipeline:
         self._end_s: float | None = None
         self._frontier = Frontier()
         self._outstanding = Outstanding()
-        letters = DeadLetters(outbox, context.topics, processor.group, context.instance, clock, stats)
+        letters = DeadLetters(
+            outbox, context.topics, processor.group, context.instance, clock, stats, settings.log.error_messages
+        )
         traces = Traces.of(context.tracer, processor.group, context.instance)
         settlement = Settlement(outbox, letters, settings.wait.topic, self._outstanding, stats, traces)
         self._registration = Registration(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 # The flush within a rebalance holds it up for processor.flush_timeout_s, 10 s by default.
-STANDSTILL_S = 15.0
+LOOP_BLOCKED_S = 15.0
 # A broker that answers takes milliseconds; one that is frozen keeps its connections open, so no client notices.
 UNACKNOWLEDGED_S = 15.0
 
@@ -14,7 +14,7 @@ def not_ready_reasons(
     blocked: int,
     max_in_flight: int,
     without_start: int = 0,
-    standstill_s: float = 0.0,
+    blocked_s: float = 0.0,
     registering_s: float = 0.0,
     settling_s: float = 0.0,
 ) -> list[str]:
@@ -26,7 +26,7 @@ def not_ready_reasons(
         blocked: calls that are over their limit and go on all the same.
         max_in_flight: calls at once, at most (N).
         without_start: partitions of which the broker hasn't told where they begin.
-        standstill_s: for how long the event loop has not turned.
+        blocked_s: for how long the event loop has been blocked, s.
         registering_s: for how long the oldest unacknowledged wait record has waited.
         settling_s: for how long tombstones and dead letters have waited without one being acknowledged.
     """
@@ -39,14 +39,15 @@ def not_ready_reasons(
         reasons.append(f"{without_start} partitions can't begin: the broker doesn't tell their committed offsets")
     if blocked >= max_in_flight:
         reasons.append(f"all {max_in_flight} slots are blocked by handlers that timed out and have not returned")
-    if standstill_s > STANDSTILL_S:
+    if blocked_s > LOOP_BLOCKED_S:
         reasons.append(
-            f"the event loop has stood still for {standstill_s:.0f} s: a handler blocks it (it must await what it "
-            "waits for, or be a plain function), or a rebalance waits for the broker; the log names the line"
+            f"the event loop has been blocked for {blocked_s:.0f} s, by a handler (it must await its calls, or be a "
+            "plain function) or by a rebalance that waits for the broker; the log names the line"
         )
     for what, waited_s in (("wait records", registering_s), ("tombstones or dead letters", settling_s)):
-        if waited_s > UNACKNOWLEDGED_S:
+        # A blocked loop reads no acknowledgment, so that time says nothing about the broker.
+        if waited_s - blocked_s > UNACKNOWLEDGED_S:
             reasons.append(
-                f"{what} unacknowledged for {waited_s:.0f} s: the broker doesn't answer, or not enough of it"
+                f"{what} unacknowledged for {waited_s:.0f} s: broker unavailable or too few in-sync replicas"
             )
     return reasons

@@ -32,7 +32,7 @@ from processor.once import Once, ends_now
 from processor.outbox import Outbox
 from processor.pipeline import Context, Pipeline
 from processor.retry_decision import RetryDecision
-from processor.standstill import StandstillWatch
+from processor.stall_watchdog import StallWatchdog, StopGuard
 from processor.start_offsets import ASK_LIMIT_S, StartOffsets
 from processor.stats import Stats
 from processor.subscription import SubscribedTopic, subscription
@@ -99,6 +99,7 @@ class ProcessorService:
         self._random = random
         self._tracer = tracer
         self._stop = threading.Event()
+        self._stop_guard = StopGuard(settings.processor.drain_timeout_s, self._stop)
         self._pipeline: Pipeline | None = None
         self._instance = ""
         self._fault = Fault()
@@ -115,7 +116,10 @@ class ProcessorService:
             ConfigurationError: settings, topics or handler are not as they must be.
             WaitRegistryError: work can't go on; what was in hand stands in the registry.
         """
-        run_and_end(self._run(), LEFT_OVER_S)
+        try:
+            run_and_end(self._run(), LEFT_OVER_S)
+        finally:
+            self._stop_guard.close()
 
     def request_stop(self) -> None:
         """Ask `run` to end soon; may be called from any thread, signal handlers included, and more than once."""
@@ -123,6 +127,7 @@ class ProcessorService:
 
     async def _run(self) -> None:
         settings = self._settings
+        self._stop_guard.start()
         require_relations(settings, "processor")
         raise_descriptor_limit()
         # Before the handler is imported, which may ask for the process's tracer.
@@ -187,14 +192,14 @@ class ProcessorService:
         watch = asyncio.create_task(self._broker_watch(admin, wait_topic, facts).run(), name="broker-watch")
         watch.add_done_callback(self._watch_ended)
         watchdog.start()
-        standstill = StandstillWatch(watchdog.late_s)
-        standstill.start()
+        stall_watchdog = StallWatchdog(watchdog.late_s)
+        stall_watchdog.start()
         tune_gc()
         try:
             await self._pipeline.run()
         finally:
             watch.cancel()
-            standstill.stop()
+            stall_watchdog.stop()
             watchdog.stop()
             # Tombstones of finished work; what isn't acknowledged by now is done again after expiry.
             left = await asyncio.to_thread(producer.flush, LAST_FLUSH_S)

@@ -62,6 +62,7 @@ RULES: Mapping[str, Any] = {
     "wait.partitions": 1,
     "wait.max_message_bytes": 20_000,
     "log.level": "DEBUG",
+    "log.error_messages": False,
 }
 # What a handler, the topics' limits, or the sweeper make of a record, by the first word of its value.
 ENDS = {"fail": "failed", "chained": "failed", "later": "failed", "slow": "failed", "large": "unregistrable"}

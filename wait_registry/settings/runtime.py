@@ -44,3 +44,6 @@ class LogSettings(Section):
 
     level: str = Field("INFO", pattern="^(DEBUG|INFO|WARNING|ERROR)$", description="least severe level written")
     format: LogFormat = Field(LogFormat.JSON, description="one JSON object a line, or lines for people")
+    error_messages: bool = Field(
+        True, description="log what a handler's error says (500 characters); false if it may quote a record"
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from pathlib import Path
 
 from wait_registry.handler import Record
@@ -30,3 +31,15 @@ async def slow(record: Record) -> None:
 
 async def accepts(record: Record) -> None:
     """Be done with everything at once, and note nothing."""
+
+
+async def blocks_for_an_hour(record: Record) -> None:
+    """Block the event loop for longer than any test runs."""
+    _note(record)
+    time.sleep(3600)  # noqa: ASYNC251 - this is the mistake that the test is about
+
+
+async def blocks_for_seconds(record: Record) -> None:
+    """Block the event loop at each call, as a synchronous HTTP client does."""
+    _note(record)
+    time.sleep(3)  # noqa: ASYNC251 - this is the mistake that the test is about

@@ -48,11 +48,13 @@ class PipelineBench:
         drain_timeout_s: float = 10.0,
         flush_timeout_s: float = 10.0,
         producer: dict[str, object] | None = None,
+        log: dict[str, object] | None = None,
         **processor_settings: object,
     ) -> None:
         settings = Settings.model_validate(
             {
                 "kafka": {"bootstrap_servers": "127.0.0.1:1"},
+                "log": log or {},
                 "processor": {
                     "topics": ["input"],
                     "group": "group",

@@ -9,8 +9,8 @@ import threading
 import pytest
 
 from processor.deadline import Watchdog
-from processor.readiness import STANDSTILL_S, not_ready_reasons
-from processor.standstill import WARN_AFTER_S, StandstillWatch
+from processor.readiness import LOOP_BLOCKED_S, UNACKNOWLEDGED_S, not_ready_reasons
+from processor.stall_watchdog import WARN_AFTER_S, StallWatchdog
 from tests.support.waiting import wait_until
 from tests.unit.processor.entries import batch, entry
 from tests.unit.processor.pipeline_bench import PipelineBench
@@ -33,7 +33,7 @@ def test_the_standstill_grows_while_a_handler_blocks_and_ends_with_it() -> None:
     loop = threading.Thread(target=lambda: asyncio.run(main()))
     loop.start()
     try:
-        wait_until(lambda: watchdog.late_s() > 0.5, 30, "the standstill")
+        wait_until(lambda: watchdog.late_s() > 0.5, 30, "the stall")
         release.set()
         wait_until(lambda: watchdog.late_s() < 0.5, 30, "its end")
     finally:
@@ -44,11 +44,19 @@ def test_the_standstill_grows_while_a_handler_blocks_and_ends_with_it() -> None:
 
 
 def test_a_process_whose_loop_stands_still_is_not_ready_and_says_why() -> None:
-    [reason] = not_ready_reasons(False, True, 0, 50, 0, STANDSTILL_S + 5)
-    assert "stood still for 20 s" in reason
-    assert not_ready_reasons(False, True, 0, 50, 0, STANDSTILL_S - 5) == [], (
-        "a flush within a rebalance is no standstill"
+    [reason] = not_ready_reasons(False, True, 0, 50, 0, LOOP_BLOCKED_S + 5)
+    assert "blocked for 20 s" in reason
+    assert not_ready_reasons(False, True, 0, 50, 0, LOOP_BLOCKED_S - 5) == [], (
+        "a flush within a rebalance is not a blocked loop"
     )
+
+
+def test_a_blocked_loop_is_not_blamed_on_the_broker() -> None:
+    waited_s = UNACKNOWLEDGED_S + 10
+    [reason] = not_ready_reasons(False, True, 0, 50, 0, waited_s - 1, waited_s, waited_s)
+    assert "broker unavailable" not in reason
+    reasons = not_ready_reasons(False, True, 0, 50, 0, 5, waited_s, waited_s)
+    assert [reason.partition(":")[2] for reason in reasons] == [" broker unavailable or too few in-sync replicas"] * 2
 
 
 def test_a_process_all_of_whose_calls_go_on_after_their_limit_is_not_ready() -> None:
@@ -59,7 +67,7 @@ def test_a_process_all_of_whose_calls_go_on_after_their_limit_is_not_ready() -> 
 
 def test_each_standstill_is_logged_once_with_the_line_that_holds_the_loop(caplog: pytest.LogCaptureFixture) -> None:
     late_s = [0.0]
-    watch = StandstillWatch(lambda: late_s[0])
+    watch = StallWatchdog(lambda: late_s[0])
     begun, release = threading.Event(), threading.Event()
 
     def blocks() -> None:
@@ -82,12 +90,12 @@ def test_each_standstill_is_logged_once_with_the_line_that_holds_the_loop(caplog
         release.set()
         loop.join()
     first = caplog.records[0].getMessage()
-    assert "stood still for 6 s in wait (threading.py" in first
+    assert "blocked for 6 s in wait (threading.py" in first
     assert "must never block" in first
 
 
 def test_a_rebalance_that_waits_for_the_broker_is_not_blamed_on_the_handler(caplog: pytest.LogCaptureFixture) -> None:
-    watch = StandstillWatch(lambda: WARN_AFTER_S)
+    watch = StallWatchdog(lambda: WARN_AFTER_S)
 
     async def main() -> None:
         bench = PipelineBench(flush_timeout_s=60)
@@ -104,7 +112,7 @@ def test_a_rebalance_that_waits_for_the_broker_is_not_blamed_on_the_handler(capl
         watch.stop()
         ending.join()
 
-    caplog.set_level(logging.WARNING, "processor.standstill")
+    caplog.set_level(logging.WARNING, "processor.stall_watchdog")
     asyncio.run(main())
     [record] = caplog.records
     assert "in _flush (pump.py" in record.getMessage()
@@ -112,7 +120,7 @@ def test_a_rebalance_that_waits_for_the_broker_is_not_blamed_on_the_handler(capl
 
 
 def test_a_handler_that_blocks_is_told_of_by_another_thread(caplog: pytest.LogCaptureFixture) -> None:
-    watch = StandstillWatch(lambda: WARN_AFTER_S)
+    watch = StallWatchdog(lambda: WARN_AFTER_S)
 
     async def main() -> None:
         watch.start()

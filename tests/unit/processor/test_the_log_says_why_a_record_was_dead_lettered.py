@@ -1,4 +1,4 @@
-"""A dead letter's log line gives our own reason in words; a handler's may hold the record, so they stay out."""
+"""A dead letter's log line has the error's message; those of handlers can be switched off."""
 
 from __future__ import annotations
 
@@ -25,9 +25,13 @@ async def _never_ends(record: Record) -> HandlerResult:
     return None
 
 
-def _logged(handler: object, caplog: pytest.LogCaptureFixture) -> str:
+async def _says_much(record: Record) -> HandlerResult:
+    raise PermanentError("no\n" * 1000)
+
+
+def _logged(handler: object, caplog: pytest.LogCaptureFixture, **settings: object) -> str:
     async def main() -> None:
-        bench = PipelineBench(handler, max_attempts=1, handler_timeout_s=0.1)  # type: ignore[arg-type]
+        bench = PipelineBench(handler, max_attempts=1, handler_timeout_s=0.1, log=settings)  # type: ignore[arg-type]
         bench.context.watchdog.start()
         bench.dispatcher.add([bench.registered(0, EntryState.READY)])
         while bench.outstanding.records:
@@ -42,14 +46,23 @@ def _logged(handler: object, caplog: pytest.LogCaptureFixture) -> str:
     return line
 
 
-def test_an_answer_that_is_none_is_named_with_what_was_expected(caplog: pytest.LogCaptureFixture) -> None:
-    assert "the handler returned bool; expected None (done) or" in _logged(_answers_true, caplog)
-
-
-def test_a_limit_that_was_passed_is_named(caplog: pytest.LogCaptureFixture) -> None:
-    assert "TimeoutError: attempt 1 was over its limit of 0.1 s" in _logged(_never_ends, caplog)
-
-
-def test_what_a_handler_says_never_reaches_the_log(caplog: pytest.LogCaptureFixture) -> None:
-    line = _logged(_refuses_with_the_value, caplog)
-    assert line.endswith("PermanentError")
+@pytest.mark.parametrize(
+    ("handler", "error_messages", "end"),
+    [
+        (
+            _answers_true,
+            False,
+            "the handler returned bool; expected None (done) or wait_registry.handler.Discard(reason)",
+        ),
+        (_never_ends, False, "TimeoutError: attempt 1 was over its limit of 0.1 s"),
+        (_refuses_with_the_value, True, "PermanentError: no such order: b'value'"),
+        (_refuses_with_the_value, False, "PermanentError"),
+        (_says_much, True, "no no..."),
+    ],
+)
+def test_the_line_ends_with_what_may_be_logged(
+    handler: object, error_messages: bool, end: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    line = _logged(handler, caplog, error_messages=error_messages)
+    assert line.endswith(end)
+    assert len(line) < 650
