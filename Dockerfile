@@ -61,17 +61,17 @@ COPY wait_registry/__init__.py wait_registry/errors.py wait_registry/jvm.py wait
 RUN rm pyproject.toml
 
 FROM ivy AS spark-jars
-RUN --mount=type=cache,target=/root/.ivy2 python -m wait_registry.jvm fetch spark
+RUN --mount=type=cache,target=/root/.ivy2,sharing=locked python -m wait_registry.jvm fetch spark
 
 FROM ivy AS connect-jars
-RUN --mount=type=cache,target=/root/.ivy2 python -m wait_registry.jvm fetch connect debezium-jdbc debezium-postgres
+RUN --mount=type=cache,target=/root/.ivy2,sharing=locked python -m wait_registry.jvm fetch connect debezium-jdbc debezium-postgres
 
 # The plugin's tests need the golden vectors; they run where the project is checked, not in every build.
 FROM ${MAVEN_IMAGE} AS plugin
 ARG JAVA_TOOL_OPTIONS
 WORKDIR /build
 COPY connect-configs/plugin .
-RUN --mount=type=cache,target=/root/.m2 \
+RUN --mount=type=cache,target=/root/.m2,sharing=locked \
     mvn --batch-mode --quiet --strict-checksums -Dmaven.test.skip=true -Dcheckstyle.skip=true package
 
 # ---------------------------------------------------------------- what runs

@@ -92,7 +92,7 @@ class GuardedChild:
         guard.signal_tree(self.pid, signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Let it and all its descendants go on (SIGCONT)."""
+        """Continue it and all its descendants (SIGCONT)."""
         guard.signal_tree(self.pid, signal.SIGCONT)
 
     def _reap(self) -> None:

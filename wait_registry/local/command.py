@@ -1,4 +1,4 @@
-"""`waitreg stack up`: keeps one embedded stack running and says where it is."""
+"""`waitreg stack up`: keeps one embedded stack running and prints its addresses."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from wait_registry.settings.root import Settings
 
 CHECKOUT = Path(__file__).parents[2]
 LOOK_S = 0.5
-# One broker can keep one replica; the services are told too, or their start checks would ask for three.
+# One broker can keep one replica. The services get the same settings, or their start checks would ask for three.
 ONE_BROKER = {"replication_factor": 1, "min_insync_replicas": 1}
 # What Debezium's source reads the outbox by.
 LOGICAL_DECODING = {"wal_level": "logical"}
@@ -46,37 +46,48 @@ def run_stack(settings: Settings, data_dir: Path | None = None, *, connect: bool
     """
     plugin = plugin_jar(CHECKOUT) if connect else None
     with stop_requests() as stop, ExitStack() as running:
+        running.callback(_say, "Stopped.")
+        _say("Starting Kafka and Postgres (10 s; a minute on a busy machine)...")
         stack = running.enter_context(EmbeddedStack(data_dir, postgres_settings=LOGICAL_DECODING if connect else None))
         here = settings_at(stack, settings)
+        _say("Creating topics and tables...")
         create_topics(here)
         with psycopg.connect(stack.postgres_url, autocommit=True) as connection:
             install_schema(connection, here.postgres.schema_name)
         servers: list[EmbeddedServer] = [stack.broker, stack.postgres]
         variables = stack_variables(stack)
         if plugin is not None:
-            worker = running.enter_context(worker_beside(stack, plugin))
+            _say("Starting the Kafka Connect worker...")
+            worker = running.enter_context(connect_worker_of(stack, plugin))
             servers.append(worker)
             variables["WAITREG_CONNECT__URL"] = worker.url
         print(addresses(stack, variables, kept=data_dir is not None), flush=True)
-        return watch(servers, stop, stack)
+        status = watch(servers, stop, stack)
+        _say("Stopping...")
+        return status
+
+
+def _say(text: str) -> None:
+    # On standard error: standard output is for the shell that evaluates the export lines.
+    print(text, file=sys.stderr, flush=True)
 
 
 def watch(servers: Sequence[EmbeddedServer], stop: threading.Event, stack: EmbeddedStack) -> int:
-    """Wait until asked to stop (0) or until a server ends by itself (1, and why, as far as it said so, is printed)."""
+    """Wait for a request to stop (returns 0), or for a server that ends by itself (prints why, returns 1)."""
     while not stop.wait(LOOK_S):
         for server in servers:
             if not server.running:
-                print(told_of_end(server, stack), file=sys.stderr, flush=True)
+                _say(end_of_server(server, stack))
                 return 1
     return 0
 
 
-def told_of_end(server: EmbeddedServer, stack: EmbeddedStack) -> str:
-    """Return what is to be known of a server that ended by itself: its last words, and what becomes of the data."""
+def end_of_server(server: EmbeddedServer, stack: EmbeddedStack) -> str:
+    """Return the last lines of a server that ended by itself, and what happens to the data."""
     data = (
         f"Data and logs in {stack.data_dir} are deleted with it; --data-dir DIR keeps them"
         if stack.temporary
-        else f"Data and logs stay in {stack.data_dir}: the next start with this --data-dir goes on with them"
+        else f"Data and logs stay in {stack.data_dir}: the next start with this --data-dir uses them"
     )
     return (
         f"the embedded {server.name} has ended by itself (status {server.exit_status}); the end of {server.log}:\n"
@@ -86,7 +97,7 @@ def told_of_end(server: EmbeddedServer, stack: EmbeddedStack) -> str:
 
 
 @contextmanager
-def worker_beside(stack: EmbeddedStack, plugin: Path) -> Iterator[ConnectWorker]:
+def connect_worker_of(stack: EmbeddedStack, plugin: Path) -> Iterator[ConnectWorker]:
     """Run a Kafka Connect worker against a stack, in the stack's folder."""
     worker = ConnectWorker(
         stack.data_dir / "connect",

