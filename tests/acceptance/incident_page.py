@@ -120,6 +120,14 @@ CHAPTERS = (
         "Somebody has the coordinates from a log: the record is safe, in the dead letter topic at `log_offset`.",
     ),
     Chapter(
+        "record",
+        ("topic=orders", "partition={partition}", "offset={offset}"),
+        "Was this record done? No: it is a dead letter.",
+    ),
+    Chapter(
+        "dead_letters", ("reason=failed", "rows=2"), "The two latest failures, with their errors and their orders."
+    ),
+    Chapter(
         "dead_letters_by_reason",
         ("hours=1",),
         "Declined cards are business. The ValueError is a bug. The expired ones are the two processors' accidents; "
@@ -159,8 +167,8 @@ CHAPTERS = (
     Chapter(
         "quarantined",
         (),
-        "Two records without an expiry and one whose key is no wait id: nobody of ours writes such. Find the script, "
-        "take its right to write to the wait topic away.",
+        "Two records without an expiry and one whose key is not a wait ID. None of our services writes such records: "
+        "find the script and revoke its permission to write to the wait topic.",
     ),
     Chapter("sizes", (), "Nothing to worry about; dead rows in `wait` are what every finished record leaves."),
     Chapter("growth_per_day", (), "What this afternoon added, by table."),

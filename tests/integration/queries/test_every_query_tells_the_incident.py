@@ -169,6 +169,47 @@ CASES = [
     ),
     Case("record_by_offset", ("topic=refunds", "partition=0", "offset=100"), ("event",), []),
     Case(
+        "record",
+        ("topic=orders", "partition=0", "offset=100"),
+        ("event", "consumer_group", "wait_id"),
+        [("waiting", "billing", "w-overdue")],
+    ),
+    Case(
+        "record",
+        ("topic=orders", "partition=0", "offset=91"),
+        ("event", "consumer_group", "wait_id"),
+        [("dead letter: blocked", "shipping", "d-group"), ("dead letter: failed", "billing", "d-newer")],
+    ),
+    Case(
+        "record",
+        ("topic=orders", "partition=0", "offset=89"),
+        ("event", "consumer_group", "original_offset", "detail"),
+        [
+            ("consumed", "billing", 89, "this group registered offset 90 of the partition"),
+            ("consumed", "shipping", 89, "this group registered offset 91 of the partition"),
+        ],
+    ),
+    Case("record", ("topic=orders", "partition=7", "offset=1"), ("event", "original_partition"), [("no trace", 7)]),
+    Case(
+        "record",
+        ("key=k-2",),
+        ("event", "wait_id"),
+        [("dead letter: expired, finished late: done", "d-late")],
+    ),
+    Case("record", ("key=4711",), ("event", "detail"), [("no trace", "no row of the tables names it")]),
+    Case(
+        "dead_letters",
+        ("rows=2", "group=billing"),
+        ("reason", "error_message", "original_offset", "wait_id"),
+        [("expired", "no outcome either", 77, "d-lost"), ("expired", "no outcome", 92, "d-late")],
+    ),
+    Case(
+        "dead_letters",
+        ("reason=failed",),
+        ("error_class", "key", "wait_id"),
+        [("ValueError", "k-1", "d-newer"), ("ValueError", "k-1", "d-older")],
+    ),
+    Case(
         "dead_letters_by_reason",
         (),
         ("reason", "error_class", "consumer_group", "dead_letters", "finished_late"),

@@ -122,6 +122,8 @@ RULES = {
     "record_by_wait_id": looking_up(id="10000000-0000-8000-8000-000000500000"),
     "record_by_key": looking_up(key="customer-77"),
     "record_by_offset": looking_up(topic="orders-1", partition="1", offset="5000"),
+    "record": counting(rows=15_000, topic="orders-1", partition="1", offset="5000", key=""),
+    "dead_letters": looking_up(hours="24", group="", topic="", reason=""),
     "dead_letters_by_reason": counting(rows=2 * DAY),
     "dead_letters_over_time": counting(rows=DAY),
     "poison_keys": counting("dead_letter", rows=1_000, times="1"),
