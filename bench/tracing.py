@@ -24,7 +24,7 @@ from processor.entry import Entry, Lifetime
 from processor.expiry import time_limits
 from processor.fault import Fault
 from processor.frontier import RegistrationBatch
-from processor.handlers.asynchronous import AsynchronousHandler
+from processor.handlers.python import AsynchronousHandler
 from processor.outbox import Outbox
 from processor.outstanding import Outstanding
 from processor.retry_decision import RetryDecision

@@ -13,7 +13,7 @@ from processor.attempts import Attempts, Result
 from processor.deadline import Watchdog
 from processor.entry import Entry, EntryState
 from processor.fault import Fault
-from processor.handlers.shortage import ShortageError
+from processor.handlers.descriptors import ShortageError
 from processor.traces import Traces
 from wait_registry.clock import Clock
 

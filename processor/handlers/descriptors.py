@@ -7,14 +7,17 @@ import errno
 import os
 import resource
 
-from processor.handlers.shortage import ShortageError
-from wait_registry.errors import ConfigurationError
+from wait_registry.errors import ConfigurationError, TransientError
 
 # For the Kafka clients (a few a broker), telemetry's connections, and what the interpreter has open.
 RESERVE = 128
 # What Linux grants at most by default (fs.nr_open), and macOS without being asked.
 _LIMITS_ASKED_FOR = (1_048_576, 10_240)
 _CAUSES_LOOKED_AT = 10
+
+
+class ShortageError(TransientError):
+    """The host gives this process too little: end it without an outcome for the record, which stays in the registry."""
 
 
 class NoDescriptorError(ShortageError):

@@ -10,7 +10,7 @@ from aiohttp import ClientResponse, ClientSession, ClientTimeout, DummyCookieJar
 
 from processor.handlers.address import require_callable
 from processor.handlers.descriptors import require_descriptors
-from processor.handlers.slots import Slots
+from processor.handlers.open_handler import Slots
 from processor.retry_decision import RetryLater
 from wait_registry.clock import Clock, SystemClock
 from wait_registry.errors import ConfigurationError, PermanentError, TransientError

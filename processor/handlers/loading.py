@@ -6,12 +6,9 @@ import importlib
 import inspect
 from typing import Any
 
-from processor.handlers.asynchronous import AsynchronousHandler
-from processor.handlers.contextual import ContextualHandler
 from processor.handlers.open_handler import OpenHandler
-from processor.handlers.plain import PlainFunctionHandler
-from processor.handlers.signature import is_asynchronous, require_one_parameter
-from processor.handlers.user_code import place_of
+from processor.handlers.python import AsynchronousHandler, ContextualHandler, PlainFunctionHandler
+from processor.handlers.user_code import is_asynchronous, place_of, require_one_parameter
 from wait_registry.errors import ConfigurationError
 from wait_registry.settings.processor import ProcessorSettings
 from wait_registry.telemetry.tracing import HttpHeadersSource

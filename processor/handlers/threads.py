@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from queue import SimpleQueue
 
-from processor.handlers.shortage import ShortageError
+from processor.handlers.descriptors import ShortageError
 
 
 class NoThreadError(ShortageError):

@@ -228,7 +228,7 @@ def runs_one_handler_too_many(patch: Patch) -> None:
 @mutant("P7.3")
 def gives_a_blocked_slot_away(patch: Patch) -> None:
     """A plain function that exceeds its limit runs in addition to max_in_flight others."""
-    from processor.handlers.plain import _Call
+    from processor.handlers.python import _Call
 
     original = _Call.abandon
 

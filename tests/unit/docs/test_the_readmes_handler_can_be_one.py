@@ -7,8 +7,8 @@ from types import ModuleType
 
 import pytest
 
-from processor.handlers.contextual import ContextualHandler
 from processor.handlers.loading import load_handler
+from processor.handlers.python import ContextualHandler
 from tests.support.named_tests import ROOT
 from tests.support.pages import read
 from wait_registry.settings.processor import ProcessorSettings

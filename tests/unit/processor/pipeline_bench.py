@@ -15,8 +15,7 @@ from processor.deadline import Watchdog
 from processor.entry import Entry, EntryState, Lifetime
 from processor.expiry import time_limits
 from processor.fault import Fault
-from processor.handlers.asynchronous import AsynchronousHandler
-from processor.handlers.plain import PlainFunctionHandler
+from processor.handlers.python import AsynchronousHandler, PlainFunctionHandler
 from processor.membership import Membership
 from processor.outbox import Outbox
 from processor.pipeline import Context, Pipeline

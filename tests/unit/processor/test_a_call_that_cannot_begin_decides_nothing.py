@@ -15,7 +15,7 @@ from processor.dispatch import Dispatcher
 from processor.entry import Entry
 from processor.expiry import time_limits
 from processor.fault import Fault
-from processor.handlers.plain import PlainFunctionHandler
+from processor.handlers.python import PlainFunctionHandler
 from processor.handlers.threads import NoThreadError, Threads
 from processor.retry_decision import RetryDecision
 from processor.stats import Stats

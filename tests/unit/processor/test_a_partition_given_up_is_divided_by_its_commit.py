@@ -18,7 +18,7 @@ from processor.entry import Entry, EntryState
 from processor.expiry import time_limits
 from processor.fault import Fault
 from processor.frontier import Frontier
-from processor.handlers.asynchronous import AsynchronousHandler
+from processor.handlers.python import AsynchronousHandler
 from processor.handover import Handover
 from processor.outbox import Outbox
 from processor.outstanding import Outstanding

@@ -14,7 +14,7 @@ from typing import TypeAlias
 import pytest
 
 from processor.entry import EntryState
-from processor.handlers.plain import PlainFunctionHandler
+from processor.handlers.python import PlainFunctionHandler
 from processor.outbox import Headers, Receipt
 from tests.unit.processor.event_loop import turns_until
 from tests.unit.processor.pipeline_bench import PipelineBench

@@ -15,9 +15,8 @@ import pytest
 from processor.attempts import Attempts, Failed, InvalidAnswerError, Result
 from processor.deadline import UNHEEDED_S, Deadline, Watchdog
 from processor.expiry import time_limits
-from processor.handlers.asynchronous import AsynchronousHandler
 from processor.handlers.open_handler import OpenHandler
-from processor.handlers.plain import PlainFunctionHandler
+from processor.handlers.python import AsynchronousHandler, PlainFunctionHandler
 from processor.retry_decision import RetryDecision
 from processor.stats import Stats
 from tests.unit.processor.event_loop import turns_until

@@ -15,9 +15,8 @@ from processor.dispatch import Dispatcher
 from processor.entry import Entry, EntryState
 from processor.expiry import time_limits
 from processor.fault import Fault
-from processor.handlers.asynchronous import AsynchronousHandler
 from processor.handlers.open_handler import OpenHandler
-from processor.handlers.plain import PlainFunctionHandler
+from processor.handlers.python import AsynchronousHandler, PlainFunctionHandler
 from processor.retry_decision import RetryDecision
 from processor.stats import Stats
 from tests.unit.processor.entries import LONG, entry

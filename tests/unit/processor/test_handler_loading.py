@@ -11,11 +11,10 @@ from typing import Any
 
 import pytest
 
-from processor.handlers.asynchronous import AsynchronousHandler
 from processor.handlers.http import HttpHandler
 from processor.handlers.loading import load_handler
 from processor.handlers.open_handler import OpenHandler
-from processor.handlers.plain import PlainFunctionHandler
+from processor.handlers.python import AsynchronousHandler, PlainFunctionHandler
 from wait_registry.errors import ConfigurationError
 from wait_registry.handler import Record
 from wait_registry.settings.processor import ProcessorSettings

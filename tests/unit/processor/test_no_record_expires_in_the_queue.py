@@ -13,7 +13,7 @@ from processor.dispatch import Dispatcher
 from processor.entry import Entry, EntryState
 from processor.expiry import time_limits
 from processor.fault import Fault
-from processor.handlers.asynchronous import AsynchronousHandler
+from processor.handlers.python import AsynchronousHandler
 from processor.retry_decision import RetryDecision
 from processor.stats import Stats
 from tests.unit.processor.entries import LONG, entry

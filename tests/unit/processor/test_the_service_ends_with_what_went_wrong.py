@@ -11,7 +11,7 @@ import pytest
 from processor import broker_watch
 from processor.broker_watch import BrokerWatch
 from processor.consumed_topics import ConsumedTopics
-from processor.handlers.asynchronous import AsynchronousHandler
+from processor.handlers.python import AsynchronousHandler
 from processor.outbox import Outbox
 from processor.pipeline import Context
 from processor.service import Facts, ProcessorService
