@@ -7,8 +7,9 @@ from typing import Literal
 
 import psycopg
 
+from wait_registry.diagnosis import refuse_errors
 from wait_registry.errors import TransientError
-from wait_registry.kafka.topics import check_topics, refuse_unfit
+from wait_registry.kafka.topics import check_topics
 from wait_registry.postgres.error_text import error_text
 from wait_registry.postgres.open_connections import OpenConnections
 from wait_registry.postgres.schema import require_schema
@@ -29,6 +30,6 @@ def check_before_spark(settings: Settings, service: Literal["sink", "sweeper"], 
     except (psycopg.Error, TransientError) as error:
         log.warning("the schema can't be checked yet: %s", error_text(error))
     try:
-        refuse_unfit(check_topics(settings, service))
+        refuse_errors(check_topics(settings, service))
     except TransientError as error:
         log.warning("the topics can't be checked yet: %s", error)

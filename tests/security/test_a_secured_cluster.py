@@ -10,7 +10,7 @@ import pytest
 from tests.security.marks import MARKED, shown
 from tests.security.secured_story import ENDS, SERVICES, SecuredStory
 from tests.support.waiting import wait_until
-from wait_registry.cli.check_line import Standing
+from wait_registry.diagnosis import Severity
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -29,8 +29,8 @@ def test_doctor_finds_every_right_that_a_service_needs(story: SecuredStory) -> N
     for service, found in story.doctor.items():
         rights = [line for line in found.lines if "permissions" in line.id]
         assert rights, service
-        assert [line for line in rights if line.standing is not Standing.OK] == []
-        assert [line for line in found.lines if line.standing is Standing.ERROR] == []
+        assert [line for line in rights if line.severity is not Severity.OK] == []
+        assert [line for line in found.lines if line.severity is Severity.ERROR] == []
 
 
 def test_a_reporter_is_answered(story: SecuredStory) -> None:

@@ -72,8 +72,8 @@ def test_each_right_that_is_missing_is_the_one_named(
         for table, right in granted(database, settings, role):
             administrator.execute(f"revoke {right} on {table} from {role}".encode())
             [line] = permissions(service, mine)
-            assert line.seen == f"role {logins[service]} has no right to {right} on {table}"
-            administrator.execute(line.mend.removeprefix("psql: ").encode())
+            assert line.message == f"role {logins[service]} has no right to {right} on {table}"
+            administrator.execute(line.fix.removeprefix("psql: ").encode())
 
 
 def test_a_reporter_reads_every_query_s_answer_and_changes_nothing(

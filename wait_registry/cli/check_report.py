@@ -1,4 +1,4 @@
-"""What all lines of a check come to: the list of what is to mend, for people, and one JSON object, for scripts."""
+"""Diagnoses as lines with a list of fixes, for people, and as one JSON object, for scripts."""
 
 from __future__ import annotations
 
@@ -7,50 +7,56 @@ from collections.abc import Iterator, Sequence
 from importlib.metadata import version
 from typing import Any, Final
 
-from wait_registry.cli.check_line import CheckLine, Standing
+from wait_registry.diagnosis import Diagnosis, Severity
 
 OK: Final = 0
 UNANSWERED: Final = 1
-TO_MEND: Final = 2
+TO_FIX: Final = 2
 
 
-def exit_code(lines: Sequence[CheckLine]) -> int:
-    """Return 2 when something must be mended, 1 when all that fails is that somebody doesn't answer, else 0."""
-    errors = [line for line in lines if line.standing is Standing.ERROR]
+def shown(line: Diagnosis) -> str:
+    """Return a diagnosis as a line, with a second line for its fix."""
+    fix = f"\n{'':<10}fix: {line.fix}" if line.fix and line.severity is not Severity.OK else ""
+    return f"{line.severity:<8}  {line.subject}: {line.message}{fix}"
+
+
+def exit_code(lines: Sequence[Diagnosis]) -> int:
+    """Return 2 if something must be fixed, 1 if the only errors are servers that don't answer, else 0."""
+    errors = [line for line in lines if line.severity is Severity.ERROR]
     if not errors:
         return OK
-    return UNANSWERED if all(line.transient for line in errors) else TO_MEND
+    return UNANSWERED if all(line.transient for line in errors) else TO_FIX
 
 
-def as_json(lines: Sequence[CheckLine], services: Sequence[str]) -> str:
-    """Return one JSON object; its names are a promise to scripts."""
+def as_json(lines: Sequence[Diagnosis], services: Sequence[str]) -> str:
+    """Return one JSON object; scripts rely on its names."""
     report: dict[str, Any] = {
         "version": version("wait-registry"),
         "services": list(services),
         "checks": [line.as_json() for line in lines],
-        "errors": _count(lines, Standing.ERROR),
-        "warnings": _count(lines, Standing.WARNING),
+        "errors": _count(lines, Severity.ERROR),
+        "warnings": _count(lines, Severity.WARNING),
     }
     return json.dumps(report, ensure_ascii=False, indent=2)
 
 
-def to_mend(lines: Sequence[CheckLine]) -> Iterator[str]:
-    """Yield the errors once more, numbered: after thirty lines that are well nobody should have to search."""
-    errors = [line for line in lines if line.standing is Standing.ERROR]
+def fixes(lines: Sequence[Diagnosis]) -> Iterator[str]:
+    """Yield the errors again, numbered, so that the reader needn't search for them among thirty lines."""
+    errors = [line for line in lines if line.severity is Severity.ERROR]
     if errors:
-        yield "\nto mend, in this order:"
+        yield "\nFix these first:"
     for number, line in enumerate(errors, start=1):
-        yield f"{number:>3}. {line.subject}: {line.seen}"
-        if line.mend:
-            yield f"     {line.mend}"
+        yield f"{number:>3}. {line.subject}: {line.message}"
+        if line.fix:
+            yield f"     {line.fix}"
 
 
-def summary(lines: Sequence[CheckLine], well: str) -> str:
-    """Return the last line: how many errors and warnings there are, or ``well`` without errors."""
-    errors, warnings = _count(lines, Standing.ERROR), _count(lines, Standing.WARNING)
+def summary(lines: Sequence[Diagnosis], without_errors: str) -> str:
+    """Return the last line: how many errors and warnings there are, or ``without_errors``."""
+    errors, warnings = _count(lines, Severity.ERROR), _count(lines, Severity.WARNING)
     attention = f", {warnings} warning{'s' if warnings > 1 else ''}" if warnings else ""
-    return f"{f'{errors} to mend' if errors else well}{attention}"
+    return f"{f'{errors} to fix' if errors else without_errors}{attention}"
 
 
-def _count(lines: Sequence[CheckLine], standing: Standing) -> int:
-    return sum(line.standing is standing for line in lines)
+def _count(lines: Sequence[Diagnosis], severity: Severity) -> int:
+    return sum(line.severity is severity for line in lines)

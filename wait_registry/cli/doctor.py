@@ -14,8 +14,8 @@ from wait_registry.cli.command import Command, Invocation
 from wait_registry.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from wait_registry.cli.check_line import CheckLine
     from wait_registry.cli.checks.check import Concerned
+    from wait_registry.diagnosis import Diagnosis
     from wait_registry.settings.root import Settings
 
 
@@ -48,8 +48,8 @@ def command(invocation: Invocation, services: tuple[str, ...], as_json: bool) ->
 
     --json prints one object: "version", "services", "errors", "warnings" (counts) and "checks", a list of objects
     with "id" (stable, e.g. kafka.reachable, topic.wait.cleanup.policy, postgres.schema, group.offsets; refused
-    settings are the one check "settings"), "subject", "standing" (ok, warning, error, skipped), "seen" and "mend"
-    (empty when ok).
+    settings are the one check "settings"), "subject", "severity" (ok, warning, error, skipped), "message" and
+    "fix" (empty when ok).
     """
     # Clients log what they meet; it comes back as the line of the check that met it.
     logging.getLogger().addHandler(logging.NullHandler())
@@ -57,17 +57,17 @@ def command(invocation: Invocation, services: tuple[str, ...], as_json: bool) ->
 
 
 def _run_text(invocation: Invocation, names: Sequence[str]) -> int:
-    from wait_registry.cli.check_report import exit_code, summary, to_mend
+    from wait_registry.cli.check_report import exit_code, fixes, shown, summary
     from wait_registry.cli.start_checks import check_all
 
     services = _services(invocation, names)
     lines = []
     for line in check_all(invocation.settings(), services, _tell):
-        print(line, flush=True)
+        print(shown(line), flush=True)
         lines.append(line)
-    for sentence in to_mend(lines):
+    for sentence in fixes(lines):
         print(sentence)
-    print(summary(lines, f"{', '.join(services)} could start (how well a running one does is another question)"))
+    print(summary(lines, f"start-up checks passed for {', '.join(services)}"))
     return exit_code(lines)
 
 
@@ -104,11 +104,11 @@ def services_at_work(settings: Settings) -> list[Concerned]:
     return ["processor", *sink, "sweeper" if settings.sweeper.kind is SweeperKind.SPARK else "connect"]
 
 
-def _refused(error: ConfigurationError) -> CheckLine:
-    from wait_registry.cli.check_line import CheckLine, Standing
+def _refused(error: ConfigurationError) -> Diagnosis:
+    from wait_registry.diagnosis import Diagnosis, Severity
 
-    mend = "correct the command line, the environment, .env or waitreg.toml; `waitreg config --all` lists all settings"
-    return CheckLine("settings", Standing.ERROR, str(error), mend, "settings")
+    fix = "correct the command line, the environment, .env or waitreg.toml; `waitreg config --all` lists all settings"
+    return Diagnosis("settings", Severity.ERROR, str(error), fix, "settings")
 
 
 def _tell(sentence: str) -> None:

@@ -10,7 +10,7 @@ from wait_registry.cli.command import Command, Group, Invocation
 from wait_registry.errors import WaitRegistryError
 
 if TYPE_CHECKING:
-    from wait_registry.cli.check_line import CheckLine
+    from wait_registry.diagnosis import Diagnosis
     from wait_registry.settings.root import Settings
 
 _EXAMPLES = (
@@ -58,24 +58,24 @@ def check(invocation: Invocation, as_json: bool) -> int:
     return _check_as_json(invocation) if as_json else _report(_check(invocation.settings()))
 
 
-def _report(lines: list[CheckLine]) -> int:
-    from wait_registry.cli.check_report import exit_code, summary
+def _report(lines: list[Diagnosis]) -> int:
+    from wait_registry.cli.check_report import exit_code, shown, summary
 
     for line in lines:
-        print(line)
+        print(shown(line))
     print(summary(lines, f"{len({line.subject for line in lines})} topics, nothing that keeps a service from starting"))
     return exit_code(lines)
 
 
 def _check_as_json(invocation: Invocation) -> int:
-    from wait_registry.cli.check_line import CheckLine, Standing
     from wait_registry.cli.check_report import as_json, exit_code
+    from wait_registry.diagnosis import Diagnosis, Severity
 
     try:
         lines = _check(invocation.settings())
         code = exit_code(lines)
     except WaitRegistryError as error:
-        lines = [CheckLine("topics", Standing.ERROR, str(error), "`waitreg doctor` says more", "topic")]
+        lines = [Diagnosis("topics", Severity.ERROR, str(error), "`waitreg doctor` says more", "topic")]
         code = error.exit_code
     print(as_json(lines, ()))
     return code
@@ -92,21 +92,23 @@ def _create(settings: Settings, input_partitions: int | None) -> None:
         print(f"created   topic {topic}")
 
 
-def _not_made(settings: Settings) -> list[CheckLine]:
+def _not_made(settings: Settings) -> list[Diagnosis]:
     """Say that dead letter topics are missing whose names nobody has told."""
-    from wait_registry.cli.check_line import CheckLine, Standing
+    from wait_registry.diagnosis import Diagnosis, Severity
     from wait_registry.settings.root import unresolved_placeholders
 
     unset = unresolved_placeholders(settings)
     if not unset or settings.sink.dead_letter_topics:
         return []
-    seen = f"is {settings.dead_letter.topic!r}, which needs {' and '.join(unset)}: no dead letter topic was made for it"
-    mend = "run it with the settings of each group, or with the topics' names in sink.dead_letter_topics"
-    return [CheckLine("dead_letter.topic", Standing.ERROR, seen, mend, "topic.dead_letter.unknown")]
+    seen = (
+        f"is {settings.dead_letter.topic!r}, which needs {' and '.join(unset)}. No dead letter topic was created for it"
+    )
+    fix = "run it with the settings of each group, or with the topics' names in sink.dead_letter_topics"
+    return [Diagnosis("dead_letter.topic", Severity.ERROR, seen, fix, "topic.dead_letter.unknown")]
 
 
-def _check(settings: Settings) -> list[CheckLine]:
-    from wait_registry.cli.topic_lines import topic_lines
+def _check(settings: Settings) -> list[Diagnosis]:
+    from wait_registry.cli.checks.kafka_cluster import by_topic
     from wait_registry.kafka.topics import check_topics
 
-    return list(topic_lines(check_topics(settings), settings))
+    return list(by_topic(check_topics(settings)))

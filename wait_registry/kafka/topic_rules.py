@@ -5,39 +5,12 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 
+from wait_registry.diagnosis import Diagnosis, Severity
 from wait_registry.kafka.topic_specs import TopicRole, TopicSpec
 from wait_registry.settings.topics import HOUR_MS
 
 DAY_MS = 24 * HOUR_MS
-
-
-class Severity(StrEnum):
-    """What a finding asks for: nothing, attention, or mending before anything starts."""
-
-    OK = "ok"
-    WARNING = "warning"
-    ERROR = "error"
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One rule and one topic: what was seen, what was expected, how to mend it (empty when all is well)."""
-
-    topic: str
-    rule: str
-    severity: Severity
-    seen: str
-    expected: str
-    mend: str = ""
-    why: str = ""
-
-    def __str__(self) -> str:
-        text = f"topic {self.topic}: {self.rule} is {self.seen}, expected {self.expected}"
-        if self.severity is Severity.OK:
-            return text
-        return text + (f" ({self.why})" if self.why else "") + (f". Mend: {self.mend}" if self.mend else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,26 +24,34 @@ class TopicState:
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """A comparison in the making: severity if broken, and the value that would mend it, or the advice that would."""
+    """A comparison in the making: severity if broken, and the value that would fix it, or the advice that would."""
 
     name: str
     holds: bool
     expected: str
-    mended: str
+    fixed: str
     why: str
     broken: Severity = Severity.ERROR
     advice: str = ""
 
 
-def missing(spec: TopicSpec, bootstrap_servers: str, existing: Iterable[str] = ()) -> Finding:
+def missing(spec: TopicSpec, bootstrap_servers: str, existing: Iterable[str] = ()) -> Diagnosis:
     """Report a topic that isn't there, and the one of the existing ones that may have been meant."""
-    mend = "`waitreg topics create`"
+    fix = "`waitreg topics create`"
     if not spec.owned:
         plain = f"kafka-topics --bootstrap-server {bootstrap_servers} --create --topic {spec.topic}"
-        mend = f"{plain}, or `waitreg topics create --input-partitions 6`"
-    return Finding(
-        spec.topic, f"the {spec.role} topic", Severity.ERROR, _absent(spec.topic, existing), "to be there", mend
-    )
+        fix = f"{plain}, or `waitreg topics create --input-partitions 6`"
+    return _diagnosis(spec, f"the {spec.role} topic", Severity.ERROR, _absent(spec.topic, existing), "to be there", fix)
+
+
+def _diagnosis(
+    spec: TopicSpec, rule: str, severity: Severity, seen: str, expected: str, fix: str = "", why: str = ""
+) -> Diagnosis:
+    role = f"topic.{spec.role.replace(' ', '_')}"
+    name = "missing" if rule == f"the {spec.role} topic" else rule.replace(" ", ".")
+    reason = f" ({why})" if why and severity is not Severity.OK else ""
+    message = f"{rule} is {seen}, expected {expected}{reason}"
+    return Diagnosis(f"topic {spec.topic}", severity, message, fix, f"{role}.{name}")
 
 
 def _absent(topic: str, existing: Iterable[str]) -> str:
@@ -79,11 +60,11 @@ def _absent(topic: str, existing: Iterable[str]) -> str:
     return f"missing, did you mean {close[0]}?" if close else "missing"
 
 
-def check_topic(spec: TopicSpec, state: TopicState, bootstrap_servers: str) -> list[Finding]:
+def check_topic(spec: TopicSpec, state: TopicState, bootstrap_servers: str) -> list[Diagnosis]:
     """Compare one existing topic with its specification.
 
     Returns:
-        A finding for every rule of the topic's role, satisfied ones included.
+        A diagnosis for every rule of the topic's role, satisfied ones included.
     """
     rules = {
         TopicRole.WAIT: _wait_rules,
@@ -95,17 +76,17 @@ def check_topic(spec: TopicSpec, state: TopicState, bootstrap_servers: str) -> l
         f"kafka-configs --bootstrap-server {bootstrap_servers} --alter --entity-type topics "
         f"--entity-name {spec.topic} --add-config"
     )
-    findings = [_finding(spec, state, rule, alter) for rule in rules(spec, state)]
+    found = [_judged(spec, state, rule, alter) for rule in rules(spec, state)]
     if spec.role is TopicRole.WAIT:
-        findings.append(_partitions(spec, state))
-    return [*findings, *_replication(spec, state, alter)] if spec.owned else findings
+        found.append(_partitions(spec, state))
+    return [*found, *_replication(spec, state, alter)] if spec.owned else found
 
 
-def _finding(spec: TopicSpec, state: TopicState, rule: _Rule, alter: str) -> Finding:
+def _judged(spec: TopicSpec, state: TopicState, rule: _Rule, alter: str) -> Diagnosis:
     seen = state.config.get(rule.name, "unknown")
     severity = Severity.OK if rule.holds else rule.broken
-    mend = "" if rule.holds else rule.advice or f"{alter} {rule.name}={rule.mended}"
-    return Finding(spec.topic, rule.name, severity, seen, rule.expected, mend, rule.why)
+    fix = "" if rule.holds else rule.advice or f"{alter} {rule.name}={rule.fixed}"
+    return _diagnosis(spec, rule.name, severity, seen, rule.expected, fix, rule.why)
 
 
 def _wait_rules(spec: TopicSpec, state: TopicState) -> Iterator[_Rule]:
@@ -121,19 +102,19 @@ def _wait_rules(spec: TopicSpec, state: TopicState) -> Iterator[_Rule]:
     )
 
 
-def _partitions(spec: TopicSpec, state: TopicState) -> Finding:
+def _partitions(spec: TopicSpec, state: TopicState) -> Diagnosis:
     rule, seen, expected = "number of partitions", str(state.partitions), f"wait.partitions = {spec.partitions}"
     if state.partitions == spec.partitions:
-        return Finding(spec.topic, rule, Severity.OK, seen, expected)
+        return _diagnosis(spec, rule, Severity.OK, seen, expected)
     if state.partitions < spec.partitions:
-        mend = f"set wait.partitions to {state.partitions}, for every service, if the topic was made with that number"
-        return Finding(spec.topic, rule, Severity.ERROR, seen, expected, mend, "keys would have no partition to go to")
+        fix = f"set wait.partitions to {state.partitions}, for every service, if the topic was made with that number"
+        return _diagnosis(spec, rule, Severity.ERROR, seen, expected, fix, "keys would have no partition to go to")
     why = "it has grown, or was made with another number: those beyond stay empty and unread"
-    mend = (
+    fix = (
         "nothing to do if some were added, they can stay; if the topic was made with that number and nothing stands in "
         "it yet, set wait.partitions to it, for every service"
     )
-    return Finding(spec.topic, rule, Severity.WARNING, seen, expected, mend, why)
+    return _diagnosis(spec, rule, Severity.WARNING, seen, expected, fix, why)
 
 
 def _tombstones(spec: TopicSpec, state: TopicState) -> Iterator[_Rule]:
@@ -181,25 +162,25 @@ def _input_rules(spec: TopicSpec, state: TopicState) -> Iterator[_Rule]:
     yield _Rule("max.message.bytes", largest <= fits, at_most, "", why, Severity.WARNING, advice)
 
 
-def _replication(spec: TopicSpec, state: TopicState, alter: str) -> Iterator[Finding]:
+def _replication(spec: TopicSpec, state: TopicState, alter: str) -> Iterator[Diagnosis]:
     laptop = "fewer is for laptops: a lost disk loses records that were acknowledged"
-    mend = "on a single broker: nothing to do; with three or more: kafka-reassign-partitions"
+    fix = "on a single broker: nothing to do; with three or more: kafka-reassign-partitions"
     # Somebody in a hurry might make it anew instead, and with it goes what it holds.
-    mend += f". Never delete the {spec.role} topic for it"
-    yield _least(spec, "replication factor", state.replicas, 3, laptop, mend)
+    fix += f". Never delete the {spec.role} topic for it"
+    yield _least(spec, "replication factor", state.replicas, 3, laptop, fix)
     name, insync = "min.insync.replicas", _number(state, "min.insync.replicas", 1)
     if insync <= state.replicas:
         if state.replicas >= 2:  # with a single one the finding above says it all
             yield _least(spec, name, insync, 2, laptop, f"{alter} {name}=2")
         return
     most, why = f"at most {state.replicas}, the replicas there are", "nothing could be written"
-    yield Finding(spec.topic, name, Severity.ERROR, str(insync), most, f"{alter} {name}={state.replicas}", why)
+    yield _diagnosis(spec, name, Severity.ERROR, str(insync), most, f"{alter} {name}={state.replicas}", why)
 
 
-def _least(spec: TopicSpec, rule: str, seen: int, least: int, why: str, mend: str) -> Finding:
+def _least(spec: TopicSpec, rule: str, seen: int, least: int, why: str, fix: str) -> Diagnosis:
     if seen >= least:
-        return Finding(spec.topic, rule, Severity.OK, str(seen), f"at least {least}")
-    return Finding(spec.topic, rule, Severity.WARNING, str(seen), f"at least {least}", mend, why)
+        return _diagnosis(spec, rule, Severity.OK, str(seen), f"at least {least}")
+    return _diagnosis(spec, rule, Severity.WARNING, str(seen), f"at least {least}", fix, why)
 
 
 def _exactly(spec: TopicSpec, state: TopicState, name: str, why: str, broken: Severity = Severity.ERROR) -> _Rule:

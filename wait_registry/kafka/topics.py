@@ -10,17 +10,18 @@ from typing import Any
 from confluent_kafka import KafkaError, TopicCollection
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
+from wait_registry.diagnosis import Diagnosis, log_warnings, refuse_errors
 from wait_registry.errors import ConfigurationError, TransientError, WaitRegistryError
 from wait_registry.kafka.clients import admin as open_admin
 from wait_registry.kafka.cluster import no_such_topic, topic_names
 from wait_registry.kafka.errors import cause_of, is_unknown_topic
 from wait_registry.kafka.requests import answer, persistently, timeout_of
-from wait_registry.kafka.topic_rules import Finding, Severity, TopicState, check_topic, missing
+from wait_registry.kafka.topic_rules import TopicState, check_topic, missing
 from wait_registry.kafka.topic_specs import TopicSpec, topic_specs
 from wait_registry.settings.relations import Service
 from wait_registry.settings.root import Settings
 
-__all__ = ["Finding", "Severity", "check_topics", "create_topics", "refuse_unfit", "require_topics", "topic_config"]
+__all__ = ["check_topics", "create_topics", "require_topics", "topic_config"]
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +45,7 @@ def create_topics(settings: Settings) -> list[str]:
     return names
 
 
-def check_topics(settings: Settings, service: Service | None = None) -> list[Finding]:
+def check_topics(settings: Settings, service: Service | None = None) -> list[Diagnosis]:
     """Compare the topics with what they must be.
 
     Args:
@@ -52,7 +53,7 @@ def check_topics(settings: Settings, service: Service | None = None) -> list[Fin
         service: check only the topics that this service uses; all that the settings name when absent.
 
     Returns:
-        A finding per topic and rule, satisfied rules included, each with the command that mends it.
+        A diagnosis per topic and rule, satisfied rules included, each with the command that fixes it.
 
     Raises:
         ConfigurationError: the broker refuses us.
@@ -61,33 +62,24 @@ def check_topics(settings: Settings, service: Service | None = None) -> list[Fin
     client = open_admin(settings.kafka)
     specs = topic_specs(settings, service)
     states, existing = persistently(client, lambda: _look_up(client, [spec.topic for spec in specs]))
-    findings: list[Finding] = []
+    found: list[Diagnosis] = []
     for spec in specs:
         state = states.get(spec.topic)
         bootstrap = settings.kafka.bootstrap_servers
-        findings += check_topic(spec, state, bootstrap) if state else [missing(spec, bootstrap, existing)]
-    return findings
+        found += check_topic(spec, state, bootstrap) if state else [missing(spec, bootstrap, existing)]
+    return found
 
 
 def require_topics(settings: Settings, service: Service | None = None) -> None:
     """Refuse to start on topics that would break a promise; warnings are logged.
 
     Raises:
-        ConfigurationError: lists every error with the command that mends it.
+        ConfigurationError: lists every error with the command that fixes it.
         TransientError: the cluster can't be reached now; retry.
     """
-    findings = check_topics(settings, service)
-    for finding in findings:
-        if finding.severity is Severity.WARNING:
-            log.warning("%s", finding)
-    refuse_unfit(findings)
-
-
-def refuse_unfit(findings: Iterable[Finding]) -> None:
-    """Raise ConfigurationError when there is an error among the findings; it lists them all."""
-    errors = [str(finding) for finding in findings if finding.severity is Severity.ERROR]
-    if errors:
-        raise ConfigurationError("\n".join(errors))
+    found = check_topics(settings, service)
+    log_warnings(found, log)
+    refuse_errors(found)
 
 
 def topic_config(admin: AdminClient, topic: str) -> dict[str, str]:

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from typing import Final
 from urllib.parse import urlsplit
 
-from wait_registry.errors import ConfigurationError
+from wait_registry.diagnosis import Diagnosis, error, refuse_errors
 from wait_registry.settings.connect import ConnectSecretSettings, ConnectSettings
-from wait_registry.settings.problem import Problem
 
 # What Kafka's ConfigTransformer takes between `${` and `}`: a provider, perhaps a path, a key.
 _REFERENCE: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*:[^{}$\s]+")
@@ -22,57 +21,55 @@ def require_connect(settings: ConnectSettings) -> None:
     Raises:
         ConfigurationError: names every contradiction and what to change; no secret stands in it.
     """
-    problems = [problem.message for problem in connect_problems(settings)]
-    if problems:
-        raise ConfigurationError("\n".join(problems))
+    refuse_errors(connect_problems(settings))
 
 
-def connect_problems(settings: ConnectSettings) -> list[Problem]:
+def connect_problems(settings: ConnectSettings) -> list[Diagnosis]:
     """List the contradictions within the section."""
     return [*_access_problems(settings), *_secret_problems(settings), *_restart_problems(settings)]
 
 
-def _access_problems(settings: ConnectSettings) -> Iterator[Problem]:
+def _access_problems(settings: ConnectSettings) -> Iterator[Diagnosis]:
     addresses = [urlsplit(url) for url in settings.urls]
     if not addresses or not all(one.scheme in ("http", "https") and one.hostname for one in addresses):
-        yield Problem(
+        yield error(
             f"connect.url is {_without_user(settings.url)!r}: expected the http(s) address of a worker's REST API, "
             "such as http://localhost:8083, or several with commas"
         )
     if any("@" in one.netloc for one in addresses):
-        yield Problem("connect.url names a user: give connect.username and connect.password instead")
+        yield error("connect.url names a user: give connect.username and connect.password instead")
     if (settings.username is None) != (settings.password is None):
         there, absent = ("username", "password") if settings.password is None else ("password", "username")
-        yield Problem(f"connect.{there} is set without connect.{absent}: basic authentication needs both")
+        yield error(f"connect.{there} is set without connect.{absent}: basic authentication needs both")
     if settings.ca is not None and all(one.scheme == "http" for one in addresses):
-        yield Problem("connect.ca is set, but connect.url is http://, which uses none: make it https://, or remove it")
+        yield error("connect.ca is set, but connect.url is http://, which uses none: make it https://, or remove it")
     if settings.ca is not None and "-----BEGIN" not in settings.ca:
-        yield Problem(
+        yield error(
             "connect.ca is no PEM text (it has no '-----BEGIN' line): give the text itself, or the path of a file with "
             "it as connect.ca_file"
         )
 
 
-def _secret_problems(settings: ConnectSettings) -> Iterator[Problem]:
+def _secret_problems(settings: ConnectSettings) -> Iterator[Diagnosis]:
     for name in ConnectSecretSettings.model_fields:
         reference = getattr(settings.secrets, name)
         # The value isn't shown: it may be the secret that it should only point to.
         if reference and _REFERENCE.fullmatch(reference) is None:
-            yield Problem(
+            yield error(
                 f"connect.secrets.{name} doesn't say where the worker finds the secret: expected provider:key or "
                 "provider:path:key of the worker's config.providers, without ${}: env:POSTGRES_PASSWORD, "
                 "file:/run/secrets/connect.properties:password, dir:/run/secrets:password"
             )
     if _PASSWORD.search(settings.postgres_url):
-        yield Problem(
+        yield error(
             "connect.postgres_url holds a password, which would stand in connectors' configurations for all to read: "
             "remove it, and say in connect.secrets.postgres_password where the worker finds it"
         )
 
 
-def _restart_problems(settings: ConnectSettings) -> Iterator[Problem]:
+def _restart_problems(settings: ConnectSettings) -> Iterator[Diagnosis]:
     if settings.restart_backoff_s > settings.restart_backoff_max_s:
-        yield Problem(
+        yield error(
             f"connect.restart_backoff_s is {settings.restart_backoff_s:g} s, more than connect.restart_backoff_max_s = "
             f"{settings.restart_backoff_max_s:g} s: lower the first or raise the second"
         )
@@ -83,7 +80,7 @@ def _restart_problems(settings: ConnectSettings) -> Iterator[Problem]:
         ("watch_interval_s", settings.watch_interval_s),
     ):
         if pause_s > apart_s:
-            yield Problem(
+            yield error(
                 f"connect.{name} is {pause_s:g} s, more than restart_window_s / restart_limit = {apart_s:g} s: the "
                 "limit would never be reached, and no alarm raised; lower it, or raise connect.restart_window_s"
             )

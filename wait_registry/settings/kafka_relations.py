@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from wait_registry.diagnosis import Diagnosis, error
 from wait_registry.settings.kafka import KafkaSettings, SecuritySettings
-from wait_registry.settings.problem import Problem
 
 # Properties that the promises rest on, that another setting renders, or that our clients set themselves: a second value
 # would silently lose or win.
@@ -67,7 +67,7 @@ _OURS_IN_JAVA = {**_OURS, "fetch.max.wait.ms": ""}
 _STORE_TYPES = {"ssl.truststore.type": "ca", "ssl.keystore.type": "certificate"}
 
 
-def kafka_problems(kafka: KafkaSettings) -> list[Problem]:
+def kafka_problems(kafka: KafkaSettings) -> list[Diagnosis]:
     """List the contradictions within the Kafka section."""
     security = kafka.security
     problems = [*_sasl_problems(security), *_tls_problems(security)]
@@ -80,11 +80,11 @@ def kafka_problems(kafka: KafkaSettings) -> list[Problem]:
     ):
         for name in sorted(set(properties) & set(ours)):
             mend = f"set {ours[name]} instead" if ours[name] else "remove it: the services need their own value"
-            problems.append(Problem(f"kafka.{section} sets {name}, which isn't free: {mend}"))
+            problems.append(error(f"kafka.{section} sets {name}, which isn't free: {mend}"))
     return problems
 
 
-def _sasl_problems(security: SecuritySettings) -> Iterator[Problem]:
+def _sasl_problems(security: SecuritySettings) -> Iterator[Diagnosis]:
     protocol = security.protocol.value
     given = {
         "mechanism": security.mechanism is not None,
@@ -93,31 +93,31 @@ def _sasl_problems(security: SecuritySettings) -> Iterator[Problem]:
     }
     if protocol.startswith("SASL_"):
         for name in (name for name, there in given.items() if not there):
-            yield Problem(f"kafka.security.protocol is {protocol}, and kafka.security.{name} isn't set: it is needed")
+            yield error(f"kafka.security.protocol is {protocol}, and kafka.security.{name} isn't set: it is needed")
     else:
         for name in (name for name, there in given.items() if there):
-            yield Problem(
+            yield error(
                 f"kafka.security.{name} is set, but kafka.security.protocol is {protocol}, which doesn't use it: "
                 "set the protocol to SASL_SSL (or SASL_PLAINTEXT), or remove it"
             )
 
 
-def _tls_problems(security: SecuritySettings) -> Iterator[Problem]:
+def _tls_problems(security: SecuritySettings) -> Iterator[Diagnosis]:
     key = security.key.get_secret_value() if security.key else None
     given = {"ca": security.ca, "certificate": security.certificate, "key": key}
     for name, text in given.items():
         if text is None:
             continue
         if not security.protocol.value.endswith("SSL"):
-            yield Problem(
+            yield error(
                 f"kafka.security.{name} is set, but kafka.security.protocol is {security.protocol.value}, which "
                 "doesn't use it: set the protocol to SSL or SASL_SSL, or remove it"
             )
         if "-----BEGIN" not in text:
-            yield Problem(
+            yield error(
                 f"kafka.security.{name} is no PEM text (it has no '-----BEGIN' line): give the text itself, or the "
                 f"path of a file with it as kafka.security.{name}_file"
             )
     if (security.certificate is None) != (security.key is None):
         there, absent = ("key", "certificate") if security.certificate is None else ("certificate", "key")
-        yield Problem(f"kafka.security.{there} is set without kafka.security.{absent}: mutual TLS needs both")
+        yield error(f"kafka.security.{there} is set without kafka.security.{absent}: mutual TLS needs both")

@@ -7,11 +7,10 @@ import re
 from collections.abc import Iterator
 from typing import Literal
 
-from wait_registry.errors import ConfigurationError
+from wait_registry.diagnosis import Diagnosis, error, log_warnings, refuse_errors, warning
 from wait_registry.records.dead_letter import DEAD_LETTER_EXTRA_BYTES
 from wait_registry.records.topics import is_topic_name
 from wait_registry.settings.kafka_relations import kafka_problems
-from wait_registry.settings.problem import Problem
 from wait_registry.settings.processor import AssignmentStrategy, ExpiryPolicy, GroupProtocol, ProcessorSettings
 from wait_registry.settings.root import Settings, unresolved_placeholders
 from wait_registry.settings.sink import SinkKind
@@ -19,7 +18,7 @@ from wait_registry.settings.sweeper import SweeperKind
 from wait_registry.settings.telemetry_relations import telemetry_problems
 from wait_registry.settings.topics import HOUR_MS
 
-__all__ = ["Problem", "Service", "least_ttl_s", "relation_problems", "require_relations", "steady_look_ahead"]
+__all__ = ["Service", "least_ttl_s", "relation_problems", "require_relations", "steady_look_ahead"]
 
 Service = Literal["processor", "sink", "sweeper"]
 
@@ -35,15 +34,11 @@ def require_relations(settings: Settings, service: Service) -> None:
         ConfigurationError: names every contradiction, the numbers behind it and what to change.
     """
     problems = relation_problems(settings, service)
-    for problem in problems:
-        if not problem.fatal:
-            log.warning("%s", problem.message)
-    fatal = [problem.message for problem in problems if problem.fatal]
-    if fatal:
-        raise ConfigurationError("\n".join(fatal))
+    log_warnings(problems, log)
+    refuse_errors(problems)
 
 
-def relation_problems(settings: Settings, service: Service) -> list[Problem]:
+def relation_problems(settings: Settings, service: Service) -> list[Diagnosis]:
     """List the contradictions among the settings that this service uses."""
     problems = [*kafka_problems(settings.kafka), *_topic_problems(settings)]
     if service != "sink":  # which has nothing to trace
@@ -79,31 +74,29 @@ def least_ttl_s(settings: Settings) -> float:
     return rounds * work_s + settings.wait.skew_allowance_s + processor.margin_s
 
 
-def _processor_problems(settings: Settings) -> Iterator[Problem]:
+def _processor_problems(settings: Settings) -> Iterator[Diagnosis]:
     processor = settings.processor
     for name, value in (("group", processor.group), ("topics", processor.topics), ("handler", processor.handler)):
         if not value:
-            yield Problem(f"processor.{name} isn't set, and the processor needs it")
+            yield error(f"processor.{name} isn't set, and the processor needs it")
     yield from _expiry_problems(settings)
     yield from _limit_problems(settings)
     if processor.group_protocol is GroupProtocol.CONSUMER and processor.assignment_strategy is not (
         AssignmentStrategy.COOPERATIVE_STICKY
     ):
-        yield Problem(
+        yield error(
             f"processor.assignment_strategy is {processor.assignment_strategy.value}, but under "
             "processor.group_protocol=consumer the broker assigns (KIP-848): remove one of the two"
         )
     both = sorted(set(processor.http.retry_statuses) & set(processor.http.discard_statuses))
     if both:
-        yield Problem(
-            f"HTTP statuses {both} stand in processor.http.retry_statuses and in discard_statuses: choose one"
-        )
+        yield error(f"HTTP statuses {both} stand in processor.http.retry_statuses and in discard_statuses: choose one")
 
 
-def _expiry_problems(settings: Settings) -> Iterator[Problem]:
+def _expiry_problems(settings: Settings) -> Iterator[Diagnosis]:
     processor = settings.processor
     if processor.backoff_initial_s > processor.backoff_max_s:
-        yield Problem(
+        yield error(
             f"processor.backoff_initial_s is {processor.backoff_initial_s:g} s, more than processor.backoff_max_s = "
             f"{processor.backoff_max_s:g} s: lower the first or raise the second"
         )
@@ -111,7 +104,7 @@ def _expiry_problems(settings: Settings) -> Iterator[Problem]:
     if processor.ttl_s > least_s:
         return
     look_ahead = steady_look_ahead(processor)
-    yield Problem(
+    yield error(
         f"processor.ttl_s = {processor.ttl_s:g} s is too short: a record may be in progress for {least_s:.1f} s\n"
         f"  Fix: set processor.ttl_s > {least_s:.1f}, or lower handler_timeout_s, max_attempts or margin_s\n"
         f"  {least_s:.1f} = (1 + prefetch {look_ahead} / max_in_flight {processor.max_in_flight}) x (handler_timeout_s "
@@ -121,105 +114,103 @@ def _expiry_problems(settings: Settings) -> Iterator[Problem]:
     )
 
 
-def _limit_problems(settings: Settings) -> Iterator[Problem]:
+def _limit_problems(settings: Settings) -> Iterator[Diagnosis]:
     processor, wait = settings.processor, settings.wait
     if processor.look_ahead_max < processor.max_in_flight:
-        yield Problem(
+        yield error(
             f"processor.look_ahead_max is {processor.look_ahead_max}, less than processor.max_in_flight = "
             f"{processor.max_in_flight}: slots would never be filled; raise the first or lower the second"
         )
     if processor.look_ahead_max_bytes < wait.max_message_bytes:
-        yield Problem(
+        yield error(
             f"processor.look_ahead_max_bytes is {processor.look_ahead_max_bytes} bytes, less than one record of "
             f"wait.max_message_bytes = {wait.max_message_bytes}: raise the first or lower the second"
         )
 
 
-def _queue_problems(settings: Settings) -> Iterator[Problem]:
+def _queue_problems(settings: Settings) -> Iterator[Diagnosis]:
     # An empty queue that is too small for a record calls itself full, for ever.
     room = settings.kafka.producer_queue_bytes
     record = settings.wait.max_message_bytes + DEAD_LETTER_EXTRA_BYTES
     if room is not None and room < record:
-        yield Problem(
+        yield error(
             f"kafka.librdkafka.queue.buffering.max.kbytes is {room // 1024}, less than one record of "
             f"wait.max_message_bytes and what its dead letter adds = {record} bytes: it could never be sent; "
             f"set the first to {-(-record // 1024)} or more, or lower wait.max_message_bytes"
         )
 
 
-def _topic_problems(settings: Settings) -> Iterator[Problem]:
+def _topic_problems(settings: Settings) -> Iterator[Diagnosis]:
     wait, dead_letter, processor = settings.wait, settings.dead_letter, settings.processor
     template, group = dead_letter.topic, processor.group
     letters = {template, *(template.replace("{topic}", name).replace("{group}", group) for name in processor.topics)}
     if wait.min_insync_replicas > wait.replication_factor:
-        yield Problem(
+        yield error(
             f"wait.min_insync_replicas is {wait.min_insync_replicas}, more than wait.replication_factor = "
             f"{wait.replication_factor}: nothing could be written; lower the first or raise the second"
         )
     if wait.delete_retention_ms < 24 * HOUR_MS:
-        yield Problem(
+        yield warning(
             f"wait.delete_retention_ms is {wait.delete_retention_ms} ms, below 24 h: a sink that is away for half of "
             "it must be rebuilt; set it to 86400000 or more outside of tests",
-            fatal=False,
         )
     yield from _topic_name_problems(settings)
     for topic in processor.topics:
         if topic == wait.topic or topic in letters:
-            yield Problem(
+            yield error(
                 f"processor.topics contains {topic}, which this system writes to (wait.topic, dead_letter.topic): "
                 "its own records would go round in circles; remove it"
             )
     if wait.topic in letters:
-        yield Problem(f"dead_letter.topic and wait.topic are both {wait.topic}: give each its own topic")
+        yield error(f"dead_letter.topic and wait.topic are both {wait.topic}: give each its own topic")
 
 
-def _topic_name_problems(settings: Settings) -> Iterator[Problem]:
+def _topic_name_problems(settings: Settings) -> Iterator[Diagnosis]:
     for name, value in (
         ("wait.topic", settings.wait.topic),
         *(("processor.topics", t) for t in settings.processor.topics),
     ):
         if not is_topic_name(value):
-            yield Problem(f"{name} is {value!r}, not a topic name: at most 249 letters, digits, dots, _ and -")
+            yield error(f"{name} is {value!r}, not a topic name: at most 249 letters, digits, dots, _ and -")
     template, group = settings.dead_letter.topic, settings.processor.group
     unknown = [found for found in _PLACEHOLDER.findall(template) if found not in ("{topic}", "{group}")]
     if unknown or not is_topic_name(_PLACEHOLDER.sub("x", template)):
-        yield Problem(
+        yield error(
             f"dead_letter.topic is {template!r}: a topic name, in which {{topic}} and {{group}} may stand, is needed"
         )
     uses_group = "{group}" in template or settings.processor.expiry_policy is ExpiryPolicy.REDELIVER
     if group and uses_group and not is_topic_name(group):
-        yield Problem(
+        yield error(
             f"processor.group is {group!r}, which can't be part of a topic name, but dead_letter.topic or "
             "processor.expiry_policy=redeliver puts it into one: use letters, digits, dots, _ and - only"
         )
 
 
-def _sink_problems(settings: Settings) -> Iterator[Problem]:
+def _sink_problems(settings: Settings) -> Iterator[Diagnosis]:
     template, sink = settings.dead_letter.topic, settings.sink
     if sink.kind is SinkKind.CONNECT:
-        yield Problem(
+        yield error(
             "sink.kind is connect: a Kafka Connect sink keeps the view, and a second writer would undo what it writes. "
             "Don't start `waitreg sink`; or remove the Connect sink (`waitreg connect remove`), set sink.kind to spark "
             "and run `waitreg rebuild` once"
         )
     if not sink.dead_letter_topics and unresolved_placeholders(settings):
-        yield Problem(
+        yield error(
             f"dead_letter.topic is {template!r}, and the sink can't know what stands for its braces: list the topics "
             "in sink.dead_letter_topics"
         )
     # A position may be at most half of delete.retention.ms old; a quarter leaves room for one missed heartbeat.
     longest_s = settings.wait.delete_retention_ms / 1000 / 4
     if sink.idle_progress_s > longest_s:
-        yield Problem(
+        yield warning(
             f"sink.idle_progress_s is {sink.idle_progress_s:g} s, more than a quarter of wait.delete_retention_ms = "
             f"{longest_s:g} s: the sweeper may refuse the view as too old; lower it",
-            fatal=False,
         )
 
 
-def _sweeper_problems(settings: Settings) -> Iterator[Problem]:
+def _sweeper_problems(settings: Settings) -> Iterator[Diagnosis]:
     if settings.sweeper.kind is SweeperKind.CONNECT:
-        yield Problem(
+        yield error(
             "sweeper.kind is connect: a Kafka Connect source exports what expires, and a sweeper would do so a second "
             "time. Don't start `waitreg sweeper`; or remove the source (`waitreg connect remove expired.source "
             "expired.tombstones`) and set sweeper.kind to spark"
@@ -227,14 +218,14 @@ def _sweeper_problems(settings: Settings) -> Iterator[Problem]:
     # A chunk goes into one transaction, and so into the producer's queue: a dead letter and a tombstone a row.
     room, chunk_bytes = settings.kafka.producer_queue_bytes, settings.sweeper.chunk_bytes
     if room is not None and room < 2 * chunk_bytes:
-        yield Problem(
+        yield error(
             f"kafka.librdkafka.queue.buffering.max.kbytes is {room // 1024}, less than twice sweeper.chunk_bytes = "
             f"{chunk_bytes} bytes: a chunk could never be sent; set the first to {-(-2 * chunk_bytes // 1024)} or "
             "more, or lower the second"
         )
     queue, chunk_rows = settings.kafka.librdkafka.get("queue.buffering.max.messages"), settings.sweeper.chunk_rows
     if str(queue).isdecimal() and int(str(queue)) < 2 * chunk_rows:
-        yield Problem(
+        yield error(
             f"kafka.librdkafka.queue.buffering.max.messages is {queue}, less than twice sweeper.chunk_rows = "
             f"{chunk_rows}: a chunk could never be sent; raise the first or lower the second"
         )

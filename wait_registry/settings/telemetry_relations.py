@@ -6,7 +6,7 @@ import importlib.util
 from collections.abc import Iterator
 from typing import Final
 
-from wait_registry.settings.problem import Problem
+from wait_registry.diagnosis import Diagnosis, error
 from wait_registry.settings.runtime import TelemetrySettings
 
 MISSING_EXTRA: Final = (
@@ -15,14 +15,14 @@ MISSING_EXTRA: Final = (
 )
 
 
-def telemetry_problems(settings: TelemetrySettings) -> Iterator[Problem]:
+def telemetry_problems(settings: TelemetrySettings) -> Iterator[Diagnosis]:
     """Yield what keeps traces from being made or sent."""
     if not settings.traces:
         return
     if not _installed():
-        yield Problem(MISSING_EXTRA)
+        yield error(MISSING_EXTRA)
     if settings.traces_endpoint and not settings.traces_endpoint.startswith(("http://", "https://")):
-        yield Problem(
+        yield error(
             f"telemetry.traces_endpoint is {settings.traces_endpoint!r}, expected the http(s) URL of an OTLP/HTTP "
             "receiver, path included (http://localhost:4318/v1/traces)"
         )

@@ -51,9 +51,7 @@ def test_all_is_well(prepared: SettingsFactory, here: Path) -> None:
     assert ended.code == 0, ended.output + ended.errors
     assert _broken(ended) == []
     # One broker keeps one replica of each topic.
-    assert ended.output.splitlines()[-1] == (
-        "processor, sink, sweeper could start (how well a running one does is another question), 2 warnings"
-    )
+    assert ended.output.splitlines()[-1] == ("start-up checks passed for processor, sink, sweeper, 2 warnings")
     assert {
         "settings of the processor",
         "settings of the sink",
@@ -87,17 +85,17 @@ def test_all_is_well(prepared: SettingsFactory, here: Path) -> None:
     } <= set(_standings(ended))
 
 
-def test_what_is_to_mend_stands_once_more_at_the_end_with_its_command(
+def test_errors_are_listed_again_at_the_end_with_their_fixes(
     prepared: SettingsFactory, topics: Topics, here: Path
 ) -> None:
     settings = _sound(prepared, telemetry__host="203.0.113.1")
     topics.delete(settings.dead_letter.topic)
     ended = run_waitreg(here, "doctor", settings=settings)
-    *_, headline, first, first_mend, second, second_mend, last = ended.output.splitlines()
-    assert headline == "to mend, in this order:"
-    assert first.startswith("  1. telemetry port: can't listen on 203.0.113.1:0") and "telemetry.host" in first_mend
-    assert second.startswith(f"  2. topic {settings.dead_letter.topic}: ") and "topics create" in second_mend
-    assert last.startswith("2 to mend")
+    *_, headline, first, first_fix, second, second_fix, last = ended.output.splitlines()
+    assert headline == "Fix these first:"
+    assert first.startswith("  1. telemetry port: can't listen on 203.0.113.1:0") and "telemetry.host" in first_fix
+    assert second.startswith(f"  2. topic {settings.dead_letter.topic}: ") and "topics create" in second_fix
+    assert last.startswith("2 to fix")
 
 
 def test_json_is_one_object_with_stable_names_and_the_same_exit_code(
@@ -111,11 +109,11 @@ def test_json_is_one_object_with_stable_names_and_the_same_exit_code(
     report = json.loads(ended.output)
     assert list(report) == ["version", "services", "checks", "errors", "warnings"]
     assert (report["services"], report["errors"]) == (["processor", "sink", "sweeper"], 1)
-    assert {tuple(check) for check in report["checks"]} == {("id", "subject", "standing", "seen", "mend")}
+    assert {tuple(check) for check in report["checks"]} == {("id", "subject", "severity", "message", "fix")}
     found = {check["id"]: check for check in report["checks"]}
-    assert found["topic.dead_letter.missing"]["standing"] == "error"
-    assert found["topic.dead_letter.missing"]["mend"] == "`waitreg topics create`"
-    assert found["group.offsets"]["standing"] == "ok"
+    assert found["topic.dead_letter.missing"]["severity"] == "error"
+    assert found["topic.dead_letter.missing"]["fix"] == "`waitreg topics create`"
+    assert found["group.offsets"]["severity"] == "ok"
     assert "loud module" in ended.errors
 
 
@@ -132,8 +130,8 @@ def test_what_is_refused_before_any_check_is_json_too(here: Path, arguments: tup
     assert ended.code == 2
     report = json.loads(ended.output)
     [check] = report["checks"]
-    assert (check["id"], check["standing"], report["errors"]) == ("settings", "error", 1)
-    assert named in check["seen"] and check["mend"]
+    assert (check["id"], check["severity"], report["errors"]) == ("settings", "error", 1)
+    assert named in check["message"] and check["fix"]
 
 
 def test_a_kafka_that_does_not_answer_is_one_error_and_its_topics_are_skipped(

@@ -1,4 +1,4 @@
-"""`waitreg topics`: makes what is missing, leaves what is there, says what mends it."""
+"""`waitreg topics`: makes what is missing, leaves what is there, prints what fixes it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_create_makes_what_is_missing_and_leaves_what_is_there(
     before = run_waitreg(tmp_path, "topics", "check", settings=settings)
     assert before.code == 2
     assert f"error     topic {wait}: the wait topic is missing" in before.output
-    assert "mend: `waitreg topics create`" in before.output
+    assert "fix: `waitreg topics create`" in before.output
 
     first = run_waitreg(tmp_path, "topics", "create", settings=settings)
     topics.delete_at_end(wait, dlq)
@@ -78,14 +78,14 @@ def test_create_makes_the_dead_letter_topics_that_braces_stand_for_or_says_what_
     by_group = settings_for({**by_topic, "dead_letter.topic": "{topic}.{group}.dlq"})
     unknown = run_waitreg(tmp_path, "topics", "create", settings=by_group)
     assert unknown.code == 2
-    assert "'{topic}.{group}.dlq', which needs processor.group: no dead letter topic was made" in unknown.output
+    assert "'{topic}.{group}.dlq', which needs processor.group. No dead letter topic was created" in unknown.output
     named = settings_for(
         {**by_topic, "dead_letter.topic": "{group}.dlq", "sink.dead_letter_topics": (f"{orders}.dlq",)}
     )
     assert run_waitreg(tmp_path, "topics", "create", settings=named).code == 0, "they are listed"
 
 
-def test_a_wait_topic_that_forgets_is_an_error_with_the_command_that_mends_it(
+def test_a_wait_topic_that_forgets_is_an_error_with_the_command_that_fixes_it(
     settings_for: SettingsFactory, topics: Topics, tmp_path: Path
 ) -> None:
     settings = settings_for({"processor.topics": ()})
@@ -94,15 +94,15 @@ def test_a_wait_topic_that_forgets_is_an_error_with_the_command_that_mends_it(
     check = run_waitreg(tmp_path, "topics", "check", settings=settings)
     assert check.code == 2
     assert "cleanup.policy is delete, expected compact" in check.output
-    mend = f"--entity-name {settings.wait.topic} --add-config cleanup.policy=compact"
-    assert mend in check.output
+    fix = f"--entity-name {settings.wait.topic} --add-config cleanup.policy=compact"
+    assert fix in check.output
 
     as_json = run_waitreg(tmp_path, "topics", "check", "--json", settings=settings)
     assert as_json.code == 2
     checks = {found["id"]: found for found in json.loads(as_json.output)["checks"]}
-    assert checks["topic.wait.cleanup.policy"]["standing"] == "error"
-    assert mend in checks["topic.wait.cleanup.policy"]["mend"]
-    assert checks["topic.dead_letter.missing"]["mend"] == "`waitreg topics create`"
+    assert checks["topic.wait.cleanup.policy"]["severity"] == "error"
+    assert fix in checks["topic.wait.cleanup.policy"]["fix"]
+    assert checks["topic.dead_letter.missing"]["fix"] == "`waitreg topics create`"
 
 
 def test_a_broker_that_is_away_ends_with_1_and_one_line(settings_for: SettingsFactory, tmp_path: Path) -> None:
@@ -116,5 +116,5 @@ def test_a_broker_that_is_away_ends_with_1_and_one_line(settings_for: SettingsFa
     as_json = run_waitreg(tmp_path, "topics", "check", "--json", settings=away)
     assert as_json.code == 1
     [check] = json.loads(as_json.output)["checks"]
-    assert (check["id"], check["standing"]) == ("topic", "error")
-    assert "127.0.0.1:1" in check["seen"]
+    assert (check["id"], check["severity"]) == ("topic", "error")
+    assert "127.0.0.1:1" in check["message"]

@@ -13,7 +13,7 @@ from tests.integration.doctor.looking import look
 from tests.support.database import Database
 from tests.support.naming import Names
 from tests.support.topics import Topics
-from wait_registry.cli.check_line import Standing
+from wait_registry.diagnosis import Severity
 from wait_registry.settings.root import Settings
 
 
@@ -33,7 +33,7 @@ def test_a_sound_installation_has_no_errors_and_looking_leaves_no_trace(
     topics.produce(settings.processor.topics[0], [b"order"])
     found = look(settings)
     assert found.broken == []
-    assert all(line.mend for line in found.lines if line.standing is Standing.WARNING)
+    assert all(line.fix for line in found.lines if line.severity is Severity.WARNING)
     assert database.rows(settings, "select count(*) from sink_progress") == [(0,)]
     groups = AdminClient({"bootstrap.servers": topics.bootstrap}).list_consumer_groups().result(30).valid
     assert settings.processor.group not in {group.group_id for group in groups}
@@ -65,8 +65,8 @@ def test_each_broken_thing_is_the_one_named(
     prepared(sound)
     found = look(settings_for({**sound, name: value.format(module=module)}))
     assert found.broken == [id]
-    assert said in found.one(id).seen
-    assert found.one(id).mend
+    assert said in found.one(id).message
+    assert found.one(id).fix
 
 
 def test_a_wrong_cleanup_policy_is_named_with_its_rule_and_does_not_hide_the_group(
@@ -77,9 +77,9 @@ def test_a_wrong_cleanup_policy_is_named_with_its_rule_and_does_not_hide_the_gro
     topics.create(names("compacted"), 2, cleanup__policy="compact", max__message__bytes="4000000")
     found = look(forgetful)
     assert found.broken == ["topic.dead_letter.cleanup.policy"]
-    assert "cleanup.policy=delete" in found.one("topic.dead_letter.cleanup.policy").mend
-    assert found.standing("group.offsets") is Standing.OK
-    assert found.standing("view.position") is Standing.OK
+    assert "cleanup.policy=delete" in found.one("topic.dead_letter.cleanup.policy").fix
+    assert found.standing("group.offsets") is Severity.OK
+    assert found.standing("view.position") is Severity.OK
     assert settings.wait.topic == forgetful.wait.topic
 
 
@@ -90,7 +90,7 @@ def test_missing_redelivery_topics_are_named(prepared: SettingsFactory, topics: 
     found = look(settings, "processor")
     assert found.broken == ["topic.redelivery.missing"]
     assert found.one("topic.redelivery.missing").subject == f"topic {topic}"
-    assert found.standing("group.offsets") is Standing.SKIPPED
+    assert found.standing("group.offsets") is Severity.SKIPPED
 
 
 def test_a_postgres_that_does_not_answer_hides_nothing_of_kafka_s(prepared: SettingsFactory, module: str) -> None:
@@ -99,9 +99,9 @@ def test_a_postgres_that_does_not_answer_hides_nothing_of_kafka_s(prepared: Sett
     away = settings.model_copy(update={"postgres": settings.postgres.model_validate({"url": url})})
     found = look(away)
     assert found.broken == ["postgres.reachable"]
-    assert found.standing("postgres.schema") is Standing.SKIPPED
-    assert found.standing("view.freshness") is Standing.SKIPPED
-    assert found.standing("group.offsets") is Standing.OK
+    assert found.standing("postgres.schema") is Severity.SKIPPED
+    assert found.standing("view.freshness") is Severity.SKIPPED
+    assert found.standing("group.offsets") is Severity.OK
     assert "hunter2" not in "".join(map(str, found.lines))
     on_a_processor_s_host = look(away, "processor")
     assert on_a_processor_s_host.broken == []
@@ -117,19 +117,19 @@ def test_a_schema_made_by_another_migration_than_ours_is_named(prepared: Setting
     found = look(settings, "sweeper")
     assert found.broken == ["postgres.schema"]
     line = found.one("postgres.schema")
-    assert "0001_initial.sql was applied and has changed" in line.seen
-    assert line.mend.startswith("install the wait registry that made the schema, or restore ")
+    assert "0001_initial.sql was applied and has changed" in line.message
+    assert line.fix.startswith("install the wait registry that made the schema, or restore ")
 
 
 def test_an_http_handler_whose_host_does_not_answer_is_a_warning(settings_for: SettingsFactory) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
-        assert _handler_line(settings_for({"processor.handler": f"http://127.0.0.1:{port}/orders"})) is Standing.OK
-    assert _handler_line(settings_for({"processor.handler": f"http://127.0.0.1:{port}/orders"})) is Standing.WARNING
+        assert _handler_line(settings_for({"processor.handler": f"http://127.0.0.1:{port}/orders"})) is Severity.OK
+    assert _handler_line(settings_for({"processor.handler": f"http://127.0.0.1:{port}/orders"})) is Severity.WARNING
 
 
-def _handler_line(settings: Settings) -> Standing:
+def _handler_line(settings: Settings) -> Severity:
     from wait_registry.cli.checks.handler import handler
 
     [line] = handler(settings)
-    return line.standing
+    return line.severity

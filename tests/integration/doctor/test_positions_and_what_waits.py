@@ -14,31 +14,31 @@ from tests.support.database import Database
 from tests.support.kafka_io import Outgoing
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
-from wait_registry.cli.check_line import CheckLine, Standing
 from wait_registry.cli.checks import group, sweeps, view
 from wait_registry.cli.checks.check import Look
 from wait_registry.cli.checks.running import run_checks
 from wait_registry.cli.start_checks import all_checks
+from wait_registry.diagnosis import Diagnosis, Severity
 from wait_registry.kafka.clients import admin
 from wait_registry.kafka.cluster import describe_topic
 from wait_registry.settings.root import Settings
 
 
-def say(look: Look, settings: Settings) -> CheckLine:
+def say(look: Look, settings: Settings) -> Diagnosis:
     [check] = [check for check in all_checks() if check.look is look]
-    alone = [type(check)(check.id, check.subject, look, mend=check.mend)]
+    alone = [type(check)(check.id, check.subject, look, fix=check.fix)]
     return Findings(list(run_checks(alone, settings, lambda _: None))).lines[0]
 
 
 @pytest.mark.parametrize(
     ("topic_id", "offset", "age", "standing", "said"),
     [
-        ("{now}", 0, "0 s", Standing.OK, "1 offsets behind the end"),
-        ("{now}", 1, "40 hours", Standing.OK, "0 offsets behind the end"),
-        ("{now}", 0, "20 hours", Standing.WARNING, "20.0 h old: at 36.0 h sink and sweeper refuse it"),
-        ("{now}", 0, "40 hours", Standing.ERROR, "waitreg rebuild"),
-        ("{now}", 99, "0 s", Standing.ERROR, "has lost its end"),
-        ("another", 0, "0 s", Standing.ERROR, "was made anew"),
+        ("{now}", 0, "0 s", Severity.OK, "1 offsets behind the end"),
+        ("{now}", 1, "40 hours", Severity.OK, "0 offsets behind the end"),
+        ("{now}", 0, "20 hours", Severity.WARNING, "20.0 h old: at 36.0 h sink and sweeper refuse it"),
+        ("{now}", 0, "40 hours", Severity.ERROR, "waitreg rebuild"),
+        ("{now}", 99, "0 s", Severity.ERROR, "has lost its end"),
+        ("another", 0, "0 s", Severity.ERROR, "was made anew"),
     ],
 )
 def test_a_view_is_as_sound_as_its_position(
@@ -48,7 +48,7 @@ def test_a_view_is_as_sound_as_its_position(
     topic_id: str,
     offset: int,
     age: str,
-    standing: Standing,
+    standing: Severity,
     said: str,
 ) -> None:
     settings = prepared({"wait.partitions": 1})
@@ -56,55 +56,55 @@ def test_a_view_is_as_sound_as_its_position(
     now = describe_topic(admin(settings.kafka), settings.wait.topic).topic_id
     _record_position(database, settings, topic_id.format(now=now), offset, age, "0 s")
     line = say(view.position, settings)
-    assert (line.standing, said in line.seen) == (standing, True), line
+    assert (line.severity, said in line.message) == (standing, True), line
 
 
-@pytest.mark.parametrize(("silent", "standing"), [("30 s", Standing.OK), ("10 minutes", Standing.WARNING)])
+@pytest.mark.parametrize(("silent", "standing"), [("30 s", Severity.OK), ("10 minutes", Severity.WARNING)])
 def test_a_sink_that_has_not_written_for_minutes_is_a_warning(
-    prepared: SettingsFactory, database: Database, silent: str, standing: Standing
+    prepared: SettingsFactory, database: Database, silent: str, standing: Severity
 ) -> None:
     settings = prepared()
-    assert say(view.freshness, settings).standing is Standing.OK
+    assert say(view.freshness, settings).severity is Severity.OK
     _record_position(database, settings, "any", 0, silent, silent)
     line = say(view.freshness, settings)
-    assert line.standing is standing, line
+    assert line.severity is standing, line
 
 
 def test_records_that_wait_are_a_warning_while_nobody_takes_them(prepared: SettingsFactory, topics: Topics) -> None:
     settings = prepared()
     topic, own = settings.processor.topics[0], settings.processor.group
     line = say(group.group_offsets, settings)
-    assert (line.standing, line.seen) == (
-        Standing.OK,
+    assert (line.severity, line.message) == (
+        Severity.OK,
         f"group {own}: 0 of 3 partitions of {topic} have one, 0 offsets to the end, no members in the group",
     )
     topics.produce(topic, [b"order"] * 7)
     line = say(group.group_offsets, settings)
-    assert line.standing is Standing.WARNING
-    assert "7 offsets to the end, no members in the group" in line.seen
+    assert line.severity is Severity.WARNING
+    assert "7 offsets to the end, no members in the group" in line.message
     with _member(settings):
         line = say(group.group_offsets, settings)
     seen = f"0 of 3 partitions of {topic} have one, 7 offsets to the end, 1 member in the group"
-    assert (line.standing, seen in line.seen) == (Standing.WARNING, True), "it has never committed"
+    assert (line.severity, seen in line.message) == (Severity.WARNING, True), "it has never committed"
 
 
 def test_what_has_been_due_for_long_is_a_warning(prepared: SettingsFactory, database: Database) -> None:
     settings = prepared()
-    assert say(sweeps.due, settings).seen == "none is due"
+    assert say(sweeps.due, settings).message == "none is due"
     _insert_wait(database, settings, "20 s")
-    assert say(sweeps.due, settings).standing is Standing.OK
+    assert say(sweeps.due, settings).severity is Severity.OK
     _insert_wait(database, settings, "1 hour")
     line = say(sweeps.due, settings)
-    assert line.standing is Standing.WARNING
-    assert line.seen.startswith("2 due, the oldest for 35")
+    assert line.severity is Severity.WARNING
+    assert line.message.startswith("2 due, the oldest for 35")
 
 
 @pytest.mark.parametrize(
     ("result", "skipped", "ago", "standing", "said"),
     [
-        ("done", "[]", "10 s", Standing.OK, "done: 5 due, 3 exported, 1 redelivered"),
-        ("partial", '[{"partition": 1, "reason": "a transaction is open"}]', "1 s", Standing.WARNING, "is open"),
-        ("done", "[]", "10 minutes", Standing.WARNING, "one is due every 30 s: no sweeper is at work"),
+        ("done", "[]", "10 s", Severity.OK, "done: 5 due, 3 exported, 1 redelivered"),
+        ("partial", '[{"partition": 1, "reason": "a transaction is open"}]', "1 s", Severity.WARNING, "is open"),
+        ("done", "[]", "10 minutes", Severity.WARNING, "one is due every 30 s: no sweeper is at work"),
     ],
 )
 def test_a_last_sweep_long_ago_or_one_that_left_something_out_is_a_warning(
@@ -113,11 +113,11 @@ def test_a_last_sweep_long_ago_or_one_that_left_something_out_is_a_warning(
     result: str,
     skipped: str,
     ago: str,
-    standing: Standing,
+    standing: Severity,
     said: str,
 ) -> None:
     settings = prepared()
-    assert say(sweeps.last, settings).seen == "none is written down yet"
+    assert say(sweeps.last, settings).message == "none is written down yet"
     with database.connect(settings) as connection:
         connection.execute(
             "insert into sweep (wait_topic, started_at, duration_s, due, exported, redelivered, superseded, set_aside,"
@@ -125,7 +125,7 @@ def test_a_last_sweep_long_ago_or_one_that_left_something_out_is_a_warning(
             (settings.wait.topic, ago, skipped, result),
         )
     line = say(sweeps.last, settings)
-    assert (line.standing, said in line.seen) == (standing, True), line
+    assert (line.severity, said in line.message) == (standing, True), line
 
 
 @contextmanager

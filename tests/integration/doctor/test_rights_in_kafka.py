@@ -12,8 +12,8 @@ from tests.conftest import SettingsFactory
 from tests.support.naming import Names
 from tests.support.secured_broker import Resource, SecuredBroker
 from tests.support.topics import Topics
-from wait_registry.cli.check_line import CheckLine, Standing
 from wait_registry.cli.checks.kafka_permissions import NO_AUTHORIZER, permissions, transactions
+from wait_registry.diagnosis import Diagnosis, Severity
 from wait_registry.settings.relations import Service
 from wait_registry.settings.root import Settings
 
@@ -64,50 +64,50 @@ def test_the_grants_it_names_are_what_was_missing(
     secured: SecuredBroker, user: Settings, names: Names, service: Service, lacking: dict[str, str]
 ) -> None:
     lines = list(permissions(service, user))
-    assert {line.seen for line in lines} == {
+    assert {line.message for line in lines} == {
         f"{operations}{further} on {kind} {names(word) if word.isalpha() else f'{word}{user.wait.topic}'} not allowed"
         for (kind, word), operations in ((what.split(), operations) for what, operations in lacking.items())
         for further in (", DESCRIBE, DESCRIBE_CONFIGS" if kind == "topic" else "",)
     }
     # Without its group the sink works, and only lag tools don't see it.
-    at_warning = {line.seen for line in lines if line.standing is Standing.WARNING}
+    at_warning = {line.message for line in lines if line.severity is Severity.WARNING}
     assert all("waitreg.sink." in seen for seen in at_warning) and len(at_warning) == (service == "sink")
     for line in lines:
-        _obey(secured, line.mend)
+        _obey(secured, line.fix)
     [line] = permissions(service, user)
-    assert line.standing is Standing.OK
-    assert line.seen.endswith(f" on {len(lacking)} resources")
+    assert line.severity is Severity.OK
+    assert line.message.endswith(f" on {len(lacking)} resources")
 
 
 def test_one_right_that_is_missing_is_the_one_named(secured: SecuredBroker, user: Settings) -> None:
     for line in permissions("sweeper", user):
-        _obey(secured, line.mend)
+        _obey(secured, line.fix)
     name = str(user.kafka.security.username)
     secured.revoke(name, "topic", user.wait.topic, ["WRITE"])
     [line] = permissions("sweeper", user)
-    assert (line.standing, line.seen) == (Standing.ERROR, f"WRITE on topic {user.wait.topic} not allowed")
+    assert (line.severity, line.message) == (Severity.ERROR, f"WRITE on topic {user.wait.topic} not allowed")
 
 
 def test_who_may_do_everything_is_told_so(operator: Settings) -> None:
     services: tuple[Service, ...] = ("processor", "sink", "sweeper")
     for service in services:
         [line] = permissions(service, operator)
-        assert (line.standing, line.seen) == (Standing.OK, NO_AUTHORIZER)
-    assert _transactions(operator).seen == NO_AUTHORIZER
+        assert (line.severity, line.message) == (Severity.OK, NO_AUTHORIZER)
+    assert _transactions(operator).message == NO_AUTHORIZER
 
 
 def test_rights_on_transactional_ids_are_seen_by_those_who_may_read_the_rules(
     secured: SecuredBroker, user: Settings
 ) -> None:
     unseen = _transactions(user)
-    assert (unseen.standing, "can't be seen with this user's rights" in unseen.seen) == (Standing.OK, True)
+    assert (unseen.severity, "can't be seen with this user's rights" in unseen.message) == (Severity.OK, True)
     secured.grant(str(user.kafka.security.username), "cluster", "", ["DESCRIBE"])
     lacking = _transactions(user)
-    assert lacking.standing is Standing.WARNING
-    _obey(secured, lacking.mend)
-    assert _transactions(user).standing is Standing.OK
+    assert lacking.severity is Severity.WARNING
+    _obey(secured, lacking.fix)
+    assert _transactions(user).severity is Severity.OK
 
 
-def _transactions(settings: Settings) -> CheckLine:
+def _transactions(settings: Settings) -> Diagnosis:
     [line] = transactions(settings)
     return line

@@ -12,7 +12,7 @@ from tests.conftest import SettingsFactory
 from tests.integration.doctor.looking import look
 from tests.support.database import Database
 from tests.support.naming import Names
-from wait_registry.cli.check_line import Standing
+from wait_registry.diagnosis import Severity
 from wait_registry.settings.relations import Service
 from wait_registry.settings.root import Settings
 
@@ -42,15 +42,15 @@ def test_the_grants_it_names_are_what_was_missing(
     settings = _as(role, prepared(), database.url)
     id = f"postgres.permissions.{service}"
     lines = look(settings, service).of(id)
-    assert {line.standing for line in lines} == {Standing.ERROR}
-    assert any("use the schema" in line.seen for line in lines)
-    assert any(line.seen.endswith(" on wait") for line in lines)
+    assert {line.severity for line in lines} == {Severity.ERROR}
+    assert any("use the schema" in line.message for line in lines)
+    assert any(line.message.endswith(" on wait") for line in lines)
     with psycopg.connect(database.url, autocommit=True) as connection:
         for line in lines:
-            connection.execute(line.mend.removeprefix("psql: ").encode())
+            connection.execute(line.fix.removeprefix("psql: ").encode())
     found = look(settings, service)
     assert found.broken == []
-    assert found.one(id).seen.startswith(f"role {role} has all ")
+    assert found.one(id).message.startswith(f"role {role} has all ")
 
 
 def test_one_right_taken_away_is_the_one_named(prepared: SettingsFactory, database: Database, role: str) -> None:
@@ -63,5 +63,5 @@ def test_one_right_taken_away_is_the_one_named(prepared: SettingsFactory, databa
     found = look(_as(role, settings, database.url), "sweeper")
     assert found.broken == ["postgres.permissions.sweeper"]
     [line] = found.of("postgres.permissions.sweeper")
-    assert line.seen == f"role {role} has no right to delete on dead_letter"
-    assert line.mend == f'psql: grant delete on "{schema}"."dead_letter" to "{role}";'
+    assert line.message == f"role {role} has no right to delete on dead_letter"
+    assert line.fix == f'psql: grant delete on "{schema}"."dead_letter" to "{role}";'

@@ -25,8 +25,8 @@ from tests.support.database import Database
 from tests.support.naming import Names
 from tests.support.postgres_roles import apply_roles, roles
 from tests.unit.sink.batches import Row
-from wait_registry.cli.check_line import Standing
 from wait_registry.cli.checks.postgres_permissions import permissions
+from wait_registry.diagnosis import Severity
 from wait_registry.errors import ConfigurationError
 from wait_registry.postgres.connection import connect
 from wait_registry.postgres.queries import Queries
@@ -52,10 +52,10 @@ def _as(logins: Mapping[str, str], service: Service, settings: Settings, databas
     """Return settings of a service's role once the file has been applied to its schema."""
     url = type(settings.postgres.url)(psycopg.conninfo.make_conninfo(database.url, user=logins[service]))
     mine = settings.model_copy(update={"postgres": settings.postgres.model_copy(update={"url": url})})
-    assert {line.standing for line in permissions(service, mine)} == {Standing.ERROR}
+    assert {line.severity for line in permissions(service, mine)} == {Severity.ERROR}
     apply_roles(database.url, settings.postgres.schema_name, names.prefix)
     [line] = permissions(service, mine)
-    assert line.standing is Standing.OK
+    assert line.severity is Severity.OK
     return mine
 
 

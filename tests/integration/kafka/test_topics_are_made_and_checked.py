@@ -10,11 +10,12 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
+from wait_registry.diagnosis import Severity
 from wait_registry.errors import ConfigurationError
 from wait_registry.kafka import topics as topics_module
 from wait_registry.kafka.clients import admin
 from wait_registry.kafka.cluster import describe_topic
-from wait_registry.kafka.topic_rules import Severity, TopicState
+from wait_registry.kafka.topic_rules import TopicState
 from wait_registry.kafka.topics import check_topics, create_topics, require_topics, topic_config
 from wait_registry.settings.root import Settings
 
@@ -37,16 +38,16 @@ def alter(topics: Topics, topic: str, **config: str) -> None:
 
 
 def errors(settings: Settings) -> dict[tuple[str, str], str]:
-    findings = check_topics(settings)
-    return {(one.topic, one.rule): one.seen for one in findings if one.severity is Severity.ERROR}
+    found = [one for one in check_topics(settings) if one.severity is Severity.ERROR]
+    return {(one.subject.removeprefix("topic "), one.id): one.message for one in found}
 
 
 def test_topics_made_by_us_satisfy_every_rule_that_a_single_broker_can(prepared: SettingsFactory) -> None:
     settings = prepared({"processor.expiry_policy": "redeliver", "dead_letter.topic": "{topic}.{group}.dlq"})
-    findings = check_topics(settings)
-    assert len({one.topic for one in findings}) == 4
-    broken = {one.rule for one in findings if one.severity is not Severity.OK}
-    assert broken == {"replication factor"}
+    found = check_topics(settings)
+    assert len({one.subject for one in found}) == 4
+    broken = {one.id.partition("replication")[2] for one in found if one.severity is not Severity.OK}
+    assert broken == {".factor"}
     assert errors(settings) == {}
 
 
@@ -72,7 +73,7 @@ def test_making_topics_again_changes_nothing(prepared: SettingsFactory, topics: 
 def test_a_start_refuses_a_wait_topic_that_deletes_by_age(prepared: SettingsFactory, topics: Topics) -> None:
     settings = prepared()
     alter(topics, settings.wait.topic, cleanup__policy="delete")
-    assert errors(settings) == {(settings.wait.topic, "cleanup.policy"): "delete"}
+    assert list(errors(settings)) == [(settings.wait.topic, "topic.wait.cleanup.policy")]
     with pytest.raises(ConfigurationError, match=r"cleanup\.policy is delete, expected compact .*kafka-configs"):
         require_topics(settings)
 
@@ -81,10 +82,10 @@ def test_a_start_refuses_topics_too_small_for_the_records(prepared: SettingsFact
     settings = prepared()
     alter(topics, settings.wait.topic, max__message__bytes="1000000")
     alter(topics, settings.dead_letter.topic, max__message__bytes="2097152")
-    assert errors(settings) == {
-        (settings.wait.topic, "max.message.bytes"): "1000000",
-        (settings.dead_letter.topic, "max.message.bytes"): "2097152",
-    }
+    found = errors(settings)
+    assert "is 1000000, expected" in found.pop((settings.wait.topic, "topic.wait.max.message.bytes"))
+    assert "is 2097152, expected" in found.pop((settings.dead_letter.topic, "topic.dead_letter.max.message.bytes"))
+    assert found == {}
 
 
 def test_missing_topics_are_errors_for_the_services_that_use_them(
@@ -96,8 +97,8 @@ def test_missing_topics_are_errors_for_the_services_that_use_them(
     topics.delete(settings.dead_letter.topic)
     # The name of another test's topic may be like it.
     assert {what: seen.partition(",")[0] for what, seen in errors(settings).items()} == {
-        (settings.processor.topics[0], "the input topic"): "missing",
-        (settings.dead_letter.topic, "the dead letter topic"): "missing",
+        (settings.processor.topics[0], "topic.input.missing"): "the input topic is missing",
+        (settings.dead_letter.topic, "topic.dead_letter.missing"): "the dead letter topic is missing",
     }
     topics.create(f"{settings.processor.topics[0]}s")
     with pytest.raises(ConfigurationError, match=f"did you mean {settings.processor.topics[0]}s?"):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from wait_registry.cli.check_line import Standing
 from wait_registry.cli.checks.connect_view import SWEEPS, position_line, resolved_line
 from wait_registry.cli.connect.lag_lines import ConnectLag, lag_line, lag_of
+from wait_registry.diagnosis import Severity
 
 
 def lag(committed: dict[int, int], ends: dict[int, int], begun: int = 0) -> ConnectLag:
@@ -26,25 +26,25 @@ def test_a_group_that_committed_nothing_makes_an_empty_answer_worthless() -> Non
 @pytest.mark.parametrize(
     ("committed", "members", "standing", "said"),
     [
-        (4, 1, Standing.OK, "0 offsets to the end of wait, 1 tasks"),
-        (4, 0, Standing.WARNING, "nobody keeps the view"),
-        (9, 1, Standing.ERROR, "has committed 9 of wait-0, which ends at 4"),
+        (4, 1, Severity.OK, "0 offsets to the end of wait, 1 tasks"),
+        (4, 0, Severity.WARNING, "nobody keeps the view"),
+        (9, 1, Severity.ERROR, "has committed 9 of wait-0, which ends at 4"),
     ],
 )
 def test_a_sink_without_tasks_is_a_warning_and_one_beyond_the_log_an_error(
-    committed: int, members: int, standing: Standing, said: str
+    committed: int, members: int, standing: Severity, said: str
 ) -> None:
     line = position_line(lag({0: committed}, {0: 4}), members)
-    assert (line.standing, said in line.seen) == (standing, True), line
+    assert (line.severity, said in line.message) == (standing, True), line
 
 
 @pytest.mark.parametrize(
     ("superseded", "standing"),
-    [([], Standing.OK), ([3, 0, 3], Standing.OK), ([3] * (SWEEPS - 1), Standing.OK), ([1] * SWEEPS, Standing.WARNING)],
+    [([], Severity.OK), ([3, 0, 3], Severity.OK), ([3] * (SWEEPS - 1), Severity.OK), ([1] * SWEEPS, Severity.WARNING)],
 )
 def test_rows_that_stay_although_the_log_has_resolved_them_are_a_warning(
-    superseded: list[int], standing: Standing
+    superseded: list[int], standing: Severity
 ) -> None:
     line = resolved_line(superseded)
-    assert line.standing is standing
-    assert standing is Standing.OK or "waitreg rebuild" in line.mend
+    assert line.severity is standing
+    assert standing is Severity.OK or "waitreg rebuild" in line.fix

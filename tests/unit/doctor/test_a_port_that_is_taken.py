@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from wait_registry.cli.check_line import CheckLine, Standing
 from wait_registry.cli.checks.telemetry_port import telemetry_port
+from wait_registry.diagnosis import Diagnosis, Severity
 from wait_registry.settings.relations import Service
 from wait_registry.settings.root import Settings
 from wait_registry.telemetry.exposition import MetricsRegistry, Reading
@@ -20,7 +20,7 @@ from wait_registry.telemetry.server import TelemetryServer
 ALL: Sequence[Service] = ("processor", "sink", "sweeper")
 
 
-def say(port: int, services: Sequence[Service] = ALL) -> CheckLine:
+def say(port: int, services: Sequence[Service] = ALL) -> Diagnosis:
     settings = Settings.model_validate(
         {"telemetry": {"host": "127.0.0.1", "port": port}, "processor": {"group": "shop"}}
     )
@@ -39,7 +39,7 @@ def running(service: str, *reasons: str, group: str = "") -> TelemetryServer:
 def test_a_free_port_is_well_and_stays_free() -> None:
     with running("sink") as server:
         port = server.port
-    assert say(port).seen == f"127.0.0.1:{port} is free"
+    assert say(port).message == f"127.0.0.1:{port} is free"
     with socket.create_server(("127.0.0.1", port)):
         pass
 
@@ -51,24 +51,24 @@ def test_the_service_itself_may_have_it(reasons: tuple[str, ...], state: str) ->
     with running("processor", *reasons) as server:
         for services in (ALL, ("processor",)):
             line = say(server.port, services)
-            assert line.standing is Standing.OK
-            assert line.seen == f"127.0.0.1:{server.port} is in use by a running processor, {state}"
+            assert line.severity is Severity.OK
+            assert line.message == f"127.0.0.1:{server.port} is in use by a running processor, {state}"
 
 
 def test_another_service_of_ours_is_a_warning_since_each_is_started_with_a_port_of_its_own() -> None:
     with running("processor", group="shop") as server:
         line = say(server.port, ("sink", "sweeper"))
-    assert line.standing is Standing.WARNING
-    assert line.seen == f"127.0.0.1:{server.port} is taken by a running processor of the group shop, ready"
-    assert "telemetry.port" in line.mend
+    assert line.severity is Severity.WARNING
+    assert line.message == f"127.0.0.1:{server.port} is taken by a running processor of the group shop, ready"
+    assert "telemetry.port" in line.fix
 
 
-@pytest.mark.parametrize(("group", "standing"), [("shop", Standing.OK), ("billing", Standing.WARNING)])
-def test_a_processor_of_another_group_is_not_the_one_looked_at(group: str, standing: Standing) -> None:
+@pytest.mark.parametrize(("group", "standing"), [("shop", Severity.OK), ("billing", Severity.WARNING)])
+def test_a_processor_of_another_group_is_not_the_one_looked_at(group: str, standing: Severity) -> None:
     with running("processor", group=group) as server:
         line = say(server.port)
-    assert line.standing is standing
-    assert f"a running processor of the group {group}, ready" in line.seen
+    assert line.severity is standing
+    assert f"a running processor of the group {group}, ready" in line.message
 
 
 def test_a_stranger_may_not_even_when_it_speaks_http() -> None:
@@ -85,5 +85,5 @@ def test_a_stranger_may_not_even_when_it_speaks_http() -> None:
         thread.start()
         line = say(port)
         thread.join()
-    assert (line.standing, "isn't a service of the wait registry" in line.seen) == (Standing.ERROR, True)
-    assert "telemetry.port" in line.mend
+    assert (line.severity, "isn't a service of the wait registry" in line.message) == (Severity.ERROR, True)
+    assert "telemetry.port" in line.fix

@@ -7,12 +7,12 @@ from threading import Event
 
 import pytest
 
-from wait_registry.cli.check_line import CheckLine, Standing
 from wait_registry.cli.check_report import exit_code
 from wait_registry.cli.checks import running
 from wait_registry.cli.checks.check import Check, Look
 from wait_registry.cli.checks.running import run_checks
 from wait_registry.cli.start_checks import SERVICES, all_checks
+from wait_registry.diagnosis import Diagnosis, Severity
 from wait_registry.errors import ConfigurationError, TransientError
 from wait_registry.postgres.connection import PostgresUnavailable
 from wait_registry.settings.root import Settings
@@ -20,24 +20,24 @@ from wait_registry.settings.root import Settings
 SETTINGS = Settings()
 
 
-def sound(_settings: Settings) -> Iterator[CheckLine]:
-    yield CheckLine("a thing", Standing.OK, "sound")
+def sound(_settings: Settings) -> Iterator[Diagnosis]:
+    yield Diagnosis("a thing", Severity.OK, "sound")
 
 
 def raising(error: BaseException) -> Look:
-    def look(_settings: Settings) -> Iterator[CheckLine]:
-        yield CheckLine("the first part", Standing.OK, "sound")
+    def look(_settings: Settings) -> Iterator[Diagnosis]:
+        yield Diagnosis("the first part", Severity.OK, "sound")
         raise error
 
     return look
 
 
-def run(*checks: Check) -> list[CheckLine]:
+def run(*checks: Check) -> list[Diagnosis]:
     return list(run_checks(checks, SETTINGS, lambda _: None))
 
 
 @pytest.mark.parametrize(
-    ("error", "seen", "mend"),
+    ("error", "seen", "fix"),
     [
         (ConfigurationError("the topic is missing"), "the topic is missing", "make it"),
         (ValueError("unforeseen"), "ValueError: unforeseen", "make it"),
@@ -49,11 +49,11 @@ def run(*checks: Check) -> list[CheckLine]:
         ),
     ],
 )
-def test_what_is_raised_is_a_line_and_the_next_check_runs(error: BaseException, seen: str, mend: str) -> None:
-    lines = run(Check("thing", "a thing", raising(error), mend="make it"), Check("other", "another", sound))
-    assert [line.standing for line in lines] == [Standing.OK, Standing.ERROR, Standing.OK]
-    assert (lines[1].id, lines[1].subject, lines[1].seen) == ("thing", "a thing", seen)
-    assert lines[1].mend.startswith(mend)
+def test_what_is_raised_is_a_line_and_the_next_check_runs(error: BaseException, seen: str, fix: str) -> None:
+    lines = run(Check("thing", "a thing", raising(error), fix="make it"), Check("other", "another", sound))
+    assert [line.severity for line in lines] == [Severity.OK, Severity.ERROR, Severity.OK]
+    assert (lines[1].id, lines[1].subject, lines[1].message) == ("thing", "a thing", seen)
+    assert lines[1].fix.startswith(fix)
 
 
 @pytest.mark.parametrize(
@@ -76,15 +76,15 @@ def test_a_check_that_hangs_ends_with_its_limit_and_says_so_early(monkeypatch: p
     monkeypatch.setattr(running, "longest_s", lambda _settings: 0.1)
     released, told = Event(), list[str]()
 
-    def hang(_settings: Settings) -> Iterator[CheckLine]:
-        yield CheckLine("the first part", Standing.OK, "sound")
+    def hang(_settings: Settings) -> Iterator[Diagnosis]:
+        yield Diagnosis("the first part", Severity.OK, "sound")
         released.wait(60)
 
-    checks = (Check("thing", "a thing", hang, mend="look at it"), Check("other", "another", sound))
+    checks = (Check("thing", "a thing", hang, fix="look at it"), Check("other", "another", sound))
     lines = list(run_checks(checks, SETTINGS, told.append))
     released.set()
-    assert [line.standing for line in lines[-2:]] == [Standing.ERROR, Standing.OK]
-    assert "didn't end within" in lines[-2].seen
+    assert [line.severity for line in lines[-2:]] == [Severity.ERROR, Severity.OK]
+    assert "didn't end within" in lines[-2].message
     assert told == ["a thing: still looking, for 0 s at most"]
 
 
@@ -103,10 +103,10 @@ def test_a_check_is_skipped_only_when_what_it_needs_is_unsound(failed: str, need
     then = Check("then", "the next", sound, needs=(need,))
     after = Check("after", "the one after", sound, needs=("then",))
     lines = run(broken, then, after)[2:]
-    expected = [Standing.SKIPPED] * 2 if skipped else [Standing.OK] * 2
-    assert [line.standing for line in lines] == expected
+    expected = [Severity.SKIPPED] * 2 if skipped else [Severity.OK] * 2
+    assert [line.severity for line in lines] == expected
     if skipped:
-        assert {line.seen for line in lines} == {"the topic must be sound first"}
+        assert {line.message for line in lines} == {"the topic must be sound first"}
 
 
 def test_ids_are_unique_and_what_is_needed_is_looked_at_before() -> None:

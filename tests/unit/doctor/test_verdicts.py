@@ -6,14 +6,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from wait_registry.cli.check_line import CheckLine, Standing
-from wait_registry.cli.check_report import summary, to_mend
+from wait_registry.cli.check_report import fixes, summary
 from wait_registry.cli.checks import clocks, disk, kafka_cluster, sweeps, view
 from wait_registry.cli.checks.check import Concerned
 from wait_registry.cli.checks.group import lag_line
 from wait_registry.cli.checks.versions import parts
 from wait_registry.cli.doctor import services_at_work
 from wait_registry.cli.start_checks import all_checks
+from wait_registry.diagnosis import Diagnosis, Severity
 from wait_registry.settings.root import Settings
 
 GIB, MIB = 1 << 30, 1 << 20
@@ -22,90 +22,90 @@ GIB, MIB = 1 << 30, 1 << 20
 @pytest.mark.parametrize(
     ("free", "standing", "shown"),
     [
-        (3 * GIB, Standing.OK, "3.0 GiB"),
-        (GIB, Standing.OK, "1.0 GiB"),
-        (GIB - 1, Standing.WARNING, "1024 MiB"),
-        (100 * MIB, Standing.WARNING, "100 MiB"),
-        (100 * MIB - 1, Standing.ERROR, "100 MiB"),
-        (0, Standing.ERROR, "0 MiB"),
+        (3 * GIB, Severity.OK, "3.0 GiB"),
+        (GIB, Severity.OK, "1.0 GiB"),
+        (GIB - 1, Severity.WARNING, "1024 MiB"),
+        (100 * MIB, Severity.WARNING, "100 MiB"),
+        (100 * MIB - 1, Severity.ERROR, "100 MiB"),
+        (0, Severity.ERROR, "0 MiB"),
     ],
 )
-def test_little_room_is_a_warning_and_none_an_error(free: int, standing: Standing, shown: str) -> None:
+def test_little_room_is_a_warning_and_none_an_error(free: int, standing: Severity, shown: str) -> None:
     line = disk.judged("disk", "/scratch", free, "move it")
-    assert line.standing is standing
-    assert line.seen.startswith(f"{shown} free in /scratch")
+    assert line.severity is standing
+    assert line.message.startswith(f"{shown} free in /scratch")
 
 
 @pytest.mark.parametrize(
     ("margin_s", "allowance_s", "off_s", "standing", "named"),
     [
-        (10, 5, 1.2, Standing.OK, ""),
-        (10, 5, 1.25, Standing.WARNING, "a quarter of wait.skew_allowance_s = 5 s"),
-        (10, 5, 2.5, Standing.ERROR, "half of wait.skew_allowance_s = 5 s"),
-        (2, 5, 0.5, Standing.WARNING, "a quarter of processor.margin_s = 2 s"),
-        (10, 0, 4.9, Standing.WARNING, "a quarter of processor.margin_s = 10 s"),
+        (10, 5, 1.2, Severity.OK, ""),
+        (10, 5, 1.25, Severity.WARNING, "a quarter of wait.skew_allowance_s = 5 s"),
+        (10, 5, 2.5, Severity.ERROR, "half of wait.skew_allowance_s = 5 s"),
+        (2, 5, 0.5, Severity.WARNING, "a quarter of processor.margin_s = 2 s"),
+        (10, 0, 4.9, Severity.WARNING, "a quarter of processor.margin_s = 10 s"),
     ],
 )
 def test_clocks_may_differ_by_less_than_a_quarter_of_what_is_tolerated(
-    margin_s: float, allowance_s: float, off_s: float, standing: Standing, named: str
+    margin_s: float, allowance_s: float, off_s: float, standing: Severity, named: str
 ) -> None:
     settings = Settings.model_validate({"processor": {"margin_s": margin_s}, "wait": {"skew_allowance_s": allowance_s}})
     line = clocks.judged("clock", "off", off_s, settings)
-    assert (line.standing, named in line.seen) == (standing, True), line
+    assert (line.severity, named in line.message) == (standing, True), line
 
 
 def test_a_broker_that_is_behind_can_t_be_told_from_an_idle_topic_and_that_is_said() -> None:
     line = clocks.broker_line(1_000_000, 1_060_000, Settings())
-    assert line.standing is Standing.OK
-    assert "newest record 60.0 s old" in line.seen and "whether it is behind can't be measured" in line.seen
+    assert line.severity is Severity.OK
+    assert "newest record 60.0 s old" in line.message and "whether it is behind can't be measured" in line.message
 
 
 @pytest.mark.parametrize(
     ("config", "standing", "said"),
     [
-        ({"inter.broker.protocol.version": "3.7-IV4"}, Standing.WARNING, "3.7 "),
-        ({"group.coordinator.rebalance.protocols": "classic,consumer"}, Standing.OK, "4.0 or newer"),
-        ({"log.retention.ms": "1"}, Standing.OK, "version unknown"),
+        ({"inter.broker.protocol.version": "3.7-IV4"}, Severity.WARNING, "3.7 "),
+        ({"group.coordinator.rebalance.protocols": "classic,consumer"}, Severity.OK, "4.0 or newer"),
+        ({"log.retention.ms": "1"}, Severity.OK, "version unknown"),
     ],
 )
 def test_a_broker_s_version_is_told_as_far_as_it_can_be_known(
-    config: dict[str, str], standing: Standing, said: str
+    config: dict[str, str], standing: Severity, said: str
 ) -> None:
     line = kafka_cluster.broker_line(config)
-    assert (line.standing, line.seen.startswith(said)) == (standing, True), line
+    assert (line.severity, line.message.startswith(said)) == (standing, True), line
 
 
-@pytest.mark.parametrize(("age_h", "standing"), [(17.9, Standing.OK), (18, Standing.WARNING), (35.9, Standing.WARNING)])
-def test_a_view_is_a_warning_from_a_quarter_of_the_tombstones_life_on(age_h: float, standing: Standing) -> None:
-    assert view.aged("5 offsets behind", timedelta(hours=age_h), timedelta(hours=72)).standing is standing
+@pytest.mark.parametrize(("age_h", "standing"), [(17.9, Severity.OK), (18, Severity.WARNING), (35.9, Severity.WARNING)])
+def test_a_view_is_a_warning_from_a_quarter_of_the_tombstones_life_on(age_h: float, standing: Severity) -> None:
+    assert view.aged("5 offsets behind", timedelta(hours=age_h), timedelta(hours=72)).severity is standing
 
 
 @pytest.mark.parametrize(
     ("committed", "waiting", "members", "standing"),
     [
-        (3, 0, 0, Standing.OK),
-        (3, 5, 0, Standing.WARNING),
-        (3, 5, 2, Standing.OK),
-        (1, 5, 2, Standing.OK),
-        (0, 5, 2, Standing.WARNING),
-        (0, 0, 2, Standing.OK),
-        (3, 5, None, Standing.OK),
+        (3, 0, 0, Severity.OK),
+        (3, 5, 0, Severity.WARNING),
+        (3, 5, 2, Severity.OK),
+        (1, 5, 2, Severity.OK),
+        (0, 5, 2, Severity.WARNING),
+        (0, 0, 2, Severity.OK),
+        (3, 5, None, Severity.OK),
     ],
 )
 def test_only_records_that_nobody_takes_are_a_warning_that_says_its_rule(
-    committed: int, waiting: int, members: int | None, standing: Standing
+    committed: int, waiting: int, members: int | None, standing: Severity
 ) -> None:
     line = lag_line("shop", "orders", committed, 3, waiting, members)
-    assert (line.standing, "are a warning" in line.seen) == (standing, standing is Standing.WARNING)
+    assert (line.severity, "are a warning" in line.message) == (standing, standing is Severity.WARNING)
 
 
-@pytest.mark.parametrize(("silent_s", "standing"), [(120, Standing.OK), (121, Standing.WARNING)])
+@pytest.mark.parametrize(("silent_s", "standing"), [(120, Severity.OK), (121, Severity.WARNING)])
 def test_a_silent_sink_is_a_warning_from_the_age_on_at_which_a_query_calls_its_answer_old(
-    silent_s: int, standing: Standing
+    silent_s: int, standing: Severity
 ) -> None:
     line = view.heard(timedelta(seconds=silent_s), timedelta(seconds=silent_s))
-    assert line.standing is standing
-    assert "one writes at least every minute, over 2 min is a warning" in line.seen
+    assert line.severity is standing
+    assert "one writes at least every minute, over 2 min is a warning" in line.message
 
 
 @pytest.mark.parametrize(
@@ -116,13 +116,13 @@ def test_versions_are_compared_by_their_leading_numbers(text: str, numbers: tupl
 
 
 def test_the_last_line_counts_and_the_list_before_it_has_only_errors() -> None:
-    ok = CheckLine("Java", Standing.OK, "17")
-    warning = CheckLine("topic wait", Standing.WARNING, "one replica", "add two")
-    error = CheckLine("schema", Standing.ERROR, "missing", "waitreg db migrate")
-    assert list(to_mend([ok, warning])) == []
+    ok = Diagnosis("Java", Severity.OK, "17")
+    warning = Diagnosis("topic wait", Severity.WARNING, "one replica", "add two")
+    error = Diagnosis("schema", Severity.ERROR, "missing", "waitreg db migrate")
+    assert list(fixes([ok, warning])) == []
     assert summary([ok, warning], "sink could start") == "sink could start, 1 warning"
-    assert list(to_mend([ok, error, warning]))[1:] == ["  1. schema: missing", "     waitreg db migrate"]
-    assert summary([ok, error, warning, warning], "") == "1 to mend, 2 warnings"
+    assert list(fixes([ok, error, warning]))[1:] == ["  1. schema: missing", "     waitreg db migrate"]
+    assert summary([ok, error, warning, warning], "") == "1 to fix, 2 warnings"
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_nobody_is_told_to_start_a_second_one_that_exports(kind: str, said: str,
     settings = Settings.model_validate({"sweeper": {"kind": kind}})
     now = datetime.now(UTC)
     line = sweeps.due_line(3, now - timedelta(hours=1), now, settings)
-    assert (line.standing, said in line.mend, unsaid in line.mend) == (Standing.WARNING, True, False), line
+    assert (line.severity, said in line.fix, unsaid in line.fix) == (Severity.WARNING, True, False), line
 
 
 def test_where_a_source_exports_doctor_asks_for_no_sweep_and_no_right_of_a_sweeper_s_but_for_what_is_due() -> None:

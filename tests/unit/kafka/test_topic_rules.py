@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from wait_registry.kafka.topic_rules import Finding, Severity, TopicState, check_topic, missing
+from wait_registry.diagnosis import Diagnosis, Severity
+from wait_registry.kafka.topic_rules import TopicState, check_topic, missing
 from wait_registry.kafka.topic_specs import (
     TopicRole,
     TopicSpec,
@@ -38,16 +39,20 @@ def spec(role: TopicRole, **overrides: str) -> TopicSpec:
     return next(one for one in specs if one.role is role)
 
 
-def found(of: TopicSpec, changes: Mapping[str, str] = {}, replicas: int = 3) -> dict[str, Finding]:
+def found(of: TopicSpec, changes: Mapping[str, str] = {}, replicas: int = 3) -> dict[str, Diagnosis]:
     config = {"max.message.bytes": "1048588", **of.creation_config, **changes}
-    return {one.rule: one for one in check_topic(of, TopicState(of.partitions, replicas, config), BROKER)}
+    return by_rule(check_topic(of, TopicState(of.partitions, replicas, config), BROKER))
+
+
+def by_rule(diagnoses: list[Diagnosis]) -> dict[str, Diagnosis]:
+    return {one.id.split(".", 2)[2]: one for one in diagnoses}
 
 
 @pytest.mark.parametrize("role", list(TopicRole))
 def test_a_topic_made_as_specified_satisfies_every_rule(role: TopicRole) -> None:
-    findings = found(spec(role))
-    assert findings
-    assert {one.severity for one in findings.values()} == {Severity.OK}
+    diagnoses = found(spec(role))
+    assert diagnoses
+    assert {one.severity for one in diagnoses.values()} == {Severity.OK}
 
 
 @pytest.mark.parametrize(
@@ -66,20 +71,20 @@ def test_a_topic_made_as_specified_satisfies_every_rule(role: TopicRole) -> None
         ("min.insync.replicas", "4", Severity.ERROR),
     ],
 )
-def test_a_wait_topic_that_differs_is_found_with_the_command_that_mends_it(
+def test_a_wait_topic_that_differs_is_found_with_the_command_that_fixes_it(
     name: str, value: str, severity: Severity
 ) -> None:
     wait = wait_spec(settings())
-    findings = found(wait, {name: value})
-    finding = findings.pop(name)
-    assert finding.severity is severity
-    assert finding.seen == value
-    assert finding.mend.startswith(
+    diagnoses = found(wait, {name: value})
+    diagnosis = diagnoses.pop(name)
+    assert diagnosis.severity is severity
+    assert diagnosis.message.startswith(f"{name} is {value}, expected ")
+    assert diagnosis.fix.startswith(
         f"kafka-configs --bootstrap-server {BROKER} --alter --entity-type topics --entity-name {wait.topic} "
         f"--add-config {name}="
     )
-    assert finding.mend in str(finding)
-    assert {one.severity for one in findings.values()} == {Severity.OK}
+    assert diagnosis.fix in str(diagnosis)
+    assert {one.severity for one in diagnoses.values()} == {Severity.OK}
 
 
 @pytest.mark.parametrize(("partitions", "severity"), [(4, Severity.ERROR), (8, Severity.OK), (12, Severity.WARNING)])
@@ -88,20 +93,21 @@ def test_partitions_that_were_added_to_a_wait_topic_are_warned_about_and_fewer_a
 ) -> None:
     wait = wait_spec(settings())
     state = TopicState(partitions, 3, {"max.message.bytes": "1048588", **wait.creation_config})
-    finding = {one.rule: one for one in check_topic(wait, state, BROKER)}["number of partitions"]
-    assert (finding.severity, finding.seen, finding.expected) == (severity, str(partitions), "wait.partitions = 8")
-    assert bool(finding.mend) == (severity is not Severity.OK)
+    diagnosis = by_rule(check_topic(wait, state, BROKER))["number.of.partitions"]
+    assert diagnosis.severity is severity
+    assert diagnosis.message.startswith(f"number of partitions is {partitions}, expected wait.partitions = 8")
+    assert bool(diagnosis.fix) == (severity is not Severity.OK)
 
 
-def test_the_mending_command_sets_a_value_that_satisfies_the_rule() -> None:
+def test_the_fix_sets_a_value_that_satisfies_the_rule() -> None:
     wait = wait_spec(settings())
     broken = {name: "1" for name in wait.creation_config if name != "min.insync.replicas"}
-    mended = {}
-    for finding in found(wait, broken).values():
-        if finding.severity is not Severity.OK:
-            name, _, value = finding.mend.rpartition(" ")[2].partition("=")
-            mended[name] = value
-    assert {one.severity for one in found(wait, {**broken, **mended}).values()} == {Severity.OK}
+    fixed = {}
+    for diagnosis in found(wait, broken).values():
+        if diagnosis.severity is not Severity.OK:
+            name, _, value = diagnosis.fix.rpartition(" ")[2].partition("=")
+            fixed[name] = value
+    assert {one.severity for one in found(wait, {**broken, **fixed}).values()} == {Severity.OK}
 
 
 def test_settings_below_a_day_let_a_test_s_topic_pass() -> None:
@@ -112,13 +118,13 @@ def test_settings_below_a_day_let_a_test_s_topic_pass() -> None:
 
 @pytest.mark.parametrize("replicas", [1, 2])
 def test_fewer_than_three_replicas_are_warned_about(replicas: int) -> None:
-    finding = found(wait_spec(settings()), {"min.insync.replicas": "1"}, replicas)["replication factor"]
-    assert finding.severity is Severity.WARNING
-    assert finding.seen == str(replicas)
-    assert "kafka-reassign-partitions" in finding.mend
-    assert "on a single broker: nothing to do" in finding.mend
-    assert "Never delete the wait topic" in finding.mend
-    assert "anew" not in finding.mend, "a wait topic made anew has lost what stood in it"
+    diagnosis = found(wait_spec(settings()), {"min.insync.replicas": "1"}, replicas)["replication.factor"]
+    assert diagnosis.severity is Severity.WARNING
+    assert diagnosis.message.startswith(f"replication factor is {replicas}, ")
+    assert "kafka-reassign-partitions" in diagnosis.fix
+    assert "on a single broker: nothing to do" in diagnosis.fix
+    assert "Never delete the wait topic" in diagnosis.fix
+    assert "anew" not in diagnosis.fix, "a wait topic made anew has lost what stood in it"
 
 
 @pytest.mark.parametrize("role", [TopicRole.DEAD_LETTER, TopicRole.REDELIVERY])
@@ -135,9 +141,9 @@ def test_a_dead_letter_topic_that_would_lose_or_refuse_records_is_an_error(
 @pytest.mark.guarantee("P4.8")
 @pytest.mark.parametrize("role", [TopicRole.DEAD_LETTER, TopicRole.REDELIVERY])
 def test_a_dead_letter_topic_that_takes_its_writers_time_is_warned_about(role: TopicRole) -> None:
-    finding = found(spec(role), {"message.timestamp.type": "CreateTime"})["message.timestamp.type"]
-    assert finding.severity is Severity.WARNING
-    assert finding.mend.endswith("--add-config message.timestamp.type=LogAppendTime")
+    diagnosis = found(spec(role), {"message.timestamp.type": "CreateTime"})["message.timestamp.type"]
+    assert diagnosis.severity is Severity.WARNING
+    assert diagnosis.fix.endswith("--add-config message.timestamp.type=LogAppendTime")
 
 
 @pytest.mark.guarantee("P1.11")
@@ -146,10 +152,10 @@ def test_a_redelivery_topic_deletes_nothing_by_itself_whatever_becomes_of_dead_l
     redelivery = spec(TopicRole.REDELIVERY, dead_letter__retention_ms="3600000")
     assert redelivery.creation_config[name] == "-1"
     assert found(redelivery)[name].severity is Severity.OK
-    finding = found(redelivery, {name: "2592000000"})[name]
-    assert finding.severity is Severity.WARNING
-    assert finding.mend.endswith(f"--entity-name orders.shop.redeliver --add-config {name}=-1")
-    assert "expected -1" in str(finding)
+    diagnosis = found(redelivery, {name: "2592000000"})[name]
+    assert diagnosis.severity is Severity.WARNING
+    assert diagnosis.fix.endswith(f"--entity-name orders.shop.redeliver --add-config {name}=-1")
+    assert "expected -1" in str(diagnosis)
 
 
 @pytest.mark.parametrize(
@@ -159,10 +165,10 @@ def test_a_redelivery_topic_deletes_nothing_by_itself_whatever_becomes_of_dead_l
 def test_a_dead_letter_topic_that_deletes_within_the_hour_is_warned_about(
     retention_ms: str, severity: Severity
 ) -> None:
-    finding = found(spec(TopicRole.DEAD_LETTER), {"retention.ms": retention_ms})["retention.ms"]
-    assert finding.severity is severity
+    diagnosis = found(spec(TopicRole.DEAD_LETTER), {"retention.ms": retention_ms})["retention.ms"]
+    assert diagnosis.severity is severity
     if severity is Severity.WARNING:
-        assert finding.mend.endswith("--add-config retention.ms=2592000000")
+        assert diagnosis.fix.endswith("--add-config retention.ms=2592000000")
 
 
 def test_a_dead_letter_topic_is_made_with_the_retention_that_was_set() -> None:
@@ -181,27 +187,29 @@ def test_a_dead_letter_topic_holds_the_largest_wait_record_and_what_is_added() -
 
 
 def test_an_input_topic_with_larger_records_than_can_be_registered_is_warned_about() -> None:
-    finding = found(spec(TopicRole.INPUT), {"max.message.bytes": "10485760"})["max.message.bytes"]
-    assert finding.severity is Severity.WARNING
-    assert "can't be registered" in str(finding)
-    assert finding.mend.startswith("set wait.max_message_bytes to 10485760, ")
+    diagnosis = found(spec(TopicRole.INPUT), {"max.message.bytes": "10485760"})["max.message.bytes"]
+    assert diagnosis.severity is Severity.WARNING
+    assert "can't be registered" in str(diagnosis)
+    assert diagnosis.fix.startswith("set wait.max_message_bytes to 10485760, ")
 
 
 def test_an_owned_topic_that_is_missing_is_made_by_the_command() -> None:
-    assert str(missing(spec(TopicRole.WAIT), BROKER)).endswith("Mend: `waitreg topics create`")
+    assert str(missing(spec(TopicRole.WAIT), BROKER)).endswith("Fix: `waitreg topics create`")
     assert f"kafka-topics --bootstrap-server {BROKER}" in str(missing(spec(TopicRole.INPUT), BROKER))
 
 
 def test_a_mistyped_topic_is_told_the_existing_one_that_is_like_it() -> None:
     mistyped = replace(spec(TopicRole.INPUT), topic="ordres")
     there = ["__consumer_offsets", "orders", "parcels"]
-    assert missing(mistyped, BROKER, there).seen == "missing, did you mean orders?"
-    assert missing(mistyped, BROKER, ["parcels"]).seen == "missing"
+    assert missing(mistyped, BROKER, there).message.startswith("the input topic is missing, did you mean orders?")
+    assert missing(mistyped, BROKER, ["parcels"]).message.startswith("the input topic is missing, expected")
 
 
 def test_a_missing_topic_is_never_told_its_own_name() -> None:
-    assert missing(wait_spec(settings()), BROKER, ["waitreg.wait"]).seen == "missing"
-    assert missing(wait_spec(settings()), BROKER, ["waitreg.wait", "waitreg.waits"]).seen.endswith("waitreg.waits?")
+    assert missing(wait_spec(settings()), BROKER, ["waitreg.wait"]).message.startswith(
+        "the wait topic is missing, expected"
+    )
+    assert "waitreg.waits?" in missing(wait_spec(settings()), BROKER, ["waitreg.wait", "waitreg.waits"]).message
 
 
 def test_a_template_gives_one_dead_letter_topic_per_input_topic() -> None:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from wait_registry.diagnosis import Severity
 from wait_registry.errors import ConfigurationError
 from wait_registry.settings.loading import load_settings
 from wait_registry.settings.relations import (
@@ -30,7 +31,11 @@ def settings(**changes: Any) -> Settings:
 
 
 def fatal(service: Service = "processor", **changes: Any) -> list[str]:
-    return [problem.message for problem in relation_problems(settings(**changes), service) if problem.fatal]
+    return [
+        problem.message
+        for problem in relation_problems(settings(**changes), service)
+        if problem.severity is Severity.ERROR
+    ]
 
 
 @pytest.mark.parametrize("service", ["processor", "sink", "sweeper"])

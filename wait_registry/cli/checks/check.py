@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-from wait_registry.cli.check_line import CheckLine
+from wait_registry.diagnosis import Diagnosis
 
 if TYPE_CHECKING:
     from wait_registry.settings.root import Settings
 
-Look = Callable[["Settings"], Iterator[CheckLine]]
+Look = Callable[["Settings"], Iterator[Diagnosis]]
 # The services, and what is looked at where a Kafka Connect source exports in the sweeper's place.
 Concerned = Literal["processor", "sink", "sweeper", "connect"]
 
@@ -31,7 +31,7 @@ class Check:
 
     ``id`` is stable: scripts know the check by it. ``subject`` is what people read. ``services`` are those that it
     concerns. ``needs`` are ids (or their beginnings, ``topic.wait``) of lines that must not be errors, or this check
-    could only say the same again. ``mend`` is what to do when ``look`` raises.
+    could only say the same again. ``fix`` is what to do when ``look`` raises.
     """
 
     id: str
@@ -39,4 +39,4 @@ class Check:
     look: Look
     services: frozenset[Concerned] = EVERY
     needs: tuple[str, ...] = ()
-    mend: str = ""
+    fix: str = ""

@@ -7,20 +7,20 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from wait_registry.cli.check_line import CheckLine, Standing
 from wait_registry.cli.checks.postgres_server import asking
+from wait_registry.diagnosis import Diagnosis, Severity
 
 if TYPE_CHECKING:
     from wait_registry.kafka.clients import Admin
     from wait_registry.settings.root import Settings
 
-MEND: Final = "synchronise the clocks (NTP: chrony or systemd-timesyncd) of this host and that server"
+FIX: Final = "synchronise the clocks (NTP: chrony or systemd-timesyncd) of this host and that server"
 POSTGRES: Final = "clock of Postgres"
 BROKER: Final = "clock of the broker"
 _ASKED: Final = 5
 
 
-def postgres_clock(settings: Settings) -> Iterator[CheckLine]:
+def postgres_clock(settings: Settings) -> Iterator[Diagnosis]:
     """Ask Postgres for its time, several times: the quickest answer leaves the least doubt."""
     with asking(settings) as connection:
         answers = []
@@ -35,7 +35,7 @@ def postgres_clock(settings: Settings) -> Iterator[CheckLine]:
     yield judged(POSTGRES, seen, max(0.0, abs(ahead_s) - round_trip_s / 2), settings)
 
 
-def broker_clock(settings: Settings) -> Iterator[CheckLine]:
+def broker_clock(settings: Settings) -> Iterator[Diagnosis]:
     """Compare with the newest record's append time: it shows a broker that is ahead, never one that is behind."""
     from wait_registry.kafka.clients import admin
     from wait_registry.kafka.requests import persistently
@@ -60,19 +60,19 @@ def _newest_ms(client: Admin, topic: str) -> int:
     return max(int(answer(client, future, doing).timestamp) for future in futures.values())
 
 
-def broker_line(newest_ms: int, now_ms: int, settings: Settings) -> CheckLine:
+def broker_line(newest_ms: int, now_ms: int, settings: Settings) -> Diagnosis:
     """Conclude from the append time of the newest record (-1: there is none). Pure."""
     unknown = "can't be measured without writing; a running processor does (waitreg_processor_clock_skew_seconds)"
     if newest_ms < 0:
-        return CheckLine(BROKER, Standing.OK, f"{settings.wait.topic} has no record yet to compare with: {unknown}")
+        return Diagnosis(BROKER, Severity.OK, f"{settings.wait.topic} has no record yet to compare with: {unknown}")
     ahead_s = (newest_ms - now_ms) / 1000
     if ahead_s <= 0:
         seen = f"not ahead of this host's (newest record {-ahead_s:.1f} s old); whether it is behind {unknown}"
-        return CheckLine(BROKER, Standing.OK, seen)
+        return Diagnosis(BROKER, Severity.OK, seen)
     return judged(BROKER, f"at least {ahead_s:.3f} s ahead of this host's", ahead_s, settings)
 
 
-def judged(subject: str, seen: str, off_s: float, settings: Settings) -> CheckLine:
+def judged(subject: str, seen: str, off_s: float, settings: Settings) -> Diagnosis:
     """Warn at a quarter of what the settings tolerate, refuse at half of it. Pure.
 
     That is the smaller of processor.margin_s and wait.skew_allowance_s; an allowance of 0 leaves the margin.
@@ -82,8 +82,8 @@ def judged(subject: str, seen: str, off_s: float, settings: Settings) -> CheckLi
         tolerated["wait.skew_allowance_s"] = settings.wait.skew_allowance_s
     name, limit_s = min(tolerated.items(), key=lambda item: item[1])
     if off_s < limit_s / 4:
-        return CheckLine(subject, Standing.OK, seen)
+        return Diagnosis(subject, Severity.OK, seen)
     worse = off_s >= limit_s / 2
     part = "half" if worse else "a quarter"
-    standing = Standing.ERROR if worse else Standing.WARNING
-    return CheckLine(subject, standing, f"{seen}: more than {part} of {name} = {limit_s:g} s", MEND)
+    severity = Severity.ERROR if worse else Severity.WARNING
+    return Diagnosis(subject, severity, f"{seen}: more than {part} of {name} = {limit_s:g} s", FIX)

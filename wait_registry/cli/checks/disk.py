@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from wait_registry.cli.check_line import CheckLine, Standing
+from wait_registry.diagnosis import Diagnosis, Severity
 
 if TYPE_CHECKING:
     from wait_registry.settings.root import Settings
@@ -22,36 +22,36 @@ CHECKPOINTS: Final = "disk for checkpoints"
 SPARK: Final = "disk for Spark's scratch"
 
 
-def checkpoints(settings: Settings) -> Iterator[CheckLine]:
+def checkpoints(settings: Settings) -> Iterator[Diagnosis]:
     """Look at the folder of the sink's checkpoints."""
     folder = settings.sink.checkpoint_dir or tempfile.gettempdir()
     yield _line(CHECKPOINTS, Path(folder).expanduser(), "set sink.checkpoint_dir to a folder elsewhere")
 
 
-def spark(settings: Settings) -> Iterator[CheckLine]:
+def spark(settings: Settings) -> Iterator[Diagnosis]:
     """Look at the folders in which Spark spills and shuffles (spark.local.dir, SPARK_LOCAL_DIRS, the temporary one)."""
     given = os.environ.get("SPARK_LOCAL_DIRS") or settings.spark.conf.get("spark.local.dir") or tempfile.gettempdir()
     for folder in given.split(","):
         yield _line(SPARK, Path(folder.strip()), 'set "spark.local.dir" in [spark.conf] to a folder elsewhere')
 
 
-def _line(subject: str, folder: Path, move: str) -> CheckLine:
+def _line(subject: str, folder: Path, move: str) -> Diagnosis:
     # It is made at the first start.
     there = next(parent for parent in (folder.absolute(), *folder.absolute().parents) if parent.exists())
     if not there.is_dir():
-        return CheckLine(subject, Standing.ERROR, f"{there} is not a folder", move)
+        return Diagnosis(subject, Severity.ERROR, f"{there} is not a folder", move)
     if not os.access(there, os.W_OK | os.X_OK):
-        return CheckLine(subject, Standing.ERROR, f"{there} can't be written to", f"chown it to this user, or {move}")
+        return Diagnosis(subject, Severity.ERROR, f"{there} can't be written to", f"chown it to this user, or {move}")
     return judged(subject, str(folder), shutil.disk_usage(there).free, move)
 
 
-def judged(subject: str, folder: str, free_bytes: int, move: str) -> CheckLine:
+def judged(subject: str, folder: str, free_bytes: int, move: str) -> Diagnosis:
     """Warn below 1 GiB, refuse below 100 MiB. Pure."""
     shown = f"{free_bytes / GIB:.1f} GiB" if free_bytes >= GIB else f"{free_bytes / MIB:.0f} MiB"
     seen = f"{shown} free in {folder}"
     if free_bytes >= LITTLE_BYTES:
-        return CheckLine(subject, Standing.OK, seen)
-    mend = f"make room there, or {move}"
+        return Diagnosis(subject, Severity.OK, seen)
+    fix = f"make room there, or {move}"
     if free_bytes >= TOO_LITTLE_BYTES:
-        return CheckLine(subject, Standing.WARNING, f"{seen}, less than 1 GiB", mend)
-    return CheckLine(subject, Standing.ERROR, f"{seen}, less than 100 MiB", mend)
+        return Diagnosis(subject, Severity.WARNING, f"{seen}, less than 1 GiB", fix)
+    return Diagnosis(subject, Severity.ERROR, f"{seen}, less than 100 MiB", fix)

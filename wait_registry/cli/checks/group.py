@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from wait_registry.cli.check_line import CheckLine, Standing
+from wait_registry.diagnosis import Diagnosis, Severity
 from wait_registry.errors import ConfigurationError, TransientError
 
 if TYPE_CHECKING:
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from wait_registry.settings.root import Settings
 
 OFFSETS: Final = "offsets of the group"
-OFFSETS_MEND: Final = (
+OFFSETS_FIX: Final = (
     "choose where the group goes on (kafka-consumer-groups --reset-offsets), or another processor.group"
 )
 START: Final = "start `waitreg processor` (or look why it doesn't consume: its log and /health/ready)"
 
 
-def group_offsets(settings: Settings) -> Iterator[CheckLine]:
+def group_offsets(settings: Settings) -> Iterator[Diagnosis]:
     """Check the group's committed offsets as a processor does: made with these topics, and within the input topics.
 
     A line a topic says how many records wait. Raises ConfigurationError when the wait topic or an input topic was made
@@ -68,7 +68,7 @@ def _starts(offsets: StartOffsets, consumer: Consumer, partitions: list[TopicPar
 
 def _topic_line(
     client: Admin, settings: Settings, topic: str, starts: Mapping[int, int], members: int | None
-) -> CheckLine:
+) -> Diagnosis:
     from wait_registry.kafka.positions import earliest_offsets, end_offsets
 
     first = earliest_offsets(client, topic, starts)
@@ -81,7 +81,7 @@ def _topic_line(
     return lag_line(settings.processor.group, topic, committed, len(starts), waiting, members)
 
 
-def lag_line(group: str, topic: str, committed: int, partitions: int, waiting: int, members: int | None) -> CheckLine:
+def lag_line(group: str, topic: str, committed: int, partitions: int, waiting: int, members: int | None) -> Diagnosis:
     """Say how far a group is in a topic: records that nobody takes, or that nobody has ever taken, are a warning. Pure.
 
     ``members`` is None when the broker doesn't tell.
@@ -92,7 +92,7 @@ def lag_line(group: str, topic: str, committed: int, partitions: int, waiting: i
     idle = waiting > 0 and (members == 0 or committed == 0)
     if idle:
         seen += " (records to the end with no member, or with nothing committed, are a warning)"
-    return CheckLine(OFFSETS, Standing.WARNING if idle else Standing.OK, seen, START if idle else "")
+    return Diagnosis(OFFSETS, Severity.WARNING if idle else Severity.OK, seen, START if idle else "")
 
 
 def _members(client: Admin, group: str) -> int | None:

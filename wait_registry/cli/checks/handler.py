@@ -7,17 +7,17 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from wait_registry.cli.check_line import CheckLine, Standing
+from wait_registry.diagnosis import Diagnosis, Severity
 
 if TYPE_CHECKING:
     from wait_registry.settings.root import Settings
 
 SUBJECT: Final = "handler"
-MEND: Final = "correct processor.handler (module:name or URL), or run where the module can be imported"
+FIX: Final = "correct processor.handler (module:name or URL), or run where the module can be imported"
 _CONNECT_S: Final = 3.0
 
 
-def handler(settings: Settings) -> Iterator[CheckLine]:
+def handler(settings: Settings) -> Iterator[Diagnosis]:
     """Load the handler as a processor does, without opening it; connect to the host of an HTTP handler.
 
     Raises ConfigurationError: it can't be imported or can't be a handler.
@@ -35,10 +35,10 @@ def handler(settings: Settings) -> Iterator[CheckLine]:
     shown = without_credentials(name)
     unreachable = _unreachable(name) if name.startswith(("http://", "https://")) else None
     if unreachable is None:
-        yield CheckLine(SUBJECT, Standing.OK, shown)
+        yield Diagnosis(SUBJECT, Severity.OK, shown)
         return
-    mend = "start that service or correct processor.handler; until it answers, records fail and are dead-lettered"
-    yield CheckLine(SUBJECT, Standing.WARNING, f"{shown} can't be connected to: {unreachable}", mend)
+    fix = "start that service or correct processor.handler; until it answers, records fail and are dead-lettered"
+    yield Diagnosis(SUBJECT, Severity.WARNING, f"{shown} can't be connected to: {unreachable}", fix)
 
 
 def _unreachable(url: str) -> str | None:

@@ -2,34 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
-from wait_registry.cli.check_line import CheckLine, Standing
 from wait_registry.cli.checks.versions import parts
+from wait_registry.diagnosis import Diagnosis, Severity
 
 if TYPE_CHECKING:
     from wait_registry.cli.checks.check import Concerned
     from wait_registry.settings.root import Settings
 
-REACH_MEND: Final = "start the broker, or correct kafka.bootstrap_servers and kafka.security"
+REACH_FIX: Final = "start the broker, or correct kafka.bootstrap_servers and kafka.security"
 VERSION: Final = "Kafka broker"
 _OLD: Final = "inter.broker.protocol.version"
 _NEW: Final = "group.coordinator.rebalance.protocols"
 _UPGRADE: Final = "nothing needs to be done now; plan the brokers' upgrade to 4.x, which is what the tests run on"
 
 
-def reach(settings: Settings) -> Iterator[CheckLine]:
+def reach(settings: Settings) -> Iterator[Diagnosis]:
     """Ask the cluster for its id; raise what the client's refusal or silence means."""
     from wait_registry.kafka.clients import admin
     from wait_registry.kafka.cluster import cluster_id
 
-    yield CheckLine(
-        "Kafka", Standing.OK, f"{settings.kafka.bootstrap_servers}, cluster {cluster_id(admin(settings.kafka))}"
+    yield Diagnosis(
+        "Kafka", Severity.OK, f"{settings.kafka.bootstrap_servers}, cluster {cluster_id(admin(settings.kafka))}"
     )
 
 
-def broker_version(settings: Settings) -> Iterator[CheckLine]:
+def broker_version(settings: Settings) -> Iterator[Diagnosis]:
     """Say what a broker's configuration tells about its version: the client has no question for it."""
     from confluent_kafka.admin import ConfigResource, ResourceType
 
@@ -45,28 +46,40 @@ def broker_version(settings: Settings) -> Iterator[CheckLine]:
         entries = answer(client, future, "reading a broker's configuration")
     except ConfigurationError:
         seen = "version unknown: this user may not read the brokers' configuration (DescribeConfigs on the cluster)"
-        yield CheckLine(VERSION, Standing.OK, seen)
+        yield Diagnosis(VERSION, Severity.OK, seen)
         return
     yield broker_line({name: str(entry.value) for name, entry in entries.items()})
 
 
-def broker_line(config: Mapping[str, str]) -> CheckLine:
+def broker_line(config: Mapping[str, str]) -> Diagnosis:
     """Conclude from a broker's configuration: up to 3.x it names its version, from 4.0 on it doesn't. Pure."""
     if _OLD in config:
         release = ".".join(map(str, parts(config[_OLD])))
         seen = f"{release} ({_OLD}), older than 4.x, which it was tested with"
-        return CheckLine(VERSION, Standing.WARNING, seen, _UPGRADE)
+        return Diagnosis(VERSION, Severity.WARNING, seen, _UPGRADE)
     if _NEW in config:
-        return CheckLine(VERSION, Standing.OK, "4.0 or newer; the client can't ask for more")
-    return CheckLine(VERSION, Standing.OK, "version unknown: the broker's configuration doesn't tell")
+        return Diagnosis(VERSION, Severity.OK, "4.0 or newer; the client can't ask for more")
+    return Diagnosis(VERSION, Severity.OK, "version unknown: the broker's configuration doesn't tell")
 
 
-def topics(services: Sequence[Concerned], settings: Settings) -> Iterator[CheckLine]:
+def topics(services: Sequence[Concerned], settings: Settings) -> Iterator[Diagnosis]:
     """Compare the topics of these services with what they must be; raises as `check_topics`."""
-    from wait_registry.cli.topic_lines import topic_lines
     from wait_registry.kafka.topics import check_topics
 
-    # Two services share topics: each finding once. What exports by Connect works on those that a sink reads.
+    # Two services share topics. What exports by Connect works on those that a sink reads.
     used = ("sink" if service == "connect" else service for service in services)
-    findings = {(f.topic, f.rule): f for service in used for f in check_topics(settings, service)}
-    yield from topic_lines(sorted(findings.values(), key=lambda finding: finding.topic), settings)
+    found = {(one.subject, one.id): one for service in used for one in check_topics(settings, service)}
+    yield from by_topic(sorted(found.values(), key=lambda one: one.subject))
+
+
+def by_topic(rules: Iterable[Diagnosis]) -> Iterator[Diagnosis]:
+    """Yield one diagnosis per broken rule, and one for a topic that breaks none; rules of a topic follow each other."""
+    for subject, group in groupby(rules, key=lambda rule: rule.subject):
+        checked = list(group)
+        broken = [rule for rule in checked if rule.severity is not Severity.OK]
+        yield from broken
+        if not broken:
+            role = ".".join(checked[0].id.split(".")[:2])
+            hold = "its rule holds" if len(checked) == 1 else f"{len(checked)} rules hold"
+            name = role.partition(".")[2].replace("_", " ")
+            yield Diagnosis(subject, Severity.OK, f"the {name} topic, {hold}", id=role)

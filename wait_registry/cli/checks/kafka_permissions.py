@@ -6,20 +6,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from wait_registry.cli.check_line import CheckLine, Standing
 from wait_registry.cli.checks.kafka_rights import ALL_OF_A_TOPIC, ALL_OF_THE_CLUSTER, Need, grant, missing, needs
+from wait_registry.diagnosis import Diagnosis, Severity
 
 if TYPE_CHECKING:
     from wait_registry.kafka.clients import Admin
     from wait_registry.settings.relations import Service
     from wait_registry.settings.root import Settings
 
-MEND: Final = "grant what is missing with kafka-acls --add"
+FIX: Final = "grant what is missing with kafka-acls --add"
 NO_AUTHORIZER: Final = "no authorizer, or everything allowed"
 TRANSACTIONS: Final = "transactional ids of the sweeper"
 
 
-def permissions(service: Service, settings: Settings) -> Iterator[CheckLine]:
+def permissions(service: Service, settings: Settings) -> Iterator[Diagnosis]:
     """Compare what the broker says is allowed with what the service needs; topics that aren't there are left out."""
     from wait_registry.kafka.clients import admin
 
@@ -30,16 +30,16 @@ def permissions(service: Service, settings: Settings) -> Iterator[CheckLine]:
     for need, operations in lacking.items():
         if operations:
             seen = f"{', '.join(operations)} on {need.resource} {need.name} not allowed"
-            standing = Standing.ERROR if need.essential else Standing.WARNING
-            yield CheckLine(subject, standing, seen, grant(settings, need, operations))
+            severity = Severity.ERROR if need.essential else Severity.WARNING
+            yield Diagnosis(subject, severity, seen, grant(settings, need, operations))
     if not any(lacking.values()):
         everything = all(allowed[need] >= ALL_OF_A_TOPIC for need in lacking if need.resource == "topic")
         count = sum(len(need.operations) for need in lacking)
         few = f"all {count} rights on {len(lacking)} resources"
-        yield CheckLine(subject, Standing.OK, NO_AUTHORIZER if everything and lacking else few)
+        yield Diagnosis(subject, Severity.OK, NO_AUTHORIZER if everything and lacking else few)
 
 
-def transactions(settings: Settings) -> Iterator[CheckLine]:
+def transactions(settings: Settings) -> Iterator[Diagnosis]:
     """Say whether the sweeper may use its transactional ids, as far as the broker tells.
 
     The protocol has no question for one's own rights on an id that isn't in use: who may do everything to the cluster
@@ -51,14 +51,14 @@ def transactions(settings: Settings) -> Iterator[CheckLine]:
     client, prefix = admin(settings.kafka), f"waitreg.sweep.{settings.wait.topic}."
     on_the_cluster = _on_the_cluster(client)
     if on_the_cluster >= ALL_OF_THE_CLUSTER:
-        yield CheckLine(TRANSACTIONS, Standing.OK, NO_AUTHORIZER)
+        yield Diagnosis(TRANSACTIONS, Severity.OK, NO_AUTHORIZER)
         return
     command = grant(settings, Need("transactional-id", prefix, ()), ("WRITE", "DESCRIBE"))
     command += " --resource-pattern-type prefixed"
     # Asked before: to those who may not read the rules the client shows none instead of an error.
     if "DESCRIBE" not in on_the_cluster:
         seen = f"WRITE on {prefix}* can't be seen with this user's rights; if the sweeper is refused: {command}"
-        yield CheckLine(TRANSACTIONS, Standing.OK, seen)
+        yield Diagnosis(TRANSACTIONS, Severity.OK, seen)
         return
     future = client.describe_acls(_rules_of_transactional_ids(), request_timeout=timeout_of(client))
     yield _by_rules(settings, answer(client, future, "reading the access control lists"), prefix, command)
@@ -86,17 +86,17 @@ def _rules_of_transactional_ids() -> Any:
     )
 
 
-def _by_rules(settings: Settings, rules: Sequence[Any], prefix: str, command: str) -> CheckLine:
+def _by_rules(settings: Settings, rules: Sequence[Any], prefix: str, command: str) -> Diagnosis:
     from confluent_kafka.admin import AclOperation
 
     user = settings.kafka.security.username or "?"
     for rule in rules:
         writes = rule.operation in (AclOperation.WRITE, AclOperation.ALL)
         if writes and rule.principal in (f"User:{user}", "User:*") and _covers(rule, prefix):
-            return CheckLine(TRANSACTIONS, Standing.OK, f"WRITE on {rule.name} is allowed to {rule.principal}")
+            return Diagnosis(TRANSACTIONS, Severity.OK, f"WRITE on {rule.name} is allowed to {rule.principal}")
     # A super user, or one who is called otherwise in his certificate, needs or has another rule.
     seen = f"no rule found that allows User:{user} to WRITE on {prefix}* (a super user needs none)"
-    return CheckLine(TRANSACTIONS, Standing.WARNING, seen, command)
+    return Diagnosis(TRANSACTIONS, Severity.WARNING, seen, command)
 
 
 def _covers(rule: Any, prefix: str) -> bool:

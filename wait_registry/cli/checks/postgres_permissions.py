@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
-from wait_registry.cli.check_line import CheckLine, Standing
 from wait_registry.cli.checks.postgres_server import asking
+from wait_registry.diagnosis import Diagnosis, Severity
 
 if TYPE_CHECKING:
     import psycopg
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from wait_registry.settings.relations import Service
     from wait_registry.settings.root import Settings
 
-MEND: Final = "grant what is missing to the role of postgres.url"
+FIX: Final = "grant what is missing to the role of postgres.url"
 _ALL: Final = ("select", "insert", "update", "delete")
 TABLES: Final[Mapping[Service, Mapping[str, tuple[str, ...]]]] = {
     "sink": {
@@ -55,7 +55,7 @@ select
 """
 
 
-def permissions(service: Service, settings: Settings) -> Iterator[CheckLine]:
+def permissions(service: Service, settings: Settings) -> Iterator[Diagnosis]:
     """Compare the role's rights with what the service does; nothing is tried."""
     subject = f"permissions in Postgres ({service})"
     with asking(settings) as connection:
@@ -63,9 +63,9 @@ def permissions(service: Service, settings: Settings) -> Iterator[CheckLine]:
         lacking = list(_lacking(connection, service, settings.postgres.schema_name, f'"{role}"', f'"{database}"'))
     if not lacking:
         count = sum(map(len, TABLES[service].values()))
-        yield CheckLine(subject, Standing.OK, f"role {role} has all {count} rights on {len(TABLES[service])} tables")
+        yield Diagnosis(subject, Severity.OK, f"role {role} has all {count} rights on {len(TABLES[service])} tables")
     for seen, grant in lacking:
-        yield CheckLine(subject, Standing.ERROR, f"role {role} has no right to {seen}", f"psql: {grant};")
+        yield Diagnosis(subject, Severity.ERROR, f"role {role} has no right to {seen}", f"psql: {grant};")
 
 
 def _lacking(

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from wait_registry.cli.check_line import CheckLine, Standing
+from wait_registry.diagnosis import Diagnosis, Severity
 
 if TYPE_CHECKING:
     import psycopg
@@ -14,10 +14,8 @@ if TYPE_CHECKING:
 
     from wait_registry.settings.root import Settings
 
-REACH_MEND: Final = "start Postgres, or correct postgres.url (postgres.url_file takes the path of a file with it)"
-SCHEMA_MEND: Final = (
-    "`waitreg db migrate` where the schema is missing or old, else a wait registry as new as the schema"
-)
+REACH_FIX: Final = "start Postgres, or correct postgres.url (postgres.url_file takes the path of a file with it)"
+SCHEMA_FIX: Final = "`waitreg db migrate` where the schema is missing or old, else a wait registry as new as the schema"
 
 
 @contextmanager
@@ -35,7 +33,7 @@ def asking(settings: Settings) -> Iterator[psycopg.Connection[TupleRow]]:
         yield connection
 
 
-def reach(settings: Settings) -> Iterator[CheckLine]:
+def reach(settings: Settings) -> Iterator[Diagnosis]:
     """Connect, and see whether server and database are what the tables need; raises as `require_server`."""
     from wait_registry.postgres.schema import require_server
 
@@ -44,10 +42,10 @@ def reach(settings: Settings) -> Iterator[CheckLine]:
         version = connection.info.server_version
         where = f"{connection.info.host}:{connection.info.port}/{connection.info.dbname}"
         user = connection.info.user
-    yield CheckLine("Postgres", Standing.OK, f"{where} as {user}, version {version // 10000}.{version % 10000}")
+    yield Diagnosis("Postgres", Severity.OK, f"{where} as {user}, version {version // 10000}.{version % 10000}")
 
 
-def schema(settings: Settings) -> Iterator[CheckLine]:
+def schema(settings: Settings) -> Iterator[Diagnosis]:
     """Compare the schema's version and migrations with ours, as `require_schema` does."""
     from wait_registry.errors import ConfigurationError
     from wait_registry.postgres.schema import require_schema, schema_version
@@ -57,12 +55,12 @@ def schema(settings: Settings) -> Iterator[CheckLine]:
         try:
             require_schema(connection)
         except ConfigurationError as error:
-            yield CheckLine("schema", Standing.ERROR, str(error), _mend(connection, version))
+            yield Diagnosis("schema", Severity.ERROR, str(error), _fix(connection, version))
             return
-    yield CheckLine("schema", Standing.OK, f"{settings.postgres.schema_name!r} at version {version}")
+    yield Diagnosis("schema", Severity.OK, f"{settings.postgres.schema_name!r} at version {version}")
 
 
-def _mend(connection: psycopg.Connection[TupleRow], version: int | None) -> str:
+def _fix(connection: psycopg.Connection[TupleRow], version: int | None) -> str:
     from wait_registry.postgres.migrations import mend_of_changed, migrations, status
 
     for step in status(connection):

@@ -7,8 +7,8 @@ from dataclasses import replace
 from threading import Thread
 from typing import TYPE_CHECKING, Final
 
-from wait_registry.cli.check_line import CheckLine, Standing
 from wait_registry.cli.checks.check import Check
+from wait_registry.diagnosis import Diagnosis, Severity
 from wait_registry.errors import TransientError, WaitRegistryError
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ _WITHOUT_EXTRA: Final = "pip install 'wait-registry[sink,sweeper]'"
 Tell = Callable[[str], None]
 
 
-def run_checks(checks: Iterable[Check], settings: Settings, tell: Tell) -> Iterator[CheckLine]:
+def run_checks(checks: Iterable[Check], settings: Settings, tell: Tell) -> Iterator[Diagnosis]:
     """Yield the lines of every check, in the order of the checks.
 
     Args:
@@ -34,10 +34,10 @@ def run_checks(checks: Iterable[Check], settings: Settings, tell: Tell) -> Itera
         blocker = next((subject for id, subject in unsound.items() if _concerns(id, check.needs)), None)
         if blocker is not None:
             unsound.setdefault(check.id, blocker)
-            yield CheckLine(check.subject, Standing.SKIPPED, f"{blocker} must be sound first", id=check.id)
+            yield Diagnosis(check.subject, Severity.SKIPPED, f"{blocker} must be sound first", id=check.id)
             continue
         for line in _look(check, settings, limit_s, tell):
-            if line.standing is Standing.ERROR:
+            if line.severity is Severity.ERROR:
                 unsound.setdefault(line.id, line.subject)
             yield line
 
@@ -52,8 +52,8 @@ def _concerns(unsound: str, needs: tuple[str, ...]) -> bool:
     return any(f"{unsound}.".startswith(f"{need}.") or f"{need}.".startswith(f"{unsound}.") for need in needs)
 
 
-def _look(check: Check, settings: Settings, limit_s: float, tell: Tell) -> list[CheckLine]:
-    lines: list[CheckLine] = []
+def _look(check: Check, settings: Settings, limit_s: float, tell: Tell) -> list[Diagnosis]:
+    lines: list[Diagnosis] = []
     # A thread, since a handler's module that hangs in its import, or a client's library, knows no time-outs of ours.
     thread = Thread(target=_collect, args=(check, settings, lines), name=f"check {check.id}", daemon=True)
     thread.start()
@@ -63,19 +63,19 @@ def _look(check: Check, settings: Settings, limit_s: float, tell: Tell) -> list[
         thread.join(limit_s - PATIENCE_S)
     found = list(lines)
     if thread.is_alive():
-        found.append(CheckLine(check.subject, Standing.ERROR, f"didn't end within {limit_s:.0f} s", check.mend))
+        found.append(Diagnosis(check.subject, Severity.ERROR, f"didn't end within {limit_s:.0f} s", check.fix))
     # What a client says may have several lines; a check's has one.
-    return [replace(line, id=line.id or check.id, seen=" ".join(line.seen.split())) for line in found]
+    return [replace(line, id=line.id or check.id, message=" ".join(line.message.split())) for line in found]
 
 
-def _collect(check: Check, settings: Settings, lines: list[CheckLine]) -> None:
+def _collect(check: Check, settings: Settings, lines: list[Diagnosis]) -> None:
     try:
         lines.extend(check.look(settings))
     except WaitRegistryError as error:
         transient = isinstance(error, TransientError)
-        lines.append(CheckLine(check.subject, Standing.ERROR, str(error), check.mend, transient=transient))
+        lines.append(Diagnosis(check.subject, Severity.ERROR, str(error), check.fix, transient=transient))
     except ImportError as error:
-        lines.append(CheckLine(check.subject, Standing.ERROR, str(error), _WITHOUT_EXTRA))
+        lines.append(Diagnosis(check.subject, Severity.ERROR, str(error), _WITHOUT_EXTRA))
     except (Exception, SystemExit) as error:  # noqa: BLE001 - the other checks still have something to say
         seen = f"{type(error).__name__}: {str(error).strip()}"
-        lines.append(CheckLine(check.subject, Standing.ERROR, seen, check.mend))
+        lines.append(Diagnosis(check.subject, Severity.ERROR, seen, check.fix))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from wait_registry.cli.check_line import CheckLine, Standing
+from wait_registry.diagnosis import Diagnosis, Severity
 
 if TYPE_CHECKING:
     from wait_registry.settings.relations import Service
@@ -15,20 +16,19 @@ if TYPE_CHECKING:
 _DOTTED: Final = re.compile(r"[a-z_]+(?:\.[a-z_]+)+")
 
 
-def relations(service: Service, settings: Settings) -> Iterator[CheckLine]:
+def relations(service: Service, settings: Settings) -> Iterator[Diagnosis]:
     """Yield a line for every contradiction among what this service uses, or one that says that there is none."""
     from wait_registry.settings.relations import relation_problems
 
     subject = f"settings of the {service}"
     problems = relation_problems(settings, service)
     for problem in problems:
-        standing = Standing.ERROR if problem.fatal else Standing.WARNING
-        yield CheckLine(subject, standing, problem.message, _mend(problem.message))
+        yield replace(problem, subject=subject, fix=_fix(problem.message))
     if not problems:
-        yield CheckLine(subject, Standing.OK, "no contradictions")
+        yield Diagnosis(subject, Severity.OK, "no contradictions")
 
 
-def _mend(message: str) -> str:
+def _fix(message: str) -> str:
     """Say where the first setting that a message names is set; the message itself says to what."""
     from wait_registry.settings.names import find_setting, variable_of
 

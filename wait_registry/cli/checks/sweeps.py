@@ -7,8 +7,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from sweeper.health import longest_silence_s
-from wait_registry.cli.check_line import CheckLine, Standing
 from wait_registry.cli.checks.postgres_server import asking
+from wait_registry.diagnosis import Diagnosis, Severity
 from wait_registry.settings.sweeper import SweeperKind
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ limit 1
 """
 
 
-def due(settings: Settings) -> Iterator[CheckLine]:
+def due(settings: Settings) -> Iterator[Diagnosis]:
     """Ask what a sweeper would find due, and since when."""
     from sweeper.due import find_due
 
@@ -45,17 +45,17 @@ def due(settings: Settings) -> Iterator[CheckLine]:
     yield due_line(found.rows, found.oldest, row[0], settings)
 
 
-def due_line(rows: int, oldest: datetime | None, now: datetime, settings: Settings) -> CheckLine:
+def due_line(rows: int, oldest: datetime | None, now: datetime, settings: Settings) -> Diagnosis:
     """Warn when something has been due for longer than a working sweeper, or a source in its place, leaves it. Pure."""
     if oldest is None:
-        return CheckLine(DUE, Standing.OK, "none is due")
+        return Diagnosis(DUE, Severity.OK, "none is due")
     since_s = (now - oldest).total_seconds() - settings.wait.skew_allowance_s
     seen = f"{rows} due, the oldest for {since_s:.0f} s"
     if since_s <= longest_silence_s(settings.sweeper.interval_s):
-        return CheckLine(DUE, Standing.OK, seen)
+        return Diagnosis(DUE, Severity.OK, seen)
     by_connect = settings.sweeper.kind is SweeperKind.CONNECT
-    mend = LOOK_AT_SOURCE if by_connect else f"{START}, and at `last sweep` here"
-    return CheckLine(DUE, Standing.WARNING, f"{seen}: nobody exports them", mend)
+    fix = LOOK_AT_SOURCE if by_connect else f"{START}, and at `last sweep` here"
+    return Diagnosis(DUE, Severity.WARNING, f"{seen}: nobody exports them", fix)
 
 
 def last_sweep_ago_s(connection: psycopg.Connection[TupleRow], topic: str) -> float | None:
@@ -64,12 +64,12 @@ def last_sweep_ago_s(connection: psycopg.Connection[TupleRow], topic: str) -> fl
     return None if row is None else float(row[-1])
 
 
-def last(settings: Settings) -> Iterator[CheckLine]:
+def last(settings: Settings) -> Iterator[Diagnosis]:
     """Say what the last sweep did and when it was: a sweeper writes each one down, also one with nothing due."""
     with asking(settings) as connection:
         row = connection.execute(_LAST, {"topic": settings.wait.topic}).fetchone()
     if row is None:
-        yield CheckLine(LAST, Standing.OK, "none is written down yet")
+        yield Diagnosis(LAST, Severity.OK, "none is written down yet")
         return
     result, due_rows, exported, redelivered, skipped, ago_s = row
     seen = f"{ago_s:.0f} s ago, {result}: {due_rows} due, {exported} exported, {redelivered} redelivered"
@@ -77,10 +77,10 @@ def last(settings: Settings) -> Iterator[CheckLine]:
     # A sweep that found rows which only a rebuild removes is done all the same.
     if result in ("partial", "failed") or (result == "done" and reasons):
         told = f"{seen}; left out: {'; '.join(reasons)}" if reasons else seen
-        yield CheckLine(LAST, Standing.WARNING, told, "mend what it names; the next sweep tries again by itself")
+        yield Diagnosis(LAST, Severity.WARNING, told, "fix what it names; the next sweep tries again by itself")
     elif ago_s > longest_silence_s(settings.sweeper.interval_s):
         every = f"{settings.sweeper.interval_s:g} s"
         told = f"{seen}; one is due every {every}: no sweeper is at work"
-        yield CheckLine(LAST, Standing.WARNING, told, START)
+        yield Diagnosis(LAST, Severity.WARNING, told, START)
     else:
-        yield CheckLine(LAST, Standing.OK, seen)
+        yield Diagnosis(LAST, Severity.OK, seen)

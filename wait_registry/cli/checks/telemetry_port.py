@@ -10,7 +10,7 @@ import socket
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from wait_registry.cli.check_line import CheckLine, Standing
+from wait_registry.diagnosis import Diagnosis, Severity
 
 if TYPE_CHECKING:
     from wait_registry.cli.checks.check import Concerned
@@ -39,21 +39,21 @@ class Listener(NamedTuple):
         return f"running {self.service or 'service'}{group}, {state}"
 
 
-def telemetry_port(services: Sequence[Concerned], settings: Settings) -> Iterator[CheckLine]:
+def telemetry_port(services: Sequence[Concerned], settings: Settings) -> Iterator[Diagnosis]:
     """Try to listen; where somebody does already, ask who it is."""
     host, port = settings.telemetry.host, settings.telemetry.port
     where = f"{host}:{port}"
     failure = _bind(host, port)
     if failure is None:
-        yield CheckLine(SUBJECT, Standing.OK, f"{where} is free" if port else f"any free one of {host}")
+        yield Diagnosis(SUBJECT, Severity.OK, f"{where} is free" if port else f"any free one of {host}")
     elif failure.errno == errno.EADDRINUSE:
         yield taken(where, _who(host, port), services, settings.processor.group)
     else:
-        mend = "set telemetry.host to an address of this host, telemetry.port to one that this user may take"
-        yield CheckLine(SUBJECT, Standing.ERROR, f"can't listen on {where}: {failure.strerror or failure}", mend)
+        fix = "set telemetry.host to an address of this host, telemetry.port to one that this user may take"
+        yield Diagnosis(SUBJECT, Severity.ERROR, f"can't listen on {where}: {failure.strerror or failure}", fix)
 
 
-def taken(where: str, listener: Listener | None, services: Sequence[Concerned], group: str) -> CheckLine:
+def taken(where: str, listener: Listener | None, services: Sequence[Concerned], group: str) -> Diagnosis:
     """Say what it means that a port is taken by this listener, None for a stranger. Pure.
 
     One of ours that wasn't asked for is a warning only: on a host with several services each is started with a port
@@ -61,12 +61,12 @@ def taken(where: str, listener: Listener | None, services: Sequence[Concerned], 
     """
     if listener is None:
         seen = f"{where} is taken by something that isn't a service of the wait registry"
-        return CheckLine(SUBJECT, Standing.ERROR, seen, "set telemetry.port to a free one (0 takes any)")
+        return Diagnosis(SUBJECT, Severity.ERROR, seen, "set telemetry.port to a free one (0 takes any)")
     another = listener.service and listener.service not in services
     if another or (listener.group and listener.group != group):
-        mend = "give each service of a host its own telemetry.port when it starts (0 takes any free one)"
-        return CheckLine(SUBJECT, Standing.WARNING, f"{where} is taken by a {listener}", mend)
-    return CheckLine(SUBJECT, Standing.OK, f"{where} is in use by a {listener}")
+        fix = "give each service of a host its own telemetry.port when it starts (0 takes any free one)"
+        return Diagnosis(SUBJECT, Severity.WARNING, f"{where} is taken by a {listener}", fix)
+    return Diagnosis(SUBJECT, Severity.OK, f"{where} is in use by a {listener}")
 
 
 def _bind(host: str, port: int) -> OSError | None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Final
 
-from wait_registry.cli.check_line import CheckLine, Standing
+from wait_registry.diagnosis import Diagnosis, Severity
 
 if TYPE_CHECKING:
     from wait_registry.settings.root import Settings
@@ -22,12 +22,12 @@ INSTALL_JAVA: Final = "install a Java runtime of version 17 or newer, and put it
 _JAVA_S: Final = 30.0
 
 
-def python(_settings: Settings) -> Iterator[CheckLine]:
+def python(_settings: Settings) -> Iterator[Diagnosis]:
     """Say which Python runs this (an older one than 3.11 can't even start it)."""
-    yield CheckLine("Python", Standing.OK, platform.python_version())
+    yield Diagnosis("Python", Severity.OK, platform.python_version())
 
 
-def kafka_client(_settings: Settings) -> Iterator[CheckLine]:
+def kafka_client(_settings: Settings) -> Iterator[Diagnosis]:
     """Say which Kafka client is installed."""
     from confluent_kafka import libversion
     from confluent_kafka import version as client_version
@@ -36,37 +36,37 @@ def kafka_client(_settings: Settings) -> Iterator[CheckLine]:
     yield _against("Kafka client", f"confluent-kafka {seen}, librdkafka {library}", seen, TESTED_CLIENT)
 
 
-def spark(_settings: Settings) -> Iterator[CheckLine]:
+def spark(_settings: Settings) -> Iterator[Diagnosis]:
     """Say which Spark is installed, without starting it."""
     try:
         seen = version("pyspark")
     except PackageNotFoundError:
-        yield CheckLine("Spark", Standing.ERROR, "the Python package pyspark isn't installed", INSTALL_SPARK)
+        yield Diagnosis("Spark", Severity.ERROR, "the Python package pyspark isn't installed", INSTALL_SPARK)
         return
     yield _against("Spark", f"pyspark {seen}", seen, TESTED_SPARK)
 
 
-def java(_settings: Settings) -> Iterator[CheckLine]:
+def java(_settings: Settings) -> Iterator[Diagnosis]:
     """Find the Java that Spark will run on, and its version; raise ConfigurationError without one of 17 or newer."""
     from wait_registry.jvm import java_command, java_major
 
     found = java_command()
     said = subprocess.run([found, "-version"], capture_output=True, text=True, check=False, timeout=_JAVA_S)
-    yield CheckLine("Java", Standing.OK, f"{found}, version {java_major(said.stderr + said.stdout)}")
+    yield Diagnosis("Java", Severity.OK, f"{found}, version {java_major(said.stderr + said.stdout)}")
 
 
-def jars(settings: Settings) -> Iterator[CheckLine]:
+def jars(settings: Settings) -> Iterator[Diagnosis]:
     """Verify the jars byte for byte; raise ConfigurationError that names the first that isn't as committed."""
     from wait_registry.jvm import jar_directory
 
-    yield CheckLine("jars of Spark's Kafka source", Standing.OK, str(jar_directory("spark", settings.spark.jars_dir)))
+    yield Diagnosis("jars of Spark's Kafka source", Severity.OK, str(jar_directory("spark", settings.spark.jars_dir)))
 
 
-def _against(subject: str, seen: str, given: str, tested: tuple[int, ...]) -> CheckLine:
+def _against(subject: str, seen: str, given: str, tested: tuple[int, ...]) -> Diagnosis:
     if parts(given) >= tested:
-        return CheckLine(subject, Standing.OK, seen)
+        return Diagnosis(subject, Severity.OK, seen)
     least = ".".join(map(str, tested))
-    return CheckLine(subject, Standing.WARNING, f"{seen}, older than {least}, which it was tested with", INSTALL_SPARK)
+    return Diagnosis(subject, Severity.WARNING, f"{seen}, older than {least}, which it was tested with", INSTALL_SPARK)
 
 
 def parts(text: str) -> tuple[int, ...]:

@@ -6,16 +6,16 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from wait_registry.cli.check_line import CheckLine, Standing
 from wait_registry.cli.checks import connect_view
 from wait_registry.cli.checks.postgres_server import asking
 from wait_registry.cli.view_age import SILENT_MOST
+from wait_registry.diagnosis import Diagnosis, Severity
 
 if TYPE_CHECKING:
     from wait_registry.settings.root import Settings
 
 POSITION: Final = "position of the view"
-POSITION_MEND: Final = "`waitreg rebuild`, once the cluster, the topic and the schema are the right ones"
+POSITION_FIX: Final = "`waitreg rebuild`, once the cluster, the topic and the schema are the right ones"
 FRESHNESS: Final = "freshness of the view"
 _HEARD: Final = """
 select now() - max(seen_at), now() - min(position_time)
@@ -24,7 +24,7 @@ where topic = %(topic)s
 """
 
 
-def position(settings: Settings) -> Iterator[CheckLine]:
+def position(settings: Settings) -> Iterator[Diagnosis]:
     """Check the sink's position in the wait topic as sink and sweeper do: same topic, within the log, not too old.
 
     A Connect sink's is that of its group. Raises ConfigurationError or `sink.position.PositionTooOld`: their messages
@@ -35,7 +35,7 @@ def position(settings: Settings) -> Iterator[CheckLine]:
     yield from connect_view.position(settings) if settings.sink.kind is SinkKind.CONNECT else _position(settings)
 
 
-def _position(settings: Settings) -> Iterator[CheckLine]:
+def _position(settings: Settings) -> Iterator[Diagnosis]:
     from sink.position import require_fresh
     from sink.progress import read_progress
     from sink.starting import log_ends, require_no_rows, wait_start
@@ -47,7 +47,7 @@ def _position(settings: Settings) -> Iterator[CheckLine]:
         recorded, _ = read_progress(connection, topic)
         if recorded is None:
             require_no_rows(connection, topic)
-            yield CheckLine(POSITION, Standing.OK, f"none yet: the first sink reads {topic} from its beginning")
+            yield Diagnosis(POSITION, Severity.OK, f"none yet: the first sink reads {topic} from its beginning")
             return
         # Where something is recorded, this only compares.
         start = wait_start(connection, client, settings.wait)
@@ -60,32 +60,32 @@ def _position(settings: Settings) -> Iterator[CheckLine]:
     yield aged(seen, max(ages, default=timedelta()), timedelta(milliseconds=retention_ms))
 
 
-def aged(seen: str, age: timedelta, retention: timedelta) -> CheckLine:
+def aged(seen: str, age: timedelta, retention: timedelta) -> Diagnosis:
     """Warn when half of the time is gone after which only a rebuild helps. Pure."""
     if age < retention / 4:
-        return CheckLine(POSITION, Standing.OK, seen)
+        return Diagnosis(POSITION, Severity.OK, seen)
     why = f"{seen}, and {_words(age)} old: at {_words(retention / 2)} sink and sweeper refuse it"
-    return CheckLine(POSITION, Standing.WARNING, why, "start a sink now, before only `waitreg rebuild` helps")
+    return Diagnosis(POSITION, Severity.WARNING, why, "start a sink now, before only `waitreg rebuild` helps")
 
 
-def freshness(settings: Settings) -> Iterator[CheckLine]:
+def freshness(settings: Settings) -> Iterator[Diagnosis]:
     """Say when a sink wrote last: a running one does at least every minute, idle or not; a Connect one says nothing."""
     from wait_registry.settings.sink import SinkKind
 
     yield from connect_view.freshness(settings) if settings.sink.kind is SinkKind.CONNECT else _freshness(settings)
 
 
-def _freshness(settings: Settings) -> Iterator[CheckLine]:
+def _freshness(settings: Settings) -> Iterator[Diagnosis]:
     with asking(settings) as connection:
         row = connection.execute(_HEARD, {"topic": settings.wait.topic}).fetchone()
     silent, behind = row if row is not None else (None, None)
     if silent is None:
-        yield CheckLine(FRESHNESS, Standing.OK, f"no sink has read {settings.wait.topic} yet")
+        yield Diagnosis(FRESHNESS, Severity.OK, f"no sink has read {settings.wait.topic} yet")
         return
     yield heard(silent, behind)
 
 
-def heard(silent: timedelta, behind: timedelta) -> CheckLine:
+def heard(silent: timedelta, behind: timedelta) -> Diagnosis:
     """Warn when nobody has written for over two minutes, the age from which `waitreg query` calls its answer old. Pure.
 
     Args:
@@ -95,9 +95,9 @@ def heard(silent: timedelta, behind: timedelta) -> CheckLine:
     seen = f"a sink wrote {_words(silent)} ago what the log held {_words(behind)} ago"
     rule = f"one writes at least every minute, over {_words(SILENT_MOST)} is a warning"
     if silent <= SILENT_MOST:
-        return CheckLine(FRESHNESS, Standing.OK, f"{seen} ({rule})")
-    mend = "start `waitreg sink`, or look at its log and /health/ready: what people and the sweeper see is old"
-    return CheckLine(FRESHNESS, Standing.WARNING, f"{seen}: no sink is at work ({rule})", mend)
+        return Diagnosis(FRESHNESS, Severity.OK, f"{seen} ({rule})")
+    fix = "start `waitreg sink`, or look at its log and /health/ready: what people and the sweeper see is old"
+    return Diagnosis(FRESHNESS, Severity.WARNING, f"{seen}: no sink is at work ({rule})", fix)
 
 
 def _words(duration: timedelta) -> str:
