@@ -25,7 +25,7 @@ def design_row(model: Model) -> str:
 def safeguard_row(safeguard: Safeguard) -> str:
     """Return the line of a safeguard: what breaks first without it, and after how many steps."""
     violation = explored(safeguard.without).violation
-    what = f"| `{safeguard.name}` | {safeguard.keeps} | `{safeguard.file}` |"
+    what = f"| `{safeguard.name}` | {safeguard.keeps} | {safeguard.clause} |"
     if violation is None:
         return f"{what} nothing |"
     promise = "never ends" if violation.broken == NEVER_ENDS else violation.broken[:2]
