@@ -46,11 +46,16 @@ def commits_past_a_gap(patch: Patch) -> None:
 
 @mutant("P2.3")
 def newer_records_overtake(patch: Patch) -> None:
-    """Records are registered in front of those that were polled before them."""
+    """Records that are buffered for want of room are overtaken by what comes when there is room again."""
     from processor.pump import Pump
 
+    class Unseen(list[Any]):
+        def __bool__(self) -> bool:
+            return False
+
     def keep_back(self: Any, count: int) -> None:
-        self.kept_back[:0] = self._consumption.take(count)
+        taken = self._consumption.take(count)
+        self.kept_back = Unseen([*self.kept_back, *taken])
 
     patch.setattr(Pump, "_keep_back", keep_back)
 
