@@ -82,13 +82,13 @@ class BrokerWatch:
         """Ask what is due now; a broker that doesn't answer is no error."""
         if not self._link.up and await self._ask(lambda: cluster_id(self._admin)) is not None:
             self._link.answered()
-        await self._look_at_the_group()
+        await self.look_at_the_group()
         self._tell_waiting()
         if self._link.up and self._clock.monotonic() - self._checked_s >= IDENTITY_EVERY_S:
             self._checked_s = self._clock.monotonic()
             await self._ask(self._check_identity)
 
-    async def _look_at_the_group(self) -> None:
+    async def look_at_the_group(self) -> None:
         """Ask the coordinator, where what librdkafka tells isn't enough, as often as it takes."""
         membership, once, now_s = self._membership, self._once, self._clock.monotonic()
         compares = membership.must_ask and now_s - self._compared_s >= COMPARE_EVERY_S

@@ -59,7 +59,7 @@ class Commits:
         stats: Stats,
         confirmed: Callable[[AssignedPartition], None],
     ) -> None:
-        self._send = send
+        self.send = send
         self._interval_s = interval_s
         self._monotonic = clock.monotonic
         self._now_ms = clock.now_ms
@@ -86,7 +86,7 @@ class Commits:
             return
         self._sent_s = self._monotonic()
         try:
-            self._send(targets)
+            self.send(targets)
         except KafkaException as error:
             self._failed(error.args[0], "all partitions")
             return

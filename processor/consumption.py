@@ -133,36 +133,34 @@ class Consumption:
         self._asking: asyncio.Future[None] | None = None
         self._asked_s = -math.inf
         with usable_settings():
-            self._consumer = Consumer(
+            self.consumer = Consumer(
                 {
                     **group_config(settings),
                     # At the end of the log, behind the last transaction's marker, nothing else tells that we are there.
                     "enable.partition.eof": True,
                     "error_cb": link.on_error,
                     **link.looks_at_statistics("consumer"),
-                    "on_commit": self._on_commit,
+                    "on_commit": self.on_commit,
                 }
             )
 
     def subscribe(self, topics: Iterable[str]) -> None:
         """Join the group."""
         # Now or never: while a rebalance callback waits for the event loop, the client doesn't answer this question.
-        member_id = str(self._consumer.memberid() or "")
+        member_id = str(self.consumer.memberid() or "")
         self._topics = list(topics)
         self._membership.begin(member_id, self._given, self._rejoin)
         self._join()
 
     def _join(self) -> None:
-        self._consumer.subscribe(
-            self._topics, on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost
-        )
+        self.consumer.subscribe(self._topics, on_assign=self._on_assign, on_revoke=self.on_revoke, on_lost=self.on_lost)
 
     def _rejoin(self) -> None:
         """Give everything up and join anew, in the consumer's thread."""
 
         def leave_and_join() -> None:
             if not self._closing:
-                self._consumer.unsubscribe()
+                self.consumer.unsubscribe()
                 self._join()
 
         if not self._closing:
@@ -171,9 +169,9 @@ class Consumption:
     def take(self, count: int) -> list[tuple[AssignedPartition, Message]]:
         """Return at most ``count`` records that are there now, each with its partition; never waits."""
         if self.unanswered.told and (starts := self.unanswered.taken()):
-            self._assign(self._consumer, starts)
+            self._assign(self.consumer, starts)
             self._take_over(starts)
-        return self._sorted_out(self._consumer.consume(count, 0))
+        return self._sorted_out(self.consumer.consume(count, 0))
 
     async def wait(self, timeout_s: float) -> list[tuple[AssignedPartition, Message]]:
         """Wait for one record, in a thread; the event loop goes on.
@@ -182,7 +180,7 @@ class Consumption:
         returns, and a rebalance within the poll waits for the event loop.
         """
         self.polling = True
-        poll = self._executor.submit(self._consumer.poll, timeout_s)
+        poll = self._executor.submit(self.consumer.poll, timeout_s)
         poll.add_done_callback(self._polled)
         message = await asyncio.wrap_future(poll)
         return self._sorted_out([] if message is None else [message])
@@ -202,29 +200,29 @@ class Consumption:
         """Start an asynchronous commit, not while ``polling``; KafkaException when it can't even be started."""
         if self._closing:
             raise KafkaException(KafkaError(KafkaError._DESTROY, "the consumer is being closed"))
-        self._consumer.commit(offsets=self.offsets(targets), asynchronous=True)
+        self.consumer.commit(offsets=self.offsets(targets), asynchronous=True)
 
     def commit_now(self, targets: dict[AssignedPartition, int]) -> None:
         """Commit and wait for the answer; KafkaException when any partition is refused."""
-        for answer in self._consumer.commit(offsets=self.offsets(targets), asynchronous=False):
+        for answer in self.consumer.commit(offsets=self.offsets(targets), asynchronous=False):
             if answer.error is not None:
                 raise KafkaException(answer.error)
 
     def pause(self) -> None:
         """Fetch nothing more; what librdkafka holds is thrown away and fetched again after `resume`."""
         self._paused = True
-        self._consumer.pause(self._consumer.assignment())
+        self.consumer.pause(self.consumer.assignment())
 
     def resume(self) -> None:
         """Fetch again."""
         self._paused = False
-        self._consumer.resume(self._consumer.assignment())
+        self.consumer.resume(self.consumer.assignment())
 
     def read_ends(self) -> None:
         """Note the ends of the assigned partitions as the last fetch answers gave them, for the lag."""
         for owner in self.assigned.values():
             partition = TopicPartition(owner.topic, owner.partition)
-            owner.heard_of(*self._consumer.get_watermark_offsets(partition, cached=True))
+            owner.heard_of(*self.consumer.get_watermark_offsets(partition, cached=True))
 
     def ask_ends(self, now_s: float) -> None:
         """Ask the broker for them, in the consumer's thread: no fetch tells them while consumption is paused."""
@@ -235,7 +233,7 @@ class Consumption:
         self._asking = self._loop.run_in_executor(self._executor, self._ask_ends, list(self.assigned.values()))
 
     def _ask_ends(self, owners: list[AssignedPartition]) -> None:
-        self._log_ends.ask(self._consumer, owners, lambda: self._paused and not self._closing)
+        self._log_ends.ask(self.consumer, owners, lambda: self._paused and not self._closing)
 
     async def close(self, limit_s: float) -> None:
         """Leave the group; the listener's ``revoked`` is called for what is still assigned.
@@ -260,7 +258,7 @@ class Consumption:
         error: Exception | None = None
         try:
             self._executor.shutdown()  # a poll that is still under way there ends first
-            self._consumer.close()
+            self.consumer.close()
         except Exception as raised:  # noqa: BLE001 - handed on to who waits
             error = raised
         # The loop may be gone by now: then nobody waits.
@@ -343,7 +341,8 @@ class Consumption:
         self.assigned.update({(owner.topic, owner.partition): owner for owner in owners})
         self._listener.assigned(owners)
 
-    def _on_revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+    def on_revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        """Give partitions up (the client's callback)."""
         targets: dict[AssignedPartition, int] = {}
 
         def give_up() -> None:
@@ -358,7 +357,9 @@ class Consumption:
             self._on_loop(lambda: self._listener.committed_last(targets, error))
         self._guarded(lambda: self._unassign(consumer, partitions), None)
 
-    def _on_lost(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+    def on_lost(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        """Forget partitions that are gone already (the client's callback)."""
+
         def give_up() -> None:
             self._membership.lost()
             self._listener.lost(self._given_up(partitions))
@@ -381,7 +382,8 @@ class Consumption:
             return error
         return None
 
-    def _on_commit(self, error: KafkaError | None, partitions: list[TopicPartition]) -> None:
+    def on_commit(self, error: KafkaError | None, partitions: list[TopicPartition]) -> None:
+        """Pass the answer to a commit to the event loop (the client's callback)."""
         if error is None:
             self._link.answered()
         if threading.get_ident() == self._loop_thread:

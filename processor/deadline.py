@@ -103,7 +103,7 @@ class Watchdog:
     def start(self) -> None:
         """Begin to watch, on the running event loop."""
         self._expected_s = self._clock.monotonic() + self.tick_s
-        self._timer = asyncio.get_running_loop().call_later(self.tick_s, self._tick)
+        self._timer = asyncio.get_running_loop().call_later(self.tick_s, self.look)
 
     def stop(self) -> None:
         """Stop watching."""
@@ -111,16 +111,18 @@ class Watchdog:
             self._timer.cancel()
             self._timer = None
 
-    def _tick(self) -> None:
+    def look(self) -> None:
+        """Cancel calls that exceed their limit, and schedule the next look."""
         now_s = self._clock.monotonic()
         # After a pause of the whole loop (a rebalance, a blocking handler) answers may lie unread in the sockets: the
         # handlers get one more tick to read them, and no more than one, since a loop under load is late every time.
         self._forgave = not self._forgave and now_s - self._expected_s >= self.tick_s
         if not self._forgave:
-            self._cancel_overdue(now_s)
+            self.cancel_overdue(now_s)
         self.start()
 
-    def _cancel_overdue(self, now_s: float) -> None:
+    def cancel_overdue(self, now_s: float) -> None:
+        """Cancel calls whose limit has passed, and report those that don't end."""
         for deadline in self._deadlines:
             if deadline.at_s <= now_s:
                 deadline.at_s = math.inf

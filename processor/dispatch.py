@@ -69,7 +69,7 @@ class Dispatcher:
         # No record that waits is overdue before this moment, on the monotonic clock.
         self._overdue_from_s = math.inf
         self._resting: list[asyncio.Future[None]] = []
-        self._workers: list[asyncio.Task[None]] = []
+        self.workers: list[asyncio.Task[None]] = []
         self._waking = False
         self._stopping = False
         self.running = 0
@@ -135,11 +135,11 @@ class Dispatcher:
         cancellation and goes on is left behind.
         """
         self._stopping = True
-        for worker in self._workers:
+        for worker in self.workers:
             worker.cancel()
-        if not self._workers:
+        if not self.workers:
             return
-        _, refusing = await asyncio.wait(self._workers, timeout=self._stop_limit_s)
+        _, refusing = await asyncio.wait(self.workers, timeout=self._stop_limit_s)
         if refusing:
             log.warning("%d handlers don't end although they were cancelled: left behind", len(refusing))
 
@@ -149,11 +149,11 @@ class Dispatcher:
         if self._resting:
             self._waking = True
             self._resting.pop().set_result(None)
-        elif len(self._workers) < self._max_in_flight:
+        elif len(self.workers) < self._max_in_flight:
             self._waking = True
             worker = asyncio.create_task(self._work())
             worker.add_done_callback(self._ended)
-            self._workers.append(worker)
+            self.workers.append(worker)
 
     async def _work(self) -> None:
         task = asyncio.current_task()

@@ -61,7 +61,7 @@ class Once:
         self._seen_s: dict[str, float] = {}
         self._classic = settings.processor.group_protocol is GroupProtocol.CLASSIC
         self._told: Share | None = None
-        self._share = Share(settled=False)
+        self.share = Share(settled=False)
         self.asks = False
 
     def reached(self, assigned: Mapping[TopicPartition, AssignedPartition]) -> bool:
@@ -69,7 +69,7 @@ class Once:
         consumed = reached(self._ends, assigned.values())
         complete = self._classic and self._ends.keys() <= assigned.keys()
         self.asks = consumed and not complete
-        return consumed and (complete or (self._share.settled and self._share.ours <= assigned.keys()))
+        return consumed and (complete or (self.share.settled and self.share.ours <= assigned.keys()))
 
     def judge(self, admin: AdminClient, group: GroupDescription, own: str) -> None:
         """Judge who has what; in the watch's thread.
@@ -86,12 +86,12 @@ class Once:
         now_s = self._monotonic()
         self._seen_s = {member: self._seen_s.get(member, now_s) for member in group.held}
         if not group.stable:
-            self._share = Share(settled=False)
+            self.share = Share(settled=False)
             return
         alive_after_s = 0.0 if self._classic else ALIVE_AFTER_S
         alive = {member for member, since_s in self._seen_s.items() if now_s - since_s >= alive_after_s}
-        self._share = share_of(self._unfinished(admin, holders, own), holders, own, alive)
-        self._tell(self._share)
+        self.share = share_of(self._unfinished(admin, holders, own), holders, own, alive)
+        self._tell(self.share)
 
     def _unfinished(self, admin: AdminClient, holders: Mapping[TopicPartition, str], own: str) -> list[TopicPartition]:
         """Return what isn't ours and not committed to its end."""

@@ -91,16 +91,16 @@ class Pipeline:
         clock, fault, stats, outbox = context.clock, context.fault, context.stats, context.outbox
         self._context = context
         self._draining = False
-        self._leaving: asyncio.Future[None] | None = None
+        self.leaving: asyncio.Future[None] | None = None
         self._end_s: float | None = None
-        self._frontier = Frontier()
-        self._outstanding = Outstanding()
+        self.frontier = Frontier()
+        self.outstanding = Outstanding()
         letters = DeadLetters(
             outbox, context.topics, processor.group, context.instance, clock, stats, settings.log.error_messages
         )
         traces = Traces.of(context.tracer, processor.group, context.instance)
-        settlement = Settlement(outbox, letters, settings.wait.topic, self._outstanding, stats, traces)
-        self._registration = Registration(
+        settlement = Settlement(outbox, letters, settings.wait.topic, self.outstanding, stats, traces)
+        self.registration = Registration(
             context.producer,
             outbox,
             settings.wait.topic,
@@ -115,9 +115,9 @@ class Pipeline:
             stats,
             settlement.unregistrable,
             settlement.malformed,
-            lambda entry: self._pump.renewed(entry),
+            lambda entry: self.pump.renewed(entry),
         )
-        self._dispatcher = Dispatcher(
+        self.dispatcher = Dispatcher(
             processor.max_in_flight,
             processor.group,
             context.attempts,
@@ -125,27 +125,27 @@ class Pipeline:
             clock,
             fault,
             settlement.settle,
-            self._registration.renew,
+            self.registration.renew,
             traces=traces,
         )
-        self._pump = self._make_pump(context)
+        self.pump = self._make_pump(context)
 
     def _make_pump(self, context: Context) -> Pump:
         processor, clock, fault, stats = context.settings.processor, context.clock, context.fault, context.stats
         pump = Pump(
             context.producer,
             context.outbox,
-            self._registration,
-            self._dispatcher,
-            self._frontier,
-            self._outstanding,
+            self.registration,
+            self.dispatcher,
+            self.frontier,
+            self.outstanding,
             LookAhead(processor.max_in_flight, processor.look_ahead_max, processor.look_ahead_max_bytes),
             clock,
             fault,
             stats,
             processor.flush_timeout_s,
         )
-        self._consumption = Consumption(
+        self.consumption = Consumption(
             context.settings,
             pump,
             context.start_offsets,
@@ -154,25 +154,25 @@ class Pipeline:
             context.membership,
             fault,
         )
-        commit = self._consumption.commit
+        commit = self.consumption.commit
         commits = Commits(commit, processor.commit_interval_s, clock, fault, stats, pump.confirmed)
-        handover = Handover(self._frontier, self._dispatcher, self._outstanding, commits, fault)
-        pump.attach(self._consumption, commits, handover)
+        handover = Handover(self.frontier, self.dispatcher, self.outstanding, commits, fault)
+        pump.attach(self.consumption, commits, handover)
         return pump
 
     async def run(self) -> None:
         """Pump until stopped; then hand the partitions over, let started handlers finish, write their tombstones."""
-        self._consumption.subscribe(self._context.topics)
+        self.consumption.subscribe(self._context.topics)
         try:
             while not self._context.stop.is_set() and not self._worked_off():
-                await self._pump.turn()
+                await self.pump.turn()
             await self._drain()
         except BaseException:
             self._draining = True
             (failure,) = await asyncio.gather(self._leave(), return_exceptions=True)
             if failure is not None:
                 log.warning("leaving the group failed", exc_info=failure)
-            await self._dispatcher.stop()
+            await self.dispatcher.stop()
             raise
 
     def _left_s(self) -> float:
@@ -184,34 +184,34 @@ class Pipeline:
 
     def _leave(self) -> asyncio.Future[None]:
         """Leave the group, once."""
-        if self._leaving is None:
-            self._leaving = asyncio.ensure_future(self._consumption.close(self._left_s()))
-        return self._leaving
+        if self.leaving is None:
+            self.leaving = asyncio.ensure_future(self.consumption.close(self._left_s()))
+        return self.leaving
 
     def _worked_off(self) -> bool:
         once = self._context.once
         return (
             once is not None
             and self._context.membership.joined
-            and not self._outstanding.records
-            and not self._pump.kept_back
+            and not self.outstanding.records
+            and not self.pump.kept_back
             and not self._context.outbox.unacknowledged
-            and once.reached(self._consumption.assigned)
+            and once.reached(self.consumption.assigned)
         )
 
     async def _drain(self) -> None:
         """Give the partitions up first, so that the group goes on; then finish what is ours, both within one limit."""
         self._draining = True
         processor, outbox = self._context.settings.processor, self._context.outbox
-        registered = await self._until(self._pump.registered, min(processor.flush_timeout_s, self._left_s()))
+        registered = await self._until(self.pump.registered, min(processor.flush_timeout_s, self._left_s()))
         # What was waited for in vain is not waited for again.
-        self._pump.limit_flush(max(0.0, self._left_s()) if registered else 0.0)
+        self.pump.limit_flush(max(0.0, self._left_s()) if registered else 0.0)
         leaving = self._leave()
         await self._until(leaving.done, None)
         await leaving
-        await self._until(lambda: not self._outstanding.records, self._left_s())
-        left = self._outstanding.records
-        await self._dispatcher.stop()
+        await self._until(lambda: not self.outstanding.records, self._left_s())
+        left = self.outstanding.records
+        await self.dispatcher.stop()
         await self._until(lambda: not outbox.unacknowledged, processor.flush_timeout_s)
         self._context.fault.raise_if_any()
         self._say_what_is_left(left, outbox.unacknowledged)
@@ -229,7 +229,7 @@ class Pipeline:
         """Go on with what is in hand until the condition holds, or the time is over; return which."""
         end_s = math.inf if timeout_s is None else self._context.clock.monotonic() + timeout_s
         while not condition() and self._context.clock.monotonic() < end_s:
-            self._pump.turn_without_consuming()
+            self.pump.turn_without_consuming()
             await asyncio.sleep(DRAIN_STEP_S)
         return condition()
 
@@ -241,23 +241,23 @@ class Pipeline:
             context.membership.joined,
             context.blocked(),
             context.settings.processor.max_in_flight,
-            len(self._consumption.unanswered),
+            len(self.consumption.unanswered),
             context.watchdog.late_s(),
-            self._frontier.waiting_s(context.clock.monotonic()),
+            self.frontier.waiting_s(context.clock.monotonic()),
             context.outbox.waiting_s(),
         )
 
     def readings(self) -> Iterable[Reading]:
         """Return what is in hand, the bounds, and the lags."""
-        yield Reading(metrics.PROCESSOR_IN_FLIGHT, self._dispatcher.running)
+        yield Reading(metrics.PROCESSOR_IN_FLIGHT, self.dispatcher.running)
         yield Reading(metrics.PROCESSOR_OLDEST_IN_FLIGHT, self._context.watchdog.oldest_s())
-        yield Reading(metrics.PROCESSOR_WAITING, self._dispatcher.waiting)
-        yield Reading(metrics.PROCESSOR_LOOK_AHEAD, self._outstanding.records)
-        yield Reading(metrics.PROCESSOR_LOOK_AHEAD_LIMIT, self._pump.look_ahead.bound)
-        yield Reading(metrics.PROCESSOR_LOOK_AHEAD_BYTES, self._outstanding.size)
-        yield Reading(metrics.PROCESSOR_UNACKNOWLEDGED, self._frontier.pending())
+        yield Reading(metrics.PROCESSOR_WAITING, self.dispatcher.waiting)
+        yield Reading(metrics.PROCESSOR_LOOK_AHEAD, self.outstanding.records)
+        yield Reading(metrics.PROCESSOR_LOOK_AHEAD_LIMIT, self.pump.look_ahead.bound)
+        yield Reading(metrics.PROCESSOR_LOOK_AHEAD_BYTES, self.outstanding.size)
+        yield Reading(metrics.PROCESSOR_UNACKNOWLEDGED, self.frontier.pending())
         yield Reading(metrics.PROCESSOR_OUTBOX, self._context.outbox.unacknowledged)
         yield Reading(metrics.PROCESSOR_STANDSTILL, self._context.watchdog.late_s())
         yield Reading(metrics.PROCESSOR_BLOCKED_SLOTS, self._context.blocked())
-        yield Reading(metrics.PROCESSOR_PAUSED, self._pump.pausing.paused)
-        yield from partition_readings(list(self._consumption.assigned.values()))
+        yield Reading(metrics.PROCESSOR_PAUSED, self.pump.pausing.paused)
+        yield from partition_readings(list(self.consumption.assigned.values()))

@@ -81,8 +81,8 @@ class Pump:
     def attach(self, consumption: Consumption, commits: Commits, handover: Handover) -> None:
         """Connect the pump with its consumer."""
         self._consumption = consumption
-        self._commits = commits
-        self._handover = handover
+        self.commits = commits
+        self.handover = handover
 
     # ---- the loop
 
@@ -103,21 +103,22 @@ class Pump:
         self._outbox.send_backlog()
         self._advance()
         now_s = self._monotonic()
-        taken = self._consume(now_s)
-        if self._commits.due(now_s) or (self._window_waits and self._commits.idle):
+        taken = self.consume(now_s)
+        if self.commits.due(now_s) or (self._window_waits and self.commits.idle):
             self._window_waits = False
-            self._commits.commit(self._consumption.assigned.values())
+            self.commits.commit(self._consumption.assigned.values())
         if now_s - self._kept_house_s >= HOUSEKEEPING_S:
             self._kept_house_s = now_s
-            self._keep_house(now_s)
+            self.keep_house(now_s)
         if taken:
             await asyncio.sleep(0)
-        elif self._acknowledged and not self.kept_back and not self.pausing.paused and self._room() > 0:
-            self._register(await self._consumption.wait(IDLE_S))
+        elif self._acknowledged and not self.kept_back and not self.pausing.paused and self.room() > 0:
+            self.register(await self._consumption.wait(IDLE_S))
         else:
             await asyncio.sleep(NOTHING_CAME_S)
 
-    def _keep_house(self, now_s: float) -> None:
+    def keep_house(self, now_s: float) -> None:
+        """Do what is due a few times per second."""
         self.look_ahead.observe(now_s, self._outstanding.finished)
         self._dispatcher.renew_overdue()
         self._renew_held(now_s)
@@ -154,29 +155,31 @@ class Pump:
         """Return whether every record taken is registered, or safe otherwise."""
         return not self._frontier and self._publishing is None
 
-    def _room(self) -> int:
+    def room(self) -> int:
+        """Return how many records may be consumed now."""
         if self._publishing is not None or self._outbox.full:
             return 0
         return self.look_ahead.room(self._outstanding.records, self._outstanding.size)
 
-    def _consume(self, now_s: float) -> bool:
+    def consume(self, now_s: float) -> bool:
+        """Consume and register as much as there is room for; return whether anything was registered."""
         self._publish()
-        room = self._room()
+        room = self.room()
         if self._resume or self.pausing.resume_due(room, self.look_ahead.room(0, 0)):
             self._resume = self.pausing.paused = False
             self._consumption.resume()
         if room <= 0:
-            self._poll_without_room(now_s)
+            self.poll_without_room(now_s)
             return False
         if self.pausing.paused:
-            self._poll_without_room(now_s)
+            self.poll_without_room(now_s)
         elif len(self.kept_back) < room:
             self.pausing.polled(now_s)
             self._keep_back(room - len(self.kept_back))
         taken, self.kept_back = self.kept_back[:room], self.kept_back[room:]
-        return self._register(taken)
+        return self.register(taken)
 
-    def _poll_without_room(self, now_s: float) -> None:
+    def poll_without_room(self, now_s: float) -> None:
         """Show the group that this member is alive, and take part in rebalances."""
         if not self.pausing.poll_due(now_s):
             return
@@ -191,7 +194,8 @@ class Pump:
         taken = self._consumption.take(count)
         self.kept_back += taken
 
-    def _register(self, taken: list[tuple[AssignedPartition, Message]]) -> bool:
+    def register(self, taken: list[tuple[AssignedPartition, Message]]) -> bool:
+        """Register records that were consumed; return whether they were taken, otherwise they are buffered."""
         if not taken:
             return False
         if self._publishing is not None:
@@ -233,7 +237,7 @@ class Pump:
                 held += 1
         self._stats.registered += len(ready) + held
         self._dispatcher.add(ready)
-        if held and self._commits.idle:
+        if held and self.commits.idle:
             self._commit_window()
 
     def _commit_window(self) -> None:
@@ -241,7 +245,7 @@ class Pump:
         if self._consumption.polling:
             self._window_waits = True
         else:
-            self._commits.commit(self._consumption.assigned.values())
+            self.commits.commit(self._consumption.assigned.values())
 
     # ---- what the consumer tells
 
@@ -259,28 +263,28 @@ class Pump:
         self._forget(owners)
         if self._fault.error is not None:
             # What has gone wrong may be what the offsets rely on: commit nothing more.
-            self._handover.lost(owners)
+            self.handover.lost(owners)
             return {}
-        self._flush(owners)
-        return self._handover.revoked(owners)
+        self.flush(owners)
+        return self.handover.revoked(owners)
 
     def committed_last(self, targets: dict[AssignedPartition, int], error: KafkaError | None) -> None:
         """Take the answer of the commit at the end of an assignment."""
-        self._handover.committed_last(targets, error)
+        self.handover.committed_last(targets, error)
 
     def lost(self, owners: list[AssignedPartition]) -> None:
         """Hand partitions over that are gone already."""
         self._stats.rebalances["lost"] += 1
         log.warning("partitions lost: %s", ", ".join(map(repr, owners)))
         self._forget(owners)
-        self._handover.lost(owners)
+        self.handover.lost(owners)
 
     def commit_answered(self, error: KafkaError | None, partitions: list[TopicPartition]) -> None:
         """Take the answer of a commit; a gate that has waited for it opens."""
-        self._commits.answered(error, partitions)
+        self.commits.answered(error, partitions)
         # A first window that was registered while the commit was in flight needn't wait for the interval.
         owners = self._consumption.assigned.values()
-        if error is None and self._commits.idle and any(owner.window.held() for owner in owners):
+        if error is None and self.commits.idle and any(owner.window.held() for owner in owners):
             self._commit_window()
 
     def confirmed(self, owner: AssignedPartition) -> None:
@@ -299,7 +303,8 @@ class Pump:
     def _forget(self, owners: list[AssignedPartition]) -> None:
         self.kept_back = [(owner, message) for owner, message in self.kept_back if owner not in owners]
 
-    def _flush(self, owners: list[AssignedPartition]) -> None:
+    def flush(self, owners: list[AssignedPartition]) -> None:
+        """Wait for the acknowledgments of wait records and renewals, up to the limit of a rebalance."""
         # Blocking on purpose: the rebalance waits for this callback, and no handler may start meanwhile.
         end_s = time.monotonic() + self._flush_timeout_s
         while (not self.registered() or self._renewing(owners)) and self._fault.error is None:

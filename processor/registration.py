@@ -74,7 +74,7 @@ class Registration:
         self._fault = fault
         self._stats = stats
         self._unregistrable = unregistrable
-        self._malformed = malformed
+        self.malformed = malformed
         self._renewed = renewed
         self._unreadable: dict[Entry, PermanentError] = {}
         self.renewing: set[Entry] = set()
@@ -91,7 +91,7 @@ class Registration:
         partitions = wait_partitions([entry.wait_id for entry in entries], self._wait_partitions)
         for entry, partition in zip(entries, partitions, strict=True):
             entry.wait_partition = partition
-        return RegistrationBatch(entries, ends, self._clock.now_ms(), self._refused, self._completed)
+        return RegistrationBatch(entries, ends, self._clock.now_ms(), self.refused, self._completed)
 
     def publish(self, batch: RegistrationBatch) -> bool:
         """Send the wait records of a batch, as far as the producer's queue has room.
@@ -107,7 +107,7 @@ class Registration:
                 self._unreadable.pop(entry, None)
                 batch.acknowledge()
             elif self._unreadable and entry in self._unreadable:
-                self._malformed(entry, self._unreadable.pop(entry))
+                self.malformed(entry, self._unreadable.pop(entry))
             else:
                 original = entry.original
                 try:
@@ -125,7 +125,7 @@ class Registration:
                 except BufferError:
                     return False
                 except KafkaException as error:
-                    self._refused(entry, error.args[0])
+                    self.refused(entry, error.args[0])
                 except DataError as error:
                     self._unregistrable(entry, error)
             batch.published += 1
@@ -168,7 +168,8 @@ class Registration:
         expires_at = _EPOCH + timedelta(milliseconds=expires_at_ms)
         return Lifetime(expires_at_ms, expires_at, now_s + limits.ttl_s, limits.start_by_s(now_s), now_s)
 
-    def _refused(self, entry: Entry, error: KafkaError) -> None:
+    def refused(self, entry: Entry, error: KafkaError) -> None:
+        """Dead-letter a record that is too large; any other refusal ends the process."""
         if error.code() in _TOO_LARGE:
             self._unregistrable(entry, error)
         else:

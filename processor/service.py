@@ -100,11 +100,11 @@ class ProcessorService:
         self._tracer = tracer
         self._stop = threading.Event()
         self._stop_guard = StopGuard(settings.processor.drain_timeout_s, self._stop)
-        self._pipeline: Pipeline | None = None
+        self.pipeline: Pipeline | None = None
         self._instance = ""
-        self._fault = Fault()
+        self.fault = Fault()
         self._forgotten: TransientError | None = None
-        self._link = BrokerLink(self._fault, self._brokers_forgotten, self._clock.monotonic)
+        self._link = BrokerLink(self.fault, self._brokers_forgotten, self._clock.monotonic)
         self._membership = Membership(settings.processor)
         self.stats = Stats()
         self.telemetry_port = 0
@@ -142,9 +142,9 @@ class ProcessorService:
     async def _serve(self, handler: OpenHandler) -> None:
         settings = self._settings
         metrics = MetricsRegistry()
-        metrics.collect_from(self._readings)
+        metrics.collect_from(self.readings)
         telemetry = settings.telemetry
-        with TelemetryServer(telemetry.host, telemetry.port, metrics, self._live, self._ready) as server:
+        with TelemetryServer(telemetry.host, telemetry.port, metrics, self._live, self.ready) as server:
             self.telemetry_port = server.port
             admin = open_admin(settings.kafka)
             wait_topic = await self._when_reachable(lambda: self._check_topics(admin))
@@ -152,7 +152,7 @@ class ProcessorService:
                 return
             await handler.open()
             try:
-                await self._work(handler, admin, wait_topic)
+                await self.work(handler, admin, wait_topic)
             finally:
                 await handler.close()
 
@@ -174,21 +174,22 @@ class ProcessorService:
                 await asyncio.sleep(RETRY_START_S)
         return None
 
-    async def _work(
+    async def work(
         self,
         handler: OpenHandler,
         admin: AdminClient,
         wait_topic: TopicIdentity,
     ) -> None:
-        facts = await self._when_reachable(lambda: self._facts(admin))
+        """Process records until the service is stopped."""
+        facts = await self._when_reachable(lambda: self.facts(admin))
         if facts is None:
             return
         with usable_settings():
-            producer = Producer(self._producer_config())
+            producer = Producer(self.producer_config())
         self._instance = facts.instance
         self.stats.consumed.update(dict.fromkeys(facts.topics, 0))
         watchdog = Watchdog(self._clock, self._settings.processor.handler_timeout_s)
-        self._pipeline = Pipeline(self._context(producer, handler, watchdog, wait_topic, facts))
+        self.pipeline = Pipeline(self._context(producer, handler, watchdog, wait_topic, facts))
         watch = asyncio.create_task(self._broker_watch(admin, wait_topic, facts).run(), name="broker-watch")
         watch.add_done_callback(self._watch_ended)
         watchdog.start()
@@ -196,7 +197,7 @@ class ProcessorService:
         stall_watchdog.start()
         tune_gc()
         try:
-            await self._pipeline.run()
+            await self.pipeline.run()
         finally:
             watch.cancel()
             stall_watchdog.stop()
@@ -206,7 +207,7 @@ class ProcessorService:
             if left:
                 log.warning("%d records aren't acknowledged by the broker at the end", left)
         # What the last answers have brought, which no turn of the loop has seen.
-        self._fault.raise_if_any()
+        self.fault.raise_if_any()
         if self._forgotten is not None:
             raise self._forgotten
 
@@ -221,15 +222,16 @@ class ProcessorService:
         describe = partial(describe_group, self._settings.kafka, self._settings.processor.group)
         membership, once = self._membership, facts.once
         return BrokerWatch(
-            admin, wait_topic, facts.consumed, membership, once, describe, self._link, self._clock, self._fault
+            admin, wait_topic, facts.consumed, membership, once, describe, self._link, self._clock, self.fault
         )
 
     def _watch_ended(self, watch: asyncio.Task[None]) -> None:
         error = None if watch.cancelled() else watch.exception()
         if error is not None:
-            self._fault.report(error)
+            self.fault.report(error)
 
-    def _facts(self, admin: AdminClient) -> Facts:
+    def facts(self, admin: AdminClient) -> Facts:
+        """Ask the broker for what the processor needs to know before it starts."""
         instance = self._settings.processor.instance or instance_name(self._clock)
         topics = subscription(self._settings, instance, topic_names(admin))
         consumed = ConsumedTopics.look_up(admin, self._settings.processor.group, topics)
@@ -257,14 +259,14 @@ class ProcessorService:
             topics=facts.topics,
             limits=limits,
             producer=producer,
-            outbox=Outbox(producer, self._fault, self._clock.monotonic),
+            outbox=Outbox(producer, self.fault, self._clock.monotonic),
             attempts=Attempts(handler, processor.handler_timeout_s, decision, self._clock, self.stats),
             watchdog=watchdog,
             start_offsets=StartOffsets(wait_topic, consumed, self._ending, self._committed),
             link=self._link,
             membership=self._membership,
             clock=self._clock,
-            fault=self._fault,
+            fault=self.fault,
             stats=self.stats,
             stop=self._stop,
             once=facts.once,
@@ -275,7 +277,8 @@ class ProcessorService:
         places = [(place.topic, place.partition) for place in partitions]
         return committed_offsets(self._settings.kafka, self._settings.processor.group, places, ASK_LIMIT_S)
 
-    def _producer_config(self) -> dict[str, object]:
+    def producer_config(self) -> dict[str, object]:
+        """Return the properties of the producer."""
         return producer_config(
             self._settings.kafka,
             **{
@@ -287,27 +290,29 @@ class ProcessorService:
             },
         )
 
-    def _readings(self) -> Iterator[Reading | HistogramReading]:
-        yield Reading(READY, self._ready().ok, ("processor",))
+    def readings(self) -> Iterator[Reading | HistogramReading]:
+        """Return what /metrics shows."""
+        yield Reading(READY, self.ready().ok, ("processor",))
         yield from stats_readings(self.stats, self._link)
-        if self._pipeline is not None:
+        if self.pipeline is not None:
             yield from settings_readings(self._settings.processor, self._instance)
-            yield from self._pipeline.readings()
+            yield from self.pipeline.readings()
 
     def _ending(self, timeout_s: float) -> bool:
         """Wait so long, or for the stop; return whether the process is to end."""
-        return self._stop.wait(timeout_s) or self._fault.error is not None
+        return self._stop.wait(timeout_s) or self.fault.error is not None
 
     def _live(self) -> Health:
-        return Health.of([] if self._fault.error is None else [f"stopping: {type(self._fault.error).__name__}"])
+        return Health.of([] if self.fault.error is None else [f"stopping: {type(self.fault.error).__name__}"])
 
-    def _ready(self) -> Health:
+    def ready(self) -> Health:
+        """Return whether the processor works, with the reasons if it doesn't."""
         reasons = [] if self._link.up else ["the broker can't be reached"]
-        reasons += ["starting"] if self._pipeline is None else self._pipeline.not_ready()
+        reasons += ["starting"] if self.pipeline is None else self.pipeline.not_ready()
         if self._forgotten is not None:
             reasons.append("a Kafka client has forgotten all brokers")
-        if self._fault.error is not None:
-            reasons.append(f"stopping: {type(self._fault.error).__name__}")
+        if self.fault.error is not None:
+            reasons.append(f"stopping: {type(self.fault.error).__name__}")
         return Health.of(reasons)
 
 

@@ -98,14 +98,16 @@ class Settlement:
 
         entry.state = EntryState.DEAD_LETTERING
         trace = None if self._traces is None else self._traces.begin(entry)
-        self._dead_letters.send(_delivery(entry, registered=False), reason, error, safe, reason is Reason.UNREGISTRABLE)
+        self._dead_letters.send(
+            delivery_of(entry, registered=False), reason, error, safe, reason is Reason.UNREGISTRABLE
+        )
         if trace is not None:
             trace.leave()
 
     def _fail(self, entry: Entry, failed: Failed, elapsed_s: float) -> None:
         self._stats.observe(Outcome.DEAD_LETTERED, elapsed_s)
         self._dead_letters.send(
-            _delivery(entry, registered=True),
+            delivery_of(entry, registered=True),
             Reason.FAILED,
             failed.error,
             lambda: self._tombstone(entry, Outcome.DEAD_LETTERED, Reason.FAILED),
@@ -141,7 +143,8 @@ def _end_trace(entry: Entry, outcome: Outcome, reason: Reason | None) -> None:
     entry.trace.ended(outcome)
 
 
-def _delivery(entry: Entry, *, registered: bool) -> Delivery:
+def delivery_of(entry: Entry, *, registered: bool) -> Delivery:
+    """Return what a dead letter says about a record and its registration."""
     return Delivery(
         entry.original,
         entry.owner.topic,

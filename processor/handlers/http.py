@@ -51,7 +51,7 @@ class HttpHandler:
         clock: Clock | None = None,
         trace_headers: HttpHeadersSource | None = None,
     ) -> None:
-        self._url = require_callable(url)
+        self.url = require_callable(url)
         self._settings = settings
         self._max_in_flight = max_in_flight
         self._clock = clock or SystemClock()
@@ -95,7 +95,7 @@ class HttpHandler:
             raise ConfigurationError("the HTTP handler was called before it was opened")
         try:
             async with self._session.post(
-                self._url, data=record.value or b"", headers=self._headers(record), allow_redirects=False
+                self.url, data=record.value or b"", headers=self._headers(record), allow_redirects=False
             ) as response:
                 await _drain(response)
                 return self._judge(response)

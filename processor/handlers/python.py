@@ -97,7 +97,7 @@ class ContextualHandler:
 
     def __init__(self, name: str, instance: AbstractAsyncContextManager[Any], max_in_flight: int) -> None:
         self._name = name
-        self._instance = instance
+        self.instance = instance
         self._max_in_flight = max_in_flight
         self._inner: OpenHandler | None = None
 
@@ -120,7 +120,7 @@ class ContextualHandler:
             ConfigurationError: entering it failed, or what it gives has no method ``handle`` with one parameter.
         """
         try:
-            entered = await self._instance.__aenter__()
+            entered = await self.instance.__aenter__()
         except Exception as error:
             raise ConfigurationError(
                 f"handler {self._name!r}: opening it (__aenter__) failed: {type(error).__name__}: {error}"
@@ -141,7 +141,7 @@ class ContextualHandler:
         """Leave the object."""
         if self._inner is not None:
             await self._inner.close()
-            await self._instance.__aexit__(None, None, None)
+            await self.instance.__aexit__(None, None, None)
 
 
 class _Result(NamedTuple):

@@ -54,7 +54,7 @@ def newer_records_overtake(patch: Patch) -> None:
             return False
 
     def keep_back(self: Any, count: int) -> None:
-        taken = self._consumption.take(count)
+        taken = self.consumption.take(count)
         self.kept_back = Unseen([*self.kept_back, *taken])
 
     patch.setattr(Pump, "_keep_back", keep_back)
@@ -65,7 +65,7 @@ def skips_a_refused_wait_record(patch: Patch) -> None:
     """A record whose wait record the broker refused counts as registered."""
     from processor.registration import Registration
 
-    patch.setattr(Registration, "_refused", lambda self, entry, error: entry.batch.acknowledge())
+    patch.setattr(Registration, "refused", lambda self, entry, error: entry.batch.acknowledge())
 
 
 def _acknowledges_letters_at_once(patch: Patch, of: Reason) -> None:
@@ -336,7 +336,7 @@ def commits_during_a_poll(patch: Patch) -> None:
     """A commit waits for a poll, and the rebalance in that poll for the commit."""
     from processor.pump import Pump
 
-    patch.setattr(Pump, "_commit_window", lambda self: self._commits.commit(self._consumption.assigned.values()))
+    patch.setattr(Pump, "_commit_window", lambda self: self.commits.commit(self.consumption.assigned.values()))
 
 
 @mutant("P8.21")
@@ -398,7 +398,7 @@ def ends_once_with_records_in_flight(patch: Patch) -> None:
 
     def worked_off(self: Any) -> bool:
         with pytest.MonkeyPatch.context() as nothing:
-            nothing.setattr(self, "_outstanding", Outstanding())
+            nothing.setattr(self, "outstanding", Outstanding())
             return original(self)
 
     patch.setattr(Pipeline, "_worked_off", worked_off)

@@ -35,21 +35,21 @@ class RepeatFilter(logging.Filter):
         super().__init__()
         self._interval_s = interval_s
         self._clock = clock or SystemClock()
-        self._seen: dict[str, _Seen] = {}
+        self.seen: dict[str, _Seen] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
         text = record.getMessage()
         now_s = self._clock.monotonic()
         key = _NUMBERS.sub("#", text)
-        seen = self._seen.get(key)
+        seen = self.seen.get(key)
         if seen is not None and now_s - seen.last_s < self._interval_s:
             seen.suppressed += 1
             return False
         if seen is not None and seen.suppressed:
             record.msg, record.args = "%s (and %d times more since)", (text, seen.suppressed)
-        if len(self._seen) >= MAX_REMEMBERED:
-            self._seen.clear()
-        self._seen[key] = _Seen(now_s)
+        if len(self.seen) >= MAX_REMEMBERED:
+            self.seen.clear()
+        self.seen[key] = _Seen(now_s)
         return True
 
 

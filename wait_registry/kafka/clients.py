@@ -198,7 +198,8 @@ class Admin:
         self.refusal = self.last_event = None
         self._heard_s = now_s
 
-    def _on_error(self, error: KafkaError) -> None:
+    def on_error(self, error: KafkaError) -> None:
+        """Note an event of the client's error callback."""
         if error.code() != KafkaError._ALL_BROKERS_DOWN:
             self.last_event = error
         if is_access_problem(error):
@@ -208,7 +209,7 @@ class Admin:
 
 def _tell(admin: Admin | None, error: KafkaError) -> None:
     if admin is not None:
-        admin._on_error(error)
+        admin.on_error(error)
 
 
 def admin(kafka: KafkaSettings) -> Admin:

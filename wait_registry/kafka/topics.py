@@ -146,7 +146,7 @@ def _look_up(client: AdminClient, topics: list[str]) -> tuple[dict[str, TopicSta
 
     Raises TransientError when one is listed and can't be described: it was just made, and not all brokers know it.
     """
-    states = _read_states(client, topics)
+    states = read_states(client, topics)
     existing = topic_names(client) if len(states) < len(topics) else frozenset()
     for topic in topics:
         if topic not in states and topic in existing:
@@ -154,7 +154,8 @@ def _look_up(client: AdminClient, topics: list[str]) -> tuple[dict[str, TopicSta
     return states, existing
 
 
-def _read_states(client: AdminClient, topics: list[str]) -> dict[str, TopicState]:
+def read_states(client: AdminClient, topics: list[str]) -> dict[str, TopicState]:
+    """Return what each topic that exists is like."""
     descriptions = client.describe_topics(TopicCollection(topics), request_timeout=timeout_of(client)) if topics else {}
     found: dict[str, tuple[int, int]] = {}
     for topic, future in descriptions.items():

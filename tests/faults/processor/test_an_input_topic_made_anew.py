@@ -68,7 +68,7 @@ def start_on_a_topic_and_make_it_anew(
 
 def is_paused(running: RunningProcessor) -> bool:
     assert not running.ended
-    return any(reading.metric is PROCESSOR_PAUSED and reading.value for reading in running.service._readings())  # type: ignore[union-attr]
+    return any(reading.metric is PROCESSOR_PAUSED and reading.value for reading in running.service.readings())  # type: ignore[union-attr]
 
 
 @pytest.mark.guarantee("P8.6")
@@ -87,7 +87,7 @@ def test_a_running_processor_notices_and_ends_and_the_next_one_begins_at_the_beg
         handler, {"processor.group_protocol": protocol}, faulty_settings, faulty_topics, processors
     )
     try:
-        wait_until(lambda: running.service._fault.error, 30, what="the watch's notice")
+        wait_until(lambda: running.service.fault.error, 30, what="the watch's notice")
     finally:
         handler.release.set()
     # On a busy machine the client may look in between, when there is no topic of that name.

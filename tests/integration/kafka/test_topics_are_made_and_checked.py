@@ -115,14 +115,14 @@ def test_missing_topics_are_errors_for_the_services_that_use_them(
 def test_a_topic_that_was_just_made_is_asked_for_again_when_the_broker_that_describes_does_not_know_it_yet(
     prepared: SettingsFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings, read, asked = prepared(), topics_module._read_states, []
+    settings, read, asked = prepared(), topics_module.read_states, []
 
     def lags_at_first(client: AdminClient, names: list[str]) -> dict[str, TopicState]:
         asked.append(names)
         states = read(client, names)
         return {name: states[name] for name in names if name != settings.wait.topic or len(asked) > 2}
 
-    monkeypatch.setattr(topics_module, "_read_states", lags_at_first)
+    monkeypatch.setattr(topics_module, "read_states", lags_at_first)
     require_topics(settings, "processor")
     assert len(asked) == 3
 

@@ -23,11 +23,11 @@ class RunningProcessor:
         self.settings = settings
         self.service = ProcessorService(settings, once=once, tracer=tracer)
         self.error: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, name="processor", daemon=True)
+        self.thread = threading.Thread(target=self._run, name="processor", daemon=True)
 
     def start(self) -> RunningProcessor:
         """Start it and return at once."""
-        self._thread.start()
+        self.thread.start()
         return self
 
     def wait_joined(self, deadline_s: float = 120.0) -> RunningProcessor:
@@ -43,15 +43,15 @@ class RunningProcessor:
 
     def join(self, deadline_s: float = 120.0) -> None:
         """Wait for its end and raise what ended it."""
-        self._thread.join(deadline_s)
-        assert not self._thread.is_alive(), f"the processor still runs after {deadline_s:g} s"
+        self.thread.join(deadline_s)
+        assert not self.thread.is_alive(), f"the processor still runs after {deadline_s:g} s"
         if self.error is not None:
             raise self.error
 
     @property
     def ended(self) -> bool:
         """Whether its thread has ended."""
-        return not self._thread.is_alive()
+        return not self.thread.is_alive()
 
     @property
     def stats(self) -> Stats:
@@ -75,7 +75,7 @@ class RunningProcessor:
         """What /health/ready answers; raises what ended it."""
         if self.error is not None:
             raise self.error
-        return self.service._ready()
+        return self.service.ready()
 
     def _run(self) -> None:
         try:
@@ -117,6 +117,6 @@ class Processors:
         for running in self._running:
             running.service.request_stop()
         for running in self._running:
-            running._thread.join(60)
+            running.thread.join(60)
         for name in self._modules:
             del sys.modules[name]

@@ -37,7 +37,7 @@ def callbacks(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bool]]:
     Yields whether the loop answered, for each.
     """
     answered: list[bool] = []
-    original = Consumption._on_commit
+    original = Consumption.on_commit
 
     def on_commit(self: Consumption, *answer: Any) -> None:
         original(self, *answer)
@@ -46,7 +46,7 @@ def callbacks(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bool]]:
             self._loop.call_soon_threadsafe(reached.set)
             answered.append(reached.wait(LOOP_ANSWERS_WITHIN_S))
 
-    monkeypatch.setattr(Consumption, "_on_commit", on_commit)
+    monkeypatch.setattr(Consumption, "on_commit", on_commit)
     yield answered
 
 

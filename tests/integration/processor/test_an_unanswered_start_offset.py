@@ -55,7 +55,7 @@ def cannot_begin(running: RunningProcessor) -> bool:
 
 
 def assigned(running: RunningProcessor) -> Mapping[tuple[str, int], AssignedPartition]:
-    owners: Mapping[tuple[str, int], AssignedPartition] = running.service._pipeline._consumption.assigned  # type: ignore[union-attr]
+    owners: Mapping[tuple[str, int], AssignedPartition] = running.service.pipeline.consumption.assigned  # type: ignore[union-attr]
     return owners
 
 
@@ -205,7 +205,7 @@ def test_a_process_that_has_to_end_stops_asking(
     with behind(silence, settings) as settings:
         running = processors.start(settings)
         wait_until(asking, 60, "the thread that asks")
-        running.service._fault.report(PermanentError("the end"))
+        running.service.fault.report(PermanentError("the end"))
         with pytest.raises(PermanentError, match="the end"):
             running.join()
         wait_until(lambda: not asking(), 60, "the end of the thread that asks")

@@ -29,6 +29,6 @@ def test_its_consumer_begins_at_the_logs_start_and_else_is_the_processors() -> N
 
 
 def test_its_producer_is_the_processors() -> None:
-    processors = ProcessorService(SETTINGS)._producer_config()
+    processors = ProcessorService(SETTINGS).producer_config()
     assert without(producer_properties(SETTINGS), "error_cb", *LOOKS) == without(processors, "error_cb", *LOOKS)
     assert producer_properties(SETTINGS, "zstd")["compression.type"] == "zstd"

@@ -53,7 +53,7 @@ def test_after_long_silence_the_next_request_has_a_client_that_knows_nothing_of_
     assert asked.inner is not first
 
     # As with any new client a refusal counts that came before its first request.
-    asked.admin._on_error(REFUSED)
+    asked.admin.on_error(REFUSED)
     with pytest.raises(ConfigurationError, match="wrong password"):
         answered(asked.admin, _times_out, "asking")
 

@@ -48,7 +48,7 @@ def test_messages_are_not_remembered_without_limit() -> None:
     repeats = RepeatFilter(30, ManualClock())
     for number in range(5_000):
         repeats.filter(record("x" * number))
-    assert len(repeats._seen) <= 1_000
+    assert len(repeats.seen) <= 1_000
 
 
 def test_what_comes_as_an_event_too_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:

@@ -43,7 +43,7 @@ def accepted() -> Admin:
 
 def test_a_refusal_of_days_ago_leaves_an_outage_an_outage() -> None:
     at = accepted()
-    at._on_error(REFUSED)
+    at.on_error(REFUSED)
     with pytest.raises(TransientError):
         answer(at, Unanswered(), "asking")
 
@@ -51,11 +51,11 @@ def test_a_refusal_of_days_ago_leaves_an_outage_an_outage() -> None:
 def test_a_refusal_during_the_request_is_its_reason() -> None:
     at = accepted()
     with pytest.raises(ConfigurationError, match="wrong password"):
-        answer(at, Unanswered(lambda: at._on_error(REFUSED)), "asking")
+        answer(at, Unanswered(lambda: at.on_error(REFUSED)), "asking")
 
 
 def test_a_client_that_was_refused_before_its_first_request_is_still_refused() -> None:
     at = client()
-    at._on_error(REFUSED)
+    at.on_error(REFUSED)
     with pytest.raises(ConfigurationError, match="wrong password"):
         answer(at, Unanswered(), "asking")

@@ -94,14 +94,14 @@ class PipelineBench:
             once=None,
         )
         self.pipeline = Pipeline(self.context)
-        self.pump = self.pipeline._pump
-        self.dispatcher = self.pipeline._dispatcher
-        self.registration = self.pipeline._registration
-        self.outstanding = self.pipeline._outstanding
-        self.frontier = self.pipeline._frontier
-        self.consumption = self.pipeline._consumption
-        self.commits = self.pump._commits
-        self.handover = self.pump._handover
+        self.pump = self.pipeline.pump
+        self.dispatcher = self.pipeline.dispatcher
+        self.registration = self.pipeline.registration
+        self.outstanding = self.pipeline.outstanding
+        self.frontier = self.pipeline.frontier
+        self.consumption = self.pipeline.consumption
+        self.commits = self.pump.commits
+        self.handover = self.pump.handover
         self.owner = AssignedPartition("input", 0, 0)
         self.consumption.assigned["input", 0] = self.owner
 

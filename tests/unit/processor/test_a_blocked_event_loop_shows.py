@@ -108,14 +108,14 @@ def test_a_rebalance_that_waits_for_the_broker_is_not_blamed_on_the_handler(capl
         ending = threading.Thread(target=ends_the_flush)
         ending.start()
         watch.start()
-        bench.pump._flush([bench.owner])
+        bench.pump.flush([bench.owner])
         watch.stop()
         ending.join()
 
     caplog.set_level(logging.WARNING, "processor.stall_watchdog")
     asyncio.run(main())
     [record] = caplog.records
-    assert "in _flush (pump.py" in record.getMessage()
+    assert "in flush (pump.py" in record.getMessage()
     assert "A rebalance waits" in record.getMessage()
 
 

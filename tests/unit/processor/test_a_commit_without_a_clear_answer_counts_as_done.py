@@ -50,9 +50,9 @@ class Bench:
         self.clock, self.fault = Steps(), Fault()
         self.sent: list[int] = []
         self.owner = AssignedPartition("input", 0, 3)
-        self.commits = Commits(self._send, 1.0, self.clock, self.fault, Stats(), lambda owner: None)
+        self.commits = Commits(self.send, 1.0, self.clock, self.fault, Stats(), lambda owner: None)
 
-    def _send(self, targets: dict[AssignedPartition, int]) -> None:
+    def send(self, targets: dict[AssignedPartition, int]) -> None:
         self.sent.append(targets[self.owner])
 
     def commit(self, prefix: int) -> None:
@@ -111,7 +111,7 @@ def test_lost_partitions_are_divided_behind_what_may_be_committed(code: int | No
         owner = bench.owner
         owner.confirmed = owner.requested = 3
         owner.prefix = 6
-        bench.commits._send = lambda targets: None
+        bench.commits.send = lambda targets: None
         bench.commits.commit([owner])
         if code is not None:
             bench.commits.answered(KafkaError(code), [TopicPartition("input", 0, 6)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from confluent_kafka import Message
 
 from processor.assigned_partition import AssignedPartition
-from processor.settlement import _delivery
+from processor.settlement import delivery_of
 from processor.traces import Traces
 from tests.support.traces import Traced, attributes
 from tests.unit.processor.entries import batch, entry
@@ -24,7 +24,7 @@ def test_a_record_registered_at_an_unknown_offset_is_traced_and_its_dead_letter_
         trace.left()
     finally:
         traced.close()
-    delivery = _delivery(one, registered=True)
+    delivery = delivery_of(one, registered=True)
     assert (delivery.wait_partition, delivery.wait_offset) == (3, None)
     [span] = traced.spans()
     assert "waitreg.wait.offset" not in attributes(span)

@@ -287,10 +287,10 @@ def test_a_pause_of_the_whole_loop_does_not_count_against_handlers() -> None:
         deadline.at_s = 1.0
         watchdog.start()
         steps.now_s = 5.0
-        watchdog._tick()
+        watchdog.look()
         assert not deadline.passed, "its answer may lie unread in the socket"
         steps.now_s += watchdog.tick_s
-        watchdog._tick()
+        watchdog.look()
         assert deadline.passed
         watchdog.stop()
         await asyncio.wait([task])
@@ -308,7 +308,7 @@ def test_a_loop_that_is_late_every_time_still_ends_attempts() -> None:
         watchdog.start()
         for _ in range(6):
             steps.now_s += 10 * watchdog.tick_s
-            watchdog._tick()
+            watchdog.look()
         assert deadline.passed
         watchdog.stop()
         await asyncio.wait([task])
@@ -346,13 +346,13 @@ def test_an_attempt_that_goes_on_although_it_was_cancelled_counts_as_blocked_and
         watchdog.start()
         for _ in range(3):  # the first look after a pause cancels nobody
             steps.now_s += 1.0
-            watchdog._tick()
+            watchdog.look()
         assert watched[0].passed
         await asyncio.sleep(0)
         assert (watchdog.blocked(), caplog.records) == (0, []), "it may clean up after itself"
         for _ in range(4):
             steps.now_s += UNHEEDED_S
-            watchdog._tick()
+            watchdog.look()
         assert watchdog.blocked() == 1
         [told] = caplog.records
         assert "must let asyncio.CancelledError through" in told.getMessage()

@@ -33,7 +33,9 @@ OVERDUE = LONG._replace(start_by_s=-1.0)
 class Bench:
     """A dispatcher whose results are collected."""
 
-    def __init__(self, handler: OpenHandler, n: int) -> None:
+    def __init__(
+        self, handler: OpenHandler, n: int, settle: Callable[[Entry, Result, float], None] | None = None
+    ) -> None:
         settings = ProcessorSettings(max_in_flight=n)
         decision = RetryDecision(settings, time_limits(settings), lambda: 0.0)
         self.fault = Fault()
@@ -42,7 +44,7 @@ class Bench:
         attempts = Attempts(handler, settings.handler_timeout_s, decision, CLOCK, Stats())
         watchdog = Watchdog(CLOCK, settings.handler_timeout_s)
         self.dispatcher = Dispatcher(
-            n, "group", attempts, watchdog, CLOCK, self.fault, self._settle, self.renewed.append
+            n, "group", attempts, watchdog, CLOCK, self.fault, settle or self._settle, self.renewed.append
         )
 
     def _settle(self, one: Entry, result: Result, elapsed_s: float) -> None:
@@ -99,7 +101,7 @@ def test_resting_workers_are_woken_for_records_that_come_later() -> None:
         for round_ in range(20):
             bench.dispatcher.add([entry(OWNER, round_ * 3 + number) for number in range(3)])
             await bench.settle_all(3 * (round_ + 1))
-        assert len(bench.dispatcher._workers) <= 3
+        assert len(bench.dispatcher.workers) <= 3
         await bench.dispatcher.stop()
 
     on_loop(main)
@@ -198,8 +200,7 @@ def test_an_error_in_the_settlement_is_not_lost() -> None:
         async def handler(record: Record) -> None:
             pass
 
-        bench = Bench(AsynchronousHandler(handler), 1)
-        bench.dispatcher._settle = _breaks
+        bench = Bench(AsynchronousHandler(handler), 1, _breaks)
         bench.dispatcher.add([entry(OWNER, 0)])
         await turns_until(lambda: bench.fault.error)
         assert isinstance(bench.fault.error, ZeroDivisionError)

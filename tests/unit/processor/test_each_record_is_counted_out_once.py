@@ -18,15 +18,15 @@ TOO_LARGE = KafkaError(KafkaError.MSG_SIZE_TOO_LARGE)
 Refuse = Callable[[PipelineBench, Entry], None]
 
 
-def _too_large(bench: PipelineBench, one: Entry) -> None:
-    bench.registration._refused(one, TOO_LARGE)
+def too_large(bench: PipelineBench, one: Entry) -> None:
+    bench.registration.refused(one, TOO_LARGE)
 
 
-def _malformed(bench: PipelineBench, one: Entry) -> None:
-    bench.registration._malformed(one, PermanentError("unreadable"))
+def malformed(bench: PipelineBench, one: Entry) -> None:
+    bench.registration.malformed(one, PermanentError("unreadable"))
 
 
-REFUSALS = pytest.mark.parametrize("refuse", [_too_large, _malformed], ids=["too large", "malformed"])
+REFUSALS = pytest.mark.parametrize("refuse", [too_large, malformed], ids=["too large", "malformed"])
 
 
 class TwoOnTheirWay(PipelineBench):
@@ -81,7 +81,7 @@ def test_one_whose_partition_moves_before_that_is_counted_out_once(how: str, ref
 def test_one_whose_partition_moves_after_that_is_counted_out_once() -> None:
     async def main() -> None:
         bench = TwoOnTheirWay()
-        _too_large(bench, bench.first)
+        too_large(bench, bench.first)
         bench.answer_until(lambda: not bench.outbox.unacknowledged)
         bench.handover.lost([bench.owner])
         assert (bench.outstanding.records, bench.outstanding.size) == (0, 0)
@@ -94,7 +94,7 @@ def test_a_refusal_after_the_partition_has_moved_is_the_next_owners_business() -
     async def main() -> None:
         bench = TwoOnTheirWay()
         bench.handover.lost([bench.owner])
-        _too_large(bench, bench.first)
+        too_large(bench, bench.first)
         bench.acknowledge(bench.second)
         assert (bench.outstanding.records, bench.outbox.unacknowledged) == (0, 0)
         bench.frontier.advance()

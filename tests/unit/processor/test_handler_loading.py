@@ -132,7 +132,7 @@ def test_a_class_is_made_at_once_entered_before_the_first_record_and_left_at_the
             await handler.slots.take()
         await handler.call(RECORD)
         await handler.close()
-        story: list[str] = handler._instance.story  # type: ignore[attr-defined]
+        story: list[str] = handler.instance.story  # type: ignore[attr-defined]
         return story
 
     assert asyncio.run(main()) == ["made", "entered", "called", "left"]

@@ -186,7 +186,7 @@ def test_no_connection_is_transient_and_says_no_payload() -> None:
 def test_an_address_that_the_client_alone_refuses_is_permanent_and_not_repeated() -> None:
     async def main() -> None:
         handler = HttpHandler("https://pay.example/charge", SETTINGS, 1)
-        handler._url = "https://shop:hunter2@[pay.example/charge"  # type: ignore[assignment]
+        handler.url = "https://shop:hunter2@[pay.example/charge"  # type: ignore[assignment]
         await handler.open()
         try:
             await handler.call(RECORD)

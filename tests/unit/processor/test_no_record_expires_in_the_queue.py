@@ -117,7 +117,7 @@ def test_a_record_held_by_a_closed_gate_is_renewed_and_held_again_until_its_comm
         held, fresh = bench.registered(0, EntryState.HELD, OVERDUE), bench.registered(1, EntryState.HELD)
         for one in (held, fresh):
             window.hold(one.offset, one)
-        bench.pump._keep_house(CLOCK.monotonic())
+        bench.pump.keep_house(CLOCK.monotonic())
         assert bench.registration.renewing == {held}
         assert window.held() == [(1, fresh)]
         bench.answer_until(lambda: not bench.registration.renewing)
@@ -135,7 +135,7 @@ def test_a_record_renewed_while_its_commit_is_confirmed_starts() -> None:
         bench = PipelineBench()
         held = bench.registered(0, EntryState.HELD, OVERDUE)
         bench.owner.window.hold(0, held)
-        bench.pump._keep_house(CLOCK.monotonic())
+        bench.pump.keep_house(CLOCK.monotonic())
         bench.commits.confirm(bench.owner, 1)
         assert bench.dispatcher.waiting == 0, "not before its second registration is acknowledged"
         bench.answer_until(lambda: not bench.registration.renewing)

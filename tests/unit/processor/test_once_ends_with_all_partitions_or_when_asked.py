@@ -45,14 +45,14 @@ def test_who_still_reads_need_not_ask() -> None:
 
 def test_what_has_been_lost_since_the_group_was_asked_is_waited_for() -> None:
     once = _once(FIRST, SECOND)
-    once._share = Share(True, frozenset({FIRST}))
+    once.share = Share(True, frozenset({FIRST}))
     assert once.reached(_read(FIRST))
     assert not once.reached({})
 
 
 def test_a_group_on_its_way_to_another_assignment_is_asked_again() -> None:
     once = _once(FIRST, SECOND)
-    once._share = Share(True)
+    once.share = Share(True)
     nobody: object = None
     once.judge(nobody, GroupDescription(stable=False), "own")
     assert not once.reached(_read(FIRST))

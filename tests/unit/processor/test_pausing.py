@@ -53,8 +53,8 @@ def test_with_nothing_in_hand_it_resumes_whatever_the_bounds_are_and_however_lar
             for records, size in fetches:
                 pump.look_ahead.observe_size(records, size)
             pump.pausing.paused = True
-            pump._consume(0.0)
-            assert not pump.pausing.paused, f"room for {pump._room()} of a bound of {pump.look_ahead.bound}"
+            pump.consume(0.0)
+            assert not pump.pausing.paused, f"room for {pump.room()} of a bound of {pump.look_ahead.bound}"
 
         resumes()
 

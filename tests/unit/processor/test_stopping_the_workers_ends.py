@@ -49,7 +49,7 @@ class Bench:
 
     @property
     def workers(self) -> list[asyncio.Task[None]]:
-        return self.dispatcher._workers
+        return self.dispatcher.workers
 
 
 def on_loop(main: Callable[[], Awaitable[Any]]) -> None:
@@ -73,7 +73,7 @@ def test_a_worker_stopped_while_its_handler_cleans_up_after_a_passed_limit_ends(
         one = entry(OWNER, 0)
         bench.dispatcher.add([one])
         await turns_until(lambda: calls)
-        bench.watchdog._cancel_overdue(math.inf)
+        bench.watchdog.cancel_overdue(math.inf)
         await cleaning.wait()
         await bench.dispatcher.stop()
         assert all(worker.cancelled() for worker in bench.workers)

@@ -37,12 +37,12 @@ def test_a_fault_during_the_drain_is_raised_after_leaving_the_group_and_stopping
         running = asyncio.ensure_future(bench.pipeline.run())
         await turns_until(lambda: bench.dispatcher.running)
         if when == "after leaving it":
-            await turns_until(lambda: bench.pipeline._leaving is not None and bench.pipeline._leaving.done())
+            await turns_until(lambda: bench.pipeline.leaving is not None and bench.pipeline.leaving.done())
         bench.fault.report(BROKEN)
         with pytest.raises(PermanentError) as raised:
             await running
         assert raised.value is BROKEN
-        assert all(worker.cancelled() for worker in bench.dispatcher._workers)
+        assert all(worker.cancelled() for worker in bench.dispatcher.workers)
         with pytest.raises(RuntimeError, match="closed"):
             bench.consumption.take(1)
 

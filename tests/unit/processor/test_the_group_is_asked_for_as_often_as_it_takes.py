@@ -53,7 +53,7 @@ class _Watched:
     def asked_after(self, seconds: float) -> int:
         """Look again after so long; return how often the coordinator was asked until now."""
         self.clock.now_s += seconds
-        asyncio.run(self.watch._look_at_the_group())
+        asyncio.run(self.watch.look_at_the_group())
         return self.asked
 
     def _describe(self) -> GroupDescription:

@@ -30,10 +30,10 @@ def message(offset: int) -> Message:
 def test_records_that_come_while_a_batch_is_being_published_are_kept_back() -> None:
     async def main() -> None:
         bench = PipelineBench(producer={"queue.buffering.max.messages": 1})
-        assert bench.pump._register([(bench.owner, message(0)), (bench.owner, message(1))])
+        assert bench.pump.register([(bench.owner, message(0)), (bench.owner, message(1))])
         assert not bench.pump.registered()
         late = [(bench.owner, message(2))]
-        assert not bench.pump._register(late)
+        assert not bench.pump.register(late)
         assert bench.pump.kept_back == late
         assert bench.outstanding.records == 2
 
@@ -52,9 +52,9 @@ def test_records_kept_back_of_a_partition_that_the_same_poll_gives_up_are_forgot
 
         bench.consumption.take = take  # type: ignore[method-assign]
         if paused:
-            bench.pump._poll_without_room(0.0)
+            bench.pump.poll_without_room(0.0)
         else:
-            bench.pump._consume(0.0)
+            bench.pump.consume(0.0)
         assert bench.outstanding.records == 0
         assert bench.pump.kept_back == []
 
@@ -86,7 +86,7 @@ def test_what_is_kept_back_is_registered_before_what_comes_after_it_although_a_r
         for _ in range(4):
             bench.pump.pausing.polled(-1e9)  # the next poll without room is due
             await bench.pump.turn()
-        assert [one.offset for batch in bench.frontier._batches for one in batch.entries] == [0]
+        assert [one.offset for one in bench.frontier.entries_of(bench.owner)] == [0]
 
     on_loop(main)
 
@@ -95,11 +95,11 @@ def waiting_records(bench: PipelineBench, topic: str, partition: int) -> None:
     """Take all room by registered records of another partition, none of which has started."""
     owner = AssignedPartition(topic, partition, 0)
     bench.consumption.assigned[topic, partition] = owner
-    while bench.pump._room() > 0:
+    while bench.pump.room() > 0:
         one = entry(owner, bench.outstanding.records)
-        one.state = EntryState.READY
+        one.state = EntryState.HELD
         bench.outstanding.add(1, one.size)
-        bench.dispatcher._ready.append(one)
+        owner.window.hold(one.offset, one)
 
 
 def test_what_the_client_raises_is_translated() -> None:

@@ -32,10 +32,10 @@ class Works:
 
     def __init__(self, context: Context, work: Work) -> None:
         self._context = context
-        self._work = work
+        self.work = work
 
     async def run(self) -> None:
-        await self._work(self._context)
+        await self.work(self._context)
 
     def not_ready(self) -> list[str]:
         return []
@@ -58,8 +58,8 @@ def run(monkeypatch: pytest.MonkeyPatch, work: Work, **librdkafka: object) -> No
         service = ProcessorService(settings)
         # Mock brokers don't tell a cluster id.
         facts = Facts("cluster", "instance", subscription(settings, "instance", ()), ConsumedTopics("group", {}), None)
-        service._facts = lambda admin: facts  # type: ignore[method-assign]
-        await service._work(
+        service.facts = lambda admin: facts  # type: ignore[method-assign]
+        await service.work(
             AsynchronousHandler(done),
             admin(settings.kafka),
             TopicIdentity("wait", "id", 1),

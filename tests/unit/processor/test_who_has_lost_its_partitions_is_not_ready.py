@@ -19,7 +19,7 @@ def _said_after(callback: str, assignment_strategy: AssignmentStrategy) -> list[
         bench = PipelineBench(assignment_strategy=assignment_strategy)
         bench.context.membership.assigned("own")
         assert REASON not in bench.pipeline.not_ready()
-        getattr(bench.consumption, callback)(bench.consumption._consumer, GONE)
+        getattr(bench.consumption, callback)(bench.consumption.consumer, GONE)
         assert bench.fault.error is None
         assert not bench.consumption.assigned
         return bench.pipeline.not_ready()
@@ -30,12 +30,12 @@ def _said_after(callback: str, assignment_strategy: AssignmentStrategy) -> list[
 @pytest.mark.guarantee("P8.23")
 @pytest.mark.parametrize("strategy", AssignmentStrategy)
 def test_who_is_told_that_they_are_lost_is_not_ready(strategy: AssignmentStrategy) -> None:
-    assert REASON in _said_after("_on_lost", strategy)
+    assert REASON in _said_after("on_lost", strategy)
 
 
 def test_who_gives_all_up_until_the_group_has_settled_is_not_ready() -> None:
-    assert REASON in _said_after("_on_revoke", AssignmentStrategy.RANGE)
+    assert REASON in _said_after("on_revoke", AssignmentStrategy.RANGE)
 
 
 def test_who_gives_some_up_stays_ready() -> None:
-    assert REASON not in _said_after("_on_revoke", AssignmentStrategy.COOPERATIVE_STICKY)
+    assert REASON not in _said_after("on_revoke", AssignmentStrategy.COOPERATIVE_STICKY)
