@@ -127,7 +127,7 @@ class BareLoop:
         self._wait_topic = settings.wait.topic
         self._call = call
         self._take_on = self._handle if plain else self._register
-        self._look_ahead = settings.processor.look_ahead_max
+        self._look_ahead = settings.processor.prefetch_max
         self._consumer = Consumer(consumer_properties(settings, plain))
         self._producer = Producer(producer_properties)
         self._cluster_id = cluster_id(admin(settings.kafka))

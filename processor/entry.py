@@ -45,7 +45,7 @@ class Lifetime(NamedTuple):
 
 
 class Entry:
-    """A consumed record and its registration (slots: there are up to ``look_ahead_max`` of them).
+    """A consumed record and its registration (slots: there are up to ``prefetch_max`` of them).
 
     ``offset`` is the position consumed now, in the partition ``owner``; ``original`` has the coordinates of the first
     delivery.

@@ -139,7 +139,7 @@ class Pipeline:
             self.dispatcher,
             self.frontier,
             self.outstanding,
-            LookAhead(processor.max_in_flight, processor.look_ahead_max, processor.look_ahead_max_bytes),
+            LookAhead(processor.max_in_flight, processor.prefetch_max, processor.prefetch_max_bytes),
             clock,
             fault,
             stats,
@@ -252,12 +252,12 @@ class Pipeline:
         yield Reading(metrics.PROCESSOR_IN_FLIGHT, self.dispatcher.running)
         yield Reading(metrics.PROCESSOR_OLDEST_IN_FLIGHT, self._context.watchdog.oldest_s())
         yield Reading(metrics.PROCESSOR_WAITING, self.dispatcher.waiting)
-        yield Reading(metrics.PROCESSOR_LOOK_AHEAD, self.outstanding.records)
-        yield Reading(metrics.PROCESSOR_LOOK_AHEAD_LIMIT, self.pump.look_ahead.bound)
-        yield Reading(metrics.PROCESSOR_LOOK_AHEAD_BYTES, self.outstanding.size)
+        yield Reading(metrics.PROCESSOR_PREFETCH, self.outstanding.records)
+        yield Reading(metrics.PROCESSOR_PREFETCH_LIMIT, self.pump.look_ahead.bound)
+        yield Reading(metrics.PROCESSOR_PREFETCH_BYTES, self.outstanding.size)
         yield Reading(metrics.PROCESSOR_UNACKNOWLEDGED, self.frontier.pending())
         yield Reading(metrics.PROCESSOR_OUTBOX, self._context.outbox.unacknowledged)
-        yield Reading(metrics.PROCESSOR_STANDSTILL, self._context.watchdog.late_s())
+        yield Reading(metrics.PROCESSOR_STALLED, self._context.watchdog.late_s())
         yield Reading(metrics.PROCESSOR_BLOCKED_SLOTS, self._context.blocked())
         yield Reading(metrics.PROCESSOR_PAUSED, self.pump.pausing.paused)
         yield from partition_readings(list(self.consumption.assigned.values()))

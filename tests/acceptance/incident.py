@@ -144,7 +144,7 @@ def parcels_hang(shop: Stage) -> None:
         ttl_s=540,
         handler_timeout_s=250,
         max_in_flight=PARCELS,
-        look_ahead_max=PARCELS,
+        prefetch_max=PARCELS,
     )
     parcels.wait_ready(DEADLINE_S)
     shop.publish("parcels", [Outgoing(b"{}", b"parcel-%d" % number) for number in range(PARCELS)])

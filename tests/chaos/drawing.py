@@ -139,7 +139,7 @@ def _settings(random: Random) -> SettingsOfRun:
         sweepers=random.choice((1, 2)),
         registration_bytes=registration,
         max_in_flight=slots,
-        look_ahead_max=look_ahead,
+        prefetch_max=look_ahead,
         # The first is the least that is allowed with the largest registrations.
         look_ahead_bytes=random.choice((150_000, 600_000, UNLIMITED_BYTES)),
         handler_timeout_s=timeout_s,

@@ -224,7 +224,7 @@ def _judge(scene: Scene, faults: Sequence[FaultDone], samples: Samples, views: V
     visitors = 3 if any(fault.name == "storm" for fault in faults) else 0
     limits = Limits(
         max_in_flight=of_run.max_in_flight,
-        look_ahead=of_run.look_ahead_max,
+        look_ahead=of_run.prefetch_max,
         processes=of_run.processors + visitors,
         rss_bytes=MOST_BYTES,
         samples=[RssSample(*sample) for sample in samples.taken],

@@ -37,7 +37,7 @@ class SettingsOfRun:
     sweepers: int
     registration_bytes: int
     max_in_flight: int
-    look_ahead_max: int
+    prefetch_max: int
     look_ahead_bytes: int
     handler_timeout_s: float
     max_attempts: int
@@ -102,7 +102,7 @@ class Schedule:
             f"{load.input_partitions} input partitions, {settings.wait_partitions} wait partitions"
         )
         yield (
-            f"  N {settings.max_in_flight}, look-ahead {settings.look_ahead_max}, {settings.max_attempts} tries of "
+            f"  N {settings.max_in_flight}, look-ahead {settings.prefetch_max}, {settings.max_attempts} tries of "
             f"{settings.handler_timeout_s:g} s, TTL {settings.ttl_s:g} s, commits each {settings.commit_interval_s:g} s"
         )
         yield (

@@ -27,7 +27,7 @@ RULES = {
     "processor.handler": "tests.integration.processor.deadly_handlers:dies_of_poison",
     "processor.ttl_s": 8,
     "processor.max_in_flight": 4,
-    "processor.look_ahead_max": 8,
+    "processor.prefetch_max": 8,
     "processor.max_attempts": 1,
     "processor.handler_timeout_s": 1,
     "processor.margin_s": 0.5,

@@ -52,7 +52,7 @@ RULES: Mapping[str, Any] = {
     "processor.handler": "tests.security.telltale_handlers:handle",
     "processor.ttl_s": 8,
     "processor.max_in_flight": 4,
-    "processor.look_ahead_max": 8,
+    "processor.prefetch_max": 8,
     "processor.max_attempts": 1,
     "processor.handler_timeout_s": 1,
     "processor.margin_s": 0.5,

@@ -1,4 +1,4 @@
-"""Secrets on the command line, where every user of the host reads them in the process list: refused."""
+"""Refuses secrets on the command line, where every user of the host can read them in the process list."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from wait_registry.settings.masking import sounds_secret
 from wait_registry.settings.names import FROM_FILE, FROM_FILE_SUFFIX, SettingName, find_setting, variable_of
 
 _POSTGRES_URL = "postgres.url"
-# Names that sound secret and tell where something is, or how it is done.
+# Names that sound secret and name a place or a method.
 _HARMLESS_KEY = re.compile(r"(?i)(location|path|file|dir|type|url|enabled?|ms|ca\.pem|certificate\.pem)$")
 _PASSWORD_IN_URL = re.compile(r"://[^/@\s]*:[^/\s]*@")
 _PASSWORD_IN_CONNINFO = re.compile(r"(?i)password\s*=\s*[^\s&]")
@@ -25,7 +25,7 @@ def refuse_secrets(overrides: Mapping[str, str]) -> None:
         overrides: dotted name -> text, from ``--set``.
 
     Raises:
-        ConfigurationError: there is one; it names the settings, never their values, and says where else they may stand.
+        ConfigurationError: there is one; the message names the settings (never their values) and safe places for them.
     """
     exposed = [name for name, text in overrides.items() if _is_secret(name, text)]
     if exposed:
@@ -35,7 +35,7 @@ def refuse_secrets(overrides: Mapping[str, str]) -> None:
 def _is_secret(name: str, text: str) -> bool:
     found = find_setting(name)
     if found is None or not text:
-        return False  # no such setting, which is refused later, or the path of a file with it
+        return False  # an unknown setting, which is refused later, or the path of a file
     setting, key = found
     if key is not None:
         return _is_secret_key(key) or _PASSWORD_IN_URL.search(text) is not None
@@ -67,6 +67,6 @@ def _refusal(name: str) -> str:
     if setting.name in FROM_FILE:
         places += f", or in a file of its own that {setting.name}{FROM_FILE_SUFFIX} names"
     return (
-        f"--set {name}: a secret on the command line is shown to everybody on this host in the list of processes, and "
-        f"the shell may keep it: change it if others could see it, and give it {places}"
+        f"--set {name}: every user of this host can read a secret on the command line, and the shell may store it. "
+        f"Change the secret if others could see it, and set it {places}"
     )

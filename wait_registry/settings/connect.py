@@ -1,4 +1,4 @@
-"""Kafka Connect: where its worker answers, what its connectors are told, and how `waitreg connect watch` mends them."""
+"""Kafka Connect: the worker's address, what its connectors get, and how `waitreg connect watch` restarts them."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ class ConnectSecretSettings(Section):
 
 
 class ConnectSettings(Section):
-    """Kafka Connect in place of our sink or sweeper, driven by `waitreg connect apply` and its like."""
+    """Kafka Connect instead of our sink or sweeper, managed by `waitreg connect apply` and the like."""
 
     url: str = Field(
         "http://localhost:8083",
-        description="REST API, http(s)://host:port of any worker; several, with commas, are asked in turn",
+        description="REST API, http(s)://host:port of any worker; several with commas are tried in turn",
     )
     username: str | None = Field(None, description="user of the REST API (basic authentication)")
     password: SecretStr | None = Field(None, description="password of that user")
     ca: str | None = Field(
-        None, repr=False, description="certificates trusted with https, PEM text; the system's store when absent"
+        None, repr=False, description="trusted certificates for https, PEM text; by default the system's store"
     )
     request_timeout_s: float = Field(30.0, gt=0, le=300, description="limit of one request, s")
     start_timeout_s: float = Field(60.0, gt=0, description="how long `apply` waits for connectors to run, s")
     connectors: tuple[str, ...] = Field(
-        (), description="what `status`, `watch` and `remove` look at; those of ours that are there when empty"
+        (), description="connectors of `status`, `watch` and `remove`; by default all of ours that exist"
     )
     postgres_url: str = Field(
-        "", description="Postgres as the worker reaches it, without a password; postgres.url's when empty"
+        "", description="Postgres as the worker reaches it, without a password; by default from postgres.url"
     )
     client_security: bool = Field(
         False, description="give connectors' own clients kafka.security; false leaves them the worker's"
@@ -44,15 +44,15 @@ class ConnectSettings(Section):
     settle_s: float = Field(
         60.0,
         ge=0,
-        description="beside a Connect sink a source exports so long after a row's expiry and first sight, s: more than "
-        "that sink is ever behind, and than it reads again when it was restarted",
+        description="alongside a Connect sink, a source exports a row this long after its expiry and first sight, s; "
+        "longer than that sink is ever behind, and than it reads again after a restart",
     )
-    watch_interval_s: float = Field(10.0, ge=0.1, le=300, description="pause between two looks of `watch`, s")
+    watch_interval_s: float = Field(10.0, ge=0.1, le=300, description="pause between two checks of `watch`, s")
     restart_backoff_s: float = Field(5.0, gt=0, description="first pause between two restarts, s; doubles each time")
     restart_backoff_max_s: float = Field(60.0, gt=0, description="longest such pause, s")
     restart_limit: int = Field(10, ge=1, le=1000, description="restarts in a window that raise an alarm")
     restart_window_s: float = Field(
-        1800.0, gt=0, description="the window, s; at the limit restarts are window / limit apart"
+        1800.0, gt=0, description="that window, s; at the limit restarts are window / limit apart"
     )
 
     @property

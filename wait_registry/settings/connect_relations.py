@@ -1,4 +1,4 @@
-"""Relations within the Connect section: an address that can be asked, and secrets that stay where they are."""
+"""Relations within the Connect section: usable addresses, and secrets that the worker resolves."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def require_connect(settings: ConnectSettings) -> None:
     """Refuse settings of Kafka Connect that contradict each other.
 
     Raises:
-        ConfigurationError: names every contradiction and what to change; no secret stands in it.
+        ConfigurationError: names every contradiction and the fix, and no secret.
     """
     refuse_errors(connect_problems(settings))
 
@@ -42,28 +42,30 @@ def _access_problems(settings: ConnectSettings) -> Iterator[Diagnosis]:
         there, absent = ("username", "password") if settings.password is None else ("password", "username")
         yield error(f"connect.{there} is set without connect.{absent}: basic authentication needs both")
     if settings.ca is not None and all(one.scheme == "http" for one in addresses):
-        yield error("connect.ca is set, but connect.url is http://, which uses none: make it https://, or remove it")
+        yield error(
+            "connect.ca is set, but connect.url is http://, which doesn't use it: make it https://, or remove the CA"
+        )
     if settings.ca is not None and "-----BEGIN" not in settings.ca:
         yield error(
-            "connect.ca is no PEM text (it has no '-----BEGIN' line): give the text itself, or the path of a file with "
-            "it as connect.ca_file"
+            "connect.ca isn't PEM text (it has no '-----BEGIN' line): give the text, or the path of its file as "
+            "connect.ca_file"
         )
 
 
 def _secret_problems(settings: ConnectSettings) -> Iterator[Diagnosis]:
     for name in ConnectSecretSettings.model_fields:
         reference = getattr(settings.secrets, name)
-        # The value isn't shown: it may be the secret that it should only point to.
+        # The value isn't shown: it may be the secret itself.
         if reference and _REFERENCE.fullmatch(reference) is None:
             yield error(
-                f"connect.secrets.{name} doesn't say where the worker finds the secret: expected provider:key or "
+                f"connect.secrets.{name} isn't a reference to a secret: expected provider:key or "
                 "provider:path:key of the worker's config.providers, without ${}: env:POSTGRES_PASSWORD, "
                 "file:/run/secrets/connect.properties:password, dir:/run/secrets:password"
             )
     if _PASSWORD.search(settings.postgres_url):
         yield error(
-            "connect.postgres_url holds a password, which would stand in connectors' configurations for all to read: "
-            "remove it, and say in connect.secrets.postgres_password where the worker finds it"
+            "connect.postgres_url holds a password, which anyone could read in the connectors' configurations: "
+            "remove it, and set connect.secrets.postgres_password to a reference that the worker resolves"
         )
 
 
@@ -74,7 +76,7 @@ def _restart_problems(settings: ConnectSettings) -> Iterator[Diagnosis]:
             f"{settings.restart_backoff_max_s:g} s: lower the first or raise the second"
         )
     apart_s = settings.restart_window_s / settings.restart_limit
-    # Whatever keeps restarts further apart keeps a window from seeing the limit.
+    # If restarts are further apart, no window reaches the limit.
     for name, pause_s in (
         ("restart_backoff_max_s", settings.restart_backoff_max_s),
         ("watch_interval_s", settings.watch_interval_s),
@@ -82,7 +84,7 @@ def _restart_problems(settings: ConnectSettings) -> Iterator[Diagnosis]:
         if pause_s > apart_s:
             yield error(
                 f"connect.{name} is {pause_s:g} s, more than restart_window_s / restart_limit = {apart_s:g} s: the "
-                "limit would never be reached, and no alarm raised; lower it, or raise connect.restart_window_s"
+                "limit would never be reached and raise no alarm; lower it, or raise connect.restart_window_s"
             )
 
 

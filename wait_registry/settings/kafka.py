@@ -27,14 +27,14 @@ class SaslMechanism(StrEnum):
 
 
 class SecuritySettings(Section):
-    """Who we are to the broker and whom we trust."""
+    """Our credentials for the broker, and the certificates that we trust."""
 
     protocol: SecurityProtocol = Field(SecurityProtocol.PLAINTEXT, description="security.protocol of every client")
     mechanism: SaslMechanism | None = Field(None, description="SASL mechanism; needed with a SASL_* protocol")
     username: str | None = Field(None, description="SASL user")
     password: SecretStr | None = Field(None, description="SASL password")
     ca: str | None = Field(
-        None, repr=False, description="trusted certificates, PEM text; the system's store when absent"
+        None, repr=False, description="trusted certificates, PEM text; by default the system's store"
     )
     certificate: str | None = Field(None, repr=False, description="client certificate chain, PEM text, for mutual TLS")
     key: SecretStr | None = Field(None, description="client key, PEM text (PKCS#8, unencrypted), for mutual TLS")
@@ -57,6 +57,6 @@ class KafkaSettings(Section):
 
     @property
     def producer_queue_bytes(self) -> int | None:
-        """What a producer's queue holds, keys and values, bytes; None where librdkafka's own 1 GiB stands."""
+        """Size of a producer's queue, keys and values, bytes; None for librdkafka's default of 1 GiB."""
         kilobytes = str(self.librdkafka.get("queue.buffering.max.kbytes", ""))
         return 1024 * int(kilobytes) if kilobytes.isdecimal() else None

@@ -1,4 +1,4 @@
-"""Relations within the Kafka section: security that fits together, and client properties that we must keep."""
+"""Relations within the Kafka section: consistent security, and client properties that users must not set."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from wait_registry.diagnosis import Diagnosis, error
 from wait_registry.settings.kafka import KafkaSettings, SecuritySettings
 
-# Properties that the promises rest on, that another setting renders, or that our clients set themselves: a second value
-# would silently lose or win.
+# Properties that the guarantees rest on, that another setting renders, or that our clients set: a second value would
+# silently lose or win.
 _OURS = {
     "bootstrap.servers": "kafka.bootstrap_servers",
     "metadata.broker.list": "kafka.bootstrap_servers",
@@ -54,16 +54,16 @@ _OURS = {
     "interceptor.classes": "",
     **dict.fromkeys(("error_cb", "stats_cb", "throttle_cb", "oauth_cb", "on_commit", "on_delivery", "logger"), ""),
 }
-# What only one family of clients has set by us, and is free (or unknown) in the other. A producer that reports failures
-# alone acknowledges nothing, and one with few retries makes a failure of an outage.
+# Set by us in one family of clients only, and free (or unknown) in the other. A producer that reports only failures
+# acknowledges nothing, and one with few retries turns an outage into failures.
 _OURS_IN_LIBRDKAFKA = {
     **_OURS,
     **dict.fromkeys(("delivery.report.only.error", "dr_cb", "dr_msg_cb", "retries", "message.send.max.retries"), ""),
-    # The processor looks at them for itself, and nobody else could.
+    # The processor reads the statistics itself.
     "statistics.interval.ms": "",
 }
 _OURS_IN_JAVA = {**_OURS, "fetch.max.wait.ms": ""}
-# Rendered for Java beside the PEM texts: free as long as those aren't given.
+# Rendered for Java together with the PEM texts, and free if those aren't given.
 _STORE_TYPES = {"ssl.truststore.type": "ca", "ssl.keystore.type": "certificate"}
 
 
@@ -79,8 +79,8 @@ def kafka_problems(kafka: KafkaSettings) -> list[Diagnosis]:
         ("java", kafka.java, java),
     ):
         for name in sorted(set(properties) & set(ours)):
-            mend = f"set {ours[name]} instead" if ours[name] else "remove it: the services need their own value"
-            problems.append(error(f"kafka.{section} sets {name}, which isn't free: {mend}"))
+            fix = f"set {ours[name]} instead" if ours[name] else "remove it: the services need their own value"
+            problems.append(error(f"kafka.{section} sets {name}, which isn't free: {fix}"))
     return problems
 
 
@@ -93,7 +93,7 @@ def _sasl_problems(security: SecuritySettings) -> Iterator[Diagnosis]:
     }
     if protocol.startswith("SASL_"):
         for name in (name for name, there in given.items() if not there):
-            yield error(f"kafka.security.protocol is {protocol}, and kafka.security.{name} isn't set: it is needed")
+            yield error(f"kafka.security.protocol is {protocol}, which needs kafka.security.{name}: set it")
     else:
         for name in (name for name, there in given.items() if there):
             yield error(
@@ -115,8 +115,8 @@ def _tls_problems(security: SecuritySettings) -> Iterator[Diagnosis]:
             )
         if "-----BEGIN" not in text:
             yield error(
-                f"kafka.security.{name} is no PEM text (it has no '-----BEGIN' line): give the text itself, or the "
-                f"path of a file with it as kafka.security.{name}_file"
+                f"kafka.security.{name} isn't PEM text (it has no '-----BEGIN' line): give the text, or the "
+                f"path of its file as kafka.security.{name}_file"
             )
     if (security.certificate is None) != (security.key is None):
         there, absent = ("key", "certificate") if security.certificate is None else ("certificate", "key")

@@ -1,4 +1,4 @@
-"""Settings as people may see them: secrets masked, everywhere."""
+"""Settings as text, with secrets masked."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from wait_registry.settings.root import Settings
 
 MASK = "**********"
 
-# Client and Spark properties have no types: their names must tell. Rather one too many than one too few.
+# Client and Spark properties have no types, so the name decides; masking one too many is harmless.
 _SECRET_KEY = re.compile(r"(?i)pass|secret|token|credential|jaas|pem|\bkey\b|private|oauth")
 _USER_INFO = re.compile(r"(?<=://)[^/@\s]*@")
 
 
 def sounds_secret(key: str) -> bool:
-    """Return whether a property whose type nobody knows is taken for a secret, by its name."""
+    """Return whether the name of a property without a type suggests a secret."""
     return _SECRET_KEY.search(key) is not None
 
 
 def describe(settings: Settings) -> str:
-    """List every setting and its value, a line each, with secrets masked."""
+    """List every setting and its value on a line of its own, with secrets masked."""
     return "\n".join(f"{name} = {value}" for name, value in shown_settings(settings))
 
 
@@ -40,7 +40,7 @@ def shown_settings(settings: Settings) -> Iterator[tuple[str, str]]:
 
 
 def shown_value(setting: SettingName, key: str | None, value: Any) -> str:
-    """Write one value as text, masked when it is a secret.
+    """Write one value as text, masked if it is a secret.
 
     Args:
         setting: whose value it is.
@@ -64,7 +64,7 @@ def without_credentials(text: str) -> str:
 
 
 def value_of(settings: Settings, dotted: str) -> Any:
-    """Return the value of a setting by its dotted name, as it is: a secret too."""
+    """Return the value of a setting by its dotted name, unmasked."""
     place: Any = settings
     for part in dotted.split("."):
         assert isinstance(place, BaseModel)

@@ -1,4 +1,4 @@
-"""The names of all settings, as every source writes them, and the nearest one to a name that doesn't exist."""
+"""The names of all settings, as each source spells them, and the nearest name to an unknown one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PREFIX = "WAITREG_"
 DELIMITER = "__"
 FROM_FILE_SUFFIX = "_file"
 
-# Long or secret texts that may stand in a file of their own: the setting's name with `_file` takes its path.
+# Long or secret texts may be in a file: the setting's name with `_file` takes its path.
 FROM_FILE = frozenset(
     {
         "postgres.url",
@@ -33,7 +33,7 @@ FROM_FILE = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class SettingName:
-    """One setting: ``name`` is dotted, as on the command line; ``is_table`` ones take further keys of any name."""
+    """One setting: ``name`` is dotted, as on the command line; a table takes keys of any name."""
 
     name: str
     field: FieldInfo
@@ -45,7 +45,7 @@ class SettingName:
 
     @property
     def is_table(self) -> bool:
-        """Whether the value is a table of names that aren't ours."""
+        """Whether the value is a table of others' names (client properties)."""
         return get_origin(self.field.annotation) is dict
 
     @property
@@ -65,7 +65,7 @@ class SettingName:
 
     @property
     def holds_secret(self) -> bool:
-        """Whether it is a password or key; of those never shown, some are only long (certificates)."""
+        """Whether the value is a password or key; certificates are masked only because they are long."""
         return SecretStr in _union_members(self.field.annotation)
 
 
@@ -76,10 +76,10 @@ def setting_names() -> dict[str, SettingName]:
 
 
 def find_setting(dotted: str) -> tuple[SettingName, str | None] | None:
-    """Find what a dotted name means.
+    """Find the setting of a dotted name.
 
     Returns:
-        The setting, and the key within it when it is a table and the name goes on; None when there is no such setting.
+        The setting, and the key if it is a table; None if there is no such setting.
     """
     known = setting_names()
     if dotted in known:
@@ -91,12 +91,12 @@ def find_setting(dotted: str) -> tuple[SettingName, str | None] | None:
 
 
 def nearest(dotted: str) -> str | None:
-    """Return the known dotted name that is most like an unknown one, or None when none is near."""
+    """Return the known dotted name nearest to an unknown one, or None."""
     known = [*setting_names(), *(f"{name}{FROM_FILE_SUFFIX}" for name in FROM_FILE)]
     close = difflib.get_close_matches(dotted, known, 1, 0.75)
     if close:
         return close[0]
-    # The right name in a wrong section, or the section left out.
+    # The right name in a wrong section, or without a section.
     last = dotted.rpartition(".")[2]
     by_last = {name.rpartition(".")[2]: name for name in reversed(known)}
     close = difflib.get_close_matches(last, by_last, 1, 0.8)

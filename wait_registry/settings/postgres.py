@@ -1,4 +1,4 @@
-"""The Postgres that holds the view of the wait topic."""
+"""The Postgres database with the tables."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from wait_registry.settings import Section
 
 
 class PostgresSettings(Section):
-    """How to reach Postgres and which schema is ours."""
+    """How to reach Postgres, and the schema of the tables."""
 
     url: SecretStr = Field(
         SecretStr("postgresql://localhost:5432/postgres"),
@@ -20,6 +20,6 @@ class PostgresSettings(Section):
         alias="schema",
         pattern=r"^[a-z_][a-z0-9_]*$",
         max_length=63,
-        description="schema of all tables, made by `waitreg db migrate`",
+        description="schema of all tables, created by `waitreg db migrate`",
     )
     connect_timeout_s: int = Field(10, ge=1, le=300, description="limit for opening a connection, s")

@@ -1,4 +1,4 @@
-"""The processor: what it consumes, what it runs, and the bounds it keeps."""
+"""The processor: topics, handler and limits."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydantic import Field
 from wait_registry.retry import backoff_s
 from wait_registry.settings import Section
 
-# Whoever means "never" has it with this, and an expiry is still a date that every client can write.
+# As good as never, and the expiry is still a date that every client can write.
 TEN_YEARS_S = 315_360_000
 
 
@@ -36,10 +36,12 @@ class AssignmentStrategy(StrEnum):
 
 
 class HttpHandlerSettings(Section):
-    """The HTTP handler (``processor.handler = "http://..."``): one POST a record."""
+    """The HTTP handler (``processor.handler = "http://..."``): one POST per record."""
 
-    forward_headers: tuple[str, ...] = Field((), description="record headers sent on as HTTP headers")
-    retry_statuses: tuple[int, ...] = Field((408, 425, 429, 500, 502, 503, 504), description="statuses tried again")
+    forward_headers: tuple[str, ...] = Field((), description="record headers forwarded as HTTP headers")
+    retry_statuses: tuple[int, ...] = Field(
+        (408, 425, 429, 500, 502, 503, 504), description="statuses that are retried"
+    )
     discard_statuses: tuple[int, ...] = Field((), description="statuses that discard the record")
     content_type: str = Field("application/octet-stream", description="Content-Type of the request")
 
@@ -50,20 +52,22 @@ class ProcessorSettings(Section):
     group: str = Field("", description="consumer group; needed by the processor")
     topics: tuple[str, ...] = Field((), description="input topics; needed by the processor")
     handler: str = Field("", description="'module:name' of a handler, or an http(s) URL to POST to")
-    instance: str = Field("", description="name of this process in wait records; host name and start time when empty")
-    max_in_flight: int = Field(50, ge=1, le=100_000, description="handlers that run at once (N)")
+    instance: str = Field("", description="name of this process in wait records; by default host name and start time")
+    max_in_flight: int = Field(50, ge=1, le=100_000, description="handler calls that run at once (N)")
     handler_timeout_s: float = Field(30.0, gt=0, description="limit of one attempt, s")
     max_attempts: int = Field(3, ge=1, le=100, description="attempts in process before the record is dead-lettered")
     backoff_initial_s: float = Field(0.2, ge=0, description="upper bound of the first pause between attempts, s")
     backoff_max_s: float = Field(10.0, ge=0, description="upper bound of any pause between attempts, s")
     ttl_s: float = Field(600.0, gt=0, le=TEN_YEARS_S, description="from registration to expiry, s")
-    margin_s: float = Field(10.0, gt=0, description="time kept in hand between a handler's last limit and expiry, s")
-    look_ahead_max: int = Field(20_000, ge=1, description="records registered and not finished, at most")
-    look_ahead_max_bytes: int = Field(67_108_864, ge=1, description="their keys, values and headers, bytes at most")
+    margin_s: float = Field(10.0, gt=0, description="reserve between the end of the last attempt and the expiry, s")
+    prefetch_max: int = Field(20_000, ge=1, description="records registered and not settled, at most")
+    prefetch_max_bytes: int = Field(
+        67_108_864, ge=1, description="size of those records, in keys, values and headers, bytes"
+    )
     linger_ms: float = Field(1.0, ge=0, le=1000, description="producer linger; 5 trades latency for throughput, ms")
     commit_interval_s: float = Field(0.5, gt=0, le=60, description="pause between offset commits, s")
     drain_timeout_s: float = Field(30.0, ge=0, description="how long SIGTERM waits for running handlers, s")
-    flush_timeout_s: float = Field(10.0, gt=0, description="how long a rebalance, or the end, waits for writes, s")
+    flush_timeout_s: float = Field(10.0, gt=0, description="how long a rebalance or shutdown waits for writes, s")
     expiry_policy: ExpiryPolicy = Field(ExpiryPolicy.DLQ, description="what the sweeper does with an expired record")
     max_deliveries: int = Field(
         3, ge=1, le=1000, description="deliveries under 'redeliver' before the dead letter topic"

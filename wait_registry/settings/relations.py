@@ -1,4 +1,4 @@
-"""Relations between settings: each a pure check that yields what is wrong, with the numbers and what to change."""
+"""Relations between settings: pure checks that yield each contradiction, with the numbers and the fix."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from wait_registry.settings.sweeper import SweeperKind
 from wait_registry.settings.telemetry_relations import telemetry_problems
 from wait_registry.settings.topics import HOUR_MS
 
-__all__ = ["Service", "least_ttl_s", "relation_problems", "require_relations", "steady_look_ahead"]
+__all__ = ["Service", "least_ttl_s", "relation_problems", "require_relations", "steady_prefetch"]
 
 Service = Literal["processor", "sink", "sweeper"]
 
@@ -28,7 +28,7 @@ _PLACEHOLDER = re.compile(r"\{[^{}]*\}")
 
 
 def require_relations(settings: Settings, service: Service) -> None:
-    """Refuse settings that contradict each other; those that are merely unwise are logged as warnings.
+    """Refuse settings that contradict each other, and log a warning about unwise ones.
 
     Raises:
         ConfigurationError: names every contradiction, the numbers behind it and what to change.
@@ -54,22 +54,22 @@ def relation_problems(settings: Settings, service: Service) -> list[Diagnosis]:
     return problems
 
 
-def steady_look_ahead(processor: ProcessorSettings) -> int:
-    """Return how many records may be registered and not finished while handlers are slow.
+def steady_prefetch(processor: ProcessorSettings) -> int:
+    """Return how many records may be registered and not settled while handlers are slow.
 
-    The allowance for fast handlers (0.2 s of the completion rate) isn't in it: it shrinks with the rate, and a record
-    that it registered too early is registered again before it starts.
+    The allowance for fast handlers (0.2 s of the completion rate) isn't included: it shrinks with the rate, and a
+    record that was registered too early is registered again before its first attempt.
     """
-    return min(2 * processor.max_in_flight + 16, max(processor.look_ahead_max, processor.max_in_flight))
+    return min(2 * processor.max_in_flight + 16, max(processor.prefetch_max, processor.max_in_flight))
 
 
 def least_ttl_s(settings: Settings) -> float:
-    """Return what ``processor.ttl_s`` must exceed, s: (1 + look-ahead / N) x one record's longest work, and allowances.
+    """Return what ``processor.ttl_s`` must exceed, s: (1 + prefetch / N) x one record's longest work, and allowances.
 
-    One record's longest work is every try to its limit, and the pauses between them.
+    One record's longest work is all attempts up to their limit, and the pauses between them.
     """
     processor = settings.processor
-    rounds = 1 + steady_look_ahead(processor) / processor.max_in_flight
+    rounds = 1 + steady_prefetch(processor) / processor.max_in_flight
     work_s = processor.handler_timeout_s * processor.max_attempts + processor.longest_backoffs_s
     return rounds * work_s + settings.wait.skew_allowance_s + processor.margin_s
 
@@ -78,19 +78,21 @@ def _processor_problems(settings: Settings) -> Iterator[Diagnosis]:
     processor = settings.processor
     for name, value in (("group", processor.group), ("topics", processor.topics), ("handler", processor.handler)):
         if not value:
-            yield error(f"processor.{name} isn't set, and the processor needs it")
+            yield error(f"processor.{name} isn't set; the processor needs it")
     yield from _expiry_problems(settings)
     yield from _limit_problems(settings)
     if processor.group_protocol is GroupProtocol.CONSUMER and processor.assignment_strategy is not (
         AssignmentStrategy.COOPERATIVE_STICKY
     ):
         yield error(
-            f"processor.assignment_strategy is {processor.assignment_strategy.value}, but under "
+            f"processor.assignment_strategy is {processor.assignment_strategy.value}, but with "
             "processor.group_protocol=consumer the broker assigns (KIP-848): remove one of the two"
         )
     both = sorted(set(processor.http.retry_statuses) & set(processor.http.discard_statuses))
     if both:
-        yield error(f"HTTP statuses {both} stand in processor.http.retry_statuses and in discard_statuses: choose one")
+        yield error(
+            f"HTTP statuses {both} are in processor.http.retry_statuses and in discard_statuses: remove one of them"
+        )
 
 
 def _expiry_problems(settings: Settings) -> Iterator[Diagnosis]:
@@ -103,11 +105,11 @@ def _expiry_problems(settings: Settings) -> Iterator[Diagnosis]:
     least_s = least_ttl_s(settings)
     if processor.ttl_s > least_s:
         return
-    look_ahead = steady_look_ahead(processor)
+    prefetch = steady_prefetch(processor)
     yield error(
         f"processor.ttl_s = {processor.ttl_s:g} s is too short: a record may be in progress for {least_s:.1f} s\n"
         f"  Fix: set processor.ttl_s > {least_s:.1f}, or lower handler_timeout_s, max_attempts or margin_s\n"
-        f"  {least_s:.1f} = (1 + prefetch {look_ahead} / max_in_flight {processor.max_in_flight}) x (handler_timeout_s "
+        f"  {least_s:.1f} = (1 + prefetch {prefetch} / max_in_flight {processor.max_in_flight}) x (handler_timeout_s "
         f"{processor.handler_timeout_s:g} x max_attempts {processor.max_attempts} + pauses "
         f"{processor.longest_backoffs_s:.1f}) + wait.skew_allowance_s {settings.wait.skew_allowance_s:g} "
         f"+ margin_s {processor.margin_s:g}"
@@ -116,26 +118,26 @@ def _expiry_problems(settings: Settings) -> Iterator[Diagnosis]:
 
 def _limit_problems(settings: Settings) -> Iterator[Diagnosis]:
     processor, wait = settings.processor, settings.wait
-    if processor.look_ahead_max < processor.max_in_flight:
+    if processor.prefetch_max < processor.max_in_flight:
         yield error(
-            f"processor.look_ahead_max is {processor.look_ahead_max}, less than processor.max_in_flight = "
+            f"processor.prefetch_max is {processor.prefetch_max}, less than processor.max_in_flight = "
             f"{processor.max_in_flight}: slots would never be filled; raise the first or lower the second"
         )
-    if processor.look_ahead_max_bytes < wait.max_message_bytes:
+    if processor.prefetch_max_bytes < wait.max_message_bytes:
         yield error(
-            f"processor.look_ahead_max_bytes is {processor.look_ahead_max_bytes} bytes, less than one record of "
+            f"processor.prefetch_max_bytes is {processor.prefetch_max_bytes} bytes, less than one record of "
             f"wait.max_message_bytes = {wait.max_message_bytes}: raise the first or lower the second"
         )
 
 
 def _queue_problems(settings: Settings) -> Iterator[Diagnosis]:
-    # An empty queue that is too small for a record calls itself full, for ever.
+    # If the queue is too small for a record, the client reports it full even when it is empty.
     room = settings.kafka.producer_queue_bytes
     record = settings.wait.max_message_bytes + DEAD_LETTER_EXTRA_BYTES
     if room is not None and room < record:
         yield error(
             f"kafka.librdkafka.queue.buffering.max.kbytes is {room // 1024}, less than one record of "
-            f"wait.max_message_bytes and what its dead letter adds = {record} bytes: it could never be sent; "
+            f"wait.max_message_bytes with its dead letter's headers = {record} bytes, so it could never be sent: "
             f"set the first to {-(-record // 1024)} or more, or lower wait.max_message_bytes"
         )
 
@@ -151,15 +153,15 @@ def _topic_problems(settings: Settings) -> Iterator[Diagnosis]:
         )
     if wait.delete_retention_ms < 24 * HOUR_MS:
         yield warning(
-            f"wait.delete_retention_ms is {wait.delete_retention_ms} ms, below 24 h: a sink that is away for half of "
-            "it must be rebuilt; set it to 86400000 or more outside of tests",
+            f"wait.delete_retention_ms is {wait.delete_retention_ms} ms, below 24 h: a sink that stops for half of "
+            "that time needs a rebuild; set 86400000 or more outside of tests",
         )
     yield from _topic_name_problems(settings)
     for topic in processor.topics:
         if topic == wait.topic or topic in letters:
             yield error(
                 f"processor.topics contains {topic}, which this system writes to (wait.topic, dead_letter.topic): "
-                "its own records would go round in circles; remove it"
+                "its own records would circulate; remove the topic"
             )
     if wait.topic in letters:
         yield error(f"dead_letter.topic and wait.topic are both {wait.topic}: give each its own topic")
@@ -176,13 +178,13 @@ def _topic_name_problems(settings: Settings) -> Iterator[Diagnosis]:
     unknown = [found for found in _PLACEHOLDER.findall(template) if found not in ("{topic}", "{group}")]
     if unknown or not is_topic_name(_PLACEHOLDER.sub("x", template)):
         yield error(
-            f"dead_letter.topic is {template!r}: a topic name, in which {{topic}} and {{group}} may stand, is needed"
+            f"dead_letter.topic is {template!r}: expected a topic name, which may contain {{topic}} and {{group}}"
         )
     uses_group = "{group}" in template or settings.processor.expiry_policy is ExpiryPolicy.REDELIVER
     if group and uses_group and not is_topic_name(group):
         yield error(
-            f"processor.group is {group!r}, which can't be part of a topic name, but dead_letter.topic or "
-            "processor.expiry_policy=redeliver puts it into one: use letters, digits, dots, _ and - only"
+            f"processor.group is {group!r}, which can't be part of a topic name, as dead_letter.topic or "
+            "processor.expiry_policy=redeliver require: use letters, digits, dots, _ and - only"
         )
 
 
@@ -190,13 +192,13 @@ def _sink_problems(settings: Settings) -> Iterator[Diagnosis]:
     template, sink = settings.dead_letter.topic, settings.sink
     if sink.kind is SinkKind.CONNECT:
         yield error(
-            "sink.kind is connect: a Kafka Connect sink keeps the view, and a second writer would undo what it writes. "
-            "Don't start `waitreg sink`; or remove the Connect sink (`waitreg connect remove`), set sink.kind to spark "
-            "and run `waitreg rebuild` once"
+            "sink.kind is connect: a Kafka Connect sink keeps the tables, and a second writer would undo what it "
+            "writes. Don't start `waitreg sink`; or remove the Connect sink (`waitreg connect remove`), set "
+            "sink.kind to spark and run `waitreg rebuild` once"
         )
     if not sink.dead_letter_topics and unresolved_placeholders(settings):
         yield error(
-            f"dead_letter.topic is {template!r}, and the sink can't know what stands for its braces: list the topics "
+            f"dead_letter.topic is {template!r}, whose placeholders the sink can't resolve: list the topics "
             "in sink.dead_letter_topics"
         )
     # A position may be at most half of delete.retention.ms old; a quarter leaves room for one missed heartbeat.
@@ -204,18 +206,18 @@ def _sink_problems(settings: Settings) -> Iterator[Diagnosis]:
     if sink.idle_progress_s > longest_s:
         yield warning(
             f"sink.idle_progress_s is {sink.idle_progress_s:g} s, more than a quarter of wait.delete_retention_ms = "
-            f"{longest_s:g} s: the sweeper may refuse the view as too old; lower it",
+            f"{longest_s:g} s: the sweeper may refuse the tables as too old; lower it",
         )
 
 
 def _sweeper_problems(settings: Settings) -> Iterator[Diagnosis]:
     if settings.sweeper.kind is SweeperKind.CONNECT:
         yield error(
-            "sweeper.kind is connect: a Kafka Connect source exports what expires, and a sweeper would do so a second "
-            "time. Don't start `waitreg sweeper`; or remove the source (`waitreg connect remove expired.source "
-            "expired.tombstones`) and set sweeper.kind to spark"
+            "sweeper.kind is connect: a Kafka Connect source exports expired records, and a sweeper would export them "
+            "a second time. Don't start `waitreg sweeper`; or remove the source (`waitreg connect remove "
+            "expired.source expired.tombstones`) and set sweeper.kind to spark"
         )
-    # A chunk goes into one transaction, and so into the producer's queue: a dead letter and a tombstone a row.
+    # A chunk is one transaction in the producer's queue, with a dead letter and a tombstone per row.
     room, chunk_bytes = settings.kafka.producer_queue_bytes, settings.sweeper.chunk_bytes
     if room is not None and room < 2 * chunk_bytes:
         yield error(

@@ -1,4 +1,4 @@
-"""What all services need beside Kafka: Spark, telemetry, logs."""
+"""Settings of Spark, telemetry and logs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ class SparkSettings(Section):
 
     master: str = Field("local[2]", description="Spark master URL")
     driver_memory: str = Field("512m", pattern=r"^\d+[mg]$", description="heap of the driver's JVM")
-    jars_dir: str = Field("", description="folder with the Kafka source's jars; the one `waitreg` fetched when empty")
+    jars_dir: str = Field(
+        "", description="folder with the Kafka source's jars; by default those of `waitreg jars fetch`"
+    )
     conf: dict[str, str] = Field({}, repr=False, description="any further Spark properties")
 
 
@@ -25,10 +27,11 @@ class TelemetrySettings(Section):
     port: int = Field(9464, ge=0, le=65_535, description="port to listen on; 0 takes a free one")
     traces: bool = Field(False, description="send OpenTelemetry traces (OTLP/HTTP); needs the extra 'otel'")
     traces_endpoint: str = Field(
-        "", description="URL that spans are posted to, path included; as OTEL_EXPORTER_OTLP_* say when empty"
+        "", description="URL that spans are posted to, path included; by default from OTEL_EXPORTER_OTLP_*"
     )
     traces_service_name: str = Field(
-        "", description="service.name of the spans; OTEL_SERVICE_NAME or waitreg-processor (-sweeper) when empty"
+        "",
+        description="service.name of the spans; by default OTEL_SERVICE_NAME, or waitreg-processor and waitreg-sweeper",
     )
 
 
@@ -42,8 +45,8 @@ class LogFormat(StrEnum):
 class LogSettings(Section):
     """Structured logs on standard error."""
 
-    level: str = Field("INFO", pattern="^(DEBUG|INFO|WARNING|ERROR)$", description="least severe level written")
-    format: LogFormat = Field(LogFormat.JSON, description="one JSON object a line, or lines for people")
+    level: str = Field("INFO", pattern="^(DEBUG|INFO|WARNING|ERROR)$", description="lowest level written")
+    format: LogFormat = Field(LogFormat.JSON, description="'json': one object per line; 'console': lines for people")
     error_messages: bool = Field(
         True, description="log what a handler's error says (500 characters); false if it may quote a record"
     )

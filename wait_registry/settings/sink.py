@@ -1,4 +1,4 @@
-"""The sink: who keeps the view, how much it reads at once and where its scratch files go."""
+"""The sink: who keeps the tables, batch sizes and scratch files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from wait_registry.settings import Section
 
 
 class SinkKind(StrEnum):
-    """Who keeps the view in Postgres."""
+    """Who keeps the tables in Postgres."""
 
     SPARK = "spark"
     CONNECT = "connect"
@@ -21,7 +21,7 @@ class SinkSettings(Section):
 
     kind: SinkKind = Field(
         SinkKind.SPARK,
-        description="who keeps the view: 'spark', that is `waitreg sink`, or 'connect', a Kafka Connect sink",
+        description="who keeps the tables: 'spark' (`waitreg sink`) or 'connect' (a Kafka Connect sink)",
     )
     connect_group: str = Field(
         "connect-wait.sink",
@@ -29,19 +29,19 @@ class SinkSettings(Section):
         description="consumer group of the Connect sink of the wait topic: connect-<name of the connector>",
     )
     dead_letter_topics: tuple[str, ...] = Field(
-        (), description="dead letter topics to view; the one of dead_letter.topic when empty"
+        (), description="dead letter topics to read; by default the one of dead_letter.topic"
     )
-    trigger_s: float = Field(1.0, ge=0.1, description="pause between micro-batches while less than a full one waits, s")
-    max_batch_records: int = Field(250_000, ge=1, description="records read or written at once, about")
+    trigger_s: float = Field(1.0, ge=0.1, description="pause between micro-batches while there is no backlog, s")
+    max_batch_records: int = Field(250_000, ge=1, description="records read or written at once, approximately")
     max_batch_bytes: int = Field(
         33_554_432,
         ge=65_536,
         le=268_435_456,
-        description="size of what is read or written at once that is aimed at, bytes",
+        description="target size of what is read or written at once, bytes",
     )
-    checkpoint_dir: str = Field("", description="scratch for Spark's checkpoints; a temporary directory when empty")
-    restart_backoff_max_s: float = Field(30.0, gt=0, description="longest pause before a broken query is restarted, s")
+    checkpoint_dir: str = Field("", description="scratch for Spark's checkpoints; by default a temporary directory")
+    restart_backoff_max_s: float = Field(30.0, gt=0, description="longest pause before a failed query is restarted, s")
     idle_progress_s: float = Field(30.0, gt=0, le=60, description="pause between progress rows of an idle stream, s")
     offset_group: str = Field(
-        "", description="consumer group that mirrors the sink's offsets; waitreg.sink.<wait topic> when empty"
+        "", description="consumer group that mirrors the sink's offsets; by default waitreg.sink.<wait topic>"
     )

@@ -11,7 +11,7 @@ from wait_registry.settings.processor import ExpiryPolicy
 
 
 class SweeperKind(StrEnum):
-    """Who exports what has expired."""
+    """Who exports expired registrations."""
 
     SPARK = "spark"
     CONNECT = "connect"
@@ -22,24 +22,26 @@ class SweeperSettings(Section):
 
     kind: SweeperKind = Field(
         SweeperKind.SPARK,
-        description="who exports: 'spark', that is `waitreg sweeper`, or 'connect', a Kafka Connect source",
+        description="who exports: 'spark' (`waitreg sweeper`) or 'connect' (a Kafka Connect source)",
     )
     interval_s: float = Field(30.0, gt=0, description="pause between sweeps, s")
     chunk_rows: int = Field(5_000, ge=1, description="rows exported in one Kafka transaction, at most")
     chunk_bytes: int = Field(8_388_608, ge=1024, description="bytes exported in one Kafka transaction, at most")
     transaction_timeout_ms: int = Field(30_000, ge=1000, le=30_000, description="transaction.timeout.ms, ms")
     max_tail_records: int = Field(
-        2_000_000, ge=1, description="ids in the tail that the sink has not shown yet; more skip the partition"
+        2_000_000, ge=1, description="wait IDs held of a partition's tail; a longer tail skips the partition"
     )
-    tail_timeout_s: float = Field(60.0, gt=0, description="limit for an open transaction at the log's end to close, s")
+    tail_timeout_s: float = Field(
+        60.0, gt=0, description="how long to wait for an open transaction at the end of the wait topic, s"
+    )
     retention_days: int = Field(30, ge=1, description="age at which dead_letter, quarantine and sweep rows are purged")
     redeliver_to: str = Field(
         "group",
         pattern="^(group|origin)$",
-        description="'group': {topic}.{group}.redeliver; 'origin': where it came from",
+        description="'group': {topic}.{group}.redeliver; 'origin': the input topic",
     )
     default_dead_letter_topic: str = Field(
-        "", description="for wait records that name none (older dialect); the one of dead_letter.topic when empty"
+        "", description="for wait records that name none (legacy format); by default the one of dead_letter.topic"
     )
     default_expiry_policy: ExpiryPolicy = Field(ExpiryPolicy.DLQ, description="for wait records that name none")
     default_max_deliveries: int = Field(3, ge=1, le=1000, description="for wait records that name none")

@@ -1,4 +1,4 @@
-"""What tracing needs beside its settings: packages that aren't installed by default, and an address."""
+"""Relations of the tracing settings: installed packages and a usable address."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from wait_registry.diagnosis import Diagnosis, error
 from wait_registry.settings.runtime import TelemetrySettings
 
 MISSING_EXTRA: Final = (
-    "telemetry.traces is on, and OpenTelemetry isn't installed: install the extra, pip install 'wait-registry[otel]', "
+    "telemetry.traces is on, but OpenTelemetry isn't installed: run pip install 'wait-registry[otel]', "
     "or set telemetry.traces=false"
 )
 
 
 def telemetry_problems(settings: TelemetrySettings) -> Iterator[Diagnosis]:
-    """Yield what keeps traces from being made or sent."""
+    """Yield the problems that prevent traces."""
     if not settings.traces:
         return
     if not _installed():

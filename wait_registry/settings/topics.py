@@ -10,15 +10,21 @@ HOUR_MS = 3_600_000
 
 
 class WaitTopicSettings(Section):
-    """The durable registry. Everything below ``topic`` is what `waitreg topics create` makes and every start checks."""
+    """The wait topic; `waitreg topics create` creates it with these values, and every start checks them."""
 
     topic: str = Field("waitreg.wait", min_length=1, max_length=249, description="name of the wait topic")
-    partitions: int = Field(8, ge=1, le=10_000, description="partitions at creation, and in use for the topic's life")
-    replication_factor: int = Field(3, ge=1, description="replicas at creation; fewer is for laptops and warned about")
+    partitions: int = Field(
+        8, ge=1, le=10_000, description="partitions at creation; this number is used for the topic's whole life"
+    )
+    replication_factor: int = Field(
+        3, ge=1, description="replicas at creation; fewer than 3 is for development and logs a warning"
+    )
     min_insync_replicas: int = Field(2, ge=1, description="replicas that must acknowledge a wait record")
     delete_retention_ms: int = Field(72 * HOUR_MS, ge=1, description="how long tombstones survive compaction, ms")
     segment_ms: int = Field(HOUR_MS, ge=1000, description="age at which a segment is rolled, ms")
-    max_compaction_lag_ms: int = Field(6 * HOUR_MS, ge=1000, description="a resolved wait is compacted within this, ms")
+    max_compaction_lag_ms: int = Field(
+        6 * HOUR_MS, ge=1000, description="a settled registration is compacted within this, ms"
+    )
     max_message_bytes: int = Field(
         2_097_152, ge=1024, description="largest input with its headers in JSON, uncompressed, bytes"
     )
@@ -28,21 +34,21 @@ class WaitTopicSettings(Section):
 
 
 class DeadLetterSettings(Section):
-    """Where records go that can't be processed."""
+    """The topics for records that can't be processed."""
 
     topic: str = Field("waitreg.dlq", min_length=1, description="dead letter topic; may contain {topic} and {group}")
     partitions: int = Field(4, ge=1, le=10_000, description="partitions at creation")
     retention_ms: int = Field(
         30 * 24 * HOUR_MS,
         ge=-1,
-        description="retention at creation, ms: an hour or more; -1 keeps for ever, as redelivery topics always do",
+        description="retention at creation, ms, an hour or more; -1 keeps indefinitely (redelivery topics do)",
     )
 
     @field_validator("retention_ms")
     @classmethod
-    def _seen_by_somebody(cls, retention_ms: int) -> int:
+    def _long_enough_for_the_sink(cls, retention_ms: int) -> int:
         if 0 <= retention_ms < HOUR_MS:
             raise ValueError(
-                f"saw less than an hour, expected {HOUR_MS} or more, or -1: the sink has to read a dead letter first"
+                f"saw less than an hour, expected {HOUR_MS} or more, or -1: the sink must be able to read a dead letter"
             )
         return retention_ms

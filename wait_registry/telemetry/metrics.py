@@ -1,7 +1,7 @@
-"""Every metric of every service: the one place where names, kinds, labels and meanings are written down.
+"""Every metric of every service: names, kinds, labels and meanings.
 
-Names follow Prometheus' rules: base units in the name, counters end in ``_total``. ``docs/metrics.md`` is made from
-this file, and tests hold dashboard and alerts to it, so a name is a promise to those who watch.
+Names follow Prometheus' rules: base units in the name, counters end in ``_total``. The reference page
+is generated from this file, and tests check dashboard and alerts against it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ HANDLER_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0,
 QUEUE_SECONDS = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0)
 STEP_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 
-# A label whose values nobody knows in advance; each is bounded by what it names (topics, partitions, settings).
+# A label whose values aren't known in advance; their number is bounded (topics, partitions, settings).
 OPEN: Final[tuple[str, ...]] = ()
 
 
@@ -24,8 +24,8 @@ OPEN: Final[tuple[str, ...]] = ()
 class Metric:
     """One metric: ``labels`` in the order in which values are given, ``buckets`` (upper bounds) of a histogram.
 
-    ``known`` are the label values that can be said in advance, as tuples in the order of the labels. They are exposed
-    from the start, with 0: a counter that appears with its first increment hides that increment from rate().
+    ``known`` are the label values that are known in advance, as tuples in the order of the labels. They are exposed
+    with 0 from the start, because a counter that appears with its first increment hides that increment from rate().
     """
 
     name: str
@@ -37,7 +37,7 @@ class Metric:
 
     @property
     def service(self) -> str:
-        """The service that exposes it; empty for one that all do."""
+        """The service that exposes the metric; empty if all do."""
         part = self.name.split("_")[1]
         return part if part in ("processor", "sink", "sweeper", "connect") else ""
 
@@ -55,7 +55,6 @@ def _histogram(name: str, help: str, buckets: tuple[float, ...], **labels: tuple
 
 
 def _known(labels: dict[str, tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
-    # Without labels there is nothing to know, and a single open one keeps all combinations open.
     return tuple(product(*labels.values())) if labels else ()
 
 
@@ -64,72 +63,79 @@ STREAMS = ("wait", "dead_letter")
 
 # ---- all services ---------------------------------------------------------------------------------------------------
 
-READY = _gauge("waitreg_ready", "1 while /health/ready says yes", service=OPEN)
-BUILD_INFO = _gauge("waitreg_build_info", "Always 1; its label tells which version runs", version=OPEN)
+READY = _gauge("waitreg_ready", "1 while /health/ready answers 200", service=OPEN)
+BUILD_INFO = _gauge("waitreg_build_info", "Always 1; the label is the running version", version=OPEN)
 
 # ---- processor ------------------------------------------------------------------------------------------------------
 
 PROCESSOR_INFO = _gauge(
     "waitreg_processor_info",
-    "Always 1; consumer group, and the name that this process has in wait records and in the tables",
+    "Always 1; the labels are the consumer group and the name of this process in wait records and tables",
     consumer_group=OPEN,
     wait_instance=OPEN,
 )
-PROCESSOR_CONSUMED = _counter("waitreg_processor_consumed_total", "Records taken from the input topics", topic=OPEN)
+PROCESSOR_CONSUMED = _counter("waitreg_processor_consumed_total", "Records consumed from the input topics", topic=OPEN)
 PROCESSOR_REGISTERED = _counter(
-    "waitreg_processor_registered_total", "Wait records acknowledged by the broker, renewed ones not counted"
+    "waitreg_processor_registered_total", "Wait records acknowledged by the broker, without renewals"
 )
 PROCESSOR_RENEWED = _counter(
-    "waitreg_processor_renewed_total", "Records registered again because too little time was left to start them"
+    "waitreg_processor_renewed_total", "Records registered again because too little time was left to handle them"
 )
 PROCESSOR_SETTLED = _counter(
     "waitreg_processor_settled_total", "Records whose tombstone is acknowledged, by outcome", outcome=OUTCOMES
 )
 PROCESSOR_DEAD_LETTERS = _counter(
     "waitreg_processor_dead_letters_total",
-    "Dead letters acknowledged, by reason; unregistrable and malformed records were never registered nor worked on",
+    "Dead letters acknowledged, by reason; the handler wasn't called for unregistrable and malformed records",
     reason=("failed", "unregistrable", "malformed"),
 )
 PROCESSOR_ATTEMPTS = _counter(
     "waitreg_processor_handler_attempts_total",
-    "Handler calls that ended, by result; a record that is tried again counts each time",
+    "Handler calls that ended, by result; each attempt at a record counts",
     result=("ok", "error", "timeout"),
 )
 PROCESSOR_HANDLER_SECONDS = _histogram(
     "waitreg_processor_handler_seconds",
-    "From a record's first start to its outcome, tries and pauses included",
+    "From the start of a record's first attempt to its outcome, all attempts and pauses included",
     HANDLER_SECONDS,
     outcome=OUTCOMES,
 )
 PROCESSOR_QUEUE_SECONDS = _histogram(
     "waitreg_processor_queue_seconds",
-    "From a record's registration (the last one, if renewed) to its first start",
+    "From the last registration of a record to its first attempt",
     QUEUE_SECONDS,
 )
 PROCESSOR_QUEUE_LIMIT = _gauge(
-    "waitreg_processor_queue_limit_seconds", "The longest such wait; a record that waits longer is registered again"
+    "waitreg_processor_queue_limit_seconds",
+    "The longest wait for a first attempt; a record that waits longer is registered again",
 )
-PROCESSOR_IN_FLIGHT = _gauge("waitreg_processor_in_flight", "Handlers that run now")
-PROCESSOR_IN_FLIGHT_LIMIT = _gauge("waitreg_processor_in_flight_limit", "Handlers that may run at once (N)")
+PROCESSOR_IN_FLIGHT = _gauge("waitreg_processor_in_flight", "Handler calls that are running")
+PROCESSOR_IN_FLIGHT_LIMIT = _gauge(
+    "waitreg_processor_in_flight_limit", "Handler calls that may run at once (processor.max_in_flight)"
+)
 PROCESSOR_OLDEST_IN_FLIGHT = _gauge(
     "waitreg_processor_oldest_in_flight_seconds",
-    "Since the first start of the record that has been worked on longest; 0 if none",
+    "Time since the first attempt of the oldest record in flight; 0 if there is none",
 )
 PROCESSOR_BLOCKED_SLOTS = _gauge(
     "waitreg_processor_blocked_slots",
-    "Slots held by calls that timed out and have not ended: plain handlers, async ones that refuse to be cancelled",
+    "Worker slots held by calls that timed out and haven't ended: plain handlers, or async ones that ignore it",
 )
-PROCESSOR_STANDSTILL = _gauge(
-    "waitreg_processor_standstill_seconds",
-    "For how long the event loop has not turned: a handler blocks it, or there is no CPU",
+PROCESSOR_STALLED = _gauge(
+    "waitreg_processor_stalled_seconds",
+    "For how long the event loop has been blocked, by a handler or a lack of CPU",
 )
-PROCESSOR_WAITING = _gauge("waitreg_processor_waiting", "Registered records that wait for a free slot")
-PROCESSOR_LOOK_AHEAD = _gauge("waitreg_processor_look_ahead", "Records registered (or on their way) and not finished")
-PROCESSOR_LOOK_AHEAD_LIMIT = _gauge("waitreg_processor_look_ahead_limit", "Most records that may be so now")
-PROCESSOR_LOOK_AHEAD_BYTES = _gauge(
-    "waitreg_processor_look_ahead_bytes", "Keys, values and headers of the records in look-ahead"
+PROCESSOR_WAITING = _gauge("waitreg_processor_waiting", "Registered records that wait for a free worker slot")
+PROCESSOR_PREFETCH = _gauge("waitreg_processor_prefetch", "Records registered (or being registered) and not settled")
+PROCESSOR_PREFETCH_LIMIT = _gauge(
+    "waitreg_processor_prefetch_limit", "Most records that may be registered and not settled now"
 )
-PROCESSOR_PAUSED = _gauge("waitreg_processor_paused", "1 while consumption is paused because look-ahead is at a limit")
+PROCESSOR_PREFETCH_BYTES = _gauge(
+    "waitreg_processor_prefetch_bytes", "Size of the prefetched records, in keys, values and headers"
+)
+PROCESSOR_PAUSED = _gauge(
+    "waitreg_processor_paused", "1 while consumption is paused because the prefetch is at a limit"
+)
 PROCESSOR_UNACKNOWLEDGED = _gauge("waitreg_processor_unacknowledged", "Wait records sent and not yet acknowledged")
 PROCESSOR_OUTBOX = _gauge(
     "waitreg_processor_outbox", "Tombstones, dead letters and renewed wait records not yet acknowledged"
@@ -137,21 +143,21 @@ PROCESSOR_OUTBOX = _gauge(
 PROCESSOR_ASSIGNED = _gauge("waitreg_processor_assigned_partitions", "Input partitions assigned to this process")
 PROCESSOR_CONSUMER_LAG = _gauge(
     "waitreg_processor_consumer_lag",
-    "Records between the position and the end of an input partition: not consumed yet",
+    "Records of an input partition that haven't been consumed yet",
     topic=OPEN,
     partition=OPEN,
 )
 PROCESSOR_COMMIT_LAG = _gauge(
     "waitreg_processor_commit_lag",
-    "Records consumed whose offset is not yet committed, per partition",
+    "Records of an input partition that have been consumed and not committed",
     topic=OPEN,
     partition=OPEN,
 )
 PROCESSOR_COMMITS = _counter(
-    "waitreg_processor_commits_total", "Commits, one a partition (batch: one a batch)", result=("ok", "failed")
+    "waitreg_processor_commits_total", "Offset commits, one per partition", result=("ok", "failed")
 )
 PROCESSOR_LAST_COMMIT = _gauge(
-    "waitreg_processor_last_commit_timestamp_seconds", "Last commit that the broker confirmed (epoch); 0 before it"
+    "waitreg_processor_last_commit_timestamp_seconds", "Time of the last confirmed commit (epoch); 0 before the first"
 )
 PROCESSOR_REBALANCES = _counter(
     "waitreg_processor_rebalances_total", "Rebalance callbacks, by kind", kind=("assigned", "revoked", "lost")
@@ -159,10 +165,11 @@ PROCESSOR_REBALANCES = _counter(
 PROCESSOR_BROKER_UP = _gauge("waitreg_processor_broker_up", "1 while the broker answers, 0 during an outage")
 PROCESSOR_CLOCK_SKEW = _gauge(
     "waitreg_processor_clock_skew_seconds",
-    "Broker's clock minus this host's, as far as certain, when a wait record was last acknowledged",
+    "The certain part of the difference between the broker's clock and this host's, at the last acknowledgment",
 )
 PROCESSOR_CLOCK_SKEW_LIMIT = _gauge(
-    "waitreg_processor_clock_skew_limit_seconds", "The difference, either way, at which the process stops"
+    "waitreg_processor_clock_skew_limit_seconds",
+    "The clock difference, in either direction, at which the process stops",
 )
 
 # ---- sink -----------------------------------------------------------------------------------------------------------
@@ -170,45 +177,45 @@ PROCESSOR_CLOCK_SKEW_LIMIT = _gauge(
 SINK_RECORDS = _counter("waitreg_sink_records_total", "Records read, by stream", stream=STREAMS)
 SINK_BATCHES = _counter(
     "waitreg_sink_batches_total",
-    "Transactions committed to Postgres, each of one micro-batch or, while more waits, of several",
+    "Transactions committed to Postgres; during a backlog one holds several micro-batches",
     stream=STREAMS,
 )
 SINK_BATCH_SECONDS = _histogram(
     "waitreg_sink_batch_seconds",
-    "From the start of a batch (of the first of several while more waits, up to 5 s earlier) to its commit in Postgres",
+    "From the start of a batch to its commit in Postgres (during a backlog, from the start of the first of several)",
     STEP_SECONDS,
     stream=STREAMS,
 )
 SINK_ROWS_WRITTEN = _counter("waitreg_sink_rows_written_total", "Rows inserted or replaced, by table", table=STREAMS)
-SINK_ROWS_DELETED = _counter("waitreg_sink_rows_deleted_total", "Rows of wait deleted by tombstones")
+SINK_ROWS_DELETED = _counter("waitreg_sink_rows_deleted_total", "Rows of the table wait deleted by tombstones")
 SINK_QUARANTINED = _counter(
     "waitreg_sink_quarantined_total", "Records that couldn't be decoded, now in the table quarantine", stream=STREAMS
 )
-SINK_LATE = _counter("waitreg_sink_finished_late_total", "Expired dead letters whose handler finished after all")
+SINK_LATE = _counter("waitreg_sink_finished_late_total", "Expired dead letters whose handler finished later")
 SINK_LAG = _gauge(
     "waitreg_sink_lag",
-    "Records between the sink's position and the log's end, when it last committed",
+    "Records between the sink's position and the end of the topic, at the last commit",
     topic=OPEN,
     partition=OPEN,
 )
 SINK_STALENESS = _gauge(
     "waitreg_sink_staleness_seconds",
-    "Age of the view: now minus position_time, oldest partition of the topic; an idle sink renews it (idle_progress_s)",
+    "Age of the tables: now minus position_time of the topic's oldest partition; an idle sink renews it",
     topic=OPEN,
 )
 SINK_STALENESS_LIMIT = _gauge(
     "waitreg_sink_staleness_limit_seconds",
-    "The age from which the sink reads on only after a rebuild: half of delete.retention.ms",
+    "The age from which the sink needs a rebuild: half of delete.retention.ms",
     topic=OPEN,
 )
 SINK_RESTARTS = _counter(
     "waitreg_sink_restarts_total",
-    "Restarts of a broken stream, by cause; spark is the streaming query itself, its reading from Kafka included",
+    "Restarts of a failed stream, by cause; spark includes its reading from Kafka",
     stream=STREAMS,
     cause=("postgres", "kafka", "spark", "other"),
 )
 SINK_QUERY_UP = _gauge("waitreg_sink_query_up", "1 while the streaming query runs", stream=STREAMS)
-SINK_STANDBY = _gauge("waitreg_sink_standby", "1 while another sink holds the lock and this one waits")
+SINK_STANDBY = _gauge("waitreg_sink_standby", "1 while this sink is a standby: another one holds the lock")
 SINK_POSTGRES_UP = _gauge("waitreg_sink_postgres_up", "1 while Postgres answers")
 
 # ---- sweeper --------------------------------------------------------------------------------------------------------
@@ -279,38 +286,41 @@ SWEEPER_POSTGRES_UP = _gauge("waitreg_sweeper_postgres_up", "1 when Postgres ans
 
 # ---- connect (`waitreg connect watch`) ------------------------------------------------------------------------------
 
-CONNECT_UP = _gauge("waitreg_connect_up", "1 while the Kafka Connect worker answers and is well")
+CONNECT_UP = _gauge("waitreg_connect_up", "1 while the Kafka Connect worker answers and is healthy")
 CONNECT_RUNNING = _gauge(
-    "waitreg_connect_running", "1 while a connector and all its tasks run, 0 also for a missing one", connector=OPEN
+    "waitreg_connect_running",
+    "1 while a connector and all its tasks run; 0 if one doesn't, or the connector is missing",
+    connector=OPEN,
 )
 CONNECT_TASKS = _gauge("waitreg_connect_tasks", "Tasks of a connector, by their state", connector=OPEN, state=OPEN)
 CONNECT_SINK_LAG = _gauge(
     "waitreg_connect_sink_lag",
-    "Offsets between what a sink connector has committed and the ends of its topics",
+    "Offsets between a sink connector's committed offsets and the ends of its topics",
     connector=OPEN,
 )
-CONNECT_KEEPS_VIEW = _gauge(
-    "waitreg_connect_keeps_view", "1 when a Kafka Connect sink keeps the view (sink.kind): no sink of ours is missed"
+CONNECT_KEEPS_TABLES = _gauge(
+    "waitreg_connect_keeps_tables",
+    "1 if a Kafka Connect sink keeps the tables (sink.kind), so no sink of ours is expected",
 )
 CONNECT_EXPORTS = _gauge(
     "waitreg_connect_exports",
-    "1 when a Kafka Connect source exports what expired (sweeper.kind): no sweeper of ours is missed",
+    "1 if a Kafka Connect source exports expired records (sweeper.kind), so no sweeper of ours is expected",
 )
 CONNECT_OLDEST_DUE = _gauge(
     "waitreg_connect_oldest_due_seconds",
-    "How long the oldest expired registration has been due, by what it lacks: its dead letter, as far as the tables "
-    "know, or the tombstone that closes it. 0 when none is due; with sweeper.kind=connect, while Postgres answers",
+    "How long the oldest expired registration has been due, by what it lacks: a dead letter in the tables, or its "
+    "tombstone. 0 if none is due; only with sweeper.kind=connect, while Postgres answers",
     lacks=("dead_letter", "tombstone"),
 )
 CONNECT_POSTGRES_UP = _gauge(
-    "waitreg_connect_postgres_up", "1 when Postgres answered the last time it was asked; with sweeper.kind=connect"
+    "waitreg_connect_postgres_up", "1 if Postgres answered the last query; only with sweeper.kind=connect"
 )
 CONNECT_RESTARTS = _counter(
-    "waitreg_connect_restarts_total", "Restarts of a connector because it or a task of it had failed", connector=OPEN
+    "waitreg_connect_restarts_total", "Restarts of a connector after it or one of its tasks failed", connector=OPEN
 )
 CONNECT_RESTART_LIMIT_REACHED = _gauge(
     "waitreg_connect_restart_limit_reached",
-    "1 while a connector has been restarted as often as a window allows: restarting it doesn't help",
+    "1 while a connector has used all restarts of its window, so restarting doesn't help",
     connector=OPEN,
 )
 

@@ -45,10 +45,10 @@ class RssSample(NamedTuple):
 class Limits:
     """The bounds of a run.
 
-    ``max_in_flight`` is N of one processor, ``look_ahead`` its ``look_ahead_max``, ``processes`` how many processors
+    ``max_in_flight`` is N of one processor, ``look_ahead`` its ``prefetch_max``, ``processes`` how many processors
     are meant to run at once (with all that join for a while). ``rss_bytes`` is by service ("processor", "sink"), which
     is a sample's name up to its last "-"; what isn't named is not judged. ``look_ahead_bytes`` is a processor's
-    ``look_ahead_max_bytes``, ``chunk_rows`` a sweeper's; None isn't judged.
+    ``prefetch_max_bytes``, ``chunk_rows`` a sweeper's; None isn't judged.
     """
 
     max_in_flight: int

@@ -49,7 +49,7 @@ def start_on_a_topic_and_make_it_anew(
         {
             "processor.handler": processors.handler(handler),
             "processor.max_in_flight": 1,
-            "processor.look_ahead_max": 2,
+            "processor.prefetch_max": 2,
             # Or the client may look when there is no topic of that name.
             "kafka.librdkafka": {"topic.metadata.refresh.interval.ms": 600_000},
             **overrides,

@@ -48,7 +48,7 @@ def test_a_clean_run_passes_and_what_is_forged_into_its_topics_is_found(
             {
                 "processor.handler": downstream.address,
                 "processor.max_in_flight": 20,
-                "processor.look_ahead_max": 60,
+                "processor.prefetch_max": 60,
                 "processor.commit_interval_s": 0.1,
             }
         )

@@ -93,6 +93,6 @@ def test_a_postgres_that_does_not_answer_is_told_and_the_connectors_are_watched_
         wait_until(lambda: "no Kafka Connect worker answers" in watch.get("/health/ready")[1], what="looks at workers")
         wait_until(lambda: watch.metrics().get("waitreg_connect_postgres_up") == 0, what="word of Postgres' silence")
         told = watch.metrics()
-        assert (told["waitreg_connect_exports"], told["waitreg_connect_keeps_view"]) == (1, 0)
+        assert (told["waitreg_connect_exports"], told["waitreg_connect_keeps_tables"]) == (1, 0)
         assert not [name for name in told if "oldest_due" in name], "nobody knows"
         assert watch.terminate() == 0

@@ -43,7 +43,7 @@ OVERRIDES: Mapping[str, Any] = {
     "processor.handler_timeout_s": 0.5,
     "processor.margin_s": 0.5,
     "processor.ttl_s": 4,
-    "processor.look_ahead_max": 6,
+    "processor.prefetch_max": 6,
     "wait.skew_allowance_s": 0,
     "wait.max_message_bytes": 20_000,
     "sink.trigger_s": 0.5,

@@ -21,7 +21,7 @@ STILL = {
     m.PROCESSOR_UNACKNOWLEDGED: "for milliseconds only; tests/unit/observability",
     m.PROCESSOR_OUTBOX: "for milliseconds only; tests/unit/observability",
     m.PROCESSOR_COMMIT_LAG: "for milliseconds only; tests/unit/observability",
-    m.PROCESSOR_STANDSTILL: "no handler blocks the loop; tests/unit/processor/test_a_blocked_event_loop_shows.py",
+    m.PROCESSOR_STALLED: "no handler blocks the loop; tests/unit/processor/test_a_blocked_event_loop_shows.py",
     m.PROCESSOR_CLOCK_SKEW: "one host, one clock; tests/unit/processor/test_time_rules.py",
     m.SINK_LAG: "the sink keeps up; tests/unit/observability",
     m.SINK_RESTARTS: "nothing breaks; tests/unit/observability",

@@ -151,7 +151,7 @@ def test_a_record_whose_time_runs_short_is_registered_again_before_it_starts(
             "processor.handler_timeout_s": 0.5,
             "processor.margin_s": 0.5,
             "processor.ttl_s": 4,
-            "processor.look_ahead_max": 2,
+            "processor.prefetch_max": 2,
             "wait.skew_allowance_s": 0,
         },
         1,
@@ -183,7 +183,7 @@ def test_look_ahead_stays_within_its_bounds_and_consumption_is_paused(
         release.wait(60)
 
     settings = processor_settings(
-        {"processor.handler": processors.handler(blocks), "processor.max_in_flight": 4, "processor.look_ahead_max": 10}
+        {"processor.handler": processors.handler(blocks), "processor.max_in_flight": 4, "processor.prefetch_max": 10}
     )
     topics.produce(settings.processor.topics[0], [b"value"] * 500)
     running = processors.start(settings).wait_joined()
@@ -215,7 +215,7 @@ def test_a_processor_paused_by_the_bytes_of_large_records_goes_on_when_it_has_fi
         {
             "processor.handler": processors.handler(blocks),
             "processor.max_in_flight": 50,
-            "processor.look_ahead_max_bytes": 40_000,
+            "processor.prefetch_max_bytes": 40_000,
             "wait.max_message_bytes": 20_000,
         }
     )

@@ -29,7 +29,7 @@ def rules(ttl_s: float) -> dict[str, object]:
         "processor.handler": DEADLY,
         "processor.ttl_s": ttl_s,
         "processor.max_in_flight": 4,
-        "processor.look_ahead_max": 8,
+        "processor.prefetch_max": 8,
         "processor.max_attempts": 1,
         "processor.handler_timeout_s": 1,
         "processor.margin_s": 0.5,

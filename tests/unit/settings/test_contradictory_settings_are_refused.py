@@ -17,7 +17,7 @@ from wait_registry.settings.relations import (
     least_ttl_s,
     relation_problems,
     require_relations,
-    steady_look_ahead,
+    steady_prefetch,
 )
 from wait_registry.settings.root import Settings
 
@@ -47,7 +47,7 @@ def test_the_defaults_contradict_nothing(service: Service) -> None:
 def test_the_processor_needs_group_topics_and_handler(name: str) -> None:
     changes: dict[str, Any] = {f"processor__{name}": ""}
     (message,) = fatal(**changes)
-    assert message == f"processor.{name} isn't set, and the processor needs it"
+    assert message == f"processor.{name} isn't set; the processor needs it"
 
 
 def test_sink_and_sweeper_need_neither_group_nor_handler() -> None:
@@ -58,7 +58,7 @@ def test_sink_and_sweeper_need_neither_group_nor_handler() -> None:
 
 def test_the_least_ttl_is_what_the_design_says() -> None:
     # N = 50: look-ahead 50 + 66 = 116; (1 + 116/50) x (30 x 3 + 0.2 + 0.4) + 5 + 10
-    assert steady_look_ahead(settings().processor) == 116
+    assert steady_prefetch(settings().processor) == 116
     assert least_ttl_s(settings()) == pytest.approx(3.32 * 90.6 + 15)
 
 
@@ -78,7 +78,7 @@ def test_a_ttl_that_equals_the_limit_is_refused_and_one_above_is_taken() -> None
 
 def test_with_few_slots_the_look_ahead_counts_for_more() -> None:
     assert fatal(processor__max_in_flight=1, processor__ttl_s=600)
-    assert not fatal(processor__max_in_flight=1, processor__ttl_s=600, processor__look_ahead_max=2)
+    assert not fatal(processor__max_in_flight=1, processor__ttl_s=600, processor__prefetch_max=2)
 
 
 @given(
@@ -101,7 +101,7 @@ def test_the_least_ttl_covers_every_round_of_the_look_ahead(
         processor__margin_s=margin_s,
     )
     record_s = timeout_s * tries + sum(min(first_s * 2**pause, most_s) for pause in range(tries - 1))
-    rounds = -(-steady_look_ahead(made.processor) // in_flight)
+    rounds = -(-steady_prefetch(made.processor) // in_flight)
     assert least_ttl_s(made) >= rounds * record_s + margin_s + made.wait.skew_allowance_s - 1e-6
 
 
@@ -110,23 +110,23 @@ def test_the_least_ttl_covers_every_round_of_the_look_ahead(
     ("changes", "says"),
     [
         ({"processor__backoff_initial_s": 20}, "more than processor.backoff_max_s = 10 s"),
-        ({"processor__look_ahead_max": 49}, "less than processor.max_in_flight = 50"),
-        ({"processor__look_ahead_max_bytes": 2_000_000}, "less than one record of wait.max_message_bytes = 2097152"),
+        ({"processor__prefetch_max": 49}, "less than processor.max_in_flight = 50"),
+        ({"processor__prefetch_max_bytes": 2_000_000}, "less than one record of wait.max_message_bytes = 2097152"),
         (
             {"processor__group_protocol": "consumer", "processor__assignment_strategy": "range"},
-            "under processor.group_protocol=consumer the broker assigns",
+            "with processor.group_protocol=consumer the broker assigns",
         ),
         ({"processor__http__discard_statuses": "503"}, "HTTP statuses [503]"),
         ({"wait__min_insync_replicas": 4}, "more than wait.replication_factor = 3"),
         ({"processor__topics": "orders,waitreg.wait"}, "processor.topics contains waitreg.wait"),
-        ({"processor__topics": "waitreg.dlq"}, "its own records would go round in circles"),
+        ({"processor__topics": "waitreg.dlq"}, "its own records would circulate"),
         ({"processor__topics": "orders,dlq.shop", "dead_letter__topic": "dlq.{group}"}, "contains dlq.shop"),
         ({"processor__topics": "a.shop,a", "dead_letter__topic": "{topic}.{group}"}, "contains a.shop, which"),
         ({"dead_letter__topic": "{topic}"}, "contains orders, which"),
         ({"wait__topic": "shop.wait", "dead_letter__topic": "{group}.wait"}, "are both shop.wait"),
         (
             {"kafka__librdkafka.queue.buffering.max.kbytes": 2175},
-            "is 2175, less than one record of wait.max_message_bytes and what its dead letter adds = 2228224 bytes",
+            "is 2175, less than one record of wait.max_message_bytes with its dead letter's headers = 2228224 bytes",
         ),
         ({"dead_letter__topic": "waitreg.wait"}, "are both waitreg.wait"),
         ({"wait__topic": "a b"}, "wait.topic is 'a b', not a topic name"),
@@ -160,13 +160,13 @@ def test_the_sink_must_be_told_what_stands_for_braces() -> None:
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"protocol": "SASL_SSL"}, "kafka.security.mechanism isn't set"),
-        ({"protocol": "SASL_SSL"}, "kafka.security.username isn't set"),
-        ({"protocol": "SASL_PLAINTEXT", "mechanism": "PLAIN"}, "kafka.security.password isn't set"),
+        ({"protocol": "SASL_SSL"}, "which needs kafka.security.mechanism"),
+        ({"protocol": "SASL_SSL"}, "which needs kafka.security.username"),
+        ({"protocol": "SASL_PLAINTEXT", "mechanism": "PLAIN"}, "which needs kafka.security.password"),
         ({"mechanism": "PLAIN"}, "kafka.security.mechanism is set, but kafka.security.protocol is PLAINTEXT"),
         ({"protocol": "SSL", "username": "u"}, "kafka.security.username is set, but kafka.security.protocol is SSL"),
         ({"ca": PEM}, "kafka.security.ca is set, but kafka.security.protocol is PLAINTEXT"),
-        ({"protocol": "SSL", "ca": "/etc/ca.pem"}, "the path of a file with it as kafka.security.ca_file"),
+        ({"protocol": "SSL", "ca": "/etc/ca.pem"}, "the path of its file as kafka.security.ca_file"),
         ({"protocol": "SSL", "certificate": PEM}, "certificate is set without kafka.security.key"),
         ({"protocol": "SSL", "key": PEM}, "key is set without kafka.security.certificate"),
     ],

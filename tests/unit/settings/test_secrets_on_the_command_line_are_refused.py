@@ -30,7 +30,7 @@ SECRET = "hunter2-s3cr3t"
     ],
 )
 def test_a_secret_is_refused_and_the_other_places_are_named(name: str, value: str) -> None:
-    with pytest.raises(ConfigurationError, match=rf"--set {name}.*change it.*WAITREG_") as caught:
+    with pytest.raises(ConfigurationError, match=rf"--set {name}.*Change the secret.*WAITREG_") as caught:
         refuse_secrets({"wait.partitions": "1", name: value})
     assert SECRET not in str(caught.value)
 

@@ -97,7 +97,7 @@ class WatchService:
         look = self._look
         yield Reading(m.READY, float(self.ready().ok), ("connect",))
         yield Reading(m.CONNECT_UP, float(look is not None and look.trouble is None))
-        yield Reading(m.CONNECT_KEEPS_VIEW, float(self._settings.sink.kind is SinkKind.CONNECT))
+        yield Reading(m.CONNECT_KEEPS_TABLES, float(self._settings.sink.kind is SinkKind.CONNECT))
         yield Reading(m.CONNECT_EXPORTS, float(self._settings.sweeper.kind is SweeperKind.CONNECT))
         yield from self._due_readings()
         if look is None:
