@@ -25,7 +25,7 @@ RUN --mount=type=cache,target=/root/.cache/pip \
 
 # ---------------------------------------------------------------- this project, as a wheel
 FROM core-packages AS wheel
-COPY README.md ./
+COPY README.md LICENSE NOTICE ./
 COPY wait_registry wait_registry
 COPY processor processor
 COPY sink sink

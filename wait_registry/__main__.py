@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import sys
 
-from wait_registry.cli.main import main
-
 if __name__ == "__main__":
+    if not sys.flags.safe_path:
+        # `python -m` puts the current directory first, where a file such as sink.py would replace our package.
+        sys.path.append(sys.path.pop(0))
+    from wait_registry.cli.main import main
+
     sys.exit(main())

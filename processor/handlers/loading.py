@@ -14,6 +14,8 @@ from wait_registry.settings.processor import ProcessorSettings
 from wait_registry.telemetry.tracing import HttpHeadersSource
 
 URL_SCHEMES = ("http://", "https://")
+# Packages of this project, which would be imported instead of a user's module.
+OWN_PACKAGES = ("processor", "sink", "sweeper", "sql")
 
 
 def load_handler(settings: ProcessorSettings, trace_headers: HttpHeadersSource | None = None) -> OpenHandler:
@@ -53,6 +55,12 @@ def _find(name: str) -> Any:
     if not (module_name and colon and path):
         raise ConfigurationError(
             f"processor.handler is {name!r}; expected 'module:name' (as in 'shop.orders:handle') or an http(s) URL"
+        )
+    package = module_name.partition(".")[0]
+    if package in OWN_PACKAGES:
+        raise ConfigurationError(
+            f"handler {name!r}: {package!r} is the name of a package of wait-registry. "
+            f"Fix: rename your module, for instance to 'my_{module_name}'"
         )
     try:
         found: Any = importlib.import_module(module_name)

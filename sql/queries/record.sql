@@ -45,7 +45,7 @@ ids as (
     )
 ),
 
--- The outcome of a registration is its last event; a late tombstone alone doesn't name the record.
+-- The outcome of a registration is its last event. A late tombstone alone doesn't name the record.
 latest as (
     select distinct on (wait_expiration_uuid)
         event,

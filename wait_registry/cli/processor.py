@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+from importlib import import_module
+from pathlib import Path
+
 import click
 
 from wait_registry.cli.command import Command, Invocation
@@ -32,7 +36,6 @@ def command(invocation: Invocation, once: bool) -> int:
     in flight then remain registered.
     """
     from processor.service import ProcessorService
-    from wait_registry.cli.handler_path import make_handlers_importable
     from wait_registry.cli.service_process import ServiceProcess
     from wait_registry.logs import configure_logging
 
@@ -41,3 +44,15 @@ def command(invocation: Invocation, once: bool) -> int:
     make_handlers_importable()
     ServiceProcess(lambda: ProcessorService(settings, once=once)).run()
     return 0
+
+
+def make_handlers_importable() -> None:
+    """Put the current directory first on the import path, which the installed script `waitreg` leaves out.
+
+    Our own packages are imported before, so that a file there with the name of one doesn't replace it.
+    """
+    for package in ("processor", "sink", "sweeper"):
+        import_module(package)
+    here = str(Path.cwd())
+    if here not in sys.path[:1]:
+        sys.path.insert(0, here)

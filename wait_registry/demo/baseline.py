@@ -15,7 +15,7 @@ from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 from processor.consumption import group_config
 from processor.handlers.loading import load_handler
 from processor.handlers.open_handler import OpenHandler
-from wait_registry.cli.handler_path import make_handlers_importable
+from wait_registry.cli.processor import make_handlers_importable
 from wait_registry.handler import Record
 from wait_registry.logs import configure_logging
 from wait_registry.settings.loading import load_settings

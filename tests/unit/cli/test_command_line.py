@@ -195,6 +195,20 @@ def test_the_processor_s_command_loads_neither_postgres_nor_spark() -> None:
     assert ended.stdout.splitlines()[-1] == ""
 
 
+def test_files_with_the_names_of_our_packages_replace_none_of_them(waitreg: Run, tmp_path: Path) -> None:
+    for package in ("processor", "sink", "sweeper"):
+        (tmp_path / f"{package}.py").write_text("raise RuntimeError('not ours')")
+    (tmp_path / "broken.py").write_text("import processor.service, sink.service, sweeper.service, absent")
+    ended = waitreg(
+        "processor",
+        WAITREG_PROCESSOR__HANDLER="broken:handle",
+        WAITREG_PROCESSOR__GROUP="shop",
+        WAITREG_PROCESSOR__TOPICS="orders",
+    )
+    assert ended.returncode == 2
+    assert "No module named 'absent'" in ended.stderr
+
+
 def test_the_help_loads_no_client_library() -> None:
     script = (
         "import sys; from wait_registry.cli.main import main; main(['--help']); "

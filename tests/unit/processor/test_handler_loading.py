@@ -141,6 +141,8 @@ def test_a_class_is_made_at_once_entered_before_the_first_record_and_left_at_the
 @pytest.mark.parametrize(
     ("name", "said"),
     [
+        ("processor:handle", "'processor' is the name of a package of wait-registry. Fix: rename your module"),
+        ("sql.orders:handle", "for instance to 'my_sql.orders'"),
         ("", r"processor.handler is ''; expected 'module:name'"),
         ("just_a_name", r"expected 'module:name'"),
         ("no_such_module_at_all:x", r"importing 'no_such_module_at_all' failed: ModuleNotFoundError.*PYTHONPATH"),

@@ -23,7 +23,7 @@ def handler(settings: Settings) -> Iterator[Diagnosis]:
     Raises ConfigurationError: it can't be imported or can't be a handler.
     """
     from processor.handlers.loading import load_handler
-    from wait_registry.cli.handler_path import make_handlers_importable
+    from wait_registry.cli.processor import make_handlers_importable
     from wait_registry.settings.masking import without_credentials
 
     name = settings.processor.handler
