@@ -31,7 +31,7 @@ from bench.contenders.measured_run import MeasuredRun
 from bench.contenders.meter import Meter
 from bench.contenders.payload import sent_ns
 from bench.contenders.registry_settings import own_topics, registry_settings
-from processor.consumption import group_config
+from processor.group_config import group_config
 from wait_registry.gc_tuning import tune_gc
 from wait_registry.kafka.clients import admin, producer_config
 from wait_registry.kafka.cluster import cluster_id
@@ -127,7 +127,7 @@ class BareLoop:
         self._wait_topic = settings.wait.topic
         self._call = call
         self._take_on = self._handle if plain else self._register
-        self._look_ahead = settings.processor.prefetch_max
+        self._prefetch = settings.processor.prefetch_max
         self._consumer = Consumer(consumer_properties(settings, plain))
         self._producer = Producer(producer_properties)
         self._cluster_id = cluster_id(admin(settings.kafka))
@@ -149,7 +149,7 @@ class BareLoop:
         while not self._stopped:
             self._producer.poll(0)
             self._finish_acknowledged()
-            taken = self._consumer.consume(min(TAKEN_AT_ONCE, self._look_ahead - self._outstanding), 0)
+            taken = self._consumer.consume(min(TAKEN_AT_ONCE, self._prefetch - self._outstanding), 0)
             if taken:
                 self._take_on(self._records(taken))
             elif not self._acknowledged:

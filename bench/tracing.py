@@ -18,15 +18,15 @@ from typing import Any, Final
 
 from processor.assigned_partition import AssignedPartition
 from processor.attempts import Attempts
+from processor.committable import RegistrationBatch
 from processor.deadline import Watchdog
 from processor.dispatch import Dispatcher
+from processor.ending import Fault
 from processor.entry import Entry, Lifetime
 from processor.expiry import time_limits
-from processor.fault import Fault
-from processor.frontier import RegistrationBatch
 from processor.handlers.python import AsynchronousHandler
 from processor.outbox import Outbox
-from processor.outstanding import Outstanding
+from processor.prefetch import Outstanding
 from processor.retry_decision import RetryDecision
 from processor.settlement import Settlement
 from processor.stats import Stats

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from processor.entry import Entry
-from processor.first_window import FirstWindow
+from processor.warm_up import WarmUp
 
 UNKNOWN_OFFSET = -1
 
@@ -20,31 +20,31 @@ class AssignedPartition:
     """
 
     __slots__ = (
+        "committable",
         "confirmed",
         "end_seen",
         "high_watermark",
         "low_watermark",
         "partition",
         "position",
-        "prefix",
         "requested",
         "topic",
-        "window",
+        "warm_up",
     )
 
-    def __init__(self, topic: str, partition: int, start: int = UNKNOWN_OFFSET, first_window: int = 1) -> None:
+    def __init__(self, topic: str, partition: int, start: int = UNKNOWN_OFFSET, warm_up: int = 1) -> None:
         # Kafka's logical offsets (the beginning) are negative; nothing is committed then.
         committed = max(start, UNKNOWN_OFFSET)
         self.topic = topic
         self.partition = partition
         self.position = committed
-        self.prefix = committed
+        self.committable = committed
         self.requested = committed
         self.confirmed = committed
         self.end_seen = UNKNOWN_OFFSET
         self.low_watermark = UNKNOWN_OFFSET
         self.high_watermark = UNKNOWN_OFFSET
-        self.window: FirstWindow[Entry] = FirstWindow(first_window)
+        self.warm_up: WarmUp[Entry] = WarmUp(warm_up)
 
     def __repr__(self) -> str:
         return f"{self.topic}[{self.partition}]"
@@ -58,7 +58,7 @@ class AssignedPartition:
             return None
         return max(0, self.high_watermark - max(position, self.end_seen))
 
-    def heard_of(self, low: int, high: int) -> None:
+    def update_watermarks(self, low: int, high: int) -> None:
         """Take note of the log's ends; negative where the client doesn't know, and never back."""
         self.low_watermark = max(self.low_watermark, low)
         self.high_watermark = max(self.high_watermark, high)

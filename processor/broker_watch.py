@@ -10,9 +10,9 @@ from typing import TypeVar
 
 from confluent_kafka.admin import AdminClient
 
-from processor.broker_link import BrokerLink
+from processor.broker_connection import BrokerConnection
 from processor.consumed_topics import ConsumedTopics
-from processor.fault import Fault
+from processor.ending import Fault
 from processor.membership import Membership
 from processor.once import Once
 from wait_registry.clock import Clock
@@ -52,7 +52,7 @@ class BrokerWatch:
         membership: Membership,
         once: Once | None,
         describe: Callable[[], GroupDescription],
-        link: BrokerLink,
+        connection: BrokerConnection,
         clock: Clock,
         fault: Fault,
     ) -> None:
@@ -62,7 +62,7 @@ class BrokerWatch:
         self._membership = membership
         self._once = once
         self._describe = describe
-        self._link = link
+        self._connection = connection
         self._clock = clock
         self._fault = fault
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="broker-watch")
@@ -80,11 +80,11 @@ class BrokerWatch:
 
     async def run_once(self) -> None:
         """Ask what is due now; a broker that doesn't answer is no error."""
-        if not self._link.up and await self._ask(lambda: cluster_id(self._admin)) is not None:
-            self._link.answered()
+        if not self._connection.up and await self._ask(lambda: cluster_id(self._admin)) is not None:
+            self._connection.answered()
         await self.look_at_the_group()
         self._tell_waiting()
-        if self._link.up and self._clock.monotonic() - self._checked_s >= IDENTITY_EVERY_S:
+        if self._connection.up and self._clock.monotonic() - self._checked_s >= IDENTITY_EVERY_S:
             self._checked_s = self._clock.monotonic()
             await self._ask(self._check_identity)
 
@@ -92,9 +92,9 @@ class BrokerWatch:
         """Ask the coordinator, where what librdkafka tells isn't enough, as often as it takes."""
         membership, once, now_s = self._membership, self._once, self._clock.monotonic()
         compares = membership.must_ask and now_s - self._compared_s >= COMPARE_EVERY_S
-        if not self._link.up or now_s - self._compared_s > 2 * COMPARE_EVERY_S:
+        if not self._connection.up or now_s - self._compared_s > 2 * COMPARE_EVERY_S:
             membership.forget_looks()
-        if not (self._link.up and membership.member_id and (compares or self._asks())):
+        if not (self._connection.up and membership.member_id and (compares or self._asks())):
             return
         if compares:
             self._compared_s = now_s
@@ -126,7 +126,7 @@ class BrokerWatch:
         waited_s = self._clock.monotonic() - self._began_s
         if self._membership.joined:
             self._told_to_wait = True  # losing them again is another matter
-        if self._told_to_wait or not self._link.up or waited_s < TELL_WAITING_S:
+        if self._told_to_wait or not self._connection.up or waited_s < TELL_WAITING_S:
             return
         self._told_to_wait = True
         log.info(

@@ -1,14 +1,14 @@
-"""Watches the broker's clock through the append times of wait records."""
+"""Compares this host's clock with the broker's, which judges expiry, by the append times of wait records."""
 
 from __future__ import annotations
 
 import logging
 import math
+from enum import Enum
 
 from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME
 
-from processor.clock_skew import SkewVerdict, clock_skew_ms, judge_skew
-from processor.fault import Fault
+from processor.ending import Fault
 from processor.stats import Stats
 from wait_registry.clock import Clock
 from wait_registry.errors import PermanentError
@@ -54,3 +54,39 @@ class ClockWatch:
         elif self._clock.monotonic() - self._warned_s >= WARN_EVERY_S:
             self._warned_s = self._clock.monotonic()
             log.warning("%s; the process stops at half of it. Synchronise the clocks (NTP).", said)
+
+
+class SkewVerdict(Enum):
+    """What a difference of the clocks asks for."""
+
+    FINE = "fine"
+    WARN = "warn"
+    STOP = "stop"
+
+
+def clock_skew_ms(broker_ms: int, sent_ms: int, acknowledged_ms: int) -> int:
+    """Return by how much the broker's clock is certainly off ours, ms (positive: it is ahead).
+
+    The broker stamped the record at some moment between sending and acknowledgment, so anything within that interval
+    is no difference.
+    """
+    if broker_ms < sent_ms:
+        return broker_ms - sent_ms
+    if broker_ms > acknowledged_ms:
+        return broker_ms - acknowledged_ms
+    return 0
+
+
+def stop_at_s(margin_s: float) -> float:
+    """Return the difference at which the process stops, s: half of the margin."""
+    return margin_s / 2
+
+
+def judge_skew(skew_ms: int, margin_s: float) -> SkewVerdict:
+    """Decide about a difference: a warning at half of what stops the process."""
+    size_s = abs(skew_ms) / 1000
+    if size_s >= stop_at_s(margin_s):
+        return SkewVerdict.STOP
+    if size_s >= stop_at_s(margin_s) / 2:
+        return SkewVerdict.WARN
+    return SkewVerdict.FINE

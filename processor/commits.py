@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from processor.assigned_partition import AssignedPartition
-from processor.fault import Fault
+from processor.ending import Fault
 from processor.stats import Stats
 from wait_registry.clock import Clock
 from wait_registry.kafka.errors import is_transient, kafka_failure
@@ -81,7 +81,7 @@ class Commits:
 
     def commit(self, owners: Iterable[AssignedPartition]) -> None:
         """Ask for the prefixes that are ahead of what is confirmed; does nothing when none is."""
-        targets = {owner: owner.prefix for owner in owners if owner.prefix > owner.confirmed}
+        targets = {owner: owner.committable for owner in owners if owner.committable > owner.confirmed}
         if not targets:
             return
         self._sent_s = self._monotonic()

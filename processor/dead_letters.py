@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from confluent_kafka import Message
 
+from processor.attempts import release_frames
 from processor.outbox import ANY_PARTITION, Outbox
-from processor.stack_frames import release_frames
 from processor.stats import Stats
 from processor.subscription import SubscribedTopic
 from wait_registry.clock import Clock

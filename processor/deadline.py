@@ -59,7 +59,7 @@ class Deadline:
         return True
 
 
-class Watchdog:
+class DeadlineWatchdog:
     """Cancels attempts that are over their limit, at most a twentieth of it (and 0.25 s) late.
 
     Args:

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable
 
 from processor.assigned_partition import AssignedPartition
 from processor.attempts import Attempts, Result
-from processor.deadline import Watchdog
+from processor.deadline import DeadlineWatchdog
+from processor.ending import Fault
 from processor.entry import Entry, EntryState
-from processor.fault import Fault
 from processor.handlers.descriptors import ShortageError
 from processor.traces import Traces
 from wait_registry.clock import Clock
@@ -44,7 +44,7 @@ class Dispatcher:
         max_in_flight: int,
         group: str,
         attempts: Attempts,
-        watchdog: Watchdog,
+        watchdog: DeadlineWatchdog,
         clock: Clock,
         fault: Fault,
         settle: Callable[[Entry, Result, float], None],

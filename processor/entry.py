@@ -14,7 +14,7 @@ from wait_registry.telemetry.tracing import RecordTrace
 
 if TYPE_CHECKING:
     from processor.assigned_partition import AssignedPartition
-    from processor.frontier import RegistrationBatch
+    from processor.committable import RegistrationBatch
 
 
 class EntryState(Enum):

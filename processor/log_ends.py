@@ -42,7 +42,7 @@ class LogEnds:
             owner = self._left.pop(0)
             try:
                 partition = TopicPartition(owner.topic, owner.partition)
-                owner.heard_of(*consumer.get_watermark_offsets(partition, timeout=left_s))
+                owner.update_watermarks(*consumer.get_watermark_offsets(partition, timeout=left_s))
             except KafkaException as error:
                 log.debug("the end of %r isn't known now: %s", owner, error)
                 return

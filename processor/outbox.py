@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeAlias
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from processor.fault import Fault
+from processor.ending import Fault
 from wait_registry.kafka.errors import kafka_failure
 
 Report: TypeAlias = Callable[[Message], None]

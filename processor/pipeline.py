@@ -12,25 +12,24 @@ from threading import Event
 from confluent_kafka import Producer
 
 from processor.attempts import Attempts
-from processor.broker_link import BrokerLink
+from processor.broker_connection import BrokerConnection
 from processor.clock_watch import ClockWatch
 from processor.commits import Commits
-from processor.consumption import Consumption
+from processor.committable import CommittableOffsets
 from processor.dead_letters import DeadLetters
-from processor.deadline import Watchdog
+from processor.deadline import DeadlineWatchdog
 from processor.dispatch import Dispatcher
+from processor.ending import Fault
 from processor.expiry import TimeLimits
-from processor.exposition import partition_readings
-from processor.fault import Fault
-from processor.frontier import Frontier
-from processor.handover import Handover
-from processor.look_ahead import LookAhead
+from processor.group_consumer import GroupConsumer
 from processor.membership import Membership
 from processor.once import Once
 from processor.outbox import Outbox
-from processor.outstanding import Outstanding
-from processor.pump import Pump
+from processor.poll_loop import PollLoop
+from processor.prefetch import Outstanding, Prefetch
 from processor.readiness import not_ready_reasons
+from processor.readings import partition_readings
+from processor.rebalance import Rebalance
 from processor.registration import Registration
 from processor.settlement import Settlement
 from processor.start_offsets import StartOffsets
@@ -66,9 +65,9 @@ class Context:
     producer: Producer
     outbox: Outbox
     attempts: Attempts
-    watchdog: Watchdog
+    watchdog: DeadlineWatchdog
     start_offsets: StartOffsets
-    link: BrokerLink
+    connection: BrokerConnection
     membership: Membership
     clock: Clock
     fault: Fault
@@ -93,7 +92,7 @@ class Pipeline:
         self._draining = False
         self.leaving: asyncio.Future[None] | None = None
         self._end_s: float | None = None
-        self.frontier = Frontier()
+        self.committable = CommittableOffsets()
         self.outstanding = Outstanding()
         letters = DeadLetters(
             outbox, context.topics, processor.group, context.instance, clock, stats, settings.log.error_messages
@@ -115,7 +114,7 @@ class Pipeline:
             stats,
             settlement.unregistrable,
             settlement.malformed,
-            lambda entry: self.pump.renewed(entry),
+            lambda entry: self.poll_loop.renewed(entry),
         )
         self.dispatcher = Dispatcher(
             processor.max_in_flight,
@@ -128,44 +127,44 @@ class Pipeline:
             self.registration.renew,
             traces=traces,
         )
-        self.pump = self._make_pump(context)
+        self.poll_loop = self._make_poll_loop(context)
 
-    def _make_pump(self, context: Context) -> Pump:
+    def _make_poll_loop(self, context: Context) -> PollLoop:
         processor, clock, fault, stats = context.settings.processor, context.clock, context.fault, context.stats
-        pump = Pump(
+        poll_loop = PollLoop(
             context.producer,
             context.outbox,
             self.registration,
             self.dispatcher,
-            self.frontier,
+            self.committable,
             self.outstanding,
-            LookAhead(processor.max_in_flight, processor.prefetch_max, processor.prefetch_max_bytes),
+            Prefetch(processor.max_in_flight, processor.prefetch_max, processor.prefetch_max_bytes),
             clock,
             fault,
             stats,
             processor.flush_timeout_s,
         )
-        self.consumption = Consumption(
+        self.group_consumer = GroupConsumer(
             context.settings,
-            pump,
+            poll_loop,
             context.start_offsets,
             context.commit_metadata,
-            context.link,
+            context.connection,
             context.membership,
             fault,
         )
-        commit = self.consumption.commit
-        commits = Commits(commit, processor.commit_interval_s, clock, fault, stats, pump.confirmed)
-        handover = Handover(self.frontier, self.dispatcher, self.outstanding, commits, fault)
-        pump.attach(self.consumption, commits, handover)
-        return pump
+        commit = self.group_consumer.commit
+        commits = Commits(commit, processor.commit_interval_s, clock, fault, stats, poll_loop.confirmed)
+        rebalance = Rebalance(self.committable, self.dispatcher, self.outstanding, commits, fault)
+        poll_loop.attach(self.group_consumer, commits, rebalance)
+        return poll_loop
 
     async def run(self) -> None:
         """Pump until stopped; then hand the partitions over, let started handlers finish, write their tombstones."""
-        self.consumption.subscribe(self._context.topics)
+        self.group_consumer.subscribe(self._context.topics)
         try:
             while not self._context.stop.is_set() and not self._worked_off():
-                await self.pump.turn()
+                await self.poll_loop.iterate()
             await self._drain()
         except BaseException:
             self._draining = True
@@ -185,7 +184,7 @@ class Pipeline:
     def _leave(self) -> asyncio.Future[None]:
         """Leave the group, once."""
         if self.leaving is None:
-            self.leaving = asyncio.ensure_future(self.consumption.close(self._left_s()))
+            self.leaving = asyncio.ensure_future(self.group_consumer.close(self._left_s()))
         return self.leaving
 
     def _worked_off(self) -> bool:
@@ -194,18 +193,18 @@ class Pipeline:
             once is not None
             and self._context.membership.joined
             and not self.outstanding.records
-            and not self.pump.kept_back
+            and not self.poll_loop.buffered
             and not self._context.outbox.unacknowledged
-            and once.reached(self.consumption.assigned)
+            and once.reached(self.group_consumer.assigned)
         )
 
     async def _drain(self) -> None:
         """Give the partitions up first, so that the group goes on; then finish what is ours, both within one limit."""
         self._draining = True
         processor, outbox = self._context.settings.processor, self._context.outbox
-        registered = await self._until(self.pump.registered, min(processor.flush_timeout_s, self._left_s()))
+        registered = await self._until(self.poll_loop.registered, min(processor.flush_timeout_s, self._left_s()))
         # What was waited for in vain is not waited for again.
-        self.pump.limit_flush(max(0.0, self._left_s()) if registered else 0.0)
+        self.poll_loop.limit_flush(max(0.0, self._left_s()) if registered else 0.0)
         leaving = self._leave()
         await self._until(leaving.done, None)
         await leaving
@@ -229,7 +228,7 @@ class Pipeline:
         """Go on with what is in hand until the condition holds, or the time is over; return which."""
         end_s = math.inf if timeout_s is None else self._context.clock.monotonic() + timeout_s
         while not condition() and self._context.clock.monotonic() < end_s:
-            self.pump.turn_without_consuming()
+            self.poll_loop.iterate_without_polling()
             await asyncio.sleep(DRAIN_STEP_S)
         return condition()
 
@@ -241,9 +240,9 @@ class Pipeline:
             context.membership.joined,
             context.blocked(),
             context.settings.processor.max_in_flight,
-            len(self.consumption.unanswered),
+            len(self.group_consumer.pending_starts),
             context.watchdog.late_s(),
-            self.frontier.waiting_s(context.clock.monotonic()),
+            self.committable.waiting_s(context.clock.monotonic()),
             context.outbox.waiting_s(),
         )
 
@@ -253,11 +252,11 @@ class Pipeline:
         yield Reading(metrics.PROCESSOR_OLDEST_IN_FLIGHT, self._context.watchdog.oldest_s())
         yield Reading(metrics.PROCESSOR_WAITING, self.dispatcher.waiting)
         yield Reading(metrics.PROCESSOR_PREFETCH, self.outstanding.records)
-        yield Reading(metrics.PROCESSOR_PREFETCH_LIMIT, self.pump.look_ahead.bound)
+        yield Reading(metrics.PROCESSOR_PREFETCH_LIMIT, self.poll_loop.prefetch.bound)
         yield Reading(metrics.PROCESSOR_PREFETCH_BYTES, self.outstanding.size)
-        yield Reading(metrics.PROCESSOR_UNACKNOWLEDGED, self.frontier.pending())
+        yield Reading(metrics.PROCESSOR_UNACKNOWLEDGED, self.committable.pending())
         yield Reading(metrics.PROCESSOR_OUTBOX, self._context.outbox.unacknowledged)
         yield Reading(metrics.PROCESSOR_STALLED, self._context.watchdog.late_s())
         yield Reading(metrics.PROCESSOR_BLOCKED_SLOTS, self._context.blocked())
-        yield Reading(metrics.PROCESSOR_PAUSED, self.pump.pausing.paused)
-        yield from partition_readings(list(self.consumption.assigned.values()))
+        yield Reading(metrics.PROCESSOR_PAUSED, self.poll_loop.pausing.paused)
+        yield from partition_readings(list(self.group_consumer.assigned.values()))

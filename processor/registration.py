@@ -10,11 +10,11 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from processor.assigned_partition import AssignedPartition
 from processor.clock_watch import ClockWatch
+from processor.committable import RegistrationBatch
 from processor.decoding import decode
+from processor.ending import Fault
 from processor.entry import Entry, EntryState, Lifetime
 from processor.expiry import TimeLimits
-from processor.fault import Fault
-from processor.frontier import RegistrationBatch
 from processor.outbox import Outbox
 from processor.stats import Stats
 from processor.subscription import SubscribedTopic

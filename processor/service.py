@@ -16,14 +16,12 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from processor.attempts import Attempts
-from processor.broker_link import BrokerLink
+from processor.broker_connection import BrokerConnection
 from processor.broker_watch import BrokerWatch
 from processor.consumed_topics import ConsumedTopics
-from processor.deadline import Watchdog
-from processor.ending_loop import run_and_end
+from processor.deadline import DeadlineWatchdog
+from processor.ending import Fault, run_and_end
 from processor.expiry import time_limits
-from processor.exposition import settings_readings, stats_readings
-from processor.fault import Fault
 from processor.handlers.descriptors import raise_descriptor_limit
 from processor.handlers.loading import load_handler
 from processor.handlers.open_handler import OpenHandler
@@ -31,6 +29,7 @@ from processor.membership import Membership
 from processor.once import Once, ends_now
 from processor.outbox import Outbox
 from processor.pipeline import Context, Pipeline
+from processor.readings import settings_readings, stats_readings
 from processor.retry_decision import RetryDecision
 from processor.stall_watchdog import StallWatchdog, StopGuard
 from processor.start_offsets import ASK_LIMIT_S, StartOffsets
@@ -104,7 +103,7 @@ class ProcessorService:
         self._instance = ""
         self.fault = Fault()
         self._forgotten: TransientError | None = None
-        self._link = BrokerLink(self.fault, self._brokers_forgotten, self._clock.monotonic)
+        self._connection = BrokerConnection(self.fault, self._brokers_forgotten, self._clock.monotonic)
         self._membership = Membership(settings.processor)
         self.stats = Stats()
         self.telemetry_port = 0
@@ -166,10 +165,10 @@ class ProcessorService:
         while not self._stop.is_set():
             try:
                 answer = await asyncio.to_thread(question)
-                self._link.answered()
+                self._connection.answered()
                 return answer
             except TransientError as error:
-                self._link.up = False
+                self._connection.up = False
                 log.warning("the broker doesn't answer yet: %s", error)
                 await asyncio.sleep(RETRY_START_S)
         return None
@@ -188,7 +187,7 @@ class ProcessorService:
             producer = Producer(self.producer_config())
         self._instance = facts.instance
         self.stats.consumed.update(dict.fromkeys(facts.topics, 0))
-        watchdog = Watchdog(self._clock, self._settings.processor.handler_timeout_s)
+        watchdog = DeadlineWatchdog(self._clock, self._settings.processor.handler_timeout_s)
         self.pipeline = Pipeline(self._context(producer, handler, watchdog, wait_topic, facts))
         watch = asyncio.create_task(self._broker_watch(admin, wait_topic, facts).run(), name="broker-watch")
         watch.add_done_callback(self._watch_ended)
@@ -222,7 +221,7 @@ class ProcessorService:
         describe = partial(describe_group, self._settings.kafka, self._settings.processor.group)
         membership, once = self._membership, facts.once
         return BrokerWatch(
-            admin, wait_topic, facts.consumed, membership, once, describe, self._link, self._clock, self.fault
+            admin, wait_topic, facts.consumed, membership, once, describe, self._connection, self._clock, self.fault
         )
 
     def _watch_ended(self, watch: asyncio.Task[None]) -> None:
@@ -242,7 +241,7 @@ class ProcessorService:
         self,
         producer: Producer,
         handler: OpenHandler,
-        watchdog: Watchdog,
+        watchdog: DeadlineWatchdog,
         wait_topic: TopicIdentity,
         facts: Facts,
     ) -> Context:
@@ -263,7 +262,7 @@ class ProcessorService:
             attempts=Attempts(handler, processor.handler_timeout_s, decision, self._clock, self.stats),
             watchdog=watchdog,
             start_offsets=StartOffsets(wait_topic, consumed, self._ending, self._committed),
-            link=self._link,
+            connection=self._connection,
             membership=self._membership,
             clock=self._clock,
             fault=self.fault,
@@ -285,15 +284,15 @@ class ProcessorService:
                 "linger.ms": self._settings.processor.linger_ms,
                 # A batch larger than the topic takes would be refused with every record in it.
                 "batch.size": min(1_000_000, self._settings.wait.max_message_bytes),
-                "error_cb": self._link.on_error,
-                **self._link.looks_at_statistics("producer"),
+                "error_cb": self._connection.on_error,
+                **self._connection.stats_config("producer"),
             },
         )
 
     def readings(self) -> Iterator[Reading | HistogramReading]:
         """Return what /metrics shows."""
         yield Reading(READY, self.ready().ok, ("processor",))
-        yield from stats_readings(self.stats, self._link)
+        yield from stats_readings(self.stats, self._connection)
         if self.pipeline is not None:
             yield from settings_readings(self._settings.processor, self._instance)
             yield from self.pipeline.readings()
@@ -307,7 +306,7 @@ class ProcessorService:
 
     def ready(self) -> Health:
         """Return whether the processor works, with the reasons if it doesn't."""
-        reasons = [] if self._link.up else ["the broker can't be reached"]
+        reasons = [] if self._connection.up else ["the broker can't be reached"]
         reasons += ["starting"] if self.pipeline is None else self.pipeline.not_ready()
         if self._forgotten is not None:
             reasons.append("a Kafka client has forgotten all brokers")

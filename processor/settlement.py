@@ -10,7 +10,7 @@ from processor.attempts import Failed, Result
 from processor.dead_letters import DeadLetters, Delivery
 from processor.entry import Entry, EntryState
 from processor.outbox import Headers, Outbox
-from processor.outstanding import Outstanding
+from processor.prefetch import Outstanding
 from processor.stats import Stats
 from processor.traces import Traces
 from wait_registry.errors import DataError, PermanentError

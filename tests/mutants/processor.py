@@ -24,7 +24,7 @@ def commits_what_it_has_polled(patch: Patch) -> None:
     def commit(self: Commits, owners: Any) -> None:
         owners = list(owners)
         for owner in owners:
-            owner.prefix = owner.position
+            owner.committable = owner.position
         original(self, owners)
 
     patch.setattr(Commits, "commit", commit)
@@ -33,31 +33,31 @@ def commits_what_it_has_polled(patch: Patch) -> None:
 @mutant("P2.1")
 def commits_past_a_gap(patch: Patch) -> None:
     """A batch that isn't acknowledged counts as acknowledged."""
-    from processor.frontier import Frontier, RegistrationBatch
+    from processor.committable import CommittableOffsets, RegistrationBatch
 
-    original = Frontier.append
+    original = CommittableOffsets.append
 
-    def append(self: Frontier, batch: RegistrationBatch) -> None:
+    def append(self: CommittableOffsets, batch: RegistrationBatch) -> None:
         batch.pending = 0
         original(self, batch)
 
-    patch.setattr(Frontier, "append", append)
+    patch.setattr(CommittableOffsets, "append", append)
 
 
 @mutant("P2.3")
 def newer_records_overtake(patch: Patch) -> None:
     """Records that are buffered for want of room are overtaken by what comes when there is room again."""
-    from processor.pump import Pump
+    from processor.poll_loop import PollLoop
 
     class Unseen(list[Any]):
         def __bool__(self) -> bool:
             return False
 
-    def keep_back(self: Any, count: int) -> None:
-        taken = self.consumption.take(count)
-        self.kept_back = Unseen([*self.kept_back, *taken])
+    def buffer(self: Any, count: int) -> None:
+        taken = self.group_consumer.take(count)
+        self.buffered = Unseen([*self.buffered, *taken])
 
-    patch.setattr(Pump, "_keep_back", keep_back)
+    patch.setattr(PollLoop, "_buffer", buffer)
 
 
 @mutant("P2.4")
@@ -107,15 +107,15 @@ def skips_a_refused_letter(patch: Patch) -> None:
 @mutant("P1.1")
 def starts_before_the_first_commit(patch: Patch) -> None:
     """A handler starts before a commit covers its record, so a record that kills the process does so at every start."""
-    from processor.first_window import FirstWindow
+    from processor.warm_up import WarmUp
 
-    original = FirstWindow.__init__
+    original = WarmUp.__init__
 
-    def begin(self: FirstWindow[Any], size: int) -> None:
+    def begin(self: WarmUp[Any], size: int) -> None:
         original(self, size)
-        self.is_open = True
+        self.is_over = True
 
-    patch.setattr(FirstWindow, "__init__", begin)
+    patch.setattr(WarmUp, "__init__", begin)
 
 
 @mutant("P1.4")
@@ -190,31 +190,31 @@ def starts_without_time_left(patch: Patch) -> None:
 @mutant("P3.17")
 def tolerates_any_clock(patch: Patch) -> None:
     """A processor whose clock is hours off continues."""
-    from processor import clock_skew
+    from processor import clock_watch
 
-    patch.setattr(clock_skew, "stop_at_s", lambda margin_s: math.inf)
+    patch.setattr(clock_watch, "stop_at_s", lambda margin_s: math.inf)
 
 
 @mutant("P7.1")
 def registers_without_limit(patch: Patch) -> None:
     """Unfinished records are not counted."""
-    from processor.look_ahead import LookAhead
+    from processor.prefetch import Prefetch
 
-    original = LookAhead.room
-    patch.setattr(LookAhead, "room", lambda self, records, size: original(self, 0, size))
+    original = Prefetch.capacity
+    patch.setattr(Prefetch, "capacity", lambda self, records, size: original(self, 0, size))
 
 
 @mutant("P7.5")
 def resumes_by_records_alone(patch: Patch) -> None:
     """Partitions that were paused for the bytes of their records never resume."""
-    from processor.look_ahead import LookAhead
+    from processor.prefetch import Prefetch
 
-    original = LookAhead.room
+    original = Prefetch.capacity
 
-    def room(self: LookAhead, records: int, size: int) -> int:
+    def capacity(self: Prefetch, records: int, size: int) -> int:
         return self.bound if records == size == 0 else original(self, records, size)
 
-    patch.setattr(LookAhead, "room", room)
+    patch.setattr(Prefetch, "capacity", capacity)
 
 
 @mutant("P7.2")
@@ -271,18 +271,19 @@ def misses_a_recreated_input_topic(patch: Patch) -> None:
 @mutant("P8.2")
 def resets_a_position_silently(patch: Patch) -> None:
     """Records between a position that retention deleted and the end of the log are skipped without a word."""
-    from processor import consumption
+    from processor import group_consumer
+    from processor.group_config import group_config
 
-    original = consumption.group_config
-    patch.setattr(consumption, "group_config", lambda settings: {**original(settings), "auto.offset.reset": "latest"})
+    latest = {"auto.offset.reset": "latest"}
+    patch.setattr(group_consumer, "group_config", lambda settings: {**group_config(settings), **latest})
 
 
 @mutant("P8.24")
 def ends_at_an_outage(patch: Patch) -> None:
     """A broker that can't be reached ends the process."""
-    from processor import broker_link
+    from processor import broker_connection
 
-    patch.setattr(broker_link, "is_access_problem", lambda error: True)
+    patch.setattr(broker_connection, "is_access_problem", lambda error: True)
 
 
 @mutant("P8.5")
@@ -310,9 +311,9 @@ def starts_anywhere_if_the_start_is_late(patch: Patch) -> None:
 @mutant("P8.4")
 def misses_that_all_brokers_are_forgotten(patch: Patch) -> None:
     """A Kafka client that has forgotten all brokers is never replaced."""
-    from processor import known_brokers
+    from processor import broker_connection
 
-    patch.setattr(known_brokers, "FORGOTTEN_AFTER_S", math.inf)
+    patch.setattr(broker_connection, "FORGOTTEN_AFTER_S", math.inf)
 
 
 @mutant("P8.19")
@@ -326,17 +327,17 @@ def hides_a_call_that_does_not_end(patch: Patch) -> None:
 @mutant("P8.17")
 def flushes_twice_in_vain(patch: Patch) -> None:
     """A stop waits a second time for what it has waited for in vain."""
-    from processor.pump import Pump
+    from processor.poll_loop import PollLoop
 
-    patch.setattr(Pump, "limit_flush", lambda self, limit_s: None)
+    patch.setattr(PollLoop, "limit_flush", lambda self, limit_s: None)
 
 
 @mutant("P8.20")
 def commits_during_a_poll(patch: Patch) -> None:
     """A commit waits for a poll, and the rebalance in that poll for the commit."""
-    from processor.pump import Pump
+    from processor.poll_loop import PollLoop
 
-    patch.setattr(Pump, "_commit_window", lambda self: self.commits.commit(self.consumption.assigned.values()))
+    patch.setattr(PollLoop, "_commit_warm_up", lambda self: self.commits.commit(self._group_consumer.assigned.values()))
 
 
 @mutant("P8.21")
@@ -391,8 +392,8 @@ def takes_a_url_without_a_host(patch: Patch) -> None:
 @mutant("P4.18")
 def ends_once_with_records_in_flight(patch: Patch) -> None:
     """`--once` gives registered records back, which then expire in a wait topic that the group has left."""
-    from processor.outstanding import Outstanding
     from processor.pipeline import Pipeline
+    from processor.prefetch import Outstanding
 
     original = Pipeline._worked_off
 

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
-from processor.consumption import group_config
+from processor.group_config import group_config
 from processor.handlers.loading import load_handler
 from processor.handlers.open_handler import OpenHandler
 from wait_registry.cli.processor import make_handlers_importable

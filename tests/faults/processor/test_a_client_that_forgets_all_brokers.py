@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from processor import known_brokers
+from processor import broker_connection
 from tests.integration.processor.running import Processors
 from tests.support.kafka_metadata import METADATA, without_brokers
 from tests.support.settings import with_broker
@@ -39,8 +39,8 @@ class StartingCluster:
 def test_a_processor_whose_client_has_forgotten_all_brokers_says_so_and_ends_and_the_next_one_goes_on(
     processor_settings: Callable[..., Settings], topics: Topics, processors: Processors, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(known_brokers, "FORGOTTEN_AFTER_S", 3.0)
-    monkeypatch.setattr("processor.broker_link.STATISTICS_EVERY_MS", 200)
+    monkeypatch.setattr(broker_connection, "FORGOTTEN_AFTER_S", 3.0)
+    monkeypatch.setattr("processor.broker_connection.STATISTICS_EVERY_MS", 200)
     settings = processor_settings(
         {
             "processor.handler": processors.handler(take),

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from processor.consumption import Consumption
+from processor.group_consumer import GroupConsumer
 from tests.integration.processor.running import Processors
 from tests.support.settings import with_broker
 from tests.support.tcp_proxy import Fate, KafkaProxy
@@ -37,16 +37,16 @@ def callbacks(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bool]]:
     Yields whether the loop answered, for each.
     """
     answered: list[bool] = []
-    original = Consumption.on_commit
+    original = GroupConsumer.on_commit
 
-    def on_commit(self: Consumption, *answer: Any) -> None:
+    def on_commit(self: GroupConsumer, *answer: Any) -> None:
         original(self, *answer)
         if threading.get_ident() != self._loop_thread:
             reached = threading.Event()
             self._loop.call_soon_threadsafe(reached.set)
             answered.append(reached.wait(LOOP_ANSWERS_WITHIN_S))
 
-    monkeypatch.setattr(Consumption, "on_commit", on_commit)
+    monkeypatch.setattr(GroupConsumer, "on_commit", on_commit)
     yield answered
 
 

@@ -55,7 +55,7 @@ def cannot_begin(running: RunningProcessor) -> bool:
 
 
 def assigned(running: RunningProcessor) -> Mapping[tuple[str, int], AssignedPartition]:
-    owners: Mapping[tuple[str, int], AssignedPartition] = running.service.pipeline.consumption.assigned  # type: ignore[union-attr]
+    owners: Mapping[tuple[str, int], AssignedPartition] = running.service.pipeline.group_consumer.assigned  # type: ignore[union-attr]
     return owners
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from bench.bare_loop import consumer_properties, producer_properties
 from bench.contenders.arguments import FlowArguments
 from bench.contenders.registry_settings import registry_settings
-from processor.consumption import TUNING, group_config
+from processor.group_config import TUNING, group_config
 from processor.service import ProcessorService
 
 SETTINGS = registry_settings(FlowArguments("localhost:9092", "orders", "shop", 50, "noop", 10, 20, 7.5), linger_ms=5.0)

@@ -30,7 +30,7 @@ def commit(repository: Path, name: str, text: str) -> None:
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
     git(tmp_path, "init", "--quiet")
-    commit(tmp_path, "processor/pump.py", "1")
+    commit(tmp_path, "processor/poll_loop.py", "1")
     return tmp_path
 
 
@@ -55,7 +55,9 @@ def test_words_tests_and_results_leave_it_as_it_is(repository: Path, name: str) 
     assert product_commit(repository) == before
 
 
-@pytest.mark.parametrize("name", ["processor/pump.py", "bench/bare_loop.py", "bench/rows/row_2.py", "pyproject.toml"])
+@pytest.mark.parametrize(
+    "name", ["processor/poll_loop.py", "bench/bare_loop.py", "bench/rows/row_2.py", "pyproject.toml"]
+)
 def test_everything_else_changes_it(repository: Path, name: str) -> None:
     before = product_commit(repository)
     commit(repository, name, "2")
@@ -66,9 +68,9 @@ def test_everything_else_changes_it(repository: Path, name: str) -> None:
 
 def test_a_tree_with_changes_is_dirty_and_no_two_such_trees_are_the_same(repository: Path) -> None:
     clean = product_commit(repository)
-    write(repository, "processor/pump.py", "2")
+    write(repository, "processor/poll_loop.py", "2")
     second = product_commit(repository)
-    write(repository, "processor/pump.py", "3")
+    write(repository, "processor/poll_loop.py", "3")
     third = product_commit(repository)
     write(repository, "processor/new.py", "")
     fourth = product_commit(repository)
@@ -76,7 +78,7 @@ def test_a_tree_with_changes_is_dirty_and_no_two_such_trees_are_the_same(reposit
     fifth = product_commit(repository)
     assert all(name.startswith(f"{clean}-dirty-") for name in (second, third, fourth, fifth))
     assert len({clean, second, third, fourth, fifth}) == 5
-    git(repository, "checkout", "--quiet", "processor/pump.py")
+    git(repository, "checkout", "--quiet", "processor/poll_loop.py")
     (repository / "processor" / "new.py").unlink()
     assert product_commit(repository) == clean
 

@@ -12,10 +12,10 @@ import pytest
 from confluent_kafka import KafkaError, TopicPartition
 
 from processor.assigned_partition import AssignedPartition
-from processor.broker_link import BrokerLink
+from processor.broker_connection import BrokerConnection
 from processor.commits import Commits
-from processor.exposition import partition_readings, stats_readings
-from processor.fault import Fault
+from processor.ending import Fault
+from processor.readings import partition_readings, stats_readings
 from processor.stats import Stats
 from sink.applier import Applied
 from sink.kafka_query import QueryFailed
@@ -51,7 +51,7 @@ def values(readings: Iterable[Reading | HistogramReading], metric: Metric) -> di
 def test_what_is_on_its_way_to_the_broker_is_shown() -> None:
     async def readings() -> list[Reading]:
         bench = PipelineBench()
-        bench.frontier.append(batch(entry(bench.owner, 0), entry(bench.owner, 1)))
+        bench.committable.append(batch(entry(bench.owner, 0), entry(bench.owner, 1)))
         bench.outbox.unacknowledged = 3
         return list(bench.pipeline.readings())
 
@@ -71,10 +71,10 @@ def test_what_is_consumed_and_not_committed_is_shown_by_partition() -> None:
 
 def test_the_lag_of_a_partition_that_nothing_was_taken_from_counts_from_its_beginning() -> None:
     unread, taken, unknown = (AssignedPartition("orders", number) for number in range(3))
-    unread.heard_of(100, 130)
-    taken.heard_of(100, 130)
+    unread.update_watermarks(100, 130)
+    taken.update_watermarks(100, 130)
     taken.position = 120
-    unknown.heard_of(-1001, -1001)
+    unknown.update_watermarks(-1001, -1001)
     lags = values(partition_readings([unread, taken, unknown]), m.PROCESSOR_CONSUMER_LAG)
     assert lags == {("orders", "0"): 30, ("orders", "1"): 10}
 
@@ -84,16 +84,16 @@ def test_refused_commits_are_counted_and_confirmed_ones_leave_their_time() -> No
     commits = Commits(lambda targets: None, 1.0, clock, Fault(), stats, lambda confirmed: None)
     before_ms = clock.now_ms()
     for refusal in (KafkaError(KafkaError.REBALANCE_IN_PROGRESS), None):
-        owner.prefix = owner.position = 12
+        owner.committable = owner.position = 12
         commits.commit([owner])
         commits.answered(refusal, [TopicPartition("orders", 0, 12)])
-    found = list(stats_readings(stats, BrokerLink(Fault())))
+    found = list(stats_readings(stats, BrokerConnection(Fault())))
     assert values(found, m.PROCESSOR_COMMITS) == {("ok",): 1, ("failed",): 1}
     assert values(found, m.PROCESSOR_LAST_COMMIT)[()] * 1000 >= before_ms
 
 
 def test_a_processor_that_has_done_nothing_shows_zeros() -> None:
-    found = list(stats_readings(Stats(), BrokerLink(Fault())))
+    found = list(stats_readings(Stats(), BrokerConnection(Fault())))
     for metric in (m.PROCESSOR_SETTLED, m.PROCESSOR_DEAD_LETTERS, m.PROCESSOR_ATTEMPTS, m.PROCESSOR_REBALANCES):
         assert values(found, metric) == dict.fromkeys(metric.known, 0)
     histograms = {(r.metric, r.labels) for r in found if isinstance(r, HistogramReading)}

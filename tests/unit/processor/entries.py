@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from processor.assigned_partition import AssignedPartition
+from processor.committable import RegistrationBatch
 from processor.entry import Entry, Lifetime
-from processor.frontier import RegistrationBatch
 from wait_registry.records.original import Original
 
 LONG = Lifetime(1_900_000_000_000, datetime(2030, 3, 17, tzinfo=UTC), 1e12, 1e12, 0.0)

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 
-async def turns_until(condition: Callable[[], object]) -> None:
+async def iterate_until(condition: Callable[[], object]) -> None:
     """Give way until the condition holds; the caller limits the time."""
     while not condition():  # noqa: ASYNC110 - what is waited for sets no event
         await asyncio.sleep(0)

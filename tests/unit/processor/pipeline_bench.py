@@ -9,12 +9,12 @@ from confluent_kafka import Producer
 
 from processor.assigned_partition import AssignedPartition
 from processor.attempts import Attempts
-from processor.broker_link import BrokerLink
+from processor.broker_connection import BrokerConnection
 from processor.consumed_topics import ConsumedTopics
-from processor.deadline import Watchdog
+from processor.deadline import DeadlineWatchdog
+from processor.ending import Fault
 from processor.entry import Entry, EntryState, Lifetime
 from processor.expiry import time_limits
-from processor.fault import Fault
 from processor.handlers.python import AsynchronousHandler, PlainFunctionHandler
 from processor.membership import Membership
 from processor.outbox import Outbox
@@ -81,11 +81,11 @@ class PipelineBench:
             producer=self.producer,
             outbox=self.outbox,
             attempts=Attempts(opened, processor.handler_timeout_s, decision, CLOCK, self.stats),
-            watchdog=Watchdog(CLOCK, processor.handler_timeout_s),
+            watchdog=DeadlineWatchdog(CLOCK, processor.handler_timeout_s),
             start_offsets=StartOffsets(
                 TopicIdentity("wait", "id", 1), ConsumedTopics("group", {}), self.stop.wait, list
             ),
-            link=BrokerLink(self.fault),
+            connection=BrokerConnection(self.fault),
             membership=Membership(processor),
             clock=CLOCK,
             fault=self.fault,
@@ -94,16 +94,16 @@ class PipelineBench:
             once=None,
         )
         self.pipeline = Pipeline(self.context)
-        self.pump = self.pipeline.pump
+        self.poll_loop = self.pipeline.poll_loop
         self.dispatcher = self.pipeline.dispatcher
         self.registration = self.pipeline.registration
         self.outstanding = self.pipeline.outstanding
-        self.frontier = self.pipeline.frontier
-        self.consumption = self.pipeline.consumption
-        self.commits = self.pump.commits
-        self.handover = self.pump.handover
+        self.committable = self.pipeline.committable
+        self.group_consumer = self.pipeline.group_consumer
+        self.commits = self.poll_loop.commits
+        self.rebalance = self.poll_loop.rebalance
         self.owner = AssignedPartition("input", 0, 0)
-        self.consumption.assigned["input", 0] = self.owner
+        self.group_consumer.assigned["input", 0] = self.owner
 
     def registered(self, offset: int, state: EntryState, lifetime: Lifetime = LONG) -> Entry:
         """Return a record of the partition that is registered, and counted as in hand."""

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from processor.deadline import Watchdog
+from processor.deadline import DeadlineWatchdog
 from processor.readiness import LOOP_BLOCKED_S, UNACKNOWLEDGED_S, not_ready_reasons
 from processor.stall_watchdog import WARN_AFTER_S, StallWatchdog
 from tests.support.waiting import wait_until
@@ -19,7 +19,7 @@ from wait_registry.errors import PermanentError
 
 
 def test_the_standstill_grows_while_a_handler_blocks_and_ends_with_it() -> None:
-    watchdog, release, ended = Watchdog(SystemClock(), 0.1), threading.Event(), threading.Event()
+    watchdog, release, ended = DeadlineWatchdog(SystemClock(), 0.1), threading.Event(), threading.Event()
 
     async def main() -> None:
         watchdog.start()
@@ -99,7 +99,7 @@ def test_a_rebalance_that_waits_for_the_broker_is_not_blamed_on_the_handler(capl
 
     async def main() -> None:
         bench = PipelineBench(flush_timeout_s=60)
-        bench.frontier.append(batch(entry(bench.owner, 1)))
+        bench.committable.append(batch(entry(bench.owner, 1)))
 
         def ends_the_flush() -> None:
             wait_until(lambda: bool(caplog.records), 30, "the warning, while the loop stands")
@@ -108,14 +108,14 @@ def test_a_rebalance_that_waits_for_the_broker_is_not_blamed_on_the_handler(capl
         ending = threading.Thread(target=ends_the_flush)
         ending.start()
         watch.start()
-        bench.pump.flush([bench.owner])
+        bench.poll_loop.flush([bench.owner])
         watch.stop()
         ending.join()
 
     caplog.set_level(logging.WARNING, "processor.stall_watchdog")
     asyncio.run(main())
     [record] = caplog.records
-    assert "in flush (pump.py" in record.getMessage()
+    assert "in flush (poll_loop.py" in record.getMessage()
     assert "A rebalance waits" in record.getMessage()
 
 

@@ -10,17 +10,17 @@ import pytest
 
 from processor.assigned_partition import AssignedPartition
 from processor.attempts import Attempts, Result
-from processor.deadline import Watchdog
+from processor.deadline import DeadlineWatchdog
 from processor.dispatch import Dispatcher
+from processor.ending import Fault
 from processor.entry import Entry
 from processor.expiry import time_limits
-from processor.fault import Fault
 from processor.handlers.python import PlainFunctionHandler
 from processor.handlers.threads import NoThreadError, Threads
 from processor.retry_decision import RetryDecision
 from processor.stats import Stats
 from tests.unit.processor.entries import entry
-from tests.unit.processor.event_loop import turns_until
+from tests.unit.processor.event_loop import iterate_until
 from wait_registry.clock import SystemClock
 from wait_registry.handler import Record
 from wait_registry.settings.processor import ProcessorSettings
@@ -51,12 +51,12 @@ def test_no_record_gets_an_outcome_and_the_process_ends_with_the_reason(monkeypa
         handler = PlainFunctionHandler(handle, 1)
         decision = RetryDecision(settings, time_limits(settings), lambda: 0.0)
         attempts = Attempts(handler, settings.handler_timeout_s, decision, CLOCK, Stats())
-        watchdog = Watchdog(CLOCK, settings.handler_timeout_s)
+        watchdog = DeadlineWatchdog(CLOCK, settings.handler_timeout_s)
         dispatcher = Dispatcher(1, "group", attempts, watchdog, CLOCK, fault, settle, lambda renewed: None)
         with monkeypatch.context() as patched:
             patched.setattr(threading.Thread, "start", refuse)
             dispatcher.add([entry(AssignedPartition("input", 0), 0)])
-            await turns_until(lambda: fault.error or settled)
+            await iterate_until(lambda: fault.error or settled)
         assert (settled, calls) == ([], [])
         assert isinstance(fault.error, NoThreadError)
         assert "can't start new thread" in str(fault.error)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import Producer
 
-from processor.broker_link import BrokerLink
-from processor.fault import Fault
-from processor.known_brokers import FORGOTTEN_AFTER_S
+from processor.broker_connection import FORGOTTEN_AFTER_S, BrokerConnection
+from processor.ending import Fault
 from tests.support.waiting import wait_until
 from wait_registry.errors import TransientError
 
@@ -18,8 +17,8 @@ class Watched:
     def __init__(self) -> None:
         self.now_s = 100.0
         self.fault = Fault()
-        link = BrokerLink(self.fault, monotonic=lambda: self.now_s)
-        self.tell = link.looks_at_statistics("producer")["stats_cb"]
+        connection = BrokerConnection(self.fault, monotonic=lambda: self.now_s)
+        self.tell = connection.stats_config("producer")["stats_cb"]
 
     def after(self, seconds: float, statistics: str) -> BaseException | None:
         """Let the client tell this so many seconds later, and return what the process ends with."""
@@ -34,7 +33,7 @@ def real_statistics() -> str:
     client = Producer(
         {"bootstrap.servers": "127.0.0.1:1", "statistics.interval.ms": 10, "stats_cb": told.append, "log_level": 0}
     )
-    wait_until(lambda: client.poll(0.01) and told, 30, "statistics")
+    wait_until(lambda: client.poll(0.01) and '"configured"' in told[-1], 30, "statistics with its bootstrap server")
     return told[-1]
 
 

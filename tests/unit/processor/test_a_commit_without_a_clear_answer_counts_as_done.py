@@ -10,8 +10,8 @@ from confluent_kafka import KafkaError, TopicPartition
 
 from processor.assigned_partition import AssignedPartition
 from processor.commits import ANSWER_LIMIT_S, Commits
+from processor.ending import Fault
 from processor.entry import EntryState
-from processor.fault import Fault
 from processor.stats import Stats
 from tests.unit.processor.pipeline_bench import PipelineBench
 from tests.unit.processor.test_stopping_the_workers_ends import on_loop
@@ -55,8 +55,8 @@ class Bench:
     def send(self, targets: dict[AssignedPartition, int]) -> None:
         self.sent.append(targets[self.owner])
 
-    def commit(self, prefix: int) -> None:
-        self.owner.prefix = prefix
+    def commit(self, committable: int) -> None:
+        self.owner.committable = committable
         assert self.commits.due(self.clock.now_s)
         self.commits.commit([self.owner])
         self.clock.now_s += 1.0
@@ -110,14 +110,14 @@ def test_lost_partitions_are_divided_behind_what_may_be_committed(code: int | No
         bench = PipelineBench()
         owner = bench.owner
         owner.confirmed = owner.requested = 3
-        owner.prefix = 6
+        owner.committable = 6
         bench.commits.send = lambda targets: None
         bench.commits.commit([owner])
         if code is not None:
             bench.commits.answered(KafkaError(code), [TopicPartition("input", 0, 6)])
         entries = [bench.registered(offset, EntryState.READY) for offset in range(8)]
         bench.dispatcher.add(entries)
-        bench.pump.lost([owner])
+        bench.poll_loop.lost([owner])
         assert bench.dispatcher.offsets_of(owner) == list(range(6))
         await bench.dispatcher.stop()
 

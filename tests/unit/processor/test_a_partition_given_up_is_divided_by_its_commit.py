@@ -12,20 +12,20 @@ from confluent_kafka import Producer
 from processor.assigned_partition import AssignedPartition
 from processor.attempts import Attempts, Result
 from processor.commits import Commits
-from processor.deadline import Watchdog
+from processor.committable import CommittableOffsets
+from processor.deadline import DeadlineWatchdog
 from processor.dispatch import Dispatcher
+from processor.ending import Fault
 from processor.entry import Entry, EntryState
 from processor.expiry import time_limits
-from processor.fault import Fault
-from processor.frontier import Frontier
 from processor.handlers.python import AsynchronousHandler
-from processor.handover import Handover
 from processor.outbox import Outbox
-from processor.outstanding import Outstanding
+from processor.prefetch import Outstanding
+from processor.rebalance import Rebalance
 from processor.retry_decision import RetryDecision
 from processor.stats import Stats
 from tests.unit.processor.entries import batch, entry
-from tests.unit.processor.event_loop import turns_until
+from tests.unit.processor.event_loop import iterate_until
 from wait_registry.clock import SystemClock
 from wait_registry.handler import Record
 from wait_registry.settings.processor import ProcessorSettings
@@ -46,16 +46,16 @@ class Bench:
         self.producer = Producer({"bootstrap.servers": ""})
         self.outbox, self.outstanding = Outbox(self.producer, fault), Outstanding()
         attempts = Attempts(AsynchronousHandler(self._handle), settings.handler_timeout_s, decision, CLOCK, stats)
-        watchdog = Watchdog(CLOCK, settings.handler_timeout_s)
+        watchdog = DeadlineWatchdog(CLOCK, settings.handler_timeout_s)
         self.dispatcher = Dispatcher(1, "group", attempts, watchdog, CLOCK, fault, self._settle, lambda renewed: None)
-        frontier = Frontier()
+        committable = CommittableOffsets()
         commits = Commits(lambda targets: None, 1.0, CLOCK, fault, stats, lambda owner: None)
-        self.handover = Handover(frontier, self.dispatcher, self.outstanding, commits, fault)
+        self.rebalance = Rebalance(committable, self.dispatcher, self.outstanding, commits, fault)
         self.owner = AssignedPartition("input", 0)
-        self.owner.confirmed, self.owner.requested, self.owner.prefix = CONFIRMED, REQUESTED, PREFIX
+        self.owner.confirmed, self.owner.requested, self.owner.committable = CONFIRMED, REQUESTED, PREFIX
         self.registered = [entry(self.owner, offset) for offset in range(PREFIX)]
         self.on_their_way = [entry(self.owner, offset) for offset in range(PREFIX, PREFIX + 2)]
-        frontier.append(batch(*self.on_their_way))
+        committable.append(batch(*self.on_their_way))
         self.outstanding.add(PREFIX + 2, PREFIX + 2)
 
     def _settle(self, settled: Entry, result: Result, elapsed_s: float) -> None:
@@ -67,7 +67,7 @@ class Bench:
 
     async def begin(self) -> None:
         self.dispatcher.add(self.registered)
-        await turns_until(lambda: self.dispatcher.running)
+        await iterate_until(lambda: self.dispatcher.running)
 
     def kept(self) -> list[int]:
         return self.dispatcher.offsets_of(self.owner)
@@ -88,9 +88,9 @@ def test_what_may_be_committed_stays_and_the_rest_is_the_next_owners(how: str) -
         bench = Bench()
         await bench.begin()
         if how == "revoked":
-            assert bench.handover.revoked([bench.owner]) == {bench.owner: REQUESTED}, "not past the first unstarted"
+            assert bench.rebalance.revoked([bench.owner]) == {bench.owner: REQUESTED}, "not past the first unstarted"
         else:
-            bench.handover.lost([bench.owner])
+            bench.rebalance.lost([bench.owner])
         assert bench.kept() == list(range(1, REQUESTED)), "nobody else will see these"
         assert bench.dropped() == list(range(REQUESTED, PREFIX + 2))
         assert bench.outstanding.records == REQUESTED
@@ -105,7 +105,7 @@ def test_no_tombstone_is_written_because_a_partition_moves(how: str) -> None:
     async def main() -> None:
         bench = Bench()
         await bench.begin()
-        getattr(bench.handover, how)([bench.owner])
+        getattr(bench.rebalance, how)([bench.owner])
         assert bench.dropped()
         assert (bench.settled, len(bench.producer), bench.outbox.unacknowledged) == ([], 0, 0)
         await bench.dispatcher.stop()

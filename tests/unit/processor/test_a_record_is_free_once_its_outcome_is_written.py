@@ -16,7 +16,7 @@ import pytest
 from processor.entry import EntryState
 from processor.handlers.python import PlainFunctionHandler
 from processor.outbox import Headers, Receipt
-from tests.unit.processor.event_loop import turns_until
+from tests.unit.processor.event_loop import iterate_until
 from tests.unit.processor.pipeline_bench import PipelineBench
 from wait_registry.handler import HandlerResult, PermanentError, Record, TransientError
 from wait_registry.records import names
@@ -165,11 +165,11 @@ class Settled:
         bench.outbox.send = sent  # type: ignore[method-assign]
         bench.context.watchdog.start()
         value = await self._start(bench)
-        await turns_until(lambda: self._is_settled(bench))
+        await iterate_until(lambda: self._is_settled(bench))
         self._then()
         # Whoever has just handed it on is in its last steps: a thread on its way to rest, a task that the loop ends.
         given_up_s = time.monotonic() + LAST_STEPS_S
-        await turns_until(lambda: value() is None or time.monotonic() > given_up_s)
+        await iterate_until(lambda: value() is None or time.monotonic() > given_up_s)
         self.in_memory = value() is not None
         bench.context.watchdog.stop()
         await bench.dispatcher.stop()

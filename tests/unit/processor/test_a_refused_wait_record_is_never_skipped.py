@@ -7,10 +7,10 @@ from confluent_kafka import TIMESTAMP_CREATE_TIME, KafkaError, Message, Producer
 
 from processor.assigned_partition import AssignedPartition
 from processor.clock_watch import ClockWatch
+from processor.committable import CommittableOffsets
+from processor.ending import Fault
 from processor.entry import Entry
 from processor.expiry import time_limits
-from processor.fault import Fault
-from processor.frontier import Frontier
 from processor.outbox import Outbox
 from processor.registration import Registration
 from processor.stats import Stats
@@ -51,9 +51,9 @@ def test_a_refusal_is_reported_and_blocks_the_prefix(code: int, kind: type[Excep
         lambda entry, error: None,
         lambda entry: None,
     )
-    owner, frontier = AssignedPartition("input", 0, 0), Frontier()
+    owner, committable = AssignedPartition("input", 0, 0), CommittableOffsets()
     batch = registration.batch([(owner, message(0)), (owner, message(1))])
-    frontier.append(batch)
+    committable.append(batch)
 
     batch.entries[0].delivered(KafkaError(code), message(0))
     batch.entries[1].delivered(None, message(7))
@@ -61,5 +61,5 @@ def test_a_refusal_is_reported_and_blocks_the_prefix(code: int, kind: type[Excep
     assert isinstance(fault.error, kind)
     assert "writing wait record" in str(fault.error)
     assert too_large == []
-    assert frontier.advance() == []
-    assert owner.prefix == 0
+    assert committable.advance() == []
+    assert owner.committable == 0

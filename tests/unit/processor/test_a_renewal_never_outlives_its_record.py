@@ -19,7 +19,7 @@ def on_loop(main: Any) -> None:
 
 def renewing(bench: PipelineBench, offset: int = 3) -> Entry:
     """Return a registered record, not committed yet, whose renewal has been sent."""
-    bench.owner.prefix = offset + 1
+    bench.owner.committable = offset + 1
     one = bench.registered(offset, EntryState.READY, LONG)
     bench.registration.renew(one)
     return one
@@ -29,7 +29,7 @@ def test_a_rebalance_waits_for_renewals_on_their_way_then_the_record_is_the_next
     async def main() -> None:
         bench = PipelineBench()
         one = renewing(bench)
-        targets = bench.pump.revoked([bench.owner])
+        targets = bench.poll_loop.revoked([bench.owner])
         assert bench.registration.renewing == set()
         assert one.state is EntryState.DROPPED
         assert targets == {bench.owner: 3}
@@ -44,7 +44,7 @@ def test_renewals_that_wait_for_room_are_sent_meanwhile() -> None:
         bench.outbox.send(bench.outbox.receipt("a tombstone", "wait", lambda message: None), 0, b"id", None, [])
         one = renewing(bench)
         assert bench.outbox.full
-        bench.pump.revoked([bench.owner])
+        bench.poll_loop.revoked([bench.owner])
         assert one.state is EntryState.DROPPED
         assert not bench.outbox.unacknowledged
 
@@ -56,7 +56,7 @@ def test_a_record_whose_renewal_is_not_acknowledged_in_time_stays_ours(how: str)
     async def main() -> None:
         bench = PipelineBench(flush_timeout_s=0.01, producer={"test.mock.broker.rtt": 200})
         one = renewing(bench)
-        targets = getattr(bench.pump, how)([bench.owner])
+        targets = getattr(bench.poll_loop, how)([bench.owner])
         assert one.state is EntryState.RENEWING
         assert bench.outstanding.records == 1
         if how == "revoked":

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import KafkaError, Producer
 
-from processor.broker_link import BrokerLink
-from processor.fault import Fault
+from processor.broker_connection import BrokerConnection
+from processor.ending import Fault
 from processor.outbox import ANY_PARTITION, Outbox
 from processor.readiness import UNACKNOWLEDGED_S, not_ready_reasons
 from wait_registry.errors import ConfigurationError
@@ -16,18 +16,18 @@ from wait_registry.errors import ConfigurationError
 @pytest.mark.parametrize("code", [KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT, KafkaError._TIMED_OUT])
 def test_an_unreachable_broker_is_no_fault_and_all_of_them_mean_not_ready(code: int) -> None:
     fault = Fault()
-    link = BrokerLink(fault)
-    link.on_error(KafkaError(code))
+    connection = BrokerConnection(fault)
+    connection.on_error(KafkaError(code))
     assert fault.error is None
-    assert link.up is (code != KafkaError._ALL_BROKERS_DOWN)
-    link.answered()
-    assert link.up
+    assert connection.up is (code != KafkaError._ALL_BROKERS_DOWN)
+    connection.answered()
+    assert connection.up
 
 
 @pytest.mark.parametrize("code", [KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED])
 def test_refused_credentials_end_the_process(code: int) -> None:
     fault = Fault()
-    BrokerLink(fault).on_error(KafkaError(code))
+    BrokerConnection(fault).on_error(KafkaError(code))
     assert isinstance(fault.error, ConfigurationError)
 
 
@@ -37,7 +37,7 @@ def test_a_connection_that_breaks_while_the_broker_is_asked_for_the_mechanism_is
     said = (
         "SASL PLAIN mechanism handshake failed: Local: Broker transport failure: broker's supported mechanisms: (n/a)"
     )
-    BrokerLink(fault).on_error(KafkaError(KafkaError._AUTHENTICATION, said))
+    BrokerConnection(fault).on_error(KafkaError(KafkaError._AUTHENTICATION, said))
     assert fault.error is None
 
 

@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 
 from processor.attempts import Attempts, Failed, InvalidAnswerError, Result
-from processor.deadline import UNHEEDED_S, Deadline, Watchdog
+from processor.deadline import UNHEEDED_S, Deadline, DeadlineWatchdog
 from processor.expiry import time_limits
 from processor.handlers.open_handler import OpenHandler
 from processor.handlers.python import AsynchronousHandler, PlainFunctionHandler
 from processor.retry_decision import RetryDecision
 from processor.stats import Stats
-from tests.unit.processor.event_loop import turns_until
+from tests.unit.processor.event_loop import iterate_until
 from wait_registry.clock import SystemClock
 from wait_registry.handler import Discard, PermanentError, Record, TransientError
 from wait_registry.settings.processor import ProcessorSettings
@@ -37,7 +37,7 @@ class Bench:
         )
         limits = time_limits(settings)
         self.stats = Stats()
-        self.watchdog = Watchdog(CLOCK, settings.handler_timeout_s)
+        self.watchdog = DeadlineWatchdog(CLOCK, settings.handler_timeout_s)
         decision = RetryDecision(settings, limits, lambda: 0.5)
         self.attempts = Attempts(handler, settings.handler_timeout_s, decision, CLOCK, self.stats)
         self.deadline: Deadline | None = None
@@ -221,7 +221,7 @@ def test_a_plain_call_over_its_limit_keeps_its_slot_and_its_late_answer_is_ignor
         assert slots is not None
         assert (slots.free, slots.blocked) == (1, 1)
         release.set()
-        await turns_until(lambda: not slots.blocked)
+        await iterate_until(lambda: not slots.blocked)
         assert slots.free == 2
         assert len(calls) == 2
 
@@ -244,7 +244,7 @@ def test_the_next_attempt_of_a_blocked_plain_handler_waits_for_a_slot() -> None:
         working = asyncio.ensure_future(bench.run())
         slots = handler.slots
         assert slots is not None
-        await turns_until(lambda: slots.blocked)
+        await iterate_until(lambda: slots.blocked)
         assert len(calls) == 1
         release.set()
         assert await working is None
@@ -281,7 +281,7 @@ class Steps:
 def test_a_pause_of_the_whole_loop_does_not_count_against_handlers() -> None:
     async def main() -> None:
         steps = Steps()
-        watchdog = Watchdog(steps, 1.0)
+        watchdog = DeadlineWatchdog(steps, 1.0)
         task = asyncio.ensure_future(asyncio.sleep(60))
         deadline = watchdog.watch(task)
         deadline.at_s = 1.0
@@ -301,7 +301,7 @@ def test_a_pause_of_the_whole_loop_does_not_count_against_handlers() -> None:
 def test_a_loop_that_is_late_every_time_still_ends_attempts() -> None:
     async def main() -> None:
         steps = Steps()
-        watchdog = Watchdog(steps, 1.0)
+        watchdog = DeadlineWatchdog(steps, 1.0)
         task = asyncio.ensure_future(asyncio.sleep(60))
         deadline = watchdog.watch(task)
         deadline.at_s = 1.0
@@ -329,7 +329,7 @@ def test_an_attempt_that_goes_on_although_it_was_cancelled_counts_as_blocked_and
 
     async def main() -> None:
         steps = Steps()
-        watchdog = Watchdog(steps, 1.0)
+        watchdog = DeadlineWatchdog(steps, 1.0)
         settings = ProcessorSettings()
         decision = RetryDecision(settings, time_limits(settings), lambda: 0.0)
         attempts = Attempts(AsynchronousHandler(refuses), 1.0, decision, steps, Stats())
@@ -342,7 +342,7 @@ def test_an_attempt_that_goes_on_although_it_was_cancelled_counts_as_blocked_and
             return await attempts.run(RECORD, math.inf, watched[0])
 
         working = asyncio.ensure_future(work())
-        await turns_until(lambda: watched and watched[0].at_s < math.inf)
+        await iterate_until(lambda: watched and watched[0].at_s < math.inf)
         watchdog.start()
         for _ in range(3):  # the first look after a pause cancels nobody
             steps.now_s += 1.0
@@ -363,7 +363,7 @@ def test_an_attempt_that_goes_on_although_it_was_cancelled_counts_as_blocked_and
             RECORD.offset,
         )
         release.set()
-        await turns_until(lambda: not watchdog.blocked())
+        await iterate_until(lambda: not watchdog.blocked())
         working.cancel()
         watchdog.stop()
         await asyncio.wait([working])

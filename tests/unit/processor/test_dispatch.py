@@ -10,17 +10,17 @@ import pytest
 
 from processor.assigned_partition import AssignedPartition
 from processor.attempts import Attempts, Result
-from processor.deadline import Watchdog
+from processor.deadline import DeadlineWatchdog
 from processor.dispatch import Dispatcher
+from processor.ending import Fault
 from processor.entry import Entry, EntryState
 from processor.expiry import time_limits
-from processor.fault import Fault
 from processor.handlers.open_handler import OpenHandler
 from processor.handlers.python import AsynchronousHandler, PlainFunctionHandler
 from processor.retry_decision import RetryDecision
 from processor.stats import Stats
 from tests.unit.processor.entries import LONG, entry
-from tests.unit.processor.event_loop import turns_until
+from tests.unit.processor.event_loop import iterate_until
 from wait_registry.clock import SystemClock
 from wait_registry.handler import Record
 from wait_registry.settings.processor import ProcessorSettings
@@ -42,7 +42,7 @@ class Bench:
         self.settled: list[Entry] = []
         self.renewed: list[Entry] = []
         attempts = Attempts(handler, settings.handler_timeout_s, decision, CLOCK, Stats())
-        watchdog = Watchdog(CLOCK, settings.handler_timeout_s)
+        watchdog = DeadlineWatchdog(CLOCK, settings.handler_timeout_s)
         self.dispatcher = Dispatcher(
             n, "group", attempts, watchdog, CLOCK, self.fault, settle or self._settle, self.renewed.append
         )
@@ -134,7 +134,7 @@ def test_waiting_records_are_renewed_although_all_workers_are_busy() -> None:
 
         bench = Bench(AsynchronousHandler(endless), 1)
         bench.dispatcher.add([entry(OWNER, 0)])
-        await turns_until(lambda: bench.dispatcher.running)
+        await iterate_until(lambda: bench.dispatcher.running)
         bench.dispatcher.add([entry(OWNER, 1, OVERDUE), entry(OWNER, 2)])
         bench.dispatcher.renew_overdue()
         assert [one.offset for one in bench.renewed] == [1]
@@ -186,7 +186,7 @@ def test_stopping_leaves_running_records_without_an_outcome() -> None:
         bench = Bench(AsynchronousHandler(endless), 2)
         running = entry(OWNER, 0)
         bench.dispatcher.add([running])
-        await turns_until(lambda: bench.dispatcher.running)
+        await iterate_until(lambda: bench.dispatcher.running)
         await bench.dispatcher.stop()
         assert bench.settled == []
         assert running.state is EntryState.STARTED
@@ -202,7 +202,7 @@ def test_an_error_in_the_settlement_is_not_lost() -> None:
 
         bench = Bench(AsynchronousHandler(handler), 1, _breaks)
         bench.dispatcher.add([entry(OWNER, 0)])
-        await turns_until(lambda: bench.fault.error)
+        await iterate_until(lambda: bench.fault.error)
         assert isinstance(bench.fault.error, ZeroDivisionError)
 
     on_loop(main)

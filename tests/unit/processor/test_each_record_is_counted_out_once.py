@@ -35,7 +35,7 @@ class TwoOnTheirWay(PipelineBench):
     def __init__(self) -> None:
         super().__init__()
         self.first, self.second = entry(self.owner, 0), entry(self.owner, 1)
-        self.frontier.append(batch(self.first, self.second))
+        self.committable.append(batch(self.first, self.second))
         self.outstanding.add(2, 2)
 
     def acknowledge(self, one: Entry) -> None:
@@ -53,12 +53,12 @@ def test_a_record_that_cannot_be_registered_is_in_hand_until_its_dead_letter_is_
         refuse(bench, bench.first)
         assert bench.outstanding.records == 2, "it takes room while the dead letter topic is away"
         bench.acknowledge(bench.second)
-        assert bench.frontier.advance() == []
+        assert bench.committable.advance() == []
         bench.answer_until(lambda: not bench.outbox.unacknowledged)
         assert (bench.outstanding.records, bench.outstanding.size) == (1, 1)
         assert bench.first.state is EntryState.FINISHED
-        assert bench.frontier.advance() == [bench.first, bench.second]
-        assert bench.owner.prefix == 2
+        assert bench.committable.advance() == [bench.first, bench.second]
+        assert bench.owner.committable == 2
 
     on_loop(main)
 
@@ -69,7 +69,7 @@ def test_one_whose_partition_moves_before_that_is_counted_out_once(how: str, ref
     async def main() -> None:
         bench = TwoOnTheirWay()
         refuse(bench, bench.first)
-        getattr(bench.handover, how)([bench.owner])
+        getattr(bench.rebalance, how)([bench.owner])
         assert bench.outstanding.records == 0
         bench.answer_until(lambda: not bench.outbox.unacknowledged)
         assert (bench.outstanding.records, bench.outstanding.size) == (0, 0)
@@ -83,7 +83,7 @@ def test_one_whose_partition_moves_after_that_is_counted_out_once() -> None:
         bench = TwoOnTheirWay()
         too_large(bench, bench.first)
         bench.answer_until(lambda: not bench.outbox.unacknowledged)
-        bench.handover.lost([bench.owner])
+        bench.rebalance.lost([bench.owner])
         assert (bench.outstanding.records, bench.outstanding.size) == (0, 0)
         assert bench.first.state is EntryState.FINISHED
 
@@ -93,11 +93,11 @@ def test_one_whose_partition_moves_after_that_is_counted_out_once() -> None:
 def test_a_refusal_after_the_partition_has_moved_is_the_next_owners_business() -> None:
     async def main() -> None:
         bench = TwoOnTheirWay()
-        bench.handover.lost([bench.owner])
+        bench.rebalance.lost([bench.owner])
         too_large(bench, bench.first)
         bench.acknowledge(bench.second)
         assert (bench.outstanding.records, bench.outbox.unacknowledged) == (0, 0)
-        bench.frontier.advance()
-        assert len(bench.frontier) == 0, "it holds up nothing behind it"
+        bench.committable.advance()
+        assert len(bench.committable) == 0, "it holds up nothing behind it"
 
     on_loop(main)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from processor.assigned_partition import AssignedPartition
-from processor.frontier import Frontier, commit_target
+from processor.committable import CommittableOffsets, commit_target
 from tests.unit.processor.entries import LONG, batch, entry
 
 # Per batch: which of three partitions each record comes from. Then the order of acknowledgments, by any permutation.
@@ -21,7 +21,7 @@ def test_the_prefix_never_passes_an_unacknowledged_record_in_whatever_order_repo
 ) -> None:
     owners = [AssignedPartition("input", number) for number in range(3)]
     next_offset = [0, 0, 0]
-    frontier = Frontier()
+    committable = CommittableOffsets()
     consumed = []
     for partitions in shape:
         entries = []
@@ -29,7 +29,7 @@ def test_the_prefix_never_passes_an_unacknowledged_record_in_whatever_order_repo
             # Offsets have gaps: compaction and transaction markers.
             next_offset[partition] += data.draw(st.integers(1, 3))
             entries.append(entry(owners[partition], next_offset[partition]))
-        frontier.append(batch(*entries))
+        committable.append(batch(*entries))
         consumed.append(entries)
     everything = [one for entries in consumed for one in entries]
     order = data.draw(st.permutations(everything))
@@ -39,36 +39,36 @@ def test_the_prefix_never_passes_an_unacknowledged_record_in_whatever_order_repo
         assert acknowledged.batch is not None
         acknowledged.batch.acknowledge()
         unsafe.discard(acknowledged)
-        popped += frontier.advance()
+        popped += committable.advance()
         for owner in owners:
-            assert all(one.offset >= owner.prefix for one in unsafe if one.owner is owner)
+            assert all(one.offset >= owner.committable for one in unsafe if one.owner is owner)
     assert popped == everything, "all are handed on, in the order of consumption"
     for owner in owners:
         offsets = [one.offset for one in everything if one.owner is owner]
-        assert owner.prefix == (max(offsets) + 1 if offsets else -1)
-    assert frontier.pending() == 0
+        assert owner.committable == (max(offsets) + 1 if offsets else -1)
+    assert committable.pending() == 0
 
 
 def test_a_record_that_is_never_acknowledged_blocks_everything_behind_it() -> None:
     owner = AssignedPartition("input", 0, 5)
-    frontier = Frontier()
+    committable = CommittableOffsets()
     first, second = batch(entry(owner, 5), entry(owner, 6)), batch(entry(owner, 7))
-    frontier.append(first)
-    frontier.append(second)
+    committable.append(first)
+    committable.append(second)
     second.acknowledge()
     first.acknowledge()
-    assert frontier.advance() == []
-    assert owner.prefix == 5
-    assert frontier.pending() == 1
+    assert committable.advance() == []
+    assert owner.committable == 5
+    assert committable.pending() == 1
 
 
 def test_a_popped_batch_keeps_no_record_alive() -> None:
     owner = AssignedPartition("input", 0)
-    frontier = Frontier()
+    committable = CommittableOffsets()
     one = batch(entry(owner, 0))
-    frontier.append(one)
+    committable.append(one)
     one.acknowledge()
-    frontier.advance()
+    committable.advance()
     assert one.entries == []
 
 
@@ -77,14 +77,14 @@ OFFSETS = st.integers(-1, 30)
 
 @given(OFFSETS, OFFSETS, st.lists(st.integers(0, 30)))
 def test_the_last_commit_stops_at_the_first_unstarted_record_that_no_commit_has_passed(
-    requested: int, prefix: int, unstarted: list[int]
+    requested: int, committable: int, unstarted: list[int]
 ) -> None:
-    target = commit_target(requested, prefix, unstarted)
+    target = commit_target(requested, committable, unstarted)
     assert target >= requested, "what a commit has passed stays passed"
-    assert target <= max(requested, prefix), "nothing unregistered is passed"
+    assert target <= max(requested, committable), "nothing unregistered is passed"
     assert not [offset for offset in unstarted if requested <= offset < target], "no unstarted record is passed now"
     # And it is the highest such offset.
-    if target < prefix:
+    if target < committable:
         assert target in unstarted or target == requested
         assert [offset for offset in unstarted if requested <= offset <= target] == (
             [offset for offset in unstarted if offset == target and offset >= requested]
@@ -92,21 +92,21 @@ def test_the_last_commit_stops_at_the_first_unstarted_record_that_no_commit_has_
 
 
 @given(OFFSETS, OFFSETS, st.lists(st.integers(0, 30)))
-def test_the_last_commit_equals_a_walk_over_the_offsets(requested: int, prefix: int, unstarted: list[int]) -> None:
+def test_the_last_commit_equals_a_walk_over_the_offsets(requested: int, committable: int, unstarted: list[int]) -> None:
     walked = requested
-    while walked < prefix and walked not in set(unstarted):
+    while walked < committable and walked not in set(unstarted):
         walked += 1
-    assert commit_target(requested, prefix, unstarted) == walked
+    assert commit_target(requested, committable, unstarted) == walked
 
 
 def test_a_batch_waits_from_its_registration_until_its_last_acknowledgment() -> None:
-    owner, frontier = AssignedPartition("input", 0, 0), Frontier()
-    assert frontier.waiting_s(100.0) == 0
+    owner, committable = AssignedPartition("input", 0, 0), CommittableOffsets()
+    assert committable.waiting_s(100.0) == 0
     early, late = (entry(owner, offset, LONG._replace(registered_s=70.0 + offset)) for offset in (0, 10))
-    frontier.append(batch(early))
-    frontier.append(batch(late))
-    assert frontier.waiting_s(100.0) == 30
+    committable.append(batch(early))
+    committable.append(batch(late))
+    assert committable.waiting_s(100.0) == 30
     assert early.batch is not None
     early.batch.acknowledge()
-    frontier.advance()
-    assert frontier.waiting_s(100.0) == 20, "the next batch is the oldest now"
+    committable.advance()
+    assert committable.waiting_s(100.0) == 20, "the next batch is the oldest now"

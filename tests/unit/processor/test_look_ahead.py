@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from processor.look_ahead import LookAhead
+from processor.prefetch import Prefetch
 
 MANY = 1 << 40
 
 
 def test_at_first_there_is_room_for_n_running_and_a_little_more_than_n_waiting() -> None:
-    assert LookAhead(10, 20_000, MANY).bound == 36
-    assert LookAhead(2000, 20_000, MANY).bound == 4016
+    assert Prefetch(10, 20_000, MANY).bound == 36
+    assert Prefetch(2000, 20_000, MANY).bound == 4016
 
 
 @given(
@@ -24,32 +24,32 @@ def test_at_first_there_is_room_for_n_running_and_a_little_more_than_n_waiting()
     st.lists(st.tuples(st.floats(0.01, 2), st.integers(0, 50_000)), max_size=20),
 )
 def test_the_bound_is_n_and_a_share_of_the_rate_measured_last(n: int, cap: int, steps: list[tuple[float, int]]) -> None:
-    look_ahead = LookAhead(n, cap, MANY)
+    prefetch = Prefetch(n, cap, MANY)
     now, finished, since, at_since, rate = 0.0, 0, 0.0, 0, 0.0
-    look_ahead.observe(now, finished)
+    prefetch.observe(now, finished)
     for elapsed, completed in steps:
         now, finished = now + elapsed, finished + completed
-        look_ahead.observe(now, finished)
+        prefetch.observe(now, finished)
         if now - since >= 0.5:
             rate, since, at_since = (finished - at_since) / (now - since), now, finished
-        assert look_ahead.bound == min(cap, n + max(n + 16, math.ceil(0.2 * rate)))
+        assert prefetch.bound == min(cap, n + max(n + 16, math.ceil(0.2 * rate)))
 
 
 @pytest.mark.guarantee("P7.1")
 @given(st.integers(0, 5000), st.integers(0, 2000), st.integers(1, 100), st.integers(0, 10_000))
 def test_there_is_never_room_beyond_a_bound(outstanding: int, size: int, records: int, seen: int) -> None:
-    look_ahead = LookAhead(10, 1000, 1500)
-    look_ahead.observe_size(records, seen)
-    room = look_ahead.room(outstanding, size)
-    assert room >= 0
-    assert room == 0 or outstanding + room <= look_ahead.bound
-    assert room == 0 or size < 1500
+    prefetch = Prefetch(10, 1000, 1500)
+    prefetch.observe_size(records, seen)
+    capacity = prefetch.capacity(outstanding, size)
+    assert capacity >= 0
+    assert capacity == 0 or outstanding + capacity <= prefetch.bound
+    assert capacity == 0 or size < 1500
 
 
 @pytest.mark.guarantee("P7.1")
 def test_large_records_leave_room_for_as_many_as_the_bytes_hold() -> None:
-    look_ahead = LookAhead(100, 1000, 10_000)
+    prefetch = Prefetch(100, 1000, 10_000)
     for _ in range(50):
-        look_ahead.observe_size(10, 10_000)
-    assert 1 <= look_ahead.room(0, 0) <= 11
-    assert look_ahead.room(10, 10_000) == 0
+        prefetch.observe_size(10, 10_000)
+    assert 1 <= prefetch.capacity(0, 0) <= 11
+    assert prefetch.capacity(10, 10_000) == 0

@@ -17,7 +17,7 @@ import pytest
 
 from processor.assigned_partition import AssignedPartition
 from processor.attempts import Attempts, Failed
-from processor.deadline import Watchdog
+from processor.deadline import DeadlineWatchdog
 from processor.expiry import time_limits
 from processor.handlers.descriptors import RESERVE, NoDescriptorError, no_descriptor, raise_descriptor_limit
 from processor.handlers.http import HttpHandler
@@ -66,7 +66,7 @@ async def attempt(handler: OpenHandler) -> object:
     settings = ProcessorSettings(backoff_initial_s=0.0)
     decision = RetryDecision(settings, time_limits(settings), lambda: 0.0)
     attempts = Attempts(handler, settings.handler_timeout_s, decision, CLOCK, Stats())
-    watchdog = Watchdog(CLOCK, settings.handler_timeout_s)
+    watchdog = DeadlineWatchdog(CLOCK, settings.handler_timeout_s)
     task = asyncio.current_task()
     assert task is not None
     one = entry(AssignedPartition("input", 0), 0)

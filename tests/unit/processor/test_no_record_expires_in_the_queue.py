@@ -8,16 +8,16 @@ from typing import Any
 
 from processor.assigned_partition import AssignedPartition
 from processor.attempts import Attempts, Result
-from processor.deadline import Watchdog
+from processor.deadline import DeadlineWatchdog
 from processor.dispatch import Dispatcher
+from processor.ending import Fault
 from processor.entry import Entry, EntryState
 from processor.expiry import time_limits
-from processor.fault import Fault
 from processor.handlers.python import AsynchronousHandler
 from processor.retry_decision import RetryDecision
 from processor.stats import Stats
 from tests.unit.processor.entries import LONG, entry
-from tests.unit.processor.event_loop import turns_until
+from tests.unit.processor.event_loop import iterate_until
 from tests.unit.processor.pipeline_bench import CLOCK, OVERDUE, PipelineBench
 from wait_registry.handler import Record
 from wait_registry.settings.processor import ProcessorSettings
@@ -35,7 +35,7 @@ class Bench:
         self.renewed: list[Entry] = []
         attempts = Attempts(AsynchronousHandler(self._handle), 30.0, decision, CLOCK, Stats())
         self.dispatcher = Dispatcher(
-            1, "group", attempts, Watchdog(CLOCK, 30.0), CLOCK, Fault(), self._settle, self.renewed.append
+            1, "group", attempts, DeadlineWatchdog(CLOCK, 30.0), CLOCK, Fault(), self._settle, self.renewed.append
         )
 
     async def _handle(self, record: Record) -> None:
@@ -92,7 +92,7 @@ def test_renewed_records_start_first_and_in_the_order_of_their_renewal() -> None
         bench.dispatcher.add_first(entry(OWNER, 1))
         bench.dispatcher.add_first(entry(OWNER, 2))
         assert bench.dispatcher.offsets_of(OWNER) == [1, 2, 5, 6]
-        await turns_until(lambda: len(bench.started) == 4)
+        await iterate_until(lambda: len(bench.started) == 4)
         assert bench.started == [1, 2, 5, 6]
         await bench.dispatcher.stop()
 
@@ -113,16 +113,16 @@ def test_renewed_records_are_dropped_with_their_partition() -> None:
 def test_a_record_held_by_a_closed_gate_is_renewed_and_held_again_until_its_commit() -> None:
     async def main() -> None:
         bench = PipelineBench()
-        window = bench.owner.window
+        warm_up = bench.owner.warm_up
         held, fresh = bench.registered(0, EntryState.HELD, OVERDUE), bench.registered(1, EntryState.HELD)
         for one in (held, fresh):
-            window.hold(one.offset, one)
-        bench.pump.keep_house(CLOCK.monotonic())
+            warm_up.hold(one.offset, one)
+        bench.poll_loop.run_housekeeping(CLOCK.monotonic())
         assert bench.registration.renewing == {held}
-        assert window.held() == [(1, fresh)]
+        assert warm_up.held() == [(1, fresh)]
         bench.answer_until(lambda: not bench.registration.renewing)
         assert held.lifetime != OVERDUE
-        assert {one for _, one in window.held()} == {held, fresh}
+        assert {one for _, one in warm_up.held()} == {held, fresh}
         assert bench.dispatcher.waiting == 0
         bench.commits.confirm(bench.owner, 2)
         assert sorted(bench.dispatcher.offsets_of(bench.owner)) == [0, 1]
@@ -134,8 +134,8 @@ def test_a_record_renewed_while_its_commit_is_confirmed_starts() -> None:
     async def main() -> None:
         bench = PipelineBench()
         held = bench.registered(0, EntryState.HELD, OVERDUE)
-        bench.owner.window.hold(0, held)
-        bench.pump.keep_house(CLOCK.monotonic())
+        bench.owner.warm_up.hold(0, held)
+        bench.poll_loop.run_housekeeping(CLOCK.monotonic())
         bench.commits.confirm(bench.owner, 1)
         assert bench.dispatcher.waiting == 0, "not before its second registration is acknowledged"
         bench.answer_until(lambda: not bench.registration.renewing)

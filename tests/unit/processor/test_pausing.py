@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from processor.look_ahead import LookAhead
-from processor.pausing import PAUSE_AT, Pausing
+from processor.prefetch import PAUSE_AT, Pausing, Prefetch
 from tests.unit.processor.pipeline_bench import PipelineBench
 
 
@@ -40,7 +39,7 @@ def test_it_resumes_when_there_is_a_quarter_of_the_room_that_there_is_with_nothi
 @pytest.mark.guarantee("P7.5")
 def test_with_nothing_in_hand_it_resumes_whatever_the_bounds_are_and_however_large_records_have_been() -> None:
     async def main() -> None:
-        pump = PipelineBench().pump
+        poll_loop = PipelineBench().poll_loop
 
         @given(
             st.integers(1, 3000),
@@ -49,12 +48,12 @@ def test_with_nothing_in_hand_it_resumes_whatever_the_bounds_are_and_however_lar
             st.lists(st.tuples(st.integers(1, 1000), st.integers(0, 1 << 30)), max_size=10),
         )
         def resumes(n: int, max_records: int, max_bytes: int, fetches: list[tuple[int, int]]) -> None:
-            pump.look_ahead = LookAhead(n, max_records, max_bytes)
+            poll_loop.prefetch = Prefetch(n, max_records, max_bytes)
             for records, size in fetches:
-                pump.look_ahead.observe_size(records, size)
-            pump.pausing.paused = True
-            pump.consume(0.0)
-            assert not pump.pausing.paused, f"room for {pump.room()} of a bound of {pump.look_ahead.bound}"
+                poll_loop.prefetch.observe_size(records, size)
+            poll_loop.pausing.paused = True
+            poll_loop.consume(0.0)
+            assert not poll_loop.pausing.paused, f"a bound of {poll_loop.prefetch.bound}"
 
         resumes()
 

@@ -12,16 +12,16 @@ import pytest
 
 from processor.assigned_partition import AssignedPartition
 from processor.attempts import Attempts, Failed, Result
-from processor.deadline import Watchdog
+from processor.deadline import DeadlineWatchdog
 from processor.dispatch import Dispatcher
+from processor.ending import Fault
 from processor.entry import Entry, EntryState
 from processor.expiry import time_limits
-from processor.fault import Fault
 from processor.handlers.python import AsynchronousHandler
 from processor.retry_decision import RetryDecision
 from processor.stats import Stats
 from tests.unit.processor.entries import entry
-from tests.unit.processor.event_loop import turns_until
+from tests.unit.processor.event_loop import iterate_until
 from wait_registry.clock import SystemClock
 from wait_registry.handler import Record
 from wait_registry.settings.processor import ProcessorSettings
@@ -39,7 +39,7 @@ class Bench:
         attempts = Attempts(AsynchronousHandler(handler), settings.handler_timeout_s, decision, CLOCK, Stats())
         self.fault = Fault()
         self.settled: list[tuple[int, Result]] = []
-        self.watchdog = Watchdog(CLOCK, settings.handler_timeout_s)
+        self.watchdog = DeadlineWatchdog(CLOCK, settings.handler_timeout_s)
         self.dispatcher = Dispatcher(
             1, "group", attempts, self.watchdog, CLOCK, self.fault, self._settle, lambda renewed: None, stop_limit_s
         )
@@ -72,7 +72,7 @@ def test_a_worker_stopped_while_its_handler_cleans_up_after_a_passed_limit_ends(
         bench = Bench(handler)
         one = entry(OWNER, 0)
         bench.dispatcher.add([one])
-        await turns_until(lambda: calls)
+        await iterate_until(lambda: calls)
         bench.watchdog.cancel_overdue(math.inf)
         await cleaning.wait()
         await bench.dispatcher.stop()
@@ -93,7 +93,7 @@ def test_an_error_that_stopping_made_the_handler_raise_is_no_outcome() -> None:
 
         bench = Bench(handler)
         bench.dispatcher.add([entry(OWNER, 0)])
-        await turns_until(lambda: bench.dispatcher.running)
+        await iterate_until(lambda: bench.dispatcher.running)
         await bench.dispatcher.stop()
         assert not [result for _, result in bench.settled if isinstance(result, Failed)]
         assert bench.settled == []
@@ -112,7 +112,7 @@ def test_an_answer_given_in_spite_of_stopping_is_settled_and_nothing_more_is_sta
 
         bench = Bench(stubborn)
         bench.dispatcher.add([entry(OWNER, 0), entry(OWNER, 1)])
-        await turns_until(lambda: bench.dispatcher.running)
+        await iterate_until(lambda: bench.dispatcher.running)
         await bench.dispatcher.stop()
         assert bench.settled == [(0, None)]
         assert all(worker.done() for worker in bench.workers)
@@ -130,7 +130,7 @@ def test_a_record_that_comes_after_stopping_starts_nothing(worked_before: bool) 
         bench = Bench(handler)
         if worked_before:
             bench.dispatcher.add([entry(OWNER, 0)])
-            await turns_until(lambda: bench.settled)
+            await iterate_until(lambda: bench.settled)
         before = len(bench.settled)
         await bench.dispatcher.stop()
         bench.dispatcher.add_first(entry(OWNER, 1))
@@ -156,11 +156,11 @@ def test_a_handler_that_refuses_to_end_is_left_behind_and_logged(caplog: pytest.
 
         bench = Bench(refuses, stop_limit_s=0.01)
         bench.dispatcher.add([entry(OWNER, 0)])
-        await turns_until(lambda: bench.dispatcher.running)
+        await iterate_until(lambda: bench.dispatcher.running)
         with caplog.at_level(logging.WARNING):
             await bench.dispatcher.stop()
         assert "1 handlers" in caplog.text
         released.set()
-        await turns_until(lambda: bench.settled)
+        await iterate_until(lambda: bench.settled)
 
     on_loop(main)

@@ -10,7 +10,7 @@ import pytest
 
 from processor.entry import EntryState
 from tests.unit.processor.entries import batch, entry
-from tests.unit.processor.event_loop import turns_until
+from tests.unit.processor.event_loop import iterate_until
 from tests.unit.processor.pipeline_bench import PipelineBench
 from wait_registry.errors import PermanentError
 from wait_registry.handler import Record
@@ -32,19 +32,19 @@ def test_a_fault_during_the_drain_is_raised_after_leaving_the_group_and_stopping
         bench = PipelineBench(endless)
         bench.stop.set()
         if when == "before leaving the group":
-            bench.frontier.append(batch(entry(bench.owner, 1)))
+            bench.committable.append(batch(entry(bench.owner, 1)))
         bench.dispatcher.add([bench.registered(0, EntryState.REGISTERING)])
         running = asyncio.ensure_future(bench.pipeline.run())
-        await turns_until(lambda: bench.dispatcher.running)
+        await iterate_until(lambda: bench.dispatcher.running)
         if when == "after leaving it":
-            await turns_until(lambda: bench.pipeline.leaving is not None and bench.pipeline.leaving.done())
+            await iterate_until(lambda: bench.pipeline.leaving is not None and bench.pipeline.leaving.done())
         bench.fault.report(BROKEN)
         with pytest.raises(PermanentError) as raised:
             await running
         assert raised.value is BROKEN
         assert all(worker.cancelled() for worker in bench.dispatcher.workers)
         with pytest.raises(RuntimeError, match="closed"):
-            bench.consumption.take(1)
+            bench.group_consumer.take(1)
 
     on_loop(main)
 
@@ -53,11 +53,11 @@ def test_a_fault_during_the_drain_is_raised_after_leaving_the_group_and_stopping
 def test_what_the_drain_has_waited_for_in_vain_is_not_waited_for_again() -> None:
     async def main() -> None:
         bench = PipelineBench(drain_timeout_s=0.05, flush_timeout_s=3600)
-        bench.frontier.append(batch(entry(bench.owner, 1)))
+        bench.committable.append(batch(entry(bench.owner, 1)))
         bench.stop.set()
         await bench.pipeline.run()
-        assert not bench.pump.registered()
-        bench.pump.revoked([bench.owner])
+        assert not bench.poll_loop.registered()
+        bench.poll_loop.revoked([bench.owner])
 
     on_loop(main)
 

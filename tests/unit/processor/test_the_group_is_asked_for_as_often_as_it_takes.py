@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from processor.broker_link import BrokerLink
+from processor.broker_connection import BrokerConnection
 from processor.broker_watch import COMPARE_EVERY_S, BrokerWatch
 from processor.consumed_topics import ConsumedTopics
-from processor.fault import Fault
+from processor.ending import Fault
 from processor.membership import Membership
 from processor.once import Once
 from tests.unit.processor.halted_clock import HaltedClock
@@ -30,7 +30,7 @@ class _Watched:
 
     def __init__(self, protocol: GroupProtocol = GroupProtocol.CONSUMER, once: bool = False) -> None:
         self.clock, self.fault = HaltedClock(), Fault()
-        self.link = BrokerLink(self.fault)
+        self.connection = BrokerConnection(self.fault)
         self.membership = Membership(ProcessorSettings(group_protocol=protocol))
         self.membership.begin("own", (), lambda: None)
         settings = Settings.model_validate({"kafka": {"bootstrap_servers": "127.0.0.1:1"}})
@@ -45,7 +45,7 @@ class _Watched:
             self.membership,
             self.once,
             self._describe,
-            self.link,
+            self.connection,
             self.clock,
             self.fault,
         )
@@ -111,9 +111,9 @@ def test_who_is_forgotten_at_two_looks_in_a_row_ends() -> None:
 
 
 def _link_down(watched: _Watched) -> None:
-    watched.link.up = False
+    watched.connection.up = False
     watched.asked_after(1)
-    watched.link.answered()
+    watched.connection.answered()
 
 
 def _no_answer(watched: _Watched) -> None:

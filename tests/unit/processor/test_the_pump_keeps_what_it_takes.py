@@ -30,11 +30,11 @@ def message(offset: int) -> Message:
 def test_records_that_come_while_a_batch_is_being_published_are_kept_back() -> None:
     async def main() -> None:
         bench = PipelineBench(producer={"queue.buffering.max.messages": 1})
-        assert bench.pump.register([(bench.owner, message(0)), (bench.owner, message(1))])
-        assert not bench.pump.registered()
+        assert bench.poll_loop.register([(bench.owner, message(0)), (bench.owner, message(1))])
+        assert not bench.poll_loop.registered()
         late = [(bench.owner, message(2))]
-        assert not bench.pump.register(late)
-        assert bench.pump.kept_back == late
+        assert not bench.poll_loop.register(late)
+        assert bench.poll_loop.buffered == late
         assert bench.outstanding.records == 2
 
     on_loop(main)
@@ -44,19 +44,19 @@ def test_records_that_come_while_a_batch_is_being_published_are_kept_back() -> N
 def test_records_kept_back_of_a_partition_that_the_same_poll_gives_up_are_forgotten(paused: bool) -> None:
     async def main() -> None:
         bench = PipelineBench()
-        bench.pump.kept_back = [(bench.owner, message(0))]
+        bench.poll_loop.buffered = [(bench.owner, message(0))]
 
         def take(count: int) -> Taken:
-            bench.pump.revoked([bench.consumption.assigned.pop(("input", 0))])
+            bench.poll_loop.revoked([bench.group_consumer.assigned.pop(("input", 0))])
             return []
 
-        bench.consumption.take = take  # type: ignore[method-assign]
+        bench.group_consumer.take = take  # type: ignore[method-assign]
         if paused:
-            bench.pump.poll_without_room(0.0)
+            bench.poll_loop.poll_without_room(0.0)
         else:
-            bench.pump.consume(0.0)
+            bench.poll_loop.consume(0.0)
         assert bench.outstanding.records == 0
-        assert bench.pump.kept_back == []
+        assert bench.poll_loop.buffered == []
 
     on_loop(main)
 
@@ -74,19 +74,19 @@ def test_what_is_kept_back_is_registered_before_what_comes_after_it_although_a_r
             if polls == 1:
                 return [(bench.owner, message(0))]
             if polls == 2:
-                bench.pump.revoked([bench.consumption.assigned.pop(("input", 1))])
+                bench.poll_loop.revoked([bench.group_consumer.assigned.pop(("input", 1))])
             return []
 
         async def wait(timeout_s: float) -> Taken:
             return [(bench.owner, message(1))]
 
-        bench.consumption.take = take  # type: ignore[method-assign]
-        bench.consumption.wait = wait  # type: ignore[method-assign]
-        bench.consumption.read_ends = lambda: None  # type: ignore[method-assign]
+        bench.group_consumer.take = take  # type: ignore[method-assign]
+        bench.group_consumer.wait = wait  # type: ignore[method-assign]
+        bench.group_consumer.read_ends = lambda: None  # type: ignore[method-assign]
         for _ in range(4):
-            bench.pump.pausing.polled(-1e9)  # the next poll without room is due
-            await bench.pump.turn()
-        assert [one.offset for one in bench.frontier.entries_of(bench.owner)] == [0]
+            bench.poll_loop.pausing.polled(-1e9)  # the next poll without room is due
+            await bench.poll_loop.iterate()
+        assert [one.offset for one in bench.committable.entries_of(bench.owner)] == [0]
 
     on_loop(main)
 
@@ -94,12 +94,12 @@ def test_what_is_kept_back_is_registered_before_what_comes_after_it_although_a_r
 def waiting_records(bench: PipelineBench, topic: str, partition: int) -> None:
     """Take all room by registered records of another partition, none of which has started."""
     owner = AssignedPartition(topic, partition, 0)
-    bench.consumption.assigned[topic, partition] = owner
-    while bench.pump.room() > 0:
+    bench.group_consumer.assigned[topic, partition] = owner
+    while bench.poll_loop.capacity() > 0:
         one = entry(owner, bench.outstanding.records)
         one.state = EntryState.HELD
         bench.outstanding.add(1, one.size)
-        owner.window.hold(one.offset, one)
+        owner.warm_up.hold(one.offset, one)
 
 
 def test_what_the_client_raises_is_translated() -> None:
@@ -109,8 +109,8 @@ def test_what_the_client_raises_is_translated() -> None:
         def take(count: int) -> Taken:
             raise KafkaException(KafkaError(KafkaError._FATAL, "fenced instance id"))
 
-        bench.consumption.take = take  # type: ignore[method-assign]
+        bench.group_consumer.take = take  # type: ignore[method-assign]
         with pytest.raises(PermanentError, match="fenced instance id"):
-            await bench.pump.turn()
+            await bench.poll_loop.iterate()
 
     on_loop(main)

@@ -16,7 +16,7 @@ from processor.outbox import Outbox
 from processor.pipeline import Context
 from processor.service import Facts, ProcessorService
 from processor.subscription import subscription
-from tests.unit.processor.event_loop import turns_until
+from tests.unit.processor.event_loop import iterate_until
 from tests.unit.processor.pipeline_bench import done
 from wait_registry.errors import WaitRegistryError
 from wait_registry.kafka.clients import admin
@@ -101,7 +101,7 @@ def test_an_error_of_the_broker_watch_is_a_fault(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(BrokerWatch, "run_once", breaks)
 
     async def work(context: Context) -> None:
-        await asyncio.wait_for(turns_until(lambda: context.fault.error), 5)
+        await asyncio.wait_for(iterate_until(lambda: context.fault.error), 5)
 
     with pytest.raises(ZeroDivisionError):
         run(monkeypatch, work)

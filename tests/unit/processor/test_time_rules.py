@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from processor.clock_skew import SkewVerdict, clock_skew_ms, judge_skew
+from processor.clock_watch import SkewVerdict, clock_skew_ms, judge_skew
 from processor.expiry import time_limits
 from processor.retry_decision import RetryDecision, RetryLater, is_retriable
 from wait_registry.errors import DataError, PermanentError, TransientError

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from processor.broker_link import BrokerLink
+from processor.broker_connection import BrokerConnection
 from processor.broker_watch import TELL_WAITING_S, BrokerWatch
 from processor.consumed_topics import ConsumedTopics
-from processor.fault import Fault
+from processor.ending import Fault
 from processor.membership import Membership
 from tests.unit.processor.halted_clock import HaltedClock
 from wait_registry.kafka.cluster import TopicIdentity
@@ -23,11 +23,11 @@ class _Watched:
 
     def __init__(self) -> None:
         self.clock, fault = HaltedClock(), Fault()
-        self.membership, self.link = Membership(ProcessorSettings()), BrokerLink(fault)
+        self.membership, self.connection = Membership(ProcessorSettings()), BrokerConnection(fault)
         nobody: Any = None
         wait_topic, consumed = TopicIdentity("wait", "id", 1), ConsumedTopics("group", {})
         self.watch = BrokerWatch(
-            nobody, wait_topic, consumed, self.membership, None, nobody, self.link, self.clock, fault
+            nobody, wait_topic, consumed, self.membership, None, nobody, self.connection, self.clock, fault
         )
 
     def look_after(self, seconds: float) -> None:

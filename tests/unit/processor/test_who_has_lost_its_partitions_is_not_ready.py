@@ -19,9 +19,9 @@ def _said_after(callback: str, assignment_strategy: AssignmentStrategy) -> list[
         bench = PipelineBench(assignment_strategy=assignment_strategy)
         bench.context.membership.assigned("own")
         assert REASON not in bench.pipeline.not_ready()
-        getattr(bench.consumption, callback)(bench.consumption.consumer, GONE)
+        getattr(bench.group_consumer, callback)(bench.group_consumer.consumer, GONE)
         assert bench.fault.error is None
-        assert not bench.consumption.assigned
+        assert not bench.group_consumer.assigned
         return bench.pipeline.not_ready()
 
     return asyncio.run(main())

@@ -57,7 +57,7 @@ class RegistrationBatch:
         self.pending -= 1
 
 
-class Frontier:
+class CommittableOffsets:
     """A FIFO of batches whose acknowledged heads are popped, so that the contiguous prefix costs O(1) a record.
 
     A batch that is never acknowledged blocks everything behind it: a committed offset can't pass it (P2).
@@ -81,7 +81,7 @@ class Frontier:
         while batches and batches[0].pending == 0:
             batch = batches.popleft()
             for owner, end in batch.ends.items():
-                owner.prefix = end
+                owner.committable = end
             entries += batch.entries
             # A slow record of the batch must not keep the others' values alive through it.
             batch.entries = []
@@ -108,7 +108,7 @@ class Frontier:
         return [entry for batch in self._batches for entry in batch.entries if entry.owner is owner]
 
 
-def commit_target(requested: int, prefix: int, unstarted: Iterable[int]) -> int:
+def commit_target(requested: int, committable: int, unstarted: Iterable[int]) -> int:
     """Decide where a partition's commit stops when the partition is given up.
 
     Records that haven't started go to the next owner, so the commit stops at the first of them. What an earlier commit
@@ -122,5 +122,5 @@ def commit_target(requested: int, prefix: int, unstarted: Iterable[int]) -> int:
     Returns:
         The offset to commit; unstarted records at or above it are the next owner's.
     """
-    first_unstarted = min((offset for offset in unstarted if offset >= requested), default=prefix)
-    return max(requested, min(prefix, first_unstarted))
+    first_unstarted = min((offset for offset in unstarted if offset >= requested), default=committable)
+    return max(requested, min(committable, first_unstarted))

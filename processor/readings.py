@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from processor.assigned_partition import AssignedPartition
-from processor.broker_link import BrokerLink
-from processor.clock_skew import stop_at_s
+from processor.broker_connection import BrokerConnection
+from processor.clock_watch import stop_at_s
 from processor.expiry import time_limits
 from processor.stats import Latencies, Stats
 from wait_registry.settings.processor import ProcessorSettings
@@ -16,11 +16,11 @@ from wait_registry.telemetry.exposition import HistogramReading, Reading
 from wait_registry.telemetry.metrics import Metric
 
 
-def stats_readings(stats: Stats, link: BrokerLink) -> Iterator[Reading | HistogramReading]:
+def stats_readings(stats: Stats, connection: BrokerConnection) -> Iterator[Reading | HistogramReading]:
     """Return what is counted, each label value that can be known with 0 from the start."""
     yield Reading(metrics.PROCESSOR_REGISTERED, stats.registered)
     yield Reading(metrics.PROCESSOR_RENEWED, stats.renewed)
-    yield Reading(metrics.PROCESSOR_BROKER_UP, link.up)
+    yield Reading(metrics.PROCESSOR_BROKER_UP, connection.up)
     yield Reading(metrics.PROCESSOR_CLOCK_SKEW, stats.clock_skew_ms / 1000)
     yield Reading(metrics.PROCESSOR_LAST_COMMIT, stats.last_commit_ms / 1000)
     for metric, counter in (

@@ -11,16 +11,14 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer, Topic
 
 from processor.assigned_partition import AssignedPartition
 from processor.commits import Commits
-from processor.consumption import Consumption
+from processor.committable import CommittableOffsets, RegistrationBatch
 from processor.dispatch import Dispatcher
+from processor.ending import Fault
 from processor.entry import Entry, EntryState
-from processor.fault import Fault
-from processor.frontier import Frontier, RegistrationBatch
-from processor.handover import Handover
-from processor.look_ahead import LookAhead
+from processor.group_consumer import GroupConsumer
 from processor.outbox import Outbox
-from processor.outstanding import Outstanding
-from processor.pausing import Pausing
+from processor.prefetch import Outstanding, Pausing, Prefetch
+from processor.rebalance import Rebalance
 from processor.registration import Registration
 from processor.stats import Stats
 from wait_registry.clock import Clock
@@ -34,7 +32,7 @@ HOUSEKEEPING_S = 0.25
 FLUSH_STEP_S = 0.01
 
 
-class Pump:
+class PollLoop:
     """Moves records from the consumer through registration to the workers; the only writer of all that state.
 
     Built in two steps, since consumer and pump call each other: `attach` before `run`.
@@ -50,9 +48,9 @@ class Pump:
         outbox: Outbox,
         registration: Registration,
         dispatcher: Dispatcher,
-        frontier: Frontier,
+        committable: CommittableOffsets,
         outstanding: Outstanding,
-        look_ahead: LookAhead,
+        prefetch: Prefetch,
         clock: Clock,
         fault: Fault,
         stats: Stats,
@@ -62,78 +60,78 @@ class Pump:
         self._outbox = outbox
         self._registration = registration
         self._dispatcher = dispatcher
-        self._frontier = frontier
+        self._committable = committable
         self._outstanding = outstanding
-        self.look_ahead = look_ahead
+        self.prefetch = prefetch
         self._monotonic = clock.monotonic
         self._fault = fault
         self._stats = stats
         self._flush_timeout_s = flush_timeout_s
         self.pausing = Pausing()
         # Records that a poll without room brought: consumed, not registered, forgotten when their partition goes.
-        self.kept_back: list[tuple[AssignedPartition, Message]] = []
+        self.buffered: list[tuple[AssignedPartition, Message]] = []
         self._publishing: RegistrationBatch | None = None
-        self._kept_house_s = 0.0
+        self._last_housekeeping_s = 0.0
         self._resume = False
         # A first window is registered, and its commit couldn't be asked for at once.
-        self._window_waits = False
+        self._warm_up_waits = False
 
-    def attach(self, consumption: Consumption, commits: Commits, handover: Handover) -> None:
+    def attach(self, group_consumer: GroupConsumer, commits: Commits, rebalance: Rebalance) -> None:
         """Connect the pump with its consumer."""
-        self._consumption = consumption
+        self._group_consumer = group_consumer
         self.commits = commits
-        self.handover = handover
+        self.rebalance = rebalance
 
     # ---- the loop
 
-    async def turn(self) -> None:
+    async def iterate(self) -> None:
         """Do all that can be done now, then give way: a moment, or until a record comes when nothing else is due.
 
         Raises:
             WaitRegistryError: what a callback has reported, or a fatal error of a client; the process can't go on.
         """
         try:
-            await self._turn()
+            await self._iterate()
         except KafkaException as error:
             raise kafka_failure(error, "consuming") from error
 
-    async def _turn(self) -> None:
+    async def _iterate(self) -> None:
         self._producer.poll(0)
         self._fault.raise_if_any()
         self._outbox.send_backlog()
         self._advance()
         now_s = self._monotonic()
         taken = self.consume(now_s)
-        if self.commits.due(now_s) or (self._window_waits and self.commits.idle):
-            self._window_waits = False
-            self.commits.commit(self._consumption.assigned.values())
-        if now_s - self._kept_house_s >= HOUSEKEEPING_S:
-            self._kept_house_s = now_s
-            self.keep_house(now_s)
+        if self.commits.due(now_s) or (self._warm_up_waits and self.commits.idle):
+            self._warm_up_waits = False
+            self.commits.commit(self._group_consumer.assigned.values())
+        if now_s - self._last_housekeeping_s >= HOUSEKEEPING_S:
+            self._last_housekeeping_s = now_s
+            self.run_housekeeping(now_s)
         if taken:
             await asyncio.sleep(0)
-        elif self._acknowledged and not self.kept_back and not self.pausing.paused and self.room() > 0:
-            self.register(await self._consumption.wait(IDLE_S))
+        elif self._acknowledged and not self.buffered and not self.pausing.paused and self.capacity() > 0:
+            self.register(await self._group_consumer.wait(IDLE_S))
         else:
             await asyncio.sleep(NOTHING_CAME_S)
 
-    def keep_house(self, now_s: float) -> None:
+    def run_housekeeping(self, now_s: float) -> None:
         """Do what is due a few times per second."""
-        self.look_ahead.observe(now_s, self._outstanding.finished)
+        self.prefetch.observe(now_s, self._outstanding.finished)
         self._dispatcher.renew_overdue()
         self._renew_held(now_s)
-        self._consumption.read_ends()
+        self._group_consumer.read_ends()
         if self.pausing.paused:
-            self._consumption.ask_ends(now_s)
+            self._group_consumer.ask_ends(now_s)
 
     def _renew_held(self, now_s: float) -> None:
         # A gate stays closed for as long as no commit can be confirmed.
-        for owner in self._consumption.assigned.values():
-            if not owner.window.is_open:
-                for entry in owner.window.remove(lambda entry: entry.lifetime.start_by_s < now_s):
+        for owner in self._group_consumer.assigned.values():
+            if not owner.warm_up.is_over:
+                for entry in owner.warm_up.remove(lambda entry: entry.lifetime.start_by_s < now_s):
                     self._registration.renew(entry)
 
-    def turn_without_consuming(self) -> None:
+    def iterate_without_polling(self) -> None:
         """Do what is due for records in hand, for the drain."""
         self._producer.poll(0)
         self._fault.raise_if_any()
@@ -149,34 +147,34 @@ class Pump:
     @property
     def _acknowledged(self) -> bool:
         """Whether no wait record is on its way."""
-        return not self._frontier and self._publishing is None and not self._outbox.unacknowledged
+        return not self._committable and self._publishing is None and not self._outbox.unacknowledged
 
     def registered(self) -> bool:
         """Return whether every record taken is registered, or safe otherwise."""
-        return not self._frontier and self._publishing is None
+        return not self._committable and self._publishing is None
 
-    def room(self) -> int:
+    def capacity(self) -> int:
         """Return how many records may be consumed now."""
         if self._publishing is not None or self._outbox.full:
             return 0
-        return self.look_ahead.room(self._outstanding.records, self._outstanding.size)
+        return self.prefetch.capacity(self._outstanding.records, self._outstanding.size)
 
     def consume(self, now_s: float) -> bool:
         """Consume and register as much as there is room for; return whether anything was registered."""
         self._publish()
-        room = self.room()
-        if self._resume or self.pausing.resume_due(room, self.look_ahead.room(0, 0)):
+        capacity = self.capacity()
+        if self._resume or self.pausing.resume_due(capacity, self.prefetch.capacity(0, 0)):
             self._resume = self.pausing.paused = False
-            self._consumption.resume()
-        if room <= 0:
+            self._group_consumer.resume()
+        if capacity <= 0:
             self.poll_without_room(now_s)
             return False
         if self.pausing.paused:
             self.poll_without_room(now_s)
-        elif len(self.kept_back) < room:
+        elif len(self.buffered) < capacity:
             self.pausing.polled(now_s)
-            self._keep_back(room - len(self.kept_back))
-        taken, self.kept_back = self.kept_back[:room], self.kept_back[room:]
+            self._buffer(capacity - len(self.buffered))
+        taken, self.buffered = self.buffered[:capacity], self.buffered[capacity:]
         return self.register(taken)
 
     def poll_without_room(self, now_s: float) -> None:
@@ -184,29 +182,29 @@ class Pump:
         if not self.pausing.poll_due(now_s):
             return
         self.pausing.polled(now_s)
-        self._keep_back(1)
-        if self.pausing.pause_due(len(self.kept_back)):
+        self._buffer(1)
+        if self.pausing.pause_due(len(self.buffered)):
             self.pausing.paused = True
-            self._consumption.pause()
+            self._group_consumer.pause()
 
-    def _keep_back(self, count: int) -> None:
+    def _buffer(self, count: int) -> None:
         # In two steps: the poll may give partitions up, and then replaces the list by one without their records.
-        taken = self._consumption.take(count)
-        self.kept_back += taken
+        taken = self._group_consumer.take(count)
+        self.buffered += taken
 
     def register(self, taken: list[tuple[AssignedPartition, Message]]) -> bool:
         """Register records that were consumed; return whether they were taken, otherwise they are buffered."""
         if not taken:
             return False
         if self._publishing is not None:
-            self.kept_back += taken
+            self.buffered += taken
             return False
         batch = self._registration.batch(taken)
         size = sum(entry.size for entry in batch.entries)
         self._outstanding.add(len(taken), size)
-        self.look_ahead.observe_size(len(taken), size)
+        self.prefetch.observe_size(len(taken), size)
         self._stats.consumed.update(owner.topic for owner, _ in taken)
-        self._frontier.append(batch)
+        self._committable.append(batch)
         self._publishing = batch
         self._publish()
         return True
@@ -216,11 +214,11 @@ class Pump:
             self._publishing = None
 
     def _advance(self) -> None:
-        entries = self._frontier.advance()
+        entries = self._committable.advance()
         if entries:
-            self._hand_on(entries)
+            self._start_or_hold(entries)
 
-    def _hand_on(self, entries: Iterable[Entry]) -> None:
+    def _start_or_hold(self, entries: Iterable[Entry]) -> None:
         """Give registered records to the workers, or to the gate of a partition's first window."""
         ready: list[Entry] = []
         held = 0
@@ -228,24 +226,24 @@ class Pump:
         for entry in entries:
             if entry.state is not registering:
                 continue  # dropped by a handover, or dead-lettered as unregistrable
-            window = entry.owner.window
-            if window.is_open:
+            warm_up = entry.owner.warm_up
+            if warm_up.is_over:
                 ready.append(entry)
             else:
                 entry.state = EntryState.HELD
-                window.hold(entry.offset, entry)
+                warm_up.hold(entry.offset, entry)
                 held += 1
         self._stats.registered += len(ready) + held
         self._dispatcher.add(ready)
         if held and self.commits.idle:
-            self._commit_window()
+            self._commit_warm_up()
 
-    def _commit_window(self) -> None:
+    def _commit_warm_up(self) -> None:
         """Commit a first window without waiting for the interval; by the next turn if the consumer polls just now."""
-        if self._consumption.polling:
-            self._window_waits = True
+        if self._group_consumer.polling:
+            self._warm_up_waits = True
         else:
-            self.commits.commit(self._consumption.assigned.values())
+            self.commits.commit(self._group_consumer.assigned.values())
 
     # ---- what the consumer tells
 
@@ -263,45 +261,45 @@ class Pump:
         self._forget(owners)
         if self._fault.error is not None:
             # What has gone wrong may be what the offsets rely on: commit nothing more.
-            self.handover.lost(owners)
+            self.rebalance.lost(owners)
             return {}
         self.flush(owners)
-        return self.handover.revoked(owners)
+        return self.rebalance.revoked(owners)
 
     def committed_last(self, targets: dict[AssignedPartition, int], error: KafkaError | None) -> None:
         """Take the answer of the commit at the end of an assignment."""
-        self.handover.committed_last(targets, error)
+        self.rebalance.committed_last(targets, error)
 
     def lost(self, owners: list[AssignedPartition]) -> None:
         """Hand partitions over that are gone already."""
         self._stats.rebalances["lost"] += 1
         log.warning("partitions lost: %s", ", ".join(map(repr, owners)))
         self._forget(owners)
-        self.handover.lost(owners)
+        self.rebalance.lost(owners)
 
     def commit_answered(self, error: KafkaError | None, partitions: list[TopicPartition]) -> None:
         """Take the answer of a commit; a gate that has waited for it opens."""
         self.commits.answered(error, partitions)
         # A first window that was registered while the commit was in flight needn't wait for the interval.
-        owners = self._consumption.assigned.values()
-        if error is None and self.commits.idle and any(owner.window.held() for owner in owners):
-            self._commit_window()
+        owners = self._group_consumer.assigned.values()
+        if error is None and self.commits.idle and any(owner.warm_up.held() for owner in owners):
+            self._commit_warm_up()
 
     def confirmed(self, owner: AssignedPartition) -> None:
         """Open the gate of a partition whose first window is committed."""
-        self._dispatcher.add(owner.window.confirm(owner.confirmed))
+        self._dispatcher.add(owner.warm_up.confirm(owner.confirmed))
 
     def renewed(self, entry: Entry) -> None:
         """Start a record next whose second registration is acknowledged, or hold it again if its gate is closed."""
-        window = entry.owner.window
-        if window.is_open or entry.offset < entry.owner.confirmed:
+        warm_up = entry.owner.warm_up
+        if warm_up.is_over or entry.offset < entry.owner.confirmed:
             self._dispatcher.add_first(entry)
         else:
             entry.state = EntryState.HELD
-            window.hold(entry.offset, entry)
+            warm_up.hold(entry.offset, entry)
 
     def _forget(self, owners: list[AssignedPartition]) -> None:
-        self.kept_back = [(owner, message) for owner, message in self.kept_back if owner not in owners]
+        self.buffered = [(owner, message) for owner, message in self.buffered if owner not in owners]
 
     def flush(self, owners: list[AssignedPartition]) -> None:
         """Wait for the acknowledgments of wait records and renewals, up to the limit of a rebalance."""
@@ -311,7 +309,7 @@ class Pump:
             if time.monotonic() >= end_s:
                 log.warning(
                     "%d batches of wait records and %d renewals not acknowledged in time for the rebalance",
-                    len(self._frontier),
+                    len(self._committable),
                     self._renewing(owners),
                 )
                 return

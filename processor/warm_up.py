@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 
-class FirstWindow(Generic[T]):
+class WarmUp(Generic[T]):
     """The gate of one partition for one assignment; closed at first, then open for good.
 
     Args:
@@ -21,10 +21,10 @@ class FirstWindow(Generic[T]):
             run at once, everything behind them starts only after one of them has finished.
     """
 
-    __slots__ = ("_held", "_left", "is_open")
+    __slots__ = ("_held", "_left", "is_over")
 
     def __init__(self, size: int) -> None:
-        self.is_open = False
+        self.is_over = False
         self._left = size
         self._held: list[tuple[int, T]] = []
 
@@ -49,7 +49,7 @@ class FirstWindow(Generic[T]):
 
     def open(self) -> list[T]:
         """Open the gate and return what was held, in order."""
-        self.is_open = True
+        self.is_over = True
         return self._take(lambda offset: True)
 
     def held(self) -> list[tuple[int, T]]:

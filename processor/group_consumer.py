@@ -11,19 +11,19 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from processor.assigned_partition import AssignedPartition
-from processor.broker_link import BrokerLink
-from processor.fault import Fault
+from processor.broker_connection import BrokerConnection
+from processor.ending import Fault
+from processor.group_config import group_config
 from processor.log_ends import LogEnds
 from processor.membership import Membership
-from processor.start_offsets import StartOffsets
-from processor.unanswered_starts import UnansweredStarts
+from processor.start_offsets import PendingStarts, StartOffsets
 from wait_registry.errors import PermanentError
-from wait_registry.kafka.clients import consumer_config, usable_settings
+from wait_registry.kafka.clients import usable_settings
 from wait_registry.kafka.errors import is_transient, kafka_failure
 from wait_registry.settings.processor import AssignmentStrategy, GroupProtocol
 from wait_registry.settings.root import Settings
@@ -31,20 +31,6 @@ from wait_registry.settings.root import Settings
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-
-# Measured: fetch.queue.backoff.ms of 1000, the default, halves the rate and more; the queues bound the memory.
-TUNING = {
-    "fetch.queue.backoff.ms": 5,
-    "queued.min.messages": 5_000,
-    "queued.max.messages.kbytes": 16_384,
-    "fetch.wait.max.ms": 100,
-    # A quarter of the default: with what is queued 40 MB less at full pace, and as fast. Larger records come all the
-    # same (KIP-74).
-    "max.partition.fetch.bytes": 262_144,
-}
-
-# Of two names of one property the last that is set counts.
-_ALIASES = {"max.partition.fetch.bytes": "fetch.message.max.bytes"}
 
 ASK_ENDS_EVERY_S = 5.0
 LEAST_LEAVE_S = 1.0
@@ -71,20 +57,7 @@ class Listener(Protocol):
         """Take the answer of an asynchronous commit."""
 
 
-def group_config(settings: Settings) -> dict[str, Any]:
-    """Return the consumer's properties but for the callbacks; ``kafka.librdkafka`` may change the tuning."""
-    processor = settings.processor
-    given = settings.kafka.librdkafka
-    tuning = {name: value for name, value in TUNING.items() if _ALIASES.get(name) not in given}
-    config: dict[str, Any] = {**tuning, **given, "group.id": processor.group}
-    config["auto.offset.reset"] = "error"
-    config["group.protocol"] = processor.group_protocol.value
-    if processor.group_protocol is GroupProtocol.CLASSIC:
-        config["partition.assignment.strategy"] = processor.assignment_strategy.value
-    return consumer_config(settings.kafka, **config)
-
-
-class Consumption:
+class GroupConsumer:
     """One member of the consumer group.
 
     Rebalance and commit callbacks run in whatever thread polls the consumer; their work is always done in the event
@@ -102,7 +75,7 @@ class Consumption:
         listener: Listener,
         start_offsets: StartOffsets,
         metadata: Mapping[str, str],
-        link: BrokerLink,
+        connection: BrokerConnection,
         membership: Membership,
         fault: Fault,
     ) -> None:
@@ -111,19 +84,19 @@ class Consumption:
         self._start_offsets = start_offsets
         self._metadata = metadata
         self._group = processor.group
-        self._link = link
+        self._connection = connection
         self._membership = membership
         self._fault = fault
         self._incremental = (
             processor.group_protocol is GroupProtocol.CONSUMER
             or processor.assignment_strategy is AssignmentStrategy.COOPERATIVE_STICKY
         )
-        self._first_window = processor.max_in_flight
+        self._warm_up_records = processor.max_in_flight
         self._loop = asyncio.get_running_loop()
         self._loop_thread = threading.get_ident()
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="consumer")
         self.assigned: dict[tuple[str, int], AssignedPartition] = {}
-        self.unanswered = UnansweredStarts(start_offsets, self._loop, fault)
+        self.pending_starts = PendingStarts(start_offsets, self._loop, fault)
         self._given: set[tuple[str, int]] = set()
         self._closing = False
         self._paused = False
@@ -138,8 +111,8 @@ class Consumption:
                     **group_config(settings),
                     # At the end of the log, behind the last transaction's marker, nothing else tells that we are there.
                     "enable.partition.eof": True,
-                    "error_cb": link.on_error,
-                    **link.looks_at_statistics("consumer"),
+                    "error_cb": connection.on_error,
+                    **connection.stats_config("consumer"),
                     "on_commit": self.on_commit,
                 }
             )
@@ -168,7 +141,7 @@ class Consumption:
 
     def take(self, count: int) -> list[tuple[AssignedPartition, Message]]:
         """Return at most ``count`` records that are there now, each with its partition; never waits."""
-        if self.unanswered.told and (starts := self.unanswered.taken()):
+        if self.pending_starts.told and (starts := self.pending_starts.taken()):
             self._assign(self.consumer, starts)
             self._take_over(starts)
         return self._sorted_out(self.consumer.consume(count, 0))
@@ -222,7 +195,7 @@ class Consumption:
         """Note the ends of the assigned partitions as the last fetch answers gave them, for the lag."""
         for owner in self.assigned.values():
             partition = TopicPartition(owner.topic, owner.partition)
-            owner.heard_of(*self.consumer.get_watermark_offsets(partition, cached=True))
+            owner.update_watermarks(*self.consumer.get_watermark_offsets(partition, cached=True))
 
     def ask_ends(self, now_s: float) -> None:
         """Ask the broker for them, in the consumer's thread: no fetch tells them while consumption is paused."""
@@ -246,7 +219,7 @@ class Consumption:
         """
         limit_s = max(LEAST_LEAVE_S, limit_s)
         self._closing = True
-        self.unanswered.end()
+        self.pending_starts.end()
         closed: asyncio.Future[None] = self._loop.create_future()
         threading.Thread(target=self._close, args=(closed,), name="consumer-close", daemon=True).start()
         try:
@@ -316,7 +289,7 @@ class Consumption:
             if starts is not None:
                 self._take_over(starts)
             elif not self._closing:
-                self.unanswered.ask(partitions)
+                self.pending_starts.ask(partitions)
 
         self._on_loop(take_over)
         if self._fault.error is not None:
@@ -337,7 +310,7 @@ class Consumption:
         consumer.incremental_unassign([p for p in partitions if (p.topic, p.partition) in there])
 
     def _take_over(self, starts: list[TopicPartition]) -> None:
-        owners = [AssignedPartition(p.topic, p.partition, p.offset, self._first_window) for p in starts]
+        owners = [AssignedPartition(p.topic, p.partition, p.offset, self._warm_up_records) for p in starts]
         self.assigned.update({(owner.topic, owner.partition): owner for owner in owners})
         self._listener.assigned(owners)
 
@@ -370,7 +343,7 @@ class Consumption:
     def _given_up(self, partitions: list[TopicPartition]) -> list[AssignedPartition]:
         places = [(p.topic, p.partition) for p in partitions]
         self._given.difference_update(places)
-        self.unanswered.forget(places)
+        self.pending_starts.forget(places)
         owners = [self.assigned.pop(place, None) for place in places]
         return [owner for owner in owners if owner is not None]
 
@@ -385,7 +358,7 @@ class Consumption:
     def on_commit(self, error: KafkaError | None, partitions: list[TopicPartition]) -> None:
         """Pass the answer to a commit to the event loop (the client's callback)."""
         if error is None:
-            self._link.answered()
+            self._connection.answered()
         if threading.get_ident() == self._loop_thread:
             self._listener.commit_answered(error, partitions)
         else:

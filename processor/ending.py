@@ -1,4 +1,4 @@
-"""An event loop that ends although a handler refuses to."""
+"""How the process ends: the first error that ends it, and an event loop that ends although a handler doesn't."""
 
 from __future__ import annotations
 
@@ -39,3 +39,25 @@ async def _end_tasks(limit_s: float) -> None:
     _, refusing = await asyncio.wait(left, timeout=limit_s)
     if refusing:
         log.warning("%d tasks don't end although they were cancelled: left behind", len(refusing))
+
+
+class Fault:
+    """Holds the error that ends the process; written from callbacks in any thread, raised by the loop."""
+
+    def __init__(self) -> None:
+        self._error: BaseException | None = None
+
+    @property
+    def error(self) -> BaseException | None:
+        """The error, if there is one."""
+        return self._error
+
+    def report(self, error: BaseException) -> None:
+        """Take note of an error after which the process can't go on; the first one counts."""
+        if self._error is None:
+            self._error = error
+
+    def raise_if_any(self) -> None:
+        """Raise the error, if there is one."""
+        if self._error is not None:
+            raise self._error

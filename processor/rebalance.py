@@ -9,17 +9,17 @@ from confluent_kafka import KafkaError
 
 from processor.assigned_partition import AssignedPartition
 from processor.commits import REBALANCING, Commits
+from processor.committable import CommittableOffsets, commit_target
 from processor.dispatch import Dispatcher
+from processor.ending import Fault
 from processor.entry import Entry
-from processor.fault import Fault
-from processor.frontier import Frontier, commit_target
-from processor.outstanding import Outstanding
+from processor.prefetch import Outstanding
 from wait_registry.kafka.errors import is_transient, kafka_failure
 
 log = logging.getLogger(__name__)
 
 
-class Handover:
+class Rebalance:
     """Divides a partition's records between this process and the next owner, by the committed offset.
 
     Unstarted records at or above it are the next owner's, which registers them again under the same ids. Below it, all
@@ -39,13 +39,13 @@ class Handover:
 
     def __init__(
         self,
-        frontier: Frontier,
+        committable: CommittableOffsets,
         dispatcher: Dispatcher,
         outstanding: Outstanding,
         commits: Commits,
         fault: Fault,
     ) -> None:
-        self._frontier = frontier
+        self._committable = committable
         self._dispatcher = dispatcher
         self._outstanding = outstanding
         self._commits = commits
@@ -57,7 +57,7 @@ class Handover:
         Whether that commit succeeds changes nothing about the division: what was committed before is no higher, so
         the next owner sees all that is dropped here.
         """
-        targets = {owner: commit_target(owner.requested, owner.prefix, self._unstarted(owner)) for owner in owners}
+        targets = {owner: commit_target(owner.requested, owner.committable, self._unstarted(owner)) for owner in owners}
         for owner, target in targets.items():
             self._divide(owner, target)
         return {owner: target for owner, target in targets.items() if target > owner.confirmed}
@@ -78,16 +78,16 @@ class Handover:
             self._divide(owner, owner.requested)
 
     def _unstarted(self, owner: AssignedPartition) -> Iterable[int]:
-        yield from (offset for offset, _ in owner.window.held())
+        yield from (offset for offset, _ in owner.warm_up.held())
         yield from self._dispatcher.offsets_of(owner)
 
     def _divide(self, owner: AssignedPartition, offset: int) -> None:
-        dropped: list[Entry] = self._frontier.entries_of(owner)
-        dropped += owner.window.drop_from(offset)
+        dropped: list[Entry] = self._committable.entries_of(owner)
+        dropped += owner.warm_up.drop_from(offset)
         dropped += self._dispatcher.drop(owner, offset)
         for entry in dropped:
             self._outstanding.drop(entry)
         # What is left was passed by a commit: no gate is needed any more.
-        kept = owner.window.open()
+        kept = owner.warm_up.open()
         self._dispatcher.add(kept)
         log.info("%r given up at offset %d: %d records dropped, %d kept", owner, offset, len(dropped), len(kept))
