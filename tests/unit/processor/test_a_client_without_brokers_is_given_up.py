@@ -33,7 +33,9 @@ def real_statistics() -> str:
     client = Producer(
         {"bootstrap.servers": "127.0.0.1:1", "statistics.interval.ms": 10, "stats_cb": told.append, "log_level": 0}
     )
-    wait_until(lambda: client.poll(0.01) and '"configured"' in told[-1], 30, "statistics with its bootstrap server")
+    wait_until(
+        lambda: client.poll(0.01) and told and '"configured"' in told[-1], 30, "statistics with its bootstrap server"
+    )
     return told[-1]
 
 
