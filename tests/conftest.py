@@ -6,6 +6,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from tests.mutants.mutant import python_path
 from tests.support.certificates import openssl_is_there
 from tests.support.chosen_stack import CONTAINERS, EMBEDDED, ChosenStack, is_for_want_of_an_engine, skips_are_failures
 from tests.support.database import Database
-from tests.support.given_stack import GivenStack
+from tests.support.given_stack import KAFKA_VARIABLE, POSTGRES_VARIABLE, GivenStack
 from tests.support.naming import Names
 from tests.support.processes import Services
 from tests.support.quick_jvm import quick_jvm
@@ -55,6 +56,7 @@ SettingsFactory = Callable[..., Settings]
 
 
 CHOSEN: pytest.StashKey[ChosenStack] = pytest.StashKey()
+SHARED: pytest.StashKey[AbstractContextManager[OwnStack]] = pytest.StashKey()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -68,8 +70,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Choose the stack before anything starts."""
-    config.stash[CHOSEN] = ChosenStack(config.getoption("--stack"), GIVEN_STACK)
+    """Choose the stack before anything starts; pytest-xdist's workers share one broker and one Postgres."""
+    chosen = ChosenStack(config.getoption("--stack"), GIVEN_STACK)
+    config.stash[CHOSEN] = chosen
+    if chosen.kind == EMBEDDED and GIVEN_STACK is None and config.getoption("numprocesses", None):
+        shared = config.stash[SHARED] = chosen.to_break()
+        running = shared.__enter__()
+        os.environ |= {KAFKA_VARIABLE: running.bootstrap_servers, POSTGRES_VARIABLE: running.postgres_url}
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """End the workers' stack."""
+    shared = config.stash.get(SHARED, None)
+    if shared is not None:
+        shared.__exit__(None, None, None)
 
 
 def pytest_report_header(config: pytest.Config) -> str:

@@ -23,6 +23,7 @@ from tests.support.processes import Service, Services
 from tests.support.settings import settings_against
 from tests.support.stack import OwnStack
 from tests.support.topics import Topics
+from tests.support.waiting import PATIENCE_S
 from wait_registry.cli.connect.connector_file import CONNECTORS, own_files, read_connector
 from wait_registry.cli.connect.connector_file import Role as FileRole
 from wait_registry.cli.connect.variables import variable
@@ -193,7 +194,7 @@ class Combination:
         if self.sink == OURS:
             return Counter(self.query('select partition, "offset" from quarantine'))
         topic = f"{self.settings.wait.topic}.unreadable"
-        if topic not in self._stage.topics.admin.list_topics(timeout=15).topics:
+        if topic not in self._stage.topics.admin.list_topics(timeout=PATIENCE_S).topics:
             return Counter()
         found = self._stage.topics.read(topic)
         context = "__connect.errors"

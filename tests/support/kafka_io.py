@@ -20,6 +20,8 @@ from confluent_kafka import (
     TopicPartition,
 )
 
+from tests.support.waiting import PATIENCE_S
+
 Headers: TypeAlias = tuple[tuple[str, bytes | None], ...]
 Isolation: TypeAlias = Literal["read_committed", "read_uncommitted"]
 UNREADABLE_NAME = "(a name that isn't UTF-8)"
@@ -149,7 +151,7 @@ def read_all(bootstrap: str, topic: str, isolation: Isolation = "read_committed"
         }
     )
     try:
-        partitions = consumer.list_topics(topic, timeout=15).topics[topic].partitions
+        partitions = consumer.list_topics(topic, timeout=PATIENCE_S).topics[topic].partitions
         assert partitions, f"topic {topic} does not exist"
         consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in partitions])
         records = _until_ends(consumer, len(partitions))

@@ -8,7 +8,7 @@ from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCol
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, OffsetSpec
 
 from tests.support.kafka_io import Isolation, Outgoing, ReadRecord, produce, read_all
-from tests.support.waiting import wait_until
+from tests.support.waiting import PATIENCE_S, wait_until
 from wait_registry.settings.root import Settings
 
 LEVELS = {"read_committed": IsolationLevel.READ_COMMITTED, "read_uncommitted": IsolationLevel.READ_UNCOMMITTED}
@@ -26,7 +26,7 @@ class Topics:
     def create(self, name: str, partitions: int = 3, **config: str) -> str:
         """Create a topic and return its name; dots in configuration names are written as double underscores."""
         plain = {key.replace("__", "."): value for key, value in config.items()}
-        self.admin.create_topics([NewTopic(name, partitions, 1, config=plain)])[name].result(30)
+        self.admin.create_topics([NewTopic(name, partitions, 1, config=plain)])[name].result(PATIENCE_S)
         self._created.append(name)
         wait_until(lambda: self._leaders(name) == partitions, what=f"leaders of {name}")
         return name
@@ -35,8 +35,10 @@ class Topics:
         """Create the wait and dead letter topics as `waitreg topics create` does, and the input topics."""
         from wait_registry.kafka.topics import create_topics
 
-        create_topics(settings)
-        existing = self.admin.list_topics(timeout=15).topics
+        # A busy machine may need longer than a user would wait.
+        patient = settings.kafka.model_copy(update={"request_timeout_s": PATIENCE_S})
+        create_topics(settings.model_copy(update={"kafka": patient}))
+        existing = self.admin.list_topics(timeout=PATIENCE_S).topics
         self._created += [name for name in existing if name.startswith(settings.wait.topic.split(".")[0] + ".")]
         for name in settings.processor.topics:
             if name not in existing:
@@ -48,14 +50,14 @@ class Topics:
 
     def delete(self, name: str) -> None:
         """Delete a topic and wait until it is gone."""
-        self.admin.delete_topics([name])[name].result(30)
+        self.admin.delete_topics([name])[name].result(PATIENCE_S)
         wait_until(lambda: self._leaders(name) is None, what=f"the end of {name}")
 
     def _leaders(self, name: str) -> int | None:
         # The controller answers before the broker knows: what follows at once may find no topic, or one still there.
         future = self.admin.describe_topics(TopicCollection([name]))[name]
         try:
-            partitions = future.result(30).partitions
+            partitions = future.result(PATIENCE_S).partitions
         except KafkaException as error:
             if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
                 return None
@@ -66,12 +68,12 @@ class Topics:
         """Set one setting of a topic, and wait until the broker answers with it."""
         entry = ConfigEntry(setting, value, incremental_operation=AlterConfigOpType.SET)
         resource = ConfigResource(ConfigResource.Type.TOPIC, name, incremental_configs=[entry])
-        self.admin.incremental_alter_configs([resource])[resource].result(30)
+        self.admin.incremental_alter_configs([resource])[resource].result(PATIENCE_S)
         wait_until(lambda: self._setting(name, setting) == value, what=f"{setting} of {name}")
 
     def _setting(self, name: str, setting: str) -> str:
         resource = ConfigResource(ConfigResource.Type.TOPIC, name)
-        value: str = self.admin.describe_configs([resource])[resource].result(30)[setting].value
+        value: str = self.admin.describe_configs([resource])[resource].result(PATIENCE_S)[setting].value
         return value
 
     def delete_before(self, name: str, offsets: Mapping[int, int]) -> None:
@@ -79,7 +81,7 @@ class Topics:
         self.configure(name, "cleanup.policy", "compact,delete")  # otherwise the broker refuses
         asked = [TopicPartition(name, partition, offset) for partition, offset in offsets.items()]
         for removed in self.admin.delete_records(asked).values():
-            removed.result(30)
+            removed.result(PATIENCE_S)
 
     def produce(self, name: str, records: list[Outgoing | bytes]) -> list[tuple[int, int]]:
         """Produce records in order; see `kafka_io.produce`."""
@@ -108,7 +110,7 @@ class Topics:
         asked = {TopicPartition(name, partition): OffsetSpec.latest() for partition in partitions}
         level = LEVELS[isolation]
         answers = self.admin.list_offsets(asked, isolation_level=level, request_timeout=ANSWER_S) if asked else {}
-        return {place.partition: answer.result(30).offset for place, answer in answers.items()}
+        return {place.partition: answer.result(PATIENCE_S).offset for place, answer in answers.items()}
 
     def close(self) -> None:
         """Ask the broker to delete what this test created, and wait for its answer.
