@@ -26,9 +26,10 @@ the settings (slots, TTL, group protocol, processors, sinks, sweepers, ...) and 
 broker, Postgres, downstream, topics. Services are real processes on a real broker and a real Postgres. When all is
 healed and nothing is left to do, the run is judged from outside: what was published, called, committed, written.
 
-A line a run goes to standard output and to docs/chaos-runs.csv; a run that breaks a promise prints its schedule and the
-whole story of the records it is about, and keeps its logs. On the same commit the same seed plays the same schedule
-again. What a scenario measured goes to standard output and to docs/chaos-scenarios.csv. docs/chaos.md explains all."""
+A line per run goes to standard output and to tests/chaos/ledger/runs.csv; a run that breaks a promise prints its
+schedule and the whole story of the records it is about, and keeps its logs. On the same commit the same seed plays the
+same schedule again. What a scenario measured goes to standard output and to tests/chaos/ledger/scenarios.csv.
+docs/chaos.md explains all."""
 EPILOG = """\
 examples:
   make chaos SEED=1 MINUTES=30
@@ -126,7 +127,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--runs", type=at_least_one, metavar="k", help="exactly so many runs, however long they take")
     parser.add_argument("--jobs", type=at_least_one, help=f"runs beside each other (default {JOBS})")
     parser.add_argument("--logs", type=Path, metavar="DIR", help="where logs of bad runs are kept (a temporary folder)")
-    parser.add_argument("--ledger", type=Path, metavar="CSV", help="instead of the list in docs")
+    parser.add_argument("--ledger", type=Path, metavar="CSV", help="instead of the one under tests/chaos/ledger")
     scenarios = parser.add_argument_group("instead of random runs")
     scenarios.add_argument(
         "--scenario",

@@ -1,12 +1,89 @@
-"""Whether log, dead letters and view agree at the end of a scenario, whose records are too many for the checker."""
+"""Whether log, dead letters and tables agree at the end of a scenario, whose records are too many for the checker."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
-from tests.chaos.log_reading import WaitLog
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPartition
+
 from tests.chaos.stage import Place, Stage
 from tests.support.kafka_io import read_all
+
+BATCH = 10_000
+# So long a batch is waited for, in full.
+PATIENCE_S = 0.5
+SILENT_READS = 60
+
+
+@dataclass(slots=True)
+class WaitLog:
+    """What a wait topic holds, committed.
+
+    ``outcomes`` counts tombstones, ``done_by_second`` those of processors by the broker's time; ``standing`` has the
+    ids without one; ``registered`` the offsets of each input partition that have a registration; ``false_exports`` the
+    ids whose export found nothing standing, or after which a processor still finished the record.
+    """
+
+    registrations: int = 0
+    outcomes: Counter[str] = field(default_factory=Counter)
+    done_by_second: Counter[int] = field(default_factory=Counter)
+    standing: set[bytes] = field(default_factory=set)
+    exported: set[bytes] = field(default_factory=set)
+    registered: defaultdict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
+    false_exports: list[bytes] = field(default_factory=list)
+
+    def take(self, key: bytes, value: bytes | None, headers: Mapping[str, bytes | None], append_ms: int) -> None:
+        """Take the next entry; entries of one key come in the order of the log."""
+        if value is not None:
+            self.registrations += 1
+            self.standing.add(key)
+            partition, offset = headers["ORIGINAL_PARTITION"], headers["ORIGINAL_OFFSET"]
+            self.registered[int(partition or b"")].add(int(offset or b""))
+            return
+        outcome = (headers["WAIT_OUTCOME"] or b"").decode()
+        self.outcomes[outcome] += 1
+        if outcome == "expired":
+            if key not in self.standing:
+                self.false_exports.append(key)
+            self.exported.add(key)
+        else:
+            self.done_by_second[append_ms // 1000] += 1
+            if key in self.exported:
+                self.false_exports.append(key)
+        self.standing.discard(key)
+
+
+def read_wait_log(bootstrap: str, topic: str) -> WaitLog:
+    """Read a wait topic from its beginning to its end of now; raises KafkaException or TimeoutError."""
+    found = WaitLog()
+    consumer = Consumer(
+        {"bootstrap.servers": bootstrap, "group.id": f"{topic}.read", "enable.auto.commit": False, "log_level": 0}
+    )
+    try:
+        partitions = consumer.list_topics(topic, timeout=30).topics[topic].partitions
+        consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in partitions])
+        ends = {p: consumer.get_watermark_offsets(TopicPartition(topic, p), timeout=30)[1] for p in partitions}
+        silent = 0
+        while any(_position(consumer, topic, partition) < end for partition, end in ends.items()):
+            messages = consumer.consume(BATCH, PATIENCE_S)
+            silent = 0 if messages else silent + 1
+            if silent > SILENT_READS:
+                raise TimeoutError(f"{topic} can't be read to its end: nothing came {silent} times")
+            for message in messages:
+                if message.error() is not None:
+                    raise KafkaException(message.error())
+                found.take(message.key(), message.value(), dict(message.headers() or ()), message.timestamp()[1])
+    finally:
+        consumer.close()
+    return found
+
+
+def _position(consumer: Consumer, topic: str, partition: int) -> int:
+    (position,) = consumer.position([TopicPartition(topic, partition)])
+    return int(position.offset)
+
 
 DEAD_LETTER_IDS = "select wait_expiration_uuid from dead_letter"
 

@@ -1,4 +1,4 @@
-"""The lists of all runs and of all scenarios, a line each: docs/chaos-runs.csv, docs/chaos-scenarios.csv."""
+"""The lists of all runs and of all scenarios, a line each, in tests/chaos/ledger."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from pathlib import Path
 from tests.chaos.checker.violation import Kind
 
 ROOT = Path(__file__).parents[2]
-LEDGER = ROOT / "docs" / "chaos-runs.csv"
-SCENARIOS = ROOT / "docs" / "chaos-scenarios.csv"
+LEDGER = ROOT / "tests" / "chaos" / "ledger" / "runs.csv"
+SCENARIOS = ROOT / "tests" / "chaos" / "ledger" / "scenarios.csv"
 KEPT, BROKEN, VOID = "kept", "broken", "void"
 DIRTY = "-dirty"
 _NAMED = {

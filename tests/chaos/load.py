@@ -1,17 +1,23 @@
-"""The load of a run, published in a thread, past every faulty link: its manifest must be whole."""
+"""The load of a run, published past every faulty link; and aborted transactions between its records."""
 
 from __future__ import annotations
 
 import sys
 import threading
+from contextlib import suppress
 from dataclasses import replace
 from types import TracebackType
 
+from confluent_kafka import KafkaException, Producer
+
+from tests.chaos.companion import Companion
 from tests.chaos.mixture import mixture
 from tests.chaos.schedule import Schedule
 from tests.chaos.stage import Place
 from wait_registry.demo.load import LoadPlan, run_load
+from wait_registry.demo.shapes import shape_named
 from wait_registry.errors import TransientError
+from wait_registry.kafka.clients import producer_config
 from wait_registry.settings.kafka import KafkaSettings
 
 
@@ -85,3 +91,77 @@ class Load:
 
     def _over(self) -> bool:
         return self._stopping.is_set() or self._given_up.is_set()
+
+
+class Flow:
+    """Publishes in a thread, past every faulty link, until it is ended; a context manager."""
+
+    def __init__(self, place: Place, bootstrap: str, rate_per_s: float, shape: str = "tiny") -> None:
+        kafka = KafkaSettings(bootstrap_servers=bootstrap, request_timeout_s=60)
+        self._settings = place.settings.model_copy(update={"kafka": kafka})
+        self._plan = LoadPlan(place.input, None, rate_per_s, make=shape_named(shape).make)
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="flow", daemon=True)
+        self._error: BaseException | None = None
+        self.published = 0
+        """Records that the broker has acknowledged."""
+
+    def __enter__(self) -> Flow:
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def require_running(self) -> None:
+        """Raise what ended it, if anything did."""
+        if self._error is not None:
+            raise self._error
+
+    def end(self) -> None:
+        """Publish nothing more; raises what went wrong."""
+        self._stop.set()
+        self._thread.join()
+        self.require_running()
+
+    def _progress(self, acknowledged: int) -> None:
+        self.published = acknowledged
+
+    def _run(self) -> None:
+        try:
+            run_load(self._settings, self._plan, self._progress, self._stop.is_set)
+        except Exception as error:  # noqa: BLE001 - raised by `end`
+            self._error = error
+
+
+RECORDS = 5
+BETWEEN_S = 1.0
+REQUEST_S = 5.0
+# An open transaction holds back whoever reads committed records; a broker that crashed forgets none.
+TRANSACTION_MS = 5_000
+
+
+class Aborts(Companion):
+    """Produces a few records each second and aborts them; a context manager. A broker that is away is waited for."""
+
+    def __init__(self, place: Place, bootstrap: str) -> None:
+        self._topic = place.input
+        self._kafka = KafkaSettings(bootstrap_servers=bootstrap)
+        super().__init__("aborts", BETWEEN_S, self._abort_while_possible)
+
+    def _abort_while_possible(self) -> None:
+        # Another producer of this id ends what this one leaves open.
+        with suppress(KafkaException):
+            self._abort_again_and_again()
+
+    def _abort_again_and_again(self) -> None:
+        own = {"transactional.id": f"{self._topic}.aborts", "transaction.timeout.ms": TRANSACTION_MS}
+        producer = Producer({**producer_config(self._kafka, **own), "log_level": 0})
+        producer.init_transactions(REQUEST_S)
+        while not self.ended.wait(BETWEEN_S):
+            producer.begin_transaction()
+            for number in range(RECORDS):
+                producer.produce(self._topic, f"aborted {number}".encode(), b"key %d" % number)
+            producer.flush(REQUEST_S)
+            producer.abort_transaction(REQUEST_S)

@@ -8,11 +8,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.chaos.exactness import inexact
-from tests.chaos.faults.listening import listens
-from tests.chaos.flow import Flow
-from tests.chaos.log_reading import WaitLog, read_wait_log
-from tests.chaos.patience import Patience
+from tests.chaos.exactness import WaitLog, inexact, read_wait_log
+from tests.chaos.load import Flow
 from tests.chaos.resources import (
     CATCHING_UP_BYTES,
     Resources,
@@ -24,8 +21,8 @@ from tests.chaos.resources import (
     trends,
     unread,
 )
-from tests.chaos.service import Service
-from tests.chaos.settling import settle
+from tests.chaos.service import Service, listens
+from tests.chaos.settling import Patience, settle
 from tests.chaos.stage import Place, Stage
 from tests.support.committed_offsets import committed
 from tests.support.waiting import wait_until

@@ -9,26 +9,21 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.chaos.aborts import Aborts
 from tests.chaos.checker.verdict import Verdict, check
+from tests.chaos.companion import Samples, Supervisor
 from tests.chaos.endings import Ending, unexpected_endings
 from tests.chaos.faults.catalogue import fault_of
-from tests.chaos.history.history import FaultDone, Limits, RssSample, Told
-from tests.chaos.history.reading import read_history
+from tests.chaos.history.history import FaultDone, Limits, Look, RssSample, Told
+from tests.chaos.history.reading import Where, read_history
+from tests.chaos.history.tables import Views
 from tests.chaos.history.topics import OpenTransactionError
-from tests.chaos.history.views import Views
 from tests.chaos.history.watch import Watch
-from tests.chaos.history.where import Where
-from tests.chaos.load import Load
-from tests.chaos.patience import Patience
+from tests.chaos.load import Aborts, Load
 from tests.chaos.resources import MOST_BYTES
-from tests.chaos.samples import Samples
-from tests.chaos.scene import Scene
 from tests.chaos.schedule import SERVICES, PlannedFault, Schedule
 from tests.chaos.service import Cause, Service
-from tests.chaos.settling import settle
-from tests.chaos.stage import VISITOR, Place, Stage, settings_of
-from tests.chaos.supervisor import Supervisor
+from tests.chaos.settling import Patience, settle
+from tests.chaos.stage import VISITOR, Place, Scene, Stage, settings_of
 
 # Up to four JVMs start at once, on a busy machine in three minutes.
 READY_S = 300.0
@@ -98,7 +93,8 @@ def play(stage: Stage, schedule: Schedule, directory: Path, broken_off: threadin
         supervisor = resources.enter_context(Supervisor(company))
         load = Load(place, schedule, stage.stack.bootstrap_servers, broken_off)
         views = _views(place)
-        with _watch(stage, place):
+        where = Where.of(place.settings, place.directory)
+        with Watch(where, LOOK_AT_COMMITS_S) as watch:
             _start_on_backlog(load, scene)
             _start(company, scene)
             with Samples(list(scene.services.values())) as samples, views:
@@ -112,7 +108,7 @@ def play(stage: Stage, schedule: Schedule, directory: Path, broken_off: threadin
         return Outcome(
             schedule,
             directory,
-            _judge(scene, faults, samples, views),
+            _judge(scene, where, watch.looks, faults, samples, views),
             faults,
             unexpected_endings(everybody, faults),
             sum(ended.cause is Cause.ITSELF for service in everybody for ended in service.exits),
@@ -155,20 +151,6 @@ def _await(scene: Scene, missing: Callable[[], str]) -> None:
         if time.monotonic() > deadline:
             raise Stuck(f"{names} not at work within {READY_S:g} s")
         scene.pause(LOOK_S)
-
-
-def _watch(stage: Stage, place: Place) -> Watch:
-    settings = place.settings
-    letters = [settings.dead_letter.topic]
-    return Watch(
-        stage.stack.bootstrap_servers,
-        settings.processor.group,
-        [place.input],
-        settings.wait.topic,
-        letters,
-        place.looks,
-        LOOK_AT_COMMITS_S,
-    )
 
 
 def _views(place: Place) -> Views:
@@ -218,9 +200,10 @@ def _do(
     done.append(FaultDone(planned.name, planned.target, scene.began_ms.get(planned, ended_ms), ended_ms, proof))
 
 
-def _judge(scene: Scene, faults: Sequence[FaultDone], samples: Samples, views: Views) -> Verdict:
+def _judge(
+    scene: Scene, where: Where, looks: Sequence[Look], faults: Sequence[FaultDone], samples: Samples, views: Views
+) -> Verdict:
     place, of_run = scene.place, scene.schedule.settings
-    where = Where.of(place.settings, place.directory)
     visitors = 3 if any(fault.name == "storm" for fault in faults) else 0
     limits = Limits(
         max_in_flight=of_run.max_in_flight,
@@ -233,7 +216,7 @@ def _judge(scene: Scene, faults: Sequence[FaultDone], samples: Samples, views: V
     )
     try:
         told = Told.of(place.settings)
-        history = read_history(where, faults=faults, limits=limits, told=told, views=views.taken)
+        history = read_history(where, looks, faults=faults, limits=limits, told=told, views=views.taken)
     except OpenTransactionError as error:
         raise Stuck(str(error)) from error
     return check(history)

@@ -12,7 +12,7 @@ SERVICES = ("processor", "sink", "sweeper")
 class LoadOfRun:
     """What is published while the faults are done, and before.
 
-    ``shares``: how many of a hundred records are of which kind; see `tests.chaos.mixture`. ``backlog`` records more are
+    ``shares``: how many of a hundred records are of which kind; see `tests.chaos.load`. ``backlog`` records more are
     in the input topic before any service is started. With ``aborts`` somebody else's aborted transactions stand between
     the records.
     """

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import http.client
 import os
+import random
+import socket
 import sys
 import threading
 import time
@@ -15,18 +17,57 @@ from pathlib import Path
 
 import psutil
 
-from tests.chaos.faults.listening import listens
-from tests.chaos.held_port import HeldPort
 from tests.support.quick_jvm import quick_jvm
 from wait_registry.demo.environment import PREFIX
 from wait_registry.local.child import GuardedChild, Program
 from wait_registry.local.guard import process_tree
-from wait_registry.local.ports import LOOPBACK
+from wait_registry.local.ports import LOOPBACK, LOWEST, is_free
+
+# Below the ports that servers of stacks get. Each has a second one, which is ours as long as it is bound: a service
+# needs its port only some seconds after it was chosen, and again whenever it is started again.
+FIRST, COUNT = 10_000, (LOWEST - 10_000) // 2
+ATTEMPTS = 200
+
+
+class HeldPort:
+    """One port; `release` gives it to others."""
+
+    def __init__(self) -> None:
+        """Choose one; RuntimeError when hardly any is free."""
+        self.number, self._guard = _choose()
+
+    def release(self) -> None:
+        """Let others have it. May be called again."""
+        self._guard.close()
+
+
+def _choose() -> tuple[int, socket.socket]:
+    chooser = random.SystemRandom()
+    for _ in range(ATTEMPTS):
+        port = chooser.randrange(FIRST, FIRST + COUNT)
+        guard = socket.socket()
+        with suppress(OSError):
+            guard.bind((LOOPBACK, port + COUNT))
+            if is_free(port):
+                return port, guard
+        guard.close()
+    raise RuntimeError(f"none of {ATTEMPTS} ports from {FIRST} on was free on {LOOPBACK}")
+
 
 # A busy machine takes a minute to start a JVM, which somebody who is asked to end meanwhile waits for.
 GRACE_S = 180.0
+LISTENS_WITHIN_S = 2.0
 # Where the jars are is the one setting of the caller's that counts.
 JARS_VARIABLE = f"{PREFIX}SPARK__JARS_DIR"
+
+
+def listens(port: int) -> bool:
+    """Return whether a connection is accepted."""
+    try:
+        socket.create_connection((LOOPBACK, port), LISTENS_WITHIN_S).close()
+    except OSError:
+        return False
+    return True
 
 
 class Cause(StrEnum):

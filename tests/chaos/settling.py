@@ -5,13 +5,36 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from types import TracebackType
 
 import psycopg
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
 
-from tests.chaos.patience import Patience
 from tests.chaos.stage import Place, Stage
+
+
+@dataclass(slots=True)
+class Patience:
+    """Ends when nothing has changed for ``still_s``, or after ``most_s`` in all, whatever changes; s, of one clock.
+
+    A busy machine makes everything slow, and that breaks no promise. What hangs, or goes round for ever, does.
+    """
+
+    still_s: float
+    most_s: float
+    _began_s: float | None = field(default=None, init=False)
+    _changed_s: float = field(default=0.0, init=False)
+    _seen: str = field(default="", init=False)
+
+    def over(self, now_s: float, seen: str) -> bool:
+        """Return whether to wait no longer, now that this is what is left to do."""
+        if self._began_s is None:
+            self._began_s = self._changed_s = now_s
+        if seen != self._seen:
+            self._seen, self._changed_s = seen, now_s
+        return now_s - self._changed_s >= self.still_s or now_s - self._began_s >= self.most_s
+
 
 ANSWER_S = 5.0
 BATCH = 5000

@@ -11,14 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from shutil import which
 
-from tests.chaos.exactness import inexact
-from tests.chaos.flow import Flow
-from tests.chaos.log_reading import read_wait_log
-from tests.chaos.patience import Patience
+from tests.chaos.exactness import inexact, read_wait_log
+from tests.chaos.load import Flow
 from tests.chaos.resources import Resources, Trend, flat, processes_of, told, trends, unread
 from tests.chaos.schedule import Mood
 from tests.chaos.service import Service
-from tests.chaos.settling import settle
+from tests.chaos.settling import Patience, settle
 from tests.chaos.stage import Place, Stage
 from tests.support.waiting import wait_until
 from wait_registry.jvm import java_command

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from tests.chaos.drawing import BACKOFF_S, MARGIN_S, SESSION_TIMEOUT_S, SKEW_ALLOWANCE_S
-from tests.chaos.held_port import HeldPort
 from tests.chaos.mixture import max_input_bytes
-from tests.chaos.schedule import SERVICES, Mood, Schedule
-from tests.chaos.service import Service
+from tests.chaos.schedule import SERVICES, Mood, PlannedFault, Schedule
+from tests.chaos.service import HeldPort, Service
 from tests.support.database import Database
 from tests.support.naming import Names
 from tests.support.proxied_stack import ProxiedStack
@@ -196,3 +198,32 @@ def settings_of(schedule: Schedule) -> dict[str, Any]:
 
 
 _SESSION = {"session.timeout.ms": SESSION_TIMEOUT_MS, "heartbeat.interval.ms": HEARTBEAT_MS}
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """A run that is going on. Faults of one target come one after the other, by its lock: see `lock`."""
+
+    stage: Stage
+    place: Place
+    schedule: Schedule
+    services: Mapping[str, Service]
+    """By name; the visitors of a storm are not among them."""
+    downstream: Service
+    visitor: Callable[[], Service]
+    """Makes one more processor, which nobody supervises."""
+    visitors: Sequence[Service]
+    """All that were made so far."""
+    ended: threading.Event
+    """Set when the run is broken off: whoever waits goes on at once."""
+    locks: defaultdict[str, threading.Lock] = field(default_factory=lambda: defaultdict(threading.Lock))
+    began_ms: dict[PlannedFault, int] = field(default_factory=dict)
+    """When each fault really began, ms since the epoch."""
+
+    def begins(self, fault: PlannedFault) -> None:
+        """Note that a fault begins: it has its victim, and nothing was done to that yet. The first word counts."""
+        self.began_ms.setdefault(fault, time.time_ns() // 1_000_000)
+
+    def pause(self, seconds: float) -> None:
+        """Let the fault last."""
+        self.ended.wait(seconds)

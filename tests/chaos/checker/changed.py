@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from tests.chaos.checker import words
 from tests.chaos.checker.ledger import Ledger
 from tests.chaos.checker.violation import Kind, Violation
+from tests.chaos.history.decoding import UNREADABLE_HEADERS
 from tests.chaos.history.entries import EXPORTS, MALFORMED, UNREGISTRABLE, Lineage, Republished, WaitEntry
-from tests.chaos.history.record import UNREADABLE_HEADERS
 from wait_registry.demo.calls import ABORTED, Call
 from wait_registry.demo.fingerprint import Fingerprint, fingerprint
 from wait_registry.demo.manifest import Coordinates, Published

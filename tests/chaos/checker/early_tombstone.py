@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 from tests.chaos.checker import words
-from tests.chaos.checker.exports import exported
+from tests.chaos.checker.exporting import exported
 from tests.chaos.checker.ledger import Ledger
 from tests.chaos.checker.sights import Sights, lacks
 from tests.chaos.checker.violation import Kind, Violation

@@ -11,12 +11,10 @@ from typing import TypeVar
 
 from tests.chaos.checker.sights import growing
 from tests.chaos.history.entries import EXPORTS, MALFORMED, UNREGISTRABLE, Place, Republished, WaitEntry
-from tests.chaos.history.history import History
-from tests.chaos.history.look import Look, Partition
-from tests.chaos.history.rows import Tables
-from tests.chaos.history.wait_id import derived_wait_id
+from tests.chaos.history.history import History, Look, Partition, Tables
 from wait_registry.demo.calls import Call
 from wait_registry.demo.manifest import Coordinates, Published
+from wait_registry.records.wait_id import wait_id as derived
 
 Item = TypeVar("Item")
 Name = TypeVar("Name")
@@ -129,7 +127,7 @@ class Ledger:
         moments = {record.coordinates: record.timestamp_ms for record in self.history.published}
         moments |= {place: record.timestamp_ms for place, record in self.redelivered.items()}
         return {
-            place: derived_wait_id(self.history.cluster_id, self.history.group, place, moment_ms)
+            place: derived(self.history.cluster_id, *place, self.history.group, moment_ms)
             for place, moment_ms in moments.items()
         }
 

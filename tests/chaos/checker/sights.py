@@ -1,14 +1,15 @@
-"""What the looks saw: which one shows an entry first, and what that same look showed elsewhere."""
+"""What the looks saw: which one shows an entry first, what it showed elsewhere, and when there was none."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import TypeVar
 
 from tests.chaos.history.entries import Republished, WaitEntry
-from tests.chaos.history.look import Look
+from tests.chaos.history.history import Look
 
 Name = TypeVar("Name", bound=Hashable)
 
@@ -71,3 +72,25 @@ def _highest(before: Mapping[Name, int], seen: Mapping[Name, int]) -> dict[Name,
 def _columns(looks: Sequence[Look], ends_of: Callable[[Look], Mapping[int, int]]) -> Mapping[int, Sequence[int]]:
     partitions = {partition for look in looks for partition in ends_of(look)}
     return {partition: [ends_of(look).get(partition, 0) for look in looks] for partition in partitions}
+
+
+# On two busy cores a look takes half a second. A processor has a margin of two.
+LONGEST_LOOK_MS = 1_500
+
+
+def stood_still_ms(looks: Sequence[Look], from_ms: int, to_ms: int) -> int:
+    """Return for how much of a period nothing was seen, ms; pauses between looks that are as usual don't count.
+
+    Whoever works beside those who look may have stood still as long, with no fault of its own.
+
+    Args:
+        looks: in their order; before the first and after the last nobody meant to look.
+        from_ms: when the period begins.
+        to_ms: when it ends.
+    """
+    pauses = ((before.ended_ms, later.ended_ms) for before, later in pairwise(looks))
+    return sum(
+        max(0, min(until_ms, to_ms) - max(since_ms, from_ms))
+        for since_ms, until_ms in pauses
+        if until_ms - since_ms > LONGEST_LOOK_MS
+    )

@@ -9,7 +9,7 @@ from tests.chaos.checker.disturbance import overlaps
 from tests.chaos.checker.ledger import Ledger
 from tests.chaos.checker.sights import Sights
 from tests.chaos.history.entries import Republished, WaitEntry
-from tests.chaos.history.look import Look
+from tests.chaos.history.history import Look
 from wait_registry.demo.manifest import Coordinates
 
 Event = tuple[int, str]

@@ -8,33 +8,18 @@ from dataclasses import dataclass
 from typing import Final
 
 from tests.chaos.checker import figures as counting
-from tests.chaos.checker.abandoned import abandoned
-from tests.chaos.checker.bound import bound
+from tests.chaos.checker.bounds import bound
 from tests.chaos.checker.changed import changed
-from tests.chaos.checker.committed_past import committed_past
-from tests.chaos.checker.dead_lettered_again import dead_lettered_again
-from tests.chaos.checker.doubled import doubled
-from tests.chaos.checker.early_call import early_call
+from tests.chaos.checker.dead_lettering import dead_lettered_again, unfounded
 from tests.chaos.checker.early_tombstone import early_tombstone
-from tests.chaos.checker.false_export import false_export
-from tests.chaos.checker.forgotten import forgotten
-from tests.chaos.checker.handled_again import handled_again
-from tests.chaos.checker.late_call import late_call
+from tests.chaos.checker.exporting import doubled, false_export, misrouted, unpaired
+from tests.chaos.checker.figures import void
 from tests.chaos.checker.ledger import Ledger
-from tests.chaos.checker.lost import lost
-from tests.chaos.checker.misnamed import misnamed
-from tests.chaos.checker.misrouted import misrouted
-from tests.chaos.checker.missing_row import missing_row
-from tests.chaos.checker.not_as_told import not_as_told
-from tests.chaos.checker.orphan_row import orphan_row
-from tests.chaos.checker.row_differs import row_differs
+from tests.chaos.checker.loss import abandoned, forgotten, lost, unfinished
+from tests.chaos.checker.registering import committed_past, early_call, handled_again, late_call, misnamed, not_as_told
+from tests.chaos.checker.rows import missing_row, orphan_row, row_differs, view_differs
 from tests.chaos.checker.story import story
-from tests.chaos.checker.unfinished import unfinished
-from tests.chaos.checker.unfounded import unfounded
-from tests.chaos.checker.unpaired import unpaired
-from tests.chaos.checker.view_differs import view_differs
 from tests.chaos.checker.violation import Kind, Violation
-from tests.chaos.checker.void import void
 from tests.chaos.history.history import History
 
 Rule = Callable[[Ledger], Iterator[Violation]]

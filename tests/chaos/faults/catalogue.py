@@ -7,16 +7,14 @@ from functools import partial
 from typing import Final
 
 from tests.chaos.drawing import LINK_FAULTS
-from tests.chaos.faults.at_once import kill_everything, kill_group
 from tests.chaos.faults.checkpoints import delete, truncate
 from tests.chaos.faults.downstream import fails, gone, hangs
-from tests.chaos.faults.input_partitions import add
+from tests.chaos.faults.group import storm
 from tests.chaos.faults.links import broken, hold_produce
-from tests.chaos.faults.processes import freeze, kill, kill_jvm, terminate
-from tests.chaos.faults.servers import end_sessions, freeze_server, kill_server, stop_server
-from tests.chaos.faults.storm import storm
-from tests.chaos.scene import Scene
+from tests.chaos.faults.processes import freeze, kill, kill_everything, kill_group, kill_jvm, terminate
+from tests.chaos.faults.servers import add, end_sessions, freeze_server, kill_server, stop_server
 from tests.chaos.schedule import PlannedFault
+from tests.chaos.stage import Scene
 from wait_registry.demo.behaviour import DROPPED
 
 Fault = Callable[[Scene, PlannedFault], str]

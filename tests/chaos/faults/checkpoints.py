@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.chaos.scene import Scene
 from tests.chaos.schedule import PlannedFault
 from tests.chaos.service import Service
+from tests.chaos.stage import Scene
 
 # A sink that has just been started has none yet.
 CHECKPOINT_WITHIN_S = 60.0

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import psutil
 
-from tests.chaos.faults.listening import listens
-from tests.chaos.scene import Scene
 from tests.chaos.schedule import PlannedFault
+from tests.chaos.service import listens
+from tests.chaos.stage import Scene
 from wait_registry.demo.calls import ABORTED, read_calls
 
 FELT_WITHIN_S = 120.0
@@ -50,7 +50,7 @@ def _otherwise(scene: Scene, fault: PlannedFault, behaviour: dict[str, str], sta
             began_ms = _now_ms()
             scene.pause(fault.for_s)
             deadline = time.monotonic() + FELT_WITHIN_S
-            while not (proof := _felt(scene.place.calls, began_ms, _now_ms(), status)) and time.monotonic() < deadline:
+            while not (proof := felt(scene.place.calls, began_ms, _now_ms(), status)) and time.monotonic() < deadline:
                 if scene.ended.is_set():
                     break
                 scene.pause(LOOK_S)
@@ -59,7 +59,7 @@ def _otherwise(scene: Scene, fault: PlannedFault, behaviour: dict[str, str], sta
     return proof
 
 
-def _felt(log: Path, began_ms: int, ended_ms: int, status: int) -> str:
+def felt(log: Path, began_ms: int, ended_ms: int, status: int) -> str:
     """Return the proof from the downstream's log: calls that came meanwhile ended so, and none was answered with 200.
 
     Whoever calls may give up before any answer, so that other calls say nothing.

@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 
-from tests.chaos.faults.listening import listens
-from tests.chaos.scene import Scene
 from tests.chaos.schedule import PlannedFault
+from tests.chaos.service import listens
+from tests.chaos.stage import Scene
 from tests.support.kafka_requests import PRODUCE
 from tests.support.network import Figures, Link
 

@@ -1,21 +1,44 @@
-"""Faults of service processes: killed, frozen, told to end, robbed of their JVM."""
+"""Faults of service processes: killed, frozen, told to end, robbed of their JVM, one or many at once."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 
 import psutil
 
-from tests.chaos.faults.membership import Membership
-from tests.chaos.faults.stopped import stopped
-from tests.chaos.scene import Scene
+from tests.chaos.faults.group import Membership
 from tests.chaos.schedule import PlannedFault
+from tests.chaos.service import Service, listens
+from tests.chaos.stage import Scene
 from tests.support.processes import runs
+
+WITHIN_S = 10.0
+LOOK_S = 0.02
+
+
+def stopped(processes: Sequence[psutil.Process]) -> str:
+    """Wait until all of them are stopped (state T) and say so; empty when they don't stop, or there are none."""
+    deadline = time.monotonic() + WITHIN_S
+    while (states := [_state(process) for process in processes]) and time.monotonic() < deadline:
+        alive = [state for state in states if state not in (psutil.STATUS_ZOMBIE, "")]
+        if alive and set(alive) == {psutil.STATUS_STOPPED}:
+            return f"{len(alive)} processes were stopped"
+        time.sleep(LOOK_S)
+    return ""
+
+
+def _state(process: psutil.Process) -> str:
+    try:
+        return str(process.status())
+    except psutil.NoSuchProcess:
+        return ""
+
 
 JVM_WITHIN_S = 60.0
 GONE_WITHIN_S = 5.0
-LOOK_S = 0.1
+LOOK_S_PROCESSES = 0.1
 
 
 def kill(scene: Scene, fault: PlannedFault) -> str:
@@ -74,7 +97,7 @@ def kill_jvm(scene: Scene, fault: PlannedFault) -> str:
             if machines and service.at_work():
                 scene.begins(fault)
                 return _without(machines)
-        scene.pause(LOOK_S)
+        scene.pause(LOOK_S_PROCESSES)
     return ""
 
 
@@ -83,6 +106,61 @@ def _without(machines: Sequence[psutil.Process]) -> str:
         machine.kill()
     deadline = time.monotonic() + GONE_WITHIN_S
     while any(runs(machine) for machine in machines) and time.monotonic() < deadline:
-        time.sleep(LOOK_S)
+        time.sleep(LOOK_S_PROCESSES)
     pids = ", ".join(str(machine.pid) for machine in machines)
     return "" if any(runs(machine) for machine in machines) else f"JVM {pids} is gone"
+
+
+def kill_group(scene: Scene, fault: PlannedFault) -> str:
+    """Kill all processors (SIGKILL); start them again after a while."""
+    with ExitStack() as held:
+        services = _taken(scene, scene.schedule.names_of("processor"), held)
+        scene.begins(fault)
+        _started_at_last(services, held)
+        proof = _gone([service.kill() for service in services])
+        scene.pause(fault.for_s)
+    return proof
+
+
+def kill_everything(scene: Scene, fault: PlannedFault) -> str:
+    """Kill all services, the broker and Postgres; start them again after a while, servers first.
+
+    What the handlers call is somebody else's machine, and lives on.
+    """
+    stack = scene.stage.stack
+    with ExitStack() as held:
+        services = _taken(scene, scene.services, held)
+        for name in ("broker", "postgres"):
+            held.enter_context(scene.locks[name])
+        scene.begins(fault)
+        _started_at_last(services, held)
+        # What is started first comes last here.
+        held.callback(stack.broker.start)
+        held.callback(stack.postgres.start)
+        pids = [service.kill() for service in services]
+        for server in (stack.broker, stack.postgres):
+            pids.append(server.pid)
+            server.kill()
+        refused = not any(map(listens, (stack.broker.ports[0], stack.postgres.port)))
+        proof = _gone(pids) if refused else ""
+        scene.pause(fault.for_s)
+    return proof
+
+
+def _taken(scene: Scene, names: Iterable[str], held: ExitStack) -> list[Service]:
+    """Take these services from all other faults, in the order of their names: two that take several can't block."""
+    services = [scene.services[name] for name in sorted(names)]
+    for service in services:
+        held.enter_context(service.lock)
+        service.start()  # it may just have ended by itself
+    return services
+
+
+def _started_at_last(services: Sequence[Service], held: ExitStack) -> None:
+    """Have them run when all is over, each of them, whatever goes wrong until then, and before they are let go."""
+    for service in services:
+        held.callback(service.start)
+
+
+def _gone(pids: Sequence[int]) -> str:
+    return "" if any(map(psutil.pid_exists, pids)) else f"pids {', '.join(map(str, pids))} are gone"

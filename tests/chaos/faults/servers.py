@@ -1,4 +1,4 @@
-"""Faults of the broker and of Postgres: killed, stopped in order, frozen; sessions ended."""
+"""Faults of the broker and of Postgres, and an input topic that grows while it is consumed."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from collections.abc import Callable
 
 import psutil
 import psycopg
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient, NewPartitions
 
-from tests.chaos.faults.listening import listens
-from tests.chaos.faults.stopped import stopped
-from tests.chaos.scene import Scene
+from tests.chaos.faults.processes import stopped
 from tests.chaos.schedule import PlannedFault
+from tests.chaos.service import listens
+from tests.chaos.stage import Scene
 from wait_registry.local.broker import EmbeddedBroker
 from wait_registry.local.guard import process_tree
 from wait_registry.local.postgres import EmbeddedPostgres
@@ -75,3 +77,32 @@ def _away(scene: Scene, fault: PlannedFault, take_away: Callable[[Server], None]
 def _server(scene: Scene, fault: PlannedFault) -> Server:
     stack = scene.stage.stack
     return stack.broker if fault.target == "broker" else stack.postgres
+
+
+MORE = 2
+ATTEMPTS = 30
+PAUSE_S = 1.0
+REQUEST_S = 10.0
+
+
+def add(scene: Scene, fault: PlannedFault) -> str:
+    """Add partitions to the input topic; a broker that is away is waited for."""
+    topic = scene.place.input
+    admin = AdminClient({"bootstrap.servers": scene.stage.stack.bootstrap_servers, "log_level": 0})
+    with scene.locks["input"]:
+        for _ in range(ATTEMPTS):
+            try:
+                return _grow(admin, topic, lambda: scene.begins(fault))
+            except KafkaException:
+                scene.pause(PAUSE_S)
+    return ""
+
+
+def _grow(admin: AdminClient, topic: str, begins: Callable[[], None]) -> str:
+    before = len(admin.list_topics(topic, timeout=REQUEST_S).topics[topic].partitions)
+    if not before:
+        raise KafkaException("no answer about the topic")
+    begins()
+    asked = admin.create_partitions([NewPartitions(topic, before + MORE)], request_timeout=REQUEST_S)
+    asked[topic].result(REQUEST_S)
+    return f"{topic} has {before + MORE} partitions instead of {before}"

@@ -6,12 +6,101 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from tests.chaos.history.entries import Republished, WaitEntry
-from tests.chaos.history.look import Look, Partition
-from tests.chaos.history.rows import DeadLetterRow, ProgressRow, QuarantineRow, View, WaitRow
+from tests.chaos.history.entries import Place, Registration, Republished, WaitEntry
 from wait_registry.demo.calls import Call
+from wait_registry.demo.fingerprint import Fingerprint
 from wait_registry.demo.manifest import Coordinates, Published
+from wait_registry.records.redelivery import redelivery_topic
 from wait_registry.settings.root import Settings
+
+Partition = tuple[str, int]
+"""Topic and number of a partition."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What was seen between ``began_ms`` and ``ended_ms``, in the order of the fields.
+
+    So whatever a later field lacks was not there when an earlier one was true. ``committed`` has the group's offsets
+    (those of partitions without any are left out), ``wait_ends`` and ``wait_stable`` high watermark and last stable
+    offset of the wait topic by partition, ``letter_ends`` the high watermarks of dead letter and redelivery topics.
+    """
+
+    began_ms: int
+    ended_ms: int
+    committed: Mapping[Partition, int]
+    wait_stable: Mapping[int, int]
+    wait_ends: Mapping[int, int]
+    letter_ends: Mapping[Partition, int]
+
+
+@dataclass(frozen=True, slots=True)
+class WaitRow:
+    """A row of ``wait``: the registration it shows, and where that stands; ``unreadable`` when it shows none."""
+
+    wait_id: str
+    place: Place
+    registration: Registration | None
+    unreadable: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetterRow:
+    """A row of ``dead_letter``; what is null for a record that isn't ours is None."""
+
+    place: Coordinates
+    content: Fingerprint | None
+    reason: str | None
+    time_ms: int | None
+    wait_id: str | None
+    original: Coordinates | None
+    timestamp_ms: int | None
+    registration: Place | None
+    group: str | None
+    instance: str | None
+    delivery: int | None
+    finished_late: bool = False
+    unreadable: str = ""
+    timestamp_type: str | None = None
+    error_class: str | None = None
+    error_message: str | None = None
+    error_stacktrace: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class QuarantineRow:
+    """A row of ``quarantine``: the place of what couldn't be read."""
+
+    place: Coordinates
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressRow:
+    """A row of ``sink_progress``."""
+
+    topic: str
+    partition: int
+    next_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """The four tables that the sink owns, in one snapshot."""
+
+    wait: Sequence[WaitRow]
+    dead_letter: Sequence[DeadLetterRow]
+    quarantine: Sequence[QuarantineRow]
+    progress: Sequence[ProgressRow]
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What the tables were like at some moment between ``began_ms`` and ``ended_ms`` while the run went on."""
+
+    began_ms: int
+    ended_ms: int
+    tables: Tables
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,3 +225,8 @@ class History:
     registered_bytes: Mapping[Coordinates, int] = field(default_factory=dict)
     input_bytes: Mapping[Coordinates, int] = field(default_factory=dict)
     timestamp_types: Mapping[Coordinates, str] = field(default_factory=dict)
+
+
+def redelivery_topics(inputs: Sequence[str], group: str) -> Sequence[str]:
+    """Return the topics through which a group gets expired records of its input topics again; they needn't exist."""
+    return [redelivery_topic(topic, group) for topic in inputs]

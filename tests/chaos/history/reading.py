@@ -2,38 +2,73 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
 
-from tests.chaos.history.entries import Republished, WaitEntry
-from tests.chaos.history.history import FaultDone, History, Limits, Told
-from tests.chaos.history.look import Look, Partition, read_looks
-from tests.chaos.history.record import UNREADABLE_HEADERS, RawRecord, content_of, input_bytes, registered_bytes
-from tests.chaos.history.republished_records import republished
-from tests.chaos.history.rows import View
+from tests.chaos.history.decoding import RawRecord, republished, wait_entry
+from tests.chaos.history.history import FaultDone, History, Limits, Look, Partition, Told, View, redelivery_topics
 from tests.chaos.history.tables import read_tables
 from tests.chaos.history.topics import ANSWER_S, committed_of, partitions_of, read_topic, reader, wait_settled
-from tests.chaos.history.wait_entries import wait_entry
-from tests.chaos.history.where import Where
 from wait_registry.demo.calls import read_calls
-from wait_registry.demo.fingerprint import Fingerprint
 from wait_registry.demo.manifest import Coordinates, Published, read_manifest
+from wait_registry.settings.root import Settings
 
-__all__ = ["Where", "read_history"]
+Decoded = TypeVar("Decoded")
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Addresses (not by way of faulty links), names and files of one run.
+
+    ``calls`` is None when the handler isn't our downstream. Redelivery topics follow from inputs and group.
+    """
+
+    bootstrap: str
+    postgres_url: str
+    schema: str
+    group: str
+    inputs: Sequence[str]
+    wait_topic: str
+    letter_topics: Sequence[str]
+    manifest: Path
+    calls: Path | None
+
+    @classmethod
+    def of(cls, settings: Settings, folder: Path) -> Where:
+        """Return where a run of these settings, which go by no link, leaves its evidence; its files lie in a folder."""
+        return cls(
+            bootstrap=settings.kafka.bootstrap_servers,
+            postgres_url=settings.postgres.url.get_secret_value(),
+            schema=settings.postgres.schema_name,
+            group=settings.processor.group,
+            inputs=settings.processor.topics,
+            wait_topic=settings.wait.topic,
+            letter_topics=[settings.dead_letter.topic],
+            manifest=folder / "manifest.jsonl",
+            calls=folder / "calls.jsonl",
+        )
+
+    @property
+    def redelivery_topics(self) -> Sequence[str]:
+        """Return the topics through which the group gets expired records again; they needn't be there."""
+        return redelivery_topics(self.inputs, self.group)
 
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
     """What was published, and what the input topics hold of it; fields as in `History`."""
 
-    published: list[Published] = field(default_factory=list)
-    registered_bytes: dict[Coordinates, int] = field(default_factory=dict)
-    input_bytes: dict[Coordinates, int] = field(default_factory=dict)
-    timestamp_types: dict[Coordinates, str] = field(default_factory=dict)
+    published: list[Published]
+    registered_bytes: dict[Coordinates, int]
+    input_bytes: dict[Coordinates, int]
+    timestamp_types: dict[Coordinates, str]
 
 
 def read_history(
     where: Where,
+    looks: Sequence[Look],
     *,
     faults: Sequence[FaultDone],
     limits: Limits,
@@ -45,6 +80,7 @@ def read_history(
 
     Args:
         where: the evidence.
+        looks: what was seen of the cluster meanwhile.
         faults: what was done to the run.
         limits: its bounds, with the samples taken.
         told: the settings that its rules go by; without, those rules judge nothing.
@@ -67,10 +103,10 @@ def read_history(
         wait_topic=where.wait_topic,
         published=inputs.published,
         calls=calls,
-        looks=_looks(where),
-        wait_log=_wait_log(where),
-        dead_letters=_republished(where, where.letter_topics),
-        redelivered=_republished(where, where.redelivery_topics),
+        looks=looks,
+        wait_log=_decoded(where, [where.wait_topic], wait_entry),
+        dead_letters=_decoded(where, where.letter_topics, republished),
+        redelivered=_decoded(where, where.redelivery_topics, republished),
         committed_at_end=committed,
         ends=ends,
         wait_rows=None if tables is None else tables.wait,
@@ -87,11 +123,6 @@ def read_history(
     )
 
 
-def record_place(record: RawRecord) -> tuple[int, int]:
-    """Return partition and offset."""
-    return (record.partition, record.offset)
-
-
 def with_input(listed: Iterable[Published], standing: Iterable[RawRecord]) -> list[Published]:
     """Return the generator's list, completed by what stands in the input topics and isn't in it.
 
@@ -100,35 +131,21 @@ def with_input(listed: Iterable[Published], standing: Iterable[RawRecord]) -> li
     """
     known = {record.coordinates: record for record in listed}
     for record in standing:
-        place = (record.topic, record.partition, record.offset)
-        if place not in known:
-            known[place] = Published(*place, record.timestamp_ms, content_of(record))
-        elif record.headers is None:
-            digests = known[place].fingerprint
-            known[place] = replace(
-                known[place], fingerprint=Fingerprint(digests.key, digests.value, UNREADABLE_HEADERS)
-            )
+        place = record.place
+        if place not in known or record.headers is None:
+            moment_ms = known[place].timestamp_ms if place in known else record.timestamp_ms
+            known[place] = Published(*place, moment_ms, record.content)
     return list(known.values())
 
 
 def _inputs(where: Where) -> Inputs:
-    inputs = Inputs()
-
-    def standing() -> Iterator[RawRecord]:
-        for topic in where.inputs:
-            for record in read_topic(where.bootstrap, topic, "read_committed"):
-                place = (record.topic, record.partition, record.offset)
-                inputs.registered_bytes[place] = registered_bytes(record)
-                inputs.input_bytes[place] = input_bytes(record)
-                inputs.timestamp_types[place] = record.timestamp_type
-                yield record
-
-    inputs.published.extend(with_input(read_manifest(where.manifest), standing()))
-    return inputs
-
-
-def _looks(where: Where) -> Sequence[Look]:
-    return list(read_looks(where.looks)) if where.looks.exists() else []
+    standing = [one for topic in where.inputs for one in read_topic(where.bootstrap, topic, "read_committed")]
+    return Inputs(
+        with_input(read_manifest(where.manifest), standing),
+        {record.place: record.registered_bytes for record in standing},
+        {record.place: record.input_bytes for record in standing},
+        {record.place: record.timestamp_type for record in standing},
+    )
 
 
 def _committed(where: Where) -> tuple[dict[Partition, int], str]:
@@ -142,20 +159,11 @@ def _committed(where: Where) -> tuple[dict[Partition, int], str]:
         consumer.close()
 
 
-def _wait_log(where: Where) -> Sequence[WaitEntry]:
-    stable = {record_place(record) for record in read_topic(where.bootstrap, where.wait_topic, "read_committed")}
-    return [
-        wait_entry(record, record_place(record) in stable)
-        for record in read_topic(where.bootstrap, where.wait_topic, "read_uncommitted")
-    ]
-
-
-def _republished(where: Where, topics: Iterable[str]) -> Sequence[Republished]:
-    found: list[Republished] = []
+def _decoded(where: Where, topics: Iterable[str], decode: Callable[[RawRecord, bool], Decoded]) -> list[Decoded]:
+    """Return every record of some topics, aborted ones too, with whether it is committed."""
+    found: list[Decoded] = []
     for topic in topics:
-        stable = {record_place(record) for record in read_topic(where.bootstrap, topic, "read_committed")}
-        found += [
-            republished(record, record_place(record) in stable)
-            for record in read_topic(where.bootstrap, topic, "read_uncommitted")
-        ]
+        stable = {record.place for record in read_topic(where.bootstrap, topic, "read_committed")}
+        everything = read_topic(where.bootstrap, topic, "read_uncommitted")
+        found += [decode(record, record.place in stable) for record in everything]
     return found

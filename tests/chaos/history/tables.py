@@ -1,10 +1,12 @@
-"""What stands in Postgres, read by SQL of our own."""
+"""The tables in Postgres, read by SQL of our own, once or again and again while a run goes on."""
 
 from __future__ import annotations
 
 import math
 import sys
+import time
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,10 +14,12 @@ import psycopg
 from psycopg import sql
 from psycopg.rows import dict_row
 
+from tests.chaos.companion import Companion
 from tests.chaos.history.entries import Registration
-from tests.chaos.history.headers import UnreadableError, headers_of_json
-from tests.chaos.history.rows import DeadLetterRow, ProgressRow, QuarantineRow, Tables, WaitRow
+from tests.chaos.history.history import DeadLetterRow, ProgressRow, QuarantineRow, Tables, View, WaitRow
 from wait_registry.demo.fingerprint import Fingerprint, fingerprint
+from wait_registry.errors import DataError
+from wait_registry.records.headers import decode_headers_json
 
 Columns = Mapping[str, Any]
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -55,11 +59,12 @@ def read_tables(postgres_url: str, schema: str, answer_s: float = 0.0) -> Tables
 
 def wait_row(row: Columns) -> WaitRow:
     """Read a row of ``wait``; one that shows no whole registration says why."""
-    place = (row["wait_partition"], row["wait_offset"])
+    place, registration, why = (row["wait_partition"], row["wait_offset"]), None, ""
     try:
-        return WaitRow(row["wait_expiration_uuid"], place, _registration(row))
-    except UnreadableError as error:
-        return WaitRow(row["wait_expiration_uuid"], place, None, str(error))
+        registration = _registration(row)
+    except DataError as error:
+        why = str(error)
+    return WaitRow(row["wait_expiration_uuid"], place, registration, why)
 
 
 def dead_letter_row(row: Columns) -> DeadLetterRow:
@@ -67,72 +72,59 @@ def dead_letter_row(row: Columns) -> DeadLetterRow:
     content, unreadable = None, ""
     try:
         content = _content(row["key"], row["body"], row["headers_json"])
-    except UnreadableError as error:
+    except DataError as error:
         unreadable = str(error)
     registered = row["wait_partition"] is not None and row["wait_offset"] is not None
+    # The same rows are read again every two seconds of a run, and kept.
+    texts: dict[str, str | None] = {
+        name: row[name] and sys.intern(row[name]) for name in ("error_class", "error_message", "error_stacktrace")
+    }
     return DeadLetterRow(
         place=(row["topic"], row["partition"], row["offset"]),
         content=content,
-        reason=row["reason"],
         time_ms=_ms(row["dead_letter_time"]),
         wait_id=row["wait_expiration_uuid"],
         original=_place(row, "original"),
         timestamp_ms=row["original_timestamp_ms"],
+        timestamp_type=row["original_timestamp_type"],
         registration=(row["wait_partition"], row["wait_offset"]) if registered else None,
         group=row["consumer_group"],
+        unreadable=unreadable,
+        reason=row["reason"],
         instance=row["instance"],
         delivery=row["delivery"],
         finished_late=row["finished_late"],
-        unreadable=unreadable,
-        timestamp_type=row["original_timestamp_type"],
-        error_class=_shared(row["error_class"]),
-        error_message=_shared(row["error_message"]),
-        error_stacktrace=_shared(row["error_stacktrace"]),
+        **texts,
     )
+
+
+# Columns of ``wait`` that are fields of a registration.
+_FIELDS = {
+    "timestamp_ms": "original_timestamp_ms",
+    "timestamp_type": "original_timestamp_type",
+    "group": "consumer_group",
+    **{name: name for name in ("instance", "delivery", "dead_letter_topic", "expiry_policy", "max_deliveries")},
+}
 
 
 def _registration(row: Columns) -> Registration:
-    needed = (
-        "original_partition",
-        "original_offset",
-        "original_timestamp_ms",
-        "original_timestamp_type",
-        "consumer_group",
-        "instance",
-        "delivery",
-        "dead_letter_topic",
-        "expiry_policy",
-        "max_deliveries",
-    )
-    for name in needed:
-        if row[name] is None:
-            raise UnreadableError(f"column {name} is null")
+    for column in ("original_partition", "original_offset", "wait_expiration_time", *_FIELDS.values()):
+        if row[column] is None:
+            raise DataError(f"column {column} is null")
     original, expires_at_ms = _place(row, "original"), _ms(row["wait_expiration_time"])
     assert original is not None and expires_at_ms is not None
     return Registration(
         original=original,
-        timestamp_ms=row["original_timestamp_ms"],
         content=_content(row["original_key"], row["body"], row["headers"]),
         wait_id=row["wait_expiration_uuid"],
         expires_at_ms=expires_at_ms,
-        group=row["consumer_group"],
-        instance=row["instance"],
-        delivery=row["delivery"],
-        dead_letter_topic=row["dead_letter_topic"],
-        expiry_policy=row["expiry_policy"],
-        max_deliveries=row["max_deliveries"],
         source=_place(row, "source"),
-        timestamp_type=row["original_timestamp_type"],
+        **{field: row[column] for field, column in _FIELDS.items()},
     )
 
 
 def _content(key: bytes | None, body: bytes | None, headers_json: str | None) -> Fingerprint:
-    return fingerprint(key, body, headers_of_json(headers_json))
-
-
-def _shared(text: str | None) -> str | None:
-    # The same rows are read again every two seconds of a run, and kept.
-    return None if text is None else sys.intern(text)
+    return fingerprint(key, body, decode_headers_json((headers_json or "").encode()))
 
 
 def _place(row: Columns, prefix: str) -> tuple[str, int, int] | None:
@@ -142,3 +134,37 @@ def _place(row: Columns, prefix: str) -> tuple[str, int, int] | None:
 
 def _ms(moment: datetime | None) -> int | None:
     return None if moment is None else (moment - EPOCH) // timedelta(milliseconds=1)
+
+
+ANSWER_S = 5.0
+
+
+class Views(Companion):
+    """Looks in a thread of its own; a context manager.
+
+    ``taken`` has one snapshot for each look that Postgres answered, ``asked`` counts those too that it didn't.
+
+    Args:
+        postgres_url: where, not by way of a faulty link.
+        schema: the schema with the tables.
+        interval_s: from the end of a look to the beginning of the next one, s.
+    """
+
+    def __init__(self, postgres_url: str, schema: str, interval_s: float = 2.0) -> None:
+        self.taken: list[View] = []
+        self.asked = 0
+        self._postgres_url = postgres_url
+        self._schema = schema
+        super().__init__("views", interval_s, self._look)
+
+    def _look(self) -> None:
+        began_ms = _now_ms()
+        self.asked += 1
+        # Away, or ended our session: that is part of the game.
+        with suppress(psycopg.Error):
+            tables = read_tables(self._postgres_url, self._schema, ANSWER_S)
+            self.taken.append(View(began_ms, _now_ms(), tables))
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

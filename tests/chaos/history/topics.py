@@ -10,8 +10,9 @@ from typing import Literal
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from tests.chaos.history.look import Partition
-from tests.chaos.history.record import RawRecord
+from tests.chaos.history.decoding import RawRecord
+from tests.chaos.history.history import Partition
+from wait_registry.records.original import TIMESTAMP_TYPES
 
 Isolation = Literal["read_committed", "read_uncommitted"]
 ANSWER_S = 15.0
@@ -19,8 +20,6 @@ SETTLED_S = 90.0
 STALLED_S = 60.0
 POLL_S = 0.2
 BATCH = 1000
-# By the number that the client gives them.
-TIMESTAMP_TYPES = ("none", "create", "append")
 
 # Not `message.headers()`: once CPython has specialised that call, an unreadable name's exception comes up elsewhere.
 _headers_of: Callable[[Message], list[tuple[str, bytes | None]] | None] = methodcaller("headers")

@@ -1,19 +1,18 @@
-"""Looks at the cluster again and again from outside while a run goes on, and writes down what it sees."""
+"""Looks at the cluster from outside, again and again while a run goes on."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack, suppress
-from pathlib import Path
 from typing import Self
 
 from confluent_kafka import Consumer, KafkaException
 
 from tests.chaos.companion import Companion
-from tests.chaos.history.look import Look, Partition, encode_look
+from tests.chaos.history.history import Look, Partition
+from tests.chaos.history.reading import Where
 from tests.chaos.history.topics import committed_of, end_of, partitions_of, reader
-from tests.chaos.history.where import redelivery_topics
 
 ANSWER_S = 2.0
 METADATA_S = 1.0
@@ -27,33 +26,16 @@ class Watch(Companion):
     was true. A broker that is away is waited out: a look without all its answers is left out.
 
     Args:
-        bootstrap: the broker, not by way of a faulty link.
-        group: whose committed offsets.
-        inputs: its input topics; its redelivery topics are watched too as soon as they are there.
-        wait_topic: the wait topic.
-        letter_topics: the dead letter topics.
-        path: gets one JSON line a look, appended.
+        where: the broker, not by way of a faulty link, and the names of topics and group. Redelivery topics are watched
+            too as soon as they are there.
         interval_s: from the end of a look to the beginning of the next one, s.
     """
 
-    def __init__(
-        self,
-        bootstrap: str,
-        group: str,
-        inputs: Sequence[str],
-        wait_topic: str,
-        letter_topics: Sequence[str],
-        path: Path,
-        interval_s: float = 0.2,
-    ) -> None:
-        self.looks = 0
-        self._bootstrap = bootstrap
-        self._group = group
-        again = redelivery_topics(inputs, group)
-        self._consumed = (*inputs, *again)
-        self._wait_topic = wait_topic
-        self._letters = (*letter_topics, *again)
-        self._path = path
+    def __init__(self, where: Where, interval_s: float = 0.2) -> None:
+        self.looks: list[Look] = []
+        self._where = where
+        self._consumed = (*where.inputs, *where.redelivery_topics)
+        self._letters = (*where.letter_topics, *where.redelivery_topics)
         self._partitions: dict[str, Sequence[int]] = {}
         self._asked_s = -METADATA_S
         self._open = ExitStack()
@@ -61,11 +43,10 @@ class Watch(Companion):
 
     def __enter__(self) -> Self:
         with ExitStack() as opened:
-            self._committed = reader(self._bootstrap, "read_committed", self._group)
+            self._committed = reader(self._where.bootstrap, "read_committed", self._where.group)
             opened.callback(self._committed.close)
-            self._uncommitted = reader(self._bootstrap, "read_uncommitted")
+            self._uncommitted = reader(self._where.bootstrap, "read_uncommitted")
             opened.callback(self._uncommitted.close)
-            self._lines = opened.enter_context(self._path.open("ab"))
             self._open = opened.pop_all()
         return super().__enter__()
 
@@ -75,16 +56,13 @@ class Watch(Companion):
 
     def _look_while_possible(self) -> None:
         with suppress(KafkaException):
-            look = self._look(self._committed, self._uncommitted)
-            self._lines.write(encode_look(look))
-            self._lines.flush()
-            self.looks += 1
+            self.looks.append(self._look(self._committed, self._uncommitted))
 
     def _look(self, committed: Consumer, uncommitted: Consumer) -> Look:
         self._learn_partitions(uncommitted)
         began_ms = _now_ms()
         offsets = committed_of(committed, self._places(self._consumed), ANSWER_S)
-        waits = self._places([self._wait_topic])
+        waits = self._places([self._where.wait_topic])
         stable = {place[1]: end_of(committed, place, ANSWER_S) for place in waits}
         ends = {place[1]: end_of(uncommitted, place, ANSWER_S) for place in waits}
         letters = {place: end_of(uncommitted, place, ANSWER_S) for place in self._places(self._letters)}
@@ -94,7 +72,7 @@ class Watch(Companion):
         # Partitions are added, and redelivery topics made, while the run goes on.
         if time.monotonic() < self._asked_s + METADATA_S:
             return
-        for topic in {*self._consumed, self._wait_topic, *self._letters}:
+        for topic in {*self._consumed, self._where.wait_topic, *self._letters}:
             self._partitions[topic] = partitions_of(consumer, topic, ANSWER_S)
         self._asked_s = time.monotonic()
 

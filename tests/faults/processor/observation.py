@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Self
 
-from tests.chaos.history.look import Look, Partition, read_looks
+from tests.chaos.history.history import Look, Partition
+from tests.chaos.history.reading import Where
 from tests.chaos.history.watch import Watch
 from tests.integration.processor.wait_topic import Story, stories
 from tests.support.kafka_io import Outgoing
@@ -27,23 +28,14 @@ class Observation:
     Args:
         topics: on the broker, past every faulty link.
         settings: of the group.
-        directory: for the looks.
+        directory: of the run.
     """
 
     def __init__(self, topics: Topics, settings: Settings, directory: Path) -> None:
         self._topics = topics
         self._settings = settings
         self.topic = settings.processor.topics[0]
-        self._path = directory / "looks.jsonl"
-        self._watch = Watch(
-            topics.bootstrap,
-            settings.processor.group,
-            [self.topic],
-            settings.wait.topic,
-            [settings.dead_letter.topic],
-            self._path,
-            LOOK_EVERY_S,
-        )
+        self._watch = Watch(Where.of(settings, directory), LOOK_EVERY_S)
         self.published: dict[Place, bytes | None] = {}
 
     def __enter__(self) -> Self:
@@ -56,7 +48,7 @@ class Observation:
     @property
     def looks(self) -> int:
         """How often all questions were answered so far."""
-        return self._watch.looks
+        return len(self._watch.looks)
 
     def publish(self, values: Iterable[bytes]) -> list[Place]:
         """Publish records to the input topic and remember them."""
@@ -106,7 +98,7 @@ class Observation:
             assert set(sent.values()) == {1}, f"{place}: a registration was sent twice"
             if calls is not None:
                 assert story.outcomes.count("done") <= calls.get(place, 0), f"{place}: done by nobody"
-        looks = list(read_looks(self._path))
+        looks = self._watch.looks
         assert looks, "the group was looked at"
         judge_commits(looks, told)
         return told

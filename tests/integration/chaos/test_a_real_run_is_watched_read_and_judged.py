@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests.chaos.checker.verdict import Verdict, check
 from tests.chaos.checker.violation import Kind
-from tests.chaos.history.history import Limits
+from tests.chaos.history.history import Limits, Look
 from tests.chaos.history.reading import Where, read_history
 from tests.chaos.history.watch import Watch
 from tests.conftest import SettingsFactory
@@ -29,9 +30,9 @@ def publish(settings: Settings, where: Where) -> None:
     run_load(settings, LoadPlan(topic, HOSTILE, make=shape_named("hostile").make, manifest=where.manifest))
 
 
-def judged(where: Where, processes: int = 1) -> Verdict:
-    limits = Limits(max_in_flight=20, look_ahead=60, processes=processes)
-    return check(read_history(where, faults=(), limits=limits, look_at_view=False))
+def judged(where: Where, looks: Sequence[Look]) -> Verdict:
+    limits = Limits(max_in_flight=20, look_ahead=60, processes=1)
+    return check(read_history(where, looks, faults=(), limits=limits, look_at_view=False))
 
 
 def told(verdict: Verdict) -> str:
@@ -55,13 +56,11 @@ def test_a_clean_run_passes_and_what_is_forged_into_its_topics_is_found(
         where = Where.of(settings, tmp_path)
         topics.produce(where.inputs[0], [Outgoing(b"nobody wrote this down", b"key", [("a", None)])])
         publish(settings, where)
-        with Watch(
-            where.bootstrap, where.group, where.inputs, where.wait_topic, where.letter_topics, where.looks, 0.02
-        ):
+        with Watch(where, 0.02) as watch:
             processor = backgrounds.service("processor", settings)
             wait_until(lambda: is_done(where, processor), 120, "a call for each record")
             assert processor.stop() == 0
-    verdict = judged(where)
+    verdict = judged(where, watch.looks)
     assert verdict.passed, f"{verdict.void}\n{told(verdict)}"
     assert verdict.figures["records"] == verdict.figures["done"] == ORDERS + HOSTILE + 1
     assert verdict.figures["looks"] > 3
@@ -71,7 +70,7 @@ def test_a_clean_run_passes_and_what_is_forged_into_its_topics_is_found(
     stone = Outgoing(None, wait_id.encode(), [("WAIT_OUTCOME", b"done")])
     topics.produce(where.letter_topics[0], [letter])
     topics.produce(where.wait_topic, [stone])
-    forged = judged(where)
+    forged = judged(where, watch.looks)
     assert {kind for kind, count in forged.counts.items() if count} == {Kind.CHANGED, Kind.EARLY_TOMBSTONE}
     assert wait_id in told(forged)
 

@@ -14,9 +14,8 @@ from sweeper.fence import FencedProducer
 from sweeper.outgoing import Outgoing, Policy, Target, outgoing
 from tests.chaos.checker.verdict import Verdict, check
 from tests.chaos.checker.violation import Kind
-from tests.chaos.history.history import FaultDone, Limits
+from tests.chaos.history.history import FaultDone, Limits, Look
 from tests.chaos.history.reading import Where, read_history
-from tests.chaos.history.wait_id import derived_wait_id
 from tests.chaos.history.watch import Watch
 from tests.conftest import SettingsFactory
 from tests.integration.sweeper.scenario import Registered, Scenario
@@ -31,6 +30,7 @@ from wait_registry.demo.fingerprint import fingerprint
 from wait_registry.demo.load import LoadPlan, run_load
 from wait_registry.records.original import Original
 from wait_registry.records.tombstone import tombstone_headers
+from wait_registry.records.wait_id import wait_id
 
 RECORDS = 6
 # As a sweeper would decide that reads no tail: long after the outcome.
@@ -45,6 +45,7 @@ class Judged:
         self.where = Where.of(at.settings, folder)
         self.calls = CallLog(folder / "calls.jsonl")
         self.registered = self._register()
+        self.looks: list[Look] = []
 
     def finish(self, item: Registered) -> None:
         """Do the work, and say so in the wait topic."""
@@ -84,7 +85,7 @@ class Judged:
     def judge(self) -> Verdict:
         """Read and judge it as it stands; the processors that registered it all are gone."""
         gone = FaultDone("kill", "group", 0, time.time_ns() // 1_000_000, "there never were any")
-        return check(read_history(self.where, faults=[gone], limits=Limits(9, 9, 1), look_at_view=False))
+        return check(read_history(self.where, self.looks, faults=[gone], limits=Limits(9, 9, 1), look_at_view=False))
 
     def _register(self) -> list[Registered]:
         (topic,) = self.where.inputs
@@ -95,8 +96,8 @@ class Judged:
             original = Original(
                 topic, read.partition, read.offset, read.timestamp_ms, "create", read.key, read.value, read.headers
             )
-            wait_id = derived_wait_id(cluster, self.where.group, original[:3], read.timestamp_ms)
-            records.append(self.at.wait_record(number, original=original)._replace(wait_id=wait_id))
+            own = wait_id(cluster, *original[:3], self.where.group, read.timestamp_ms)
+            records.append(self.at.wait_record(number, original=original)._replace(wait_id=own))
         return self.at.register(records)
 
     def commit(self) -> None:
@@ -115,8 +116,9 @@ def run(prepared: SettingsFactory, topics: Topics, database: Database, tmp_path:
     settings = prepared({"wait.partitions": 1, "wait.skew_allowance_s": 0})
     judged = Judged(Scenario(settings, topics, database), tmp_path)
     where = judged.where
-    with Watch(where.bootstrap, where.group, where.inputs, where.wait_topic, where.letter_topics, where.looks, 0) as it:
-        wait_until(lambda: it.looks > 0, what="a look at the registrations")
+    with Watch(where, 0) as it:
+        judged.looks = it.looks
+        wait_until(lambda: len(it.looks) > 0, what="a look at the registrations")
         judged.commit()
         yield judged
     judged.calls.__exit__(None, None, None)

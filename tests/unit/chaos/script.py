@@ -16,13 +16,24 @@ from tests.chaos.history.entries import (
     Republished,
     WaitEntry,
 )
-from tests.chaos.history.history import FaultDone, History, Limits, Told
-from tests.chaos.history.look import Look, Partition
-from tests.chaos.history.rows import DeadLetterRow, ProgressRow, QuarantineRow, Tables, View, WaitRow
-from tests.chaos.history.wait_id import derived_wait_id
+from tests.chaos.history.history import (
+    DeadLetterRow,
+    FaultDone,
+    History,
+    Limits,
+    Look,
+    Partition,
+    ProgressRow,
+    QuarantineRow,
+    Tables,
+    Told,
+    View,
+    WaitRow,
+)
 from wait_registry.demo.calls import Call
 from wait_registry.demo.fingerprint import Fingerprint, fingerprint
 from wait_registry.demo.manifest import Coordinates, Published
+from wait_registry.records.wait_id import wait_id as derived
 
 CLUSTER, GROUP, WAIT, DLQ, INPUT = "cluster", "billing", "wait", "dlq", "orders"
 AGAIN = f"{INPUT}.{GROUP}.redeliver"
@@ -99,7 +110,7 @@ class Script:
         """Register what was published or redelivered there."""
         self.wait(3)
         original, timestamp_ms, attempt = self._consumed(place)
-        wait_id = derived_wait_id(CLUSTER, GROUP, place, timestamp_ms)
+        wait_id = derived(CLUSTER, *place, GROUP, timestamp_ms)
         record = next(one for one in self.published if one.coordinates == original)
         said = Registration(
             original=original,
@@ -198,7 +209,7 @@ class Script:
         """Dead-letter what can't be registered."""
         self.wait(3)
         record = next(one for one in self.published if one.coordinates == place)
-        wait_id = derived_wait_id(CLUSTER, GROUP, place, record.timestamp_ms)
+        wait_id = derived(CLUSTER, *place, GROUP, record.timestamp_ms)
         lineage = Lineage(place, record.timestamp_ms, wait_id, None, GROUP, "processor-1/1", 1)
         offset = self._append((DLQ, 0))
         letter = Republished(DLQ, 0, offset, self.now_ms, True, record.fingerprint, lineage, reason, self.now_ms)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.chaos.history.look import Look
+from tests.chaos.history.history import Look
 from tests.faults.processor.observation import Place, judge_commits
 from tests.integration.processor.wait_topic import Story
 from tests.support.kafka_io import ReadRecord

@@ -1,0 +1,519 @@
+"""Plants a history into a clean run: each method is a step of `histories.txt`, and acts on the current registration."""
+
+from __future__ import annotations
+
+import re
+from ast import literal_eval
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from tests.chaos.history.decoding import UNREADABLE_HEADERS
+from tests.chaos.history.entries import DEAD_LETTERED, DONE, FAILED, UNREGISTRABLE, Republished, WaitEntry
+from tests.chaos.history.history import (
+    DeadLetterRow,
+    FaultDone,
+    History,
+    ProgressRow,
+    QuarantineRow,
+    RssSample,
+    WaitRow,
+)
+from tests.unit.chaos.clean_run import clean_run
+from tests.unit.chaos.script import DLQ, INPUT, LIMITS, TOLD, TTL_MS, WAIT, WAIT_PARTITIONS
+from wait_registry.demo.fingerprint import fingerprint
+
+CONSTANTS = {"NO_HEADERS": fingerprint(None, None, ()).headers, "UNREADABLE": UNREADABLE_HEADERS}
+Planted = tuple[str, str, str]
+"""The rules that find a history, its name, its steps."""
+
+
+def planted() -> Iterator[Planted]:
+    """Read the histories, each with one of its alternatives."""
+    text = re.sub(r"(?m)^#.*\n", "", (Path(__file__).parent / "histories.txt").read_text())
+    for rules, name, steps in re.findall(r"(?m)^([a-z_ ]*): (.+)\n((?:    .+\n)+)", text):
+        parts = re.split(r"\{(.*?)\}", " ".join(steps.split()))
+        for chosen in product(*(part.split("|") if number % 2 else [part] for number, part in enumerate(parts))):
+            yield rules, name, "".join(chosen)
+
+
+class Play:
+    """A clean run, and what is done to it. Lists are changed in the script, and after `end` in its history."""
+
+    def __init__(self) -> None:
+        self.script = clean_run()
+        self.taken: list[WaitEntry] = []
+        self.place = ("", 0, 0)
+        self.saved: Any = None
+        self._ended: History | None = None
+        self._began_ms = 0
+
+    def plant(self, steps: str) -> History:
+        """Do these steps and return the history."""
+        for step in filter(None, map(str.strip, steps.split(";"))):
+            verb, *words = step.split()
+            fields = dict(word.split("=") for word in words if "=" in word)
+            values = [self._value(word) for word in words if "=" not in word]
+            getattr(self, verb)(*values, **{name: self._value(word, added=True) for name, word in fields.items()})
+        return self._ended or self.script.history()
+
+    def _value(self, word: str, *, added: bool = False) -> Any:
+        if word.startswith("@"):
+            names, _, more = re.sub(r"([+-]\d+)$", r" \1", word[1:]).partition(" ")
+            found: Any = self
+            for name in names.split("."):
+                found = getattr(found, name)
+            return found + int(more) if more else found
+        if added and word.startswith("+"):
+            return lambda old: old + int(word[1:])
+        try:
+            return CONSTANTS.get(word) or literal_eval(word)
+        except (ValueError, SyntaxError):
+            return word
+
+    @property
+    def entry(self) -> WaitEntry:
+        """The current registration."""
+        return self.taken[-1]
+
+    @property
+    def expires_at_ms(self) -> int:
+        assert self.entry.registration is not None
+        return self.entry.registration.expires_at_ms
+
+    @property
+    def due_ms(self) -> int:
+        return self.expires_at_ms + TOLD.skew_ms
+
+    @property
+    def now_ms(self) -> int:
+        return self.script.now_ms
+
+    # What is registered.
+
+    def an_old_one(self) -> None:
+        """Go to a registration of the clean run that was done long before the first fault."""
+        self.taken.append(next(one for one in self.script.wait_log if one.offset == 4 and one.registration))
+
+    def take(self, policy: str = "dlq") -> None:
+        """Register and commit a new record, long after the last fault."""
+        self.wait(30_000)
+        self.publish()
+        self.register(policy=policy)
+        self.commit()
+        self.look()
+
+    def take_at_once(self, count: int = 1, instances: int = 1, size: int = 100) -> None:
+        """Register and commit new records of so many bytes, instance by instance."""
+        for number in range(count):
+            self.publish(2)
+            self.register(f"processor-{1 + number % instances}/1")
+            self.commit()
+            self.script.input_bytes[self.place] = size
+
+    def publish(self, partition: int = 1) -> None:
+        self.place = self.script.publish(partition)
+
+    def register(self, instance: str = "processor-1/1", policy: str = "dlq") -> None:
+        """Register what was published, or redelivered, last."""
+        self.taken.append(self.script.register(self.place, instance, policy))
+
+    def commit(self) -> None:
+        self.script.commit(self.place)
+
+    def again(self, instance: str = "processor-1/1") -> None:
+        """Register the current record again."""
+        assert self.entry.registration is not None
+        self.taken.append(self.script.register(self.entry.registration.original, instance))
+
+    def back(self) -> None:
+        """Go back to the registration before."""
+        self.taken.pop()
+
+    def renew_all(self) -> None:
+        self.taken = [renewed for entry in self.taken for renewed in self._renewed(entry)]
+
+    def renew_new(self, count: int) -> None:
+        self.taken[-count:] = [renewed for entry in self.taken[-count:] for renewed in self._renewed(entry)]
+
+    def _renewed(self, entry: WaitEntry) -> Iterator[WaitEntry]:
+        assert entry.registration is not None
+        yield self.script.register(entry.registration.original)
+
+    def fetch_together(self, count: int, size: int) -> None:
+        """Register records of so many bytes in one fetch."""
+        fetched_ms = self.now_ms + 20
+        for _ in range(count):
+            self.take_at_once(size=size)
+            self.change_entry(registration__expires_at_ms=fetched_ms + TTL_MS)
+
+    def rename(self) -> None:
+        """Give everything of the current id another one."""
+        own, other = self.entry.wait_id, "00000000" + self.entry.wait_id[8:]
+        for number, entry in enumerate(self.script.wait_log):
+            if entry.wait_id == own:
+                said = entry.registration and replace(entry.registration, wait_id=other)
+                self.script.wait_log[number] = replace(entry, wait_id=other, registration=said)
+        self.change("calls", wait_id=other)
+
+    def commit_seen_too_early(self) -> None:
+        """Have the last look before the current registration show a commit behind its record."""
+        assert self.entry.registration is not None
+        topic, partition, offset = self.entry.registration.original
+        before = [look for look in self.script.looks if look.wait_ends[self.entry.partition] <= self.entry.offset][-1]
+        early = replace(before, committed={**before.committed, (topic, partition): offset + 1})
+        self.script.looks[self.script.looks.index(before)] = early
+
+    # What is called, resolved and exported.
+
+    def call(self, status: int = 200, last_ms: int = 40) -> None:
+        self.script.call(self.entry, status, last_ms)
+
+    def stone(self, outcome: str = DONE, committed: bool = True) -> None:
+        self.script.tombstone(self.entry, outcome, committed)
+
+    def stone_elsewhere(self) -> None:
+        self.script.tombstone(replace(self.entry, partition=(self.entry.partition + 1) % WAIT_PARTITIONS))
+
+    def stone_as(self, wait_id: str, outcome: str) -> None:
+        self.script.tombstone(replace(self.entry, wait_id=wait_id), outcome)
+
+    def stone_unregistered(self, outcome: str) -> None:
+        """Write a tombstone of what was published, and isn't registered yet."""
+        not_yet = self.script.register(self.place)
+        self.script.wait_log.pop()
+        self.script.ends[WAIT, not_yet.partition] -= 1
+        self.script.tombstone(not_yet, outcome)
+
+    def letter(self, reason: str = FAILED) -> None:
+        self.script.letter(self.entry, reason)
+
+    def fail(self, *statuses: int) -> None:
+        """Call with these answers, and dead-letter."""
+        for status in statuses:
+            self.call(status)
+        self.letter()
+        self.look()
+        self.stone(DEAD_LETTERED)
+
+    def export(self, committed: bool = True) -> None:
+        self.script.export(self.entry, committed)
+
+    def redeliver(self) -> None:
+        self.place = self.script.redeliver(self.entry).place
+
+    def redeliver_in_vain(self, times: int) -> None:
+        for _ in range(times):
+            self.fault("kill", "processor-1")
+            self.redeliver()
+            self.register(policy="redeliver")
+            self.commit()
+
+    def done(self) -> None:
+        """Let what was published, or redelivered, last be done."""
+        self.script.done(self.place)
+
+    def unregistered(self, reason: str = UNREGISTRABLE) -> None:
+        self.script.unregistered(self.place, reason)
+
+    def unregistrable(self, count: int = 1, reason: str = UNREGISTRABLE, large: bool = True) -> None:
+        """Dead-letter what was published last without registering it, and commit."""
+        if large:
+            self.script.large.add(self.place)
+        for _ in range(count):
+            self.unregistered(reason)
+        self.commit()
+
+    def large(self) -> None:
+        self.script.large.add(self.place)
+
+    def end_first(self) -> None:
+        self._each(self.finish, [self.taken.pop(0)])
+
+    def each(self, verb: str) -> None:
+        """Do something to each of what was taken."""
+        self._each(getattr(self, verb), self.taken)
+
+    def finish(self) -> None:
+        self.call(last_ms=5)
+        self.stone()
+
+    def _each(self, act: Callable[[], object], entries: Iterable[WaitEntry]) -> None:
+        everything = self.taken
+        for entry in entries:
+            self.taken = [entry]
+            act()
+        self.taken = everything
+
+    def call_together(self, count: int, instances: int) -> None:
+        """Have so many calls in flight at once, long after the last fault."""
+        self.taken = []
+        self.wait(30_000)
+        self.take_at_once(count, instances)
+        self.wait(5)
+        began_ms = self.now_ms
+
+        def call() -> None:
+            self.call()
+            self.change("calls", started_ms=began_ms)
+            self.stone()
+
+        self._each(call, self.taken)
+
+    def overlap_by_half(self) -> None:
+        """Call for half of what was taken, and for the rest when half the time of a try is over."""
+        self.wait(5)
+        began_ms = self.now_ms
+        self.wait(TOLD.attempt_ms)
+        for number, entry in enumerate(self.taken):
+            started_ms = began_ms + (0 if 2 * number < len(self.taken) else TOLD.attempt_ms - 200)
+            call = self.script.call(entry)
+            self.script.calls[-1] = replace(call, started_ms=started_ms)
+            self.script.tombstone(entry)
+
+    def hang_up_each(self, noticed_ms: int) -> None:
+        def hang_up() -> None:
+            self.call(499, 10)
+            self.change("calls", finished_ms=lambda old: old + noticed_ms)
+
+        self._each(hang_up, self.taken)
+
+    def swap_keys_of_calls(self) -> None:
+        one, other = self.script.calls[-2:]
+        self.script.calls[-2:] = [replace(one, wait_id=other.wait_id), replace(other, wait_id=one.wait_id)]
+
+    def chunk(self, partition: int, count: int, policy: str = "dlq") -> None:
+        """Export so many of one partition in one transaction."""
+        wanted: list[WaitEntry] = []
+        while len(wanted) < count:
+            self.publish()
+            self.register(policy=policy)
+            self.commit()
+            if self.entry.partition == partition:
+                wanted.append(self.entry)
+            else:
+                self.finish()
+        self.fault("kill", "processor-1")
+        self.taken, known = wanted, len(self.script.redelivered)
+        self.expire()
+        self._each(self.export if policy == "dlq" else self.redeliver, wanted)
+        # One transaction: no ends between the tombstones.
+        own = [n for n, one in enumerate(self.script.wait_log) if not one.registration and one.partition == partition]
+        for number, index in enumerate(own[-count:]):
+            stone = self.script.wait_log[index]
+            self.script.wait_log[index] = replace(stone, offset=stone.offset - number)
+        for again in self.script.redelivered[known:]:
+            self.script.done(again.place)
+
+    # Time, looks and faults.
+
+    def wait(self, ms: int) -> None:
+        self.script.wait(ms)
+
+    def wait_for_expiry(self, ms: int) -> None:
+        """Wait until so long behind (before, if negative) the expiry."""
+        self.wait(self.expires_at_ms + ms - self.now_ms)
+
+    def expire(self) -> None:
+        self.script.expire(self.entry)
+
+    def stand_still(self, ms: int) -> None:
+        """Let time go by in which nobody looks."""
+        self.script.now_ms += ms
+
+    def since_now(self) -> None:
+        """Remember the time."""
+        self._began_ms = self.now_ms
+
+    def expire_by_then(self) -> None:
+        """Have the current registration's time to live begin at the time that was remembered."""
+        self.change_entry(registration__expires_at_ms=self._began_ms + TTL_MS)
+
+    def fault(self, name: str, target: str, for_ms: int = 500) -> None:
+        self.script.fault(name, target, for_ms)
+
+    def fault_since(self, name: str, target: str) -> None:
+        """Have a fault last from the time that was remembered until now."""
+        self.script.faults.append(FaultDone(name, target, self._began_ms, self.now_ms, "state T"))
+
+    def fault_before_calls(self, target: str) -> None:
+        began_ms = self.script.calls[-1].started_ms - 2_000
+        self.script.faults.append(FaultDone("kill", target, began_ms, began_ms + 1_000, "pid 7 gone"))
+
+    def look(self) -> None:
+        self.script.look()
+
+    def view(self) -> None:
+        self.script.view()
+
+    def save(self) -> None:
+        """Look at the tables, and keep them to be shown later."""
+        self.saved = self.script.view().tables
+
+    def unseen_letter(self) -> None:
+        """Have no look see the last dead letter."""
+        letter = self.script.dead_letters[-1]
+        place = (letter.topic, letter.partition)
+        self.look()
+        for number, look in enumerate(self.script.looks):
+            ends = {**look.letter_ends, place: min(look.letter_ends.get(place, 0), letter.offset)}
+            self.script.looks[number] = replace(look, letter_ends=ends)
+        self.end()
+        self.put("looks", self.script.looks)
+
+    def blind_looks(self) -> None:
+        """Have no look know the dead letter topic; what is too large has only the reading's own for its letter."""
+        self.put("looks", [replace(look, letter_ends={}, committed={}) for look in self.script.looks])
+
+    def lower_ends(self) -> None:
+        self.change("looks", -1, wait_ends=dict.fromkeys(range(WAIT_PARTITIONS), 0))
+
+    # What is changed in lists and tables.
+
+    def end(self) -> None:
+        """Build the history: what comes after changes that, and its tables."""
+        self._ended = self.script.history()
+
+    def put(self, name: str, value: object) -> None:
+        """Have a list, or another part of the history, be this."""
+        if self._ended is None:
+            setattr(self.script, name, value)
+        else:
+            self._ended = replace(self._ended, **{name: value})  # type: ignore[arg-type]
+
+    def told(self, **said: Any) -> None:
+        self.end()
+        self.put("told", replace(TOLD, **said))
+
+    def sample(self, name: str, held: int) -> None:
+        self.end()
+        self.put("limits", replace(LIMITS, samples=[RssSample(self.now_ms, name, 77, held)]))
+
+    def change(self, name: str, which: int | str | None = None, **paths: Any) -> None:
+        """Change fields of one of a list, by their paths (``lineage__delivery``); a function gets the old value.
+
+        Args:
+            name: of the list.
+            which: its number, or "field:value"; None is the last one of the current registration's id.
+            paths: the new values.
+        """
+        items = list(self._items(name))
+        number = which if isinstance(which, int) else max(n for n, item in enumerate(items) if self._fits(item, which))
+        for path, value in paths.items():
+            items[number] = _changed(items[number], path.split("__"), value)
+        self.put(name, items)
+
+    def change_entry(self, **paths: Any) -> None:
+        number = self.script.wait_log.index(self.entry)
+        self.change("wait_log", number, **paths)
+        self.taken[-1] = self.script.wait_log[number]
+
+    def drop(self, name: str, which: int | str | None = None) -> None:
+        """Remove one of a list; without a number all that fit."""
+        items = list(self._items(name))
+        if isinstance(which, int):
+            del items[which]
+        elif which is None:
+            items = [item for item in items if not self._fits(item, which)]
+        else:
+            items.remove(next(item for item in items if self._fits(item, which)))
+        self.put(name, items)
+
+    def add(self, name: str, item: object) -> None:
+        self.put(name, [*self._items(name), item])
+
+    def _items(self, name: str) -> Iterable[Any]:
+        items: Iterable[Any] = getattr(self._ended or self.script, name)
+        return items
+
+    def _fits(self, item: Any, which: str | None) -> bool:
+        if which is not None:
+            field, value = which.split(":")
+            return str(getattr(item, field)) == value
+        said = item if hasattr(item, "wait_id") else item.lineage
+        return said is not None and bool(said.wait_id == self.entry.wait_id)
+
+    def rubbish(self, wait_id: str = "rubbish", partition: int = 0) -> None:
+        """Have somebody write to the wait topic what can't be read."""
+        offset = self.script.ends[WAIT, partition]
+        self.script.ends[WAIT, partition] += 1
+        entry = WaitEntry(partition, offset, self.now_ms, wait_id, True, unreadable="no WAIT_OUTCOME")
+        self.script.wait_log.append(entry)
+
+    def rubbish_of_ours(self) -> None:
+        self.rubbish(self.entry.wait_id, self.entry.partition)
+
+    def foreign_letter(self) -> None:
+        offset = self.script.ends[DLQ, 0]
+        self.script.ends[DLQ, 0] += 1
+        content = fingerprint(None, b"hello", ())
+        self.script.dead_letters.append(Republished(DLQ, 0, offset, self.now_ms, True, content))
+
+    def stale_position(self) -> None:
+        """Have the sink's position be from before the last record."""
+        before = self.script.history().progress_rows or ()
+        self.publish()
+        entry = self.script.done(self.place)
+        self.end()
+        (old,) = [row for row in before if (row.topic, row.partition) == (WAIT, entry.partition)]
+        rows = self._items("progress_rows")
+        self.put("progress_rows", [old if (r.topic, r.partition) == (WAIT, entry.partition) else r for r in rows])
+
+    @property
+    def a_place(self) -> tuple[int, int]:
+        """The first registration in the partition of the current one."""
+        log = self.script.wait_log
+        return next(one.place for one in log if one.partition == self.entry.partition and one.registration)
+
+    @property
+    def a_redelivery(self) -> tuple[str, int, int]:
+        return self.script.redelivered[0].place
+
+    @property
+    def wait_row(self) -> WaitRow:
+        return WaitRow(self.entry.wait_id, self.entry.place, self.entry.registration)
+
+    @property
+    def quarantined(self) -> QuarantineRow:
+        return QuarantineRow((WAIT, *self.entry.place), "?")
+
+    @property
+    def progress_of_input(self) -> ProgressRow:
+        return ProgressRow(INPUT, 0, 3)
+
+    @property
+    def row_of_aborted(self) -> DeadLetterRow:
+        place = [letter.place for letter in self.script.dead_letters if not letter.committed][-1]
+        return replace((self.script.history().dead_letter_rows or ())[0], place=place)
+
+    @property
+    def row_of_nothing(self) -> DeadLetterRow:
+        return replace(self.row_of_aborted, place=(DLQ, 0, 7_000))
+
+    @property
+    def rows_with_aborted(self) -> list[DeadLetterRow]:
+        return [*self.script.views[-1].tables.dead_letter, self.row_of_aborted]
+
+    @property
+    def rows_unmarked(self) -> list[DeadLetterRow]:
+        own = self.entry.wait_id
+        rows = self.script.views[-1].tables.dead_letter
+        return [replace(row, finished_late=row.finished_late and row.wait_id != own) for row in rows]
+
+    @property
+    def done_late(self) -> int:
+        """The number of the row of what was exported, and then done."""
+        done = {entry.wait_id for entry in self.script.wait_log if entry.outcome == DONE}
+        rows = self.script.history().dead_letter_rows or ()
+        return next(n for n, row in enumerate(rows) if row.finished_late and row.wait_id in done)
+
+
+def _changed(item: Any, path: list[str], value: Any) -> Any:
+    first, rest = path[0], path[1:]
+    if isinstance(item, list):
+        return [_changed(each, rest, value) if n == int(first) else each for n, each in enumerate(item)]
+    old = getattr(item, first)
+    new = _changed(old, rest, value) if rest else value(old) if callable(value) else value
+    return replace(item, **{first: new})
