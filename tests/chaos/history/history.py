@@ -10,7 +10,7 @@ from tests.chaos.history.entries import Place, Registration, Republished, WaitEn
 from wait_registry.demo.calls import Call
 from wait_registry.demo.fingerprint import Fingerprint
 from wait_registry.demo.manifest import Coordinates, Published
-from wait_registry.records.redelivery import redelivery_topic
+from wait_registry.records.topics import redelivery_topic
 from wait_registry.settings.root import Settings
 
 Partition = tuple[str, int]
