@@ -38,7 +38,7 @@ class ConsumedTopics:
         """Look again; a topic that is gone stops nobody, since the others go on.
 
         Raises:
-            ConfigurationError: one was made anew; the process must stop.
+            ConfigurationError: one was recreated; the process must stop.
             TransientError: the cluster can't be reached now; retry.
         """
         for topic, now in topic_ids(admin, self._ids).items():
@@ -48,7 +48,7 @@ class ConsumedTopics:
         """Take the id that the topic had when an offset was committed; None when the commit doesn't say.
 
         Raises:
-            ConfigurationError: it was made anew since.
+            ConfigurationError: it was recreated since.
         """
         now = self._ids.get(topic)
         if topic_id is not None and now is not None:
@@ -58,7 +58,7 @@ class ConsumedTopics:
         if then == now:
             return
         raise ConfigurationError(
-            f"topic {topic} was made anew: its id was {then} and is now {now}. The offsets of group {self._group} "
+            f"topic {topic} was recreated: its ID was {then} and is now {now}. The offsets of group {self._group} "
             "belong to the log that is gone, and would pass records of the new one over. Stop every processor of the "
             "group, have it begin at the beginning with kafka-consumer-groups --reset-offsets --group "
             f"{self._group} --topic {topic} --to-earliest --execute, and start again"

@@ -272,7 +272,7 @@ class GroupConsumer:
         owner = self.assigned.get((message.topic(), message.partition()))
         offset = message.offset() if owner is None or owner.position < 0 else owner.position
         return (
-            f"the position {offset} of {where} is not in the log (deleted by retention, or the topic was made anew): "
+            f"the position {offset} of {where} is not in the log (deleted by retention, or the topic was recreated): "
             f"{message.error().str()}. Records may be lost: find out which, then set the position on purpose with "
             "kafka-consumer-groups --reset-offsets --group <group> --topic <topic>:<partition> --to-earliest "
             "--execute, and start again"

@@ -57,7 +57,7 @@ class Applier(Generic[Prepared]):
         """Begin at positions that stand in ``sink_progress``, over a connection in autocommit.
 
         ``list_ends`` reads Postgres' clock and then the high watermarks; ``require_same_topics`` raises when a topic
-        was made anew; ``delete_retention_ms`` bounds the positions' age (None: no bound, nothing is compacted);
+        was recreated; ``delete_retention_ms`` bounds the positions' age (None: no bound, nothing is compacted);
         ``whole_from``: see `sink.wait_writer.WaitWriter.prepare`; ``clock`` tells when the staged tables are frozen.
         """
         self._connection = connection

@@ -28,7 +28,7 @@ def keep_apart(connection: Connection, topic: str, topic_id: str) -> None:
     """
     kept = f"{topic}@{topic_id}"  # no topic's name has an @
     log.warning(
-        "dead letter topic %s was made anew: reading it from its beginning. Rows of the old one are kept, with %s for "
+        "dead letter topic %s was recreated: reading it from its beginning. Rows of the old one are kept, with %s for "
         "their topic",
         topic,
         kept,

@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 
 class DeadLetterTopicChanged(TransientError):
-    """A dead letter topic was made anew or grew while it was read: start the stream again."""
+    """A dead letter topic was recreated or grew while it was read: start the stream again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ def require_within_log(positions: Positions, seen: Log) -> None:
 
 
 def require_same_dead_letter_topics(admin: AdminClient, identities: Iterable[TopicIdentity]) -> None:
-    """Raise `DeadLetterTopicChanged` when a dead letter topic was made anew or grew."""
+    """Raise `DeadLetterTopicChanged` when a dead letter topic was recreated or grew."""
     for identity in identities:
         changed = identity_changed(identity, describe_topic(admin, identity.topic))
         if changed:

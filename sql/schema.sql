@@ -343,7 +343,7 @@ from quarantine;
 -- is what such a source can read without missing or doubling a row, and the function that fills them.
 
 -- One row a registration that is exported, for good: its place in the log and its id are unique here. A wait topic that
--- was made anew counts its offsets from 0 again, so that the place alone isn't enough.
+-- was recreated counts its offsets from 0 again, so that the place alone isn't enough.
 create table expired_outbox (
     id bigint generated always as identity primary key,
     wait_expiration_uuid text not null,

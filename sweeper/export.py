@@ -193,7 +193,7 @@ class PartitionExport:
         if progress.topic_id != self._topic.identity.topic_id:
             raise TopicChanged(
                 f"the view was made from topic id {progress.topic_id}, {wait_topic} has the id "
-                f"{self._topic.identity.topic_id} now: it was made anew. Stop all services; see wait.topic"
+                f"{self._topic.identity.topic_id} now: it was recreated. Stop all services; see wait.topic"
             )
         return Position(progress.next_offset, progress.position_time)
 

@@ -3,7 +3,7 @@
 -- docs/decisions/0011-an-outbox-for-connect-sources.md has the reasons.
 
 -- One row a registration that is exported, for good: its place in the log and its id are unique here. A wait topic that
--- was made anew counts its offsets from 0 again, so that the place alone isn't enough.
+-- was recreated counts its offsets from 0 again, so that the place alone isn't enough.
 create table expired_outbox (
     id bigint generated always as identity primary key,
     wait_expiration_uuid text not null,

@@ -201,7 +201,7 @@ def test_a_sweeper_without_the_right_to_its_transactions_ends_and_exports_nothin
     change = lambda right: without(right, "WRITE") if right.resource == "transactional_id" else right  # noqa: E731
     grant_but(secured_settings, "sweeper", settings, change)
     sweeper = Sweeper(settings, in_process, Instruments(MetricsRegistry()))
-    with pytest.raises(ConfigurationError, match=r"fencing .* failed.*WRITE on transactional ids that begin with"):
+    with pytest.raises(ConfigurationError, match=r"fencing .* failed.*WRITE on transactional IDs that begin with"):
         sweeper.run_once()
     assert at.dead_lettered_ids() == []
 

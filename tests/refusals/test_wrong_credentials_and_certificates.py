@@ -102,8 +102,8 @@ REFUSED = [
     (wrong_password, r"invalid credentials .*Check kafka\.security"),
     (wrong_plain_password, r"Invalid username or password.*Check kafka\.security"),
     (unknown_user, r"invalid credentials .*Check kafka\.security"),
-    (foreign_authority, r"certificate verify failed.*signed by who stands in kafka\.security\.ca"),
-    (certificate_of_another_host, r"certificate verify failed.*hold for the host name in kafka\.bootstrap_servers"),
+    (foreign_authority, r"certificate verify failed.*signed by kafka\.security\.ca"),
+    (certificate_of_another_host, r"certificate verify failed.*issued for the host name in kafka\.bootstrap_servers"),
     (certificate_out_of_date, r"certificate verify failed.*must be valid now"),
     (no_client_certificate, r"alert.*The broker refuses our certificate: kafka\.security\.certificate"),
     (client_certificate_of_a_foreign_authority, r"alert.*The broker refuses our certificate"),
@@ -130,8 +130,11 @@ def test_a_processor_that_is_not_let_in_says_why_and_has_done_nothing(
     ("wrong", "said"),
     [
         (wrong_password, r"invalid credentials .*Check kafka\.security"),
-        (foreign_authority, r"certificate verify failed.*signed by who stands in kafka\.security\.ca"),
-        (certificate_of_another_host, r"certificate verify failed.*hold for the host name in kafka\.bootstrap_servers"),
+        (foreign_authority, r"certificate verify failed.*signed by kafka\.security\.ca"),
+        (
+            certificate_of_another_host,
+            r"certificate verify failed.*issued for the host name in kafka\.bootstrap_servers",
+        ),
         (certificate_out_of_date, r"certificate verify failed.*must be valid now"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Log lines of the Kafka clients: during an outage librdkafka repeats itself many times a second."""
+"""Log lines of the Kafka clients; during an outage librdkafka repeats a line many times per second."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class _Seen:
 class RepeatFilter(logging.Filter):
     """Lets a message pass at most once in an interval, then with the number of its repetitions.
 
-    Messages that differ in numbers only (durations, ports) count as the same. Errors of other kinds aren't held back.
+    Messages that differ in numbers only (durations, ports) count as the same. Other kinds of errors pass.
     """
 
     def __init__(self, interval_s: float = REPEAT_INTERVAL_S, clock: Clock | None = None) -> None:
@@ -54,7 +54,7 @@ class RepeatFilter(logging.Filter):
 
 
 def client_logger() -> logging.Logger:
-    """Return the logger to give to a client as ``logger``; it never floods, and is silent where nobody set logs up."""
+    """Return the logger for a client's ``logger``; it never floods, and is silent if logging isn't configured."""
     logger = logging.getLogger("librdkafka")
     if not logger.filters:
         logger.addFilter(_is_wanted)
@@ -64,18 +64,18 @@ def client_logger() -> logging.Logger:
 
 
 def log_client_error(error: KafkaError) -> None:
-    """Log an event of a client's ``error_cb``: librdkafka mends these by itself unless they are fatal."""
+    """Log an event of a client's ``error_cb``; librdkafka recovers from it unless it is fatal."""
     level = logging.ERROR if error.fatal() or is_access_problem(error) else logging.WARNING
     log.log(level, "Kafka client: %s (%s)", error.str(), error.name())
 
 
 def _is_wanted(record: logging.LogRecord) -> bool:
-    # Python would print it bare on standard error: between the lines of a command that tells the failed request itself.
+    # Without handlers Python prints the line on standard error, between the lines of a command that reports the error.
     return logging.getLogger().hasHandlers()
 
 
 def _is_no_event(record: logging.LogRecord) -> bool:
-    # What librdkafka logs as FAIL it reports to error_cb as well, with its code.
+    # librdkafka reports what it logs as FAIL to error_cb as well, with a code.
     return not record.getMessage().startswith("FAIL [")
 
 

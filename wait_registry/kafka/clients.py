@@ -1,4 +1,4 @@
-"""Configuration of every Kafka client, so that all speak to the cluster alike."""
+"""Configuration of every Kafka client."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ __all__ = [
 
 log = logging.getLogger(__name__)
 
-# librdkafka's own limit (1 MB) would hide the topics' limits, which are what is created and checked.
+# librdkafka's own limit (1 MB) would hide the topics' limits, which are created and checked.
 PRODUCER_MAX_MESSAGE_BYTES = 67_108_864
-# Brokers name any of them that lives as the controller. When that one dies, requests wait for it, and the client tries
-# to connect without a pause, until it asks anew who it is: every five minutes by default.
-CONTROLLER_ASKED_FOR_EVERY_MS = 2000
+# If the broker that is named as the controller dies, requests wait for it, and the client tries to connect without a
+# pause, until it refreshes its metadata: every five minutes by default.
+METADATA_REFRESH_MS = 2000
 
 
 def producer_config(kafka: KafkaSettings, **overrides: Any) -> dict[str, Any]:
-    """Make the configuration of a producer that loses and reorders nothing.
+    """Return the configuration of a producer that loses and reorders nothing.
 
     Args:
         kafka: the cluster.
@@ -47,7 +47,7 @@ def producer_config(kafka: KafkaSettings, **overrides: Any) -> dict[str, Any]:
 
     Returns:
         Properties for ``confluent_kafka.Producer``; they include secrets, so never print them. The partitioner is
-        murmur2, as Java's: every producer of the wait topic must agree on a key's partition.
+        murmur2, as in Java, since every producer of the wait topic must choose the same partition for a key.
     """
     return {
         **_client_config(kafka),
@@ -56,14 +56,14 @@ def producer_config(kafka: KafkaSettings, **overrides: Any) -> dict[str, Any]:
         "partitioner": "murmur2_random",
         "compression.type": "lz4",
         "message.timeout.ms": 0,
-        # A record that the queue has no room for when it is empty is too large, not early.
+        # A record that doesn't fit an empty queue is too large; waiting doesn't help.
         "message.max.bytes": min(PRODUCER_MAX_MESSAGE_BYTES, kafka.producer_queue_bytes or PRODUCER_MAX_MESSAGE_BYTES),
         **overrides,
     }
 
 
 def consumer_config(kafka: KafkaSettings, **overrides: Any) -> dict[str, Any]:
-    """Make the configuration of a consumer that sees committed records only and commits nothing by itself.
+    """Return the configuration of a consumer that reads only committed records and commits nothing by itself.
 
     Args:
         kafka: the cluster.
@@ -84,7 +84,7 @@ def consumer_config(kafka: KafkaSettings, **overrides: Any) -> dict[str, Any]:
 
 
 def java_client_config(kafka: KafkaSettings, **overrides: Any) -> dict[str, str]:
-    """Make the connection properties of a Java client; Spark wants each name prefixed with ``kafka.``."""
+    """Return the connection properties of a Java client; Spark needs each name prefixed with ``kafka.``."""
     properties = {
         "bootstrap.servers": kafka.bootstrap_servers,
         **kafka.java,
@@ -95,12 +95,12 @@ def java_client_config(kafka: KafkaSettings, **overrides: Any) -> dict[str, str]
 
 
 def plain_properties(kafka: KafkaSettings) -> dict[str, Any]:
-    """Return what a client needs to connect, as values that can be handed to another process; secrets among them."""
+    """Return connection properties that can be passed to another process; they include secrets."""
     return {
         "client.id": "waitreg",
         "statistics.interval.ms": 0,
         "log.connection.close": False,
-        # An outage shouldn't end with clients that still pause for ten seconds.
+        # After an outage, clients must not pause for ten seconds more.
         "reconnect.backoff.max.ms": 2000,
         **kafka.librdkafka,
         "bootstrap.servers": kafka.bootstrap_servers,
@@ -110,29 +110,29 @@ def plain_properties(kafka: KafkaSettings) -> dict[str, Any]:
 
 @contextmanager
 def usable_settings() -> Iterator[None]:
-    """Make a client within this: a property or certificate that librdkafka can't use is the settings' fault.
+    """Create a client in this context; a property or certificate that librdkafka can't use is a settings error.
 
     Raises:
-        ConfigurationError: the message has what librdkafka said of it.
+        ConfigurationError: the message quotes librdkafka's.
     """
     try:
         yield
     except KafkaException as error:
         raise ConfigurationError(
-            f"no Kafka client can be made of the settings: {error.args[0].str()}. Correct kafka.librdkafka or "
-            "kafka.security (certificates and keys are PEM text; a key must be that of its certificate)"
+            f"no Kafka client can be created from the settings: {error.args[0].str()}. Correct kafka.librdkafka or "
+            "kafka.security (certificates and keys are PEM text; a key must belong to its certificate)"
         ) from error
 
 
 class Admin:
-    """An administrative client that remembers why its requests get no answer; all else is as `AdminClient` has it.
+    """An `AdminClient` that remembers why its requests get no answer.
 
-    With wrong credentials, a wrong address or a broken certificate every request merely times out; the reason comes to
-    the error callback alone. ``refusal`` is the last one that retrying can't mend and that may explain the request that
-    is waited for, ``last_event`` the last of any kind.
+    With wrong credentials, a wrong address or a bad certificate every request times out; only the error callback gets
+    the reason. ``refusal`` is the last reason that a retry can't fix and that may explain the current request,
+    ``last_event`` the last of any kind.
 
-    When it has been silent for too long it begins anew with another client: librdkafka's may have forgotten all brokers
-    and never find them again (https://github.com/confluentinc/librdkafka/issues/5301).
+    Workaround: after a long silence it continues with a new client, since librdkafka's may have forgotten all brokers
+    and never find them again (https://github.com/confluentinc/librdkafka/issues/5301, open in 2.16).
     """
 
     def __init__(self, kafka: KafkaSettings, monotonic: Callable[[], float] = time.monotonic) -> None:
@@ -148,28 +148,28 @@ class Admin:
         self._heard_s = monotonic()
 
     def _open(self) -> AdminClient:
-        # A bound method here would make a reference cycle, which the garbage collector may find in the client's own
-        # thread; librdkafka aborts the process when a client is destroyed there.
+        # A bound method would make a reference cycle, which the garbage collector may find in the client's own thread;
+        # librdkafka aborts the process if a client is destroyed there.
         me = weakref.ref(self)
         with usable_settings():
             return AdminClient(
                 {
-                    "topic.metadata.refresh.interval.ms": CONTROLLER_ASKED_FOR_EVERY_MS,
+                    "topic.metadata.refresh.interval.ms": METADATA_REFRESH_MS,
                     **_client_config(self._kafka),
-                    "error_cb": lambda error: _tell(me(), error),
+                    "error_cb": lambda error: _notify(me(), error),
                 }
             )
 
     def __getattr__(self, name: str) -> Any:
-        # Without its own attributes (a copy begins so) the line below would ask itself for `_client`, without end.
+        # A copy starts without attributes; asking it for `_client` would recurse without end.
         if name.startswith("_"):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return getattr(self._client, name)
 
     def begin_request(self) -> None:
-        """Forget refusals from before this request: days later they would make a plain outage look like one.
+        """Forget earlier refusals, which could make a later outage look like a refusal.
 
-        Until a first request has succeeded they count on: the client may have been refused before it was asked, and
+        They count until a first request has succeeded: the client may have been refused before the request, and
         librdkafka reports the same error of a broker only every 30 s.
         """
         self._client.poll(0)  # serves the error callback
@@ -177,22 +177,22 @@ class Admin:
             self.refusal = None
 
     def end_request(self) -> None:
-        """Take down that the broker has answered, so that it accepts this client."""
+        """Record the first successful response: the broker accepts this client."""
         self._answered = True
         self._heard_s = self._monotonic()
 
     def request_unanswered(self) -> None:
-        """Begin anew if nothing has been heard for half a request's limit, be it since this client was made.
+        """Continue with a new client if nothing was received for half of a request's limit.
 
-        What other threads still ask the former one fails with ``_DESTROY``, which is transient.
+        Requests of other threads to the old client fail with ``_DESTROY``, which is transient.
         """
         now_s = self._monotonic()
         if now_s - self._heard_s < self.request_timeout_s / 2:
             return
         try:
             self._client = self._open()
-        except ConfigurationError as error:  # what could be used at the start may be used again: no thread left, say
-            log.warning("no other Kafka client can be made, the one that isn't answered is kept: %s", error)
+        except ConfigurationError as error:  # for instance, no thread is left
+            log.warning("can't create a new Kafka client, keeping the one without answers: %s", error)
             return
         self._answered = False
         self.refusal = self.last_event = None
@@ -207,13 +207,13 @@ class Admin:
         log_client_error(error)
 
 
-def _tell(admin: Admin | None, error: KafkaError) -> None:
+def _notify(admin: Admin | None, error: KafkaError) -> None:
     if admin is not None:
         admin.on_error(error)
 
 
 def admin(kafka: KafkaSettings) -> Admin:
-    """Open an administrative client; its requests are limited by ``kafka.request_timeout_s``.
+    """Open an administrative client, whose requests are limited by ``kafka.request_timeout_s``.
 
     Raises:
         ConfigurationError: as `usable_settings`.

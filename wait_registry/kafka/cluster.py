@@ -1,4 +1,4 @@
-"""Which cluster this is and which topic stands behind a name: both are part of what has been written down."""
+"""The identity of the cluster and of topics, on which wait IDs and recorded offsets rely."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from wait_registry.kafka.requests import answer, answered, timeout_of
 
 @dataclass(frozen=True, slots=True)
 class TopicIdentity:
-    """A topic as it was made: a recreated one has the same name and another id (KIP-516)."""
+    """A topic as it was created; a recreated topic has the same name and another ID (KIP-516)."""
 
     topic: str
     topic_id: str
@@ -23,15 +23,15 @@ class TopicIdentity:
 
 
 def cluster_id(admin: AdminClient) -> str:
-    """Return the cluster's id, which is part of every wait id.
+    """Return the cluster's ID, which is part of every wait ID.
 
     Raises:
         TransientError: the cluster can't be reached now; retry.
-        ConfigurationError: the broker refuses us, or knows no cluster id.
+        ConfigurationError: the broker refuses us, or reports no cluster ID.
     """
-    seen = _metadata(admin, "for its cluster id")
+    seen = _metadata(admin, "for its cluster ID")
     if not seen.cluster_id:
-        raise ConfigurationError("the broker names no cluster id; brokers from 0.10.1 on have one")
+        raise ConfigurationError("the broker reports no cluster ID; brokers have one since 0.10.1")
     return str(seen.cluster_id)
 
 
@@ -46,17 +46,17 @@ def topic_names(admin: AdminClient) -> frozenset[str]:
 
 
 def broker_ids(admin: AdminClient) -> list[int]:
-    """Return the ids of the brokers that live, in order; raises as `topic_names`."""
+    """Return the sorted IDs of the live brokers; raises as `topic_names`."""
     return sorted(_metadata(admin, "for its brokers").brokers)
 
 
 def _metadata(admin: AdminClient, what: str) -> ClusterMetadata:
-    # Not by describe_cluster: librdkafka (2.16) aborts the process when the broker that answers knows of no living
-    # one, as one does that has just been taken for dead itself.
+    # Workaround: librdkafka 2.16 aborts the process in describe_cluster if the broker that answers knows of no live
+    # broker, for instance because it was just fenced itself.
     doing = f"asking {_where(admin)} {what}"
     seen = answered(admin, lambda: admin.list_topics(timeout=timeout_of(admin)), doing)
     if not seen.brokers:
-        raise TransientError(f"{doing} failed: the broker that answered knows of no living one")
+        raise TransientError(f"{doing} failed: the broker that answered knows of no live broker")
     return seen
 
 
@@ -64,7 +64,7 @@ def describe_topic(admin: AdminClient, topic: str) -> TopicIdentity:
     """Look a topic up.
 
     Raises:
-        ConfigurationError: there is no such topic; the message has the command that makes it.
+        ConfigurationError: there is no such topic; the message has the command that creates it.
         TransientError: the cluster can't be reached now; retry.
     """
     futures = admin.describe_topics(TopicCollection([topic]), request_timeout=timeout_of(admin))
@@ -78,7 +78,7 @@ def describe_topic(admin: AdminClient, topic: str) -> TopicIdentity:
 
 
 def topic_ids(admin: AdminClient, topics: Iterable[str]) -> dict[str, str]:
-    """Return the ids of those of the topics that there are.
+    """Return the IDs of those topics that exist.
 
     Raises:
         ConfigurationError: the broker refuses us.
@@ -97,30 +97,30 @@ def topic_ids(admin: AdminClient, topics: Iterable[str]) -> dict[str, str]:
 
 
 def no_such_topic(admin: AdminClient, topic: str) -> ConfigurationError:
-    """Say that a topic is missing, with the command that makes it."""
+    """Return the error about a missing topic, with the command that creates it."""
     return ConfigurationError(
-        f"topic {topic} is not there. Make it: `waitreg topics create` (wait, dead letter and redelivery topics), "
+        f"topic {topic} doesn't exist. Create it: `waitreg topics create` (wait, dead letter and redelivery topics), "
         f"or kafka-topics --bootstrap-server {_where(admin)} --create --topic {topic}"
     )
 
 
 def identity_changed(recorded: TopicIdentity, now: TopicIdentity) -> str | None:
-    """Say what changed since a topic's identity was written down, or None when it is the same topic still.
+    """Return what changed since a topic's identity was recorded, or None if it is still the same topic.
 
-    Another partition count moves keys to other partitions, so that a tombstone would miss its wait record; another id
-    means that what was written down about offsets describes a log that is gone.
+    Another partition count moves keys to other partitions, where a tombstone would miss its wait record; another ID
+    means that the recorded offsets describe a topic that was deleted.
     """
     if recorded.topic != now.topic:
         return f"the topic was {recorded.topic} and is now {now.topic}"
     if recorded.topic_id != now.topic_id:
-        return f"topic {now.topic} was made anew: its id was {recorded.topic_id} and is now {now.topic_id}"
+        return f"topic {now.topic} was recreated: its ID was {recorded.topic_id} and is now {now.topic_id}"
     if recorded.partitions != now.partitions:
         return f"topic {now.topic} had {recorded.partitions} partitions and has {now.partitions} now"
     return None
 
 
 def require_same_identity(recorded: TopicIdentity, now: TopicIdentity) -> None:
-    """Stop when the wait topic isn't the one that was written down, or is used with another number of partitions.
+    """Refuse a wait topic that isn't the recorded one, or is used with another number of partitions.
 
     Raises:
         ConfigurationError: the service must stop; the message says what to do in either case.
@@ -130,14 +130,14 @@ def require_same_identity(recorded: TopicIdentity, now: TopicIdentity) -> None:
         return
     if recorded.topic == now.topic and recorded.topic_id == now.topic_id:
         raise ConfigurationError(
-            f"topic {now.topic} has been used with {recorded.partitions} partitions, and wait.partitions is "
-            f"{now.partitions} now: keys would move to other partitions than those of their wait records. Set "
+            f"topic {now.topic} has been used with {recorded.partitions} partitions, but wait.partitions is now "
+            f"{now.partitions}: keys would move away from the partitions of their wait records. Set "
             f"wait.partitions back to {recorded.partitions}. To get more, move to a new wait topic: docs/runbook.md, "
             '"Moving to a new wait topic".'
         )
     raise ConfigurationError(
-        f"{changed}. What stood unfinished in the old one is gone from Kafka, and Postgres alone still shows it. Leave "
-        'its tables as they are; the way on is in docs/runbook.md, "Topic recreated by mistake".'
+        f"{changed}. The open registrations of the old topic are now only in Postgres. Leave its tables as they are, "
+        'and follow docs/runbook.md, "Topic recreated by mistake".'
     )
 
 

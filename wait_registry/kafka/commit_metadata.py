@@ -1,7 +1,7 @@
 """The metadata of a processor's offset commits: which topics the offsets rely on.
 
-The processor has no database of its own, and an offset is only worth something together with the wait topic in which
-the records below it are registered, and with the very log it was made in. See docs/decisions/0001.
+The processor has no database. An offset is only valid together with the wait topic in which the records below it are
+registered, and with the input topic that it was read from. See docs/decisions/0001.
 """
 
 from __future__ import annotations

@@ -16,21 +16,21 @@ def committed_offsets(
 ) -> list[TopicPartition]:
     """Ask for committed offsets and their metadata.
 
-    By a consumer of that group that never subscribes, and not by an administrative client: librdkafka (2.16) answers a
-    group's ListConsumerGroupOffsets with a segmentation fault of the process while its coordinator moves or loads.
+    Workaround: it uses a consumer of the group that never subscribes, since ListConsumerGroupOffsets of librdkafka 2.16
+    ends the process with a segmentation fault while the coordinator moves or loads.
 
     Args:
         kafka: the cluster.
-        group: whose offsets; it need not exist.
+        group: the consumer group; it need not exist.
         partitions: topic and number of each partition to ask for.
-        timeout_s: how long to wait, s; by default ``kafka.request_timeout_s``. A group that we may not see (DESCRIBE)
-            takes the whole of it: librdkafka asks for its coordinator again and again.
+        timeout_s: how long to wait, s; by default ``kafka.request_timeout_s``. Without DESCRIBE on the group it
+            takes all of this time, because librdkafka repeats its request for the coordinator.
 
     Returns:
-        One a partition; its offset is negative where the group has committed none.
+        One per partition; the offset is negative if the group has committed none.
 
     Raises:
-        ConfigurationError: we may not see the group (DESCRIBE) or a topic.
+        ConfigurationError: no permission (DESCRIBE) on the group or a topic.
         TransientError: no answer in that time; retry.
     """
     asked = [TopicPartition(topic, number) for topic, number in partitions]

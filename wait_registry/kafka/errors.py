@@ -1,4 +1,4 @@
-"""What a Kafka client's error asks of us, in terms of the project's error tree."""
+"""Translates errors of the Kafka clients into the project's error tree."""
 
 from __future__ import annotations
 
@@ -18,20 +18,19 @@ _AUTHENTICATION = frozenset(
     }
 )
 # With TLS 1.3 the broker refuses a client's certificate after the handshake, which comes as a broken connection.
-# Other alerts, of its own trouble or of its end, are no refusal.
+# Alerts about the broker's own trouble or its shutdown are not refusals.
 _CERTIFICATE_ALERT = re.compile(
     r"alert (bad certificate|unsupported certificate|certificate (revoked|expired|unknown|required)|unknown ca"
     r"|access denied|handshake failure)|peer did not return a certificate",
     re.IGNORECASE,
 )
-# The same codes while a connection is set up, although nobody has refused us: the connection broke, or was given up
-# for want of an answer, or for another address of the broker ("Local:" is librdkafka's own trouble, a broker's refusal
-# reads "Broker:"); or TLS met the like, or an alert of the broker's own trouble.
+# The same codes while a connection is set up, without a refusal: the connection broke, or timed out, or another address
+# of the broker was tried ("Local:" is librdkafka's own error, a broker's refusal reads "Broker:"); the same within TLS.
 _BROKEN_HANDSHAKE = re.compile(
     r"mechanism handshake failed: Local:|SSL transport error|alert (internal error|user cancell?ed)", re.IGNORECASE
 )
-# The right on a topic that is missing, by the first words of what was tried.
-_TOPIC_RIGHTS = {
+# The missing permission on a topic, by the first words of the operation.
+_TOPIC_PERMISSIONS = {
     "describing": "DESCRIBE (it comes with READ and with WRITE)",
     "listing": "DESCRIBE (it comes with READ and with WRITE)",
     "reading the configuration": "DESCRIBE_CONFIGS",
@@ -39,7 +38,7 @@ _TOPIC_RIGHTS = {
     "reading": "READ",
     "writing": "WRITE",
     "exporting": "WRITE",
-    # Where the tombstones' topic is the one, the transaction says so at its end.
+    # For the topic of the tombstones, the transaction fails at its end.
     "committing after exporting": "WRITE",
     "creating": "CREATE",
 }
@@ -64,7 +63,7 @@ _TRANSIENT = frozenset(
         KafkaError._RESOLVE,
         KafkaError._WAIT_COORD,
         KafkaError._RETRY,
-        # A broker that knows of no living one.
+        # The broker knows of no live broker.
         KafkaError._PARTIAL,
         KafkaError._QUEUE_FULL,
         KafkaError._DESTROY,
@@ -76,7 +75,7 @@ _TRANSIENT = frozenset(
         KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
         KafkaError.LEADER_NOT_AVAILABLE,
         KafkaError.NOT_LEADER_FOR_PARTITION,
-        # Whoever asks, or is asked, hasn't heard yet that the leader was elected anew: after a broker's restart.
+        # The client or the broker doesn't know the new leader yet, after a broker's restart.
         KafkaError.FENCED_LEADER_EPOCH,
         KafkaError.UNKNOWN_LEADER_EPOCH,
         KafkaError.REQUEST_TIMED_OUT,
@@ -95,12 +94,12 @@ _TRANSIENT = frozenset(
 
 
 def is_transient(error: KafkaError) -> bool:
-    """Tell whether the same request may succeed later without anybody mending anything."""
+    """Return whether the same request may succeed later without a fix."""
     return error.code() in _TRANSIENT or _is_broken_handshake(error) or (bool(error.retriable()) and not error.fatal())
 
 
 def is_access_problem(error: KafkaError) -> bool:
-    """Tell whether the broker refused us: credentials, certificate or permission."""
+    """Return whether the broker refused our credentials, certificate or permissions."""
     if _is_broken_handshake(error):
         return False
     return error.code() in _AUTHENTICATION or error.code() in _AUTHORIZATION or _is_certificate_refused(error)
@@ -111,16 +110,18 @@ def _is_broken_handshake(error: KafkaError) -> bool:
     return set_up and _BROKEN_HANDSHAKE.search(error.str() or "") is not None
 
 
-def _missing_right(error: KafkaError, doing: str) -> str:
-    """Name the right that was missing; the broker names none, but what was tried tells."""
+def _missing_permission(error: KafkaError, doing: str) -> str:
+    """Name the missing permission by the operation; the broker doesn't name it."""
     if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
-        # Whoever reads from offsets of its own only asks who coordinates the group that its client has to name.
+        # A client that reads from its own offsets only looks up the coordinator of its group.
         return f"{'DESCRIBE' if doing.startswith('reading ') else 'READ'} on the consumer group"
     if error.code() == KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
-        return "WRITE on transactional ids that begin with waitreg.sweep.<wait topic>. (pattern type prefixed)"
+        return "WRITE on transactional IDs that begin with waitreg.sweep.<wait topic>. (pattern type prefixed)"
     if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
-        return next((f"{right} on it" for word, right in _TOPIC_RIGHTS.items() if doing.startswith(word)), "this right")
-    return "this right on the cluster"
+        return next(
+            (f"{name} on it" for word, name in _TOPIC_PERMISSIONS.items() if doing.startswith(word)), "this permission"
+        )
+    return "this permission on the cluster"
 
 
 def _is_certificate_refused(error: KafkaError) -> bool:
@@ -128,13 +129,13 @@ def _is_certificate_refused(error: KafkaError) -> bool:
 
 
 def cause_of(error: WaitRegistryError) -> KafkaError | None:
-    """Return the client's error behind one of ours, if there is one."""
+    """Return the client's error that caused one of ours, or None."""
     behind = error.__cause__.args[0] if isinstance(error.__cause__, KafkaException) else None
     return behind if isinstance(behind, KafkaError) else None
 
 
 def is_unknown_topic(error: WaitRegistryError) -> bool:
-    """Tell whether one of our errors stands for a topic that isn't there."""
+    """Return whether one of our errors means that a topic doesn't exist."""
     cause = cause_of(error)
     return cause is not None and cause.code() in _UNKNOWN_TOPIC
 
@@ -144,11 +145,11 @@ def kafka_failure(error: KafkaError | KafkaException, doing: str) -> WaitRegistr
 
     Args:
         error: what the client reported.
-        doing: what was tried, as it reads in "... failed", for example ``"describing topic orders"``.
+        doing: the operation, as it reads in "... failed", for example ``"describing topic orders"``.
 
     Returns:
-        ConfigurationError for credentials, certificates, permissions and missing topics; FencedError when another
-        owner took over; TransientError for what may pass; else PermanentError.
+        ConfigurationError for credentials, certificates, permissions and missing topics; FencedError if another
+        owner took over; TransientError for a failure that may pass; else PermanentError.
     """
     cause = error.args[0] if isinstance(error, KafkaException) else error
     if not isinstance(cause, KafkaError):
@@ -163,22 +164,22 @@ def kafka_failure(error: KafkaError | KafkaException, doing: str) -> WaitRegistr
         )
     if cause.code() == KafkaError._SSL:
         return ConfigurationError(
-            f"{seen}. The broker's certificate must be valid now, be signed by who stands in kafka.security.ca, "
-            "and hold for the host name in kafka.bootstrap_servers; and the listener must be one with TLS."
+            f"{seen}. The broker's certificate must be valid now, be signed by kafka.security.ca and be issued for "
+            "the host name in kafka.bootstrap_servers; and the listener must use TLS."
         )
     if cause.code() in _AUTHENTICATION:
         return ConfigurationError(
-            f"{seen}. Check kafka.security: protocol, mechanism, username, password and certificates must be those "
-            "that the broker's listener expects."
+            f"{seen}. Check kafka.security: protocol, mechanism, username, password and certificates must match "
+            "the broker's listener."
         )
     if cause.code() in _AUTHORIZATION:
-        right = _missing_right(cause, doing)
-        return ConfigurationError(f"{seen}. Grant the user of kafka.security {right} (kafka-acls --add).")
+        permission = _missing_permission(cause, doing)
+        return ConfigurationError(f"{seen}. Grant the user of kafka.security {permission} (kafka-acls --add).")
     if cause.code() in _UNKNOWN_TOPIC:
-        return ConfigurationError(f"{seen}. Make the topic, or correct its name in the settings.")
+        return ConfigurationError(f"{seen}. Create the topic, or correct its name in the settings.")
     if cause.code() in _FENCED:
         return FencedError(f"{seen}. Another instance has taken over.")
     if cause.code() == KafkaError._UNKNOWN_PARTITION:
-        # What a client says of a topic that it has used and that was removed; and of a partition that never was.
-        return PermanentError(f"{seen}. The topic, or this partition of it, isn't there (any more).")
+        # The topic was deleted after the client had used it, or the partition never existed.
+        return PermanentError(f"{seen}. The topic, or this partition of it, doesn't exist (any more).")
     return TransientError(seen) if is_transient(cause) else PermanentError(seen)

@@ -1,4 +1,4 @@
-"""Who is in a consumer group, and who has which of its partitions, as its coordinator sees it."""
+"""The members of a consumer group and their partitions, as its coordinator sees them."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from wait_registry.kafka.errors import kafka_failure
 from wait_registry.records.topics import TopicPartition
 from wait_registry.settings.kafka import KafkaSettings
 
-# What a process takes to begin and to end, s.
+# Time for a process to start and end, s.
 OVERHEAD_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class GroupDescription:
-    """What a coordinator says of a group.
+    """The members of a group.
 
-    ``stable`` when nobody is on the way from one assignment to the next. By member id, ``held`` has the partitions,
-    topic and number, that a member has been given, and ``due`` those that it is to have when all have given up theirs.
+    ``stable`` if no member is moving to another assignment. By member ID, ``held`` are a member's partitions,
+    and ``due`` those that it will have when all members have given up theirs.
     """
 
     stable: bool = False
@@ -35,14 +35,14 @@ class GroupDescription:
     due: Mapping[str, frozenset[TopicPartition]] = field(default_factory=dict)
 
     def differing(self, member: str, assigned: frozenset[TopicPartition]) -> frozenset[TopicPartition]:
-        """Return what a member has and is not to have, and what it is to have, lacks, and nobody else has.
+        """Return the partitions that a member has and shouldn't, and those that it should have and no member has.
 
-        Brokers of 4.3 count as held what a member still has to give up; older ones may not, so that what another member
-        takes its time to give up differs here.
+        Brokers of 4.3 count as held what a member still has to give up. Older ones may not, so a partition that another
+        member gives up slowly is returned.
 
         Args:
-            member: its id; one that the coordinator doesn't know is to have nothing.
-            assigned: what it says that it has.
+            member: its ID; an unknown member should have nothing.
+            assigned: the partitions that it reports.
         """
         due = self.due.get(member, frozenset())
         others = frozenset[TopicPartition]().union(*(places for other, places in self.held.items() if other != member))
@@ -52,21 +52,21 @@ class GroupDescription:
 def describe_group(kafka: KafkaSettings, group: str) -> GroupDescription:
     """Ask the group's coordinator, in a process of its own.
 
-    librdkafka aborts the process that describes a group while the coordinator comes back from an outage (its issue
-    4605, open in 2.16): here that costs the question, not the service that asks.
+    Workaround: librdkafka aborts the process that describes a group while the coordinator returns from an outage
+    (https://github.com/confluentinc/librdkafka/issues/4605, open in 2.16).
 
     Args:
-        kafka: the cluster; ``request_timeout_s`` limits the question.
-        group: a group that isn't there yet has no members.
+        kafka: the cluster; ``request_timeout_s`` limits the request.
+        group: a group that doesn't exist yet has no members.
 
     Raises:
-        TransientError: no answer, or no process to ask; retry.
-        WaitRegistryError: the coordinator refuses us, or the process that asks can't work here.
+        TransientError: no answer, or no process can be started; retry.
+        WaitRegistryError: the coordinator refuses us, or the process can't run here.
     """
     doing = f"describing group {group}"
     question = {"properties": plain_properties(kafka), "group": group, "timeout_s": kafka.request_timeout_s}
     try:
-        # By its path, and -P: nothing that lies in the working directory is imported.
+        # By path and with -P, so that nothing in the working directory is imported.
         asked = subprocess.run(
             [sys.executable, "-P", group_question.__file__],
             input=json.dumps(question),
@@ -78,10 +78,10 @@ def describe_group(kafka: KafkaSettings, group: str) -> GroupDescription:
     except subprocess.TimeoutExpired as error:
         raise TransientError(f"{doing} failed: no answer within {error.timeout:g} s") from error
     except OSError as error:
-        raise TransientError(f"{doing} failed: no process can be started that asks: {error}") from error
+        raise TransientError(f"{doing} failed: can't start the process that asks: {error}") from error
     if asked.returncode:
-        said = asked.stderr.strip().rpartition("\n")[2]
-        seen = f"{doing} failed: the process that asks ended with status {asked.returncode}: {said}"
+        last_line = asked.stderr.strip().rpartition("\n")[2]
+        seen = f"{doing} failed: the process that asks ended with status {asked.returncode}: {last_line}"
         raise TransientError(seen) if asked.returncode < 0 else PermanentError(seen)
     return _description(json.loads(asked.stdout), doing)
 

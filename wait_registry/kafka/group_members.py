@@ -1,4 +1,4 @@
-"""How many consumers a group has now."""
+"""The number of consumers in a group."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ def group_members(admin: AdminClient, group: str) -> int:
     """Ask the group's coordinator.
 
     Args:
-        admin: the client to ask; its request limit bounds this.
+        admin: the client to ask; its request limit applies.
         group: it need not exist.
 
     Returns:
-        Members that joined and were neither closed nor given up yet; 0 for a group that isn't there.
+        Members that have joined and neither left nor timed out; 0 for a group that doesn't exist.
 
     Raises:
-        ConfigurationError: we may not see the group (DESCRIBE).
+        ConfigurationError: no permission (DESCRIBE) on the group.
         TransientError: no answer in that time; retry.
     """
 

@@ -1,4 +1,4 @@
-"""Asks who is in a consumer group; run as a program, by `wait_registry.kafka.group_description`, which see.
+"""Describes a consumer group in a process of its own; see `wait_registry.kafka.group_description`.
 
 Standard input: a JSON object with the client's ``properties``, ``group`` and ``timeout_s``. Standard output: a JSON
 object with ``stable``, ``held`` and ``due`` (partitions by member id), or with ``error`` (librdkafka's code and text).
@@ -16,7 +16,7 @@ from confluent_kafka.admin import AdminClient, MemberAssignment
 
 
 def ask(question: dict[str, Any]) -> dict[str, Any]:
-    """Put the question to the group's coordinator and return the answer."""
+    """Ask the group's coordinator and return the answer."""
     group = question["group"]
     client = AdminClient(question["properties"])
     try:
@@ -24,7 +24,7 @@ def ask(question: dict[str, Any]) -> dict[str, Any]:
     except KafkaException as error:
         return {"error": [error.args[0].code(), error.args[0].str()]}
     held = {member.member_id: _places(member.assignment) for member in described.members}
-    # Only KIP-848's groups have a target.
+    # Only groups of KIP-848 have a target.
     due = {member.member_id: _places(member.target_assignment or member.assignment) for member in described.members}
     return {"stable": described.state is ConsumerGroupState.STABLE, "held": held, "due": due}
 
@@ -34,6 +34,6 @@ def _places(assignment: MemberAssignment) -> list[list[object]]:
 
 
 if __name__ == "__main__":
-    # librdkafka may abort here, and what it dumps would hold the client's secrets.
+    # librdkafka may abort here, and a core dump would hold the client's secrets.
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     json.dump(ask(json.load(sys.stdin)), sys.stdout)

@@ -1,4 +1,4 @@
-"""The headers of a consumed message, which the client can't always read."""
+"""Workaround: reading the headers of a consumed message, which confluent-kafka 2.16 can't always decode."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from confluent_kafka import Message
 
 from wait_registry.records.headers import Headers
 
-# What confluent-kafka 2.16 raises for a name that isn't UTF-8. It must not be asked again then: the list that it would
-# return holds a null pointer as the name.
+# Raised for a name that isn't UTF-8. Don't ask the message again: the list would hold a null pointer as the name.
 UNREADABLE: Final = (SystemError, UnicodeDecodeError)
 
-# Not `message.headers()`: once CPython (3.11 on) has specialised that call, it doesn't check any more that a result
-# comes without an exception: the list with the null pointer would get through, and the exception at some later line.
+# Not `message.headers()`: when CPython (from 3.11) has specialized that call, it no longer checks that a result comes
+# without an exception, so the list with the null pointer would pass, and the exception would appear at a later line.
 headers_of: Final[Callable[[Message], Headers | None]] = methodcaller("headers")

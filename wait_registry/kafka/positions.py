@@ -1,4 +1,4 @@
-"""Where a topic's partitions begin and end."""
+"""First and end offsets of partitions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from wait_registry.kafka.requests import answer, persistently, timeout_of
 Isolation = Literal["read_committed", "read_uncommitted"]
 
 # librdkafka found no leader: no such topic, no such partition, or an election.
-_NOBODY_TO_ASK = frozenset({KafkaError._NOENT, KafkaError._UNKNOWN_PARTITION})
+_NO_LEADER = frozenset({KafkaError._NOENT, KafkaError._UNKNOWN_PARTITION})
 
 _LEVELS = {
     "read_committed": IsolationLevel.READ_COMMITTED,
@@ -69,7 +69,7 @@ def _offset(admin: AdminClient, asked: TopicPartition, future: Future[ListOffset
         offset = int(answer(admin, future, doing).offset)
     except PermanentError as error:
         cause = cause_of(error)
-        if cause is None or cause.code() not in _NOBODY_TO_ASK:
+        if cause is None or cause.code() not in _NO_LEADER:
             raise
         count = describe_topic(admin, asked.topic).partitions
         if asked.partition >= count:
@@ -77,7 +77,7 @@ def _offset(admin: AdminClient, asked: TopicPartition, future: Future[ListOffset
                 f"topic {asked.topic} has {count} partitions; there is no partition {asked.partition}"
             ) from error
         raise TransientError(str(error)) from error
-    # A broker that has just started answers for a partition that it doesn't lead yet, at times without an error.
+    # A broker that has just started may answer without an error for a partition that it doesn't lead yet.
     if offset < 0:
         raise TransientError(f"{doing} failed: saw {offset}, expected 0 or more; ask again")
     return offset

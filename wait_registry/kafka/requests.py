@@ -32,13 +32,13 @@ def answer(admin: AdminClient, future: Future[T], doing: str) -> T:
     Args:
         admin: the client that sent it.
         future: what the client returned.
-        doing: what is tried, as it reads in "... failed".
+        doing: the operation, as it reads in "... failed".
 
     Returns:
         The request's result.
 
     Raises:
-        WaitRegistryError: as `wait_registry.kafka.errors.kafka_failure` decides; ConfigurationError as well when the
+        WaitRegistryError: as `wait_registry.kafka.errors.kafka_failure` decides; also ConfigurationError if the
             request timed out because the broker refuses the client's credentials.
     """
 
@@ -54,13 +54,13 @@ def answer(admin: AdminClient, future: Future[T], doing: str) -> T:
 
 
 def answered(admin: AdminClient, request: Callable[[], T], doing: str) -> T:
-    """Send a request that waits for its answer by itself, within the limit of `timeout_of`; as `answer` otherwise."""
+    """Send a request that waits for its answer itself, within the limit of `timeout_of`; otherwise as `answer`."""
     if isinstance(admin, Admin):
         admin.begin_request()
     try:
         result = request()
     except KafkaException as error:
-        # A future keeps its error, whose traceback would keep those who wait for it, and the client: a cycle.
+        # A future keeps its error, whose traceback would keep the waiting frames and the client in a cycle.
         raise _failure(admin, error, doing) from error.with_traceback(None)
     if isinstance(admin, Admin):
         admin.end_request()
@@ -68,15 +68,15 @@ def answered(admin: AdminClient, request: Callable[[], T], doing: str) -> T:
 
 
 def persistently(admin: AdminClient, request: Callable[[], T], clock: Clock | None = None) -> T:
-    """Repeat a request whose transient failures a moment mends: a leader that is just being elected, say.
+    """Repeat a request whose failures pass within moments, such as a leader election.
 
     Args:
-        admin: the client that ``request`` uses; its limit bounds the repetitions too.
+        admin: the client that ``request`` uses; its limit also bounds the repetitions.
         request: sends and waits, raising what `answer` raises.
-        clock: measures the limit; this host's when absent.
+        clock: measures the limit; by default this host's.
 
     Returns:
-        What ``request`` returned at last.
+        What ``request`` returned.
 
     Raises:
         TransientError: it still fails when the limit is reached.
@@ -109,8 +109,8 @@ def _failure(admin: AdminClient, error: KafkaException, doing: str) -> WaitRegis
 def _what_it_may_be(admin: Admin) -> str:
     if admin.last_event is not None:
         return f"; the client's last event: {admin.last_event.str()}"
-    # A listener with TLS or SASL hangs up on a client without, which to the client is a connection like any other.
+    # A listener with TLS or SASL closes the connection of a client without it, without a reason.
     return (
-        f"; nobody answers at {admin.bootstrap_servers}: if that stays so, look whether this is the address of a "
+        f"; no broker answers at {admin.bootstrap_servers}: if this continues, check whether that address is a "
         f"listener for kafka.security.protocol={admin.protocol}"
     )

@@ -1,4 +1,4 @@
-"""What a topic must be like, decided from what the broker says about it. Pure."""
+"""The rules for topics, checked against what the broker reports."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DAY_MS = 24 * HOUR_MS
 
 @dataclass(frozen=True, slots=True)
 class TopicState:
-    """A topic as the broker describes it; ``replicas`` is the least of its partitions."""
+    """A topic as the broker describes it; ``replicas`` is that of the partition with the fewest."""
 
     partitions: int
     replicas: int
@@ -24,7 +24,7 @@ class TopicState:
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """A comparison in the making: severity if broken, and the value that would fix it, or the advice that would."""
+    """A rule about one property: the severity if it is broken, and the value or the advice that fixes it."""
 
     name: str
     holds: bool
@@ -36,12 +36,12 @@ class _Rule:
 
 
 def missing(spec: TopicSpec, bootstrap_servers: str, existing: Iterable[str] = ()) -> Diagnosis:
-    """Report a topic that isn't there, and the one of the existing ones that may have been meant."""
+    """Report a missing topic, and the existing topic that may have been meant."""
     fix = "`waitreg topics create`"
     if not spec.owned:
         plain = f"kafka-topics --bootstrap-server {bootstrap_servers} --create --topic {spec.topic}"
         fix = f"{plain}, or `waitreg topics create --input-partitions 6`"
-    return _diagnosis(spec, f"the {spec.role} topic", Severity.ERROR, _absent(spec.topic, existing), "to be there", fix)
+    return _diagnosis(spec, f"the {spec.role} topic", Severity.ERROR, _absent(spec.topic, existing), "to exist", fix)
 
 
 def _diagnosis(
@@ -90,11 +90,11 @@ def _judged(spec: TopicSpec, state: TopicState, rule: _Rule, alter: str) -> Diag
 
 
 def _wait_rules(spec: TopicSpec, state: TopicState) -> Iterator[_Rule]:
-    yield _exactly(spec, state, "cleanup.policy", "deletion by age would lose unresolved registrations")
+    yield _exactly(spec, state, "cleanup.policy", "deletion by age would lose open registrations")
     yield _exactly(spec, state, "message.timestamp.type", "freshness and clock checks need the broker's time")
     yield from _tombstones(spec, state)
     yield _at_most(spec, state, "segment.ms", "open segments are never compacted")
-    yield _at_most(spec, state, "max.compaction.lag.ms", "resolved registrations stay readable and take up room")
+    yield _at_most(spec, state, "max.compaction.lag.ms", "settled registrations stay readable and use disk space")
     yield _exactly(spec, state, "unclean.leader.election.enable", "a stale leader would forget registrations")
     wanted = spec.wait.max_message_bytes
     yield _at_least(
@@ -107,19 +107,19 @@ def _partitions(spec: TopicSpec, state: TopicState) -> Diagnosis:
     if state.partitions == spec.partitions:
         return _diagnosis(spec, rule, Severity.OK, seen, expected)
     if state.partitions < spec.partitions:
-        fix = f"set wait.partitions to {state.partitions}, for every service, if the topic was made with that number"
-        return _diagnosis(spec, rule, Severity.ERROR, seen, expected, fix, "keys would have no partition to go to")
-    why = "it has grown, or was made with another number: those beyond stay empty and unread"
+        fix = f"set wait.partitions to {state.partitions}, for every service, if the topic was created with that number"
+        return _diagnosis(spec, rule, Severity.ERROR, seen, expected, fix, "some keys would have no partition")
+    why = "partitions were added, or it was created with another number; the others stay empty and unread"
     fix = (
-        "nothing to do if some were added, they can stay; if the topic was made with that number and nothing stands in "
-        "it yet, set wait.partitions to it, for every service"
+        "nothing if partitions were added; if the topic was created with that number and is still empty, set "
+        "wait.partitions of every service to it"
     )
     return _diagnosis(spec, rule, Severity.WARNING, seen, expected, fix, why)
 
 
 def _tombstones(spec: TopicSpec, state: TopicState) -> Iterator[_Rule]:
     name, wanted = "delete.retention.ms", spec.wait.delete_retention_ms
-    why = "a sink or sweeper behind by half of it must be rebuilt, since tombstones may be gone"
+    why = "a sink or sweeper that is behind by half of it needs a rebuild, since tombstones may be gone"
     least = min(DAY_MS, wanted)
     enough = _number(state, name, 0) >= least
     broken = Severity.WARNING if enough else Severity.ERROR
@@ -130,23 +130,23 @@ def _dead_letter_rules(spec: TopicSpec, state: TopicState) -> Iterator[_Rule]:
     yield from _uncompacted_rules(spec, state)
     name, wanted = "retention.ms", spec.creation_config["retention.ms"]
     kept = not 0 <= _number(state, name, -1) < HOUR_MS
-    why = "a dead letter may be gone before the sink, or anybody, has read it"
+    why = "a dead letter may be deleted before the sink has read it"
     yield _Rule(name, kept, f"{HOUR_MS} or more, or -1", wanted, why, Severity.WARNING)
 
 
 def _redelivery_rules(spec: TopicSpec, state: TopicState) -> Iterator[_Rule]:
     yield from _uncompacted_rules(spec, state)
-    why = "a record that its group hasn't consumed yet, however long that is away, would be lost"
+    why = "a record that its group hasn't consumed yet would be lost"
     for name in ("retention.ms", "retention.bytes"):
         yield _exactly(spec, state, name, why, Severity.WARNING)
 
 
 def _uncompacted_rules(spec: TopicSpec, state: TopicState) -> Iterator[_Rule]:
     seen = state.config.get("cleanup.policy", "")
-    # Under compaction a second dead letter of the same key removes the first.
+    # With compaction a second dead letter of the same key removes the first.
     why = "compaction keeps only the last record of a key, and refuses records without one"
     yield _Rule("cleanup.policy", seen == "delete", "delete", "delete", why)
-    clock = "its time is the writer's: one an hour ahead is refused (KIP-937), one far behind has records deleted early"
+    clock = "its time is the writer's: an hour ahead is refused (KIP-937), far behind has records deleted early"
     yield _exactly(spec, state, "message.timestamp.type", clock, Severity.WARNING)
     wanted = _number_of(spec.creation_config["max.message.bytes"])
     yield _at_least(spec, state, "max.message.bytes", wanted, "the largest wait record and its lineage block must fit")
@@ -157,23 +157,25 @@ def _input_rules(spec: TopicSpec, state: TopicState) -> Iterator[_Rule]:
     largest, fits = _number(state, "max.message.bytes", 0), spec.wait.max_message_bytes
     why = "a record too large for the wait topic can't be registered and goes to the dead letter topic at once"
     at_most = f"at most wait.max_message_bytes = {fits}"
-    # The producers of the input know what they need: it is the wait topic that has to follow.
-    advice = f"set wait.max_message_bytes to {largest}, then `waitreg topics check` says which topics must take more"
+    # The producers of the input know what they need, so the wait topic has to follow.
+    advice = (
+        f"set wait.max_message_bytes to {largest}, then run `waitreg topics check` for the topics that must accept more"
+    )
     yield _Rule("max.message.bytes", largest <= fits, at_most, "", why, Severity.WARNING, advice)
 
 
 def _replication(spec: TopicSpec, state: TopicState, alter: str) -> Iterator[Diagnosis]:
-    laptop = "fewer is for laptops: a lost disk loses records that were acknowledged"
-    fix = "on a single broker: nothing to do; with three or more: kafka-reassign-partitions"
-    # Somebody in a hurry might make it anew instead, and with it goes what it holds.
-    fix += f". Never delete the {spec.role} topic for it"
-    yield _least(spec, "replication factor", state.replicas, 3, laptop, fix)
+    development = "fewer is for development: a lost disk loses acknowledged records"
+    fix = "nothing on a single broker; kafka-reassign-partitions with three or more"
+    # An operator in a hurry might recreate the topic instead and lose its records.
+    fix += f". Never delete the {spec.role} topic for this"
+    yield _least(spec, "replication factor", state.replicas, 3, development, fix)
     name, insync = "min.insync.replicas", _number(state, "min.insync.replicas", 1)
     if insync <= state.replicas:
-        if state.replicas >= 2:  # with a single one the finding above says it all
-            yield _least(spec, name, insync, 2, laptop, f"{alter} {name}=2")
+        if state.replicas >= 2:  # with a single replica the diagnosis above is enough
+            yield _least(spec, name, insync, 2, development, f"{alter} {name}=2")
         return
-    most, why = f"at most {state.replicas}, the replicas there are", "nothing could be written"
+    most, why = f"at most {state.replicas}, the number of replicas", "nothing could be written"
     yield _diagnosis(spec, name, Severity.ERROR, str(insync), most, f"{alter} {name}={state.replicas}", why)
 
 

@@ -1,4 +1,4 @@
-"""Which topics the settings name, and what each must be like. Pure."""
+"""The topics that the settings name, and the required configuration of each."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from wait_registry.settings.topics import WaitTopicSettings
 
 
 class TopicRole(StrEnum):
-    """What a topic is for."""
+    """The role of a topic."""
 
     INPUT = "input"
     WAIT = "wait"
@@ -25,7 +25,7 @@ class TopicRole(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TopicSpec:
-    """A topic as the settings want it: ``creation_config`` is what `waitreg topics create` sets."""
+    """A topic as the settings require it; `waitreg topics create` sets ``creation_config``."""
 
     topic: str
     role: TopicRole
@@ -36,7 +36,7 @@ class TopicSpec:
 
     @property
     def owned(self) -> bool:
-        """Whether this system makes the topic."""
+        """Whether this system creates the topic."""
         return self.role is not TopicRole.INPUT
 
 
@@ -51,7 +51,7 @@ def topic_specs(settings: Settings, service: Service | None = None) -> list[Topi
 
 
 def wait_spec(settings: Settings) -> TopicSpec:
-    """Describe the wait topic: compacted only, in broker time, tombstones kept long enough to be seen."""
+    """Describe the wait topic: compacted only, in broker time, tombstones kept long enough to be read."""
     wait = settings.wait
     config = {
         "cleanup.policy": "compact",
@@ -69,7 +69,7 @@ def wait_spec(settings: Settings) -> TopicSpec:
 def dead_letter_topics(settings: Settings, service: Service | None = None) -> list[str]:
     """Resolve the dead letter topics: ``{topic}`` and ``{group}`` are the processor's, so several may come out.
 
-    A template can't be resolved without what stands in its braces; then only what sink and sweeper name is listed.
+    If a placeholder can't be resolved, only the topics that sink and sweeper name are listed.
     """
     template, processor = settings.dead_letter.topic, settings.processor
     topics: list[str] = []
@@ -100,7 +100,7 @@ def _dead_letter_spec(settings: Settings, topic: str) -> TopicSpec:
 
 
 def _redelivery_spec(settings: Settings, topic: str) -> TopicSpec:
-    # What stands in it may be nowhere else, and its group may be away for any time. Only what expired comes here.
+    # Its records may be nowhere else, and its group may be away for any time. Only expired records come here.
     return _uncompacted_spec(settings, topic, TopicRole.REDELIVERY, {"retention.ms": "-1", "retention.bytes": "-1"})
 
 

@@ -71,7 +71,7 @@ def check_topics(settings: Settings, service: Service | None = None) -> list[Dia
 
 
 def require_topics(settings: Settings, service: Service | None = None) -> None:
-    """Refuse to start on topics that would break a promise; warnings are logged.
+    """Refuse topics that would break a guarantee, and log warnings.
 
     Raises:
         ConfigurationError: lists every error with the command that fixes it.
@@ -93,7 +93,7 @@ def topic_config(admin: AdminClient, topic: str) -> dict[str, str]:
 def delete_retention_ms(admin: AdminClient, topic: str) -> int:
     """Return how long a topic keeps a tombstone at least, ms; errors as `topic_config`.
 
-    The topic's own, not the setting: what compaction does is what counts.
+    The topic's own value, not the setting, since compaction follows it.
     """
     return int(topic_config(admin, topic)["delete.retention.ms"])
 
@@ -118,16 +118,17 @@ def _created(client: AdminClient, spec: TopicSpec, future: object) -> bool:
             raise ConfigurationError(
                 f"topic {spec.topic} can't have {spec.replication_factor} replicas: {cause.str().rstrip('.')}. "
                 "Set wait.replication_factor (and wait.min_insync_replicas) to what the cluster has brokers for; "
-                "below 3 and 2 a broken disk can lose registrations."
+                "below 3 and 2 a lost disk can lose registrations."
             ) from error
         raise
     return True
 
 
 def await_leaders(client: AdminClient, topics: list[str]) -> None:
-    """Return when every partition of topics just made can be used: the broker answers before leaders are elected.
+    """Wait until every partition of new topics has a leader; the broker answers before the election.
 
-    Raises TransientError when they still can't be; retry.
+    Raises:
+        TransientError: some still have none; retry.
     """
 
     def ask() -> None:
@@ -135,27 +136,30 @@ def await_leaders(client: AdminClient, topics: list[str]) -> None:
         for topic, future in futures.items():
             described = _if_there(client, future, f"describing topic {topic}")
             if described is None or any(partition.leader is None for partition in described.partitions):
-                raise TransientError(f"topic {topic} was made, and isn't ready yet: it has partitions without a leader")
+                raise TransientError(
+                    f"topic {topic} was created and isn't ready yet: it has partitions without a leader"
+                )
 
     if topics:
         persistently(client, ask)
 
 
 def _look_up(client: AdminClient, topics: list[str]) -> tuple[dict[str, TopicState], frozenset[str]]:
-    """Return what each topic is like, and when one is missing the names of all that there are.
+    """Return the state of each topic, and if one is missing the names of all existing ones.
 
-    Raises TransientError when one is listed and can't be described: it was just made, and not all brokers know it.
+    Raises:
+        TransientError: a topic is listed and can't be described, since it is new and not all brokers know it.
     """
     states = read_states(client, topics)
     existing = topic_names(client) if len(states) < len(topics) else frozenset()
     for topic in topics:
         if topic not in states and topic in existing:
-            raise TransientError(f"topic {topic} was just made, and the broker that was asked doesn't know it yet")
+            raise TransientError(f"topic {topic} is new, and the broker that answered doesn't know it yet")
     return states, existing
 
 
 def read_states(client: AdminClient, topics: list[str]) -> dict[str, TopicState]:
-    """Return what each topic that exists is like."""
+    """Return the state of each topic that exists."""
     descriptions = client.describe_topics(TopicCollection(topics), request_timeout=timeout_of(client)) if topics else {}
     found: dict[str, tuple[int, int]] = {}
     for topic, future in descriptions.items():
@@ -163,7 +167,7 @@ def read_states(client: AdminClient, topics: list[str]) -> dict[str, TopicState]
         if described is not None:
             found[topic] = (len(described.partitions), min(len(p.replicas) for p in described.partitions))
     configs = _read_configs(client, found)
-    # One that went away between the two questions is missing.
+    # A topic that was deleted between the two requests is missing.
     return {topic: TopicState(*shape, configs[topic]) for topic, shape in found.items() if topic in configs}
 
 
@@ -179,7 +183,7 @@ def _read_configs(client: AdminClient, topics: Iterable[str]) -> dict[str, dict[
 
 
 def _if_there(client: AdminClient, future: Future[Any], doing: str) -> Any:
-    """Wait for an answer about a topic; None when there is no such topic."""
+    """Wait for an answer about a topic; None if it doesn't exist."""
     try:
         return answer(client, future, doing)
     except ConfigurationError as error:

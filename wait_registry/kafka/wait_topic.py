@@ -1,4 +1,4 @@
-"""The wait topic as it is used: ``wait.partitions`` of its partitions, whatever it has grown to since."""
+"""The wait topic as it is used: the first ``wait.partitions`` partitions, however many it has."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from wait_registry.kafka.positions import end_offsets
 def describe_wait_topic(admin: AdminClient, topic: str, partitions: int) -> TopicIdentity:
     """Look the wait topic up.
 
-    Partitions that were added to it are nobody's: processors compute a key's partition from ``partitions``, so that it
-    stays where its earlier wait record is.
+    Partitions that were added later are not used: processors compute a key's partition from ``partitions``, so that a
+    key stays where its earlier wait record is.
 
     Args:
-        admin: asked.
+        admin: the client to ask.
         topic: its name.
         partitions: how many are used, ``wait.partitions``.
 
@@ -27,15 +27,15 @@ def describe_wait_topic(admin: AdminClient, topic: str, partitions: int) -> Topi
         Its identity, with the partitions that are used.
 
     Raises:
-        ConfigurationError: there is no such topic, it has fewer partitions, or records stand in those beyond: somebody
-            writes with another number, and nobody here would read that.
+        ConfigurationError: there is no such topic, it has fewer partitions, or an unused partition has records, since
+            a client writes with another number and no service would read them.
         TransientError: the cluster can't be reached now; retry.
     """
     return _used(admin, describe_topic(admin, topic), partitions)
 
 
 def require_same_wait_topic(admin: AdminClient, recorded: TopicIdentity) -> None:
-    """Look the wait topic up again, and stop when it isn't the one that was written down any more.
+    """Look the wait topic up again, and refuse one that isn't the recorded one.
 
     Raises:
         ConfigurationError: deleted or recreated, or as `describe_wait_topic`; the service must stop.
@@ -47,11 +47,11 @@ def require_same_wait_topic(admin: AdminClient, recorded: TopicIdentity) -> None
         if not is_unknown_topic(error):
             raise
         raise ConfigurationError(
-            f"topic {recorded.topic} is gone: it was there (id {recorded.topic_id}) and has been deleted since. Don't "
-            "make it again under this name: what stood unfinished in it can only be read from Postgres now, and a new "
-            'log would not hold it. The way on is in docs/runbook.md, "Topic recreated by mistake".'
+            f"topic {recorded.topic} (ID {recorded.topic_id}) was deleted. Don't create it again under this name: its "
+            "open registrations are now only in Postgres, and a new topic wouldn't hold them. Follow docs/runbook.md, "
+            '"Topic recreated by mistake".'
         ) from error.__cause__
-    # Its id first: the partitions of one that was made anew are another matter.
+    # The ID first, since the partitions of a recreated topic say nothing.
     require_same_identity(recorded, replace(now, partitions=recorded.partitions))
     _used(admin, now, recorded.partitions)
 
@@ -60,7 +60,7 @@ def _used(admin: AdminClient, now: TopicIdentity, partitions: int) -> TopicIdent
     if now.partitions < partitions:
         raise ConfigurationError(
             f"topic {now.topic} has {now.partitions} partitions, expected wait.partitions = {partitions} at least. Set "
-            "wait.partitions, for every service, to the number that the topic was made with"
+            "wait.partitions of every service to the number that the topic was created with"
         )
     if now.partitions > partitions:
         _require_empty(admin, now, partitions)
@@ -74,6 +74,6 @@ def _require_empty(admin: AdminClient, now: TopicIdentity, used: int) -> None:
         raise ConfigurationError(
             f"topic {now.topic} has {now.partitions} partitions, and records in partition {written[0]}"
             f"{f' and {len(written) - 1} more' if written[1:] else ''}, expected none beyond wait.partitions = {used}: "
-            "somebody writes with another number of partitions, and what stands there would never be exported. Give "
-            'every processor the same wait.partitions; the way on is in docs/runbook.md, "Wait topic has grown".'
+            "a client writes with another number of partitions, and no service would export its records. Give every "
+            'processor the same wait.partitions, and follow docs/runbook.md, "Wait topic has grown".'
         )

@@ -91,7 +91,7 @@ def test_a_running_processor_notices_and_ends_and_the_next_one_begins_at_the_beg
     finally:
         handler.release.set()
     # On a busy machine the client may look in between, when there is no topic of that name.
-    expected = r"was made anew.*--reset-offsets .* --to-earliest|Subscribed topic not available"
+    expected = r"was recreated.*--reset-offsets .* --to-earliest|Subscribed topic not available"
     with pytest.raises(ConfigurationError, match=expected):
         running.join()
     group, topic = running.settings.processor.group, running.settings.processor.topics[0]
@@ -112,7 +112,7 @@ def test_what_was_committed_before_anybody_noticed_stops_the_next_start_until_an
     running.stop()
     assert not handler.has_seen_all_new(), "the client has gone on at its old position"
     settings = running.settings
-    with pytest.raises(ConfigurationError, match=r"was made anew.*--reset-offsets .* --to-earliest"):
+    with pytest.raises(ConfigurationError, match=r"was recreated.*--reset-offsets .* --to-earliest"):
         processors.start(settings).join(60)
     topic = settings.processor.topics[0]
     commit_as_operator(faulty_topics.bootstrap, settings.processor.group, [TopicPartition(topic, 0, 0)])

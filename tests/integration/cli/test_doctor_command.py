@@ -163,7 +163,7 @@ def test_offsets_fit_their_logs_until_the_wait_topic_they_rely_on_is_made_anew(
     ended = run_waitreg(here, "doctor", "processor", settings=settings)
     assert ended.code == 2
     assert _broken(ended) == ["offsets of the group"]
-    assert "was made anew" in ended.output
+    assert "was recreated" in ended.output
 
 
 def test_an_unknown_setting_ends_with_2_before_anything_is_asked(here: Path) -> None:

@@ -38,7 +38,7 @@ def say(look: Look, settings: Settings) -> Diagnosis:
         ("{now}", 0, "20 hours", Severity.WARNING, "20.0 h old: at 36.0 h sink and sweeper refuse it"),
         ("{now}", 0, "40 hours", Severity.ERROR, "waitreg rebuild"),
         ("{now}", 99, "0 s", Severity.ERROR, "has lost its end"),
-        ("another", 0, "0 s", Severity.ERROR, "was made anew"),
+        ("another", 0, "0 s", Severity.ERROR, "was recreated"),
     ],
 )
 def test_a_view_is_as_sound_as_its_position(

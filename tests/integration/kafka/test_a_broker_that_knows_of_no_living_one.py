@@ -32,7 +32,7 @@ sys.stdin.readline()
 try:
     cluster_id(client)
 except TransientError as error:
-    print("refused" if "knows of no living one" in str(error) else error, flush=True)
+    print("refused" if "knows of no live broker" in str(error) else error, flush=True)
 else:
     print("answered", flush=True)
 sys.stdin.readline()

@@ -14,7 +14,7 @@ def test_nobody_listening_is_transient_and_says_what_the_client_saw() -> None:
     nowhere = KafkaSettings(bootstrap_servers="127.0.0.1:1", request_timeout_s=1)
     with pytest.raises(TransientError) as caught:
         cluster_id(admin(nowhere))
-    assert "asking 127.0.0.1:1 for its cluster id failed" in str(caught.value)
+    assert "asking 127.0.0.1:1 for its cluster ID failed" in str(caught.value)
     assert "Connection refused" in str(caught.value)
 
 

@@ -56,7 +56,7 @@ def test_a_topic_that_grew_is_not_the_same(cluster: KafkaSettings, topics: Topic
     wait_until(lambda: describe_topic(client, topic) != before, what="the new partition")
     now = describe_topic(client, topic)
     assert identity_changed(before, now) == f"topic {topic} had 1 partitions and has 2 now"
-    with pytest.raises(ConfigurationError, match=r"used with 1 partitions, and wait.partitions is 2 now.*back to 1"):
+    with pytest.raises(ConfigurationError, match=r"used with 1 partitions, but wait.partitions is now 2.*back to 1"):
         require_same_identity(before, now)
 
 
@@ -86,7 +86,7 @@ def test_a_wait_topic_made_anew_is_called_so_whatever_its_partitions(
 ) -> None:
     topic, client = topics.create(names("a"), 2), admin(cluster)
     another = replace(describe_wait_topic(client, topic, 2), topic_id="another", partitions=8)
-    with pytest.raises(ConfigurationError, match=f"topic {topic} was made anew"):
+    with pytest.raises(ConfigurationError, match=f"topic {topic} was recreated"):
         require_same_wait_topic(client, another)
 
 
@@ -106,8 +106,8 @@ def test_a_recreated_topic_is_not_the_same(cluster: KafkaSettings, topics: Topic
     topics.create(topic, 1)
     changed = identity_changed(before, describe_topic(admin(cluster), topic))
     assert changed is not None
-    assert changed.startswith(f"topic {topic} was made anew: its id was {before.topic_id} and is now ")
-    with pytest.raises(ConfigurationError, match=r"was made anew.*Topic recreated by mistake"):
+    assert changed.startswith(f"topic {topic} was recreated: its ID was {before.topic_id} and is now ")
+    with pytest.raises(ConfigurationError, match=r"was recreated.*Topic recreated by mistake"):
         require_same_identity(before, describe_topic(admin(cluster), topic))
 
 
@@ -119,18 +119,18 @@ def test_a_topic_that_was_deleted_since_is_not_to_be_made_again(
     require_same_wait_topic(client, recorded)
     topics.delete(topic)
     wait_until(lambda: topic not in client.list_topics(timeout=15).topics, what="the deletion")
-    with pytest.raises(ConfigurationError, match=r"is gone: .*Don't make it again") as refusal:
+    with pytest.raises(ConfigurationError, match=r"was deleted. Don't create it again") as refusal:
         require_same_wait_topic(client, recorded)
-    assert "Make it:" not in str(refusal.value)
+    assert "Create it:" not in str(refusal.value)
 
 
 def test_a_missing_topic_is_a_configuration_error_with_the_command(cluster: KafkaSettings, names: Names) -> None:
     client = admin(cluster)
-    with pytest.raises(ConfigurationError, match=r"is not there. Make it: `waitreg topics create`"):
+    with pytest.raises(ConfigurationError, match=r"doesn't exist. Create it: `waitreg topics create`"):
         describe_topic(client, names("absent"))
-    with pytest.raises(ConfigurationError, match=r"is not there"):
+    with pytest.raises(ConfigurationError, match="doesn't exist"):
         end_offsets(client, names("absent"), [0])
-    with pytest.raises(ConfigurationError, match="is not there"):
+    with pytest.raises(ConfigurationError, match="doesn't exist"):
         topic_config(client, names("absent"))
 
 

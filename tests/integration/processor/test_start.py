@@ -66,12 +66,12 @@ def test_a_wait_topic_made_anew_or_used_otherwise_stops_the_group_that_relied_on
     admin.create_partitions([NewPartitions(settings.wait.topic, 6)])[settings.wait.topic].result(15)
     processors.run_once(settings)
     otherwise = settings.model_copy(update={"wait": settings.wait.model_copy(update={"partitions": 6})})
-    with pytest.raises(ConfigurationError, match=r"has been used with 4 partitions, and wait\.partitions is 6 now"):
+    with pytest.raises(ConfigurationError, match=r"has been used with 4 partitions, but wait\.partitions is now 6"):
         processors.start(otherwise).join()
 
     topics.delete(settings.wait.topic)
     create_topics(settings)
-    with pytest.raises(ConfigurationError, match="was made anew"):
+    with pytest.raises(ConfigurationError, match="was recreated"):
         processors.start(settings).join()
 
 

@@ -57,7 +57,7 @@ def position_line(lag: ConnectLag, members: int) -> Diagnosis:
         number, committed, end = lag.beyond[0]
         seen = (
             f"group {lag.group} has committed {committed} of {lag.topic}-{number}, which ends at {end}: the log has "
-            "lost its end, or was made anew"
+            "lost its end, or was recreated"
         )
         return Diagnosis(POSITION, Severity.ERROR, seen, "stop the Connect sink, `waitreg rebuild`, reset its offsets")
     seen = (

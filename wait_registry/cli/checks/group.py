@@ -110,7 +110,7 @@ def _outside(settings: Settings, topic: str, partition: int, offset: int, log: t
     group = settings.processor.group
     return ConfigurationError(
         f"group {group} has committed offset {offset} of {topic}[{partition}], whose log holds {log[0]} to {log[1]}: "
-        "records were deleted unread, or the topic was made anew. Choose where to go on: kafka-consumer-groups "
+        "records were deleted unread, or the topic was recreated. Choose where to go on: kafka-consumer-groups "
         f"--bootstrap-server {settings.kafka.bootstrap_servers} --group {group} --topic {topic}:{partition} "
         "--reset-offsets --to-earliest --execute"
     )
