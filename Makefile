@@ -13,7 +13,7 @@ CLASSES := .waitreg/spark-classes.jsa
 step = printf '\n== %s\n' '$(1)' && $(2) || { printf '\nmake check: the step "%s" failed (%s)\n' '$(1)' '$(2)' >&2; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help setup jars connect plugin prometheus demo test check coverage acceptance kills chaos incident compose-test mutants bench bench-peers fuzz audit lock clean
+.PHONY: help setup jars connect plugin prometheus demo test check coverage acceptance kills chaos incident compose-test mutants mutation bench bench-peers fuzz audit lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -75,8 +75,12 @@ incident: jars ## play an incident for real and write docs/incident.md with what
 compose-test: ## docker-compose.yml for real, with kills under load; needs nothing but Docker, and says so without
 	@python3 tests/compose/run.py $(ARGS)
 
-mutants: jars ## every listed one-line change must turn its named test red; ARGS="--only NAME", ARGS=--list
+mutants: jars ## each planted mutant must make a test of its clause fail; ARGS="--only NAME", ARGS=--list
 	@$(BIN)/python -m tests.mutants.run $(ARGS)
+
+mutation: setup ## generated mutants of the pure modules (minutes to hours); ONLY="processor.committable*"
+	@sh setup/mutation.sh run --max-children 2 $(ONLY)
+	@sh setup/mutation.sh results
 
 # The program has bench-peers made, once it knows that there is something to measure.
 bench: setup ## measured beside what others would pick, one round; ROW=2 one row, FULL=1 three rounds for RESULTS.md
@@ -98,4 +102,4 @@ lock: setup ## requirements*.txt anew from pyproject.toml (minutes: every file o
 	@sh setup/lock.sh
 
 clean: ## remove what the other targets made
-	rm -rf .venv jvm/jars $(CLASSES) $(PLUGIN)/target build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv jvm/jars $(CLASSES) $(PLUGIN)/target mutants build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import hypothesis
 import pytest
 
-from tests.mutants.mutant import python_path
 from tests.support.certificates import openssl_is_there
 from tests.support.chosen_stack import CONTAINERS, EMBEDDED, ChosenStack, is_for_want_of_an_engine, skips_are_failures
 from tests.support.database import Database
@@ -39,7 +38,7 @@ GIVEN_STACK = GivenStack.of(os.environ)
 GIVEN_JDBC_CONNECTOR = os.environ.get("WAITREG_TEST_JDBC_CONNECTOR_DIR", "")
 
 # Spark's Python workers and service processes import this checkout, and plant the mutant of the run.
-os.environ["PYTHONPATH"] = python_path()
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
 os.environ |= quick_jvm()
 for variable in [name for name in os.environ if name.startswith("WAITREG_")]:
     del os.environ[variable]

@@ -64,6 +64,16 @@ def planted(mutant: Mutant) -> dict[str, str]:
     return {VARIABLE: mutant.name, "PYTHONPATH": f"{PLANTING}{os.pathsep}{ROOT}"}
 
 
-def python_path() -> str:
-    """Return the PYTHONPATH with which the processes of a test find this checkout, and plant the mutant of the run."""
-    return f"{PLANTING}{os.pathsep}{ROOT}" if os.environ.get(VARIABLE) else str(ROOT)
+def changes_query(patch: pytest.MonkeyPatch, file: str, name: str, old: str, new: str) -> None:
+    """Change a part of a named query."""
+    from wait_registry.postgres.queries import Queries
+
+    text = Queries(file)[name]
+    assert old in text, f"the query {name} has no {old!r}"
+    original = Queries.__getitem__
+
+    def changed(self: Queries, asked: str) -> str:
+        found = original(self, asked)
+        return found.replace(old, new) if found == text else found
+
+    patch.setattr(Queries, "__getitem__", changed)

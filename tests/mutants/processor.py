@@ -54,7 +54,7 @@ def newer_records_overtake(patch: Patch) -> None:
             return False
 
     def buffer(self: Any, count: int) -> None:
-        taken = self.group_consumer.take(count)
+        taken = self._group_consumer.take(count)
         self.buffered = Unseen([*self.buffered, *taken])
 
     patch.setattr(PollLoop, "_buffer", buffer)
@@ -207,14 +207,9 @@ def registers_without_limit(patch: Patch) -> None:
 @mutant("P7.5")
 def resumes_by_records_alone(patch: Patch) -> None:
     """Partitions that were paused for the bytes of their records never resume."""
-    from processor.prefetch import Prefetch
+    from processor.prefetch import Pausing
 
-    original = Prefetch.capacity
-
-    def capacity(self: Prefetch, records: int, size: int) -> int:
-        return self.bound if records == size == 0 else original(self, records, size)
-
-    patch.setattr(Prefetch, "capacity", capacity)
+    patch.setattr(Pausing, "resume_due", lambda self, room, most: self.paused and room >= 16)
 
 
 @mutant("P7.2")
