@@ -145,10 +145,7 @@ create table sweep (
     started_at timestamptz not null,
     duration_s double precision not null,
     due bigint not null,
-    exported bigint not null,
-    redelivered bigint not null,
-    superseded bigint not null,
-    set_aside bigint not null,
+    counts jsonb not null default '{}', -- the due rows by outcome: exported, redelivered, superseded, unseen, unsendable
     skipped jsonb not null,
     result text not null,
     instance text

@@ -6,20 +6,8 @@ select pg_try_advisory_lock(hashtextextended('waitreg.sweep ' || current_schema(
 -- name: unlock
 select pg_advisory_unlock(hashtextextended('waitreg.sweep ' || current_schema() || ' ' || %(topic)s, 0));
 
--- name: outbox_read
--- Whether Debezium's source reads this schema's outbox now: a row when it does. Anybody may ask this.
-select 1
-from pg_replication_slots
-where slot_name = 'waitreg_' || current_schema() || '_expired' and database = current_database() and active;
-
--- name: outbox_filled
--- How long ago a source last put a row into the outbox, s; null when that is longer ago than silent_most_s.
-select extract(epoch from clock_timestamp() - max(created_at))::float8
-from expired_outbox
-where wait_topic = %(topic)s and created_at > clock_timestamp() - make_interval(secs => %(silent_most_s)s);
-
 -- name: due_partitions
--- One probe of the index wait_due a partition: the limit keeps the planner from turning this into a join.
+-- One probe of the index wait_due per partition: the limit keeps the planner from turning this into a join.
 select numbers.partition, first.wait_expiration_time
 from generate_series(0, %(partitions)s::int - 1) as numbers (partition)
 cross join lateral (
@@ -41,7 +29,7 @@ where wait_topic = %(topic)s
     and wait_expiration_time < now() - make_interval(secs => %(skew_s)s);
 
 -- name: recorded_topic
--- Which topic the sink wrote down, how many partitions it had, and how old the oldest position is, s.
+-- Which topic the sink recorded, how many partitions it had, and how old the oldest position is, s.
 select topic_id, count(*), extract(epoch from clock_timestamp() - min(position_time))::float8
 from sink_progress
 where topic = %(topic)s
@@ -51,15 +39,6 @@ group by topic_id;
 select topic_id, next_offset, position_time
 from sink_progress
 where topic = %(topic)s and partition = %(partition)s;
-
--- name: due_places
--- Beside a Connect sink: which ids to look for in the log, and from where on.
-select wait_expiration_uuid, wait_offset
-from wait
-where wait_topic = %(topic)s
-    and wait_partition = %(partition)s
-    and wait_expiration_time < now() - make_interval(secs => %(skew_s)s)
-limit %(limit)s;
 
 -- name: due_keys
 -- Sizes without reading the bodies: octet_length of a toasted bytea is known from its pointer.
@@ -102,11 +81,9 @@ order by wait_expiration_time, wait_expiration_uuid;
 select clock_timestamp();
 
 -- name: record_sweep
-insert into sweep (
-    wait_topic, started_at, duration_s, due, exported, redelivered, superseded, set_aside, skipped, result, instance
-) values (
-    %(wait_topic)s, %(started_at)s, %(duration_s)s, %(due)s, %(exported)s, %(redelivered)s, %(superseded)s,
-    %(set_aside)s, %(skipped)s, %(result)s, %(instance)s
+insert into sweep (wait_topic, started_at, duration_s, due, counts, skipped, result, instance)
+values (
+    %(wait_topic)s, %(started_at)s, %(duration_s)s, %(due)s, %(counts)s, %(skipped)s, %(result)s, %(instance)s
 );
 
 -- name: purge_dead_letter

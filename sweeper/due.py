@@ -1,22 +1,31 @@
-"""What is due: one cheap question to Postgres, whose clock alone decides."""
+"""The due rows of the tables: which partitions have any, and what each row holds. The clock of Postgres decides."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
 
 import psycopg
 from psycopg.rows import TupleRow
 
 from wait_registry.postgres.queries import Queries
+from wait_registry.records.headers import MAX_JSON_BYTES, decode_headers_json
+from wait_registry.records.original import Original, PartialOriginal
+from wait_registry.records.wait_record import WaitRecord
 from wait_registry.settings.root import Settings
 
 QUERIES = Queries("sweeper")
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+# Postgres prints the headers longer than a wait record holds them: base64 for the strings of the legacy format and for
+# names with NUL, a blank after each comma and colon. The text grows to less than twice its size.
+MAX_ROW_JSON_BYTES = 2 * MAX_JSON_BYTES
 
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """The wait topic's partitions that have rows due, how many rows, and since when the oldest is."""
+    """The wait topic's partitions that have due rows, the number of these rows, and the expiry of the oldest."""
 
     partitions: tuple[int, ...]
     rows: int
@@ -24,15 +33,15 @@ class Due:
 
 
 def find_due(connection: psycopg.Connection[TupleRow], settings: Settings, partitions: int) -> Due:
-    """Ask which partitions have rows whose time is up.
+    """Ask which partitions have due rows.
 
     Args:
         connection: in autocommit.
-        settings: wait topic and skew allowance (a row is due that much after its expiry).
-        partitions: how many the wait topic has.
+        settings: wait topic and skew allowance (a row is due that long after its expiry).
+        partitions: number of partitions of the wait topic.
 
     Raises:
-        psycopg.Error: Postgres went away; retry.
+        psycopg.Error: Postgres is unavailable; retry.
     """
     question = {"topic": settings.wait.topic, "skew_s": settings.wait.skew_allowance_s, "partitions": partitions}
     found = connection.execute(QUERIES["due_partitions"], question).fetchall()
@@ -41,3 +50,52 @@ def find_due(connection: psycopg.Connection[TupleRow], settings: Settings, parti
     due = tuple(partition for partition, _ in found)
     counted = connection.execute(QUERIES["due_count"], {**question, "partitions": list(due)}).fetchone()
     return Due(due, counted[0] if counted else 0, min(expired for _, expired in found))
+
+
+@dataclass(frozen=True, slots=True)
+class DueKey:
+    """What is needed to judge a due row: its wait ID, the offset of its wait record, its size in bytes."""
+
+    wait_id: str
+    wait_offset: int
+    size: int
+
+
+class DueRow(NamedTuple):
+    """A registration and its position in the wait topic."""
+
+    record: WaitRecord
+    wait_partition: int
+    wait_offset: int
+
+
+def due_row(columns: Mapping[str, Any]) -> DueRow:
+    """Read a row of the query ``due_rows``.
+
+    Raises:
+        DataError: its headers can't be read; the row is unsendable.
+    """
+    policy = columns["expiry_policy"]
+    record = WaitRecord(
+        original=_original(columns),
+        wait_id=columns["wait_expiration_uuid"],
+        expires_at_ms=(columns["wait_expiration_time"] - EPOCH) // timedelta(milliseconds=1),
+        group=columns["consumer_group"],
+        instance=columns["instance"],
+        delivery=columns["delivery"],
+        dead_letter_topic=columns["dead_letter_topic"],
+        expiry_policy=policy if policy in ("dlq", "redeliver") else None,
+        max_deliveries=columns["max_deliveries"],
+    )
+    return DueRow(record, columns["wait_partition"], columns["wait_offset"])
+
+
+def _original(columns: Mapping[str, Any]) -> Original | PartialOriginal:
+    topic, partition, offset = (columns[f"original_{name}"] for name in ("topic", "partition", "offset"))
+    timestamp_ms, timestamp_type = columns["original_timestamp_ms"], columns["original_timestamp_type"]
+    headers_json = columns["original_headers"]
+    headers = () if headers_json is None else decode_headers_json(headers_json.encode(), MAX_ROW_JSON_BYTES)
+    complete = None not in (partition, offset, timestamp_ms, timestamp_type)
+    return (Original if complete else PartialOriginal)(
+        topic, partition, offset, timestamp_ms, timestamp_type, columns["original_key"], columns["body"], headers
+    )

@@ -1,13 +1,10 @@
-"""The export of one partition: fence, view, tail, then chunk by chunk. The order is what makes it exact.
+"""The export of one partition as a pipeline of values: fence, snapshot, tail, chunks. The order is the proof.
 
-After the *fence* nobody else's transaction for this partition can still commit. The *view* says which rows are due and
-up to which offset it is exact. The *tail*, read from there to the log's end of a moment after the fence, says which of
-them have been resolved or renewed since. View and tail together are the exact truth of that moment, however far the
-sink is behind. Any error ends the export: what is known is thrown away, and only a new fence begins it again.
-
-A view that a Kafka Connect sink keeps is exact nowhere: its offsets run ahead of a table that was restored, and a task
-that was thought dead may write old rows. There the tail begins at the first due row's own wait record, and only what
-the log shows as the last entry of its id is exported (docs/decisions/0010-beside-a-connect-sink.md).
+After the *fence* no other sweeper's transaction of this partition can still commit. The *snapshot* of the tables says
+which rows are due and from which offset on the log must be read. The *tail*, read from there to the end that the log
+has after the fence, says which of them have been resolved or renewed since. Snapshot and tail together are the exact
+state at that moment, however far the sink is behind. Each *chunk* is judged after the tail was read on to the end of
+the log again. Each step returns the value that the next step needs, so that no other order can be written.
 """
 
 from __future__ import annotations
@@ -15,222 +12,234 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Protocol, TypeVar
 
-from sweeper.due_row import DueKey
+from sweeper.due import DueKey
 from sweeper.fence import FencedProducer
-from sweeper.outgoing import Outgoing, Policy, SetAside, outgoing
-from sweeper.partition_result import NAMED_SET_ASIDE, PartitionResult, Skip
-from sweeper.position import Position, oldest_allowed, require_young
-from sweeper.tail import Tail, Verdict
+from sweeper.outgoing import Outgoing, Policy, Unsendable, outgoing
+from sweeper.result import RowOutcome
+from sweeper.snapshot import TableSnapshot
+from sweeper.tables import ProgressPolicy, Start, TablesPolicy
+from sweeper.tail import Position, Verdict, require_not_overtaken
 from sweeper.tail_reader import TailReader
 from sweeper.targets import Targets
-from sweeper.view import View
 from sweeper.wait_topic import WaitTopic
 from wait_registry.clock import Clock, SystemClock
-from wait_registry.errors import ConfigurationError
-from wait_registry.kafka.clients import admin
+from wait_registry.kafka.clients import Admin, admin
 from wait_registry.kafka.positions import end_offsets
 from wait_registry.records.tombstone import Outcome
 from wait_registry.settings.root import Settings
-from wait_registry.settings.sink import SinkKind
 from wait_registry.telemetry.tracing import RecordPublished, Tracer
 
 log = logging.getLogger(__name__)
 
-
-class TopicChanged(ConfigurationError):
-    """The view is one of another topic of the same name: stop every service."""
-
-
-class ViewOfUnknownOrigin(ConfigurationError):
-    """Rows are due, and no sink of ours has written down how far they are exact: say who keeps the view."""
+_EXPORTED = {Outcome.EXPIRED: RowOutcome.EXPORTED, Outcome.REDELIVERED: RowOutcome.REDELIVERED}
+_JUDGED = {Verdict.SUPERSEDED: RowOutcome.SUPERSEDED, Verdict.UNSEEN: RowOutcome.UNSEEN}
 
 
-class PartitionExport:
-    """One attempt at one partition: `fence`, `view`, `tail`, `confirm` once, in this order, then `chunk` to the end."""
+class Closeable(Protocol):
+    """A client or a connection."""
+
+    def close(self) -> None:
+        """Close it."""
+
+
+Part = TypeVar("Part", bound=Closeable)
+
+
+class Held(ExitStack):
+    """Closes all that an export holds, the last part first; errors are logged, so that they change no result."""
+
+    def keep(self, part: Part) -> Part:
+        """Close this part at the end, whatever the others do."""
+        self.callback(_close, part)
+        return part
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One partition of one sweep.
+
+    Attributes:
+        settings: of the sweep.
+        topic: the wait topic as the sweep found it.
+        partition: of the wait topic.
+        held: closes what the export opens.
+        tables: what may be assumed of the tables.
+        tracer: gets each record whose export is committed, if tracing is on.
+        clock: for deadlines and DLQ_TIME.
+    """
+
+    settings: Settings
+    topic: WaitTopic
+    partition: int
+    held: Held
+    tables: TablesPolicy = field(default_factory=ProgressPolicy)
+    tracer: Tracer | None = None
+    clock: Clock = field(default_factory=SystemClock)
+
+
+def fence(task: Task) -> Fenced:
+    """Shut out every other sweeper's transaction of this partition; errors as `FencedProducer.fence`."""
+    client = admin(task.settings.kafka)
+    producer = task.held.keep(FencedProducer(task.settings, task.partition))
+    producer.fence()
+    return Fenced(task, client, producer)
+
+
+@dataclass(frozen=True, slots=True)
+class Fenced:
+    """A partition of which only this producer can commit exports."""
+
+    _task: Task
+    _admin: Admin
+    _producer: FencedProducer
+
+    def snapshot(self) -> Snapshot:
+        """Take the snapshot of the tables; errors as `TableSnapshot` and `TablesPolicy.start`."""
+        task = self._task
+        tables = task.held.keep(TableSnapshot(task.settings, task.partition))
+        start = task.tables.start(tables, task.settings, task.topic, task.partition, self._log_end)
+        reader = TailReader(task.settings, self._admin, task.clock, task.partition, start.tail)
+        return Snapshot(task, self._producer, Targets(self._admin), tables, start, task.held.keep(reader))
+
+    def _log_end(self) -> int:
+        topic, partition = self._task.settings.wait.topic, self._task.partition
+        return end_offsets(self._admin, topic, [partition], "read_uncommitted")[partition]
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The due rows as the tables show them, which may be long behind the log."""
+
+    _task: Task
+    _producer: FencedProducer
+    _targets: Targets
+    _tables: TableSnapshot
+    _start: Start
+    _reader: TailReader
+
+    def read_tail(self) -> DueRows:
+        """Read what the log says since; errors as `TailReader.read_on`, `require_not_overtaken`, `Start.confirm`."""
+        rows = DueRows(self._task, self._producer, self._targets, self._tables, self._start, self._reader)
+        rows.read_on()
+        self._start.confirm(self._reader)
+        return rows
+
+
+class DueRows:
+    """The due rows and all that the log says of them."""
 
     def __init__(
         self,
-        settings: Settings,
-        topic: WaitTopic,
-        partition: int,
-        clock: Clock | None = None,
-        tracer: Tracer | None = None,
+        task: Task,
+        producer: FencedProducer,
+        targets: Targets,
+        tables: TableSnapshot,
+        start: Start,
+        reader: TailReader,
     ) -> None:
-        """Make the clients; nothing is asked yet.
+        """Made by `Snapshot.read_tail`."""
+        self._task = task
+        self._producer = producer
+        self._targets = targets
+        self._tables = tables
+        self._position = start.position
+        self._tail = start.tail
+        self._reader = reader
 
-        Args:
-            settings: of the sweep.
-            topic: the wait topic as the sweep found it.
-            partition: of the wait topic.
-            clock: for deadlines and DLQ_TIME.
-            tracer: told of each record whose export is committed, if tracing is on.
-        """
-        self._settings = settings
-        self._topic = topic
-        self._partition = partition
-        self._by_connect = settings.sink.kind is SinkKind.CONNECT
-        self._clock = clock or SystemClock()
-        self._tracer = tracer
-        self._policy = Policy.of(settings)
-        self._admin = admin(settings.kafka)
-        self._targets = Targets(self._admin)
-        self._producer = FencedProducer(settings, partition)
-        self._view: View | None = None
-        self._position: Position | None = None
-        self._tail: Tail | None = None
-        self._reader: TailReader | None = None
-        self._count: Counter[str] = Counter()
-        self._named: list[SetAside] = []
-
-    def fence(self) -> None:
-        """Shut out every other sweeper's transaction of this partition; errors as `FencedProducer.fence`."""
-        self._producer.fence()
-
-    def view(self) -> None:
-        """Take the snapshot of Postgres.
-
-        Raises:
-            TopicChanged: the sink has seen another topic of this name.
-            ViewOfUnknownOrigin: no sink of ours has been here, and sink.kind doesn't name another.
-            PostgresUnavailable, psycopg.Error: retry.
-        """
-        self._view = view = View(self._settings, self._partition)
-        now = view.clock()
-        max_ids = self._settings.sweeper.max_tail_records
-        if self._by_connect:
-            # sink_progress is a leftover, if any.
-            due = view.due_places(max_ids + 1)
-            self._position = Position(min(due.values()) if due else self._log_end(), now)
-            self._tail = Tail(self._position.next_offset, max_ids, due)
-        else:
-            self._position = self._start_by_progress(view)
-            self._tail = Tail(self._position.next_offset, max_ids)
-        old_before_ms = int((now - oldest_allowed(self._topic.delete_retention_ms)).timestamp() * 1000)
-        self._reader = self._reading(self._tail, old_before_ms)
-
-    def tail(self) -> None:
-        """Read on to the log's end of this moment; errors as `TailReader.read_on` and `require_young`."""
-        view, reader, position = self._view, self._reader, self._position
-        assert view is not None and reader is not None and position is not None, "view comes before tail"
-        before_listing = view.clock()
-        end = reader.read_on()
-        require_young(position, end, view.clock(), self._topic.delete_retention_ms)
+    def read_on(self) -> None:
+        """Read the tail on to the end of the log; errors as `TailReader.read_on` and `require_not_overtaken`."""
+        before_listing = self._tables.clock()
+        end = self._reader.read_on()
+        require_not_overtaken(self._position, end, self._tables.clock(), self._task.topic.delete_retention_ms)
         self._position = Position(end, before_listing)
 
-    def confirm(self) -> None:
-        """Beside a Connect sink, look again at wait records that are old; errors as `TailReader.read_to`.
+    def chunks(self) -> Iterator[Chunk]:
+        """Yield the rows chunk by chunk, each after the tail was read on; export a chunk before the next one.
 
-        While the tail is read, compaction may remove a wait record behind the reader and its tombstone before it, if
-        the tombstone is old enough. A wait record that still stands after the end was reached had none to lose, since
-        compaction never removes the tombstone first; what is younger than half of delete.retention.ms can't lose one.
-        """
-        tail, reader = self._tail, self._reader
-        assert tail is not None and reader is not None, "tail comes before confirm"
-        end = reader.old_end
-        if not self._by_connect or end == tail.start:
-            return
-        again = tail.begin_again()
-        with closing(self._reading(again)) as second:
-            second.read_to(end)
-        tail.confirm(again, end)
-
-    def chunk(self) -> bool:
-        """Read the tail on, then export the next rows in one transaction; False when no row is left.
+        When this ends, by the last row or by any error, the fence has been used up: only a new one starts again.
 
         Raises:
-            WaitRegistryError, psycopg.Error: this export is over, whatever became of its transaction.
+            WaitRegistryError, psycopg.Error: the export is over, and the next sweep continues.
         """
-        view, tail, sweeper = self._view, self._tail, self._settings.sweeper
-        assert view is not None and tail is not None, "view comes before chunk"
-        keys = view.next_keys(sweeper.chunk_rows, sweeper.chunk_bytes)
-        if not keys:
-            return False
-        self.tail()
-        letters = self._letters(view, self._open_ones(tail, keys))
-        if letters:
-            limits = {topic: self._targets(topic).max_message_bytes for topic in {letter.topic for letter in letters}}
-            began_ns = time.time_ns()
-            self._producer.export(letters, limits)
-            self._count.update(letter.outcome for letter in letters)
-            self._trace(letters, began_ns)
-        tail.ignore(key.wait_id for key in keys)
-        return True
+        limits, policy = self._task.settings.sweeper, Policy.of(self._task.settings)
+        try:
+            while keys := self._tables.next_keys(limits.chunk_rows, limits.chunk_bytes):
+                self.read_on()
+                yield self._chunk(keys, policy)
+                self._tail.ignore(key.wait_id for key in keys)
+        finally:
+            self._producer.retire()
 
-    def result(self, skip: Skip | None = None, reason: str = "") -> PartitionResult:
-        """Return what has been done so far, and why no more, if so."""
-        count = self._count
-        return PartitionResult(
-            partition=self._partition,
-            exported=count[Outcome.EXPIRED],
-            redelivered=count[Outcome.REDELIVERED],
-            superseded=count[Verdict.SUPERSEDED],
-            unseen=count[Verdict.UNSEEN],
-            set_aside=count["set_aside"],
-            named=tuple(self._named),
-            skip=skip,
-            reason=reason,
+    def _chunk(self, keys: Sequence[DueKey], policy: Policy) -> Chunk:
+        verdicts = [self._tail.verdict(key.wait_id, key.wait_offset) for key in keys]
+        still_open = [key for key, verdict in zip(keys, verdicts, strict=True) if verdict is Verdict.OPEN]
+        rows, unreadable = self._tables.rows(still_open) if still_open else ([], [])
+        now_ms = self._task.clock.now_ms()
+        decided = [outgoing(row, policy, self._targets, now_ms) for row in rows]
+        unsendable = [*unreadable, *(item for item in decided if isinstance(item, Unsendable))]
+        counts = Counter(_JUDGED[verdict] for verdict in verdicts if verdict is not Verdict.OPEN)
+        return Chunk(
+            [item for item in decided if isinstance(item, Outgoing)],
+            unsendable,
+            counts + Counter({RowOutcome.UNSENDABLE: len(unsendable)}),
+            self._task,
+            self._producer,
+            self._targets,
         )
 
-    def close(self) -> None:
-        """Throw away producer, view and tail; what can't be closed is logged, the result stands without it."""
-        for part in (self._producer, self._reader, self._view):
-            try:
-                if part is not None:
-                    part.close()
-            except Exception as error:  # noqa: BLE001 - whatever it is, the other parts are to be closed as well
-                log.warning("partition %d: %s could not be closed: %s", self._partition, type(part).__name__, error)
 
-    def _start_by_progress(self, view: View) -> Position:
-        progress, wait_topic = view.progress, self._settings.wait.topic
-        if progress is None:
-            raise ViewOfUnknownOrigin(
-                f"rows of {wait_topic}-{self._partition} are due, but no sink of ours has written down how far they "
-                "are exact. Set sink.kind to connect if a Kafka Connect sink keeps the view; else run `waitreg rebuild`"
-            )
-        if progress.topic_id != self._topic.identity.topic_id:
-            raise TopicChanged(
-                f"the view was made from topic id {progress.topic_id}, {wait_topic} has the id "
-                f"{self._topic.identity.topic_id} now: it was recreated. Stop all services; see wait.topic"
-            )
-        return Position(progress.next_offset, progress.position_time)
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Rows that were judged together.
 
-    def _log_end(self) -> int:
-        name = self._settings.wait.topic
-        return end_offsets(self._admin, name, [self._partition], "read_uncommitted")[self._partition]
+    Attributes:
+        letters: what is to be written for the open rows.
+        unsendable: open rows that no topic takes.
+        counts: rows by outcome, those of ``letters`` excepted.
+    """
 
-    def _reading(self, tail: Tail, old_before_ms: int = 0) -> TailReader:
-        return TailReader(self._settings, self._admin, self._clock, self._partition, tail, old_before_ms)
+    letters: Sequence[Outgoing]
+    unsendable: Sequence[Unsendable]
+    counts: Counter[RowOutcome]
+    _task: Task
+    _producer: FencedProducer
+    _targets: Targets
 
-    def _open_ones(self, tail: Tail, keys: Sequence[DueKey]) -> list[DueKey]:
-        verdicts = [tail.verdict(key.wait_id, key.wait_offset) for key in keys]
-        self._count.update(verdict for verdict in verdicts if verdict is not Verdict.OPEN)
-        return [key for key, verdict in zip(keys, verdicts, strict=True) if verdict is Verdict.OPEN]
+    def export(self) -> Counter[RowOutcome]:
+        """Write the open rows' records and tombstones in one transaction; errors as `FencedProducer.export`.
 
-    def _letters(self, view: View, keys: Sequence[DueKey]) -> list[Outgoing]:
-        if not keys:
-            return []
-        rows, unreadable = view.rows(keys)
-        now_ms = self._clock.now_ms()
-        decided = [outgoing(row, self._policy, self._targets, now_ms) for row in rows]
-        self._set_aside([*unreadable, *(item for item in decided if isinstance(item, SetAside))])
-        return [item for item in decided if isinstance(item, Outgoing)]
+        Returns:
+            Rows by how they were exported.
+        """
+        if not self.letters:
+            return Counter()
+        limits = {topic: self._targets(topic).max_message_bytes for topic in {letter.topic for letter in self.letters}}
+        started_ns = time.time_ns()
+        self._producer.export(self.letters, limits)
+        self._trace(started_ns)
+        return Counter(_EXPORTED[letter.outcome] for letter in self.letters)
 
-    def _trace(self, letters: Sequence[Outgoing], began_ns: int) -> None:
-        if self._tracer is None:
+    def _trace(self, started_ns: int) -> None:
+        if self._task.tracer is None:
             return
         ended_ns = time.time_ns()
         try:
-            for letter in letters:
-                self._tracer.record_published(
-                    RecordPublished(letter.topic, tuple(letter.headers), letter.outcome, began_ns, ended_ns)
+            for letter in self.letters:
+                self._task.tracer.record_published(
+                    RecordPublished(letter.topic, tuple(letter.headers), letter.outcome, started_ns, ended_ns)
                 )
         except Exception as error:  # noqa: BLE001 - whatever it is, it costs spans and no export
-            # Its class alone: what a tracer says may quote a header.
-            log.warning("partition %d: exported records are not traced: %s", self._partition, type(error).__name__)
+            # Only its class: the text of a tracer's error may quote a header.
+            log.warning("partition %d: no traces of exported records: %s", self._task.partition, type(error).__name__)
 
-    def _set_aside(self, rows: Sequence[SetAside]) -> None:
-        self._count["set_aside"] += len(rows)
-        self._named.extend(rows[: max(0, NAMED_SET_ASIDE - len(self._named))])
+
+def _close(part: Closeable) -> None:
+    try:
+        part.close()
+    except Exception as error:  # noqa: BLE001 - whatever it is, the other parts must be closed as well
+        log.warning("could not close %s: %s", type(part).__name__, error)

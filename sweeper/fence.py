@@ -1,15 +1,16 @@
-"""The fence: a transactional producer per partition of the wait topic, of which only the last to be made can commit."""
+"""The fence: one transactional producer per partition of the wait topic, of which only the latest can commit."""
 
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from sweeper.batch_room import BatchRoom
 from sweeper.outgoing import Outgoing
+from sweeper.targets import record_size
 from wait_registry.kafka.clients import producer_config
 from wait_registry.kafka.errors import kafka_failure
 from wait_registry.records.tombstone import tombstone_headers
@@ -23,15 +24,40 @@ ABORT_TIMEOUT_S = 5.0
 
 
 def transactional_id(wait_topic: str, partition: int) -> str:
-    """Return the id by which the sweepers of one partition fence one another; derived, so that nobody can set two."""
+    """Return the ID by which the sweepers of one partition fence one another; it is derived, not configured."""
     return f"waitreg.sweep.{wait_topic}.{partition}"
 
 
+class BatchRoom:
+    """The records of one transaction that may still be put into one batch, by topic."""
+
+    def __init__(self, limits: Mapping[str, int]) -> None:
+        """Start empty.
+
+        Args:
+            limits: max.message.bytes of the topics that take less than a full batch; no other topic is counted.
+        """
+        self._limits = limits
+        self._queued: Counter[str] = Counter()
+
+    def is_full(self, letter: Outgoing) -> bool:
+        """Count a record; True when all before it must have been sent, since a batch of all would be refused."""
+        limit = self._limits.get(letter.topic)
+        if limit is None:
+            return False
+        size = record_size(letter.key, letter.value, letter.headers)
+        full = self._queued[letter.topic] > 0 and self._queued[letter.topic] + size > limit
+        if full:
+            self._queued.clear()
+        self._queued[letter.topic] += size
+        return full
+
+
 class FencedProducer:
-    """The transactional producer of one partition, good from its fence to the first error and never after it."""
+    """The transactional producer of one partition, usable from its fence to the first error and never after it."""
 
     def __init__(self, settings: Settings, partition: int) -> None:
-        """Make the producer; it asks the broker for nothing yet.
+        """Make the producer; nothing is sent to the broker yet.
 
         Args:
             settings: cluster, wait topic and the limits of a transaction.
@@ -65,9 +91,9 @@ class FencedProducer:
         """Shut out every earlier producer of this partition; its transactions are completed or aborted on return.
 
         Raises:
-            TransientError: no answer in time; begin anew later.
-            FencedError: another sweeper did the same at the same moment.
-            ConfigurationError: the broker doesn't let us.
+            TransientError: no answer in time; retry later with a new producer.
+            FencedError: another sweeper fenced at the same moment.
+            ConfigurationError: the broker refuses it.
         """
         try:
             self._producer.init_transactions(self._timeout_s)
@@ -80,18 +106,18 @@ class FencedProducer:
 
         ``limits`` is the max.message.bytes of the records' topics; each record is known to fit.
 
-        Whatever is raised leaves this producer unusable: its outcome may be unknown, and only a new fence tells. The
-        abort after an error merely spares other readers the wait for the transaction's time-out.
+        Any error leaves this producer unusable: the outcome may be unknown, and only a new fence decides it. The
+        abort after an error only spares other readers the wait for the transaction's timeout.
 
         Raises:
-            FencedError: another sweeper has fenced this one; it exports what is left.
+            FencedError: another sweeper has fenced this one, and exports the rest.
             TransientError: out of time or connection; the transaction may have been committed all the same.
             PermanentError: the broker refused a record.
         """
         if self._broken:
-            raise RuntimeError("this producer has failed: begin again at the fence, with a new one")
+            raise RuntimeError("this producer has failed or is retired: start again at the fence, with a new one")
         self._broken = True
-        # What one topic refuses fails the transaction, with an error that need not name it.
+        # A refusal by one topic fails the transaction, and its error need not name the topic.
         topics = ", ".join(sorted({letter.topic for letter in letters}))
         doing = f"exporting {len(letters)} rows of {self._wait_topic}-{self._partition} to {topics}"
         failed: list[KafkaError] = []
@@ -108,15 +134,19 @@ class FencedProducer:
         self._commit(doing, failed)
         self._broken = False
 
+    def retire(self) -> None:
+        """Refuse every further export."""
+        self._broken = True
+
     def close(self) -> None:
-        """Let go of the producer and of whatever it still holds."""
+        """Close the producer and drop what it still holds."""
         self._broken = True
         self._producer.purge()
         del self._producer
 
     def _produce(self, letters: Sequence[Outgoing], small: Mapping[str, int], failed: list[KafkaError]) -> None:
         room = BatchRoom(small)
-        # Without these reports the record after a refused one, or the commit, would only tell that something failed.
+        # Without these reports only the next record, or the commit, would fail, with an error that gives no reason.
         reported = partial(_note_failure, failed)
         produce = self._producer.produce
         for letter in letters:
@@ -144,20 +174,20 @@ class FencedProducer:
             self._producer.commit_transaction(self._timeout_s)
         except KafkaException as error:
             cause = error.args[0]
-            # After a time-out the commit may be decided already: nothing must be tried that could contradict it.
+            # After a timeout the broker may have decided the commit already: do nothing that could contradict it.
             if isinstance(cause, KafkaError) and cause.txn_requires_abort():
                 self._abort()
             # "Messages failed delivery": a record says why, and whether that is an outage or a refusal.
             inconsistent = isinstance(cause, KafkaError) and cause.code() == KafkaError._INCONSISTENT
-            told = KafkaException(failed[0]) if inconsistent and failed else error
-            raise kafka_failure(told, f"committing after {doing}") from error
+            reason = KafkaException(failed[0]) if inconsistent and failed else error
+            raise kafka_failure(reason, f"committing after {doing}") from error
 
     def _abort(self) -> None:
         try:
             self._producer.abort_transaction(ABORT_TIMEOUT_S)
         except KafkaException as error:
             log.warning(
-                "%s-%d: the failed transaction could not be aborted, the broker will do it at its time-out: %s",
+                "%s-%d: could not abort the failed transaction, the broker will do it after its timeout: %s",
                 self._wait_topic,
                 self._partition,
                 error,

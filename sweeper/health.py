@@ -1,4 +1,4 @@
-"""Is the sweeper well? Pure."""
+"""Is the sweeper ready: do sweeps happen and succeed?"""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ from wait_registry.telemetry.health import Health
 
 INTERVALS = 3
 GRACE_S = 60.0
-# A large backlog takes minutes; a sweep that outlasts this hangs, or nobody would learn that it does.
+# A large backlog takes minutes; a sweep that takes longer than this counts as blocked.
 LONGEST_SWEEP_S = 600.0
 
 
 def longest_silence_s(interval_s: float) -> float:
-    """Return how long nothing may be heard of a sweeper at work that sweeps every ``interval_s``, s. Pure."""
+    """Return how long a working sweeper that sweeps every ``interval_s`` may be silent, s."""
     return INTERVALS * interval_s + GRACE_S
 
 
 def readiness(
     scheduled: bool, trouble: str | None, swept_s_ago: float | None, interval_s: float, running_s: float | None = None
 ) -> Health:
-    """Tell whether sweeps happen and succeed.
+    """Return whether sweeps happen and succeed.
 
     Args:
         scheduled: the schedule is alive.
         trouble: why the last sweep could do nothing; None when it could.
-        swept_s_ago: since the last sweep ended, None before the first; s.
+        swept_s_ago: since the last sweep ended, s; None before the first.
         interval_s: between sweeps, s.
-        running_s: since the sweep that is running began, None when none is; s.
+        running_s: since the sweep that is running started, s; None when none is.
     """
     reasons = []
     if not scheduled:

@@ -1,4 +1,4 @@
-"""What becomes of a due row: a dead letter or a redelivery, each with its tombstone; or it is set aside."""
+"""Decide what a due row becomes: a dead letter or a redelivery, each with its tombstone, or unsendable."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from sweeper.due_row import DueRow
-from sweeper.record_size import record_size
+from sweeper.due import DueRow
+from sweeper.targets import Target, record_size
 from wait_registry.errors import ConfigurationError, DataError
 from wait_registry.records.dead_letter import Failure, Reason, dead_letter_headers, dead_letter_topic
 from wait_registry.records.headers import require_sendable_names
@@ -22,7 +22,7 @@ MAX_REASON_CHARACTERS = 2_048
 
 
 class Obstacle(StrEnum):
-    """Why a row can't be exported now; it stays where it is and is tried again at the next sweep."""
+    """Why a row is unsendable; it remains in the tables, and the next sweep tries again."""
 
     TOO_LARGE = "too_large"
     NO_TOPIC = "no_topic"
@@ -30,23 +30,9 @@ class Obstacle(StrEnum):
     UNREADABLE = "unreadable"
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
-    """A topic to export to; ``partitions`` is 0 where it can't be written to, and ``problem`` says why.
-
-    A ``compacted`` one takes no record without a key: the broker would refuse the whole transaction (INVALID_RECORD).
-    """
-
-    topic: str
-    partitions: int
-    max_message_bytes: int
-    problem: str | None = None
-    compacted: bool = False
-
-
-# A named tuple, not a frozen dataclass: one is made for each exported record, at a third of the cost.
+# A named tuple, not a frozen dataclass: one per exported record, at a third of the cost.
 class Outgoing(NamedTuple):
-    """A record to publish (no partition lets its key decide) and the registration that it resolves."""
+    """A record to publish (without a partition its key decides) and the registration that it resolves."""
 
     topic: str
     partition: int | None
@@ -59,8 +45,8 @@ class Outgoing(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class SetAside:
-    """A row that is left in the registry, and why; the others go on. Goes into the log: make it by `SetAside.at`."""
+class Unsendable:
+    """A row that no topic takes, and why; the others are exported. It is logged, so make it by `Unsendable.at`."""
 
     wait_id: str
     topic: str | None
@@ -72,14 +58,14 @@ class SetAside:
     @classmethod
     def at(
         cls, wait_id: str, topic: str, partition: int | None, offset: int | None, obstacle: Obstacle, reason: str
-    ) -> SetAside:
-        """Name a row by what its record says of itself, which may be any text of any length: bounded."""
+    ) -> Unsendable:
+        """Name a row by what its record says of itself, bounded, since that may be any text of any length."""
         return cls(wait_id, topic[:MAX_TOPIC_LENGTH], partition, offset, obstacle, reason[:MAX_REASON_CHARACTERS])
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """The sweeper's own part in the decision: the registration says the rest, where it can."""
+    """The sweeper's defaults, for what a registration doesn't say."""
 
     redeliver_to_origin: bool
     dead_letter_template: str
@@ -98,7 +84,7 @@ class Policy:
         )
 
 
-def outgoing(row: DueRow, policy: Policy, targets: Callable[[str], Target], now_ms: int) -> Outgoing | SetAside:
+def outgoing(row: DueRow, policy: Policy, targets: Callable[[str], Target], now_ms: int) -> Outgoing | Unsendable:
     """Decide what is published for a due row.
 
     Args:
@@ -109,42 +95,42 @@ def outgoing(row: DueRow, policy: Policy, targets: Callable[[str], Target], now_
 
     Returns:
         The redelivery while the row's policy and deliveries allow it and it fits, else the dead letter; or the reason
-        why neither can be written.
+        why no topic takes either.
     """
     try:
         require_sendable_names(row.record.original.headers)
         candidates = [_redelivery(row, policy), _dead_letter(row, policy, now_ms)]
     except (DataError, ConfigurationError) as error:
-        return set_aside(row, Obstacle.UNREADABLE, str(error))
+        return unsendable(row, Obstacle.UNREADABLE, str(error))
     reason = ""
     for candidate in candidates:
         if candidate is None:
             continue
         target = targets(candidate.topic)
         if target.problem is not None:
-            return set_aside(row, Obstacle.NO_TOPIC, target.problem)
+            return unsendable(row, Obstacle.NO_TOPIC, target.problem)
         if candidate.partition is not None and candidate.partition >= target.partitions:
-            return set_aside(row, Obstacle.NO_TOPIC, f"{target.topic} has no partition {candidate.partition} any more")
+            return unsendable(row, Obstacle.NO_TOPIC, f"{target.topic} has lost its partition {candidate.partition}")
         if candidate.key is None and target.compacted:
-            return set_aside(row, Obstacle.NO_KEY, _without_key(target))
+            return unsendable(row, Obstacle.NO_KEY, _without_key(target))
         size = record_size(candidate.key, candidate.value, candidate.headers)
         if size <= target.max_message_bytes:
             return candidate
         reason = _too_large(target, size)
-    return set_aside(row, Obstacle.TOO_LARGE, reason)
+    return unsendable(row, Obstacle.TOO_LARGE, reason)
 
 
-def set_aside(row: DueRow, obstacle: Obstacle, reason: str) -> SetAside:
-    """Name a row that stays, for log and metrics."""
+def unsendable(row: DueRow, obstacle: Obstacle, reason: str) -> Unsendable:
+    """Name a row that no topic takes, for log and metrics."""
     original = row.record.original
-    return SetAside.at(row.record.wait_id, original.topic, original.partition, original.offset, obstacle, reason)
+    return Unsendable.at(row.record.wait_id, original.topic, original.partition, original.offset, obstacle, reason)
 
 
 def _redelivery(row: DueRow, policy: Policy) -> Outgoing | None:
     record = row.record
     again = policy.redeliver_by_default if record.expiry_policy is None else record.expiry_policy == "redeliver"
     delivery, limit = record.delivery or 1, record.max_deliveries or policy.max_deliveries_by_default
-    # Without a group nobody could count the deliveries on, and there is no topic of its own.
+    # Without a group there is no redelivery topic, and no processor that continues the count of deliveries.
     if not again or not record.group or delivery >= limit:
         return None
     original = record.original
@@ -207,13 +193,13 @@ def _published(
 
 def _too_large(target: Target, size: int) -> str:
     return (
-        f"{size} bytes with its headers, {target.topic} takes {target.max_message_bytes}. Raise it: "
+        f"{size} bytes with its headers, {target.topic} takes {target.max_message_bytes}. Raise the limit: "
         f"kafka-configs --alter --topic {target.topic} --add-config max.message.bytes={size}"
     )
 
 
 def _without_key(target: Target) -> str:
     return (
-        f"the record has no key and {target.topic} is compacted, which takes none such. Change it: "
+        f"the record has no key, which a compacted topic such as {target.topic} refuses. Change it: "
         f"kafka-configs --alter --topic {target.topic} --add-config cleanup.policy=delete"
     )

@@ -1,4 +1,4 @@
-"""The schedule: one sweep at a time, at fixed intervals, missed ones made up for by one."""
+"""The schedule: one sweep at a time, at fixed intervals; one sweep replaces all that were missed."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from apscheduler.schedulers.background import BackgroundScheduler
 log = logging.getLogger(__name__)
 
 CLOCK_CHECK_S = 5.0
-# A clock that is put back by less delays a run by no more.
+# A clock that is set back by less delays a run by less, too.
 CLOCK_SLACK = timedelta(seconds=1)
 
 
 class Schedule:
-    """Runs a job at once and then at intervals, until told to stop or until the job raises."""
+    """Runs a job at once and then at intervals, until `request_stop` or until the job raises."""
 
     def __init__(self, job: Callable[[], None], interval_s: float) -> None:
         """Start nothing yet.
@@ -57,10 +57,10 @@ class Schedule:
         """Work until `request_stop` or an error.
 
         Args:
-            drain_s: how long a run may go on after that, s.
+            drain_s: how long a run may continue after that, s.
 
         Raises:
-            BaseException: whatever the job raised.
+            BaseException: the error that the job raised.
         """
         self._scheduler.start()
         try:
@@ -70,7 +70,7 @@ class Schedule:
             self._scheduler.shutdown(wait=False)
             with self._idle:
                 if not self._idle.wait_for(lambda: not self._running, drain_s):
-                    log.warning("a sweep still runs after %g s and is left to its end", drain_s)
+                    log.warning("a sweep still runs after %g s, stopping without it", drain_s)
         if self._error is not None:
             raise self._error
 
@@ -79,10 +79,10 @@ class Schedule:
         self._ended.set()
 
     def _follow_the_clock(self) -> None:
-        """Plan anew when the host's clock was put back: APScheduler would wait until it is again what it was."""
+        """Plan again when the host's clock was set back: APScheduler would wait until it has caught up."""
         planned, latest = self._planned.next_run_time, datetime.now(UTC) + self._interval
         if planned > latest + CLOCK_SLACK:
-            log.warning("this host's clock was put back: the run planned for %s comes at %s", planned, latest)
+            log.warning("this host's clock was set back: the run planned for %s comes at %s", planned, latest)
             self._planned.modify(next_run_time=latest)
 
     def _run(self) -> None:

@@ -6,6 +6,7 @@ import logging
 import os
 import socket
 import time
+from collections.abc import Callable
 from threading import Event
 from typing import TYPE_CHECKING
 
@@ -13,11 +14,11 @@ import orjson
 
 from sweeper.health import readiness
 from sweeper.instruments import Instruments
+from sweeper.job import SparkJob
+from sweeper.result import Sweep, SweepResult
 from sweeper.schedule import Schedule
-from sweeper.source_at_work import require_no_source_at_work
-from sweeper.spark_job import SparkJob
-from sweeper.sweep import Sweep, SweepResult
 from sweeper.sweeper import Sweeper
+from sweeper.tables import TablesPolicy
 from wait_registry.errors import WaitRegistryError
 from wait_registry.postgres.open_connections import OpenConnections
 from wait_registry.settings.relations import require_relations
@@ -36,26 +37,35 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# A transaction that has begun is given its whole time; what is given up after that, the next fence clears up.
+# A transaction that has started gets its whole time; the next fence aborts one that is given up after that.
 STOP_LIMIT_S = 40.0
-# What is given up fails at once, and says so.
-LAST_WORDS_S = 10.0
+# A sweep that is given up fails at once, and reports it.
+SHUTDOWN_GRACE_S = 10.0
 
 
 class SweepIncomplete(WaitRegistryError):
-    """A single sweep left something out: its line says what; run it again, or see to what it names."""
+    """A single sweep skipped rows or partitions: its line names them; fix those, or run it again."""
 
 
 class SweeperService:
     """One sweeper process; any number may run, they fence one another partition by partition."""
 
-    def __init__(self, settings: Settings, spark: SparkSession | None = None, once: bool = False) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        spark: SparkSession | None = None,
+        once: bool = False,
+        tables: TablesPolicy | None = None,
+        require_startable: Callable[[OpenConnections], None] | None = None,
+    ) -> None:
         """Check the settings; nothing is opened yet.
 
         Args:
             settings: of the sweeper.
             spark: a session to use instead of an own one.
             once: sweep a single time, print what was done, and end.
+            tables: what may be assumed of the tables; that the sink of this project keeps them when not given.
+            require_startable: another check before the start, with the connections of the service.
 
         Raises:
             ConfigurationError: settings contradict each other.
@@ -66,10 +76,11 @@ class SweeperService:
         self._registry = MetricsRegistry()
         self._stop = Event()
         self._connections = OpenConnections()
-        self._spark = SparkJob(settings, spark)
+        self._require_startable = require_startable or (lambda _: None)
+        self._spark = SparkJob(settings, spark, tables)
         instance = f"{socket.gethostname()}-{os.getpid()}"
         self._sweeper = Sweeper(
-            settings, self._spark, Instruments(self._registry), instance, connections=self._connections
+            settings, self._spark, Instruments(self._registry), instance, connections=self._connections, tables=tables
         )
         self._schedule = Schedule(self._sweep, settings.sweeper.interval_s)
         self._last: Sweep | None = None
@@ -83,13 +94,12 @@ class SweeperService:
         and the first export doesn't wait for it. A single sweep starts it only when something is due.
 
         Raises:
-            ConfigurationError: a Kafka Connect source exports what this would export; or Postgres, Kafka, the schema or
-                a topic isn't as it must be.
-            WaitRegistryError: work can't go on; or, with ``once``, the sweep failed or left something out.
+            ConfigurationError: Postgres, Kafka, the schema or a topic is wrong, or a given check refused the start.
+            WaitRegistryError: work can't continue; or, with ``once``, the sweep failed or skipped rows or partitions.
         """
         with stop_limit(STOP_LIMIT_S, self._stop, self._give_up):
-            require_no_source_at_work(self._settings, self._connections)
-            # A task that can't trace sweeps without: here is where it can be refused.
+            self._require_startable(self._connections)
+            # A task that can't trace sweeps without traces: only here can wrong settings be refused.
             require_tracing(self._settings.telemetry, "sweeper")
             try:
                 if self._once:
@@ -108,7 +118,7 @@ class SweeperService:
         self._schedule.request_stop()
 
     def ready(self) -> Health:
-        """Tell whether sweeps happen and succeed."""
+        """Return whether sweeps happen and succeed."""
         now, last = time.monotonic(), self._last
         return readiness(
             self._schedule.alive,
@@ -136,7 +146,7 @@ class SweeperService:
         self._registry.collect_from(self._readings)
         with TelemetryServer(telemetry.host, telemetry.port, self._registry, self._live, self.ready) as server:
             log.info("sweeping every %g s, metrics on port %d", self._settings.sweeper.interval_s, server.port)
-            self._schedule.run(STOP_LIMIT_S + LAST_WORDS_S)
+            self._schedule.run(STOP_LIMIT_S + SHUTDOWN_GRACE_S)
 
     def _sweep(self) -> None:
         self._began = time.monotonic()

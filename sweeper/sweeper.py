@@ -1,4 +1,4 @@
-"""The sweeper: `run_once` looks for what is due and has it exported; a schedule calls it."""
+"""One sweep: find the due rows, have the job export them, record what was done. A schedule calls `run_once`."""
 
 from __future__ import annotations
 
@@ -12,14 +12,13 @@ import psycopg
 from psycopg.rows import TupleRow
 
 from sweeper.due import QUERIES, find_due
+from sweeper.housekeeping import ROWS_AT_ONCE, purge, record_sweep
 from sweeper.instruments import Instruments
-from sweeper.partition_result import PartitionResult, Skip
-from sweeper.purge import ROWS_AT_ONCE, purge
-from sweeper.spark_job import Job
-from sweeper.sweep import Sweep, SweepResult, swept
-from sweeper.sweep_table import record_sweep
-from sweeper.view import UNAVAILABLE
-from sweeper.wait_topic import WaitTopic, look_up, recorded, require_recorded
+from sweeper.job import Job
+from sweeper.result import PartitionResult, Skip, Sweep, SweepResult, swept
+from sweeper.snapshot import UNAVAILABLE
+from sweeper.tables import ProgressPolicy, TablesPolicy
+from sweeper.wait_topic import WaitTopic, look_up
 from wait_registry.clock import Clock, SystemClock
 from wait_registry.errors import ConfigurationError, TransientError
 from wait_registry.kafka.clients import admin
@@ -30,7 +29,6 @@ from wait_registry.postgres.error_text import error_text
 from wait_registry.postgres.open_connections import OpenConnections
 from wait_registry.postgres.schema import require_schema
 from wait_registry.settings.root import Settings
-from wait_registry.settings.sink import SinkKind
 
 log = logging.getLogger(__name__)
 
@@ -39,8 +37,8 @@ PURGE_INTERVAL_S = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
-class _Attempt:
-    """What came of looking for due rows; ``result`` is None when the partitions' results decide it."""
+class _Work:
+    """What was done about due rows; ``result`` is None when the partitions' results decide it."""
 
     due: int = 0
     partitions: Sequence[PartitionResult] = ()
@@ -49,7 +47,7 @@ class _Attempt:
 
 
 class Sweeper:
-    """Sweeps when told to; keeps a connection to Postgres and what it knows of the wait topic between sweeps."""
+    """Sweeps at each call; keeps a connection to Postgres and what it knows of the wait topic between sweeps."""
 
     def __init__(
         self,
@@ -59,6 +57,7 @@ class Sweeper:
         instance: str = "",
         clock: Clock | None = None,
         connections: OpenConnections | None = None,
+        tables: TablesPolicy | None = None,
     ) -> None:
         """Open nothing yet.
 
@@ -67,8 +66,9 @@ class Sweeper:
             job: sweeps partitions that have rows due.
             instruments: where sweeps are reported.
             instance: this process's name in the sweep table.
-            clock: for durations and intervals; what is due is the decision of Postgres' clock.
+            clock: for durations and intervals; the clock of Postgres decides which rows are due.
             connections: those of the service, to be given up with it.
+            tables: what may be assumed of the tables, as the job does; `ProgressPolicy` when not given.
         """
         self._settings = settings
         self._job = job
@@ -77,6 +77,7 @@ class Sweeper:
         self._clock = clock or SystemClock()
         self._admin = admin(settings.kafka)
         self._connections = connections or OpenConnections()
+        self._tables = tables or ProgressPolicy()
         self._held = ExitStack()
         self._connection: psycopg.Connection[TupleRow] | None = None
         self._topic: WaitTopic | None = None
@@ -87,53 +88,53 @@ class Sweeper:
         """Sweep once.
 
         Returns:
-            What was done; its result is ``failed`` when Postgres or Kafka is away, the next sweep may do better.
+            What was done; its result is ``failed`` when Postgres or Kafka is unavailable, the next sweep tries again.
 
         Raises:
-            ConfigurationError: a topic or the schema isn't as it must be; the process must end.
+            ConfigurationError: a topic or the schema is wrong; the process must end.
             SparkGone: the process must end.
         """
         started, started_at = self._clock.monotonic(), datetime.fromtimestamp(self._clock.now_ms() / 1000, UTC)
         try:
-            attempt = self._attempt()
+            work = self._work()
         except (TransientError, *UNAVAILABLE) as error:
             if isinstance(error, (PostgresUnavailable, *UNAVAILABLE)):
                 self._disconnect()
-            attempt = _Attempt(result=SweepResult.FAILED, reason=error_text(error))
+            work = _Work(result=SweepResult.FAILED, reason=error_text(error))
         duration_s = self._clock.monotonic() - started
-        sweep = swept(self._settings.wait.topic, started_at, duration_s, attempt.due, attempt.partitions)
-        if attempt.result is not None:
-            sweep = sweep.ended(attempt.result, attempt.reason)
+        sweep = swept(self._settings.wait.topic, started_at, duration_s, work.due, work.partitions)
+        if work.result is not None:
+            sweep = sweep.ended(work.result, work.reason)
         self._instruments.swept(sweep)
-        self._keep_house(sweep)
+        self._record(sweep)
         _require_no_refusal(sweep)
         return sweep
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         self._disconnect()
 
-    def _attempt(self) -> _Attempt:
+    def _work(self) -> _Work:
         connection = self._connected()
         with self._lock(connection) as ours:
             if not ours:
-                return _Attempt(result=SweepResult.SKIPPED, reason="another sweep")
+                return _Work(result=SweepResult.SKIPPED, reason="another sweep")
             topic = self._wait_topic(connection)
             due = find_due(connection, self._settings, topic.identity.partitions)
             self._instruments.due(due.rows, due.oldest, datetime.fromtimestamp(self._clock.now_ms() / 1000, UTC))
             if not due.partitions:
-                return _Attempt()
+                return _Work()
             self._look_up_at = 0.0
             results = self._job(self._settings, self._wait_topic(connection), due.partitions)
-            self._instruments.left_out(self._settings.wait.topic, results)
-            return _Attempt(due.rows, results)
+            self._instruments.skipped(self._settings.wait.topic, results)
+            return _Work(due.rows, results)
 
     def _connected(self) -> psycopg.Connection[TupleRow]:
         if self._connection is None:
             opening = self._connections.open(self._settings.postgres, "waitreg-sweeper")
             self._connection = self._held.enter_context(opening)
             require_schema(self._connection)
-            # Counting and purging take as long as much is due: cut off, they would never be done.
+            # Counting and purging take longer the more rows there are; with a limit they might never end.
             lift_time_limits(self._connection)
             self._instruments.postgres(up=True)
         return self._connection
@@ -145,7 +146,7 @@ class Sweeper:
 
     @contextmanager
     def _lock(self, connection: psycopg.Connection[TupleRow]) -> Iterator[bool]:
-        """Try to be the only sweep; for progress only, exactness is the fence's."""
+        """Try to be the only sweep; this avoids wasted work, the fence keeps exports exact."""
         name = {"topic": self._settings.wait.topic}
         row = connection.execute(QUERIES["try_lock"], name).fetchone()
         ours = bool(row and row[0])
@@ -156,12 +157,12 @@ class Sweeper:
                 self._unlock(connection, name)
 
     def _unlock(self, connection: psycopg.Connection[TupleRow], name: dict[str, str]) -> None:
-        """Give the lock back; a connection that is lost, or is given up for that, has done so."""
+        """Release the lock; a connection that is lost, or is closed here, has released it."""
         try:
             connection.execute(QUERIES["unlock"], name)
         except psycopg.Error as error:
-            # Neither what the sweep did nor why it failed is less true for that.
-            log.warning("the sweep's lock could not be given back, its connection is given up: %s", error_text(error))
+            # This changes neither what the sweep did nor why it failed.
+            log.warning("could not release the sweep's lock, closing its connection: %s", error_text(error))
             self._disconnect()
 
     def _wait_topic(self, connection: psycopg.Connection[TupleRow]) -> WaitTopic:
@@ -174,17 +175,16 @@ class Sweeper:
         topic = look_up(self._admin, self._settings.wait)
         if known is not None:
             require_same_identity(known.identity, topic.identity)
-        # What a sink of ours left behind says nothing about a view that a Connect sink keeps.
-        if self._settings.sink.kind is SinkKind.SPARK:
-            found = recorded(connection, self._settings.wait.topic)
-            require_recorded(found, topic.identity)
-            if found:
-                self._instruments.view(max(record.staleness_s for record in found), topic.delete_retention_ms)
+        found = self._tables.recorded_topics(connection, self._settings.wait.topic)
+        for record in found:
+            require_same_identity(record.identity, topic.identity)
+        if found:
+            self._instruments.tables(max(record.staleness_s for record in found), topic.delete_retention_ms)
         self._topic, self._look_up_at = topic, self._clock.monotonic() + IDENTITY_CHECK_S
         return topic
 
-    def _keep_house(self, sweep: Sweep) -> None:
-        """Write the sweep down and purge what is old; neither is worth more than a warning when it fails."""
+    def _record(self, sweep: Sweep) -> None:
+        """Record the sweep and purge old rows; if either fails, a warning suffices."""
         if self._connection is None:
             return
         try:
@@ -195,13 +195,13 @@ class Sweeper:
                 more = max(rows.values()) >= ROWS_AT_ONCE
                 self._purge_at = self._clock.monotonic() + (0.0 if more else PURGE_INTERVAL_S)
         except psycopg.Error as error:
-            # A server that has become a standby refuses writes; a new connection may find the one that takes them.
-            log.warning("the sweep could not be written down: %s", error_text(error))
+            # A server that has become a standby refuses writes; a new connection may find the one that accepts them.
+            log.warning("could not record the sweep: %s", error_text(error))
             self._disconnect()
 
 
 def _require_no_refusal(sweep: Sweep) -> None:
-    """End the process over what only a person mends; the other partitions have been swept by now."""
+    """End the process over what only an operator can fix; the other partitions have been swept."""
     refused = [skipped.reason for skipped in sweep.skipped if skipped.skip in (Skip.TOPIC_CHANGED, Skip.REFUSED)]
     if refused:
         raise ConfigurationError(refused[0])

@@ -1,22 +1,65 @@
-"""The tail of the log: what it says of a registration after the position up to which the view is exact. Pure."""
+"""What the tail of the wait topic says of a due row, and how old the position may be at which it starts."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 from wait_registry.errors import TransientError
 
-# Longer keys are nobody's id, and holding them would not be bounded by the number of ids.
+# Longer keys are no wait IDs, and their memory would not be bounded by the number of IDs.
 WAIT_ID_BYTES = 36
 
 
+class PositionOvertaken(TransientError):
+    """Compaction may have removed tombstones that the tables don't show: only `waitreg rebuild` makes them exact."""
+
+
 class TailTooLong(TransientError):
-    """More ids than sweeper.max_tail_records: leave the partition until the sink has caught up."""
+    """More IDs than sweeper.max_tail_records: skip the partition until the sink has caught up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """An offset up to which everything was seen; ``time`` is no later than any record from there on."""
+
+    next_offset: int
+    time: datetime
+
+
+def oldest_allowed(delete_retention_ms: int) -> timedelta:
+    """Return how old a position may be: half of the topic's delete.retention.ms."""
+    return timedelta(milliseconds=delete_retention_ms / 2)
+
+
+def require_not_overtaken(position: Position, end: int, now: datetime, delete_retention_ms: int) -> None:
+    """Refuse a position that compaction may have overtaken; call it after the records from there on have been read.
+
+    A tombstone remains for delete.retention.ms at least once it could have been compacted; half of it is the margin.
+
+    Args:
+        position: where the reading started.
+        end: the log's end that was read up to; a position at the end had nothing to miss.
+        now: by the clock of ``position.time``.
+        delete_retention_ms: of the topic, ms.
+
+    Raises:
+        PositionOvertaken: run `waitreg rebuild`.
+    """
+    limit = oldest_allowed(delete_retention_ms)
+    age = now - position.time
+    if position.next_offset < end and age > limit:
+        raise PositionOvertaken(
+            f"the position {position.next_offset} of the tables is {age} old, the limit is {limit} (half of "
+            "delete.retention.ms): compaction may have removed tombstones that the sink hasn't read. "
+            "Run `waitreg rebuild`"
+        )
 
 
 class Verdict(StrEnum):
-    """What view and tail together say of a due row."""
+    """What tables and tail together say of a due row."""
 
     OPEN = "open"
     SUPERSEDED = "superseded"
@@ -24,79 +67,58 @@ class Verdict(StrEnum):
 
 
 class Tail:
-    """The last entry of each id in the wait topic from an offset on.
+    """The last entry of each wait ID in the wait topic from an offset on.
 
-    Together with a view that is exact below ``start`` it is the exact truth of the moment in which it was read: any
-    later entry of a row's id supersedes the row, a tombstone because it resolves it, a newer wait because it counts by
-    its own expiry. The partition is compacted, so a row whose own wait record should stand in what was read, and
-    doesn't, isn't open either: something later has removed it.
+    Together with tables that are exact below ``start`` it is the exact state at the moment when it was read: any later
+    entry of a row's ID supersedes the row, a tombstone because it resolves it, a newer registration because it counts
+    by its own expiry. The partition is compacted, so a row whose own wait record should be in the tail, and isn't, is
+    not open either: a later entry has removed it.
     """
 
-    def __init__(self, start: int, max_ids: int, only: Collection[str] | None = None) -> None:
-        """Begin at an offset.
+    def __init__(self, start: int, max_ids: int) -> None:
+        """Start at an offset.
 
         Args:
-            start: the view is exact below it.
-            max_ids: ids held, at most; this bounds the memory (about 160 bytes each).
-            only: the ids that will be asked about, if they are known; others aren't held.
-
-        Raises:
-            TailTooLong: there are more of them.
+            start: the tables are exact below it.
+            max_ids: IDs held, at most; this bounds the memory (about 160 bytes per ID).
         """
         self.start = start
         self._max_ids = max_ids
-        self._only = None if only is None else frozenset(wait_id.encode() for wait_id in only)
-        if self._only is not None and len(self._only) > max_ids:
-            raise TailTooLong(f"more than {max_ids} rows are due (sweeper.max_tail_records): raise it for this sweep")
         self._last: dict[bytes, int] = {}
-        self._finished: frozenset[bytes] = frozenset()
+        self._ignored: frozenset[bytes] = frozenset()
 
-    def add(self, key: bytes | None, offset: int) -> None:
-        """Take in a record; call in the order of offsets.
+    def add(self, key: bytes | None, offset: int, timestamp_ms: int = 0) -> None:
+        """Add a record; call in the order of offsets.
+
+        Args:
+            key: of the record.
+            offset: of the record.
+            timestamp_ms: its time by the broker's clock; only some policies of the tables need it.
 
         Raises:
-            TailTooLong: there are too many.
+            TailTooLong: there are too many IDs.
         """
-        if key is None or len(key) > WAIT_ID_BYTES or key in self._finished:
-            return
-        if self._only is not None and key not in self._only:
+        if key is None or len(key) > WAIT_ID_BYTES or key in self._ignored:
             return
         self._last[key] = offset
         if len(self._last) > self._max_ids:
             raise TailTooLong(
-                f"entries of more than {self._max_ids} ids from offset {self.start} on (sweeper.max_tail_records): "
+                f"entries of more than {self._max_ids} IDs from offset {self.start} on (sweeper.max_tail_records): "
                 "the sink is too far behind"
             )
 
     def ignore(self, wait_ids: Iterable[str]) -> None:
-        """Forget ids that are finished with, until the next call: their tombstones are read on but not held."""
-        self._finished = frozenset(wait_id.encode() for wait_id in wait_ids)
-        for key in self._finished:
+        """Forget IDs that are settled, until the next call: their tombstones are read but not held."""
+        self._ignored = frozenset(wait_id.encode() for wait_id in wait_ids)
+        for key in self._ignored:
             self._last.pop(key, None)
 
-    def begin_again(self) -> Tail:
-        """Return an empty tail of the same start, for the same ids."""
-        again = Tail(self.start, self._max_ids)
-        again._only = self._only
-        return again
-
-    def confirm(self, again: Tail, end: int) -> None:
-        """Forget what stood below an offset and isn't found there by a later reading: it was being compacted away.
-
-        Args:
-            again: read after this one had come to its end, from the same start.
-            end: how far it was read.
-        """
-        gone = [key for key, last in self._last.items() if last < end and again._last.get(key) != last]
-        for key in gone:
-            del self._last[key]
-
     def verdict(self, wait_id: str, wait_offset: int) -> Verdict:
-        """Judge a row of the view.
+        """Judge a row of the tables.
 
         Args:
-            wait_id: its id.
-            wait_offset: where its wait record stands.
+            wait_id: its wait ID.
+            wait_offset: the offset of its wait record.
         """
         last = self._last.get(wait_id.encode(), -1)
         if last > wait_offset:

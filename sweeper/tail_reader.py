@@ -1,8 +1,9 @@
-"""Reads the tail of a partition, each time up to the log's end of that moment and no open transaction before it."""
+"""Reads the tail of a partition, each time up to the log's end of that moment, past every open transaction."""
 
 from __future__ import annotations
 
 import time
+from contextlib import closing
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
@@ -21,24 +22,21 @@ LONGEST_PAUSE_S = 0.5
 
 
 class OpenTransaction(TransientError):
-    """A transaction at the log's end doesn't close: what it holds may resolve rows, so leave the partition."""
+    """A transaction at the log's end remains open: what it holds may resolve rows, so skip the partition."""
 
 
 class TailReader:
-    """Reads on from an offset, as often as asked."""
+    """Continues from an offset to the end of the log, as often as called."""
 
-    def __init__(
-        self, settings: Settings, admin: Admin, clock: Clock, partition: int, tail: Tail, old_before_ms: int = 0
-    ) -> None:
-        """Begin at the tail's start; nothing is read yet.
+    def __init__(self, settings: Settings, admin: Admin, clock: Clock, partition: int, tail: Tail) -> None:
+        """Prepare to start at the tail's start; nothing is read yet.
 
         Args:
             settings: cluster, wait topic, and the limit of the wait.
             admin: asked for the log's end.
             clock: for deadlines.
             partition: of the wait topic.
-            tail: takes in what is read.
-            old_before_ms: broker time, epoch ms, before which a record counts as old for ``old_end``.
+            tail: gets what is read.
         """
         self._settings = settings
         self._topic = settings.wait.topic
@@ -47,9 +45,6 @@ class TailReader:
         self._partition = partition
         self._tail = tail
         self._position = tail.start
-        self._old_before_ms = old_before_ms
-        self.old_end = tail.start
-        """The offset after the last old record that was read; the tail's start when none was."""
         self._consumer: Consumer | None = None
 
     def read_on(self) -> int:
@@ -59,8 +54,8 @@ class TailReader:
             That offset: everything below it has been seen.
 
         Raises:
-            OpenTransaction: the last stable offset didn't reach it in time; leave the partition.
-            TailTooLong: more than the tail holds; leave the partition.
+            OpenTransaction: the last stable offset didn't reach it in time; skip the partition.
+            TailTooLong: more than the tail holds; skip the partition.
             TransientError: the cluster can't be reached, doesn't deliver in time, or ends before the position.
             PermanentError: records after the position are gone.
         """
@@ -68,13 +63,23 @@ class TailReader:
         end = self._end("read_uncommitted")
         if end < self._position:
             raise TransientError(
-                f"{self._topic}-{self._partition} ends at {end}, before the view's position {self._position}: "
-                "the topic has lost records or isn't the one the view was made from. Run `waitreg rebuild`"
+                f"{self._topic}-{self._partition} ends at {end}, before the position {self._position} of the tables: "
+                "the topic has lost records or isn't the one that the sink read. Run `waitreg rebuild`"
             )
         if end > self._position:
             self._await_stable(end, deadline)
             self.read_to(end)
         return end
+
+    def read_again(self, tail: Tail, end: int) -> None:
+        """Read what another tail is to hold, from its start; errors as `read_on`.
+
+        Args:
+            tail: gets what is read.
+            end: an offset that this reader has reached before.
+        """
+        with closing(TailReader(self._settings, self._admin, self._clock, self._partition, tail)) as again:
+            again.read_to(end)
 
     def close(self) -> None:
         """Stop reading."""
@@ -92,13 +97,13 @@ class TailReader:
                 raise OpenTransaction(
                     f"a transaction has been open at offset {stable} of {self._topic}-{self._partition} for "
                     f"{self._settings.sweeper.tail_timeout_s:g} s, the log ends at {end} (kafka-transactions "
-                    "find-hanging tells whose it is)"
+                    "find-hanging shows its producer)"
                 )
             time.sleep(pause_s)
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
     def read_to(self, end: int) -> None:
-        """Read up to an offset that a `read_on` has reached before, or on past it; errors as there."""
+        """Read up to an offset that the log has reached, or past it; errors as `read_on`."""
         consumer = self._consumer or self._open()
         limit_s = self._settings.sweeper.tail_timeout_s
         deadline = self._clock.monotonic() + limit_s
@@ -117,12 +122,10 @@ class TailReader:
     def _take(self, message: Message) -> None:
         error = message.error()
         if error is None:
-            self._tail.add(message.key(), message.offset())
+            self._tail.add(message.key(), message.offset(), message.timestamp()[1])
             self._position = message.offset() + 1
-            if message.timestamp()[1] < self._old_before_ms:
-                self.old_end = self._position
         elif error.code() == KafkaError._PARTITION_EOF:
-            # The end lies past the last record where transaction markers follow it; only this event says so.
+            # Where transaction markers follow the last record, only this event reports the end behind them.
             self._position = max(self._position, message.offset())
         else:
             raise kafka_failure(error, f"reading {self._topic}-{self._partition} from {self._position}")
@@ -132,7 +135,7 @@ class TailReader:
             consumer_config(
                 self._settings.kafka,
                 **{
-                    # Never joined and never committed to; the client can't do without one.
+                    # The client requires a group; this consumer never joins it and never commits.
                     "group.id": f"waitreg.sweep.{self._topic}",
                     "enable.partition.eof": True,
                     "fetch.wait.max.ms": 20,

@@ -1,11 +1,13 @@
-"""The topics that are exported to: looked up once a task, never created by an export."""
+"""The topics that are exported to: looked up once per partition, never created by an export; how much they take."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AclOperation
 
-from sweeper.outgoing import Target
 from wait_registry.errors import WaitRegistryError
 from wait_registry.kafka.clients import Admin
 from wait_registry.kafka.cluster import describe_topic
@@ -13,31 +15,66 @@ from wait_registry.kafka.requests import answer, timeout_of
 from wait_registry.kafka.topics import topic_config
 from wait_registry.records.topics import MAX_TOPIC_LENGTH, is_topic_name
 
-# A topic that isn't there, can't be there, or that we have no right to see.
+# Record batch format v2 (KIP-98): 61 bytes per batch; a record's attributes, deltas, lengths and counts are variable
+# integers of at most 5 bytes, 10 for the timestamp delta.
+BATCH_OVERHEAD = 61
+RECORD_OVERHEAD = 5 + 1 + 10 + 5 + 5 + 5 + 5
+HEADER_OVERHEAD = 10
+# A topic that doesn't exist, can't exist, or that the sweeper has no permission to see.
 _OF_THIS_TOPIC = frozenset(
     {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_EXCEPTION, KafkaError.TOPIC_AUTHORIZATION_FAILED}
 )
 _WRITING = frozenset({AclOperation.WRITE, AclOperation.ALL})
 
 
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A topic to export to; ``partitions`` is 0 where it can't be written to, and ``problem`` says why.
+
+    A ``compacted`` one takes no record without a key: the broker would refuse the whole transaction (INVALID_RECORD).
+    """
+
+    topic: str
+    partitions: int
+    max_message_bytes: int
+    problem: str | None = None
+    compacted: bool = False
+
+
+def record_size(key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, bytes | None]]) -> int:
+    """Return the size of a batch with this record alone and no compression, bytes, never less than it will be.
+
+    A record that only compression would bring below the topic's limit counts as too large: its compressed size isn't
+    known before it is sent, and a refused record costs the whole transaction.
+    """
+    size = BATCH_OVERHEAD + RECORD_OVERHEAD + len(key or b"") + len(value or b"")
+    for name, content in headers:
+        size += HEADER_OVERHEAD + (len(name) if name.isascii() else len(name.encode())) + len(content or b"")
+    return size
+
+
 class Targets:
     """Looks topics up and remembers them."""
 
     def __init__(self, admin: Admin) -> None:
-        """Args: admin: asked once a topic."""
+        """Ask nothing yet.
+
+        Args:
+            admin: asked once per topic.
+        """
         self._admin = admin
         self._known: dict[str, Target] = {}
 
     def __call__(self, topic: str) -> Target:
-        """Return what is known of a topic; one that doesn't exist or may not be written to comes with the problem.
+        """Return what is known of a topic; one that doesn't exist or may not be written to has a problem.
 
-        Rows for other topics go on.
+        Rows for other topics are exported all the same.
 
         Raises:
-            WaitRegistryError: the cluster can't be reached, or refuses us altogether.
+            WaitRegistryError: the cluster can't be reached, or refuses this client.
         """
         if not is_topic_name(topic):
-            return Target(topic, 0, 0, f"{topic[:MAX_TOPIC_LENGTH]!r} ({len(topic)} characters) is no topic's name")
+            return Target(topic, 0, 0, f"{topic[:MAX_TOPIC_LENGTH]!r} ({len(topic)} characters) is not a topic name")
         if topic not in self._known:
             self._known[topic] = self._look_up(topic)
         return self._known[topic]
@@ -57,12 +94,12 @@ class Targets:
         return Target(topic, identity.partitions, int(config["max.message.bytes"]), compacted=compacted)
 
     def _may_write(self, topic: str) -> bool:
-        """Ask for our rights (KIP-430): the error of a transaction that one topic refuses does not name it."""
+        """Ask for permissions (KIP-430): the error of a transaction that one topic refuses does not name the topic."""
         futures = self._admin.describe_topics(
             TopicCollection([topic]), include_authorized_operations=True, request_timeout=timeout_of(self._admin)
         )
-        granted = answer(self._admin, futures[topic], f"asking for the rights on {topic}").authorized_operations
-        # Brokers that don't tell (before 2.3) name none at all.
+        granted = answer(self._admin, futures[topic], f"asking for the permissions on {topic}").authorized_operations
+        # Brokers before 2.3 name no operations at all.
         return not granted or not _WRITING.isdisjoint(granted)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import closing
 from dataclasses import replace
 from statistics import median
 from typing import Final, NamedTuple
@@ -18,14 +19,15 @@ from bench.contenders.wait_log import WaitLog
 from bench.contenders.wait_log_writer import make_topics
 from bench.harness.row import Bench, WrongResultError
 from sweeper.due import find_due
-from sweeper.view import View
+from sweeper.snapshot import TableSnapshot
 from wait_registry.settings.root import Settings
 
 DUE: Final = 100
 FIRST_SWEEP_S: Final = 120.0
 LOOK_S: Final = 0.02
 SWEEPS: Final = """
-select id, duration_s, due, exported, result, skipped::text from sweep where wait_topic = %s and id > %s order by id
+select id, duration_s, due, (counts ->> 'exported')::bigint, result, skipped::text
+from sweep where wait_topic = %s and id > %s order by id
 """
 
 
@@ -173,12 +175,9 @@ def ask_for_due(bench: Bench, settings: Settings, due: WaitLog, first: int) -> d
 
 
 def _read_rows(settings: Settings, partition: int) -> int:
-    view = View(settings, partition)
-    try:
-        rows, _ = view.rows(view.next_keys(settings.sweeper.chunk_rows, settings.sweeper.chunk_bytes))
+    with closing(TableSnapshot(settings, partition)) as tables:
+        rows, _ = tables.rows(tables.next_keys(settings.sweeper.chunk_rows, settings.sweeper.chunk_bytes))
         return len(rows)
-    finally:
-        view.close()
 
 
 def _sweeps_with_nothing_due(sweeper: Service, sweeps: Sweeps) -> list[float]:

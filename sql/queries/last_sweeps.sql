@@ -1,9 +1,9 @@
 -- What did the last sweeps do?
--- What to do: sweeps that had nothing due are left out, but for the newest of each sweeper, its sign of life: older
--- than a few sweeper.interval_s, and that one is down. `failed` or `partial`: `left_out` says why, and what stands is
--- tried again at the next sweep. `superseded`: finished, renewed or already exported while the sink was behind, and
--- rightly left alone. `set_aside`: too large or without a topic, the sweeper's log names each. A `skipped` one found
--- another sweeper at work. Where a Kafka Connect source exports, no sweep comes any more.
+-- What to do: of the sweeps that had nothing due only the newest of each sweeper is shown; if it is older than a few
+-- sweeper.interval_s, that sweeper is down. `failed` or `partial`: `skipped` says why, and the next sweep tries these
+-- rows again. `superseded`: settled, renewed or already exported while the sink was behind, and rightly not exported.
+-- `unsendable`: too large or without a topic, the sweeper's log names each. A sweep with the result `skipped` found
+-- another sweeper at work. Where a Kafka Connect source exports, there are no sweeps.
 -- Kind: the system
 \if :{?hours} \else \set hours 24 \endif
 \if :{?rows} \else \set rows 20 \endif
@@ -21,11 +21,11 @@ select
     round(duration_s::numeric, 3) as duration_s,
     result,
     due,
-    exported,
-    redelivered,
-    superseded,
-    set_aside,
-    (select string_agg(distinct item ->> 'reason', ' | ') from jsonb_array_elements(skipped) as item) as left_out,
+    coalesce(cast(counts ->> 'exported' as bigint), 0) as exported,
+    coalesce(cast(counts ->> 'redelivered' as bigint), 0) as redelivered,
+    coalesce(cast(counts ->> 'superseded' as bigint), 0) as superseded,
+    coalesce(cast(counts ->> 'unsendable' as bigint), 0) as unsendable,
+    (select string_agg(distinct item ->> 'reason', ' | ') from jsonb_array_elements(skipped) as item) as skipped,
     instance,
     wait_topic
 from recent

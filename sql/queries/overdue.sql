@@ -1,8 +1,8 @@
 -- What has expired and isn't exported yet, and what holds it up?
--- What to do: rows here live for one sweep. `last_sweep_at` old or empty: the sweeper is down, start it. `left_out`:
--- the last sweep left this partition, for that reason (a reason with `position`: run `waitreg rebuild`; with
+-- What to do: rows here live for one sweep. `last_sweep_at` old or empty: the sweeper is down, start it. `skipped`:
+-- why the last sweep skipped this partition (a reason with `position`: run `waitreg rebuild`; with
 -- `transaction`: wait, it ends by itself). `view_behind` large: the sink is behind, rows may be finished long since
--- (`sink_freshness`). Nothing of all this: single rows are set aside as too large or without a topic, the sweeper's
+-- (`sink_freshness`). Nothing of all this: single rows are unsendable: too large or without a topic, the sweeper's
 -- log names them. Where a Kafka Connect source exports (`sweeper.kind`) no sweep is expected: `waitreg connect status`
 -- shows whether expired.source and expired.tombstones run, the worker's log why they don't.
 -- Kind: waiting now
@@ -26,16 +26,16 @@ select
     date_trunc('second', now() - progress.position_time) as view_behind,
     latest.started_at as last_sweep_at,
     latest.result as last_result,
-    latest.set_aside,
+    coalesce(cast(latest.counts ->> 'unsendable' as bigint), 0) as unsendable,
     (
         select string_agg(item ->> 'reason', ' | ')
         from jsonb_array_elements(latest.skipped) as item
         where coalesce(cast(item ->> 'partition' as int), due.wait_partition) = due.wait_partition
-    ) as left_out
+    ) as skipped
 from due
 left join sink_progress as progress on progress.topic = due.wait_topic and progress.partition = due.wait_partition
 left join lateral (
-    select started_at, result, set_aside, skipped
+    select started_at, result, counts, skipped
     from sweep
     where wait_topic = due.wait_topic and result <> 'skipped'
     order by started_at desc

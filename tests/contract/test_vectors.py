@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from sweeper.due_row import due_row
-from sweeper.outgoing import Outgoing, Policy, SetAside, Target, outgoing
+from sweeper.due import due_row
+from sweeper.outgoing import Outgoing, Policy, Unsendable, outgoing
+from sweeper.targets import Target
 from tests.vectors.generate import golden_files
 from wait_registry.errors import ConfigurationError, DataError
 from wait_registry.records.consumed import consumed
@@ -128,7 +129,7 @@ def published(given: Any) -> Outgoing:
     }
     policy = Policy(False, given["template"], False, 1)
     decided = outgoing(due_row(columns), policy, lambda topic: Target(topic, 1, 1 << 30), given["now_ms"])
-    if isinstance(decided, SetAside):
+    if isinstance(decided, Unsendable):
         raise DataError(decided.reason)
     return decided
 

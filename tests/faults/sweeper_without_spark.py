@@ -15,8 +15,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from sweeper.instruments import Instruments
-from sweeper.partition_result import PartitionResult
-from sweeper.partition_sweep import sweep_partition
+from sweeper.job import sweep_partition
+from sweeper.result import PartitionResult
 from sweeper.schedule import Schedule
 from sweeper.sweeper import Sweeper
 from sweeper.wait_topic import WaitTopic

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from sweeper.result import RowOutcome
 from tests.faults.several_scenarios import AnotherScenario
 from tests.integration.sweeper.scenario import Registered, Scenario
 from tests.support.processes import Service, runs
@@ -106,7 +108,7 @@ def test_each_row_is_exported_once_wherever_its_sweeper_was_killed_and_a_sleeper
             service.pause()
             assert stopped(service)
             # Its fence ends the sleeper's transaction, which would be open for 30 s.
-            assert frozen.at.sweep(tail_timeout_s=20).exported == ROWS, "another sweeps while it sleeps"
+            assert frozen.at.sweep(tail_timeout_s=20).counts == {"exported": ROWS}, "another sweeps while it sleeps"
             frozen.release()
             service.resume()
             wait_until(frozen.fenced, what="the sleeper's end, fenced")
@@ -118,7 +120,8 @@ def test_each_row_is_exported_once_wherever_its_sweeper_was_killed_and_a_sleeper
         for sweeper in killed:
             sweeper.release()
             again = sweeper.at.sweep()
-            assert (again.exported, again.superseded) == (ROWS - sweeper.decided, sweeper.decided), sweeper.step
+            wanted = Counter({RowOutcome.EXPORTED: ROWS - sweeper.decided, RowOutcome.SUPERSEDED: sweeper.decided})
+            assert again.counts == wanted, sweeper.step
         assert [sweeper.step for sweeper in sweepers if not sweeper.exported_once()] == []
 
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing
 
 import pytest
 
-from sweeper.partition_result import Skip
-from sweeper.partition_sweep import sweep_partition
+from sweeper.export import fence
+from sweeper.job import sweep_partition
+from sweeper.result import RowOutcome, Skip
 from tests.faults.a_sinks_log import SinksLog
 from tests.integration.sink.conftest import StartSink
-from tests.integration.sweeper.scenario import Registered, Scenario
+from tests.integration.sweeper.scenario import Registered, Scenario, export_all
 from tests.support.database import Database
 from tests.support.naming import Names
 from tests.support.proxied_stack import ProxiedStack
@@ -92,19 +92,16 @@ def test_a_sweeper_whose_link_breaks_leaves_the_partition_and_the_next_sweep_exp
         break_link()
         left = sweep_partition(behind.settings, topic, 0)
         link.flow()
-        assert (left.exported, left.skip) == (0, Skip.UNAVAILABLE), left.reason
+        assert (left.counts[RowOutcome.EXPORTED], left.skip) == (0, Skip.UNAVAILABLE), left.reason
     assert link.figures.bytes_held_back > 0
 
-    with closing(behind.export(chunk_rows=1)) as export:
-        export.fence()
-        export.view()
-        export.tail()
-        assert export.chunk()
+    with behind.export(chunk_rows=1) as task:
+        chunks = fence(task).snapshot().read_tail().chunks()
+        exported = next(chunks).export()
         assert link.cut() > 0
-        while export.chunk():
-            pass
-        assert export.result().exported == ROWS, "a connection that is made again goes on"
-    assert at.sweep().superseded == ROWS
+        exported += export_all(chunks)
+    assert exported == {"exported": ROWS}, "the client connects again"
+    assert at.sweep().counts[RowOutcome.SUPERSEDED] == ROWS
     assert at.dead_lettered_ids() == ids(due)
 
 
@@ -116,17 +113,13 @@ def test_a_sweeper_that_is_cut_off_in_its_transaction_holds_nobody_up_for_longer
     fate = lambda request: Fate.LOSE_REQUEST if request == END_TXN else Fate.PASS  # noqa: E731
     with KafkaProxy(at.settings.kafka.bootstrap_servers, fate) as proxy:
         behind = at.through(proxy.bootstrap_servers)
-        with closing(behind.export()) as export:
-            export.fence()
-            export.view()
-            export.tail()
-            with pytest.raises(TransientError, match="committing"):
-                export.chunk()
+        with behind.export() as task, pytest.raises(TransientError, match="committing"):
+            export_all(fence(task).snapshot().read_tail().chunks())
         assert proxy.lost.is_set()
         # Nobody fences or aborts it: the broker does, and readers get on.
         at.topics.wait_settled(at.settings.wait.topic)
         assert at.dead_letters() == []
-    assert at.sweep().exported == ROWS
+    assert at.sweep().counts[RowOutcome.EXPORTED] == ROWS
     assert at.dead_lettered_ids() == ids(due)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from sink.position import PositionTooOld
 from sink.rebuild import rebuild
-from sweeper.partition_result import Skip
+from sweeper.result import Skip
 from tests.integration.sink.conftest import StartSink
 from tests.integration.sweeper.conftest import ScenarioFactory
 from tests.integration.sweeper.scenario import Registered, Scenario
@@ -40,14 +40,14 @@ def test_sink_and_sweeper_refuse_and_a_rebuild_makes_the_view_exact(
 
     assert isinstance(start_sink(at.settings, once=True).wait_ended(), PositionTooOld)
     swept = at.sweep()
-    assert (swept.exported, swept.skip) == (0, Skip.POSITION_TOO_OLD), "three of the rows shown are resolved"
+    assert (swept.counts, swept.skip) == ({}, Skip.POSITION_TOO_OLD), "three of the rows shown are resolved"
     assert "waitreg rebuild" in swept.reason
 
     at.set_config(at.settings.wait.topic, "delete.retention.ms", str(LATER_MS))  # as long as a rebuild may take
     assert sum(part.orphans for part in rebuild(at.settings, spark).partitions) == len(resolved)
     assert set(shown(at)) >= {expired.wait_id, standing.wait_id}
     assert not set(shown(at)) & {item.wait_id for item in resolved}
-    assert at.sweep().exported == 1
+    assert at.sweep().counts == {"exported": 1}
     assert at.dead_lettered_ids() == [expired.wait_id]
     assert start_sink(at.settings, once=True).wait_ended() is None
     assert standing.wait_id in shown(at)

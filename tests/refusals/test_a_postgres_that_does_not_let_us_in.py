@@ -15,9 +15,8 @@ import pytest
 from pydantic import SecretStr
 
 from sweeper.instruments import Instruments
-from sweeper.partition_result import Skip
-from sweeper.partition_sweep import skip_of
-from sweeper.sweep import SweepResult
+from sweeper.job import skip_of
+from sweeper.result import Skip, SweepResult
 from sweeper.sweeper import Sweeper
 from tests.conftest import SettingsFactory
 from tests.integration.sweeper.test_sweeper import in_process

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from sweeper.instruments import Instruments
-from sweeper.spark_job import SparkJob
+from sweeper.job import SparkJob
+from sweeper.result import RowOutcome
 from sweeper.sweeper import Sweeper
 from tests.refusals.secured_settings import SecuredSettings
 from tests.support.database import Database
@@ -60,7 +61,7 @@ def test_what_a_killed_processor_had_in_hand_is_dead_lettered_over_tls(
     once = Sweeper(sweeper, SparkJob(sweeper, spark), Instruments(MetricsRegistry()))
     sweep = once.run_once()
     once.close()
-    assert (sweep.exported, sweep.skipped) == (1, ()), sweep
+    assert (sweep.counts[RowOutcome.EXPORTED], sweep.skipped) == (1, ()), sweep
     [letter] = topics.read(processor.dead_letter.topic)
     assert (letter.key, letter.value, letter.headers[0]) == (b"key", b"poison", ("name", b"\x00\xff"))
     by_certificate = secured_settings.of("sink", "SSL", RULES)

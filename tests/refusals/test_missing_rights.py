@@ -13,6 +13,7 @@ from sink.connect_group import require_no_second_sink
 from sink.mirror import OffsetMirror
 from sink.position import Position, TopicPartition
 from sweeper.instruments import Instruments
+from sweeper.result import RowOutcome
 from sweeper.sweeper import Sweeper
 from sweeper.tail import Tail
 from sweeper.tail_reader import TailReader
@@ -209,7 +210,7 @@ def test_a_sweeper_without_the_right_to_its_transactions_ends_and_exports_nothin
         secured_settings.user("sweeper"), "transactional_id", f"waitreg.sweep.{settings.wait.topic}.", ["WRITE"],
         prefixed=True,
     )  # fmt: skip
-    assert sweeper.run_once().exported == 1
+    assert sweeper.run_once().counts[RowOutcome.EXPORTED] == 1
     assert at.dead_lettered_ids() == [registered.wait_id]
     sweeper.close()
 
@@ -234,7 +235,7 @@ def test_a_sweeper_ends_without_each_right_to_its_wait_topic_and_exports_nothing
             sweeper.run_once()
         secured.grant(user, "topic", wait, [operation])
         assert at.dead_lettered_ids() == []
-    assert sweeper.run_once().exported == 1
+    assert sweeper.run_once().counts[RowOutcome.EXPORTED] == 1
     assert at.dead_lettered_ids() == [registered.wait_id]
     sweeper.close()
 
@@ -265,5 +266,5 @@ def test_a_sweeper_that_may_not_write_to_one_group_s_dead_letter_topic_sets_its_
     sweeper = Sweeper(settings, in_process, Instruments(MetricsRegistry()))
     sweep = sweeper.run_once()
     sweeper.close()
-    assert (sweep.exported, sweep.set_aside) == (1, 1)
+    assert (sweep.counts[RowOutcome.EXPORTED], sweep.counts[RowOutcome.UNSENDABLE]) == (1, 1)
     assert at.dead_lettered_ids() == [good.wait_id]

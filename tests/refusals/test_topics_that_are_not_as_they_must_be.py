@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from sweeper.instruments import Instruments
+from sweeper.result import RowOutcome
 from sweeper.sweeper import Sweeper
 from tests.integration.processor.running import Processors
 from tests.integration.processor.wait_topic import stories
@@ -65,7 +66,7 @@ def test_a_running_sweeper_notices_that_the_wait_topic_deletes_by_age_now_and_en
     at.register([at.wait_record(1)])
     at.show()
     sweeper = sweeper_of(at)
-    assert sweeper.run_once().exported == 1
+    assert sweeper.run_once().counts[RowOutcome.EXPORTED] == 1
     at.register([at.wait_record(2)])
     at.show()
     at.set_config(at.settings.wait.topic, "cleanup.policy", "delete")
@@ -73,7 +74,7 @@ def test_a_running_sweeper_notices_that_the_wait_topic_deletes_by_age_now_and_en
         sweeper.run_once()
     assert len(at.dead_letters()) == 1
     at.set_config(at.settings.wait.topic, "cleanup.policy", "compact")
-    assert sweeper.run_once().exported == 1
+    assert sweeper.run_once().counts[RowOutcome.EXPORTED] == 1
     sweeper.close()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sweeper.result import RowOutcome
 from tests.integration.sweeper.conftest import ScenarioFactory
 from tests.support.kafka_io import Outgoing
 from tests.support.raw_headers import produce_with_header_name
@@ -47,7 +48,7 @@ def test_a_malformed_wait_record_is_quarantined_with_a_reason_and_the_expired_on
     assert progress == [(at.end(),)], "the position moves on"
 
     result = at.sweep()
-    assert (result.exported, result.skip) == (2, None)
+    assert (result.counts[RowOutcome.EXPORTED], result.skip) == (2, None)
     assert at.dead_lettered_ids() == sorted(item.wait_id for item in (*first, *last))
 
 

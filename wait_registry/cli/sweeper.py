@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import click
 
 from wait_registry.cli.command import Command, Invocation
@@ -17,17 +19,19 @@ from wait_registry.cli.command import Command, Invocation
 @click.option("--once", is_flag=True, help="Run one sweep, then stop.")
 @click.pass_obj
 def command(invocation: Invocation, once: bool) -> int:
-    """Export expired registrations to the dead letter topic, each exactly once.
+    """Export expired registrations to the dead letter topic.
 
     Every sweeper.interval_s, queries Postgres for expired registrations, checks each against the tail of the wait
     topic, which the sink hasn't copied yet, and writes the dead letter (or redelivery) and the tombstone in one Kafka
     transaction. Two sweepers at once do no harm, because they fence each other partition by partition.
     """
     from sweeper.service import SweeperService
+    from wait_registry.cli.connect.sweeping import require_no_source_at_work, tables_policy
     from wait_registry.cli.service_process import ServiceProcess
     from wait_registry.logs import configure_logging
 
     settings = invocation.settings()
     configure_logging(settings.log, "sweeper")
-    ServiceProcess(lambda: SweeperService(settings, once=once)).run()
+    tables, startable = tables_policy(settings), partial(require_no_source_at_work, settings)
+    ServiceProcess(lambda: SweeperService(settings, once=once, tables=tables, require_startable=startable)).run()
     return 0

@@ -222,7 +222,7 @@ SINK_POSTGRES_UP = _gauge("waitreg_sink_postgres_up", "1 while Postgres answers"
 
 SWEEPER_SWEEPS = _counter(
     "waitreg_sweeper_sweeps_total",
-    "Sweeps, by result: partial ones left rows or partitions out, skipped ones left all to another sweeper",
+    "Sweeps, by result: partial ones skipped rows or partitions, skipped ones ran while another sweeper swept",
     result=("done", "partial", "skipped", "failed"),
 )
 SWEEPER_SWEEP_SECONDS = _histogram("waitreg_sweeper_sweep_seconds", "Duration of a sweep", STEP_SECONDS)
@@ -231,30 +231,22 @@ SWEEPER_LAST_SWEEP = _gauge(
     "waitreg_sweeper_last_sweep_timestamp_seconds", "End of the last sweep that was done or partial (epoch)"
 )
 SWEEPER_LAST_SUCCESS = _gauge(
-    "waitreg_sweeper_last_success_timestamp_seconds", "End of the last sweep that left nothing out (epoch)"
+    "waitreg_sweeper_last_success_timestamp_seconds", "End of the last sweep that skipped nothing (epoch)"
 )
-SWEEPER_DUE = _gauge("waitreg_sweeper_due", "Rows due when the last sweep looked, those set aside included")
+SWEEPER_DUE = _gauge("waitreg_sweeper_due", "Rows due when the last sweep started, unsendable ones included")
 SWEEPER_OLDEST_DUE = _gauge("waitreg_sweeper_oldest_due_seconds", "How long the oldest due row has been due; 0 if none")
-SWEEPER_EXPORTED = _counter("waitreg_sweeper_exported_total", "Expired registrations sent to their dead letter topic")
-SWEEPER_REDELIVERED = _counter("waitreg_sweeper_redelivered_total", "Expired registrations delivered again")
-SWEEPER_SUPERSEDED = _counter(
-    "waitreg_sweeper_superseded_total",
-    "Due rows that a later entry in the wait topic showed finished, renewed or already exported; at every sweep until "
-    "the sink shows it",
+SWEEPER_ROWS = _counter(
+    "waitreg_sweeper_rows_total",
+    "Due rows by outcome: exported to their dead letter topic; redelivered; superseded by a later entry in the wait "
+    "topic (settled, renewed or already exported; again at every sweep until the tables show it); unseen, without "
+    "their wait record in the wait topic (again at every sweep until a rebuild); unsendable, since no topic takes them "
+    "or they can't be read (again at every sweep until fixed)",
+    outcome=("exported", "redelivered", "superseded", "unseen", "unsendable"),
 )
-SWEEPER_UNSEEN = _counter(
-    "waitreg_sweeper_unseen_total",
-    "Due rows whose own wait record is not in the wait topic: the view needs a rebuild; at every sweep until then",
-)
-SWEEPER_SET_ASIDE = _counter(
-    "waitreg_sweeper_set_aside_total",
-    "Due rows that can't be exported: too large for their dead letter topic; no such topic, or one that takes no "
-    "writes; without a key, which a compacted topic refuses; or unreadable. At every sweep until mended",
-)
-SWEEPER_ROWS_SET_ASIDE = _gauge("waitreg_sweeper_rows_set_aside", "Rows that the last sweep set aside so")
+SWEEPER_UNSENDABLE = _gauge("waitreg_sweeper_unsendable_rows", "Due rows that the last sweep found unsendable")
 SWEEPER_SKIPPED = _counter(
     "waitreg_sweeper_partitions_skipped_total",
-    "Partitions of the wait topic that a sweep left out, by reason",
+    "Partitions of the wait topic that a sweep skipped, by reason",
     reason=(
         "fenced",
         "open_transaction",

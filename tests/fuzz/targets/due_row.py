@@ -1,4 +1,4 @@
-"""From a wait record that the sink took to what the sweeper publishes: sent, or set aside with a reason."""
+"""From a wait record that the sink took to what the sweeper publishes: sent, or unsendable with a reason."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import orjson
 
-from sweeper.due_row import EPOCH, due_row
-from sweeper.outgoing import Outgoing, Policy, SetAside, outgoing
-from sweeper.outgoing import Target as Topic
+from sweeper.due import EPOCH, due_row
+from sweeper.outgoing import Outgoing, Policy, Unsendable, outgoing
+from sweeper.targets import Target as Topic
 from tests.fuzz.record_bytes import RecordInput
 from tests.fuzz.target import Target
 from tests.fuzz.targets.wait_record import decoded, seeds
@@ -22,7 +22,7 @@ POLICIES = (Policy(False, "{topic}.{group}.dlq", True, 3), Policy(True, "waitreg
 NOW_MS = 1_795_227_600_123
 
 
-def _read(data: bytes) -> list[Outgoing | SetAside]:
+def _read(data: bytes) -> list[Outgoing | Unsendable]:
     record = decoded(RecordInput.of(data))
     if record is None:
         return []
@@ -34,7 +34,7 @@ def _check(data: bytes) -> None:
     record = decoded(RecordInput.of(data))
     for decided in _read(data):
         assert record is not None
-        if isinstance(decided, SetAside):
+        if isinstance(decided, Unsendable):
             assert decided.reason and len(decided.reason) < 10_000
             continue
         assert decided.topic and (decided.key, decided.value) == (record.original.key, record.original.value)

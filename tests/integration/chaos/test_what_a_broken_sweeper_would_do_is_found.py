@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer, TopicPartition
 
-from sweeper.due_row import DueRow
+from sweeper.due import DueRow
 from sweeper.fence import FencedProducer
-from sweeper.outgoing import Outgoing, Policy, Target, outgoing
+from sweeper.outgoing import Outgoing, Policy, outgoing
+from sweeper.result import RowOutcome
+from sweeper.targets import Target
 from tests.chaos.checker.verdict import Verdict, check
 from tests.chaos.checker.violation import Kind
 from tests.chaos.history.history import FaultDone, Limits, Look
@@ -132,7 +134,7 @@ def test_a_sweep_after_an_aborted_one_and_late_work_is_clean(run: Judged) -> Non
     run.finish(run.registered[0])
     run.at.show()
     run.abort(run.registered[1:3])
-    assert run.at.sweep(chunk_rows=2).exported == RECORDS - 1
+    assert run.at.sweep(chunk_rows=2).counts[RowOutcome.EXPORTED] == RECORDS - 1
     verdict = run.judge()
     assert verdict.passed, "\n".join([verdict.void, *verdict.stories()])
     figures = verdict.figures

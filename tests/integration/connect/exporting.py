@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 
 import psycopg
 
-from sweeper.due_row import due_row
-from sweeper.outgoing import Outgoing, Policy, Target, outgoing
+from sweeper.due import due_row
+from sweeper.outgoing import Outgoing, Policy, outgoing
+from sweeper.targets import Target
 from tests.integration.connect.source_family import SourceFamily
 from tests.support.connect_connectors import Connectors
 from tests.support.database import Database

@@ -8,18 +8,17 @@ import psycopg
 import pytest
 from pydantic import SecretStr
 
-from sweeper.source_at_work import require_no_source_at_work
 from tests.conftest import SettingsFactory
 from tests.support.command import run_waitreg
 from tests.support.database import Database
 from tests.support.naming import Names
 from wait_registry.cli.connect.own_sweeper import require_no_sweeper_at_work
+from wait_registry.cli.connect.sweeping import require_no_source_at_work
 from wait_registry.errors import ConfigurationError
 
 SWEPT = """
-insert into sweep (
-    wait_topic, started_at, duration_s, due, exported, redelivered, superseded, set_aside, skipped, result, instance
-) values (%s, clock_timestamp() - make_interval(secs => %s), 1, 0, 0, 0, 0, 0, '[]', 'done', 'host-1') returning 1
+insert into sweep (wait_topic, started_at, duration_s, due, skipped, result, instance)
+values (%s, clock_timestamp() - make_interval(secs => %s), 1, 0, '[]', 'done', 'host-1') returning 1
 """
 
 FILLED = """

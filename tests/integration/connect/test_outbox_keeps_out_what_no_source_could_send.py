@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 from psycopg.rows import dict_row
 
-from sweeper.due import QUERIES
-from sweeper.due_row import due_row
-from sweeper.outgoing import Outgoing, Policy, Target, outgoing
+from sweeper.due import QUERIES, due_row
+from sweeper.outgoing import Outgoing, Policy, outgoing
+from sweeper.targets import Target
 from tests.conftest import SettingsFactory
 from tests.integration.connect.outbox import Connection, fill, places, register
 from tests.support.database import Database

@@ -42,8 +42,8 @@ def test_the_groups_lag_is_told_and_what_only_a_rebuild_mends(
     )
     with database.connect(settings) as connection:
         connection.execute(
-            "insert into sweep (wait_topic, started_at, duration_s, due, exported, redelivered, superseded, set_aside,"
-            ' skipped, result) values (%s, now(), 1, 5, 3, 0, 0, 0, \'[{"rows": 2, "reason": "2 unknown rows"}]\','
+            "insert into sweep (wait_topic, started_at, duration_s, due, counts, skipped, result)"
+            ' values (%s, now(), 1, 5, \'{"exported": 3}\', \'[{"rows": 2, "reason": "2 unknown rows"}]\','
             " 'done')",
             (settings.wait.topic,),
         )
@@ -76,8 +76,9 @@ def test_where_a_source_exports_no_sweep_is_asked_for_and_nobody_is_told_to_star
     settings = prepared({"wait.partitions": 1, "sink.kind": "connect", "sweeper.kind": "connect"})
     with database.connect(settings) as connection:
         connection.execute(
-            "insert into sweep (wait_topic, started_at, duration_s, due, exported, redelivered, superseded, set_aside,"
-            " skipped, result) select %s, now() - make_interval(hours => n), 1, 5, 3, 0, 7, 0, '[]', 'done'"
+            "insert into sweep (wait_topic, started_at, duration_s, due, counts, skipped, result)"
+            ' select %s, now() - make_interval(hours => n), 1, 5, \'{"exported": 3, "superseded": 7}\','
+            " '[]', 'done'"
             " from generate_series(1, 5) as n",
             (settings.wait.topic,),
         )

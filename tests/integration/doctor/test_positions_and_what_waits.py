@@ -120,8 +120,8 @@ def test_a_last_sweep_long_ago_or_one_that_left_something_out_is_a_warning(
     assert say(sweeps.last, settings).message == "none is written down yet"
     with database.connect(settings) as connection:
         connection.execute(
-            "insert into sweep (wait_topic, started_at, duration_s, due, exported, redelivered, superseded, set_aside,"
-            " skipped, result) values (%s, now() - %s::interval, 1, 5, 3, 1, 0, 0, %s, %s)",
+            "insert into sweep (wait_topic, started_at, duration_s, due, counts, skipped, result)"
+            ' values (%s, now() - %s::interval, 1, 5, \'{"exported": 3, "redelivered": 1}\', %s, %s)',
             (settings.wait.topic, ago, skipped, result),
         )
     line = say(sweeps.last, settings)

@@ -12,11 +12,9 @@ import pytest
 from sink.advisory_lock import sink_lock_key, try_lock
 from sink.progress import forget_progress
 from sweeper.due import find_due
-from sweeper.purge import purge
-from sweeper.source_at_work import require_no_source_at_work
-from sweeper.sweep import Sweep, SweepResult
-from sweeper.sweep_table import record_sweep
-from sweeper.view import View
+from sweeper.housekeeping import purge, record_sweep
+from sweeper.result import Sweep, SweepResult
+from sweeper.snapshot import TableSnapshot
 from tests.conftest import SettingsFactory
 from tests.integration.connect.test_a_sweeper_beside_a_source import FILLED
 from tests.integration.sink.applying import HandFed, now_ms
@@ -26,6 +24,7 @@ from tests.support.naming import Names
 from tests.support.postgres_roles import apply_roles, roles
 from tests.unit.sink.batches import Row
 from wait_registry.cli.checks.postgres_permissions import permissions
+from wait_registry.cli.connect.sweeping import require_no_source_at_work
 from wait_registry.diagnosis import Severity
 from wait_registry.errors import ConfigurationError
 from wait_registry.postgres.connection import connect
@@ -105,7 +104,7 @@ def test_a_sweeper_with_these_rights_reads_the_view_keeps_its_book_and_purges(
         assert find_due(connection, settings, 4).rows == 0
         record_sweep(connection, Sweep("wait", datetime.now(UTC), 1.0, SweepResult.DONE), "here")
         assert purge(connection, 30)["quarantine"] == 1
-    with closing(View(settings, 0)) as view:
+    with closing(TableSnapshot(settings, 0)) as view:
         assert view.next_keys(10, 1000) == []
     require_no_source_at_work(settings)
     database.rows(plain, FILLED, settings.wait.topic, 3, 5)

@@ -125,8 +125,10 @@ class LiveSystem:
         late = self._register(dead_letter_topic=self.settings.dead_letter.topic)
         self._register(expiry_policy="redeliver", dead_letter_topic=self.settings.dead_letter.topic)
         self._topics.produce(self.settings.wait.topic, [Outgoing(b"no wait record", b"key", (), 0)])
-        wait_until(lambda: prometheus.query("waitreg_sweeper_exported_total > 0"), STEP_S, "the export")
-        wait_until(lambda: prometheus.query("waitreg_sweeper_redelivered_total > 0"), STEP_S, "the redelivery")
+        wait_until(lambda: prometheus.query('waitreg_sweeper_rows_total{outcome="exported"} > 0'), STEP_S, "the export")
+        wait_until(
+            lambda: prometheus.query('waitreg_sweeper_rows_total{outcome="redelivered"} > 0'), STEP_S, "the redelivery"
+        )
         done = Outgoing(None, late.encode(), tombstone_headers(Outcome.DONE), 0)
         self._topics.produce(self.settings.wait.topic, [done])
         self._register(dead_letter_topic="no.such.topic")
@@ -150,7 +152,6 @@ class LiveSystem:
 
 
 OLD_SWEEP = """
-insert into sweep (
-    wait_topic, started_at, duration_s, due, exported, redelivered, superseded, set_aside, skipped, result, instance
-) values (%s, now() - interval '90 days', 1, 0, 0, 0, 0, 0, '[]', 'done', 'host-0') returning 1
+insert into sweep (wait_topic, started_at, duration_s, due, skipped, result, instance)
+values (%s, now() - interval '90 days', 1, 0, '[]', 'done', 'host-0') returning 1
 """

@@ -26,8 +26,6 @@ STILL = {
     m.SINK_LAG: "the sink keeps up; tests/unit/observability",
     m.SINK_RESTARTS: "nothing breaks; tests/unit/observability",
     m.SINK_STANDBY: "one sink; tests/integration/sink/test_only_one_sink_writes.py",
-    m.SWEEPER_SUPERSEDED: "the sink keeps up; tests/unit/observability",
-    m.SWEEPER_UNSEEN: "nothing is restored; tests/unit/observability",
     m.SWEEPER_SKIPPED: "nothing is in the way; tests/unit/observability",
     m.SWEEPER_CONNECT_SINK: "our own sink keeps the view; deploy/prometheus/tests",
 }

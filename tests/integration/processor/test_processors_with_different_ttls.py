@@ -68,7 +68,7 @@ def test_each_record_expires_by_the_ttl_of_its_own_processor(
 
     at = Scenario(soon, topics, database)
     at.show()
-    wait_until(lambda: at.sweep().exported + len(at.dead_letters()) >= len(by_ttl[SOON_S]), 60, "the export")
+    wait_until(lambda: at.sweep().counts.total() + len(at.dead_letters()) >= len(by_ttl[SOON_S]), 60, "the export")
     letters = at.dead_letters()
     assert {letter.header("WAIT_EXPIRATION_UUID") for letter in letters} == by_ttl[SOON_S], "the others have time left"
     expiry = {story.waits[0].key: parse_utc_ms(story.waits[0].text("WAIT_EXPIRATION_TIME")) for story in told.values()}

@@ -81,18 +81,18 @@ values
 ('wait', 3, 3, now() - interval '5 min', 'the key is no wait id', '\xff', '[]');
 
 insert into sweep (
-    wait_topic, started_at, duration_s, due, exported, redelivered, superseded, set_aside, skipped, result, instance
+    wait_topic, started_at, duration_s, due, counts, skipped, result, instance
 )
 values
-('wait', now() - interval '40 min', 1.5, 2, 1, 0, 1, 0, '[]', 'done', 'sweeper-1'),
-('wait', now() - interval '39 min', 0.1, 0, 0, 0, 0, 0, '[]', 'done', 'sweeper-1'),
+('wait', now() - interval '40 min', 1.5, 2, '{"exported": 1, "superseded": 1}', '[]', 'done', 'sweeper-1'),
+('wait', now() - interval '39 min', 0.1, 0, '{}', '[]', 'done', 'sweeper-1'),
 (
-    'wait', now() - interval '1 min', 0.2, 1, 0, 0, 0, 0,
+    'wait', now() - interval '1 min', 0.2, 1, '{}',
     '[{"partition": 0, "skip": "position_too_old", "reason": "the position is too old"},
       {"partition": 1, "skip": "fenced", "reason": "another sweeper took over"}]', 'partial', 'sweeper-1'
 ),
-('wait', now() - interval '50 s', 0.1, 0, 0, 0, 0, 0, '[{"reason": "another sweep"}]', 'skipped', 'sweeper-2'),
-('wait', now() - interval '20 s', 0.1, 0, 0, 0, 0, 0, '[{"reason": "another sweep"}]', 'skipped', 'sweeper-2');
+('wait', now() - interval '50 s', 0.1, 0, '{}', '[{"reason": "another sweep"}]', 'skipped', 'sweeper-2'),
+('wait', now() - interval '20 s', 0.1, 0, '{}', '[{"reason": "another sweep"}]', 'skipped', 'sweeper-2');
 
 insert into sink_progress (topic, topic_id, partition, next_offset, position_time, seen_at)
 values

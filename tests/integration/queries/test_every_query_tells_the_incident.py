@@ -79,7 +79,7 @@ CASES = [
     Case(
         "overdue",
         (),
-        ("wait_topic", "wait_partition", "records", "last_result", "set_aside", "left_out"),
+        ("wait_topic", "wait_partition", "records", "last_result", "unsendable", "skipped"),
         [("wait", 0, 1, "partial", 0, "the position is too old")],
     ),
     Case(
@@ -284,7 +284,7 @@ CASES = [
     Case(
         "last_sweeps",
         (),
-        ("instance", "result", "due", "exported", "superseded", "left_out"),
+        ("instance", "result", "due", "exported", "superseded", "skipped"),
         [
             ("sweeper-2", "skipped", 0, 0, 0, "another sweep"),
             ("sweeper-1", "partial", 1, 0, 0, "another sweeper took over | the position is too old"),

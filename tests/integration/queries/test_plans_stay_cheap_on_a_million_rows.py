@@ -71,9 +71,8 @@ FILL = [
     from generate_series(1, {FEWER}) as i, lateral (select now() - make_interval(secs => i * 25.92)) as t (at)
     """,
     f"""
-    insert into sweep (wait_topic, started_at, duration_s, due, exported, redelivered, superseded, set_aside, skipped,
-                       result, instance)
-    select 'wait', now() - make_interval(secs => i * 25.92), 0, 0, 0, 0, 0, 0, '[]', 'done', 'sweeper-1'
+    insert into sweep (wait_topic, started_at, duration_s, due, skipped, result, instance)
+    select 'wait', now() - make_interval(secs => i * 25.92), 0, 0, '[]', 'done', 'sweeper-1'
     from generate_series(1, {FEWER}) as i
     """,
     """

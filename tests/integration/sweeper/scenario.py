@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import psycopg
 from psycopg.rows import TupleRow
 
-from sweeper.export import PartitionExport
-from sweeper.partition_result import PartitionResult
-from sweeper.partition_sweep import sweep_partition
+from sweeper.export import Chunk, Held, Task
+from sweeper.job import sweep_partition
+from sweeper.result import PartitionResult, RowOutcome
 from sweeper.wait_topic import WaitTopic, look_up
 from tests.support.database import Database
 from tests.support.kafka_io import Outgoing, ReadRecord
 from tests.support.settings import with_broker
 from tests.support.topics import Topics
+from wait_registry.cli.connect.sweeping import tables_policy
 from wait_registry.kafka.clients import admin
 from wait_registry.kafka.positions import end_offsets
 from wait_registry.records.headers import encode_headers_json
@@ -58,6 +61,14 @@ class Registered:
     @property
     def wait_id(self) -> str:
         return self.record.wait_id
+
+
+def export_all(chunks: Iterable[Chunk]) -> Counter[RowOutcome]:
+    """Export chunk by chunk and return the rows by outcome."""
+    counts: Counter[RowOutcome] = Counter()
+    for chunk in chunks:
+        counts += chunk.counts + chunk.export()
+    return counts
 
 
 class Scenario:
@@ -161,15 +172,17 @@ class Scenario:
 
     def sweep(self, partition: int = 0, **changes: object) -> PartitionResult:
         """Sweep one partition in this process, with settings of the sweeper changed as given."""
-        result = sweep_partition(self.with_sweeper(**changes), self.topic(), partition)
-        if result.exported or result.redelivered:
+        result = sweep_partition(self.with_sweeper(**changes), self.topic(), partition, tables_policy(self.settings))
+        if result.counts[RowOutcome.EXPORTED] or result.counts[RowOutcome.REDELIVERED]:
             for topic in (self.settings.wait.topic, self.settings.dead_letter.topic):
                 self.topics.wait_settled(topic)
         return result
 
-    def export(self, partition: int = 0, **changes: object) -> PartitionExport:
-        """Return an export to be driven step by step."""
-        return PartitionExport(self.with_sweeper(**changes), self.topic(), partition)
+    @contextmanager
+    def export(self, partition: int = 0, **changes: object) -> Iterator[Task]:
+        """Give a task whose export is to be driven step by step."""
+        with Held() as held:
+            yield Task(self.with_sweeper(**changes), self.topic(), partition, held, tables_policy(self.settings))
 
     def with_sweeper(self, **changes: object) -> Settings:
         """Return the settings with some of the sweeper's changed."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from sink.service import SinkService
+from sweeper.result import RowOutcome
 from tests.integration.sweeper.conftest import ScenarioFactory
 
 if TYPE_CHECKING:
@@ -27,14 +28,14 @@ def test_a_sweep_while_the_sink_is_behind_exports_exactly_what_the_log_leaves_op
     at.resolve(early[::2])
     late = at.register([at.wait_record(n) for n in range(100, 110)])
     results = [at.sweep(partition, chunk_rows=3) for partition in (0, 1)]
-    assert sum(result.exported for result in results) == 20
-    assert sum(result.superseded for result in results) == 20
+    assert sum(result.counts[RowOutcome.EXPORTED] for result in results) == 20
+    assert sum(result.counts[RowOutcome.SUPERSEDED] for result in results) == 20
     assert at.dead_lettered_ids() == sorted(item.wait_id for item in early[1::2])
 
     SinkService(at.settings, spark, once=True).run()
     shown = at.database.rows(at.settings, "select wait_expiration_uuid from wait order by 1")
     assert [wait_id for (wait_id,) in shown] == sorted(item.wait_id for item in late)
-    assert [at.sweep(partition).exported for partition in (0, 1)] == [10, 0]
+    assert [at.sweep(partition).counts[RowOutcome.EXPORTED] for partition in (0, 1)] == [10, 0]
 
     SinkService(at.settings, spark, once=True).run()
     assert at.database.rows(at.settings, "select count(*) from wait") == [(0,)]

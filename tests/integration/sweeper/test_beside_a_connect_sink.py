@@ -6,19 +6,25 @@ What a zombie task does, or a Postgres that was restored, is written into the ta
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from sweeper.export import PartitionExport
+from sweeper.export import fence
 from sweeper.instruments import Instruments
-from sweeper.partition_result import PartitionResult, Skip
-from sweeper.partition_sweep import sweep_partition
-from sweeper.sweep import SweepResult
+from sweeper.job import sweep_partition
+from sweeper.result import PartitionResult, RowOutcome, Skip, SweepResult
 from sweeper.sweeper import Sweeper
+from sweeper.tables import Start
+from sweeper.tail import Tail
+from sweeper.tail_reader import TailReader
 from sweeper.wait_topic import WaitTopic
 from tests.integration.sweeper.conftest import ScenarioFactory
-from tests.integration.sweeper.scenario import Registered, Scenario
+from tests.integration.sweeper.scenario import Registered, Scenario, export_all
 from tests.support.kafka_io import Outgoing
+from wait_registry.cli.connect.sweeping import LogPolicy
+from wait_registry.clock import SystemClock
 from wait_registry.records.tombstone import Outcome
 from wait_registry.settings.root import Settings
 from wait_registry.telemetry.exposition import MetricsRegistry
@@ -70,17 +76,15 @@ def test_of_rows_that_a_zombie_or_a_restore_left_only_the_open_ones_are_exported
     leave_behind(at, registered)
 
     first = at.sweep(chunk_rows=2)
-    assert (first.exported, first.superseded, first.unseen, first.skip) == (3, 9, 0, None)
+    assert (first.counts, first.skip) == ({"exported": 3, "superseded": 9}, None)
     second = at.sweep(chunk_rows=2)
-    assert (second.exported, second.superseded) == (0, 12), (
-        "what was exported is resolved in the log, if not in the table"
-    )
+    assert second.counts == {"superseded": 12}, "what was exported is resolved in the log, if not in the table"
     assert at.dead_lettered_ids() == sorted(item.wait_id for item in open_ones)
 
     shown_by_connect(at)
-    assert at.sweep().exported == 2, "registered again after their tombstones: theirs by now"
+    assert at.sweep().counts[RowOutcome.EXPORTED] == 2, "registered again after their tombstones: theirs by now"
     shown_by_connect(at)
-    assert at.sweep().exported == 0
+    assert at.sweep().counts[RowOutcome.EXPORTED] == 0
     assert at.dead_lettered_ids() == sorted(item.wait_id for item in (*open_ones, *latest))
 
 
@@ -100,13 +104,13 @@ def test_a_row_that_the_log_does_not_hold_any_more_is_not_exported_and_asks_for_
         )
     registry = MetricsRegistry()
 
-    sweep = Sweeper(at.settings, in_process, Instruments(registry)).run_once()
-    assert (sweep.result, sweep.exported, sweep.unseen) == (SweepResult.DONE, 1, 1)
+    sweep = Sweeper(at.settings, in_process, Instruments(registry), tables=LogPolicy()).run_once()
+    assert (sweep.result, sweep.counts) == (SweepResult.DONE, {"exported": 1, "unseen": 1})
     assert at.dead_lettered_ids() == [standing.wait_id]
     [(left,)] = at.database.rows(at.settings, "select skipped from sweep")
     assert (left[0]["rows"], "waitreg rebuild" in left[0]["reason"]) == (1, True)
     exposed = registry.expose().decode()
-    assert "\nwaitreg_sweeper_unseen_total 1.0\n" in exposed
+    assert '\nwaitreg_sweeper_rows_total{outcome="unseen"} 1.0\n' in exposed
     assert "\nwaitreg_sweeper_view_staleness_seconds " not in exposed, "nobody knows it: no alarm about it"
 
 
@@ -116,18 +120,11 @@ def test_an_old_wait_record_that_goes_while_the_tail_is_read_is_not_exported(sce
     at = scenario(BY_CONNECT)
     _ghost, standing = at.register([at.wait_record(0), at.wait_record(1)], days_old=10)
     shown_by_connect(at)
-    export = at.export()
-    export.fence()
-    export.view()
-    export.tail()
-    second_look_finds(at, export, [standing])
-    export.confirm()
-    while export.chunk():
-        pass
-    result = export.result()
-    export.close()
+    with at.export() as task:
+        again = replace(task, tables=CleanedMeanwhile(at, [standing]))
+        counts = export_all(fence(again).snapshot().read_tail().chunks())
 
-    assert (result.exported, result.unseen) == (1, 1)
+    assert counts == {"exported": 1, "unseen": 1}
     assert at.dead_lettered_ids() == [standing.wait_id]
 
 
@@ -140,7 +137,7 @@ def test_an_old_wait_record_that_still_stands_is_exported(scenario: ScenarioFact
     leave_behind(at, old[:1])
 
     result = at.sweep()
-    assert (result.exported, result.superseded, result.unseen) == (3, 1, 0)
+    assert result.counts == {"exported": 3, "superseded": 1}
     assert at.dead_lettered_ids() == sorted(item.wait_id for item in (*old[1:], *young))
 
 
@@ -152,24 +149,40 @@ def test_rows_that_no_sink_of_ours_wrote_are_refused_until_it_is_said_who_did(sc
     forget_progress(at)
 
     refused = at.sweep()
-    assert (refused.exported, refused.skip) == (0, Skip.REFUSED)
+    assert (refused.counts[RowOutcome.EXPORTED], refused.skip) == (0, Skip.REFUSED)
     assert "sink.kind" in refused.reason and "waitreg rebuild" in refused.reason
     assert at.dead_lettered_ids() == []
 
 
 def in_process(settings: Settings, topic: WaitTopic, partitions: Sequence[int]) -> list[PartitionResult]:
     """The same work as the Spark job's, without Spark."""
-    return [sweep_partition(settings, topic, partition) for partition in partitions]
+    return [sweep_partition(settings, topic, partition, LogPolicy()) for partition in partitions]
 
 
-def second_look_finds(at: Scenario, export: PartitionExport, standing: list[Registered]) -> None:
-    """Let the export read its old part again as the cleaner would have left it, in a topic of its own."""
-    cleaned = at.topics.create(f"{at.settings.wait.topic}.cleaned", 1)
-    by_offset = {record.offset: record for record in at.read_wait()}
-    kept = {item.offset for item in standing}
-    at.topics.produce(
-        cleaned,
-        [Outgoing(r.value, r.key if r.offset in kept else b"another", r.headers, 0) for r in by_offset.values()],
-    )
-    wait = at.settings.wait.model_copy(update={"topic": cleaned})
-    export._settings = at.settings.model_copy(update={"wait": wait})
+class CleanedMeanwhile(LogPolicy):
+    """The second look reads the log as the cleaner would have left it, in a topic of its own."""
+
+    def __init__(self, at: Scenario, standing: list[Registered]) -> None:
+        cleaned = at.topics.create(f"{at.settings.wait.topic}.cleaned", 1)
+        by_offset = {record.offset: record for record in at.read_wait()}
+        kept = {item.offset for item in standing}
+        at.topics.produce(
+            cleaned,
+            [Outgoing(r.value, r.key if r.offset in kept else b"another", r.headers, 0) for r in by_offset.values()],
+        )
+        wait = at.settings.wait.model_copy(update={"topic": cleaned})
+        settings = at.settings.model_copy(update={"wait": wait})
+        self._cleaned = TailReader(settings, at.admin, SystemClock(), 0, Tail(0, 1))
+
+    def start(self, *question: Any) -> Any:
+        return OtherLog(super().start(*question), self._cleaned)
+
+
+class OtherLog:
+    """A start that is confirmed by another reader."""
+
+    def __init__(self, start: Start, reader: TailReader) -> None:
+        self.position, self.tail, self._start, self._reader = start.position, start.tail, start, reader
+
+    def confirm(self, _: TailReader) -> None:
+        self._start.confirm(self._reader)

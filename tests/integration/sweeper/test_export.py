@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
-from sweeper.partition_result import Skip
+from sweeper.export import fence
+from sweeper.result import RowOutcome, Skip
 from tests.integration.sweeper.conftest import ScenarioFactory
+from tests.integration.sweeper.scenario import export_all
 from tests.support.waiting import wait_until
 from wait_registry.records.dead_letter import Reason, decode_dead_letter
 from wait_registry.records.original import Original
@@ -34,7 +36,7 @@ def test_an_expired_record_comes_out_as_it_went_in(scenario: ScenarioFactory) ->
     at.show()
     before_ms = time.time_ns() // 1_000_000
 
-    assert at.sweep().exported == len(ODD_RECORDS)
+    assert at.sweep().counts[RowOutcome.EXPORTED] == len(ODD_RECORDS)
 
     letters = {record.text("WAIT_EXPIRATION_UUID"): record for record in at.dead_letters()}
     assert len(letters) == len(ODD_RECORDS)
@@ -60,7 +62,7 @@ def test_the_tombstone_goes_to_the_partition_of_its_wait_record(scenario: Scenar
     registered = at.register([at.wait_record(number) for number in range(20)], partition=2)
     at.show(partition=2)
 
-    assert at.sweep(partition=2).exported == 20
+    assert at.sweep(partition=2).counts[RowOutcome.EXPORTED] == 20
 
     tombstones = [record for record in at.read_wait() if record.value is None]
     assert sorted(record.key.decode() for record in tombstones if record.key) == sorted(r.wait_id for r in registered)
@@ -76,7 +78,7 @@ def test_only_what_is_due_is_exported(scenario: ScenarioFactory) -> None:
     )
     at.show()
 
-    assert at.sweep().exported == 1
+    assert at.sweep().counts[RowOutcome.EXPORTED] == 1
     assert at.dead_lettered_ids() == [due.wait_id]
 
 
@@ -91,7 +93,7 @@ def test_what_was_resolved_behind_the_sinks_back_is_not_exported(scenario: Scena
 
     result = at.sweep(chunk_rows=7)
 
-    assert (result.exported, result.superseded, result.skip) == (20, 20, None)
+    assert (result.counts[RowOutcome.EXPORTED], result.counts[RowOutcome.SUPERSEDED], result.skip) == (20, 20, None)
     assert at.dead_lettered_ids() == sorted(item.wait_id for item in registered[1::2])
 
 
@@ -100,14 +102,10 @@ def test_a_tombstone_that_comes_between_tail_and_export_is_honoured(scenario: Sc
     at = scenario()
     first, second = at.register([at.wait_record(1), at.wait_record(2)])
     at.show()
-    export = at.export()
-    export.fence()
-    export.view()
-    export.tail()
-    at.resolve([first])
-    while export.chunk():
-        pass
-    export.close()
+    with at.export() as task:
+        rows = fence(task).snapshot().read_tail()
+        at.resolve([first])
+        assert export_all(rows.chunks()) == {"exported": 1, "superseded": 1}
 
     assert at.dead_lettered_ids() == [second.wait_id]
 
@@ -122,9 +120,9 @@ def test_a_newer_registration_of_the_id_counts_by_its_own_expiry(scenario: Scena
     at.register([renewed])
     at.show(up_to=position)
 
-    assert at.sweep().superseded == 1
+    assert at.sweep().counts[RowOutcome.SUPERSEDED] == 1
     at.show()
-    assert at.sweep().exported == 0
+    assert at.sweep().counts[RowOutcome.EXPORTED] == 0
     assert at.dead_lettered_ids() == []
 
 
@@ -137,10 +135,10 @@ def test_a_registration_after_its_ids_tombstone_is_exported_once(scenario: Scena
     (again,) = at.register([first.record])
 
     at.show(up_to=position)
-    assert at.sweep().superseded == 1, "the row shown is resolved; the newer one is the sink's to bring"
+    assert at.sweep().counts == {"superseded": 1}, "the row shown is resolved; the newer one is the sink's to bring"
     at.show()
-    assert at.sweep().exported == 1
-    assert at.sweep().superseded == 1, "the sink has not shown the tombstone yet"
+    assert at.sweep().counts[RowOutcome.EXPORTED] == 1
+    assert at.sweep().counts[RowOutcome.SUPERSEDED] == 1, "the sink has not shown the tombstone yet"
     at.show()
     assert at.dead_lettered_ids() == [again.wait_id]
     assert at.dead_letters()[0].text("WAIT_OFFSET") == str(again.offset)
@@ -150,12 +148,12 @@ def test_transaction_markers_at_the_logs_end_are_no_obstacle(scenario: ScenarioF
     at = scenario()
     at.register([at.wait_record(1)])
     position = at.show()
-    assert at.sweep().exported == 1
+    assert at.sweep().counts[RowOutcome.EXPORTED] == 1
     at.register([at.wait_record(2)])
     at.show()
-    assert at.sweep().exported == 1
+    assert at.sweep().counts[RowOutcome.EXPORTED] == 1
     assert at.end() == position + 5, "tombstone, marker, wait record, tombstone, marker"
-    assert at.sweep(tail_timeout_s=20).superseded == 1
+    assert at.sweep(tail_timeout_s=20).counts[RowOutcome.SUPERSEDED] == 1
     assert len(at.dead_letters()) == 2
 
 
@@ -168,12 +166,12 @@ def test_a_position_that_compaction_may_have_overtaken_is_refused(scenario: Scen
 
     at.show(up_to=position, age_s=43_200 + 60)
     refused = at.sweep()
-    assert (refused.exported, refused.skip) == (0, Skip.POSITION_TOO_OLD)
+    assert (refused.counts[RowOutcome.EXPORTED], refused.skip) == (0, Skip.POSITION_TOO_OLD)
     assert "waitreg rebuild" in refused.reason
     assert at.dead_lettered_ids() == []
 
     at.show(up_to=position, age_s=43_200 - 600)
-    assert at.sweep().exported == 1
+    assert at.sweep().counts[RowOutcome.EXPORTED] == 1
     assert at.dead_lettered_ids() == [registered.wait_id]
 
 
@@ -182,7 +180,7 @@ def test_a_position_at_the_logs_end_is_never_too_old(scenario: ScenarioFactory) 
     at.register([at.wait_record(1)])
     at.show(age_s=30 * 86_400)
 
-    assert at.sweep().exported == 1
+    assert at.sweep().counts[RowOutcome.EXPORTED] == 1
 
 
 @pytest.mark.guarantee("P7.10", "C.7")
@@ -195,7 +193,7 @@ def test_a_tail_beyond_the_limit_leaves_the_partition(scenario: ScenarioFactory)
 
     assert at.sweep(max_tail_records=27).skip is Skip.TAIL_TOO_LONG
     assert at.dead_lettered_ids() == []
-    assert at.sweep(max_tail_records=28).exported == 1
+    assert at.sweep(max_tail_records=28).counts[RowOutcome.EXPORTED] == 1
 
 
 def test_own_tombstones_do_not_fill_the_tail(scenario: ScenarioFactory) -> None:
@@ -203,7 +201,7 @@ def test_own_tombstones_do_not_fill_the_tail(scenario: ScenarioFactory) -> None:
     at.register([at.wait_record(number) for number in range(30)])
     at.show()
 
-    assert at.sweep(chunk_rows=3, max_tail_records=1).exported == 30
+    assert at.sweep(chunk_rows=3, max_tail_records=1).counts[RowOutcome.EXPORTED] == 30
 
 
 def test_chunks_are_bounded_in_bytes(scenario: ScenarioFactory) -> None:
@@ -212,7 +210,7 @@ def test_chunks_are_bounded_in_bytes(scenario: ScenarioFactory) -> None:
     at.show()
     start = at.end()
 
-    assert at.sweep(chunk_bytes=1_500).exported == 5
+    assert at.sweep(chunk_bytes=1_500).counts[RowOutcome.EXPORTED] == 5
     # A commit is answered before its marker is written.
     wait_until(lambda: at.end() - start >= 5 + 3, 60, "five tombstones and a marker for each of three transactions")
     assert at.end() - start == 5 + 3
@@ -227,7 +225,7 @@ def test_a_view_of_another_topic_of_the_name_exports_nothing(scenario: ScenarioF
         connection.execute("update sink_progress set topic_id = 'another'")
 
     result = at.sweep()
-    assert (result.skip, result.exported) == (Skip.TOPIC_CHANGED, 0)
+    assert (result.skip, result.counts[RowOutcome.EXPORTED]) == (Skip.TOPIC_CHANGED, 0)
 
 
 def test_a_view_beyond_the_logs_end_exports_nothing(scenario: ScenarioFactory) -> None:
@@ -238,5 +236,5 @@ def test_a_view_beyond_the_logs_end_exports_nothing(scenario: ScenarioFactory) -
         connection.execute("update sink_progress set next_offset = %s", (end + 1,))
 
     result = at.sweep()
-    assert (result.skip, result.exported) == (Skip.UNAVAILABLE, 0)
+    assert (result.skip, result.counts[RowOutcome.EXPORTED]) == (Skip.UNAVAILABLE, 0)
     assert "waitreg rebuild" in result.reason

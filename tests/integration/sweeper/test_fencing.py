@@ -7,13 +7,14 @@ from threading import Thread
 import pytest
 from confluent_kafka import Producer
 
-from sweeper.due_row import DueRow
-from sweeper.export import PartitionExport
+from sweeper.due import DueRow
+from sweeper.export import fence
 from sweeper.fence import FencedProducer, transactional_id
-from sweeper.outgoing import Outgoing, Policy, Target, outgoing
-from sweeper.partition_result import PartitionResult, Skip
+from sweeper.outgoing import Outgoing, Policy, outgoing
+from sweeper.result import PartitionResult, RowOutcome, Skip
+from sweeper.targets import Target
 from tests.integration.sweeper.conftest import ScenarioFactory
-from tests.integration.sweeper.scenario import Registered, Scenario
+from tests.integration.sweeper.scenario import Registered, Scenario, export_all
 from tests.support.kafka_io import read_all
 from tests.support.tcp_proxy import END_TXN, PRODUCE, Fate, KafkaProxy
 from tests.support.waiting import wait_until
@@ -21,33 +22,15 @@ from wait_registry.errors import FencedError, TransientError
 from wait_registry.records.tombstone import Outcome, tombstone_headers
 
 
-def prepared_export(at: Scenario) -> PartitionExport:
-    export = at.export()
-    export.fence()
-    export.view()
-    export.tail()
-    return export
-
-
-def finish(export: PartitionExport) -> None:
-    try:
-        while export.chunk():
-            pass
-    finally:
-        export.close()
-
-
 @pytest.mark.fault("F69")
 def test_a_zombie_that_wakes_after_anothers_export_exports_nothing(scenario: ScenarioFactory) -> None:
     at = scenario()
     registered = at.register([at.wait_record(number) for number in range(3)])
     at.show()
-    zombie = prepared_export(at)
-
-    assert at.sweep().exported == 3
-    finish(zombie)
-
-    assert zombie.result().superseded == 3
+    with at.export() as zombie:
+        rows = fence(zombie).snapshot().read_tail()
+        assert at.sweep().counts == {"exported": 3}
+        assert export_all(rows.chunks()) == {"superseded": 3}
     assert at.dead_lettered_ids() == sorted(item.wait_id for item in registered)
 
 
@@ -57,17 +40,12 @@ def test_a_zombie_that_wakes_between_anothers_fence_and_its_export_is_fenced(sce
     at = scenario()
     registered = at.register([at.wait_record(number) for number in range(3)])
     at.show()
-    zombie = prepared_export(at)
-    other = prepared_export(at)
-
-    try:
+    with at.export() as zombie, at.export() as other:
+        rows = fence(zombie).snapshot().read_tail()
+        others = fence(other).snapshot().read_tail()
         with pytest.raises(FencedError):
-            finish(zombie)
-    finally:  # an open snapshot would hold up the schema's end
-        finish(other)
-
-    assert zombie.result().exported == 0
-    assert other.result().exported == 3
+            export_all(rows.chunks())
+        assert export_all(others.chunks()) == {"exported": 3}
     assert at.dead_lettered_ids() == sorted(item.wait_id for item in registered)
 
 
@@ -76,21 +54,16 @@ def test_a_zombie_is_fenced_in_the_middle_of_its_own_export(scenario: ScenarioFa
     at = scenario()
     registered = at.register([at.wait_record(number) for number in range(4)])
     at.show()
-    zombie = at.export(chunk_rows=1)
-    zombie.fence()
-    zombie.view()
-    zombie.tail()
-    assert zombie.chunk()
-    other = prepared_export(at)
+    with at.export(chunk_rows=1) as zombie, at.export() as other:
+        chunks = fence(zombie).snapshot().read_tail().chunks()
+        assert next(chunks).export() == {"exported": 1}
+        others = fence(other).snapshot().read_tail()
+        with pytest.raises(FencedError):
+            next(chunks).export()
+        with pytest.raises(RuntimeError, match="start again at the fence"):
+            next(chunks).export()
+        assert export_all(others.chunks()) == {"exported": 3, "superseded": 1}
 
-    with pytest.raises(FencedError):
-        zombie.chunk()
-    with pytest.raises(RuntimeError, match="begin again at the fence"):
-        zombie.chunk()
-    zombie.close()
-    finish(other)
-
-    assert (zombie.result().exported, other.result().exported) == (1, 3)
     assert at.dead_lettered_ids() == sorted(item.wait_id for item in registered)
 
 
@@ -114,7 +87,7 @@ def test_the_fence_comes_before_the_view(scenario: ScenarioFactory) -> None:
     other.join(60)
     zombie.close()
 
-    assert [result.exported for result in results] == [1]
+    assert [result.counts[RowOutcome.EXPORTED] for result in results] == [1]
     assert at.dead_lettered_ids() == [registered.wait_id]
 
 
@@ -142,12 +115,12 @@ def test_a_commit_that_times_out_is_unknown_and_the_next_sweep_finds_out(scenari
     with KafkaProxy(at.settings.kafka.bootstrap_servers, lambda api: fate if api == END_TXN else Fate.PASS) as proxy:
         timed_out = at.through(proxy.bootstrap_servers).sweep(transaction_timeout_ms=3_000, chunk_rows=5)
         assert proxy.lost.is_set()
-    assert (timed_out.skip, timed_out.exported) == (Skip.UNAVAILABLE, 0), timed_out.reason
+    assert (timed_out.skip, timed_out.counts[RowOutcome.EXPORTED]) == (Skip.UNAVAILABLE, 0), timed_out.reason
 
     again = at.sweep()
     assert again.skip is None
     decided = 5 if fate is Fate.LOSE_ANSWER else 0
-    assert (again.superseded, again.exported) == (decided, 10 - decided)
+    assert (again.counts[RowOutcome.SUPERSEDED], again.counts[RowOutcome.EXPORTED]) == (decided, 10 - decided)
     assert at.dead_lettered_ids() == sorted(item.wait_id for item in registered)
 
 
@@ -159,8 +132,8 @@ def test_records_that_no_broker_takes_in_time_are_an_outage_and_no_refusal(scena
     with KafkaProxy(at.settings.kafka.bootstrap_servers, lose) as proxy:
         timed_out = at.through(proxy.bootstrap_servers).sweep(transaction_timeout_ms=2_000)
         assert proxy.lost.is_set()
-    assert (timed_out.skip, timed_out.exported) == (Skip.UNAVAILABLE, 0), timed_out.reason
-    assert at.sweep().exported == 2
+    assert (timed_out.skip, timed_out.counts[RowOutcome.EXPORTED]) == (Skip.UNAVAILABLE, 0), timed_out.reason
+    assert at.sweep().counts[RowOutcome.EXPORTED] == 2
     assert at.dead_lettered_ids() == sorted(item.wait_id for item in registered)
 
 
@@ -174,13 +147,13 @@ def test_an_open_foreign_transaction_at_the_logs_end_leaves_the_partition(scenar
     foreign = foreign_tombstone(at, resolved)
 
     waiting = at.sweep(tail_timeout_s=0.5)
-    assert (waiting.skip, waiting.exported) == (Skip.OPEN_TRANSACTION, 0)
+    assert (waiting.skip, waiting.counts[RowOutcome.EXPORTED]) == (Skip.OPEN_TRANSACTION, 0)
     assert "open" in waiting.reason
     assert at.dead_lettered_ids() == []
 
     foreign.commit_transaction(15)
     done = at.sweep()
-    assert (done.skip, done.exported, done.superseded) == (None, 1, 1)
+    assert (done.skip, done.counts[RowOutcome.EXPORTED], done.counts[RowOutcome.SUPERSEDED]) == (None, 1, 1)
     assert at.dead_lettered_ids() == [expired.wait_id]
 
 
@@ -192,7 +165,7 @@ def test_an_aborted_foreign_tombstone_resolves_nothing(scenario: ScenarioFactory
     at.show()
     foreign_tombstone(at, expired).abort_transaction(15)
 
-    assert at.sweep(tail_timeout_s=20).exported == 1
+    assert at.sweep(tail_timeout_s=20).counts[RowOutcome.EXPORTED] == 1
     assert at.dead_lettered_ids() == [expired.wait_id]
 
 
@@ -204,7 +177,7 @@ def test_a_half_written_export_of_a_dead_sweeper_is_aborted_by_the_next_fence(sc
     at.show()
     dead = foreign_tombstone(at, expired, transactional_id(at.settings.wait.topic, 0))
 
-    assert at.sweep(tail_timeout_s=20).exported == 1
+    assert at.sweep(tail_timeout_s=20).counts[RowOutcome.EXPORTED] == 1
     assert at.dead_lettered_ids() == [expired.wait_id]
     committed = [record for record in at.read_wait() if record.value is None]
     uncommitted = read_all(at.settings.kafka.bootstrap_servers, at.settings.wait.topic, "read_uncommitted")
@@ -219,14 +192,12 @@ def test_a_producer_is_never_used_again_after_an_error(scenario: ScenarioFactory
     with KafkaProxy(
         at.settings.kafka.bootstrap_servers, lambda api: Fate.LOSE_REQUEST if api == END_TXN else Fate.PASS
     ) as proxy:
-        export = at.through(proxy.bootstrap_servers).export(transaction_timeout_ms=1_000, chunk_rows=1)
-        export.fence()
-        export.view()
-        with pytest.raises(TransientError):
-            export.chunk()
-        with pytest.raises(RuntimeError, match="begin again at the fence"):
-            export.chunk()
-        export.close()
+        with at.through(proxy.bootstrap_servers).export(transaction_timeout_ms=1_000, chunk_rows=1) as task:
+            chunks = fence(task).snapshot().read_tail().chunks()
+            with pytest.raises(TransientError):
+                next(chunks).export()
+            with pytest.raises(RuntimeError, match="start again at the fence"):
+                next(chunks).export()
     # Its transaction is left open, so nothing is waited for.
     assert read_all(at.settings.kafka.bootstrap_servers, at.settings.dead_letter.topic) == []
 

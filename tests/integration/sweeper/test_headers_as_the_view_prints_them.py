@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sweeper.due_row import MAX_ROW_JSON_BYTES
+from sweeper.due import MAX_ROW_JSON_BYTES
 from tests.conftest import SettingsFactory
 from tests.support.database import Database
 from wait_registry.records.headers import MAX_JSON_BYTES, Headers, decode_headers_json, encode_headers_json

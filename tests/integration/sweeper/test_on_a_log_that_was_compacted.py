@@ -8,6 +8,7 @@ import pytest
 
 from sink.rebuild import rebuild
 from sink.service import SinkService
+from sweeper.result import RowOutcome
 from tests.integration.sweeper.conftest import ScenarioFactory
 from tests.integration.sweeper.scenario import Scenario
 from tests.support.waiting import wait_until
@@ -54,7 +55,7 @@ def test_the_view_is_exact_and_what_expired_goes_out_once(scenario: ScenarioFact
     assert rebuild(at.settings, spark).changed == 1
     assert shown(at) == view
 
-    assert (at.sweep().exported, at.sweep().exported) == (2, 0)
+    assert (at.sweep().counts[RowOutcome.EXPORTED], at.sweep().counts[RowOutcome.EXPORTED]) == (2, 0)
     assert at.dead_lettered_ids() == sorted([expired.wait_id, again.wait_id])
     SinkService(at.settings, spark, once=True).run()
     assert shown(at) == [(item.wait_id, item.offset) for item in (renewed, last)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sweeper.outgoing import Obstacle
+from sweeper.result import RowOutcome
 from tests.integration.sweeper.conftest import ScenarioFactory
 from tests.integration.sweeper.scenario import Scenario
 from wait_registry.records.consumed import consumed
@@ -31,7 +32,7 @@ def test_a_redelivery_goes_to_its_groups_own_topic_with_the_next_delivery(scenar
 
     result = at.sweep()
 
-    assert (result.redelivered, result.exported) == (1, 0)
+    assert (result.counts[RowOutcome.REDELIVERED], result.counts[RowOutcome.EXPORTED]) == (1, 0)
     (record,) = at.topics.read(own_redelivery_topic(at))
     again = consumed(
         record.topic,
@@ -59,7 +60,7 @@ def test_the_last_delivery_ends_in_the_dead_letter_topic(scenario: ScenarioFacto
 
     result = at.sweep()
 
-    assert (result.redelivered, result.exported) == (0, 1)
+    assert (result.counts[RowOutcome.REDELIVERED], result.counts[RowOutcome.EXPORTED]) == (0, 1)
     assert at.dead_letters()[0].text("WAIT_DELIVERY") == "3"
     assert outcomes(at) == [Outcome.EXPIRED]
 
@@ -70,7 +71,7 @@ def test_too_large_for_redelivery_is_dead_lettered(scenario: ScenarioFactory) ->
     at.register([at.wait_record(1, expiry_policy="redeliver", value=b"x" * 5000)])
     at.show()
 
-    assert (at.sweep().exported, len(at.dead_letters())) == (1, 1)
+    assert (at.sweep().counts[RowOutcome.EXPORTED], len(at.dead_letters())) == (1, 1)
 
 
 def test_redelivery_to_the_origin_goes_to_its_very_partition(scenario: ScenarioFactory) -> None:
@@ -78,7 +79,7 @@ def test_redelivery_to_the_origin_goes_to_its_very_partition(scenario: ScenarioF
     at.register([at.wait_record(number, expiry_policy="redeliver", partition=2) for number in range(5)])
     at.show()
 
-    assert at.sweep(redeliver_to="origin").redelivered == 5
+    assert at.sweep(redeliver_to="origin").counts[RowOutcome.REDELIVERED] == 5
     records = at.topics.read(at.settings.processor.topics[0])
     assert [record.partition for record in records] == [2] * 5
 
@@ -92,14 +93,14 @@ def test_a_row_too_large_for_its_dead_letter_topic_is_set_aside_and_the_others_g
 
     result = at.sweep()
 
-    assert (result.exported, result.set_aside, result.skip) == (1, 1, None)
+    assert (result.counts[RowOutcome.EXPORTED], result.counts[RowOutcome.UNSENDABLE], result.skip) == (1, 1, None)
     assert [(row.wait_id, row.obstacle) for row in result.named] == [(large.wait_id, Obstacle.TOO_LARGE)]
     assert "--add-config max.message.bytes=" in result.named[0].reason
     assert at.dead_lettered_ids() == [small.wait_id]
 
     needed = result.named[0].reason.rpartition("=")[2]
     at.set_config(at.settings.dead_letter.topic, "max.message.bytes", needed)
-    assert at.sweep().exported == 1, "the command of the message mends it"
+    assert at.sweep().counts[RowOutcome.EXPORTED] == 1, "the command of the message mends it"
     assert len(at.dead_letters()) == 2
 
 
@@ -111,7 +112,7 @@ def test_a_missing_dead_letter_topic_sets_its_rows_aside_and_is_not_created(scen
 
     result = at.sweep()
 
-    assert (result.exported, result.set_aside) == (1, 1)
+    assert (result.counts[RowOutcome.EXPORTED], result.counts[RowOutcome.UNSENDABLE]) == (1, 1)
     assert [(row.wait_id, row.obstacle) for row in result.named] == [(orphan.wait_id, Obstacle.NO_TOPIC)]
     assert at.dead_lettered_ids() == [other.wait_id]
     assert missing not in at.topics.admin.list_topics(timeout=15).topics
@@ -132,7 +133,7 @@ def test_a_registration_in_the_older_dialect_takes_the_sweepers_defaults(scenari
     at.register([older])
     at.show()
 
-    assert at.sweep(default_expiry_policy="redeliver").exported == 1, "without a group there is nobody to redeliver to"
+    assert at.sweep(default_expiry_policy="redeliver").counts == {"exported": 1}, "no group, no redelivery topic"
     (letter,) = at.dead_letters()
     decoded = decode_dead_letter(letter.headers)
     assert (letter.key, letter.value, decoded.headers) == (b"k", b"v", (("a", b"b"),))
@@ -156,7 +157,7 @@ def test_several_groups_with_different_policies_share_one_sweep(scenario: Scenar
 
     result = at.sweep()
 
-    assert (result.exported, result.redelivered) == (2, 1)
+    assert (result.counts[RowOutcome.EXPORTED], result.counts[RowOutcome.REDELIVERED]) == (2, 1)
     assert [len(at.topics.read(name)) for name in (at.settings.dead_letter.topic, other_dlq)] == [1, 1]
     assert len(at.topics.read(redelivery_topic(topic, "again"))) == 1
 
@@ -172,7 +173,7 @@ def test_an_unreadable_row_is_set_aside(scenario: ScenarioFactory) -> None:
 
     result = at.sweep()
 
-    assert (result.exported, result.set_aside) == (1, 2)
+    assert (result.counts[RowOutcome.EXPORTED], result.counts[RowOutcome.UNSENDABLE]) == (1, 2)
     assert {row.obstacle for row in result.named} == {Obstacle.UNREADABLE}
     assert at.dead_lettered_ids() == [good.wait_id]
 
@@ -185,6 +186,6 @@ def test_a_row_without_a_key_for_a_compacted_topic_is_set_aside_and_the_others_g
 
     result = at.sweep()
 
-    assert (result.exported, result.set_aside, result.skip) == (1, 1, None)
+    assert (result.counts[RowOutcome.EXPORTED], result.counts[RowOutcome.UNSENDABLE], result.skip) == (1, 1, None)
     assert [(row.wait_id, row.obstacle) for row in result.named] == [(bare.wait_id, Obstacle.NO_KEY)]
     assert at.dead_lettered_ids() == [keyed.wait_id]

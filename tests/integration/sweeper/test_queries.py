@@ -10,11 +10,13 @@ import psycopg
 import pytest
 
 from sweeper.due import QUERIES, find_due
-from sweeper.purge import TABLES
+from sweeper.housekeeping import TABLES
 from tests.support.database import Database
 from tests.support.naming import Names
 from tests.support.settings import settings_against
 from tests.support.stack import Stack
+from wait_registry.cli.connect import sweeping
+from wait_registry.postgres.queries import Queries
 from wait_registry.settings.root import Settings
 
 ROWS = 1_000_000
@@ -32,9 +34,8 @@ insert into quarantine (topic, partition, "offset", error, created_at)
     select 'wait', 0, n, 'broken', now() - make_interval(mins => n / 2) from generate_series(1, 20000) n;
 insert into late_outcome (wait_expiration_uuid, wait_topic, wait_partition, wait_offset, created_at)
     select n::text, 'wait', 0, n, now() - make_interval(mins => n / 2) from generate_series(1, 20000) n;
-insert into sweep (wait_topic, started_at, duration_s, due, exported, redelivered, superseded, set_aside, skipped,
-                   result)
-    select 'wait', now() - make_interval(mins => n / 2), 0, 0, 0, 0, 0, 0, '[]', 'done'
+insert into sweep (wait_topic, started_at, duration_s, due, skipped, result)
+    select 'wait', now() - make_interval(mins => n / 2), 0, 0, '[]', 'done'
     from generate_series(1, 20000) n;
 """
 
@@ -92,11 +93,15 @@ def test_the_question_what_is_due_reads_the_index_alone(large: tuple[Settings, p
     assert (due.partitions, due.rows) == ((3,), 10)
 
 
-@pytest.mark.parametrize("name", ["due_count", "due_keys", "due_places"])
-def test_due_rows_are_found_through_the_index(large: tuple[Settings, psycopg.Connection[Any]], name: str) -> None:
+@pytest.mark.parametrize(
+    ("queries", "name"), [(QUERIES, "due_count"), (QUERIES, "due_keys"), (sweeping.QUERIES, "due_places")]
+)
+def test_due_rows_are_found_through_the_index(
+    large: tuple[Settings, psycopg.Connection[Any]], queries: Queries, name: str
+) -> None:
     settings, connection = large
     every: dict[str, dict[str, Any]] = {"due_count": {"partitions": [3]}, "due_places": {"limit": 2_000_001}}
-    plan = nodes(connection, QUERIES[name], question(settings, **every.get(name, {})))
+    plan = nodes(connection, queries[name], question(settings, **every.get(name, {})))
     assert {index for _, index in scans(plan, "wait")} == {"wait_due"}
 
 

@@ -30,7 +30,9 @@ def test_a_sweeper_process_exports_what_expires_and_ends_cleanly(scenario: Scena
     wait_until(lambda: len(at.dead_letters()) == 2, 60, "the second dead letter")
 
     # The dead letter is there before the sweep that wrote it is over and counted.
-    wait_until(lambda: service.metrics()["waitreg_sweeper_exported_total"] == 2, 60, "the count of both")
+    wait_until(
+        lambda: service.metrics()['waitreg_sweeper_rows_total{outcome="exported"}'] == 2, 60, "the count of both"
+    )
     metrics = service.metrics()
     assert metrics['waitreg_ready{service="sweeper"}'] == 1
     assert service.get("/health/live")[0] == 200

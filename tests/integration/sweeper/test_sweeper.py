@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import psycopg
@@ -9,10 +10,8 @@ import pytest
 from pydantic import SecretStr
 
 from sweeper.instruments import Instruments
-from sweeper.partition_result import PartitionResult
-from sweeper.partition_sweep import sweep_partition
-from sweeper.spark_job import Job, SparkJob, SweepJobFailed
-from sweeper.sweep import SweepResult
+from sweeper.job import Job, SparkJob, SweepJobFailed, sweep_partition
+from sweeper.result import PartitionResult, RowOutcome, SweepResult
 from sweeper.sweeper import Sweeper
 from sweeper.wait_topic import WaitTopic
 from tests.conftest import SettingsFactory
@@ -50,17 +49,23 @@ def test_a_sweep_by_spark_exports_every_partition_and_is_written_down(
 
     sweep = sweeper.run_once()
 
-    assert (sweep.result, sweep.due, sweep.exported, sweep.skipped) == (SweepResult.DONE, 10, 10, ())
+    assert (sweep.result, sweep.due, sweep.counts[RowOutcome.EXPORTED], sweep.skipped) == (SweepResult.DONE, 10, 10, ())
     assert at.dead_lettered_ids() == sorted(item.wait_id for item in registered)
     again = sweeper.run_once()
-    assert (again.result, again.due, again.exported, again.superseded) == (SweepResult.DONE, 10, 0, 10)
-    rows = at.database.rows(
-        at.settings, "select wait_topic, due, exported, superseded, result, instance from sweep order by id"
+    assert (again.result, again.due, again.counts[RowOutcome.EXPORTED], again.counts[RowOutcome.SUPERSEDED]) == (
+        SweepResult.DONE,
+        10,
+        0,
+        10,
     )
+    rows = at.database.rows(at.settings, "select wait_topic, due, counts, result, instance from sweep order by id")
     topic = at.settings.wait.topic
-    assert rows == [(topic, 10, 10, 0, "done", "this-host"), (topic, 10, 0, 10, "done", "this-host")]
+    assert [(*row[:2], Counter(row[2]), *row[3:]) for row in rows] == [
+        (topic, 10, Counter(exported=10), "done", "this-host"),
+        (topic, 10, Counter(superseded=10), "done", "this-host"),
+    ]
     text = registry.expose().decode()
-    assert "waitreg_sweeper_exported_total 10.0" in text
+    assert 'waitreg_sweeper_rows_total{outcome="exported"} 10.0' in text
     assert 'waitreg_sweeper_sweeps_total{result="done"} 2.0' in text
     sweeper.close()
 
@@ -88,7 +93,7 @@ def test_a_second_sweep_at_the_same_time_is_skipped(scenario: ScenarioFactory) -
         seen.append(sweeper_of(at).run_once())
         return in_process(settings, topic, partitions)
 
-    assert sweeper_of(at, with_another).run_once().exported == 1
+    assert sweeper_of(at, with_another).run_once().counts[RowOutcome.EXPORTED] == 1
     assert [(sweep.result, sweep.reason) for sweep in seen] == [(SweepResult.SKIPPED, "another sweep")]
     assert sweeper_of(at).run_once().result is SweepResult.DONE, "the lock was given back"
 
@@ -103,7 +108,7 @@ def test_a_recreated_wait_topic_ends_the_process(scenario: ScenarioFactory) -> N
     )
     at.topics.create_own(at.settings)
 
-    with pytest.raises(ConfigurationError, match="made anew"):
+    with pytest.raises(ConfigurationError, match="recreated"):
         sweeper_of(at).run_once()
 
 
@@ -118,7 +123,7 @@ def test_a_topic_recreated_since_it_was_looked_up_is_noticed_by_the_task(scenari
             connection.execute("update sink_progress set topic_id = 'another'")
         return in_process(settings, topic, partitions)
 
-    with pytest.raises(ConfigurationError, match="made anew"):
+    with pytest.raises(ConfigurationError, match="recreated"):
         sweeper_of(at, late).run_once()
     assert at.dead_lettered_ids() == []
     assert at.database.rows(at.settings, "select result from sweep") == [("partial",)]
@@ -165,12 +170,12 @@ def test_postgres_away_fails_a_sweep_and_nothing_else(own_stack: OwnStack) -> No
     assert away.result is SweepResult.FAILED
     assert "waitreg_sweeper_postgres_up 0.0" in registry.expose().decode()
     own_stack.postgres.start()
-    assert sweeper.run_once().exported == 1
+    assert sweeper.run_once().counts[RowOutcome.EXPORTED] == 1
 
     own_stack.postgres.kill()
     assert sweeper.run_once().result is SweepResult.FAILED, "a connection that broke in use"
     own_stack.postgres.start()
-    assert sweeper.run_once().superseded == 1
+    assert sweeper.run_once().counts[RowOutcome.SUPERSEDED] == 1
     assert len(at.dead_letters()) == 1
 
 
@@ -185,9 +190,8 @@ def test_old_rows_are_purged(scenario: ScenarioFactory) -> None:
                 select 'wait', 0, n, 'broken', now() - make_interval(days => n) from generate_series(1, 60) n;
             insert into late_outcome (wait_expiration_uuid, wait_topic, wait_partition, wait_offset, created_at)
                 select n::text, 'wait', 0, n, now() - make_interval(days => n) from generate_series(1, 60) n;
-            insert into sweep (wait_topic, started_at, duration_s, due, exported, redelivered, superseded, set_aside,
-                               skipped, result)
-                select 'wait', now() - make_interval(days => n), 0, 0, 0, 0, 0, 0, '[]', 'done'
+            insert into sweep (wait_topic, started_at, duration_s, due, skipped, result)
+                select 'wait', now() - make_interval(days => n), 0, 0, '[]', 'done'
                 from generate_series(1, 60) n;
             """
         )
@@ -210,9 +214,9 @@ def test_a_postgres_that_takes_no_writes_is_waited_for(scenario: ScenarioFactory
         at.settings.model_copy(update={"postgres": postgres}), in_process, Instruments(registry := MetricsRegistry())
     )
 
-    assert sweeper.run_once().exported == 1, "the log takes it, and the log is what counts"
+    assert sweeper.run_once().counts[RowOutcome.EXPORTED] == 1, "the log takes it, and the log is what counts"
     assert "waitreg_sweeper_postgres_up 0.0" in registry.expose().decode(), "the next sweep connects anew"
-    assert sweeper.run_once().superseded == 1
+    assert sweeper.run_once().counts[RowOutcome.SUPERSEDED] == 1
     assert at.database.rows(at.settings, "select count(*) from sweep") == [(0,)]
 
 
@@ -257,5 +261,5 @@ def test_a_connection_that_breaks_during_the_job_takes_no_result_with_it(scenari
         return results
 
     sweep = sweeper_of(at, cut_off).run_once()
-    assert (sweep.result, sweep.exported) == (SweepResult.DONE, 1)
-    assert sweeper_of(at).run_once().superseded == 1, "the lock is free"
+    assert (sweep.result, sweep.counts[RowOutcome.EXPORTED]) == (SweepResult.DONE, 1)
+    assert sweeper_of(at).run_once().counts[RowOutcome.SUPERSEDED] == 1, "the lock is free"

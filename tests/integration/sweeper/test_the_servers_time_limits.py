@@ -9,7 +9,7 @@ import pytest
 from pydantic import SecretStr
 
 from sweeper.instruments import Instruments
-from sweeper.sweep import SweepResult
+from sweeper.result import RowOutcome, SweepResult
 from sweeper.sweeper import Sweeper
 from tests.integration.sweeper.conftest import ScenarioFactory
 from tests.integration.sweeper.test_sweeper import in_process
@@ -44,7 +44,7 @@ def test_a_look_for_what_is_due_that_takes_longer_than_the_roles_limit_is_waited
         slow.rollback()
         sweep = sweeping.result()
     sweeper.close()
-    assert (sweep.result, sweep.exported) == (SweepResult.DONE, 1), sweep.reason
+    assert (sweep.result, sweep.counts[RowOutcome.EXPORTED]) == (SweepResult.DONE, 1), sweep.reason
 
 
 def with_limit(settings: Settings, database: Database) -> Settings:

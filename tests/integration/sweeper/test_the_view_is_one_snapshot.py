@@ -7,7 +7,7 @@ from contextlib import closing
 import pytest
 from pydantic import SecretStr
 
-from sweeper.view import View
+from sweeper.snapshot import TableSnapshot
 from tests.integration.sweeper.conftest import ScenarioFactory
 
 
@@ -18,7 +18,7 @@ def test_rows_are_read_as_they_were_judged(scenario: ScenarioFactory) -> None:
     old = at.wait_record(1)
     (registered,) = at.register([old])
     position = at.show()
-    with closing(View(at.settings, 0)) as view:
+    with closing(TableSnapshot(at.settings, 0)) as view:
         keys = view.next_keys(10, 1_000_000)
         at.register([at.wait_record(1, expires_in_ms=600_000, wait_id=old.wait_id, delivery=2)])
         at.show()
@@ -40,7 +40,7 @@ def test_the_snapshot_outlasts_the_server_s_time_limits(scenario: ScenarioFactor
     url = at.settings.postgres.url.get_secret_value()
     limited = f"{url}{'&' if '?' in url else '?'}options=-c%20idle_in_transaction_session_timeout%3D60000"
     postgres = at.settings.postgres.model_copy(update={"url": SecretStr(limited)})
-    view = View(at.settings.model_copy(update={"postgres": postgres}), 0)
+    view = TableSnapshot(at.settings.model_copy(update={"postgres": postgres}), 0)
     try:
         limit = view._connection.execute("select current_setting('idle_in_transaction_session_timeout')").fetchone()
         assert limit == ("0",)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from sweeper.result import RowOutcome
 from tests.integration.sweeper.conftest import ScenarioFactory
 
 # Far more in one transaction than any of these topics takes in one batch, also when it is compressed.
@@ -21,7 +22,7 @@ def test_a_wait_topic_of_a_small_limit_takes_the_tombstones_of_many_due_rows(sce
 
     result = at.sweep()
 
-    assert (result.skip, result.reason, result.exported) == (None, "", ROWS)
+    assert (result.skip, result.reason, result.counts[RowOutcome.EXPORTED]) == (None, "", ROWS)
     assert at.dead_lettered_ids() == sorted(item.wait_id for item in registered)
 
 
@@ -38,7 +39,7 @@ def test_a_registrations_own_dead_letter_topic_of_a_small_limit_takes_them_as_we
 
     result = at.sweep()
 
-    assert (result.skip, result.reason, result.exported) == (None, "", ROWS)
+    assert (result.skip, result.reason, result.counts[RowOutcome.EXPORTED]) == (None, "", ROWS)
     there = sorted(record.text("WAIT_EXPIRATION_UUID") for record in at.topics.read(foreign))
     assert sorted([*there, *at.dead_lettered_ids()]) == sorted(item.wait_id for item in registered)
     assert len(there) == ROWS // 2

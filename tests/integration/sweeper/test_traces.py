@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
-from sweeper.partition_sweep import sweep_partition
-from sweeper.spark_job import SparkJob
+from sweeper.job import SparkJob, sweep_partition
+from sweeper.result import RowOutcome
 from tests.integration.sweeper.conftest import ScenarioFactory
 from tests.support.collector import Collector
 from tests.support.traces import Traced, attributes, id_of, trace_of, traceparent
@@ -31,7 +31,7 @@ def test_a_dead_letter_and_a_redelivery_are_spans_of_their_record_s_trace_and_ca
     at.show()
     traced = Traced()
     try:
-        sweep_partition(at.settings, at.topic(), 0, traced.tracer)
+        sweep_partition(at.settings, at.topic(), 0, tracer=traced.tracer)
     finally:
         traced.close()
 
@@ -66,11 +66,11 @@ def test_a_tracer_that_fails_ends_no_export_and_its_chunks_are_counted(
 
     monkeypatch.setattr(traced.tracer, "record_published", fail)
     try:
-        result = sweep_partition(at.settings, at.topic(), 0, traced.tracer)
+        result = sweep_partition(at.settings, at.topic(), 0, tracer=traced.tracer)
     finally:
         traced.close()
-    assert (result.exported, result.skip, len(at.dead_letters())) == (2, None, 2)
-    assert "exported records are not traced: RuntimeError" in caplog.text
+    assert (result.counts[RowOutcome.EXPORTED], result.skip, len(at.dead_letters())) == (2, None, 2)
+    assert "no traces of exported records: RuntimeError" in caplog.text
     assert "can't trace" not in caplog.text
 
 
@@ -81,7 +81,7 @@ def test_a_sweep_in_spark_has_sent_its_spans_when_it_is_over(scenario: ScenarioF
         at.register([at.wait_record(1, headers=PARENTED)])
         at.show()
         [result] = SparkJob(at.settings, spark)(at.settings, at.topic(), [0])
-        assert result.exported == 1
+        assert result.counts[RowOutcome.EXPORTED] == 1
     finally:
         collector.close()
     [span] = collector.received

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections import Counter
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
@@ -23,10 +24,9 @@ from sink.position import LogEnds, Position
 from sink.position import TopicPartition as SinkPartition
 from sink.supervision import StreamThread, cause_of
 from sink.telemetry import SinkTelemetry, StreamState
+from sweeper.housekeeping import TABLES
 from sweeper.instruments import Instruments
-from sweeper.partition_result import PartitionResult, Skip
-from sweeper.purge import TABLES
-from sweeper.sweep import SweepResult, swept
+from sweeper.result import PartitionResult, RowOutcome, Skip, SweepResult, swept
 from tests.unit.processor.entries import batch, entry
 from tests.unit.processor.pipeline_bench import PipelineBench
 from wait_registry.clock import SystemClock
@@ -151,17 +151,19 @@ def last_sweep(registry: MetricsRegistry) -> float | None:
     return registry.prometheus.get_sample_value(m.SWEEPER_LAST_SWEEP.name)
 
 
-def test_what_a_sweep_leaves_out_is_counted_by_reason_and_row() -> None:
+def test_what_a_sweep_skips_is_counted_by_reason_and_row() -> None:
     registry = MetricsRegistry()
     instruments = Instruments(registry)
-    results = [PartitionResult(0, superseded=4, unseen=3, set_aside=2), *(PartitionResult(1, skip=s) for s in Skip)]
+    counts = Counter({RowOutcome.SUPERSEDED: 4, RowOutcome.UNSEEN: 3, RowOutcome.UNSENDABLE: 2})
+    results = [PartitionResult(0, counts), *(PartitionResult(1, skip=s) for s in Skip)]
     instruments.swept(swept("waits", NOW, 1.5, 9, results))
     text = registry.expose().decode()
     for line in (
-        "waitreg_sweeper_superseded_total 4.0",
-        "waitreg_sweeper_unseen_total 3.0",
-        "waitreg_sweeper_set_aside_total 2.0",
-        "waitreg_sweeper_rows_set_aside 2.0",
+        'waitreg_sweeper_rows_total{outcome="superseded"} 4.0',
+        'waitreg_sweeper_rows_total{outcome="unseen"} 3.0',
+        'waitreg_sweeper_rows_total{outcome="unsendable"} 2.0',
+        'waitreg_sweeper_rows_total{outcome="exported"} 0.0',
+        "waitreg_sweeper_unsendable_rows 2.0",
         'waitreg_sweeper_sweeps_total{result="partial"} 1.0',
         *(f'waitreg_sweeper_partitions_skipped_total{{reason="{skip.value}"}} 1.0' for skip in Skip),
         "waitreg_sweeper_last_success_timestamp_seconds 0.0",
@@ -170,20 +172,20 @@ def test_what_a_sweep_leaves_out_is_counted_by_reason_and_row() -> None:
     assert last_sweep(registry) == NOW.timestamp() + 1.5
 
 
-def test_a_sweep_that_failed_is_no_sweep_and_forgets_no_row_that_was_set_aside() -> None:
+def test_a_failed_sweep_is_no_sweep_and_forgets_no_unsendable_row() -> None:
     registry = MetricsRegistry()
     instruments = Instruments(registry)
-    instruments.swept(swept("waits", NOW, 1.0, 1, [PartitionResult(0, set_aside=1)]))
+    instruments.swept(swept("waits", NOW, 1.0, 1, [PartitionResult(0, Counter({RowOutcome.UNSENDABLE: 1}))]))
     instruments.swept(swept("waits", NOW, 9.0, 0, ()).ended(SweepResult.FAILED, "Postgres is away"))
-    assert "\nwaitreg_sweeper_rows_set_aside 1.0\n" in registry.expose().decode()
+    assert "\nwaitreg_sweeper_unsendable_rows 1.0\n" in registry.expose().decode()
     assert last_sweep(registry) == NOW.timestamp() + 1.0
 
 
-def test_the_age_of_the_view_grows_while_nobody_can_look() -> None:
+def test_the_age_of_the_tables_grows_while_postgres_is_unavailable() -> None:
     registry, now_s = MetricsRegistry(), [100.0]
     instruments = Instruments(registry, lambda: now_s[0])
     assert "waitreg_sweeper_view_staleness_seconds" not in registry.expose().decode(), "nothing is known yet"
-    instruments.view(30.0, 7_200_000)
+    instruments.tables(30.0, 7_200_000)
     now_s[0] += 50
     text = registry.expose().decode()
     assert "\nwaitreg_sweeper_view_staleness_seconds 80.0\n" in text
@@ -197,6 +199,7 @@ def test_the_age_of_the_view_grows_while_nobody_can_look() -> None:
     ("metric", "exist"),
     [
         (m.SWEEPER_SKIPPED, [skip.value for skip in Skip]),
+        (m.SWEEPER_ROWS, [outcome.value for outcome in RowOutcome]),
         (m.SWEEPER_SWEEPS, [result.value for result in SweepResult]),
         (m.SWEEPER_PURGED, TABLES),
         # `retried` is the outcome of a record that goes on in a retry topic, which nothing writes yet.

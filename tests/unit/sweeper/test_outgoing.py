@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sweeper.due_row import DueRow
-from sweeper.outgoing import Obstacle, Outgoing, Policy, SetAside, Target, outgoing
-from sweeper.record_size import record_size
+from sweeper.due import DueRow
+from sweeper.outgoing import Obstacle, Outgoing, Policy, Unsendable, outgoing
+from sweeper.targets import Target, record_size
 from wait_registry.records.dead_letter import Reason, decode_dead_letter
 from wait_registry.records.lineage import split_lineage
 from wait_registry.records.original import Original
@@ -84,23 +84,23 @@ def test_a_registration_that_names_no_dead_letter_topic_takes_the_default(templa
     assert decided(row(dead_letter_topic=None), replace(POLICY, dead_letter_template=template)).topic == topic
 
 
-def test_a_default_that_makes_no_topic_name_sets_the_row_aside() -> None:
+def test_a_default_that_makes_no_topic_name_is_unsendable() -> None:
     answer = outgoing(
         row(dead_letter_topic=None, group="a b"), replace(POLICY, dead_letter_template="{group}"), anything, 0
     )
-    assert isinstance(answer, SetAside)
+    assert isinstance(answer, Unsendable)
     assert answer.obstacle is Obstacle.UNREADABLE
 
 
 @pytest.mark.parametrize("spare", [0, -1])
-def test_a_dead_letter_is_set_aside_exactly_when_it_may_not_fit(spare: int) -> None:
+def test_a_dead_letter_is_unsendable_exactly_when_it_may_not_fit(spare: int) -> None:
     letter = decided(row())
     size = record_size(letter.key, letter.value, letter.headers)
     answer = outgoing(row(), POLICY, lambda topic: Target(topic, 8, size + spare), NOW_MS)
     if spare == 0:
         assert answer == letter
     else:
-        assert isinstance(answer, SetAside)
+        assert isinstance(answer, Unsendable)
         assert (answer.obstacle, answer.wait_id, answer.topic, answer.partition, answer.offset) == (
             Obstacle.TOO_LARGE, WAIT_ID, "orders", 3, 17)  # fmt: skip
 
@@ -112,29 +112,29 @@ def test_what_does_not_fit_for_redelivery_is_dead_lettered() -> None:
     assert (answer.topic, answer.outcome) == ("orders.dlq", Outcome.EXPIRED)
 
 
-def test_a_topic_with_a_problem_sets_the_row_aside_with_it() -> None:
+def test_a_topic_with_a_problem_makes_the_row_unsendable() -> None:
     answer = outgoing(row(), POLICY, lambda topic: Target(topic, 0, 0, f"{topic} is not there"), NOW_MS)
-    assert isinstance(answer, SetAside)
+    assert isinstance(answer, Unsendable)
     assert (answer.obstacle, answer.reason) == (Obstacle.NO_TOPIC, "orders.dlq is not there")
 
 
-def test_an_origin_that_lost_its_partition_sets_the_row_aside() -> None:
+def test_an_origin_that_lost_its_partition_makes_it_unsendable() -> None:
     policy = replace(POLICY, redeliver_to_origin=True)
     answer = outgoing(row(expiry_policy="redeliver"), policy, lambda topic: Target(topic, 3, 1_000_000), NOW_MS)
-    assert isinstance(answer, SetAside)
+    assert isinstance(answer, Unsendable)
     assert answer.obstacle is Obstacle.NO_TOPIC
 
 
 @pytest.mark.parametrize("name", ["a\0b", "\ud800"])
-def test_a_header_name_that_the_client_cannot_send_sets_the_row_aside(name: str) -> None:
+def test_a_header_name_that_the_client_cannot_send_is_unsendable(name: str) -> None:
     answer = outgoing(row(headers=((name, b""),)), POLICY, anything, NOW_MS)
-    assert isinstance(answer, SetAside)
+    assert isinstance(answer, Unsendable)
     assert answer.obstacle is Obstacle.UNREADABLE
 
 
-def test_what_is_said_of_a_row_that_stays_is_bounded_whatever_its_record_says() -> None:
+def test_the_description_of_an_unsendable_row_is_bounded() -> None:
     policy = replace(POLICY, dead_letter_template="{topic}.{group}")
     stays = outgoing(row(topic="x" * 100_000, group="g" * 100_000, dead_letter_topic=None), policy, anything, NOW_MS)
-    assert isinstance(stays, SetAside)
+    assert isinstance(stays, Unsendable)
     assert stays.obstacle is Obstacle.UNREADABLE
     assert len(repr(stays)) < 4_000

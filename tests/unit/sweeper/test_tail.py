@@ -1,13 +1,17 @@
-"""View plus tail is the exact truth: whatever the history, wherever the view stops (P3)."""
+"""Tables plus tail are the exact state, whatever the history and wherever the tables end (P3)."""
 
 from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sweeper.tail import Tail, TailTooLong, Verdict
+from sweeper.tail import Position, PositionOvertaken, Tail, TailTooLong, Verdict, require_not_overtaken
 
+NOW = datetime(2026, 11, 21, tzinfo=UTC)
+DAY_MS = 86_400_000
 IDS = ["a", "b", "c", "d"]
 # An entry of the log: an id and whether it is a wait record or a tombstone.
 HISTORIES = st.lists(st.tuples(st.sampled_from(IDS), st.booleans()), max_size=40)
@@ -27,27 +31,27 @@ def compacted(history: list[tuple[str, bool]], keep: list[bool]) -> list[tuple[i
 def test_a_row_is_open_exactly_when_the_whole_log_says_so(
     history: list[tuple[str, bool]], position: int, keep: list[bool]
 ) -> None:
-    view: dict[str, int] = {}
+    rows: dict[str, int] = {}
     for offset, (wait_id, is_wait) in enumerate(history[:position]):
-        view.pop(wait_id, None)
+        rows.pop(wait_id, None)
         if is_wait:
-            view[wait_id] = offset
+            rows[wait_id] = offset
     tail = Tail(position, 100)
     for offset, wait_id, _ in compacted(history, keep):
         if offset >= position:
             tail.add(wait_id.encode(), offset)
 
     last = {wait_id: (offset, is_wait) for offset, (wait_id, is_wait) in enumerate(history)}
-    for wait_id, wait_offset in view.items():
+    for wait_id, wait_offset in rows.items():
         truth = Verdict.OPEN if last[wait_id] == (wait_offset, True) else Verdict.SUPERSEDED
         assert tail.verdict(wait_id, wait_offset) is truth
 
 
 @given(HISTORIES, st.lists(st.booleans(), min_size=1, max_size=7))
-def test_without_a_position_only_a_row_that_the_log_itself_shows_last_is_open(
+def test_without_a_position_only_what_the_log_shows_last_is_open(
     history: list[tuple[str, bool]], keep: list[bool]
 ) -> None:
-    """The view may then claim anything: rows resolved long ago, rows that never were."""
+    """The tables may then hold anything: rows resolved long ago, rows that never were."""
     tail = Tail(0, 100)
     for offset, wait_id, _ in compacted(history, keep):
         tail.add(wait_id.encode(), offset)
@@ -67,7 +71,7 @@ def test_a_row_that_the_log_should_show_and_does_not_is_unseen() -> None:
     assert tail.verdict("a", 9) is Verdict.OPEN
 
 
-def test_finished_ids_take_no_room_until_the_next_ones_are_finished() -> None:
+def test_ignored_ids_take_no_room_until_the_next_ones_are_ignored() -> None:
     tail = Tail(0, 2)
     tail.ignore(["a", "b", "c"])
     for offset, key in enumerate((b"a", b"b", b"c", b"x", b"y")):
@@ -91,26 +95,6 @@ def test_a_record_without_a_key_says_nothing() -> None:
     assert tail.verdict("a", 4) is Verdict.OPEN
 
 
-def test_ids_that_nobody_asks_about_take_no_room() -> None:
-    tail = Tail(0, 2, only=["a", "b"])
-    for offset, key in enumerate((b"a", b"x", b"y", b"b", b"z", b"a")):
-        tail.add(key, offset)
-    assert (tail.verdict("a", 0), tail.verdict("b", 3)) == (Verdict.SUPERSEDED, Verdict.OPEN)
-    with pytest.raises(TailTooLong, match="more than 2 rows are due"):
-        Tail(0, 2, only=["a", "b", "c"])
-
-
-def test_what_a_second_reading_does_not_find_again_is_unseen() -> None:
-    tail = Tail(5, 10, only=["gone", "kept", "young"])
-    for offset, key in ((5, b"gone"), (6, b"kept"), (20, b"young")):
-        tail.add(key, offset)
-    again = tail.begin_again()
-    again.add(b"kept", 6)
-    tail.confirm(again, 10)
-    verdicts = [tail.verdict("gone", 5), tail.verdict("kept", 6), tail.verdict("young", 20)]
-    assert verdicts == [Verdict.UNSEEN, Verdict.OPEN, Verdict.OPEN]
-
-
 @pytest.mark.guarantee("P7.11")
 def test_keys_that_are_no_ids_are_not_held() -> None:
     tail = Tail(0, 1)
@@ -118,3 +102,28 @@ def test_keys_that_are_no_ids_are_not_held() -> None:
         tail.add(b"%d" % offset * 40, offset)
     tail.add(b"018bcfe5-6800-8000-8000-000000000001", 10)
     assert tail.verdict("018bcfe5-6800-8000-8000-000000000001", 9) is Verdict.SUPERSEDED
+
+
+@given(
+    st.timedeltas(timedelta(-1), timedelta(days=400)),
+    st.integers(1, 400 * DAY_MS),
+    st.integers(0, 9),
+    st.integers(0, 9),
+)
+def test_exactly_old_positions_before_the_end_are_refused(
+    age: timedelta, retention_ms: int, next_offset: int, unread: int
+) -> None:
+    position = Position(next_offset, NOW - age)
+    refused = unread > 0 and age / timedelta(milliseconds=1) > retention_ms / 2
+    try:
+        require_not_overtaken(position, next_offset + unread, NOW, retention_ms)
+    except PositionOvertaken:
+        assert refused
+    else:
+        assert not refused
+
+
+def test_the_message_names_position_age_limit_and_fix() -> None:
+    wanted = r"position 7 of the tables is 1 day, 0:00:00 old.*12:00:00.*waitreg rebuild"
+    with pytest.raises(PositionOvertaken, match=wanted):
+        require_not_overtaken(Position(7, NOW - timedelta(days=1)), 8, NOW, DAY_MS)

@@ -10,8 +10,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AclOperation
 
 from sweeper import targets
-from sweeper.outgoing import Target
-from sweeper.targets import Targets
+from sweeper.targets import Target, Targets
 from wait_registry.errors import ConfigurationError
 
 
@@ -75,5 +74,5 @@ def test_a_broker_is_never_asked_about_what_is_no_topics_name(name: str) -> None
 
     target = Targets(Asked())(name)  # type: ignore[arg-type] # nobody that answers
     assert target.problem is not None
-    assert "no topic's name" in target.problem
+    assert "not a topic name" in target.problem
     assert len(target.problem) < 400

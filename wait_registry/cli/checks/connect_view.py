@@ -20,7 +20,7 @@ START: Final = "`waitreg connect status`, the worker's log; the name of the grou
 # Now and then a sweep comes before the sink has shown what the one before exported; not three times in a row.
 SWEEPS: Final = 3
 _LAST_SWEEPS: Final = """
-select superseded
+select coalesce((counts ->> 'superseded')::bigint, 0)
 from sweep
 where wait_topic = %(topic)s and result in ('done', 'partial')
 order by started_at desc

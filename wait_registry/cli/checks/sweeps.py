@@ -26,7 +26,7 @@ LOOK_AT_SOURCE: Final = (
 )
 _NOW: Final = "select clock_timestamp()"
 _LAST: Final = """
-select result, due, exported, redelivered, skipped, extract(epoch from clock_timestamp() - started_at)::float8
+select result, due, counts, skipped, extract(epoch from clock_timestamp() - started_at)::float8
 from sweep
 where wait_topic = %(topic)s
 order by started_at desc
@@ -71,12 +71,13 @@ def last(settings: Settings) -> Iterator[Diagnosis]:
     if row is None:
         yield Diagnosis(LAST, Severity.OK, "none is written down yet")
         return
-    result, due_rows, exported, redelivered, skipped, ago_s = row
-    seen = f"{ago_s:.0f} s ago, {result}: {due_rows} due, {exported} exported, {redelivered} redelivered"
+    result, due_rows, counts, skipped, ago_s = row
+    done = (f"{counts.get(outcome, 0)} {outcome}" for outcome in ("exported", "redelivered"))
+    seen = f"{ago_s:.0f} s ago, {result}: {due_rows} due, {', '.join(done)}"
     reasons = dict.fromkeys(str(item.get("reason", item)) for item in skipped)
     # A sweep that found rows which only a rebuild removes is done all the same.
     if result in ("partial", "failed") or (result == "done" and reasons):
-        told = f"{seen}; left out: {'; '.join(reasons)}" if reasons else seen
+        told = f"{seen}; skipped: {'; '.join(reasons)}" if reasons else seen
         yield Diagnosis(LAST, Severity.WARNING, told, "fix what it names; the next sweep tries again by itself")
     elif ago_s > longest_silence_s(settings.sweeper.interval_s):
         every = f"{settings.sweeper.interval_s:g} s"

@@ -1,4 +1,4 @@
-"""The view of one partition: the sink's progress and the due rows, in one snapshot of Postgres."""
+"""The tables of one partition as one snapshot of Postgres: the sink's progress and the due rows."""
 
 from __future__ import annotations
 
@@ -6,29 +6,33 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 import psycopg
 from psycopg import IsolationLevel
 from psycopg.rows import TupleRow, dict_row
 
-from sweeper.due import QUERIES
-from sweeper.due_row import DueKey, DueRow, due_row
-from sweeper.outgoing import Obstacle, SetAside
+from sweeper.due import QUERIES, DueKey, DueRow, due_row
+from sweeper.outgoing import Obstacle, Unsendable
 from wait_registry.errors import DataError
 from wait_registry.postgres.connection import connect, lift_time_limits
+from wait_registry.postgres.queries import Queries
 from wait_registry.settings.root import Settings
+
+# A server in recovery, or one that an operator has made read-only, accepts writes again later, or another one does.
+UNAVAILABLE = (psycopg.OperationalError, psycopg.InterfaceError, psycopg.errors.ReadOnlySqlTransaction)
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far the sink had brought this partition when the snapshot was taken."""
+    """How far the sink had read this partition when the snapshot was taken."""
 
     topic_id: str
     next_offset: int
     position_time: datetime
 
 
-class View:
+class TableSnapshot:
     """One repeatable-read transaction: progress first, then the due rows through a server-side cursor."""
 
     def __init__(self, settings: Settings, partition: int) -> None:
@@ -39,8 +43,8 @@ class View:
             partition: of the wait topic.
 
         Raises:
-            PostgresUnavailable: it can't be reached; retry.
-            psycopg.Error: it went away; retry.
+            PostgresUnavailable: no connection; retry.
+            psycopg.Error: Postgres is unavailable; retry.
         """
         self._question = {
             "topic": settings.wait.topic,
@@ -61,24 +65,25 @@ class View:
             self._connection.close()
             raise
 
-    def due_places(self, limit: int) -> dict[str, int]:
-        """Return the ids of due rows, each with the offset at which its wait record should stand.
+    def ask(self, queries: Queries, name: str, **parameters: Any) -> list[TupleRow]:
+        """Return what a query about this partition finds in this snapshot.
 
         Args:
-            limit: rows, at most.
+            queries: the file that has it.
+            name: of the query.
+            parameters: besides topic, partition and skew_s.
         """
         with self._connection.cursor() as cursor:
-            return dict(cursor.execute(QUERIES["due_places"], {**self._question, "limit": limit}))
+            return cursor.execute(queries[name], {**self._question, **parameters}).fetchall()
 
     def clock(self) -> datetime:
         """Return the time of Postgres' clock now, not that of the snapshot."""
-        row = self._connection.execute(QUERIES["clock"]).fetchone()
-        assert row is not None  # a select without from always has one row
-        time: datetime = row[0]
-        return time
+        ((time,),) = self.ask(QUERIES, "clock")
+        now: datetime = time
+        return now
 
     def next_keys(self, max_rows: int, max_bytes: int) -> list[DueKey]:
-        """Return the next due rows' keys, earliest expiry first; none when the snapshot is used up.
+        """Return the next due rows' keys, earliest expiry first; none after the last row.
 
         Args:
             max_rows: rows, at most.
@@ -95,35 +100,24 @@ class View:
             size += keys[-1].size
         return keys
 
-    def rows(self, keys: Sequence[DueKey]) -> tuple[list[DueRow], list[SetAside]]:
+    def rows(self, keys: Sequence[DueKey]) -> tuple[list[DueRow], list[Unsendable]]:
         """Return the rows of these keys, and those that can't be read."""
         rows: list[DueRow] = []
-        unreadable: list[SetAside] = []
+        unreadable: list[Unsendable] = []
         with self._connection.cursor(row_factory=dict_row, binary=True) as cursor:
             for columns in cursor.execute(QUERIES["due_rows"], {"ids": [key.wait_id for key in keys]}):
                 try:
                     rows.append(due_row(columns))
                 except DataError as error:
-                    unreadable.append(
-                        SetAside.at(
-                            columns["wait_expiration_uuid"],
-                            columns["original_topic"],
-                            columns["original_partition"],
-                            columns["original_offset"],
-                            Obstacle.UNREADABLE,
-                            str(error),
-                        )
-                    )
+                    wait_id, topic = columns["wait_expiration_uuid"], columns["original_topic"]
+                    partition, offset = columns["original_partition"], columns["original_offset"]
+                    unreadable.append(Unsendable.at(wait_id, topic, partition, offset, Obstacle.UNREADABLE, str(error)))
         return rows, unreadable
 
     def close(self) -> None:
-        """Give the snapshot up."""
+        """End the snapshot."""
         self._connection.close()
 
     def _read_progress(self) -> Progress | None:
-        row: TupleRow | None = self._connection.execute(QUERIES["progress"], self._question).fetchone()
-        return None if row is None else Progress(*row)
-
-
-# A server in recovery, or one that an operator has made read-only, will take writes again, or another one does.
-UNAVAILABLE = (psycopg.OperationalError, psycopg.InterfaceError, psycopg.errors.ReadOnlySqlTransaction)
+        found = self.ask(QUERIES, "progress")
+        return Progress(*found[0]) if found else None

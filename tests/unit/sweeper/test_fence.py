@@ -7,9 +7,9 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sweeper.batch_room import BatchRoom
+from sweeper.fence import BatchRoom
 from sweeper.outgoing import Outgoing
-from sweeper.record_size import record_size
+from sweeper.targets import record_size
 from wait_registry.records.tombstone import Outcome
 
 LIMITS = {"small": 400, "smaller": 250}

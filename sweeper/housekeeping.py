@@ -1,0 +1,59 @@
+"""The sweeper's writes to Postgres: a row per sweep in the table `sweep`, and the removal of old rows."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import psycopg
+from psycopg.rows import TupleRow
+from psycopg.types.json import Jsonb
+
+from sweeper.due import QUERIES
+from sweeper.result import Sweep
+
+TABLES: Final = ("dead_letter", "quarantine", "late_outcome", "sweep")
+ROWS_AT_ONCE: Final = 10_000
+
+
+def record_sweep(connection: psycopg.Connection[TupleRow], sweep: Sweep, instance: str) -> None:
+    """Insert a sweep into the table `sweep`.
+
+    Args:
+        connection: in autocommit.
+        sweep: what was done; its reason, if it has one of its own, goes to the column of what was skipped.
+        instance: name of the sweeper process.
+
+    Raises:
+        psycopg.Error: Postgres is unavailable; the sweep itself is not affected.
+    """
+    skipped = sweep.skipped_as_json() or ([{"reason": sweep.reason}] if sweep.reason else [])
+    connection.execute(
+        QUERIES["record_sweep"],
+        {
+            "wait_topic": sweep.wait_topic,
+            "started_at": sweep.started_at,
+            "duration_s": sweep.duration_s,
+            "due": sweep.due,
+            "counts": Jsonb(sweep.counts_as_json()),
+            "skipped": Jsonb(skipped),
+            "result": sweep.result.value,
+            "instance": instance,
+        },
+    )
+
+
+def purge(connection: psycopg.Connection[TupleRow], retention_days: int) -> dict[str, int]:
+    """Delete rows older than the retention, at most `ROWS_AT_ONCE` per table; the next sweep continues.
+
+    Args:
+        connection: in autocommit, so that each table's locks are short.
+        retention_days: age by the clock of Postgres.
+
+    Returns:
+        Rows deleted, by table.
+
+    Raises:
+        psycopg.Error: Postgres is unavailable; retry.
+    """
+    bounds = {"days": retention_days, "limit": ROWS_AT_ONCE}
+    return {table: connection.execute(QUERIES[f"purge_{table}"], bounds).rowcount for table in TABLES}
