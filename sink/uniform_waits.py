@@ -98,7 +98,7 @@ def _is_readable(layout: tuple[str, ...]) -> bool:
     known = set(layout)
     sources = known & {name for _, name, _ in _SOURCE}
     is_whole = known >= _REQUIRED and len(sources) in (0, len(_SOURCE))
-    return is_whole and len(known) == len(layout) and names.OLDER_PARTITION not in known
+    return is_whole and len(known) == len(layout) and names.LEGACY_PARTITION not in known
 
 
 def _read(records: pa.RecordBatch, rows: pa.Array, layout: tuple[str, ...], expiries_ms: range) -> UniformWaits:

@@ -201,9 +201,9 @@ class Corpus:
             ("ORIGINAL_KEY", b"k"),
             ("ORIGINAL_HEADERS", json_object),
         )
-        yield self._older("older dialect", full, PartialOriginal(TOPIC, 3, 41, None, None, **known))  # type: ignore[arg-type]
+        yield self._older("legacy format", full, PartialOriginal(TOPIC, 3, 41, None, None, **known))  # type: ignore[arg-type]
         least = PartialOriginal(TOPIC, None, None, None, None, None, b"{}", ())
-        yield self._older("older dialect, the least", full[:1], least)
+        yield self._older("legacy format, the least", full[:1], least)
 
     def _older(self, name: str, headers: Headers, original: PartialOriginal) -> Registration:
         record = WaitRecord(original, id_of(name), self.expires_at_ms, *(None,) * 6)

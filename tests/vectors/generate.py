@@ -29,7 +29,7 @@ def golden_files() -> dict[str, str]:
         "headers_json": ("Original headers in JSON.", headers_json_vectors()),
         "headers_json_size": ("How many bytes of headers in JSON are read.", headers_json_size_vectors()),
         "wait_record": ("Records of the wait topic.", wait_record_vectors()),
-        "wait_record_older_dialect": ("Records of the wait topic, older dialect: only read.", older_dialect_vectors()),
+        "wait_record_older_dialect": ("Records of the wait topic, legacy format: only read.", older_dialect_vectors()),
         "tombstone": ("How a registration ended.", tombstone_vectors()),
         "lineage": ("The block behind the headers of republished records.", lineage_vectors()),
         "dead_letter": ("Records of dead letter topics.", dead_letter_vectors()),

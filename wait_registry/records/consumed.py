@@ -1,4 +1,4 @@
-"""A record as it was consumed: its original, cut out of what this system may have appended."""
+"""A consumed record: its original, without what this system may have appended."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from wait_registry.records.original import Original, Source, TimestampType
 
 
 class Consumed(NamedTuple):
-    """What to work on: the first delivery's record, where it was consumed now if that is elsewhere, which delivery."""
+    """The record of the first delivery, where it was consumed now if elsewhere, and the number of the delivery."""
 
     original: Original
     source: Source | None
@@ -32,14 +32,15 @@ def consumed(
 ) -> Consumed:
     """Cut the lineage block of this group off a consumed record.
 
-    A block of another group is provenance only: its headers stay with the record, which counts as delivered first here.
-    So does a block that can't be read.
+    A block of another group, or one that can't be read, is provenance only: its headers stay with the record, and this
+    counts as the first delivery.
 
-    :param group: the consumer group that consumes.
+    Args:
+        group: the consumer group that consumes.
     """
     if not headers:
         return Consumed(Original(topic, partition, offset, timestamp_ms, timestamp_type, key, value, ()), None, 1)
-    # A block ends in one of its names: this spares the search for almost every record.
+    # A block ends with one of its names, so almost no record is searched.
     if headers[-1][0] in BLOCK_NAMES:
         originals, lineage, _ = split_lineage(headers)
         if lineage is not None and lineage.group == group:
@@ -53,7 +54,7 @@ def _first_delivery(now: Original, lineage: Lineage) -> Original:
     partition, offset = lineage.original_partition, lineage.original_offset
     timestamp_ms, timestamp_type = lineage.original_timestamp_ms, lineage.original_timestamp_type
     if partition is None or offset is None or timestamp_ms is None or timestamp_type is None:
-        return now  # registered first in the older dialect, which doesn't say all
+        return now  # first registered in the legacy format, which lacks some fields
     return Original(
         lineage.original_topic, partition, offset, timestamp_ms, timestamp_type, now.key, now.value, now.headers
     )

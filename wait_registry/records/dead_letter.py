@@ -1,4 +1,4 @@
-"""The dead letter: the original record, its lineage, and why it ended here."""
+"""The dead letter: the original record, its lineage, and the reason."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from wait_registry.records.system_headers import SystemHeaders
 from wait_registry.records.times import format_utc_ms
 from wait_registry.records.topics import MAX_TOPIC_LENGTH, is_topic_name
 
-# What a dead letter has besides the wait record's original: the lineage block and a bounded stack trace.
+# Room for what a dead letter adds to the original record: the lineage block and a bounded stack trace.
 DEAD_LETTER_EXTRA_BYTES: Final = 131_072
 MAX_CLASS_CHARACTERS: Final = 256
 MAX_MESSAGE_CHARACTERS: Final = 2_048
@@ -28,7 +28,7 @@ _PLACEHOLDER: Final = re.compile(r"\{([^{}]*)\}")
 
 
 class Reason(StrEnum):
-    """Why a record was dead-lettered."""
+    """The reason of a dead letter."""
 
     FAILED = "failed"
     EXPIRED = "expired"
@@ -42,7 +42,7 @@ _REASONS: Final = tuple(reason.value for reason in Reason)
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What went wrong, when (ms since the epoch); the texts hold neither NUL nor lone surrogates and are bounded."""
+    """What failed, and when (ms since the epoch); the texts are bounded, without NUL or lone surrogates."""
 
     reason: Reason
     error_class: str | None
@@ -66,7 +66,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """The headers of a record of a dead letter topic; all of them and no more when this system didn't write it."""
+    """A record of a dead letter topic; lineage and failure are None if this system didn't write it."""
 
     headers: Headers
     lineage: Lineage | None
@@ -93,8 +93,9 @@ def dead_letter_headers(
 def decode_dead_letter(headers: Sequence[tuple[str, bytes | None]] | None) -> DeadLetter:
     """Read the headers of a record of a dead letter topic.
 
-    :returns: lineage and failure are None and ``headers`` holds everything when it isn't a dead letter of this system,
-        or one that can't be read: nothing is ever lost.
+    Returns:
+        Lineage and failure are None and ``headers`` holds everything when it isn't a dead letter of this system, or one
+        that can't be read: nothing is ever lost.
     """
     originals, lineage, block = split_lineage(headers)
     failure = None if lineage is None else _decode_failure(block)
@@ -106,8 +107,11 @@ def decode_dead_letter(headers: Sequence[tuple[str, bytes | None]] | None) -> De
 def dead_letter_topic(template: str, topic: str, group: str) -> str:
     """Return the dead letter topic of an input topic and a group.
 
-    :param template: the setting ``dead_letter.topic``, in which ``{topic}`` and ``{group}`` are replaced.
-    :raises ConfigurationError: another placeholder, or a result that Kafka doesn't take as a topic name.
+    Args:
+        template: the setting ``dead_letter.topic``, in which ``{topic}`` and ``{group}`` are replaced.
+
+    Raises:
+        ConfigurationError: another placeholder, or a result that isn't a topic name.
     """
     values = {"topic": topic, "group": group}
 
@@ -121,7 +125,7 @@ def dead_letter_topic(template: str, topic: str, group: str) -> str:
 
     name = _PLACEHOLDER.sub(replaced, template)
     if not is_topic_name(name):
-        # A record may name any topic and group, of any length.
+        # A record may name any text of any length as topic and group.
         seen, of_topic, of_group = (repr(text[:_SHOWN_CHARACTERS]) for text in (name, topic, group))
         raise ConfigurationError(
             f"dead_letter.topic: {template!r} becomes {seen} for topic {of_topic} and group {of_group}, expected a "
@@ -167,7 +171,7 @@ def _bounded_end(text: str, limit: int) -> str:
 
 
 def _sound(text: str) -> str:
-    """Replace what Postgres text and UTF-8 can't hold, a character by a character."""
+    """Replace each character that Postgres text or UTF-8 can't hold."""
     if text.isascii() and "\0" not in text:
         return text
     return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode()

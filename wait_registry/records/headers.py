@@ -1,4 +1,4 @@
-"""Record headers, and the JSON in which a wait record carries the original ones."""
+"""Record headers, and the JSON of the original headers in a wait record."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ def encode_headers_json(headers: Headers) -> bytes:
 
     A name that Postgres JSON can't hold (NUL, lone surrogates) becomes ``{"base64": ...}`` of its UTF-8 bytes.
 
-    :returns: compact UTF-8 JSON.
+    Returns:
+        Compact UTF-8 JSON.
     """
     if not headers:
         return b"[]"
@@ -39,11 +40,12 @@ def encode_headers_json(headers: Headers) -> bytes:
 
 
 def readable_headers_json(headers: Headers) -> bytes:
-    """Encode headers as `encode_headers_json` does, if readers will take it.
+    """Encode headers as `encode_headers_json` does, within the readers' limit.
 
-    A broker bounds what is compressed, so a record may hold far more than its topic's max.message.bytes.
+    Brokers limit the compressed size, so a record may be far larger than its topic's max.message.bytes.
 
-    :raises DataError: it is larger than any reader takes.
+    Raises:
+        DataError: it is larger than readers accept.
     """
     encoded = encode_headers_json(headers)
     if len(encoded) > MAX_JSON_BYTES:
@@ -52,21 +54,24 @@ def readable_headers_json(headers: Headers) -> bytes:
 
 
 def decode_headers_json(data: bytes, max_bytes: int = MAX_JSON_BYTES) -> Headers:
-    """Decode headers from JSON: a list of ``[name, base64 or null]``, or the older dialect's object of strings.
+    """Decode headers from JSON: a list of ``[name, base64 or null]``, or the legacy format's object of strings.
 
-    :param data: the JSON text. Parsing it takes up to sixty times its size in memory, so it is bounded.
-    :param max_bytes: the bound, bytes; 16 MiB for what somebody else wrote.
-    :raises DataError: it is neither, or too large; quarantine the record. The message never holds the headers.
+    Args:
+        data: the JSON text. Parsing it takes up to sixty times its size in memory, so it is limited.
+        max_bytes: the limit, bytes; 16 MiB for records of other writers.
+
+    Raises:
+        DataError: it is neither, or too large; quarantine the record. The message never holds the headers.
     """
     if len(data) > max_bytes:
         raise _too_large(len(data), max_bytes)
     try:
         document = orjson.loads(data)
     except orjson.JSONDecodeError as error:
-        # The error keeps the whole document, so it isn't chained.
+        # Not chained, since the error keeps the whole document.
         raise DataError(f"headers JSON: saw invalid JSON of {len(data)} bytes ({error.msg})") from None
     if isinstance(document, dict):
-        return tuple((name, _older_value(index, value)) for index, (name, value) in enumerate(document.items()))
+        return tuple((name, _legacy_value(index, value)) for index, (name, value) in enumerate(document.items()))
     if isinstance(document, list):
         return tuple(_pair(index, item) for index, item in enumerate(document))
     raise DataError(f"headers JSON: saw {_kind(document)}, expected a list of pairs or an object of strings")
@@ -78,7 +83,8 @@ def require_sendable_names(headers: Iterable[tuple[str, bytes | None]]) -> None:
     It cuts a name at NUL, and a lone surrogate ends the process (a segmentation fault in 2.16). No record that this
     client consumed has such a name; a wait record written by another client may.
 
-    :raises DataError: a name holds NUL or a lone surrogate; set the record aside.
+    Raises:
+        DataError: a name holds NUL or a lone surrogate; the record is unsendable.
     """
     for index, (name, _) in enumerate(headers):
         if _is_odd(name):
@@ -136,13 +142,13 @@ def _bytes(index: int, part: str, text: object) -> bytes:
         data = a2b_base64(text, strict_mode=True)
     except ValueError:
         data = None
-    # Strict as it is, it takes padding behind whole groups.
+    # Even strict mode accepts padding after whole groups.
     if data is None or len(text) != (len(data) + 2) // 3 * 4:
         raise DataError(f"headers JSON, item {index}: the {part} isn't base64 (standard alphabet, padded)")
     return data
 
 
-def _older_value(index: int, value: object) -> bytes | None:
+def _legacy_value(index: int, value: object) -> bytes | None:
     if value is None:
         return None
     if isinstance(value, str):

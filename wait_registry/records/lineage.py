@@ -1,7 +1,7 @@
-"""The lineage block: what is appended to the original headers of a record that this system publishes again.
+"""The lineage block, appended to the original headers of a dead letter or a redelivered record.
 
 It begins with WAIT_LINEAGE = the number of original headers, and is valid only if that number is its own index and only
-block names follow; else all headers are original. So the original headers come out exactly, whatever they are.
+block names follow; otherwise all headers are original. So any original headers are preserved exactly.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from wait_registry.records.system_headers import MAX_INT32, MAX_INT64, SystemHea
 _TIMESTAMP_TYPES: Final[tuple[str, ...]] = get_args(TimestampType)
 
 
-# A named tuple, not a frozen dataclass: one is made for each exported record, at a third of the cost.
+# A named tuple costs a third of a frozen dataclass; one is built per exported record.
 class Lineage(NamedTuple):
-    """Where a record came from first and which registration it had.
+    """The first delivery of a record and its registration.
 
-    ``wait_partition`` and ``wait_offset`` are None when there was no registration (`unregistrable`, `malformed`), what
-    a registration in the older dialect doesn't say is None likewise: no header is written for it.
+    ``wait_partition`` and ``wait_offset`` are None without a registration (`unregistrable`, `malformed`), and so are
+    fields that the legacy format lacks. No header is written for None.
     """
 
     original_topic: str
@@ -72,7 +72,8 @@ def append_lineage(
 ) -> list[tuple[str, bytes | None]]:
     """Return the original headers, unchanged and in order, followed by the lineage block.
 
-    :param original_headers: without an earlier block of this group: `consumed` and `split_lineage` cut it off.
+    Args:
+        original_headers: without an earlier block of this group, which `consumed` and `split_lineage` cut off.
     """
     topic, partition, offset, timestamp_ms, timestamp_type, wait_id, wait_partition, wait_offset, *by = lineage
     group, instance, delivery = by
@@ -93,7 +94,7 @@ def append_lineage(
     return [*original_headers, *filter(None, block)]
 
 
-# Headers that many records share are made once: most of what a record's headers cost is making them.
+# Headers that many records share are built once, since building them is most of their cost.
 @lru_cache(maxsize=1024)
 def _shared(name: str, value: str | int | None) -> tuple[str, bytes] | None:
     return None if value is None else (name, str(value).encode())
@@ -108,8 +109,9 @@ def split_lineage(
 ) -> tuple[Headers, Lineage | None, dict[str, bytes | None]]:
     """Cut the lineage block off a record's headers.
 
-    :returns: the original headers, the lineage, and the block's DLQ_* headers by name. All headers, None and nothing
-        when there is no valid block, or one whose values can't be read: nothing is ever lost.
+    Returns:
+        The original headers, the lineage, and the block's DLQ_* headers by name. All headers, None and nothing when
+        there is no valid block, or one whose values can't be read: nothing is ever lost.
     """
     everything = tuple(headers or ())
     start = _block_start(everything)
@@ -124,7 +126,7 @@ def split_lineage(
 
 
 def _block_start(headers: Headers) -> int | None:
-    """Return the index of the only WAIT_LINEAGE that can be valid: the last, if none but block names follow."""
+    """Return the index of the only possible WAIT_LINEAGE: the last, if only block names follow."""
     index = len(headers) - 1
     while index >= 0 and headers[index][0] in names.BLOCK_NAMES:
         index -= 1

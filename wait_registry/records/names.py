@@ -1,4 +1,4 @@
-"""The names of all headers that this system writes; original headers may bear any of them too."""
+"""The names of all headers that this system writes; original headers may have the same names."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ ORIGINAL_KEY: Final = "ORIGINAL_KEY"
 ORIGINAL_HEADERS: Final = "ORIGINAL_HEADERS"
 ORIGINAL_VALUE_NULL: Final = "ORIGINAL_VALUE_NULL"
 
-# The older dialect's name of ORIGINAL_PARTITION.
-OLDER_PARTITION: Final = "PARTITION"
+# The legacy format's name of ORIGINAL_PARTITION.
+LEGACY_PARTITION: Final = "PARTITION"
 
 WAIT_EXPIRATION_UUID: Final = "WAIT_EXPIRATION_UUID"
 WAIT_EXPIRATION_TIME: Final = "WAIT_EXPIRATION_TIME"
@@ -45,8 +45,8 @@ DLQ_TIME: Final = "DLQ_TIME"
 
 DLQ_NAMES: Final = frozenset({DLQ_REASON, DLQ_ERROR_CLASS, DLQ_ERROR_MESSAGE, DLQ_ERROR_STACKTRACE, DLQ_TIME})
 
-# What may follow WAIT_LINEAGE in its block. WAIT_LINEAGE itself may not, so a block that is appended to headers that
-# end in another block is the only valid one.
+# The names that may follow WAIT_LINEAGE in its block. WAIT_LINEAGE itself isn't one, so of two blocks only the last is
+# valid.
 BLOCK_NAMES: Final = DLQ_NAMES | {
     ORIGINAL_TOPIC,
     ORIGINAL_PARTITION,

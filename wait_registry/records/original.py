@@ -1,4 +1,4 @@
-"""An original record, as it was when it was first delivered, and where it was consumed now."""
+"""An original record as first delivered, and where it was consumed now."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ TimestampType: TypeAlias = Literal["create", "append", "none"]
 TIMESTAMP_TYPES: Final[tuple[TimestampType, ...]] = ("none", "create", "append")
 
 
-# Named tuples, not frozen dataclasses: they are made once per consumed record, at a third of the cost.
+# Named tuples cost a third of frozen dataclasses; they are built once per consumed record.
 class Original(NamedTuple):
-    """One record of an input topic: ``timestamp_ms`` is -1 when it has none; key and value may be null or empty."""
+    """One record of an input topic: ``timestamp_ms`` is -1 if it has none; key and value may be null or empty."""
 
     topic: str
     partition: int
@@ -28,7 +28,7 @@ class Original(NamedTuple):
 
 
 class Source(NamedTuple):
-    """Where a record that this system delivered again was consumed now."""
+    """Where a redelivered record was consumed now."""
 
     topic: str
     partition: int
@@ -37,7 +37,7 @@ class Source(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PartialOriginal:
-    """An original of which a wait record in the older dialect doesn't tell all: None is what it doesn't say."""
+    """An original from a wait record in the legacy format; fields that it lacks are None."""
 
     topic: str
     partition: int | None

@@ -1,4 +1,4 @@
-"""Reading this system's own headers: what may stand in each, and what is said when something else does."""
+"""Reads this system's headers, with an error for each unexpected value."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ MAX_INT32: Final = 2**31 - 1
 MAX_INT64: Final = 2**63 - 1
 _MAX_DIGITS: Final = 19
 _SHOWN_BYTES: Final = 64
-# tracestate is at most 512 characters in what is common; anything much longer is no trace context.
+# tracestate usually has at most 512 characters; anything much longer isn't trace context.
 _MAX_TRACE_BYTES: Final = 1024
 
 
 class SystemHeaders:
-    """The headers of one record by name; of headers with one name the last counts, as with Kafka's ``lastHeader``.
+    """The headers of one record by name; if a header is repeated the last one counts, as with Kafka's ``lastHeader``.
 
-    Every method returns None when the header is missing, and raises DataError when it can't be read.
+    Every method returns None if the header is missing, and raises DataError if it can't be read.
     """
 
     __slots__ = ("_values",)
@@ -29,7 +29,7 @@ class SystemHeaders:
         self._values = dict(headers or ())
 
     def raw(self, name: str) -> bytes | None:
-        """Return the bytes, unread; None for a null header too."""
+        """Return the bytes; None also for a null header."""
         return self._values.get(name)
 
     def text(self, name: str) -> str | None:
@@ -82,23 +82,23 @@ class SystemHeaders:
         return text
 
     def trace(self, name: str) -> str | None:
-        """Return a trace context header; None for what can't be one, since it is only a copy of an original header."""
+        """Return a trace context header; None if it isn't one, since it only copies an original header."""
         value = self._values.get(name)
         return value.decode("ascii") if is_trace(value) and value is not None else None
 
 
 def is_trace(value: bytes | None) -> bool:
-    """Tell whether a header value can be trace context: visible ASCII, not overlong (W3C Trace Context, section 3)."""
+    """Return whether a header value can be trace context: short, visible ASCII (W3C Trace Context, section 3)."""
     return value is not None and 0 < len(value) <= _MAX_TRACE_BYTES and value.isascii() and value.decode().isprintable()
 
 
 def unreadable(name: str, value: bytes | None, expected: str) -> DataError:
-    """Make the error of one header: which, what was seen (its beginning), what was expected."""
+    """Return the error of a header: its name, the beginning of its value, and what was expected."""
     seen = "null" if value is None else repr(value[:_SHOWN_BYTES])
     more = f"... ({len(value)} bytes)" if value is not None and len(value) > _SHOWN_BYTES else ""
     return DataError(f"header {name}: saw {seen}{more}, expected {expected}")
 
 
 def missing(name: str, expected: str) -> DataError:
-    """Make the error of a header that must be there and isn't."""
+    """Return the error of a missing header."""
     return DataError(f"header {name}: missing, expected {expected}")

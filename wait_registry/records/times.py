@@ -1,4 +1,4 @@
-"""Times as headers carry them: ISO 8601, read and written as ms since the epoch."""
+"""Times in headers: ISO 8601, read and written as ms since the epoch."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ MAX_TIME_MS: Final = (date.max.toordinal() + 1 - _EPOCH_DAY) * _DAY_S * 1000 - 1
 _MAX_ZONE_S: Final = 18 * 3600  # java.time.ZoneOffset.MAX
 _LONGEST: Final = 128
 
-# What toString() of java.time's Instant, LocalDateTime, OffsetDateTime and ZonedDateTime prints: seconds are left out
-# when they and the fraction are zero, an offset may have seconds, a region stands in brackets behind the offset.
+# What toString() of java.time's Instant, LocalDateTime, OffsetDateTime and ZonedDateTime prints: seconds are omitted
+# if they and the fraction are zero, an offset may have seconds, and a region follows the offset in brackets.
 _ISO: Final = re.compile(
     r"(?P<date>[0-9]{4}-[0-9]{2}-[0-9]{2})T(?P<hour>[0-9]{2}):(?P<minute>[0-9]{2})"
     r"(?::(?P<second>[0-9]{2})(?:\.(?P<fraction>[0-9]{1,9}))?)?"
@@ -30,8 +30,11 @@ _ISO: Final = re.compile(
 def format_utc_ms(time_ms: int) -> str:
     """Write a time as ISO 8601 UTC with ms and ``Z``, for example ``2026-11-21T02:20:00.123Z``.
 
-    :param time_ms: ms since the epoch, years 1 to 9999.
-    :raises DataError: the time lies outside of those years.
+    Args:
+        time_ms: ms since the epoch, years 1 to 9999.
+
+    Raises:
+        DataError: the time is outside of those years.
     """
     second, ms = divmod(time_ms, 1000)
     return f"{_second_text(second)}.{ms:03d}Z"
@@ -40,9 +43,14 @@ def format_utc_ms(time_ms: int) -> str:
 def parse_utc_ms(text: str) -> int:
     """Read an ISO 8601 time as java.time prints it; one without a zone is UTC.
 
-    :param text: a date and a time, 0 to 9 digits of a second's fraction, ``Z``, an offset or none.
-    :returns: ms since the epoch, rounded down.
-    :raises DataError: the text is no such time, or lies outside of the years 1 to 9999; quarantine the record.
+    Args:
+        text: a date and a time, 0 to 9 digits of a second's fraction, ``Z``, an offset or none.
+
+    Returns:
+        Ms since the epoch, rounded down.
+
+    Raises:
+        DataError: the text isn't such a time, or is outside of the years 1 to 9999; quarantine the record.
     """
     fraction = text[19:]
     if (

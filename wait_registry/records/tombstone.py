@@ -32,12 +32,13 @@ _OUTCOMES: Final = {outcome.value.encode(): outcome for outcome in Outcome}
 def tombstone_headers(outcome: Outcome) -> list[tuple[str, bytes]]:
     """Return the headers of a tombstone.
 
-    :returns: a list that all callers share: hand it to ``produce``, never change it.
+    Returns:
+        A list that all callers share: hand it to ``produce``, never change it.
     """
     return _HEADERS[outcome]
 
 
 def decode_outcome(headers: Iterable[tuple[str, bytes | None]] | None) -> Outcome | None:
-    """Return what a tombstone says, or None when it says nothing known (a tombstone resolves its wait all the same)."""
+    """Return the outcome of a tombstone, or None if it is unknown (the registration is settled all the same)."""
     value = dict(headers or ()).get(WAIT_OUTCOME)
     return None if value is None else _OUTCOMES.get(value)

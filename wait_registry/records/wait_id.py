@@ -1,4 +1,4 @@
-"""The wait id: the same record consumed by the same group always has the same one."""
+"""The wait ID, which is always the same for the same record and the same group."""
 
 from __future__ import annotations
 
@@ -13,15 +13,18 @@ _CANONICAL: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}
 
 
 def wait_id(cluster_id: str, topic: str, partition: int, offset: int, group: str, timestamp_ms: int) -> str:
-    """Derive the wait id of a record: a UUID version 8 (RFC 9562, section 5.8) ordered by the record's time.
+    """Derive the wait ID of a record: a UUID version 8 (RFC 9562, section 5.8) ordered by the record's time.
 
     48 bits of time, the version, the first 12 bits of the hash, the variant, the next 62 bits of the hash. The hash is
     SHA-256 over ``waitreg1\\n{cluster id}\\n{topic}\\n{partition}\\n{offset}\\n{group}`` in UTF-8.
 
-    :param cluster_id: the Kafka cluster's id.
-    :param topic: the topic the record is consumed from now; partition and offset likewise.
-    :param timestamp_ms: the record's timestamp in ms; what 48 bits can't hold counts as the nearest that they can.
-    :returns: the canonical text of 36 characters.
+    Args:
+        cluster_id: the Kafka cluster's ID.
+        topic: the topic the record is consumed from now; partition and offset likewise.
+        timestamp_ms: the record's timestamp in ms; beyond 48 bits the nearest value counts.
+
+    Returns:
+        The canonical text of 36 characters.
     """
     digest = sha256(f"waitreg1\n{cluster_id}\n{topic}\n{partition}\n{offset}\n{group}".encode()).hexdigest()
     if not 0 <= timestamp_ms <= _MAX_TIMESTAMP_MS:
@@ -31,7 +34,7 @@ def wait_id(cluster_id: str, topic: str, partition: int, offset: int, group: str
     return f"{_time_and_version(timestamp_ms)}{digest[:3]}-{low[:4]}-{low[4:]}"
 
 
-# Records that follow each other share their ms, or come back to it.
+# Consecutive records share their ms.
 @lru_cache(maxsize=1024)
 def _time_and_version(timestamp_ms: int) -> str:
     time = f"{timestamp_ms:012x}"
@@ -39,5 +42,5 @@ def _time_and_version(timestamp_ms: int) -> str:
 
 
 def is_wait_id(text: str) -> bool:
-    """Tell whether a text can key a wait record: any UUID in canonical form (the older dialect's are random ones)."""
+    """Return whether a text can key a wait record: a canonical UUID (in the legacy format a random one)."""
     return _CANONICAL.fullmatch(text) is not None

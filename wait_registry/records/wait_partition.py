@@ -16,17 +16,20 @@ _WORDS: Final = _LENGTH // 4
 
 
 def wait_partitions(wait_ids: Sequence[str], partitions: int) -> list[int]:
-    """Return where every producer puts wait ids: murmur2 of the key, as Java's default partitioner takes it.
+    """Return the partitions of wait IDs: murmur2 of the key, as in Java's default partitioner.
 
-    Computed here, and not left to the client: that one counts the partitions that the topic has now, so that a key
-    would move when some are added, away from an earlier wait record of its own.
+    The client's own partitioner counts the partitions that the topic has now, so a key would move away from its earlier
+    wait record when partitions are added.
 
-    For all ids together, which lie side by side in long integers, so that each step of the hash is one operation: a
-    word of 4 bytes in a lane of 8, which its product with another word doesn't leave. One by one they would take four
-    times as long, and a tenth of what the processor does for a record (docs/decisions/0017).
+    All IDs are hashed together, side by side in long integers: a word of 4 bytes in a lane of 8, so that a product
+    stays in its lane. One by one takes four times as long, a tenth of the processor's cost per record
+    (docs/decisions/0017).
 
-    :param partitions: of the wait topic, as the settings say (``wait.partitions``).
-    :raises ValueError: they aren't 36 ASCII characters each, so not wait ids.
+    Args:
+        partitions: of the wait topic, as the settings say (``wait.partitions``).
+
+    Raises:
+        ValueError: an ID isn't 36 ASCII characters.
     """
     words, count = array("I", "".join(wait_ids).encode()), len(wait_ids)
     if len(words) != count * _WORDS:

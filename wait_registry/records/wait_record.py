@@ -1,4 +1,4 @@
-"""The wait record: a record written to the wait topic with all it takes to deliver it again."""
+"""The wait record: a record in the wait topic with everything that is needed to deliver it again."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ _POLICIES: Final[tuple[str, ...]] = get_args(ExpiryPolicy)
 _TIMESTAMP_TYPES: Final[tuple[str, ...]] = get_args(TimestampType)
 _TRACE_NAMES: Final = (names.TRACEPARENT, names.TRACESTATE)
 
-# Headers that many records share are made once: most of what a record's headers cost is making them.
+# Headers that many records share are built once, since building them is most of their cost.
 _TYPE_HEADERS: Final = {kind: (names.ORIGINAL_TIMESTAMP_TYPE, kind.encode()) for kind in _TIMESTAMP_TYPES}
 _NOT_NULL: Final = (names.ORIGINAL_VALUE_NULL, b"false")
 _NULL: Final = (names.ORIGINAL_VALUE_NULL, b"true")
 
 
-# A named tuple, not a frozen dataclass: one is made for each row that is exported, at a third of the cost.
+# A named tuple costs a third of a frozen dataclass; one is built per exported row.
 class WaitRecord(NamedTuple):
-    """One registration; what a wait record in the older dialect doesn't say is None, and ``original`` partial."""
+    """One registration; fields that the legacy format lacks are None, and ``original`` is then partial."""
 
     original: Original | PartialOriginal
     wait_id: str
@@ -64,13 +64,16 @@ class WaitRecordEncoder:
         max_deliveries: int,
         max_bytes: int = MAX_JSON_BYTES,
     ) -> None:
-        """Prepare the headers that all records share.
+        """Build the headers that all records share.
 
-        :param dead_letter_topic: the resolved name, without ``{topic}``.
-        :param expiry_policy: ``dlq`` or ``redeliver``.
-        :param max_deliveries: deliveries under ``redeliver``, from 1.
-        :param max_bytes: of value, key and headers in JSON together: ``wait.max_message_bytes``.
-        :raises ConfigurationError: another expiry policy.
+        Args:
+            dead_letter_topic: the resolved name, without ``{topic}``.
+            expiry_policy: ``dlq`` or ``redeliver``.
+            max_deliveries: deliveries under ``redeliver``, from 1.
+            max_bytes: of value, key and headers in JSON together: ``wait.max_message_bytes``.
+
+        Raises:
+            ConfigurationError: another expiry policy.
         """
         if expiry_policy not in _POLICIES:
             raise ConfigurationError(f"expiry policy: saw {expiry_policy!r}, expected {' or '.join(_POLICIES)}")
@@ -93,12 +96,15 @@ class WaitRecordEncoder:
     ) -> list[tuple[str, bytes | None]]:
         """Return the headers of one wait record; its value is the original's, or empty when that is null.
 
-        :param expires_at_ms: ms since the epoch.
-        :param delivery: which delivery this is, from 1.
-        :param source: where the record was consumed now, when this system delivered it again.
-        :param trace: headers to carry the trace on with; when None those of the original do, if it has them.
-        :raises DataError: the record is more than its readers take, whatever compression makes of it on its way;
-            dead-letter it.
+        Args:
+            expires_at_ms: ms since the epoch.
+            delivery: which delivery this is, from 1.
+            source: where the record was consumed now, if this system redelivered it.
+            trace: headers that continue the trace; by default those of the original, if it has any.
+
+        Raises:
+            DataError: the record is larger than its readers accept, compressed or not; dead-
+                letter it.
         """
         topic, partition, offset, timestamp_ms, timestamp_type, key, value, originals = original
         headers_json = readable_headers_json(originals)
@@ -122,7 +128,7 @@ class WaitRecordEncoder:
         if source is not None:
             encoded += _source_headers(source)
         for header in originals if trace is None else trace:
-            # What can't be trace context isn't carried on: it stands among the original headers anyway.
+            # What isn't trace context is not copied; it is in the original headers anyway.
             if header[0] in _TRACE_NAMES and is_trace(header[1]):
                 encoded.append(header)
         return encoded
@@ -144,7 +150,7 @@ def _delivery_header(delivery: int) -> tuple[str, bytes]:
 
 
 def encode_wait_record(record: WaitRecord) -> tuple[bytes, list[tuple[str, bytes | None]]]:
-    """Return the value and the headers of a wait record, whose key is its wait id; what it doesn't know gets none."""
+    """Return the value and the headers of a wait record, whose key is its wait ID; unknown fields get no header."""
     original = record.original
     texts = (
         (names.ORIGINAL_TOPIC, original.topic),
@@ -178,14 +184,15 @@ def encode_wait_record(record: WaitRecord) -> tuple[bytes, list[tuple[str, bytes
 def decode_wait_record(
     key: bytes | str | None, value: bytes | None, headers: Iterable[tuple[str, bytes | None]] | None
 ) -> WaitRecord:
-    """Read a wait record in this dialect or the older one.
+    """Read a wait record in this format or the legacy one.
 
-    The older one says PARTITION instead of ORIGINAL_PARTITION, holds ORIGINAL_HEADERS as a JSON object of strings, an
-    expiry time without a zone, and needs no headers but ORIGINAL_TOPIC and WAIT_EXPIRATION_TIME. Of headers with one
-    name the last counts; names that aren't this system's are ignored.
+    The legacy format has PARTITION instead of ORIGINAL_PARTITION, ORIGINAL_HEADERS as a JSON object of strings, an
+    expiry time without a zone, and requires only ORIGINAL_TOPIC and WAIT_EXPIRATION_TIME. If a header is repeated, the
+    last one counts; unknown names are ignored.
 
-    :raises DataError: it can't be read as a wait record; quarantine it. The message says which header, what was seen,
-        what was expected, and holds nothing of key, value or original headers.
+    Raises:
+        DataError: it isn't a wait record; quarantine it. The message names the header, what was seen and what
+            was expected, and holds nothing of key, value or original headers.
     """
     system = SystemHeaders(headers)
     if value is None:
@@ -235,7 +242,7 @@ def _wait_id(system: SystemHeaders, key: bytes | str | None) -> str:
         text = None
     if text is None or not is_wait_id(text):
         seen = "null" if key is None else f"{len(key)} bytes that aren't one"
-        raise DataError(f"wait record's key: saw {seen}, expected a wait id (canonical lower-case UUID)")
+        raise DataError(f"wait record's key: saw {seen}, expected a wait ID (canonical lower-case UUID)")
     if system.wait_id(names.WAIT_EXPIRATION_UUID) not in (None, text):
         raise unreadable(names.WAIT_EXPIRATION_UUID, system.raw(names.WAIT_EXPIRATION_UUID), f"the key, {text}")
     return text
@@ -244,10 +251,10 @@ def _wait_id(system: SystemHeaders, key: bytes | str | None) -> str:
 def _original(system: SystemHeaders, value: bytes) -> Original | PartialOriginal:
     topic = system.text(names.ORIGINAL_TOPIC)
     if topic is None:
-        raise missing(names.ORIGINAL_TOPIC, "the topic the record came from")
+        raise missing(names.ORIGINAL_TOPIC, "the topic that the record came from")
     partition = system.integer(names.ORIGINAL_PARTITION, 0, MAX_INT32)
     if partition is None:
-        partition = system.integer(names.OLDER_PARTITION, 0, MAX_INT32)
+        partition = system.integer(names.LEGACY_PARTITION, 0, MAX_INT32)
     offset = system.integer(names.ORIGINAL_OFFSET, 0, MAX_INT64)
     timestamp_ms = system.integer(names.ORIGINAL_TIMESTAMP, -MAX_INT64 - 1, MAX_INT64)
     timestamp_type = cast("TimestampType | None", system.choice(names.ORIGINAL_TIMESTAMP_TYPE, _TIMESTAMP_TYPES))
@@ -271,7 +278,7 @@ def _original_value(system: SystemHeaders, value: bytes) -> bytes | None:
     if system.choice(names.ORIGINAL_VALUE_NULL, ("true", "false")) != "true":
         return value
     if value:
-        raise DataError(f"header {names.ORIGINAL_VALUE_NULL}: saw 'true' beside a value of {len(value)} bytes")
+        raise DataError(f"header {names.ORIGINAL_VALUE_NULL}: saw 'true' with a value of {len(value)} bytes")
     return None
 
 

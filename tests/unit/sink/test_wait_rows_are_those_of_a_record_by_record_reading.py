@@ -27,7 +27,7 @@ from wait_registry.records.wait_record import encode_wait_record
 
 SYSTEM_NAMES = st.sampled_from([name for name, _ in registration(0).headers or ()])
 OPTIONAL_NAMES = st.sampled_from([names.SOURCE_TOPIC, names.SOURCE_OFFSET, names.TRACEPARENT, names.TRACESTATE])
-OTHER_NAMES = st.sampled_from([names.OLDER_PARTITION, names.WAIT_OUTCOME, "b3", "", "a\0b"])
+OTHER_NAMES = st.sampled_from([names.LEGACY_PARTITION, names.WAIT_OUTCOME, "b3", "", "a\0b"])
 KEYS = st.sampled_from([wait_id(1).encode(), wait_id(2).encode(), wait_id(3).encode()])
 ODD_KEYS = st.sampled_from([None, b"", b"\xff", wait_id(1).upper().encode(), wait_id(1).encode() + b"\n"])
 

@@ -70,7 +70,7 @@ def _shapes() -> dict[str, tuple[Json, Json]]:
             {"original_headers": json.dumps(listed(imitation))},
             _letter([*imitation, *block_at(len(imitation), *_dlq())]),
         ),
-        "headers of the older dialect": (
+        "headers of the legacy format": (
             {"original_headers": '{"tenant": "acme"}'},
             _letter([("tenant", b"acme"), *block_at(1, *_dlq())]),
         ),
@@ -133,7 +133,7 @@ def _refused() -> dict[str, Json]:
 
 def expired_vectors() -> list[Json]:
     """Return the vectors of expired registrations."""
-    shapes = {**_shapes(), "older dialect": _older_dialect(), **_long_names()}
+    shapes = {**_shapes(), "legacy format": _older_dialect(), **_long_names()}
     given = {"template": "{topic}.late", "now_ms": NOW_MS}
     tombstone = {
         "topic": "waitreg.waits",

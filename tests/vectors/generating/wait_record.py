@@ -202,7 +202,7 @@ OLDER: dict[str, str | bytes | None] = {
 
 
 def older_dialect_vectors() -> list[Json]:
-    """Return the vectors of the older dialect, which is only read."""
+    """Return the vectors of the legacy format, which is only read."""
     texts = OLDER
     nothing = dict.fromkeys(
         ("group", "instance", "delivery", "dead_letter_topic", "expiry_policy", "max_deliveries"), None

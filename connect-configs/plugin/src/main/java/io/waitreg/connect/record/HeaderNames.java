@@ -13,8 +13,8 @@ public final class HeaderNames {
   public static final String ORIGINAL_HEADERS = "ORIGINAL_HEADERS";
   public static final String ORIGINAL_VALUE_NULL = "ORIGINAL_VALUE_NULL";
 
-  /** The older dialect's name of ORIGINAL_PARTITION. */
-  public static final String OLDER_PARTITION = "PARTITION";
+  /** The legacy format's name of ORIGINAL_PARTITION. */
+  public static final String LEGACY_PARTITION = "PARTITION";
 
   public static final String WAIT_EXPIRATION_UUID = "WAIT_EXPIRATION_UUID";
   public static final String WAIT_EXPIRATION_TIME = "WAIT_EXPIRATION_TIME";

@@ -38,7 +38,7 @@ public final class HeadersJson {
   }
 
   /**
-   * Decodes headers from such a list, or from the older dialect's object of strings.
+   * Decodes headers from such a list, or from the legacy format's object of strings.
    *
    * @param json the JSON text in UTF-8, at most 16 MiB
    * @throws DataException it is neither, or too large; the message never holds the headers

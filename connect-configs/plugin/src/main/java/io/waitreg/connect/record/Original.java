@@ -3,7 +3,7 @@ package io.waitreg.connect.record;
 import java.util.List;
 
 /**
- * A record as it was when it was first delivered; what the older dialect doesn't say is null.
+ * A record as it was when it was first delivered; what the legacy format doesn't say is null.
  *
  * @param timestampMs ms since the epoch, -1 for none
  * @param timestampType create, append or none

@@ -1,7 +1,7 @@
 package io.waitreg.connect.record;
 
 /**
- * One registration; what a wait record in the older dialect doesn't say is null.
+ * One registration; what a wait record in the legacy format doesn't say is null.
  *
  * @param expiresAtMs ms since the epoch, years 1 to 9999
  * @param expiryPolicy dlq or redeliver

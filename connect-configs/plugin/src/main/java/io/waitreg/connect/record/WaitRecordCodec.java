@@ -28,7 +28,7 @@ public final class WaitRecordCodec {
       throw new DataException(
           "wait record's key: saw "
               + (key == null ? "null, or bytes that aren't UTF-8" : key.length() + " characters that aren't one")
-              + ", expected a wait id (canonical lower-case UUID)");
+              + ", expected a wait ID (canonical lower-case UUID)");
     }
     var system = new SystemHeaders(headers);
     String waitId = system.waitId(HeaderNames.WAIT_EXPIRATION_UUID);
@@ -121,7 +121,7 @@ public final class WaitRecordCodec {
     Integer partition = system.int32(HeaderNames.ORIGINAL_PARTITION, 0);
     return new Original(
         topic,
-        partition == null ? system.int32(HeaderNames.OLDER_PARTITION, 0) : partition,
+        partition == null ? system.int32(HeaderNames.LEGACY_PARTITION, 0) : partition,
         system.int64(HeaderNames.ORIGINAL_OFFSET, 0),
         system.int64(HeaderNames.ORIGINAL_TIMESTAMP, Long.MIN_VALUE),
         system.choice(HeaderNames.ORIGINAL_TIMESTAMP_TYPE, TIMESTAMP_TYPES),
