@@ -33,7 +33,7 @@ class Schedule:
         self._idle = Condition()
         self._interval = timedelta(seconds=interval_s)
         self._scheduler = BackgroundScheduler(timezone=UTC)
-        self._planned = self._scheduler.add_job(
+        self.planned = self._scheduler.add_job(
             self._run,
             "interval",
             seconds=interval_s,
@@ -80,10 +80,10 @@ class Schedule:
 
     def _follow_the_clock(self) -> None:
         """Plan again when the host's clock was set back: APScheduler would wait until it has caught up."""
-        planned, latest = self._planned.next_run_time, datetime.now(UTC) + self._interval
+        planned, latest = self.planned.next_run_time, datetime.now(UTC) + self._interval
         if planned > latest + CLOCK_SLACK:
             log.warning("this host's clock was set back: the run planned for %s comes at %s", planned, latest)
-            self._planned.modify(next_run_time=latest)
+            self.planned.modify(next_run_time=latest)
 
     def _run(self) -> None:
         with self._idle:

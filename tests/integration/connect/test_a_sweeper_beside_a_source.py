@@ -50,7 +50,7 @@ def test_a_sweep_of_just_now_is_refused_and_one_of_long_ago_or_of_another_topic_
 def test_where_a_source_exports_a_sweeper_does_not_start(settings_for: SettingsFactory, tmp_path: Path) -> None:
     refused = run_waitreg(tmp_path, "sweeper", settings=settings_for({"sweeper.kind": "connect"}))
     assert refused.code == 2
-    assert "sweeper.kind is connect: a Kafka Connect source exports what expires" in refused.errors + refused.output
+    assert "sweeper.kind is connect: a Kafka Connect source exports expired records" in refused.errors + refused.output
 
 
 def test_a_sweeper_that_was_forgotten_does_not_start_beside_a_source_whatever_its_settings_say(

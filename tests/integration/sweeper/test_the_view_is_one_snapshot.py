@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from typing import Any
 
 import pytest
 from pydantic import SecretStr
@@ -42,7 +43,7 @@ def test_the_snapshot_outlasts_the_server_s_time_limits(scenario: ScenarioFactor
     postgres = at.settings.postgres.model_copy(update={"url": SecretStr(limited)})
     view = TableSnapshot(at.settings.model_copy(update={"postgres": postgres}), 0)
     try:
-        limit = view._connection.execute("select current_setting('idle_in_transaction_session_timeout')").fetchone()
-        assert limit == ("0",)
+        shown: Any = {"limit": "select current_setting('idle_in_transaction_session_timeout')"}
+        assert view.ask(shown, "limit") == [("0",)]
     finally:
         view.close()

@@ -89,7 +89,7 @@ def test_a_clock_that_is_put_back_holds_up_no_run() -> None:
     thread = Thread(target=schedule.run, args=(10,), daemon=True)
     thread.start()
     assert runs.wait(30)
-    schedule._planned.modify(next_run_time=datetime.now(UTC) + timedelta(hours=1))
+    schedule.planned.modify(next_run_time=datetime.now(UTC) + timedelta(hours=1))
     thread.join(30)
     assert not thread.is_alive()
 
