@@ -1,4 +1,4 @@
-"""A partition while it is ours: where it stands between the log, the registry and the committed offset."""
+"""An assigned partition and its offsets: polled, committable, requested and committed."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ UNKNOWN_OFFSET = -1
 class AssignedPartition:
     """One assignment of one partition; the next assignment of the same partition is another object.
 
-    Offsets, all in the sense of "next to consume", ``UNKNOWN_OFFSET`` before the first:
-    ``position`` after the last record taken, ``prefix`` after the contiguous acknowledged registrations, ``requested``
-    of the highest commit asked for, which may have been done whatever was answered, ``confirmed`` of the last one that
-    the broker confirmed, ``end_seen`` of the end of the log when it was last reached, transaction markers included.
-    Always ``confirmed <= requested <= prefix <= position``. ``low_watermark`` and ``high_watermark`` are where the log
-    began and ended when the client last heard of it.
+    Offsets, all of the next record, ``UNKNOWN_OFFSET`` before the first:
+    ``position`` after the last polled record, ``committable`` below which every record is settled or registered,
+    ``requested`` of the highest requested commit, which may be done whatever the answer was, ``confirmed`` of the last
+    commit that the broker confirmed, ``end_seen`` of the end of the log when it was last reached, transaction markers
+    included. Always ``confirmed <= requested <= committable <= position``. ``low_watermark`` and ``high_watermark`` are
+    the start and end of the log in the client's last fetch.
     """
 
     __slots__ = (
@@ -51,7 +51,7 @@ class AssignedPartition:
 
     @property
     def lag(self) -> int | None:
-        """How many records of the log haven't been taken, as far as its end is known; None while it isn't."""
+        """How many records aren't polled yet; None while the end of the log is unknown."""
         # Without a committed offset the first record is the log's first.
         position = self.low_watermark if self.position == UNKNOWN_OFFSET else self.position
         if UNKNOWN_OFFSET in (position, self.high_watermark):
@@ -59,6 +59,6 @@ class AssignedPartition:
         return max(0, self.high_watermark - max(position, self.end_seen))
 
     def update_watermarks(self, low: int, high: int) -> None:
-        """Take note of the log's ends; negative where the client doesn't know, and never back."""
+        """Note the ends of the log; negative if the client doesn't know them. They never move back."""
         self.low_watermark = max(self.low_watermark, low)
         self.high_watermark = max(self.high_watermark, high)

@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 class Failed(NamedTuple):
     """All attempts have failed, the last with ``error``.
 
-    ``ours`` is whether its message is this system's own: a handler's may hold what stood in the record.
+    ``ours`` is whether its message is this system's own: a handler's message may quote the record.
     """
 
     error: BaseException
@@ -70,14 +70,14 @@ class Attempts:
             record: what the handler gets.
             expires_s: when its registration expires, on the monotonic clock.
             deadline: the calling task's own.
-            trace: told of each attempt, if the record is traced.
+            trace: gets each attempt, if the record is traced.
 
         Returns:
             None (done), ``Discard``, or ``Failed``; no exception of the handler's comes out.
 
         Raises:
             asyncio.CancelledError: the calling task is cancelled: the record has no outcome.
-            ShortageError: the handler can't be called: the record has no outcome, and the process can't go on.
+            ShortageError: the handler can't be called: the record has no outcome, and the process must end.
         """
         attempts = 0
         deadline.record = record
@@ -115,14 +115,14 @@ class Attempts:
     def _explain(
         self, record: Record, raised: BaseException, deadline: Deadline, attempts: int, trace: RecordTrace | None
     ) -> BaseException:
-        """Tell a passed limit, a cancelled worker and the handler's own failure apart."""
+        """Distinguish an exceeded limit, a cancelled worker and the handler's own failure."""
         overran = deadline.clear()
         task = asyncio.current_task()
-        # The watchdog's own cancellation is taken back by now: what is left is that of the worker. Whatever the handler
-        # has made of it is no outcome.
+        # The watchdog has revoked its own cancellation by now, so this one is the worker's. Whatever the handler made
+        # of it isn't an outcome.
         if task is not None and task.cancelling():
             raise asyncio.CancelledError from raised
-        # Ours to mend, not the record's fault: every one would be dead-lettered within its few attempts.
+        # Not the record's fault: every record would be dead-lettered after its few attempts.
         if (shortage := no_descriptor(raised)) is not None:
             raise shortage from raised
         if overran:
@@ -162,13 +162,13 @@ def _fields(record: Record) -> dict[str, object]:
 
 
 def release_frames(error: BaseException) -> None:
-    """Take the tracebacks off an exception and off all that stand behind it, when nobody will show them any more.
+    """Remove the tracebacks of an exception and of its causes, contexts and group members.
 
-    An exception that a frame of its own traceback holds is a cycle: where it was caught and handed on, and in every
-    future that raised it to who awaited it. Only the garbage collector finds those, thousands of failed records later.
+    An exception that a frame of its own traceback holds is a reference cycle, and the frame holds the record. Only the
+    garbage collector finds such cycles, thousands of failed records later.
 
     Args:
-        error: it, its causes and contexts, and the members of groups among them keep what they say.
+        error: keeps its message, as do its causes, contexts and group members.
     """
     pending, seen = [error], {id(error)}
     while pending:

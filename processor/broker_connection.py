@@ -20,11 +20,11 @@ log = logging.getLogger(__name__)
 
 
 class BrokerConnection:
-    """Takes the clients' error events: an outage is only noted (P8), what can't mend itself ends the process.
+    """Takes the clients' error events: an outage is noted (P8), an error that no retry fixes ends the process.
 
     Args:
         fault: where refused credentials and fatal client errors are reported.
-        give_up: is told of a client that knows no broker any more (`KnownBrokers`); that goes to ``fault`` by default.
+        give_up: called when a client knows no broker any more (`KnownBrokers`); reports to ``fault`` by default.
         monotonic: returns seconds of a clock that never steps.
     """
 
@@ -40,7 +40,7 @@ class BrokerConnection:
         self.up = True
 
     def stats_config(self, client: str) -> dict[str, Any]:
-        """Return the properties with which a client of this name tells here which brokers it knows."""
+        """Return the properties with which a client reports the brokers that it knows."""
         known = KnownBrokers(client, self._give_up, self._monotonic)
         return {"statistics.interval.ms": STATISTICS_EVERY_MS, "stats_cb": known.statistics}
 
@@ -53,32 +53,33 @@ class BrokerConnection:
             self.up = False
 
     def answered(self) -> None:
-        """Take note that the broker has answered something."""
+        """Note that the broker has answered."""
         if not self.up:
             log.info("the broker answers again")
         self.up = True
 
 
 STATISTICS_EVERY_MS = 10_000
-# A client that begins anew with its bootstrap servers knows none for milliseconds.
+# A client that starts again with its bootstrap servers knows no broker for milliseconds.
 FORGOTTEN_AFTER_S = 30.0
 
 # Those of other sources (internal, logical) lead nowhere.
 _SOURCES = ("learned", "configured")
-# What is written so as well; it spares reading a long text.
+# The same as text, which is faster than parsing the statistics.
 _KNOWN = tuple(f'"source":"{source}"' for source in _SOURCES)
 
 
 class KnownBrokers:
-    """Looks at the statistics of one client (``stats_cb``).
+    """Reads the statistics of one client (``stats_cb``) and reports a client that knows no broker.
 
-    A broker that starts while no other is there answers for a moment that the cluster has no brokers. librdkafka (2.13
-    to 2.16 at least) then forgets those it knew and, if it was just about to begin anew with its bootstrap servers,
-    forgets that as well: https://github.com/confluentinc/librdkafka/issues/5301. Only another client helps.
+    Such a client never asks for brokers again, and logs nothing. A broker that starts alone answers for a moment that
+    the cluster has no brokers. librdkafka (2.13 to 2.16 at least) then forgets the brokers that it knew and, if it was
+    about to use its bootstrap servers again, forgets these as well:
+    https://github.com/confluentinc/librdkafka/issues/5301. Only another client helps.
 
     Args:
-        client: its name in the error.
-        give_up: is told, and again as long as it stays so, in the thread that polls the client.
+        client: the client's name in the error.
+        give_up: called in the thread that polls the client, repeatedly while the client knows no broker.
         monotonic: returns seconds of a clock that never steps.
     """
 
@@ -100,8 +101,8 @@ class KnownBrokers:
             self._give_up(
                 TransientError(
                     f"the {self._client}'s Kafka client has known no broker for {FORGOTTEN_AFTER_S:g} s, not even its "
-                    "bootstrap servers, and will never ask for any (librdkafka issue 5301, after all brokers were "
-                    "away): start again"
+                    "bootstrap servers, and never asks for any (librdkafka issue 5301, after an outage of all "
+                    "brokers). Start the process again"
                 )
             )
 

@@ -1,4 +1,4 @@
-"""What has to be asked from time to time: is the broker back, are the topics still the same, have we joined."""
+"""Asks the broker from time to time: is it back, are the topics the same, is this process a member of its group."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ T = TypeVar("T")
 
 PROBE_EVERY_S = 1.0
 IDENTITY_EVERY_S = 30.0
-# Heartbeats are due every 5 s by default, every 15 s at most: what is still so at the next look was never told.
+# Heartbeats are due every 5 s by default, every 15 s at most: a difference that lasts this long was missed.
 COMPARE_EVERY_S = 50.0
-TELL_WAITING_S = 5.0
+LOG_WAITING_S = 5.0
 
 
 class BrokerWatch:
-    """Asks in a thread, so that neither the event loop nor a rebalance waits for it.
+    """Asks in a thread, so that neither the event loop nor a rebalance waits for the broker.
 
     Args:
-        admin: asked.
-        wait_topic: what the wait topic was at the start; a change ends the process.
-        consumed: the same of the consumed topics.
-        membership: is told what the coordinator says of the group, where it must be asked.
-        once: is told it too, with ``--once``.
-        describe: asks the coordinator.
+        admin: the client that asks.
+        wait_topic: identity of the wait topic at the start; a change ends the process.
+        consumed: identities of the consumed topics at the start.
+        membership: gets the coordinator's description of the group, under the protocols that need it.
+        once: gets the description too, with ``--once``.
+        describe: returns the coordinator's description.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class BrokerWatch:
         self._fault = fault
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="broker-watch")
         self._began_s = self._checked_s = self._compared_s = clock.monotonic()
-        self._told_to_wait = False
+        self._waiting_logged = False
 
     async def run(self) -> None:
         """Watch until cancelled."""
@@ -79,17 +79,17 @@ class BrokerWatch:
             self._executor.shutdown(wait=False, cancel_futures=True)
 
     async def run_once(self) -> None:
-        """Ask what is due now; a broker that doesn't answer is no error."""
+        """Ask what is due now; a broker that doesn't answer isn't an error."""
         if not self._connection.up and await self._ask(lambda: cluster_id(self._admin)) is not None:
             self._connection.answered()
         await self.look_at_the_group()
-        self._tell_waiting()
+        self._log_waiting()
         if self._connection.up and self._clock.monotonic() - self._checked_s >= IDENTITY_EVERY_S:
             self._checked_s = self._clock.monotonic()
             await self._ask(self._check_identity)
 
     async def look_at_the_group(self) -> None:
-        """Ask the coordinator, where what librdkafka tells isn't enough, as often as it takes."""
+        """Ask the coordinator as often as needed, where librdkafka's events aren't enough."""
         membership, once, now_s = self._membership, self._once, self._clock.monotonic()
         compares = membership.must_ask and now_s - self._compared_s >= COMPARE_EVERY_S
         if not self._connection.up or now_s - self._compared_s > 2 * COMPARE_EVERY_S:
@@ -110,7 +110,7 @@ class BrokerWatch:
             await self._ask(lambda: once.judge(self._admin, group, membership.member_id))
 
     def _asks(self) -> bool:
-        """Return whether the group is asked at every turn."""
+        """Return whether the coordinator is asked each time."""
         if self._once is None:
             return self._membership.must_ask and not self._membership.joined
         return self._membership.must_ask or self._once.asks
@@ -118,20 +118,20 @@ class BrokerWatch:
     def _group_refused(self, error: WaitRegistryError) -> None:
         if self._once is not None or not self._membership.joined:
             self._fault.report(error)
-        else:  # who has joined works without
-            log.warning("whether this member has all that its group gives it can't be told: %s", error)
+        else:  # a member works without the answer
+            log.warning("cannot verify this member's assignment: %s", error)
 
-    def _tell_waiting(self) -> None:
-        """Say once why a processor that has just been started does nothing yet."""
+    def _log_waiting(self) -> None:
+        """Log once why a processor that has just started does nothing yet."""
         waited_s = self._clock.monotonic() - self._began_s
         if self._membership.joined:
-            self._told_to_wait = True  # losing them again is another matter
-        if self._told_to_wait or not self._connection.up or waited_s < TELL_WAITING_S:
+            self._waiting_logged = True  # partitions that are lost again are logged elsewhere
+        if self._waiting_logged or not self._connection.up or waited_s < LOG_WAITING_S:
             return
-        self._told_to_wait = True
+        self._waiting_logged = True
         log.info(
-            "no partitions for %.0f s: waiting for the group to assign some; after a member was killed it waits "
-            "for that one up to session.timeout.ms (45 s unless it is set)",
+            "no partitions for %.0f s: waiting for the group to assign some. After a member was killed, the group "
+            "waits for it up to session.timeout.ms (45 s by default)",
             waited_s,
         )
 
@@ -146,7 +146,7 @@ class BrokerWatch:
         try:
             return await asyncio.get_running_loop().run_in_executor(self._executor, question)
         except TransientError as error:
-            log.debug("the broker doesn't answer: %s", error)
+            log.debug("no answer from the broker: %s", error)
         except WaitRegistryError as error:
             (refused or self._fault.report)(error)
         return None

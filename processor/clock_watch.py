@@ -23,7 +23,7 @@ class ClockWatch:
     """Warns when the clocks differ by a quarter of the margin, and stops the process at half of it.
 
     Args:
-        margin_s: time kept in hand between a handler's last limit and expiry, s.
+        margin_s: ``processor.margin_s``, s.
     """
 
     def __init__(self, margin_s: float, clock: Clock, fault: Fault, stats: Stats) -> None:
@@ -50,14 +50,14 @@ class ClockWatch:
             f"processor.margin_s is {self._margin_s:g} s"
         )
         if verdict is SkewVerdict.STOP:
-            self._fault.report(PermanentError(f"{said}; stopped at half of it. Synchronise the clocks (NTP)."))
+            self._fault.report(PermanentError(f"{said}; stopped at half of it. Synchronize the clocks (NTP)."))
         elif self._clock.monotonic() - self._warned_s >= WARN_EVERY_S:
             self._warned_s = self._clock.monotonic()
-            log.warning("%s; the process stops at half of it. Synchronise the clocks (NTP).", said)
+            log.warning("%s; the process stops at half of it. Synchronize the clocks (NTP).", said)
 
 
 class SkewVerdict(Enum):
-    """What a difference of the clocks asks for."""
+    """What follows from a difference of the clocks."""
 
     FINE = "fine"
     WARN = "warn"
@@ -67,8 +67,7 @@ class SkewVerdict(Enum):
 def clock_skew_ms(broker_ms: int, sent_ms: int, acknowledged_ms: int) -> int:
     """Return by how much the broker's clock is certainly off ours, ms (positive: it is ahead).
 
-    The broker stamped the record at some moment between sending and acknowledgment, so anything within that interval
-    is no difference.
+    The broker stamped the record between sending and acknowledgment, so a time within that interval is no difference.
     """
     if broker_ms < sent_ms:
         return broker_ms - sent_ms

@@ -16,10 +16,10 @@ from wait_registry.kafka.errors import is_transient, kafka_failure
 
 log = logging.getLogger(__name__)
 
-# A commit whose answer is lost (the connection broke) must not stop all further ones.
+# A commit whose answer is lost (the connection broke) must not stop all further commits.
 ANSWER_LIMIT_S = 30.0
 
-# Part of a rebalance: the callback that follows tells which partitions are gone.
+# Part of a rebalance: the callback that follows says which partitions are revoked.
 REBALANCING = frozenset(
     {
         KafkaError.ILLEGAL_GENERATION,
@@ -38,11 +38,11 @@ Send = Callable[[dict[AssignedPartition, int]], None]
 
 
 class Commits:
-    """Commits the acknowledged prefix of each partition.
+    """Commits the committable offset of each partition.
 
-    No answer but a confirmation tells what the coordinator has: the client repeats a commit by itself when its answer
-    is lost or says that it may come too late, and shows the last answer alone. Even "unknown member" may so be said to
-    the repetition of a commit that was written. What was asked for once therefore stays possible, in ``requested``.
+    Only a confirmation shows what the coordinator has. The client repeats a commit by itself if its answer is lost or
+    says that it may be late, and returns the last answer only. So even "unknown member" may answer the repetition of a
+    commit that was written, and every requested offset may be committed: ``requested``.
 
     Args:
         send: starts an asynchronous commit; the answer comes to `answered`.
@@ -80,7 +80,7 @@ class Commits:
         return not self._in_flight
 
     def commit(self, owners: Iterable[AssignedPartition]) -> None:
-        """Ask for the prefixes that are ahead of what is confirmed; does nothing when none is."""
+        """Request the committable offsets that are ahead of the confirmed ones; do nothing if there are none."""
         targets = {owner: owner.committable for owner in owners if owner.committable > owner.confirmed}
         if not targets:
             return
@@ -90,7 +90,7 @@ class Commits:
         except KafkaException as error:
             self._failed(error.args[0], "all partitions")
             return
-        # A commit whose answer is missing for too long is forgotten here; that it may be done stays in ``requested``.
+        # A commit without an answer for too long is forgotten here; ``requested`` says that it may be done.
         self._in_flight = targets
         for owner, target in targets.items():
             owner.requested = max(owner.requested, target)
@@ -98,7 +98,7 @@ class Commits:
     def answered(self, error: KafkaError | None, partitions: list[TopicPartition]) -> None:
         """Take the answer of an asynchronous commit (the client's ``on_commit``), each partition's by itself.
 
-        The late answer to an earlier commit, which names another offset, is nobody's.
+        Answers to superseded commits are ignored; their offset differs.
         """
         committed = {(p.topic, p.partition): p for p in partitions}
         for owner, target in list(self._in_flight.items()):
@@ -113,7 +113,7 @@ class Commits:
                 self._failed(refusal, repr(owner))
 
     def confirm(self, owner: AssignedPartition, offset: int) -> None:
-        """Take note that the broker has an offset."""
+        """Note that the broker has committed an offset."""
         owner.requested = max(owner.requested, offset)
         owner.confirmed = max(owner.confirmed, offset)
         self._stats.committed(self._now_ms())

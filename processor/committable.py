@@ -1,4 +1,4 @@
-"""Which offsets may be committed: batches of registrations in the order of consumption, and their acknowledged head."""
+"""Committable offsets: batches of registrations in the order of polling, of which the acknowledged heads are popped."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from processor.entry import Entry
 
 
 class RegistrationBatch:
-    """The registrations of one ``consume()``; ``pending`` counts those the broker has not acknowledged.
+    """The registrations of one poll; ``pending`` counts those that the broker hasn't acknowledged.
 
     Args:
-        entries: in the order of consumption.
+        entries: in the order of polling.
         ends: per partition, the offset after the batch's last record of it.
         sent_ms: wall clock before the first is sent.
         refused: called when the broker refuses a wait record.
@@ -53,14 +53,14 @@ class RegistrationBatch:
         self._completed(self, message)
 
     def acknowledge(self) -> None:
-        """Count one record as safe by another way than its wait record (its dead letter is acknowledged)."""
+        """Count one record as safe without its wait record: its dead letter is acknowledged."""
         self.pending -= 1
 
 
 class CommittableOffsets:
-    """A FIFO of batches whose acknowledged heads are popped, so that the contiguous prefix costs O(1) a record.
+    """A FIFO of batches whose acknowledged heads are popped, which costs O(1) per record.
 
-    A batch that is never acknowledged blocks everything behind it: a committed offset can't pass it (P2).
+    A batch that is never acknowledged blocks every batch behind it: a committed offset can't pass it (P2).
     """
 
     def __init__(self) -> None:
@@ -71,11 +71,11 @@ class CommittableOffsets:
         return len(self._batches)
 
     def append(self, batch: RegistrationBatch) -> None:
-        """Add the batch consumed last."""
+        """Add the batch polled last."""
         self._batches.append(batch)
 
     def advance(self) -> list[Entry]:
-        """Pop the acknowledged heads, move their partitions' ``prefix``, and return their entries in order."""
+        """Pop the acknowledged heads, advance their committable offsets, and return their entries in order."""
         batches = self._batches
         entries: list[Entry] = []
         while batches and batches[0].pending == 0:
@@ -98,7 +98,7 @@ class CommittableOffsets:
             now_s: of the monotonic clock.
         """
         for batch in list(self._batches):
-            # Emptied when it is popped, which another thread may be doing now.
+            # The event loop empties it when it pops it, perhaps now.
             for entry in batch.entries[:1]:
                 return max(0.0, now_s - entry.lifetime.registered_s)
         return 0.0
@@ -109,18 +109,18 @@ class CommittableOffsets:
 
 
 def commit_target(requested: int, committable: int, unstarted: Iterable[int]) -> int:
-    """Decide where a partition's commit stops when the partition is given up.
+    """Return the offset to commit when a partition is released.
 
-    Records that haven't started go to the next owner, so the commit stops at the first of them. What an earlier commit
-    has passed (``requested``) stays committed, and is still handled by this process.
+    Records that haven't started go to the next owner, so the commit stops at the first of them. Records below an
+    earlier commit (``requested``) stay committed, and this process handles them.
 
     Args:
-        requested: offset of the last commit asked for, -1 if there was none.
-        prefix: offset after the contiguous acknowledged registrations, -1 if there is none.
+        requested: highest offset of a requested commit, -1 if there was none.
+        committable: the committable offset, -1 if there is none.
         unstarted: offsets of registered records whose handler hasn't been called.
 
     Returns:
-        The offset to commit; unstarted records at or above it are the next owner's.
+        The offset to commit; unstarted records at or above it belong to the next owner.
     """
     first_unstarted = min((offset for offset in unstarted if offset >= requested), default=committable)
     return max(requested, min(committable, first_unstarted))

@@ -1,4 +1,4 @@
-"""Which topics stood behind the consumed names at the start: a position describes that log, and no other."""
+"""The identities of the consumed topics at the start: a position is valid for that log only."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from wait_registry.kafka.cluster import topic_ids
 
 
 class ConsumedTopics:
-    """Compares them with those of later, and with those that committed offsets were made in.
+    """Compares the identities with later ones, and with those in the metadata of committed offsets.
 
-    librdkafka (2.16) goes on at its old offset when a topic was deleted and made anew, and the broker minds only where
-    the new log is shorter; what stands before that offset would be passed over, and the group commit behind it.
+    librdkafka (2.16) continues at its old offset if a topic is recreated, and the broker refuses only an offset behind
+    the end of the new log. Records before the old offset would be skipped, and the group would commit behind them.
 
     Args:
         group: of the processor.
@@ -27,28 +27,28 @@ class ConsumedTopics:
 
     @classmethod
     def look_up(cls, admin: AdminClient, group: str, topics: Iterable[str]) -> ConsumedTopics:
-        """Ask the broker; a topic that isn't there is compared with nothing. Raises as `topic_ids`."""
+        """Ask the broker; a missing topic isn't compared. Raises as `topic_ids`."""
         return cls(group, topic_ids(admin, topics))
 
     def id_of(self, topic: str) -> str | None:
-        """Return the id that a consumed topic had; None when it wasn't there."""
+        """Return the ID that a consumed topic had at the start; None if it was missing."""
         return self._ids.get(topic)
 
     def require_unchanged(self, admin: AdminClient) -> None:
-        """Look again; a topic that is gone stops nobody, since the others go on.
+        """Compare with the present identities; a deleted topic doesn't stop the others.
 
         Raises:
-            ConfigurationError: one was recreated; the process must stop.
+            ConfigurationError: a topic was recreated; the process must stop.
             TransientError: the cluster can't be reached now; retry.
         """
         for topic, now in topic_ids(admin, self._ids).items():
             self._require_same(topic, self._ids[topic], now)
 
     def require_committed_in(self, topic: str, topic_id: str | None) -> None:
-        """Take the id that the topic had when an offset was committed; None when the commit doesn't say.
+        """Compare with the ID that the topic had when an offset was committed; None if the commit has no ID.
 
         Raises:
-            ConfigurationError: it was recreated since.
+            ConfigurationError: the topic was recreated since.
         """
         now = self._ids.get(topic)
         if topic_id is not None and now is not None:
@@ -59,7 +59,7 @@ class ConsumedTopics:
             return
         raise ConfigurationError(
             f"topic {topic} was recreated: its ID was {then} and is now {now}. The offsets of group {self._group} "
-            "belong to the log that is gone, and would pass records of the new one over. Stop every processor of the "
-            "group, have it begin at the beginning with kafka-consumer-groups --reset-offsets --group "
-            f"{self._group} --topic {topic} --to-earliest --execute, and start again"
+            "belong to the deleted topic and would skip records of the new one. Stop every processor of the group, "
+            f"reset its offsets with kafka-consumer-groups --reset-offsets --group {self._group} --topic {topic} "
+            "--to-earliest --execute, and start again"
         )

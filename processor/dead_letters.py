@@ -25,7 +25,7 @@ LOGGED_CHARACTERS = 500
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """A record that is to be dead-lettered, and its registration if it has one."""
+    """A record to dead-letter, and its registration if it has one."""
 
     original: Original
     consumed_topic: str

@@ -1,7 +1,7 @@
 """The limit of one attempt, watched for all workers by one timer.
 
-``asyncio.timeout`` makes and cancels a timer for every call, which at 50,000 records a second costs more than the rest
-of the dispatch. Here an attempt writes one number, and a timer looks at the numbers of all workers a few times per
+``asyncio.timeout`` makes and cancels a timer for every call, which at 50,000 records per second costs more than the
+rest of the dispatch. Here an attempt writes one number, and a timer checks the numbers of all workers a few times per
 timeout.
 """
 
@@ -18,7 +18,7 @@ from wait_registry.logs import record_fields
 
 log = logging.getLogger(__name__)
 
-# What a handler may need to clean up after itself before it counts as one that refuses to end.
+# How long a handler may clean up after its cancellation before it counts as one that ignores it.
 UNHEEDED_S = 5.0
 LONGEST_TICK_S = 0.25
 SHORTEST_TICK_S = 0.005
@@ -26,18 +26,18 @@ TICKS_PER_TIMEOUT = 20
 
 
 def tick_s(timeout_s: float) -> float:
-    """Return the pause between two looks at the deadlines: how late an attempt may be ended, s."""
+    """Return the pause between two checks of the deadlines, s: how late an attempt may be ended."""
     return min(LONGEST_TICK_S, max(SHORTEST_TICK_S, timeout_s / TICKS_PER_TIMEOUT))
 
 
 class Deadline:
     """When the running attempt of one worker's task must be over; ``math.inf`` while none is running.
 
-    ``started_s`` is when the task's record was first started, ``math.inf`` between records, and ``record`` is that one:
-    nothing but telemetry and logs reads them. ``unheeded_s`` is when an attempt that was cancelled should have ended.
+    ``started_s`` is when the task's record was first started (``math.inf`` between records), and ``record`` is that
+    record; only telemetry and logs read them. ``unheeded_s`` is when a cancelled attempt should have ended.
     """
 
-    __slots__ = ("at_s", "passed", "record", "started_s", "task", "told", "unheeded_s")
+    __slots__ = ("at_s", "passed", "record", "reported", "started_s", "task", "unheeded_s")
 
     def __init__(self, task: asyncio.Task[Any]) -> None:
         self.task = task
@@ -46,14 +46,14 @@ class Deadline:
         self.record: Record | None = None
         self.passed = False
         self.unheeded_s = math.inf
-        self.told = False
+        self.reported = False
 
     def clear(self) -> bool:
-        """End the attempt and return whether the watchdog had cancelled it; its cancellation is taken back then."""
+        """End the attempt; return whether the watchdog had cancelled it, and revoke the cancellation then."""
         self.at_s = math.inf
         if not self.passed:
             return False
-        self.passed = self.told = False
+        self.passed = self.reported = False
         self.unheeded_s = math.inf
         self.task.uncancel()
         return True
@@ -87,21 +87,21 @@ class DeadlineWatchdog:
         self._deadlines.discard(deadline)
 
     def oldest_s(self) -> float:
-        """Return for how long the record that was started first has been worked on, 0 if none is; from any thread."""
+        """Return the age of the oldest record in flight since its start, s; 0 if there is none; from any thread."""
         started_s = min((deadline.started_s for deadline in list(self._deadlines)), default=math.inf)
         return 0.0 if started_s == math.inf else max(0.0, self._clock.monotonic() - started_s)
 
     def blocked(self) -> int:
-        """Return how many attempts go on although they were cancelled, each in the place of others; from any thread."""
+        """Return how many attempts ignore their cancellation, each in a worker slot; from any thread."""
         now_s = self._clock.monotonic()
         return sum(deadline.unheeded_s <= now_s for deadline in list(self._deadlines))
 
     def late_s(self) -> float:
-        """Return for how long the event loop has owed the next look, s: it stands still meanwhile; from any thread."""
+        """Return for how long the event loop has been blocked, s; from any thread."""
         return 0.0 if self._timer is None else max(0.0, self._clock.monotonic() - self._expected_s)
 
     def start(self) -> None:
-        """Begin to watch, on the running event loop."""
+        """Start to watch, on the running event loop."""
         self._expected_s = self._clock.monotonic() + self.tick_s
         self._timer = asyncio.get_running_loop().call_later(self.tick_s, self.look)
 
@@ -129,20 +129,20 @@ class DeadlineWatchdog:
                 deadline.passed = True
                 deadline.unheeded_s = now_s + UNHEEDED_S
                 deadline.task.cancel()
-            elif deadline.unheeded_s <= now_s and not deadline.told:
-                deadline.told = True
-                _tell(deadline.record, self.timeout_s)
+            elif deadline.unheeded_s <= now_s and not deadline.reported:
+                deadline.reported = True
+                _report(deadline.record, self.timeout_s)
 
 
-def _tell(record: Record | None, timeout_s: float) -> None:
+def _report(record: Record | None, timeout_s: float) -> None:
     fields = {}
     if record is not None:
         fields = record_fields(
             wait_id=record.wait_id, topic=record.topic, partition=record.partition, offset=record.offset
         )
     log.warning(
-        "a handler goes on although it was cancelled at its limit of %g s, and keeps its place among max_in_flight: "
-        "it must let asyncio.CancelledError through",
+        "a handler ignores its cancellation at the limit of %g s and keeps its worker slot. It must let "
+        "asyncio.CancelledError through",
         timeout_s,
         extra=fields,
     )

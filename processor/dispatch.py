@@ -25,8 +25,8 @@ STOP_LIMIT_S = 5.0
 class Dispatcher:
     """Starts handlers in the order of registration, renewed records first, N at once.
 
-    Workers are started when they are first needed and reused; at most one wake-up is on its way, and whoever wakes
-    passes it on while records wait.
+    Workers are started when they are first needed, and reused. At most one wake-up is pending, and a worker that wakes
+    wakes the next one while records wait.
 
     Args:
         max_in_flight: workers at most (N).
@@ -66,7 +66,7 @@ class Dispatcher:
         self._traces = traces
         self._ready: deque[Entry] = deque()
         self._renewed: deque[Entry] = deque()
-        # No record that waits is overdue before this moment, on the monotonic clock.
+        # No waiting record is overdue before this time, on the monotonic clock.
         self._overdue_from_s = math.inf
         self._resting: list[asyncio.Future[None]] = []
         self.workers: list[asyncio.Task[None]] = []
@@ -80,7 +80,7 @@ class Dispatcher:
         return len(self._renewed) + len(self._ready)
 
     def add(self, entries: Iterable[Entry]) -> None:
-        """Append registered records and see to it that a worker takes them."""
+        """Append registered records and wake a worker."""
         state, ready, from_s = EntryState.READY, self._ready, self._overdue_from_s
         for entry in entries:
             entry.state = state
@@ -91,18 +91,18 @@ class Dispatcher:
         self._wake()
 
     def add_first(self, entry: Entry) -> None:
-        """Put a record that was registered again before all that weren't."""
+        """Put a renewed record before all others."""
         entry.state = EntryState.READY
         self._renewed.append(entry)
         self._overdue_from_s = min(self._overdue_from_s, entry.lifetime.start_by_s)
         self._wake()
 
     def renew_overdue(self) -> None:
-        """Have waiting records registered again that can't start in time, for when all workers are busy."""
+        """Renew waiting records that can't start in time, since all workers may be busy."""
         now_s = self._monotonic()
         if self._overdue_from_s >= now_s:
             return
-        # All are looked at: renewed records, and those of a gate that opened late, aren't in the order of their time.
+        # Check all of them: renewed records, and records of a long warm-up, aren't in the order of their time.
         overdue = self._remove(lambda entry: entry.lifetime.start_by_s < now_s)
         waiting = (*self._renewed, *self._ready)
         self._overdue_from_s = min((entry.lifetime.start_by_s for entry in waiting), default=math.inf)
@@ -131,8 +131,8 @@ class Dispatcher:
     async def stop(self) -> None:
         """Start nothing more and cancel what runs: those records have no outcome and stay in the registry.
 
-        An answer that a handler gives all the same is settled, since it is an outcome. A handler that swallows its
-        cancellation and goes on is left behind.
+        If a handler answers in spite of its cancellation, the answer is an outcome and is settled. A handler that
+        ignores its cancellation is abandoned.
         """
         self._stopping = True
         for worker in self.workers:
@@ -141,7 +141,7 @@ class Dispatcher:
             return
         _, refusing = await asyncio.wait(self.workers, timeout=self._stop_limit_s)
         if refusing:
-            log.warning("%d handlers don't end although they were cancelled: left behind", len(refusing))
+            log.warning("%d handlers ignored cancellation; abandoning them", len(refusing))
 
     def _wake(self) -> None:
         if self._waking or self._stopping or not (self._renewed or self._ready):
@@ -164,7 +164,7 @@ class Dispatcher:
         renewed, ready, slots = self._renewed, self._ready, self._slots
         monotonic = self._monotonic
         while not self._stopping:
-            # Where a record waits and no slot is needed, nothing is waited for: a coroutine less for each record.
+            # If a record waits and no slot is needed, there is nothing to wait for: one coroutine less per record.
             entry = await self._next() if slots is not None or not (renewed or ready) else self._first()
             if entry is None:
                 continue
@@ -186,10 +186,10 @@ class Dispatcher:
             self._settle(entry, result, monotonic() - started_s)
             if trace is not None:
                 trace.leave()
-            del entry, result, trace  # nothing may keep the record alive while the worker rests
+            del entry, result, trace  # nothing may keep the record alive while the worker waits
 
     async def _next(self) -> Entry:
-        """Wait for a record, and for a slot if the handler has any; both are the caller's then."""
+        """Wait for a record, and for a slot if the handler has slots; the caller owns both then."""
         renewed, ready, slots = self._renewed, self._ready, self._slots
         while True:
             if not (renewed or ready):
@@ -207,7 +207,7 @@ class Dispatcher:
                 slots.give()
 
     def _first(self) -> Entry | None:
-        """Take the record that is next; None when it must be registered again before it can start."""
+        """Take the next record; None if it must be registered again before it can start."""
         entry = (self._renewed or self._ready).popleft()
         if entry.lifetime.start_by_s >= self._monotonic():
             self._wake()

@@ -15,7 +15,7 @@ def run_and_end(main: Coroutine[Any, Any, None], limit_s: float) -> None:
 
     Args:
         main: what it raises comes out.
-        limit_s: how long tasks that are left over are waited for after their cancellation, s.
+        limit_s: how long to wait for remaining tasks after their cancellation, s.
     """
     loop = asyncio.new_event_loop()
     try:
@@ -38,7 +38,7 @@ async def _end_tasks(limit_s: float) -> None:
         return
     _, refusing = await asyncio.wait(left, timeout=limit_s)
     if refusing:
-        log.warning("%d tasks don't end although they were cancelled: left behind", len(refusing))
+        log.warning("%d tasks ignored cancellation; abandoning them", len(refusing))
 
 
 class Fault:
@@ -53,7 +53,7 @@ class Fault:
         return self._error
 
     def report(self, error: BaseException) -> None:
-        """Take note of an error after which the process can't go on; the first one counts."""
+        """Note an error after which the process can't continue; the first one counts."""
         if self._error is None:
             self._error = error
 

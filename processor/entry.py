@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 class EntryState(Enum):
     """How far a record has come; only the event loop's thread changes it."""
 
-    REGISTERING = "registering"  # its wait record is on the way, or its batch waits behind another one
-    DEAD_LETTERING = "dead_lettering"  # can't be registered; its dead letter is on the way
-    HELD = "held"  # registered, in its partition's first window
+    REGISTERING = "registering"  # its wait record isn't acknowledged, or its batch waits behind another one
+    DEAD_LETTERING = "dead_lettering"  # can't be registered; its dead letter isn't acknowledged
+    HELD = "held"  # registered, in the warm-up of its assignment
     READY = "ready"  # waits for a worker
     RENEWING = "renewing"  # waits for its second registration, since its time ran short before it could start
     STARTED = "started"  # its handler has been called; a tombstone will follow
-    DROPPED = "dropped"  # given to the partition's next owner before its handler was called
+    DROPPED = "dropped"  # released to the next owner before its handler was called
     FINISHED = "finished"  # its tombstone is queued, or its dead letter acknowledged when it wasn't registered
 
 
@@ -88,7 +88,7 @@ class Entry:
         self.lifetime = lifetime
         self.batch: RegistrationBatch | None = None
         self.wait_partition = -1
-        # None where the client was told of the acknowledgment and not of the offset.
+        # None if the client reported the acknowledgment without an offset.
         self.wait_offset: int | None = -1
         self.state = EntryState.REGISTERING
         self.trace: RecordTrace | None = None

@@ -24,7 +24,7 @@ _ALIASES = {"max.partition.fetch.bytes": "fetch.message.max.bytes"}
 
 
 def group_config(settings: Settings) -> dict[str, Any]:
-    """Return the consumer's properties but for the callbacks; ``kafka.librdkafka`` may change the tuning."""
+    """Return the consumer's properties without the callbacks; ``kafka.librdkafka`` may change the tuning."""
     processor = settings.processor
     given = settings.kafka.librdkafka
     tuning = {name: value for name, value in TUNING.items() if _ALIASES.get(name) not in given}

@@ -1,4 +1,4 @@
-"""The consumer: what it is asked, and what it tells, always in the event loop's thread."""
+"""The member of the consumer group: polls, commits and rebalances, with all state in the event loop's thread."""
 
 from __future__ import annotations
 
@@ -39,19 +39,19 @@ _OUT_OF_RANGE = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_
 
 
 class Listener(Protocol):
-    """Who is told about partitions and commits; called in the event loop's thread, one call at a time."""
+    """What a rebalance or a commit calls, in the event loop's thread, one call at a time."""
 
     def assigned(self, owners: list[AssignedPartition]) -> None:
         """Take partitions over; nothing of them has been consumed yet."""
 
     def revoked(self, owners: list[AssignedPartition]) -> dict[AssignedPartition, int]:
-        """Give partitions up and return the offsets to commit while they are still ours."""
+        """Release partitions and return the offsets to commit while they are still assigned here."""
 
     def committed_last(self, targets: dict[AssignedPartition, int], error: KafkaError | None) -> None:
         """Take the answer of the commit that `revoked` asked for."""
 
     def lost(self, owners: list[AssignedPartition]) -> None:
-        """Give partitions up that are somebody else's already; no commit is possible."""
+        """Release partitions that another member may have already; no commit is possible."""
 
     def commit_answered(self, error: KafkaError | None, partitions: list[TopicPartition]) -> None:
         """Take the answer of an asynchronous commit."""
@@ -64,8 +64,8 @@ class GroupConsumer:
     loop's thread, so that all state has one owner.
 
     Args:
-        listener: who is told.
-        start_offsets: where new partitions begin.
+        listener: called at rebalances and with the answers of commits.
+        start_offsets: where new partitions start.
         metadata: goes into every commit, by topic.
     """
 
@@ -109,7 +109,7 @@ class GroupConsumer:
             self.consumer = Consumer(
                 {
                     **group_config(settings),
-                    # At the end of the log, behind the last transaction's marker, nothing else tells that we are there.
+                    # After the last transaction's marker, no other event shows that the end of the log is reached.
                     "enable.partition.eof": True,
                     "error_cb": connection.on_error,
                     **connection.stats_config("consumer"),
@@ -129,7 +129,7 @@ class GroupConsumer:
         self.consumer.subscribe(self._topics, on_assign=self._on_assign, on_revoke=self.on_revoke, on_lost=self.on_lost)
 
     def _rejoin(self) -> None:
-        """Give everything up and join anew, in the consumer's thread."""
+        """Leave the group and join it again, in the consumer's thread."""
 
         def leave_and_join() -> None:
             if not self._closing:
@@ -141,13 +141,13 @@ class GroupConsumer:
 
     def take(self, count: int) -> list[tuple[AssignedPartition, Message]]:
         """Return at most ``count`` records that are there now, each with its partition; never waits."""
-        if self.pending_starts.told and (starts := self.pending_starts.taken()):
+        if self.pending_starts.answers and (starts := self.pending_starts.take()):
             self._assign(self.consumer, starts)
             self._take_over(starts)
         return self._sorted_out(self.consumer.consume(count, 0))
 
     async def wait(self, timeout_s: float) -> list[tuple[AssignedPartition, Message]]:
-        """Wait for one record, in a thread; the event loop goes on.
+        """Wait for one record, in a thread; the event loop continues.
 
         While ``polling`` is true the event loop must not call the consumer: the client has it wait until the poll
         returns, and a rebalance within the poll waits for the event loop.
@@ -159,11 +159,11 @@ class GroupConsumer:
         return self._sorted_out([] if message is None else [message])
 
     def _polled(self, _: Future[Message | None]) -> None:
-        # Not when `wait` ends: who waits may be cancelled while the poll goes on.
+        # Not at the end of `wait`: its caller may be cancelled while the poll continues.
         self.polling = False
 
     def offsets(self, targets: Mapping[AssignedPartition, int]) -> list[TopicPartition]:
-        """Return what to hand to the client, with the identity of the topics that the offsets rely on."""
+        """Return the offsets for the client, with the identity of the topics that they rely on as metadata."""
         return [
             TopicPartition(owner.topic, owner.partition, target, self._metadata[owner.topic])
             for owner, target in targets.items()
@@ -182,7 +182,7 @@ class GroupConsumer:
                 raise KafkaException(answer.error)
 
     def pause(self) -> None:
-        """Fetch nothing more; what librdkafka holds is thrown away and fetched again after `resume`."""
+        """Stop fetching; librdkafka drops what it has fetched, and fetches it again after `resume`."""
         self._paused = True
         self.consumer.pause(self.consumer.assignment())
 
@@ -198,7 +198,7 @@ class GroupConsumer:
             owner.update_watermarks(*self.consumer.get_watermark_offsets(partition, cached=True))
 
     def ask_ends(self, now_s: float) -> None:
-        """Ask the broker for them, in the consumer's thread: no fetch tells them while consumption is paused."""
+        """Ask the broker for the ends, in the consumer's thread: no fetch returns them while polling is paused."""
         still_asking = self._asking is not None and not self._asking.done()
         if self._closing or still_asking or now_s - self._asked_s < ASK_ENDS_EVERY_S:
             return
@@ -211,8 +211,8 @@ class GroupConsumer:
     async def close(self, limit_s: float) -> None:
         """Leave the group; the listener's ``revoked`` is called for what is still assigned.
 
-        librdkafka waits for an absent coordinator without a limit, so a thread that nobody waits for does it, and after
-        that limit the group finds out by the session's end.
+        librdkafka waits for an absent coordinator without a limit, so a daemon thread does it. After the limit, the
+        group notices at the end of the session.
 
         Args:
             limit_s: how long leaving may take, s; it is given a second at least.
@@ -225,16 +225,16 @@ class GroupConsumer:
         try:
             await asyncio.wait_for(closed, limit_s)
         except TimeoutError:
-            log.warning("no coordinator lets us leave the group within %.1f s: not waited for", limit_s)
+            log.warning("timed out after %.1f s leaving the group; continuing shutdown", limit_s)
 
     def _close(self, closed: asyncio.Future[None]) -> None:
         error: Exception | None = None
         try:
-            self._executor.shutdown()  # a poll that is still under way there ends first
+            self._executor.shutdown()  # a poll that is still running there ends first
             self.consumer.close()
-        except Exception as raised:  # noqa: BLE001 - handed on to who waits
+        except Exception as raised:  # noqa: BLE001 - raised by `close`
             error = raised
-        # The loop may be gone by now: then nobody waits.
+        # The loop may be closed by now, and the answer is of no use then.
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(_answer, closed, error)
 
@@ -247,7 +247,7 @@ class GroupConsumer:
                 self._judge(error, message)
                 continue
             owner = assigned.get((message.topic(), message.partition()))
-            # One call of consume() may hold records of a partition that a callback within the call has given away.
+            # One call of consume() may hold records of a partition that a callback within the call has released.
             if owner is None or message.offset() < owner.position:
                 continue
             owner.position = message.offset() + 1
@@ -273,7 +273,7 @@ class GroupConsumer:
         offset = message.offset() if owner is None or owner.position < 0 else owner.position
         return (
             f"the position {offset} of {where} is not in the log (deleted by retention, or the topic was recreated): "
-            f"{message.error().str()}. Records may be lost: find out which, then set the position on purpose with "
+            f"{message.error().str()}. Records may be lost: find out which ones, then set the position with "
             "kafka-consumer-groups --reset-offsets --group <group> --topic <topic>:<partition> --to-earliest "
             "--execute, and start again"
         )
@@ -294,12 +294,12 @@ class GroupConsumer:
         self._on_loop(take_over)
         if self._fault.error is not None:
             return
-        # The client gets no partition before its start is known: librdkafka takes a position that it had to look up for
-        # the partition's even if another has been set, or assigned, by the time of the answer.
+        # The client gets no partition before its start is known: librdkafka uses a position that it had to look up even
+        # if another one has been set or assigned before the answer.
         self._guarded(lambda: self._assign(consumer, starts or []), None)
 
     def _assign(self, consumer: Consumer, starts: list[TopicPartition]) -> None:
-        # Eager protocols give everything at once, and one question asks for all of it.
+        # Eager protocols assign everything at once, and one request asks for all of it.
         (consumer.incremental_assign if self._incremental else consumer.assign)(starts)
 
     def _unassign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:

@@ -1,4 +1,4 @@
-"""The question where partitions end, put to the broker itself."""
+"""Asks the broker for the ends of partitions."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from processor.assigned_partition import AssignedPartition
 
 log = logging.getLogger(__name__)
 
-# The consumer's only thread is held so long at most: a poll, a commit or the end may wait for it.
+# The limit for holding the consumer's only thread: a poll, a commit or the shutdown may wait for it.
 ROUND_S = 0.5
 
 
 class LogEnds:
-    """Asks partition after partition, a bounded time each round; the next round goes on where the last one stopped.
+    """Asks for one partition after another, with a time limit per round; the next round continues there.
 
     Args:
         monotonic: measures a round, s.
@@ -27,13 +27,13 @@ class LogEnds:
         self._left: list[AssignedPartition] = []
 
     def ask(self, consumer: Consumer, assigned: Iterable[AssignedPartition], wanted: Callable[[], bool]) -> None:
-        """Ask for one round; a partition whose end isn't told within it has to wait for its next turn.
+        """Ask for one round; a partition without an answer waits for a later round.
 
         Args:
-            consumer: asked.
-            assigned: the partitions that are ours now.
-            wanted: whether to go on. While records are fetched an answer takes as long as a fetch does, and tells no
-                more than that one.
+            consumer: the client that asks.
+            assigned: the assigned partitions.
+            wanted: returns whether to continue. While records are fetched, an answer takes as long as a fetch, which
+                returns the ends too.
         """
         ours = list(assigned)
         self._left = [owner for owner in self._left if owner in ours] or ours

@@ -1,4 +1,4 @@
-"""Whether this process has its place in the group, and the partitions that the group has given it."""
+"""Whether this process is a member of the group and has the partitions that the group assigned to it."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ log = logging.getLogger(__name__)
 class Membership:
     """Shared by the consumer, which knows what is assigned here, and the watch, which asks the coordinator.
 
-    The classic protocols tell a member everything. Under KIP-848 a member that gets no partitions is told nothing, so
-    that surplus processes would never become ready; and librdkafka (2.16) misses a new assignment whose heartbeat is
-    answered after the next one was due, and never asks for it again. The coordinator waits, for minutes or for ever,
-    with partitions that are nobody's: it is asked, and a member that has missed something joins anew.
+    Under the classic protocols a member gets every assignment. Under KIP-848 a member without partitions gets no
+    message, so surplus processes would never become ready; and librdkafka (2.16) misses a new assignment whose
+    heartbeat is answered after the next one was due, and never asks for it again. The coordinator then keeps partitions
+    unassigned, for minutes or indefinitely. So the coordinator is asked, and a member that missed an assignment joins
+    the group again.
 
     Args:
         settings: group and protocol.
@@ -36,19 +37,19 @@ class Membership:
         self._unknown = False
 
     def begin(self, member_id: str, assigned: Collection[TopicPartition], rejoin: Callable[[], None]) -> None:
-        """Take over what the consumer knows when it subscribes.
+        """Set what the consumer knows when it subscribes.
 
         Args:
-            member_id: its own; only KIP-848's is known now.
+            member_id: the consumer's; known this early under KIP-848 only.
             assigned: what is assigned here, kept up to date by the consumer.
-            rejoin: leaves the group and joins it again.
+            rejoin: makes the consumer leave the group and join it again.
         """
         self.member_id = member_id
         self._assigned = assigned
         self._rejoin = rejoin
 
     def assigned(self, member_id: str) -> None:
-        """Take note of an assignment, be it of no partitions.
+        """Note an assignment, even one without partitions.
 
         Args:
             member_id: under KIP-848 the consumer's for all its life, else this assignment's.
@@ -58,32 +59,32 @@ class Membership:
         self._unknown = False
 
     def lost(self) -> None:
-        """Take note that all partitions are gone until the next assignment, which the client asks for by itself."""
+        """Note that all partitions are lost until the next assignment, for which the client asks by itself."""
         self.joined = False
         self._was_lost = True
         self._unknown = False
 
     def forget_looks(self) -> None:
-        """Have `compare` begin anew: two looks with an outage between them aren't two in a row."""
+        """Make `compare` start again: two comparisons with an outage between them don't count as consecutive."""
         self._unknown = False
         self._differing = frozenset()
 
     def described(self, group: GroupDescription) -> None:
-        """Learn from the coordinator whether a member without partitions is to have none."""
+        """Note whether the coordinator assigns no partitions to this member."""
         if group.stable and group.held.get(self.member_id) == frozenset():
             self.joined = True
 
     def compare(self, group: GroupDescription) -> None:
-        """Join anew when some partitions were at two looks in a row not where the coordinator wants them.
+        """Join the group again if two consecutive comparisons show the same missed assignment.
 
         Raises:
-            TransientError: at two looks in a row the coordinator didn't know this member, and nobody has told it.
+            TransientError: in two consecutive comparisons the coordinator didn't know this member.
         """
         unknown = (self.joined or self._was_lost) and self.member_id not in group.held
         if unknown and self._unknown:
             raise TransientError(
-                f"this member ({self.member_id}) isn't in its group any more, and its client doesn't join it again: "
-                "start again"
+                f"this member ({self.member_id}) is no longer in its group, and its client doesn't join again. Start "
+                "the process again"
             )
         self._unknown = unknown
         differing = group.differing(self.member_id, frozenset(self._assigned))
@@ -91,7 +92,7 @@ class Membership:
         self._differing = differing - lasting
         if lasting:
             log.warning(
-                "joining the group anew, as this member has missed a new assignment: %s",
+                "joining the group again, because this member missed an assignment: %s",
                 "; ".join(_said(place, place in self._assigned) for place in sorted(lasting)),
             )
             self._rejoin()
@@ -99,8 +100,8 @@ class Membership:
 
 def _said(place: TopicPartition, is_assigned: bool) -> str:
     topic, number = place
-    return f"{topic}[{number}] is {'to be given up' if is_assigned else 'to be taken'}"
+    return f"{topic}[{number}] must be {'released' if is_assigned else 'taken'}"
 
 
 def _nothing() -> None:
-    """Stand for a consumer that hasn't subscribed yet."""
+    """Do nothing: the consumer hasn't subscribed yet."""

@@ -1,4 +1,4 @@
-"""``--once``: how far the records go that were there at the start, and whether the group has them all."""
+"""``--once``: whether the records that were in the topics at the start are processed."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ ALIVE_AFTER_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Who has what, by the broker: ``ours`` is this member's; ``left`` is unfinished and somebody else's, by member.
+    """The group's assignment: ``ours`` is this member's; ``left`` are unfinished partitions of other members.
 
-    ``settled`` when every partition that isn't ours is finished, or held by a member that is alive.
+    ``settled`` is whether every other partition is finished or assigned to a live member.
     """
 
     settled: bool
@@ -37,12 +37,12 @@ class Share:
 
 
 class Once:
-    """Decides when a processor that is to work off what is there has done so.
+    """Decides when a processor with ``--once`` is finished.
 
-    Who has some partitions, or none, may have lost the others a moment ago, or be between two generations of a group
-    that moves them: the broker is asked who holds what. The classic protocols settle when all members have answered, so
-    all of them count as alive, and who has everything need not ask. Under KIP-848 a member that died keeps its
-    partitions until its session is over: it counts as alive when it has outlasted any session.
+    A process with some partitions, or none, may have lost the others a moment ago, or may be between two generations of
+    its group. So the coordinator is asked for the assignment. The classic protocols settle when all members have
+    answered, so every member counts as alive, and a process with all partitions need not ask. Under KIP-848 a member
+    that died keeps its partitions until the end of its session: it counts as alive after the longest session.
 
     Args:
         settings: group, protocol and cluster.
@@ -50,7 +50,7 @@ class Once:
         clock: measures how long a member has been seen.
 
     Attributes:
-        asks: all that is assigned has been read, and whether that is enough the group must tell.
+        asks: everything assigned has been read, and the coordinator must say whether that is enough.
     """
 
     def __init__(self, settings: Settings, ends: Mapping[TopicPartition, int], clock: Clock) -> None:
@@ -60,27 +60,27 @@ class Once:
         self._monotonic = clock.monotonic
         self._seen_s: dict[str, float] = {}
         self._classic = settings.processor.group_protocol is GroupProtocol.CLASSIC
-        self._told: Share | None = None
+        self._logged: Share | None = None
         self.share = Share(settled=False)
         self.asks = False
 
     def reached(self, assigned: Mapping[TopicPartition, AssignedPartition]) -> bool:
-        """Return whether all that is ours has been consumed to its end, and the rest is in good hands."""
+        """Return whether all assigned partitions are consumed to their ends, and live members have the others."""
         consumed = reached(self._ends, assigned.values())
         complete = self._classic and self._ends.keys() <= assigned.keys()
         self.asks = consumed and not complete
         return consumed and (complete or (self.share.settled and self.share.ours <= assigned.keys()))
 
     def judge(self, admin: AdminClient, group: GroupDescription, own: str) -> None:
-        """Judge who has what; in the watch's thread.
+        """Update the group's assignment; called in the broker watch's thread.
 
         Args:
-            admin: asked for logs and commits.
-            group: as its coordinator describes it.
+            admin: client for log ends and commits.
+            group: the coordinator's description.
             own: this consumer's member id.
 
         Raises:
-            WaitRegistryError: the broker doesn't answer, or refuses us.
+            WaitRegistryError: the broker doesn't answer, or refuses the request.
         """
         holders = {place: member for member, places in group.held.items() for place in places}
         now_s = self._monotonic()
@@ -91,10 +91,10 @@ class Once:
         alive_after_s = 0.0 if self._classic else ALIVE_AFTER_S
         alive = {member for member, since_s in self._seen_s.items() if now_s - since_s >= alive_after_s}
         self.share = share_of(self._unfinished(admin, holders, own), holders, own, alive)
-        self._tell(self.share)
+        self._log(self.share)
 
     def _unfinished(self, admin: AdminClient, holders: Mapping[TopicPartition, str], own: str) -> list[TopicPartition]:
-        """Return what isn't ours and not committed to its end."""
+        """Return the partitions of others that aren't committed to their ends."""
         others = [place for place in self._ends if holders.get(place) != own]
         if not others:
             return []
@@ -103,29 +103,29 @@ class Once:
         behind = [place for place in others if committed.get(place, -1) < self._ends[place]]
         return [place for place in behind if _first(admin, place) < self._ends[place]]
 
-    def _tell(self, share: Share) -> None:
-        if not share.left or share == self._told:
+    def _log(self, share: Share) -> None:
+        if not share.left or share == self._logged:
             return
-        self._told = share
+        self._logged = share
         held = ", ".join(f"{topic}[{number}] by {member}" for (topic, number), member in share.left)
         if share.settled:
-            log.warning("not worked off here, but left to members of the group that are alive: %s", held)
+            log.warning("not processed here, but by live members of the group: %s", held)
         else:
-            log.info("waiting until other members finish, or lose, what they hold: %s", held)
+            log.info("waiting until other members finish or lose their partitions: %s", held)
 
 
 def share_of(
     unfinished: Iterable[TopicPartition], holders: Mapping[TopicPartition, str], own: str, alive: set[str]
 ) -> Share:
-    """Judge who has what.
+    """Compute the group's assignment.
 
     Args:
-        unfinished: partitions of others, or of nobody, that aren't committed to their ends.
-        holders: the member that has a partition.
-        own: our member id.
+        unfinished: partitions that aren't assigned here and aren't committed to their ends.
+        holders: member IDs by partition.
+        own: this consumer's member ID.
         alive: members that are certainly alive.
     """
-    left = tuple((place, holders.get(place, "nobody yet")) for place in unfinished)
+    left = tuple((place, holders.get(place, "no member")) for place in unfinished)
     ours = frozenset(place for place, member in holders.items() if member == own)
     return Share(all(member in alive for _, member in left), ours, left)
 

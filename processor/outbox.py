@@ -1,4 +1,4 @@
-"""What the processor writes beside first registrations: dead letters, tombstones, renewed registrations."""
+"""What the processor writes in addition to first registrations: dead letters, tombstones, renewals."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ ANY_PARTITION = -1
 
 
 class Receipt:
-    """Takes the delivery reports of letters of one kind.
+    """Takes the delivery reports of records of one kind.
 
     Args:
-        outbox: which sends them.
-        what: names one of them in an error.
-        topic: where they go.
-        report: called with each that the broker has acknowledged.
+        outbox: sends them.
+        what: names such a record in an error.
+        topic: where they are written.
+        report: called with each record that the broker has acknowledged.
     """
 
     __slots__ = ("_outbox", "_report", "topic", "what")
@@ -45,8 +45,8 @@ class Receipt:
             self._outbox.refused(self, error)
 
 
-class Letter(NamedTuple):
-    """One record that waits for room in the producer's queue."""
+class Pending(NamedTuple):
+    """One record that waits for space in the producer's queue."""
 
     receipt: Receipt
     partition: int
@@ -56,7 +56,7 @@ class Letter(NamedTuple):
 
 
 class Outbox:
-    """Sends letters in order; a refused one is never skipped, it ends the process (P8).
+    """Sends records in order; a refused record is never skipped, it ends the process (P8).
 
     Args:
         producer: shared with registration.
@@ -67,46 +67,46 @@ class Outbox:
     def __init__(self, producer: Producer, fault: Fault, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._produce = producer.produce
         self._fault = fault
-        self._backlog: deque[Letter] = deque()
+        self._backlog: deque[Pending] = deque()
         self.unacknowledged = 0
         self._monotonic = monotonic
         self._progress_s = 0.0
 
     @property
     def full(self) -> bool:
-        """Whether letters wait because the producer's queue is full: consume nothing then."""
+        """Whether records wait because the producer's queue is full: poll nothing then."""
         return bool(self._backlog)
 
     def waiting_s(self) -> float:
-        """Return for how long no letter has been acknowledged although some wait for it, s; from any thread."""
+        """Return for how long no record was acknowledged although some are unacknowledged, s; from any thread."""
         return max(0.0, self._monotonic() - self._progress_s) if self.unacknowledged else 0.0
 
     def receipt(self, what: str, topic: str, report: Report) -> Receipt:
-        """Return what `send` takes for letters of one kind, or for a single one; see `Receipt`."""
+        """Return the receipt of records of one kind, or of a single record; see `Receipt`."""
         return Receipt(self, what, topic, report)
 
     def send(
         self, receipt: Receipt, partition: int, key: bytes | str | None, value: bytes | None, headers: Headers
     ) -> None:
-        """Send a letter, now or as soon as the producer's queue has room."""
+        """Send a record, now or as soon as the producer's queue has space."""
         if not self.unacknowledged:
             self._progress_s = self._monotonic()
         self.unacknowledged += 1
         if self._backlog or not self._produced(receipt, partition, key, value, headers):
-            self._backlog.append(Letter(receipt, partition, key, value, headers))
+            self._backlog.append(Pending(receipt, partition, key, value, headers))
 
     def send_backlog(self) -> None:
-        """Send what has been waiting for room, as far as there is some."""
+        """Send waiting records while the producer's queue has space."""
         while self._backlog and self._produced(*self._backlog[0]):
             self._backlog.popleft()
 
     def over(self) -> None:
-        """Take note of a letter that nothing more will be heard of, taken or refused."""
+        """Note that a record is acknowledged or refused."""
         self.unacknowledged -= 1
         self._progress_s = self._monotonic()
 
     def refused(self, receipt: Receipt, error: KafkaError | KafkaException) -> None:
-        """Take note of a letter that the broker or the client refuses: the process can't go on."""
+        """Note a record that the broker or the client refuses: the process must end."""
         self.over()
         self._fault.report(kafka_failure(error, f"writing {receipt.what} to {receipt.topic}"))
 

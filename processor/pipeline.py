@@ -51,9 +51,9 @@ DRAIN_STEP_S = 0.005
 class Context:
     """Everything that the pipeline is built from; made once, on the event loop's thread, after the start checks.
 
-    ``stop`` is set when the process is to end: stop consuming, drain, return. ``once`` is None, or for ``--once``
-    what tells when all that stood in the topics at the start is consumed: return when it has been worked off.
-    ``commit_metadata`` goes into every commit, by topic. ``tracer`` is None unless tracing is on.
+    ``stop`` is set when the process must end: stop polling, drain, return. ``once`` is None except with ``--once``; it
+    says when the records that were in the topics at the start are processed. ``commit_metadata`` goes into every
+    commit, by topic. ``tracer`` is None unless tracing is on.
     """
 
     settings: Settings
@@ -77,13 +77,13 @@ class Context:
     tracer: Tracer | None = None
 
     def blocked(self) -> int:
-        """Return how many calls are over their limit and go on all the same: each is one of N; from any thread."""
+        """Return how many calls continue after their limit, each in a worker slot; from any thread."""
         slots = self.attempts.slots
         return self.watchdog.blocked() if slots is None else slots.blocked
 
 
 class Pipeline:
-    """Puts the parts together, runs the pump, and drains it."""
+    """Puts the parts together, runs the poll loop, and drains it."""
 
     def __init__(self, context: Context) -> None:
         settings, processor = context.settings, context.settings.processor
@@ -160,7 +160,7 @@ class Pipeline:
         return poll_loop
 
     async def run(self) -> None:
-        """Pump until stopped; then hand the partitions over, let started handlers finish, write their tombstones."""
+        """Run until stopped; then release the partitions, let running handlers finish, and write their tombstones."""
         self.group_consumer.subscribe(self._context.topics)
         try:
             while not self._context.stop.is_set() and not self._worked_off():
@@ -175,7 +175,7 @@ class Pipeline:
             raise
 
     def _left_s(self) -> float:
-        """Return how much of the drain's limit is left, s; it begins with the first question."""
+        """Return how much of the drain's limit is left, s; it starts with the first call."""
         now_s = self._context.clock.monotonic()
         if self._end_s is None:
             self._end_s = now_s + self._context.settings.processor.drain_timeout_s
@@ -199,11 +199,11 @@ class Pipeline:
         )
 
     async def _drain(self) -> None:
-        """Give the partitions up first, so that the group goes on; then finish what is ours, both within one limit."""
+        """Release the partitions first, so that the group continues; then finish the records, both within one limit."""
         self._draining = True
         processor, outbox = self._context.settings.processor, self._context.outbox
         registered = await self._until(self.poll_loop.registered, min(processor.flush_timeout_s, self._left_s()))
-        # What was waited for in vain is not waited for again.
+        # A flush that ran out of time isn't repeated.
         self.poll_loop.limit_flush(max(0.0, self._left_s()) if registered else 0.0)
         leaving = self._leave()
         await self._until(leaving.done, None)
@@ -213,19 +213,21 @@ class Pipeline:
         await self.dispatcher.stop()
         await self._until(lambda: not outbox.unacknowledged, processor.flush_timeout_s)
         self._context.fault.raise_if_any()
-        self._say_what_is_left(left, outbox.unacknowledged)
+        self._log_rest(left, outbox.unacknowledged)
 
-    def _say_what_is_left(self, records: int, unacknowledged: int) -> None:
+    def _log_rest(self, records: int, unacknowledged: int) -> None:
         if records:
             limit_s = self._context.settings.processor.drain_timeout_s
-            log.warning("drain over its limit of %g s: %d records left to the registry", limit_s, records)
+            log.warning(
+                "the drain exceeded its limit of %g s; %d records stay registered until they expire", limit_s, records
+            )
         if unacknowledged:
-            log.warning("%d tombstones or dead letters aren't acknowledged yet", unacknowledged)
+            log.warning("the broker hasn't acknowledged %d tombstones or dead letters yet", unacknowledged)
         if not records and not unacknowledged:
-            log.info("drained: nothing left in hand")
+            log.info("drained: no record is left")
 
     async def _until(self, condition: Callable[[], bool], timeout_s: float | None) -> bool:
-        """Go on with what is in hand until the condition holds, or the time is over; return which."""
+        """Iterate without polling until the condition holds or the time is over; return the condition."""
         end_s = math.inf if timeout_s is None else self._context.clock.monotonic() + timeout_s
         while not condition() and self._context.clock.monotonic() < end_s:
             self.poll_loop.iterate_without_polling()
@@ -233,7 +235,7 @@ class Pipeline:
         return condition()
 
     def not_ready(self) -> list[str]:
-        """Say what keeps records from being worked on."""
+        """Return why records aren't processed now."""
         context = self._context
         return not_ready_reasons(
             self._draining,
@@ -247,7 +249,7 @@ class Pipeline:
         )
 
     def readings(self) -> Iterable[Reading]:
-        """Return what is in hand, the bounds, and the lags."""
+        """Return the records in flight and prefetched, the limits, and the lags."""
         yield Reading(metrics.PROCESSOR_IN_FLIGHT, self.dispatcher.running)
         yield Reading(metrics.PROCESSOR_OLDEST_IN_FLIGHT, self._context.watchdog.oldest_s())
         yield Reading(metrics.PROCESSOR_WAITING, self.dispatcher.waiting)

@@ -1,4 +1,4 @@
-"""The loop: delivery reports, acknowledged prefix, consumption, registration, commits."""
+"""The poll loop: delivery reports, committable offsets, polling, registration, commits."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ FLUSH_STEP_S = 0.01
 
 
 class PollLoop:
-    """Moves records from the consumer through registration to the workers; the only writer of all that state.
+    """Moves records from the consumer through registration to the workers.
 
-    Built in two steps, since consumer and pump call each other: `attach` before `run`.
+    Built in two steps, since consumer and poll loop call each other: call `attach` before the first iteration.
 
     Args:
         producer: polled here and nowhere else while the loop runs.
@@ -68,16 +68,16 @@ class PollLoop:
         self._stats = stats
         self._flush_timeout_s = flush_timeout_s
         self.pausing = Pausing()
-        # Records that a poll without room brought: consumed, not registered, forgotten when their partition goes.
+        # Records that a poll without capacity returned: not registered, and dropped when their partition is released.
         self.buffered: list[tuple[AssignedPartition, Message]] = []
         self._publishing: RegistrationBatch | None = None
         self._last_housekeeping_s = 0.0
         self._resume = False
-        # A first window is registered, and its commit couldn't be asked for at once.
+        # Records of a warm-up are registered, and their commit couldn't be requested at once.
         self._warm_up_waits = False
 
     def attach(self, group_consumer: GroupConsumer, commits: Commits, rebalance: Rebalance) -> None:
-        """Connect the pump with its consumer."""
+        """Connect the poll loop with its consumer."""
         self._group_consumer = group_consumer
         self.commits = commits
         self.rebalance = rebalance
@@ -85,10 +85,10 @@ class PollLoop:
     # ---- the loop
 
     async def iterate(self) -> None:
-        """Do all that can be done now, then give way: a moment, or until a record comes when nothing else is due.
+        """Do what is due, then yield to the handlers; if nothing is due, wait for a record or a moment.
 
         Raises:
-            WaitRegistryError: what a callback has reported, or a fatal error of a client; the process can't go on.
+            WaitRegistryError: a callback's error, or a fatal error of a client; the process must end.
         """
         try:
             await self._iterate()
@@ -125,14 +125,14 @@ class PollLoop:
             self._group_consumer.ask_ends(now_s)
 
     def _renew_held(self, now_s: float) -> None:
-        # A gate stays closed for as long as no commit can be confirmed.
+        # A warm-up lasts for as long as no commit is confirmed.
         for owner in self._group_consumer.assigned.values():
             if not owner.warm_up.is_over:
                 for entry in owner.warm_up.remove(lambda entry: entry.lifetime.start_by_s < now_s):
                     self._registration.renew(entry)
 
     def iterate_without_polling(self) -> None:
-        """Do what is due for records in hand, for the drain."""
+        """Do what is due for the records polled so far, for the drain."""
         self._producer.poll(0)
         self._fault.raise_if_any()
         self._outbox.send_backlog()
@@ -141,16 +141,16 @@ class PollLoop:
         self._dispatcher.renew_overdue()
 
     def limit_flush(self, limit_s: float) -> None:
-        """Have the last rebalance wait so long at most, s."""
+        """Limit the flush of the last rebalance, s."""
         self._flush_timeout_s = min(self._flush_timeout_s, limit_s)
 
     @property
     def _acknowledged(self) -> bool:
-        """Whether no wait record is on its way."""
+        """Whether no wait record, tombstone or dead letter is unacknowledged."""
         return not self._committable and self._publishing is None and not self._outbox.unacknowledged
 
     def registered(self) -> bool:
-        """Return whether every record taken is registered, or safe otherwise."""
+        """Return whether every polled record is registered, or safe in another way."""
         return not self._committable and self._publishing is None
 
     def capacity(self) -> int:
@@ -178,7 +178,7 @@ class PollLoop:
         return self.register(taken)
 
     def poll_without_room(self, now_s: float) -> None:
-        """Show the group that this member is alive, and take part in rebalances."""
+        """Poll to stay in the group and to take part in rebalances."""
         if not self.pausing.poll_due(now_s):
             return
         self.pausing.polled(now_s)
@@ -188,7 +188,7 @@ class PollLoop:
             self._group_consumer.pause()
 
     def _buffer(self, count: int) -> None:
-        # In two steps: the poll may give partitions up, and then replaces the list by one without their records.
+        # In two steps: the poll may release partitions, and then replaces the list by one without their records.
         taken = self._group_consumer.take(count)
         self.buffered += taken
 
@@ -219,13 +219,13 @@ class PollLoop:
             self._start_or_hold(entries)
 
     def _start_or_hold(self, entries: Iterable[Entry]) -> None:
-        """Give registered records to the workers, or to the gate of a partition's first window."""
+        """Give registered records to the workers, or hold them for the warm-up of their assignment."""
         ready: list[Entry] = []
         held = 0
         registering = EntryState.REGISTERING
         for entry in entries:
             if entry.state is not registering:
-                continue  # dropped by a handover, or dead-lettered as unregistrable
+                continue  # dropped by a rebalance, or dead-lettered as unregistrable
             warm_up = entry.owner.warm_up
             if warm_up.is_over:
                 ready.append(entry)
@@ -239,28 +239,28 @@ class PollLoop:
             self._commit_warm_up()
 
     def _commit_warm_up(self) -> None:
-        """Commit a first window without waiting for the interval; by the next turn if the consumer polls just now."""
+        """Commit a warm-up without waiting for the interval; in the next iteration if the consumer is polling."""
         if self._group_consumer.polling:
             self._warm_up_waits = True
         else:
             self.commits.commit(self._group_consumer.assigned.values())
 
-    # ---- what the consumer tells
+    # ---- the consumer's callbacks
 
     def assigned(self, owners: list[AssignedPartition]) -> None:
-        """Begin with new partitions, each with a closed gate."""
+        """Start new partitions, each with its warm-up."""
         self._stats.rebalances["assigned"] += 1
         # New partitions aren't paused, and librdkafka may remember a pause from an earlier assignment of them.
         self._resume = True
 
     def revoked(self, owners: list[AssignedPartition]) -> dict[AssignedPartition, int]:
-        """Flush the wait records on their way, then hand the partitions over."""
+        """Flush the unacknowledged wait records, then release the partitions."""
         self._stats.rebalances["revoked"] += 1
         if not owners:
             return {}
         self._forget(owners)
         if self._fault.error is not None:
-            # What has gone wrong may be what the offsets rely on: commit nothing more.
+            # The offsets may rely on what has failed: commit nothing more.
             self.rebalance.lost(owners)
             return {}
         self.flush(owners)
@@ -271,26 +271,26 @@ class PollLoop:
         self.rebalance.committed_last(targets, error)
 
     def lost(self, owners: list[AssignedPartition]) -> None:
-        """Hand partitions over that are gone already."""
+        """Release partitions that are lost already."""
         self._stats.rebalances["lost"] += 1
         log.warning("partitions lost: %s", ", ".join(map(repr, owners)))
         self._forget(owners)
         self.rebalance.lost(owners)
 
     def commit_answered(self, error: KafkaError | None, partitions: list[TopicPartition]) -> None:
-        """Take the answer of a commit; a gate that has waited for it opens."""
+        """Take the answer of a commit; records of a warm-up that waited for it start."""
         self.commits.answered(error, partitions)
-        # A first window that was registered while the commit was in flight needn't wait for the interval.
+        # A warm-up that was registered while the commit was in flight needn't wait for the interval.
         owners = self._group_consumer.assigned.values()
         if error is None and self.commits.idle and any(owner.warm_up.held() for owner in owners):
             self._commit_warm_up()
 
     def confirmed(self, owner: AssignedPartition) -> None:
-        """Open the gate of a partition whose first window is committed."""
+        """Start the records of a warm-up that the commit covers."""
         self._dispatcher.add(owner.warm_up.confirm(owner.confirmed))
 
     def renewed(self, entry: Entry) -> None:
-        """Start a record next whose second registration is acknowledged, or hold it again if its gate is closed."""
+        """Start a renewed record next, or hold it again if its partition is in its warm-up."""
         warm_up = entry.owner.warm_up
         if warm_up.is_over or entry.offset < entry.owner.confirmed:
             self._dispatcher.add_first(entry)

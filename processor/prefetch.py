@@ -13,10 +13,10 @@ SIZE_WEIGHT = 0.2
 
 
 class Prefetch:
-    """The bound, from the number of handlers and the measured completion rate (P7).
+    """The limit of unfinished records, from the number of worker slots and the measured completion rate (P7).
 
-    At most N + max(N + 16, what completes in 0.2 s), capped. A fixed bound costs up to 11 % at N = 2000 and registers
-    records 14 s early at N = 10.
+    At most N + max(N + 16, records that finish in 0.2 s), capped. A fixed limit costs up to 11 % at N = 2,000 and
+    registers records 14 s early at N = 10.
 
     Args:
         max_in_flight: handlers that run at once (N).
@@ -35,7 +35,7 @@ class Prefetch:
         self.bound = self._decide()
 
     def observe(self, now_s: float, finished: int) -> None:
-        """Take note of the number of records finished since the start, at ``now_s`` of the monotonic clock."""
+        """Note the number of records finished since the start, at ``now_s`` of the monotonic clock."""
         if self._since_s is None:
             self._since_s, self._finished = now_s, finished
             return
@@ -47,14 +47,14 @@ class Prefetch:
         self.bound = self._decide()
 
     def observe_size(self, records: int, size: int) -> None:
-        """Take note of the bytes of the records just consumed, so that the next fetch keeps to the byte bound."""
+        """Note the bytes of the records just polled, so that the next poll keeps to the byte limit."""
         if records:
             self._mean_size += SIZE_WEIGHT * (size / records - self._mean_size)
 
     def capacity(self, outstanding: int, outstanding_bytes: int) -> int:
-        """Return how many records may be consumed now, given those registered and not finished.
+        """Return how many records may be polled now, given those registered and not finished.
 
-        By bytes it is an estimate from the mean size: one fetch may pass the bound, then nothing more is consumed.
+        By bytes this is an estimate from the mean size: one poll may pass the limit, and the next one waits then.
         """
         capacity = self.bound - outstanding
         bytes_left = self._max_bytes - outstanding_bytes
@@ -71,7 +71,7 @@ class Prefetch:
 
 
 class Outstanding:
-    """Counts records and bytes in look-ahead, and how many have finished since the start."""
+    """Counts unfinished records and their bytes, and the records finished since the start."""
 
     __slots__ = ("finished", "records", "size")
 
@@ -81,17 +81,17 @@ class Outstanding:
         self.finished = 0
 
     def add(self, records: int, size: int) -> None:
-        """Count records just consumed, with ``size`` bytes together."""
+        """Count records just polled, with ``size`` bytes in total."""
         self.records += records
         self.size += size
 
     def finish(self, entry: Entry) -> None:
-        """Take a record out that has its outcome; does nothing for one that is out already."""
+        """Remove a record that has its outcome; do nothing if it is removed already."""
         if self._take_out(entry, EntryState.FINISHED):
             self.finished += 1
 
     def drop(self, entry: Entry) -> None:
-        """Take a record out that the partition's next owner will handle; does nothing for one that is out already."""
+        """Remove a record that the next owner will handle; do nothing if it is removed already."""
         self._take_out(entry, EntryState.DROPPED)
 
     def _take_out(self, entry: Entry, state: EntryState) -> bool:
@@ -109,11 +109,11 @@ RESUME_SHARE = 4
 
 
 class Pausing:
-    """Decides when to poll without room, when to pause and when to resume.
+    """Decides when to poll without capacity, when to pause and when to resume.
 
-    A member must poll to take part in rebalances, and a poll may bring a record. Pausing at once would throw away what
-    librdkafka has fetched ahead (up to 16 MiB) each time that handlers are slower than half a second; so
-    the first few records are kept back, unregistered, and only then the partitions are paused.
+    A member must poll to take part in rebalances, and a poll may return a record. Pausing at once would drop what
+    librdkafka has fetched (up to 16 MiB) each time that handlers are slower than half a second. So the first few
+    records are buffered, unregistered, and only then are the partitions paused.
     """
 
     def __init__(self) -> None:
@@ -121,23 +121,23 @@ class Pausing:
         self._polled_s = -math.inf
 
     def polled(self, now_s: float) -> None:
-        """Take note of a poll, at ``now_s`` of the monotonic clock."""
+        """Note a poll, at ``now_s`` of the monotonic clock."""
         self._polled_s = now_s
 
     def poll_due(self, now_s: float) -> bool:
-        """Return whether to poll although there is no room."""
+        """Return whether to poll although there is no capacity."""
         return now_s - self._polled_s >= POLL_EVERY_S
 
     def pause_due(self, buffered: int) -> bool:
-        """Return whether to pause now, with so many records kept back."""
+        """Return whether to pause now, given the number of buffered records."""
         return not self.paused and buffered >= PAUSE_AT
 
     def resume_due(self, capacity: int, whole: int) -> bool:
-        """Return whether to resume now: there is a quarter of the room that there would be with nothing in hand.
+        """Return whether to resume now: a quarter of the capacity without any unfinished record is free.
 
         Args:
-            room: how many records may be consumed now.
-            whole: how many could be if none were in hand, by whichever bound is tighter, that of records or that of
-                bytes. Measured by anything larger, a processor that has finished all might wait for more for ever.
+            capacity: how many records may be polled now.
+            whole: how many could be polled if none were unfinished, by the tighter of the two limits (records, bytes).
+                By the other one, a processor that has finished all records might wait indefinitely.
         """
         return self.paused and capacity * RESUME_SHARE >= whole

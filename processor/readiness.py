@@ -1,10 +1,10 @@
-"""Whether a processor does its work now; being up is not enough."""
+"""Whether a processor processes records now; running isn't enough."""
 
 from __future__ import annotations
 
 # The flush within a rebalance holds it up for processor.flush_timeout_s, 10 s by default.
 LOOP_BLOCKED_S = 15.0
-# A broker that answers takes milliseconds; one that is frozen keeps its connections open, so no client notices.
+# An answer takes milliseconds; a frozen broker keeps its connections open, so no client notices it.
 UNACKNOWLEDGED_S = 15.0
 
 
@@ -18,14 +18,14 @@ def not_ready_reasons(
     registering_s: float = 0.0,
     settling_s: float = 0.0,
 ) -> list[str]:
-    """Return why records aren't worked on, as people read it; empty when they are.
+    """Return why records aren't processed, as text for people; empty if they are.
 
     Args:
-        draining: the process is about to end.
-        joined: the group has assigned partitions, be it none of them.
-        blocked: calls that are over their limit and go on all the same.
+        draining: the process is stopping.
+        joined: the group has assigned partitions, perhaps none.
+        blocked: calls that continue after their limit.
         max_in_flight: calls at once, at most (N).
-        without_start: partitions of which the broker hasn't told where they begin.
+        without_start: partitions without a start offset from the broker.
         blocked_s: for how long the event loop has been blocked, s.
         registering_s: for how long the oldest unacknowledged wait record has waited.
         settling_s: for how long tombstones and dead letters have waited without one being acknowledged.
@@ -36,7 +36,7 @@ def not_ready_reasons(
     elif not joined:
         reasons.append("no partitions assigned yet")
     if without_start:
-        reasons.append(f"{without_start} partitions can't begin: the broker doesn't tell their committed offsets")
+        reasons.append(f"{without_start} partitions can't start: the broker doesn't return their committed offsets")
     if blocked >= max_in_flight:
         reasons.append(f"all {max_in_flight} slots are blocked by handlers that timed out and have not returned")
     if blocked_s > LOOP_BLOCKED_S:

@@ -60,7 +60,7 @@ def partition_readings(owners: Iterable[AssignedPartition]) -> Iterator[Reading]
 
 
 def _counted(metric: Metric, counter: Counter[str]) -> Iterator[Reading]:
-    # A copy, since the event loop goes on counting.
+    # A copy, since the event loop continues to count.
     for label, count in {**{label: 0 for (label,) in metric.known}, **counter}.items():
         yield Reading(metric, count, (label,))
 

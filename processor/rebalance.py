@@ -1,4 +1,4 @@
-"""Giving partitions up: what is committed, what the next owner gets, and what is still handled here."""
+"""Releases partitions: what is committed, what the next owner gets, and what is still handled here."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ log = logging.getLogger(__name__)
 class Rebalance:
     """Divides a partition's records between this process and the next owner, by the committed offset.
 
-    Unstarted records at or above it are the next owner's, which registers them again under the same ids. Below it, all
-    are ours: they were registered here and nobody else will see them. No tombstone is written for either: a tombstone
-    means an outcome.
+    Unstarted records at or above that offset belong to the next owner, which registers them again under the same IDs.
+    All records below it stay here: they were registered here, and no other process will see them. Neither gets a
+    tombstone, since a tombstone means an outcome.
 
-    A record whose second registration is on its way stays ours wherever it is: that may land after the next owner's
-    tombstone, and only a tombstone of ours ends it then. The commit may pass it, since its first registration stands;
-    if it doesn't, the next owner works on it too.
+    A record that is being renewed stays here in any case. Its second registration may come after the next owner's
+    tombstone, and then only a tombstone of this process ends it. The commit may pass such a record, since its first
+    registration is acknowledged; if the commit doesn't, the next owner processes the record too.
 
     Args:
-        frontier, dispatcher: where unstarted records are.
-        outstanding: dropped records leave it.
-        commits: knows what is in flight.
+        committable, dispatcher: where unstarted records are.
+        outstanding: counts the dropped records no longer.
+        commits: knows the commit in flight.
         fault: where a refusal is reported that no rebalance explains.
     """
 
@@ -54,8 +54,8 @@ class Rebalance:
     def revoked(self, owners: list[AssignedPartition]) -> dict[AssignedPartition, int]:
         """Drop the unstarted records from the first one on that no commit has passed, and return what to commit.
 
-        Whether that commit succeeds changes nothing about the division: what was committed before is no higher, so
-        the next owner sees all that is dropped here.
+        The division holds even if that commit fails: the offset committed before is no higher, so the next owner sees
+        every record that is dropped here.
         """
         targets = {owner: commit_target(owner.requested, owner.committable, self._unstarted(owner)) for owner in owners}
         for owner, target in targets.items():
@@ -73,7 +73,7 @@ class Rebalance:
             self._fault.report(kafka_failure(error, "committing offsets"))
 
     def lost(self, owners: list[AssignedPartition]) -> None:
-        """Drop what no commit can have passed: one that was asked for may have been done, whatever was answered."""
+        """Drop what no commit can have passed: a requested commit may be done, whatever the answer was."""
         for owner in owners:
             self._divide(owner, owner.requested)
 
@@ -87,7 +87,7 @@ class Rebalance:
         dropped += self._dispatcher.drop(owner, offset)
         for entry in dropped:
             self._outstanding.drop(entry)
-        # What is left was passed by a commit: no gate is needed any more.
-        kept = owner.warm_up.open()
+        # A commit has passed the remaining records, so they need no warm-up any more.
+        kept = owner.warm_up.end()
         self._dispatcher.add(kept)
-        log.info("%r given up at offset %d: %d records dropped, %d kept", owner, offset, len(dropped), len(kept))
+        log.info("%r released at offset %d: %d records dropped, %d kept", owner, offset, len(dropped), len(kept))

@@ -1,4 +1,4 @@
-"""Registration: every consumed record becomes a wait record before anything else happens to it."""
+"""Registration: every polled record becomes a wait record before anything else happens to it."""
 
 from __future__ import annotations
 

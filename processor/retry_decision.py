@@ -1,4 +1,4 @@
-"""What follows a failed attempt: one more, or the dead letter topic."""
+"""Decides what follows a failed attempt: another attempt, or the dead letter topic."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class RetryLater(TransientError):
 
 
 def is_retriable(error: BaseException) -> bool:
-    """Return whether the handler contract has such a failure tried again in process."""
+    """Return whether the handler contract retries such a failure in process."""
     return isinstance(error, (TransientError, TimeoutError, OSError)) and not isinstance(error, PermanentError)
 
 
@@ -66,5 +66,5 @@ class RetryDecision:
         return pause_s if self._limits.may_retry(now_s, pause_s, expires_s) else None
 
     def still_in_time(self, now_s: float, expires_s: float) -> bool:
-        """Return whether an attempt that begins now would end in time."""
+        """Return whether an attempt that starts now would end in time."""
         return self._limits.may_retry(now_s, 0.0, expires_s)

@@ -64,7 +64,7 @@ LEFT_OVER_S = 1.0
 
 
 class Facts(NamedTuple):
-    """What the broker told at the start; ``once`` only with ``--once``."""
+    """The broker's answers at the start; ``once`` only with ``--once``."""
 
     cluster_id: str
     instance: str
@@ -81,7 +81,7 @@ class ProcessorService:
         once: stop when what was in the topics at the start has been worked off.
         clock: wall clock and monotonic clock.
         random: returns a number in [0, 1), for jitter.
-        tracer: makes traces, instead of the one that the settings ask for; stopped at the end like that.
+        tracer: makes traces instead of the settings' tracer; it is stopped at the end too.
     """
 
     def __init__(
@@ -109,11 +109,11 @@ class ProcessorService:
         self.telemetry_port = 0
 
     def run(self) -> None:
-        """Work until `request_stop`; handlers that run then are let finish.
+        """Work until `request_stop`; running handlers may finish then.
 
         Raises:
-            ConfigurationError: settings, topics or handler are not as they must be.
-            WaitRegistryError: work can't go on; what was in hand stands in the registry.
+            ConfigurationError: settings, topics or handler are wrong.
+            WaitRegistryError: the process can't continue; unfinished records stay registered.
         """
         try:
             run_and_end(self._run(), LEFT_OVER_S)
@@ -121,7 +121,7 @@ class ProcessorService:
             self._stop_guard.close()
 
     def request_stop(self) -> None:
-        """Ask `run` to end soon; may be called from any thread, signal handlers included, and more than once."""
+        """Request that `run` ends soon; call it from any thread or signal handler, any number of times."""
         self._stop.set()
 
     async def _run(self) -> None:
@@ -161,7 +161,7 @@ class ProcessorService:
         return describe_wait_topic(admin, wait.topic, wait.partitions)
 
     async def _when_reachable(self, question: Callable[[], T]) -> T | None:
-        """Ask the broker, again and again during an outage; None when the process is to stop."""
+        """Ask the broker, repeatedly during an outage; return None if the process must stop."""
         while not self._stop.is_set():
             try:
                 answer = await asyncio.to_thread(question)
@@ -201,17 +201,17 @@ class ProcessorService:
             watch.cancel()
             stall_watchdog.stop()
             watchdog.stop()
-            # Tombstones of finished work; what isn't acknowledged by now is done again after expiry.
+            # Tombstones of finished records; a record without an acknowledged tombstone expires and is dead-lettered.
             left = await asyncio.to_thread(producer.flush, LAST_FLUSH_S)
             if left:
                 log.warning("%d records aren't acknowledged by the broker at the end", left)
-        # What the last answers have brought, which no turn of the loop has seen.
+        # Errors of the last answers, which no iteration has seen.
         self.fault.raise_if_any()
         if self._forgotten is not None:
             raise self._forgotten
 
     def _brokers_forgotten(self, error: TransientError) -> None:
-        """End as when asked to, if nobody has asked: the other client may still write what is finished."""
+        """Stop as if requested: the other client may still write the outcomes of finished records."""
         log.error("%s", error)
         if not self._stop.is_set():
             self._forgotten = error
@@ -298,7 +298,7 @@ class ProcessorService:
             yield from self.pipeline.readings()
 
     def _ending(self, timeout_s: float) -> bool:
-        """Wait so long, or for the stop; return whether the process is to end."""
+        """Wait for the timeout or the stop; return whether the process must end."""
         return self._stop.wait(timeout_s) or self.fault.error is not None
 
     def _live(self) -> Health:

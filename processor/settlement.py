@@ -23,10 +23,10 @@ log = logging.getLogger(__name__)
 
 
 class Settlement:
-    """Writes what became of each record.
+    """Writes the outcome of each record.
 
-    A tombstone goes to the very partition where its wait record landed, so that compaction and the sweeper find it
-    after the wait, whatever partitioner wrote that.
+    A tombstone goes to the partition of its wait record, so that compaction and the sweeper find it after the wait
+    record, whatever partitioner wrote that record.
 
     Args:
         outbox: sends tombstones; a refused one ends the process.

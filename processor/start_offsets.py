@@ -19,25 +19,25 @@ from wait_registry.kafka.errors import is_transient, kafka_failure
 
 log = logging.getLogger(__name__)
 
-# Within a rebalance, while everything waits; an answer takes milliseconds.
+# The rebalance and all work wait meanwhile; an answer takes milliseconds.
 ASK_AT_ONCE_S = 1.0
 ASK_LIMIT_S = 5.0
-# Some refusals come at once, for as long as the coordinator moves.
+# Errors are immediate while the coordinator is moving, so retries need pauses.
 ASK_PAUSE_S = 1.0
 
 
 class StartOffsets:
     """Asks the broker instead of leaving it to ``auto.offset.reset``.
 
-    That setting can't tell the first start (begin at the beginning) from a position that has fallen out of the log
-    (stop). The answer's metadata also tells which wait topic the committed offset relies on, and which log it is of.
+    That setting can't distinguish the first start (start at the beginning) from a position that is no longer in the log
+    (stop). The answer's metadata also names the wait topic and the input topic that the committed offset relies on.
 
     Args:
         wait_topic: what the wait topic is now.
         consumed: what the consumed topics are now.
-        stopping: waits so many seconds; True as soon as the process is to end, which ends the asking too.
-        another: asks by another client, where the consumer can't: it is needed for its records meanwhile, and it may
-            have forgotten all brokers (`KnownBrokers`), which nobody notices as long as it isn't polled.
+        stopping: waits for a number of seconds; returns True as soon as the process must end, which ends the retries.
+        another: asks through another client: the consumer is needed for its records meanwhile, and it may have
+            forgotten all brokers (`KnownBrokers`), which shows only while it is polled.
     """
 
     def __init__(
@@ -53,35 +53,35 @@ class StartOffsets:
         self._another = another
 
     def at_once(self, consumer: Consumer, partitions: list[TopicPartition]) -> list[TopicPartition] | None:
-        """Return the partitions with their start offset; None when the broker doesn't tell within `ASK_AT_ONCE_S`.
+        """Return the partitions with their start offset; None without an answer within `ASK_AT_ONCE_S`.
 
         Raises:
-            ConfigurationError: the offsets rely on another wait topic of the same name, or are of a log that is gone;
-                or permission is missing.
-            PermanentError: the broker refuses to tell.
+            ConfigurationError: the offsets rely on another wait topic of the same name or on a deleted input topic, or
+                a permission is missing.
+            PermanentError: the broker refuses the request.
         """
         if not partitions:
             return []
         try:
-            told: list[TopicPartition] = consumer.committed(partitions, timeout=ASK_AT_ONCE_S)
-            refused = next((answer.error for answer in told if answer.error is not None), None)
+            answers: list[TopicPartition] = consumer.committed(partitions, timeout=ASK_AT_ONCE_S)
+            refused = next((answer.error for answer in answers if answer.error is not None), None)
         except KafkaException as error:
             refused = error.args[0]
         if refused is None:
-            return self._starts(told)
+            return self._starts(answers)
         if not is_transient(refused):
             raise kafka_failure(refused, "asking for committed offsets")
-        log.warning("asking for committed offsets, once more: %s (%s)", refused.str(), refused.name())
+        log.warning("asking again for committed offsets: %s (%s)", refused.str(), refused.name())
         return None
 
     def later(self, partitions: list[TopicPartition], wanted: Callable[[], bool]) -> list[TopicPartition]:
         """Return the partitions with their start offset; waits through a broker outage.
 
-        None of them when the process is to end before the broker has answered, or nobody wants them any more.
+        An empty list if the process must end before the broker answers, or if all of them were revoked meanwhile.
 
         Args:
             partitions: some.
-            wanted: whether anybody still wants to know.
+            wanted: returns whether any of them is still assigned.
 
         Raises:
             ConfigurationError: as `at_once`.
@@ -91,11 +91,11 @@ class StartOffsets:
             try:
                 return self._starts(self._another(partitions))
             except TransientError as error:
-                log.warning("asking for committed offsets, once more: %s", error)
+                log.warning("asking again for committed offsets: %s", error)
         return []
 
-    def _starts(self, told: list[TopicPartition]) -> list[TopicPartition]:
-        starts = [self._start(answer) for answer in told]
+    def _starts(self, answers: list[TopicPartition]) -> list[TopicPartition]:
+        starts = [self._start(answer) for answer in answers]
         log.info("assigned: %s", ", ".join(f"{p.topic}[{p.partition}] from {_shown(p.offset)}" for p in starts))
         return starts
 
@@ -113,8 +113,8 @@ class StartOffsets:
             require_same_identity(recorded, self._wait_topic)
         else:
             log.warning(
-                "this group has registered its records in wait topic %s so far and now uses %s: leave the old one to a "
-                "sweeper until it is empty",
+                "this group registered its records in wait topic %s and now uses %s. Keep a sweeper on the old topic "
+                "until it is empty",
                 recorded.topic,
                 self._wait_topic.topic,
             )
@@ -125,62 +125,63 @@ def _shown(offset: int) -> str:
 
 
 class PendingStarts:
-    """Asks in threads, so that neither a rebalance nor what is in hand waits for a broker that is slow to answer.
+    """Partitions that are assigned and can't start yet, because the broker hasn't returned their committed offsets.
 
-    All but the asking is done in the event loop's thread.
+    The requests run in threads, so that neither a rebalance nor records in flight wait for a slow broker. Everything
+    else runs in the event loop's thread.
 
     Args:
-        start_offsets: asked.
+        start_offsets: returns the start offsets.
         loop: the event loop.
-        fault: told what ends the process.
+        fault: where an error that ends the process is reported.
 
     Attributes:
-        told: what has been answered, and nobody has taken, with its question.
+        answers: start offsets that aren't consumed yet, each with its request.
     """
 
     def __init__(self, start_offsets: StartOffsets, loop: asyncio.AbstractEventLoop, fault: Fault) -> None:
         self._start_offsets = start_offsets
         self._loop = loop
         self._fault = fault
-        # By which question a partition's start is asked for: of one that went and came back the last one counts.
-        self._questions: dict[tuple[str, int], object] = {}
-        self.told: list[tuple[object, TopicPartition]] = []
+        # The last request for each partition: one that was revoked and assigned again may have two.
+        self._requests: dict[tuple[str, int], object] = {}
+        self.answers: list[tuple[object, TopicPartition]] = []
 
     def __len__(self) -> int:
-        """Return how many partitions can't begin yet; from any thread."""
-        return len(self._questions)
+        """Return how many partitions can't start yet; from any thread."""
+        return len(self._requests)
 
     def ask(self, partitions: list[TopicPartition]) -> None:
-        """Begin to ask for new partitions."""
-        question = object()
-        self._questions.update({(p.topic, p.partition): question for p in partitions})
-        # Nobody waits for it: a broker that doesn't answer must not keep the process from ending.
-        threading.Thread(target=self._ask, args=(question, list(partitions)), name="start-offsets", daemon=True).start()
+        """Request the start offsets of new partitions."""
+        request = object()
+        self._requests.update({(p.topic, p.partition): request for p in partitions})
+        # A daemon: a broker that doesn't answer must not keep the process from ending.
+        threading.Thread(target=self._ask, args=(request, list(partitions)), name="start-offsets", daemon=True).start()
 
     def forget(self, places: Iterable[tuple[str, int]]) -> None:
-        """Take note that partitions are ours no more."""
+        """Drop the requests of partitions that were revoked."""
         for place in places:
-            self._questions.pop(place, None)
+            self._requests.pop(place, None)
 
     def end(self) -> None:
-        """Ask no more."""
-        self._questions.clear()
-        self.told.clear()
+        """Drop all requests."""
+        self._requests.clear()
+        self.answers.clear()
 
-    def taken(self) -> list[TopicPartition]:
-        """Return the starts that were told, once, but for those of partitions that have gone meanwhile."""
-        told, self.told = self.told, []
-        starts = [start for question, start in told if self._questions.get((start.topic, start.partition)) is question]
+    def take(self) -> list[TopicPartition]:
+        """Return each new start offset once, except those of partitions that were revoked meanwhile."""
+        answers, self.answers = self.answers, []
+        starts = [start for request, start in answers if self._requests.get((start.topic, start.partition)) is request]
         self.forget((start.topic, start.partition) for start in starts)
         return starts
 
-    def _ask(self, question: object, partitions: list[TopicPartition]) -> None:
+    def _ask(self, request: object, partitions: list[TopicPartition]) -> None:
         try:
-            starts = self._start_offsets.later(partitions, lambda: question in list(self._questions.values()))
+            starts = self._start_offsets.later(partitions, lambda: request in list(self._requests.values()))
         except Exception as error:  # noqa: BLE001 - whatever it is ends the process; the loop raises it
             self._fault.report(error)
             return
-        told = [(question, start) for start in starts]
-        # The loop may be gone by now: then nobody waits.
+        answers = [(request, start) for start in starts]
+        # The loop may be closed by now, and the answers are of no use then.
         with suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(lambda: self.told.extend(told))
+            self._loop.call_soon_threadsafe(lambda: self.answers.extend(answers))

@@ -1,8 +1,8 @@
-"""The gate of a new assignment: the first registered records wait until a commit that covers them is confirmed.
+"""Assignment warm-up: the first records of an assignment start only after a confirmed commit that covers them.
 
-Without it a record that kills the process at once would be consumed for ever: the process dies before the first commit,
-and the next owner begins with the same record. With it the commit is past the record when it kills; the record's wait
-record stands, expires, and is dead-lettered.
+Without it, a record that kills the process at once would be polled indefinitely: the process dies before the first
+commit, and the next owner starts with the same record. With it, the commit is past such a record when it starts; its
+registration expires, and the record is dead-lettered.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ T = TypeVar("T")
 
 
 class WarmUp(Generic[T]):
-    """The gate of one partition for one assignment; closed at first, then open for good.
+    """The warm-up of one partition in one assignment.
 
     Args:
-        size: how many records start under confirmed commits before the gate opens. With the number of handlers that
-            run at once, everything behind them starts only after one of them has finished.
+        size: how many records start under confirmed commits before the warm-up is over. With ``max_in_flight``, every
+            later record starts only after one of them has finished.
     """
 
     __slots__ = ("_held", "_left", "is_over")
@@ -29,26 +29,27 @@ class WarmUp(Generic[T]):
         self._held: list[tuple[int, T]] = []
 
     def hold(self, offset: int, item: T) -> None:
-        """Keep ``item``, registered and consumed at ``offset``, until a commit covers it or the gate opens."""
+        """Hold ``item``, registered and polled at ``offset``, until a commit covers it or the warm-up ends."""
         self._held.append((offset, item))
 
     def confirm(self, next_offset: int) -> list[T]:
-        """Take note of a confirmed commit.
+        """Note a confirmed commit.
 
         Args:
-            next_offset: the committed offset, which is that of the next record to consume.
+            next_offset: the committed offset, which is that of the next record to poll.
 
         Returns:
-            What may start now, in order: what the commit covers; everything when that completes the window.
+            The items that may start now, in order: those that the commit covers, or all of them if that ends the
+            warm-up.
         """
         covered = self._take(lambda offset: offset < next_offset)
         self._left -= len(covered)
         if covered and self._left <= 0:
-            covered += self.open()
+            covered += self.end()
         return covered
 
-    def open(self) -> list[T]:
-        """Open the gate and return what was held, in order."""
+    def end(self) -> list[T]:
+        """End the warm-up and return the held items, in order."""
         self.is_over = True
         return self._take(lambda offset: True)
 
@@ -57,13 +58,13 @@ class WarmUp(Generic[T]):
         return self._held
 
     def remove(self, which: Callable[[T], bool]) -> list[T]:
-        """Forget and return the held items that ``which`` says yes to; they may be held again."""
+        """Remove and return the held items for which ``which`` returns True; they may be held again."""
         removed = [item for _, item in self._held if which(item)]
         self._held = [(at, item) for at, item in self._held if not which(item)]
         return removed
 
     def drop_from(self, offset: int) -> list[T]:
-        """Forget and return what was consumed at or above ``offset``: the next owner will consume it."""
+        """Remove and return the items polled at or above ``offset``, which the next owner will poll."""
         return self._take(lambda at: at >= offset)
 
     def _take(self, which: Callable[[int], bool]) -> list[T]:

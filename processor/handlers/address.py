@@ -1,4 +1,4 @@
-"""The URL of the HTTP handler, judged before a record is consumed: each would be dead-lettered for it."""
+"""Checks the URL of the HTTP handler before a record is polled: a wrong one would dead-letter every record."""
 
 from __future__ import annotations
 
@@ -53,6 +53,6 @@ def _can_be_looked_up(host: str) -> bool:
 
 def _refused(seen: str) -> ConfigurationError:
     return ConfigurationError(
-        f"processor.handler is a URL that can't be called: {seen}. Expected http(s)://host:port/path: look whether a "
-        "variable in it is empty. (It isn't shown here, since it may hold a password.)"
+        f"processor.handler is a URL that can't be called: {seen}. Expected http(s)://host:port/path: check for an "
+        "empty variable in it. (It isn't shown here, since it may hold a password.)"
     )

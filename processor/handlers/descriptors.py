@@ -67,7 +67,7 @@ def no_descriptor(error: BaseException) -> NoDescriptorError | None:
             soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
             return NoDescriptorError(
                 f"the handler failed: {os.strerror(seen.errno)}; this process may have {soft}. The record has no "
-                "outcome and stays in the registry. Look whether the handler closes what it opens; allow the process "
+                "outcome and stays in the registry. Check that the handler closes what it opens. Allow the process "
                 "more (ulimit -Hn, LimitNOFILE= of systemd, the container's nofile; on the host fs.file-max), or lower "
                 "processor.max_in_flight"
             )

@@ -1,4 +1,4 @@
-"""The HTTP handler: one POST a record."""
+"""The HTTP handler: one POST per record."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class HttpHandler:
     """POSTs the value and decides by the status.
 
     2xx is done, ``retry_statuses`` and connection errors are tried again (after ``Retry-After`` when given), statuses
-    in ``discard_statuses`` discard the record, all others dead-letter it. Redirects aren't followed: a POST repeated
-    elsewhere is nobody's intention. The body is drained and ignored.
+    in ``discard_statuses`` discard the record, all others dead-letter it. Redirects aren't followed, so a POST is never
+    repeated at another address. The body is read and ignored.
 
     Args:
         url: where to POST to.
@@ -75,7 +75,7 @@ class HttpHandler:
             connector=connector,
             timeout=ClientTimeout(total=None),
             auto_decompress=False,
-            # One record's cookies are none of the next one's business.
+            # The cookies of one record's answer must not go to the next request.
             cookie_jar=DummyCookieJar(),
         )
 
@@ -101,7 +101,7 @@ class HttpHandler:
                 return self._judge(response)
         except aiohttp.InvalidURL:
             # Its text is the URL, password and all, and would go into every dead letter.
-            raise PermanentError("POST failed: processor.handler is no URL that can be called") from None
+            raise PermanentError("POST failed: processor.handler is not a URL that can be called") from None
         except aiohttp.ClientConnectorCertificateError as error:
             raise TransientError(_refused(error)) from error
         except aiohttp.ClientError as error:
@@ -157,11 +157,11 @@ def _refused(error: aiohttp.ClientConnectorCertificateError) -> str:
     return (
         f"POST failed: the certificate that {error.host}:{error.port} shows is refused: {seen}. It must name this "
         "host, be in date, and be signed by an authority of the system's store (or of the file that SSL_CERT_FILE "
-        "names): mend what isn't so, or the address in processor.handler"
+        "names). Fix that, or the address in processor.handler"
     )
 
 
 async def _drain(response: ClientResponse) -> None:
-    # A connection is reused only after its answer has been read; what it says is not ours to keep.
+    # A connection is reused only after its answer has been read.
     async for _ in response.content.iter_chunked(65_536):
         pass

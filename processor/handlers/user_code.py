@@ -27,11 +27,11 @@ def require_one_parameter(name: str, function: Callable[..., Any]) -> None:
         function: the user's function or bound method.
 
     Raises:
-        ConfigurationError: it needs another number of arguments; mend the handler.
+        ConfigurationError: it takes another number of arguments; fix the handler.
     """
     try:
         parameters = inspect.signature(function).parameters.values()
-    except ValueError:  # some functions written in C don't tell
+    except ValueError:  # some functions written in C have no signature
         return
     required = [p for p in parameters if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
     takes_one = any(p.kind in _POSITIONAL or p.kind is p.VAR_POSITIONAL for p in parameters)

@@ -53,7 +53,7 @@ def test_a_processor_whose_clock_is_stepped_stops_and_has_started_nothing_under_
         host.produce()
     for host in hosts:
         assert host.process.wait() == 1, host.step_s
-        assert "Synchronise the clocks" in host.process.log.read_text()
+        assert "Synchronize the clocks" in host.process.log.read_text()
         wrong = host.wrongly_registered()
         started = set(host.calls())
         assert wrong, "the step shows in what it registered"

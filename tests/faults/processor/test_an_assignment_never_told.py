@@ -71,4 +71,4 @@ def test_a_member_that_missed_an_assignment_joins_anew(
         topics.produce(topic, [Outgoing(b"value", partition=partition) for partition in range(PARTITIONS)])
         wait_until(lambda: running.done == PARTITIONS, 60, "work on all partitions, when the other one is gone")
         running.stop()
-    assert "joining the group anew" in caplog.text
+    assert "joining the group again" in caplog.text

@@ -89,7 +89,7 @@ def test_a_new_wait_topic_of_another_name_may_follow(
     topics.produce(settings.processor.topics[0], [b"value"])
     processors.run_once(grown)
     assert seen.offsets == [0, 1]
-    assert "leave the old one to a sweeper until it is empty" in caplog.text
+    assert "Keep a sweeper on the old topic until it is empty" in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ def test_who_knows_none_for_long_is_given_up_with_what_to_do() -> None:
     error = watched.after(1, NOBODY)
     assert isinstance(error, TransientError)
     assert "the producer's Kafka client has known no broker for 30 s" in str(error)
-    assert "start again" in str(error)
+    assert "Start the process again" in str(error)
 
 
 def test_who_knows_one_is_not_however_long_it_is_away() -> None:

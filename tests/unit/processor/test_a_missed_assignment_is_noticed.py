@@ -57,7 +57,7 @@ def test_who_was_forgotten_by_the_group_and_is_not_told_ends() -> None:
     member.membership.joined = True
     forgotten = GroupDescription(True, {"other": frozenset()}, {"other": frozenset()})
     member.membership.compare(forgotten)
-    with pytest.raises(TransientError, match=r"\(own\) isn't in its group any more"):
+    with pytest.raises(TransientError, match=r"\(own\) is no longer in its group"):
         member.membership.compare(forgotten)
 
 

@@ -66,5 +66,5 @@ def test_records_of_the_next_owner_are_dropped_and_the_others_kept_in_order() ->
     for offset in (3, 5, 8, 9):
         warm_up.hold(offset, offset)
     assert warm_up.drop_from(8) == [8, 9]
-    assert warm_up.open() == [3, 5]
+    assert warm_up.end() == [3, 5]
     assert warm_up.held() == []

@@ -106,7 +106,7 @@ def _forgotten_once() -> _Watched:
 
 def test_who_is_forgotten_at_two_looks_in_a_row_ends() -> None:
     watched = _forgotten_once()
-    with pytest.raises(TransientError, match="isn't in its group any more"):
+    with pytest.raises(TransientError, match="is no longer in its group"):
         watched.asked_after(COMPARE_EVERY_S)
 
 

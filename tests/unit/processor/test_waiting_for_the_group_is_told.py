@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from processor.broker_connection import BrokerConnection
-from processor.broker_watch import TELL_WAITING_S, BrokerWatch
+from processor.broker_watch import LOG_WAITING_S, BrokerWatch
 from processor.consumed_topics import ConsumedTopics
 from processor.ending import Fault
 from processor.membership import Membership
@@ -42,7 +42,7 @@ def _told(caplog: pytest.LogCaptureFixture) -> list[str]:
 def test_waiting_for_partitions_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     watched = _Watched()
-    watched.look_after(TELL_WAITING_S - 1)
+    watched.look_after(LOG_WAITING_S - 1)
     assert _told(caplog) == []
     watched.look_after(1)
     watched.look_after(1)
@@ -55,5 +55,5 @@ def test_a_member_that_has_its_place_waits_for_nothing(caplog: pytest.LogCapture
     caplog.set_level(logging.INFO)
     watched = _Watched()
     watched.membership.joined = True
-    watched.look_after(TELL_WAITING_S)
+    watched.look_after(LOG_WAITING_S)
     assert _told(caplog) == []
