@@ -40,7 +40,7 @@ WORDS: Final = {
     r"look-ahead": "prefetch",
     r"first window": "assignment warm-up",
     r"time rules": "timing settings",
-    r"legacy format": "legacy format",
+    r"older dialect": "legacy format",
     r"publish(es|ed)? again": "redeliver or redrive",
     r"stands? still|standstill": "is blocked, is stalled",
     r"so many|so much": "a number, or as many",

@@ -1,4 +1,4 @@
-"""Time, injected: wall clock for what is written down, monotonic clock for what is waited for."""
+"""The injected clock: wall clock for recorded times, monotonic clock for waits."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """What every loop and deadline reads the time from."""
+    """The clock of every loop and deadline."""
 
     def now_ms(self) -> int:
-        """Return the wall clock as ms since the epoch (may step)."""
+        """Return the wall clock, ms since the epoch; it may step."""
 
     def monotonic(self) -> float:
-        """Return seconds of a clock that never steps (its zero means nothing)."""
+        """Return the seconds of a clock that never steps, from an arbitrary zero."""
 
 
 class SystemClock:
@@ -22,5 +22,5 @@ class SystemClock:
     def now_ms(self) -> int:
         return time.time_ns() // 1_000_000
 
-    # Not a method around it: it is asked several times for every record.
+    # Not wrapped in a method, since it is called several times per record.
     monotonic = staticmethod(time.monotonic)

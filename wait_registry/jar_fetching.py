@@ -1,4 +1,4 @@
-"""Fetching the jars with nothing but Java: by the Ivy that comes inside pyspark, and only what the sums allow."""
+"""Fetches the jars with the Ivy inside pyspark, and accepts only files with the committed sums."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ RETRIEVE_PATTERN = "[conf]/[artifact]-[revision](-[classifier]).[ext]"
 
 
 def fetch_jars(home: Path, kinds: Sequence[JarKind] = JAR_KINDS) -> list[JarKind]:
-    """Make every kind's folder hold exactly the committed jars; what is right already is left alone.
+    """Fetch the jars of each kind whose folder doesn't hold exactly the committed jars.
 
     Args:
-        home: folder that holds one folder a kind.
+        home: folder with one folder per kind.
         kinds: the kinds wanted.
 
     Returns:
-        The kinds that were fetched; empty when all were there (no network is used then).
+        The kinds that were fetched; if none, the network isn't used.
 
     Raises:
-        ConfigurationError: Ivy could not fetch them, or a fetched jar has another SHA-256 than the committed one.
+        ConfigurationError: Ivy can't fetch them, or a fetched jar has another SHA-256 than the committed one.
     """
     home.mkdir(parents=True, exist_ok=True)
     with _one_at_a_time(home):
@@ -95,7 +95,7 @@ def _run_ivy(kinds: Sequence[JarKind], target: Path) -> None:
     if ivy.returncode != 0:
         raise ConfigurationError(
             "Ivy could not fetch the jars (a proxy goes into JAVA_TOOL_OPTIONS, a mirror into ~/.ivy2/ivysettings.xml "
-            "or $IVY_SETTINGS); it said:\n" + "\n".join(last)
+            "or $IVY_SETTINGS). Its output:\n" + "\n".join(last)
         )
 
 
@@ -121,11 +121,11 @@ def _put_in_place(kinds: Sequence[JarKind], scratch: Path, home: Path) -> None:
             verify_jars(scratch / kind, committed_sums(kind))
         except ConfigurationError as problem:
             raise ConfigurationError(
-                f"what was fetched is not what was committed, nothing was changed; if ~/.ivy2/cache holds a damaged "
-                f"copy, remove it there: {problem}"
+                f"a fetched jar differs from its committed sum, nothing was changed; if ~/.ivy2/cache holds a damaged "
+                f"copy, remove it: {problem}"
             ) from None
     for kind in kinds:
-        # Two renames, so that the folder is either the old one or the new one, never a mixture.
+        # Two renames, so that the folder is either the old one or the new one.
         if (home / kind).exists():
             (home / kind).rename(scratch / f"{kind}.old")
         (scratch / kind).rename(home / kind)

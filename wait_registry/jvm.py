@@ -1,4 +1,4 @@
-"""The jars and the Java that runs them: where they live, and that they are byte for byte what was committed."""
+"""The jars and the Java that runs them: their folders, and the check of their committed sums."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ JAR_KINDS: tuple[JarKind, ...] = ("spark", "broker")
 CONNECT_JAR_KINDS: tuple[JarKind, ...] = ("connect", "debezium-jdbc", "debezium-postgres")
 BENCH_JAR_KINDS: tuple[JarKind, ...] = ("parallel-consumer",)
 OLDEST_JAVA = 17
-MEND_JARS = (
+FIX_JARS = (
     "fetch them again with `make jars` or `waitreg jars fetch` (those of Kafka Connect: `make connect`, of the "
     "benchmark: `waitreg jars fetch parallel-consumer`)"
 )
@@ -35,10 +35,10 @@ def jar_directory(kind: JarKind, configured: str = "") -> Path:
     Args:
         kind: ``spark`` for the Kafka source of the Spark session, ``broker`` for the embedded broker, ``connect`` for a
             Kafka Connect worker, ``debezium-...`` for its plugins, ``parallel-consumer`` for the benchmark's peer.
-        configured: a folder that the user set (`spark.jars_dir`); our own when empty.
+        configured: a folder that the user set (`spark.jars_dir`); ours by default.
 
     Raises:
-        ConfigurationError: a jar is missing, changed or too many; the message names it and the mending command.
+        ConfigurationError: a jar is missing, changed or too many; the message names it and the command that fixes it.
     """
     directory = Path(configured).expanduser() if configured else jars_home() / kind
     verify_jars(directory, committed_sums(kind))
@@ -46,7 +46,7 @@ def jar_directory(kind: JarKind, configured: str = "") -> Path:
 
 
 def jars_home() -> Path:
-    """Return the folder that holds one folder a kind: in the checkout, or in the user's cache when installed."""
+    """Return the folder with one folder per kind: in the checkout, or in the user's cache if installed."""
     package = Path(str(resources.files("wait_registry_jvm")))
     if (package.parent / "pyproject.toml").is_file():
         return package / "jars"
@@ -68,28 +68,26 @@ def verify_jars(directory: Path, expected: Mapping[str, str]) -> None:
         expected: file name -> SHA-256 in hex.
 
     Raises:
-        ConfigurationError: names the first file that is not as expected; fetch the jars again.
+        ConfigurationError: a file is missing, unexpected or changed; fetch the jars again.
     """
     present = {path.name for path in directory.glob("*.jar")}
     for name in sorted(expected.keys() - present):
-        raise ConfigurationError(
-            f"the jar {directory / name} is missing ({len(present)} others are there): {MEND_JARS}"
-        )
+        raise ConfigurationError(f"the jar {directory / name} is missing ({len(present)} others are there): {FIX_JARS}")
     for name in sorted(present - expected.keys()):
         raise ConfigurationError(
-            f"{directory / name} is not among the {len(expected)} jars expected there: remove it, or {MEND_JARS}"
+            f"{directory / name} is not among the {len(expected)} jars expected there: remove it, or {FIX_JARS}"
         )
     for name, digest in expected.items():
         with (directory / name).open("rb") as file:
             seen = hashlib.file_digest(file, "sha256").hexdigest()
         if seen != digest:
             raise ConfigurationError(
-                f"the jar {directory / name} was changed: its SHA-256 is {seen}, expected {digest}; {MEND_JARS}"
+                f"the jar {directory / name} was changed: its SHA-256 is {seen}, expected {digest}; {FIX_JARS}"
             )
 
 
 def java_command() -> str:
-    """Return the `java` to run: of JAVA_HOME when set, else the first on PATH.
+    """Return the `java` to run: of JAVA_HOME if set, else the first on PATH.
 
     Raises:
         ConfigurationError: there is none, or it is older than 17; install one.
@@ -108,7 +106,7 @@ def java_command() -> str:
 
 
 def java_major(printed: str) -> int | None:
-    """Return the major version in what `java -version` printed (1.8 counts as 8), or None when it isn't there."""
+    """Return the major version in the output of `java -version` (1.8 counts as 8), or None."""
     match = re.search(r'version "(?:1\.)?(\d+)', printed)
     return int(match.group(1)) if match else None
 
@@ -122,10 +120,10 @@ def _known_kinds(names: Sequence[str]) -> tuple[JarKind, ...]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run `fetch` (download what isn't there or isn't right) or `verify` of some kinds of jars; returns 0.
+    """Run `fetch` (download missing or changed jars) or `verify` for some kinds of jars; returns 0.
 
     Raises:
-        ConfigurationError: a jar is not as committed, or could not be fetched.
+        ConfigurationError: a jar differs from its committed sum, or can't be fetched.
     """
     parser = argparse.ArgumentParser(prog="python -m wait_registry.jvm", description=__doc__)
     parser.add_argument("action", choices=("fetch", "verify"))

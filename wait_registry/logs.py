@@ -1,4 +1,4 @@
-"""Structured logs on standard error: one JSON object a line, or lines for people. Never payloads."""
+"""Structured logs on standard error, one JSON object per line or lines for people, without payloads."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import orjson
 
 from wait_registry.settings.runtime import LogFormat, LogSettings
 
-# The message of somebody else's exception may be of any length, and may quote what it was given.
+# The message of a library's exception may have any length, and may quote its input.
 MAX_ERROR_MESSAGE_CHARS = 2_000
 MAX_TRACEBACK_CHARS = 16_000
 
@@ -36,31 +36,31 @@ def record_fields(
     partition: int | None = None,
     offset: int | None = None,
 ) -> dict[str, object]:
-    """Name the record that a log line concerns.
+    """Return the log fields that name a record.
 
     Args:
-        wait_id: the registration's id.
-        topic, partition, offset: where the record came from (its first delivery).
+        wait_id: the registration's ID.
+        topic, partition, offset: of the record's first delivery.
 
     Returns:
-        What to pass as ``extra`` to a logging call; absent fields are left out.
+        The ``extra`` of a logging call, without absent fields.
     """
     named = {"wait_id": wait_id, "topic": topic, "partition": partition, "offset": offset}
     return {name: value for name, value in named.items() if value is not None}
 
 
 def take_fields_from(context_fields: ContextFields | None) -> None:
-    """Have every line carry what the place it is written from adds, such as the ids of the current trace.
+    """Add context fields, such as the IDs of the current trace, to every line.
 
     Args:
-        context_fields: called with every line, in the thread and context that writes it; None for nothing more.
+        context_fields: called for every line, in the thread and context that writes it; None to add nothing.
     """
     global _context_fields
     _context_fields = context_fields or _no_fields
 
 
 def configure_logging(settings: LogSettings, service: str, stream: TextIO | None = None) -> None:
-    """Send this process's log lines to standard error, replacing whatever was configured before.
+    """Send this process's log lines to standard error, replacing the earlier configuration.
 
     Args:
         settings: level and format.
@@ -80,7 +80,7 @@ def configure_logging(settings: LogSettings, service: str, stream: TextIO | None
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line: time (UTC, ms), level, service, logger, message, extra fields, error."""
+    """One JSON object per line: time (UTC, ms), level, service, logger, message, extra fields, error."""
 
     def __init__(self, service: str) -> None:
         super().__init__()
@@ -140,7 +140,7 @@ def _error_fields(formatter: logging.Formatter, record: logging.LogRecord) -> di
     if not record.exc_info or record.exc_info[0] is None:
         return {}
     error_class, error, _ = record.exc_info
-    # The last lines of a traceback say what happened, so a long one loses its beginning.
+    # The last lines of a traceback matter most, so a long one loses its beginning.
     return {
         "error_class": f"{error_class.__module__}.{error_class.__qualname__}",
         "error_message": str(error)[:MAX_ERROR_MESSAGE_CHARS],
@@ -149,7 +149,7 @@ def _error_fields(formatter: logging.Formatter, record: logging.LogRecord) -> di
 
 
 def _encodable(value: object) -> object:
-    """Make any text UTF-8 (names from the network may hold lone surrogates) and any integer fit into JSON."""
+    """Make any text UTF-8 (names may hold lone surrogates) and any integer fit into JSON."""
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode()
     if isinstance(value, int) and not isinstance(value, bool) and not -(2**63) <= value < 2**64:

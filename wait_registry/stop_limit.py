@@ -1,4 +1,4 @@
-"""How long a service that was told to stop may go on waiting for others."""
+"""Limits how long a service waits for others after a request to stop."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from contextlib import contextmanager
 
 log = logging.getLogger(__name__)
 
-OVER_SEEN_S = 1.0
+POLL_INTERVAL_S = 1.0
 
 
 @contextmanager
 def stop_limit(limit_s: float, stop: threading.Event, give_up: Callable[[], None]) -> Iterator[None]:
-    """Call ``give_up`` when what runs within this still runs so long after it was told to stop.
+    """Call ``give_up`` if the block still runs this long after the request to stop.
 
     Args:
-        limit_s: from the moment when ``stop`` was set, s.
-        stop: set when the service is told to stop.
-        give_up: has what is waited for fail at once; called in a thread of its own, at most once.
+        limit_s: counted from when ``stop`` is set, s.
+        stop: set to request the stop.
+        give_up: makes all waits fail at once; called in a thread of its own, at most once.
     """
     over = threading.Event()
 
     def watch() -> None:
-        while not stop.wait(OVER_SEEN_S):
+        while not stop.wait(POLL_INTERVAL_S):
             if over.is_set():
                 return
         if not over.wait(limit_s):
-            log.warning("not ended %g s after being told to stop: what is waited for is given up", limit_s)
+            log.warning("still running %g s after the request to stop; giving up what the service waits for", limit_s)
             give_up()
 
     threading.Thread(target=watch, name="stop-limit", daemon=True).start()

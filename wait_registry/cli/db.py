@@ -77,9 +77,9 @@ def _standing(step: MigrationStatus) -> str:
 
 
 def _fixes(steps: Sequence[MigrationStatus]) -> Iterator[str]:
-    from wait_registry.postgres.migrations import mend_of_changed
+    from wait_registry.postgres.migrations import fix_of_changed
 
     changed = [step.migration for step in steps if step.changed]
-    yield from map(mend_of_changed, changed)
+    yield from map(fix_of_changed, changed)
     if not changed and not all(step.applied for step in steps):
         yield "waitreg db migrate"

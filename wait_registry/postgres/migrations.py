@@ -1,4 +1,4 @@
-"""Migrations: numbered SQL files, forward only, each applied once and in order."""
+"""Migrations: numbered SQL files, forward only, applied once and in order."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from wait_registry.errors import ConfigurationError, TransientError
 from wait_registry.postgres.connection import lift_time_limits, schema_of
 from wait_registry.postgres.queries import RESOURCES, sql_text
 
-# Any constant will do; two runs of `waitreg db migrate` on one database take turns by it.
+# An arbitrary constant, by which two runs of `waitreg db migrate` on one database take turns.
 LOCK_KEY = 0x7761_6974_5F6D_6967
-# While a migration waits for a table, everybody who comes after it waits too: a rebuild may hold one for minutes.
+# Later transactions queue behind a migration that waits for a table, which a rebuild may hold for minutes.
 LOCK_TIMEOUT_S = 30
 
 
@@ -41,7 +41,7 @@ class Migration:
 
 @dataclass(frozen=True, slots=True)
 class MigrationStatus:
-    """One migration, and the checksum of the file that was applied under its number, None where none was."""
+    """One migration, and the checksum of the file that was applied under its number, or None."""
 
     migration: Migration
     checksum: str | None
@@ -52,7 +52,7 @@ class MigrationStatus:
 
     @property
     def changed(self) -> bool:
-        """Whether another file was applied than the one that this version has."""
+        """Whether the applied file differs from this version's."""
         return self.applied and self.checksum != self.migration.checksum
 
 
@@ -69,19 +69,25 @@ def migrations() -> tuple[Migration, ...]:
 
 
 def status(connection: psycopg.Connection[TupleRow]) -> list[MigrationStatus]:
-    """Return what has been applied to the connection's schema; all unapplied where there is none."""
+    """Return the state of every migration in the connection's schema, which need not exist."""
     applied = _applied(connection)
     return [MigrationStatus(migration, applied.get(migration.version)) for migration in migrations()]
 
 
 def migrate(connection: psycopg.Connection[TupleRow]) -> list[Migration]:
-    """Create the connection's schema if need be and apply what is missing, in one transaction.
+    """Create the connection's schema if necessary and apply the missing migrations, in one transaction.
 
-    ``connection`` is outside a transaction; the server's time limits are lifted for it, since a large table takes as
-    long as it takes. Returns what was applied. Raises `ConfigurationError` when a migration that was applied has since
-    been changed: its file must be restored, a change needs a new number; or when the schema is of a newer version.
-    Raises `TransientError` when a table is in use for longer than `LOCK_TIMEOUT_S`, and when somebody cancelled it or
-    it got into a deadlock: nothing was changed, try again later.
+    Args:
+        connection: outside a transaction; the server's time limits are removed, since large tables take long.
+
+    Returns:
+        The migrations that were applied.
+
+    Raises:
+        ConfigurationError: an applied migration was changed later (restore its file; a change needs a new number), or
+            the schema is newer.
+        TransientError: a table was in use for longer than `LOCK_TIMEOUT_S`, or the migration was canceled or
+            deadlocked; nothing was changed, retry later.
     """
     lift_time_limits(connection)
     schema = schema_of(connection)
@@ -92,7 +98,7 @@ def migrate(connection: psycopg.Connection[TupleRow]) -> list[Migration]:
         require_unchanged(steps)
         _require_none_newer(connection, schema)
         missing = [step.migration for step in steps if not step.applied]
-        # Not for the advisory lock above: that other run is doing our work.
+        # Not for the advisory lock above, whose other holder does the same work.
         connection.execute("select set_config('lock_timeout', %s, true)", (f"{LOCK_TIMEOUT_S}s",))
         for migration in missing:
             _apply(connection, schema, migration)
@@ -106,43 +112,43 @@ def _apply(connection: psycopg.Connection[TupleRow], schema: str, migration: Mig
     except psycopg.errors.LockNotAvailable as error:
         raise TransientError(
             f'a table of the schema "{schema}" was in use for more than {LOCK_TIMEOUT_S} s, nothing was changed: '
-            "wait for the end of what uses it (a rebuild?) and run `waitreg db migrate` again"
+            "wait until it is free (a rebuild may use it) and run `waitreg db migrate` again"
         ) from error
     except (psycopg.errors.QueryCanceled, psycopg.errors.DeadlockDetected) as error:
         raise TransientError(
-            f'migration {migration.version:04} of the schema "{schema}" was broken off, nothing was changed: '
-            f"{error.diag.message_primary}. Find out who cancelled it or what else changes these tables, and run "
+            f'migration {migration.version:04} of the schema "{schema}" was interrupted, nothing was changed: '
+            f"{error.diag.message_primary}. Find out what canceled it or changes these tables, and run "
             "`waitreg db migrate` again"
         ) from error
 
 
 def require_unchanged(steps: Iterable[MigrationStatus]) -> None:
-    """Raise `ConfigurationError` when what was applied isn't what this version would apply: tables may differ."""
+    """Raise ConfigurationError if an applied migration differs from this version's, since tables may differ."""
     for step in steps:
         if step.changed:
             file, seen, expected = step.migration.file, str(step.checksum), step.migration.checksum
             raise ConfigurationError(
                 f"{file} was applied and has changed since (applied {seen[:12]}, this version's {expected[:12]}): "
-                f"{mend_of_changed(step.migration)}; what is to change needs a new migration"
+                f"{fix_of_changed(step.migration)}; a change needs a new migration"
             )
 
 
-def mend_of_changed(migration: Migration) -> str:
-    """Say what to do where another file was applied than this version's."""
-    return f"install the wait registry that made the schema, or restore {migration.file} as it was"
+def fix_of_changed(migration: Migration) -> str:
+    """Return the fix if another file was applied than this version's."""
+    return f"install the wait registry that created the schema, or restore {migration.file} as it was"
 
 
 def _require_none_newer(connection: psycopg.Connection[TupleRow], schema: str) -> None:
     found, newest = max(_applied(connection), default=0), migrations()[-1].version
     if found > newest:
         raise ConfigurationError(
-            f'the schema "{schema}" has version {found}, this version knows {newest} and none newer: '
+            f'the schema "{schema}" has version {found}, newer than version {newest} of this wait registry: '
             "run `waitreg db migrate` of the newer wait registry (or set postgres.schema to another schema)"
         )
 
 
 def record(connection: psycopg.Connection[TupleRow], migration: Migration) -> None:
-    """Write down that ``migration`` has been applied."""
+    """Record that a migration was applied."""
     connection.execute(
         "insert into wait_registry_migration (version, name, checksum) values (%s, %s, %s)",
         (migration.version, migration.name, migration.checksum),

@@ -1,4 +1,4 @@
-"""The connections of one service, which can all be broken from another thread: a stop mustn't wait for Postgres."""
+"""The connections of one service, which another thread can break, so that a stop doesn't wait for Postgres."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from wait_registry.settings.postgres import PostgresSettings
 
 
 class OpenConnections:
-    """Opens connections and knows those that are open; for any number of threads.
+    """Opens connections and keeps track of them, for any number of threads.
 
-    Nothing else ends a wait for a server that has stopped answering while its host's kernel still does: no limit of
-    the network's is passed, and a statement may take as long as it needs.
+    Nothing else ends a wait for a server that hangs while its host's kernel still answers: no network limit is
+    exceeded, and a statement has no time limit.
     """
 
     def __init__(self) -> None:
@@ -31,13 +31,13 @@ class OpenConnections:
     def open(self, settings: PostgresSettings, application_name: str) -> Iterator[psycopg.Connection[TupleRow]]:
         """Open a connection in autocommit, closed at the end; arguments and errors as `connect`.
 
-        After `give_up` whatever waits for an answer on it raises psycopg.OperationalError, and a new one
+        After `give_up`, a waiting statement raises psycopg.OperationalError, and a new connection
         `PostgresUnavailable`.
         """
         own: list[socket.socket] = []
 
         def keep(connection: psycopg.Connection[TupleRow]) -> None:
-            # A descriptor of our own: libpq's may be closed, and its number be another's, when it is to be broken.
+            # A descriptor of our own: libpq's may be closed and its number reused when the connection is broken.
             own.append(socket.socket(fileno=os.dup(connection.fileno())))
             with self._guard:
                 self._sockets.update(own)
@@ -45,7 +45,7 @@ class OpenConnections:
                     _break(own[0])
 
         if self._given_up:
-            raise PostgresUnavailable("Postgres isn't asked any more: this process ends")
+            raise PostgresUnavailable("this process ends and opens no more connections to Postgres")
         try:
             with closing(
                 connect(settings, autocommit=True, application_name=application_name, opened=keep)
@@ -58,7 +58,7 @@ class OpenConnections:
                 each.close()
 
     def give_up(self) -> None:
-        """Break what is open and refuse what comes: for good, from any thread."""
+        """Break all open connections and refuse new ones, permanently; from any thread."""
         with self._guard:
             self._given_up = True
             for each in self._sockets:
@@ -66,5 +66,5 @@ class OpenConnections:
 
 
 def _break(connection: socket.socket) -> None:
-    with suppress(OSError):  # it has ended already
+    with suppress(OSError):  # already closed
         connection.shutdown(socket.SHUT_RDWR)

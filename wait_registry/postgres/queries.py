@@ -1,4 +1,4 @@
-"""SQL lives in files: this loads its named blocks."""
+"""Loads the named blocks of SQL files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ NAME_LINE = re.compile(r"^-- name: (\w+)\s*$", re.MULTILINE)
 
 
 class Queries:
-    """The blocks of ``sql/<file>.sql``, each begun by a line ``-- name: xyz``; ``queries["xyz"]`` is its text."""
+    """The blocks of ``sql/<file>.sql``, each after a line ``-- name: xyz``; ``queries["xyz"]`` is its text."""
 
     def __init__(self, file: str) -> None:
         text = sql_text(f"{file}.sql")
@@ -22,7 +22,7 @@ class Queries:
             raise ValueError(f"sql/{file}.sql has two blocks of one name")
 
     def __getitem__(self, name: str) -> LiteralString:
-        """Return the text of the block ``name``; raises KeyError that names the file."""
+        """Return the text of the block ``name``; a KeyError names the file."""
         if name not in self._blocks:
             raise KeyError(f"sql/{self._file}.sql has no block named {name}")
         return self._blocks[name]

@@ -1,4 +1,4 @@
-"""The schema as a whole: installed at once, and checked at every start."""
+"""The whole schema: installed at once, and checked at every start."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ OLDEST_SERVER = 140_000
 
 
 def install_schema(connection: psycopg.Connection[TupleRow], schema: str) -> None:
-    """Create ``schema`` with everything in it from ``sql/schema.sql``; does nothing where it is installed already.
+    """Create the schema from ``sql/schema.sql``, unless it is installed.
 
-    Raises `ConfigurationError` when an older version is there: run ``waitreg db migrate``.
+    Raises:
+        ConfigurationError: an older version is installed; run ``waitreg db migrate``.
     """
     require_server(connection)
     with connection.transaction():
@@ -32,7 +33,7 @@ def install_schema(connection: psycopg.Connection[TupleRow], schema: str) -> Non
 
 
 def schema_version(connection: psycopg.Connection[TupleRow]) -> int | None:
-    """Return the number of the newest migration applied to the connection's schema, None when there is no schema."""
+    """Return the number of the newest migration in the connection's schema, or None if there is no schema."""
     found = connection.execute(
         "select to_regclass(quote_ident(%s) || '.wait_registry_migration')", (schema_of(connection),)
     ).fetchone()
@@ -43,10 +44,7 @@ def schema_version(connection: psycopg.Connection[TupleRow]) -> int | None:
 
 
 def require_schema(connection: psycopg.Connection[TupleRow]) -> None:
-    """Raise `ConfigurationError` unless the connection's schema is the one this version works with.
-
-    That is its newest version, come to by the very migrations that this version has.
-    """
+    """Raise ConfigurationError unless the schema has the newest version, by this version's own migrations."""
     require_server(connection)
     require_unchanged(status(connection))
     newest = migrations()[-1].version
@@ -54,14 +52,14 @@ def require_schema(connection: psycopg.Connection[TupleRow]) -> None:
     if found == newest:
         return
     seen = "is not installed" if found is None else f"has version {found}"
-    mend = "run `waitreg db migrate`" if found is None or found < newest else "run a newer wait registry"
+    fix = "run `waitreg db migrate`" if found is None or found < newest else "run a newer wait registry"
     raise ConfigurationError(
-        f'the schema "{schema_of(connection)}" {seen}, this version needs {newest}: {mend} (setting postgres.schema)'
+        f'the schema "{schema_of(connection)}" {seen}, this version needs {newest}: {fix} (setting postgres.schema)'
     )
 
 
 def require_server(connection: psycopg.Connection[TupleRow]) -> None:
-    """Raise `ConfigurationError` for a server that is too old or whose database isn't UTF-8."""
+    """Raise ConfigurationError if the server is too old or the database isn't UTF-8."""
     if connection.info.server_version < OLDEST_SERVER:
         raise ConfigurationError(
             f"Postgres {connection.info.server_version // 10_000} is too old: the wait registry needs 14 or newer"
@@ -69,6 +67,6 @@ def require_server(connection: psycopg.Connection[TupleRow]) -> None:
     encoding = connection.info.parameter_status("server_encoding")
     if encoding != "UTF8":
         raise ConfigurationError(
-            f"the database's encoding is {encoding}, topic and header names need UTF8: "
+            f"the database's encoding is {encoding}, but topic and header names need UTF8: "
             "create a database `with encoding 'UTF8' template template0` and set postgres.url"
         )

@@ -1,4 +1,4 @@
-"""The metrics of one service in Prometheus' exposition format."""
+"""The metrics of one service in the Prometheus exposition format."""
 
 from __future__ import annotations
 
@@ -60,22 +60,22 @@ class MetricsRegistry:
         self.gauge(BUILD_INFO).labels(version("wait-registry")).set(1)
 
     def counter(self, metric: Metric) -> Counter:
-        """Return the counter of this definition, made at the first call; ValueError when it is no counter."""
+        """Return the counter of this definition, created at the first call; ValueError if it isn't a counter."""
         return self._instrument(metric, "counter", Counter)
 
     def gauge(self, metric: Metric) -> Gauge:
-        """Return the gauge of this definition, made at the first call; ValueError when it is no gauge."""
+        """Return the gauge of this definition, created at the first call; ValueError if it isn't a gauge."""
         return self._instrument(metric, "gauge", Gauge)
 
     def histogram(self, metric: Metric) -> Histogram:
-        """Return the histogram of this definition, made at the first call; ValueError when it is none."""
+        """Return the histogram of this definition, created at the first call; ValueError if it isn't a histogram."""
         return self._instrument(metric, "histogram", Histogram)
 
     def collect_from(self, read: Callable[[], Readings]) -> None:
-        """Ask ``read`` at every scrape, for numbers that a hot loop keeps as plain integers.
+        """Call ``read`` at every scrape, for numbers that a hot loop keeps as plain integers.
 
         Args:
-            read: called in the scraping thread; returns readings, several of one metric for its label values.
+            read: called in the scraping thread; returns one reading per metric and label values.
         """
         self.prometheus.register(_Reader(read))
 
@@ -98,13 +98,13 @@ class MetricsRegistry:
 
 
 class _Reader(Collector):
-    """Turns readings into Prometheus' families, one per metric."""
+    """Turns readings into Prometheus families, one per metric."""
 
     def __init__(self, read: Callable[[], Readings]) -> None:
         self._read = read
 
     def describe(self) -> Iterator[Family]:
-        # Without this, registering would already call `read`, before the service has anything to tell.
+        # Otherwise registering would call `read` before the service is ready.
         return iter(())
 
     def collect(self) -> Iterator[Family]:

@@ -1,4 +1,4 @@
-"""What a service answers when it is asked whether it is well."""
+"""The answer of a health check."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """``ok``, or the reasons why not, as people read them."""
+    """``ok``, or the reasons why not, for people."""
 
     ok: bool
     reasons: tuple[str, ...] = ()
 
     @staticmethod
     def of(reasons: tuple[str, ...] | list[str]) -> Health:
-        """Be well exactly when there is no reason not to be."""
+        """Return a healthy answer if there is no reason against it."""
         return Health(not reasons, tuple(reasons))

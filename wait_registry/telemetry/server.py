@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 Check = Callable[[], Health]
 
-# A client that can reach the port must not be able to fill the process: so many connections, so large, for so long.
+# Limits for clients that can reach the port: number of connections, size and duration of a request.
 MAX_CONNECTIONS = 32
 REQUEST_LIMIT_S = 10.0
 MAX_HEADERS = 64

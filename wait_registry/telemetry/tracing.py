@@ -51,7 +51,7 @@ class RecordTaken:
 
 @dataclass(frozen=True, slots=True)
 class RecordPublished:
-    """An expired record that was published again: ``headers`` as in the topic, times in ns since the epoch."""
+    """An exported record: ``headers`` as in the topic, times in ns since the epoch."""
 
     topic: str
     headers: Headers

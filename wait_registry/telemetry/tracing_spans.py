@@ -1,7 +1,7 @@
 """Spans of records, after the messaging conventions of OpenTelemetry 1.44.0 (https://opentelemetry.io/docs/specs/semconv).
 
 The span of a record ("process {topic}", consumer) starts when the record was consumed and ends with its outcome; each
-attempt is a span below it. What the sweeper publishes again is a span ("send {topic}", producer) in the same trace. No
+attempt is a span below it. Each export of the sweeper is a span ("send {topic}", producer) in the same trace. No
 part of a record's key, value or headers, and no error message, becomes an attribute: any of them may be a secret.
 """
 

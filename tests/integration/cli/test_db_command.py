@@ -58,7 +58,7 @@ def test_a_migration_that_was_changed_is_named_with_its_fix(
     ended = run_waitreg(tmp_path, "db", "status", settings=settings)
     assert ended.code == 2
     assert "changed  0001 initial" in ended.output
-    fix = "fix: install the wait registry that made the schema, or restore sql/migrations/0001_initial.sql as it was"
+    fix = "fix: install the wait registry that created the schema, or restore sql/migrations/0001_initial.sql as it was"
     assert fix in ended.output.splitlines()
     assert "db migrate" not in ended.output, "it would refuse"
 

@@ -118,7 +118,7 @@ def test_a_schema_made_by_another_migration_than_ours_is_named(prepared: Setting
     assert found.broken == ["postgres.schema"]
     line = found.one("postgres.schema")
     assert "0001_initial.sql was applied and has changed" in line.message
-    assert line.fix.startswith("install the wait registry that made the schema, or restore ")
+    assert line.fix.startswith("install the wait registry that created the schema, or restore ")
 
 
 def test_an_http_handler_whose_host_does_not_answer_is_a_warning(settings_for: SettingsFactory) -> None:

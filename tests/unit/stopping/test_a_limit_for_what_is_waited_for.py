@@ -20,7 +20,7 @@ def test_what_runs_on_is_given_up_at_the_limit_after_the_stop() -> None:
 
 @pytest.mark.parametrize("told", [False, True])
 def test_what_has_ended_gives_nothing_up(told: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wait_registry.stop_limit.OVER_SEEN_S", 0.01)
+    monkeypatch.setattr("wait_registry.stop_limit.POLL_INTERVAL_S", 0.01)
     before = set(threading.enumerate())
     stop, given_up = threading.Event(), threading.Event()
     with stop_limit(60.0, stop, given_up.set):

@@ -61,10 +61,10 @@ def schema(settings: Settings) -> Iterator[Diagnosis]:
 
 
 def _fix(connection: psycopg.Connection[TupleRow], version: int | None) -> str:
-    from wait_registry.postgres.migrations import mend_of_changed, migrations, status
+    from wait_registry.postgres.migrations import fix_of_changed, migrations, status
 
     for step in status(connection):
         if step.changed:
-            return mend_of_changed(step.migration)
+            return fix_of_changed(step.migration)
     newer = version is not None and version > migrations()[-1].version
     return "install the wait registry that made this schema, or a newer one" if newer else "waitreg db migrate"
