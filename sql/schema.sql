@@ -1,5 +1,5 @@
--- The whole schema of the wait registry, for Postgres 14 or newer. `sql/migrations` leads to exactly this; a test compares.
--- Run with search_path set to the schema that holds it (setting postgres.schema); nothing here names a schema.
+-- The whole schema of the wait registry, for Postgres 14 or newer. A test checks that `sql/migrations` create the same.
+-- Run it with search_path set to the target schema (setting postgres.schema); nothing here names a schema.
 
 create table wait_registry_migration (
     version int primary key,
@@ -8,8 +8,8 @@ create table wait_registry_migration (
     applied_at timestamptz not null default now()
 );
 
--- One row a registration that has no later entry in the wait topic. Written by the sink alone.
--- The key is text: a uuid column breaks the deletes of every JDBC sink.
+-- One row per registration without a later entry in the wait topic. Only the sink writes it.
+-- The key is text, since a uuid column breaks the deletes of every JDBC sink.
 create table wait (
     wait_expiration_uuid text primary key,
     original_topic text not null,
@@ -38,21 +38,20 @@ create table wait (
     tracestate text,
     created_at timestamptz not null default now()
 ) with (
-    -- Nearly every row lives for seconds: dead ones are collected long before a fifth of the table is dead.
+    -- Nearly every row lives for seconds, so dead rows are vacuumed long before a fifth of the table is dead.
     autovacuum_vacuum_scale_factor = 0.02,
     autovacuum_vacuum_threshold = 5000,
     autovacuum_analyze_scale_factor = 0.05
 );
 
--- The sweeper's question: what of this partition is due?
+-- The sweeper selects the due rows of a partition.
 create index wait_due on wait (wait_topic, wait_partition, wait_expiration_time);
 
--- What incident queries look up. Keys may be longer than a B-tree takes: their beginning is indexed, and a query
--- compares both.
+-- For incident queries. Keys may be too long for a B-tree, so their beginning is indexed, and a query compares both.
 create index wait_place on wait (original_offset, original_partition);
 create index wait_key on wait (substring(original_key from 1 for 64));
 
--- Position, idempotence guard and fence of the sink at once: advanced by compare-and-set on next_offset only.
+-- Position, idempotence guard and fence of the sink; advanced only by compare-and-set on next_offset.
 create table sink_progress (
     topic text not null,
     topic_id text not null,
@@ -60,12 +59,12 @@ create table sink_progress (
     next_offset bigint not null,
     position_time timestamptz not null,
     seen_at timestamptz not null,
-    -- Where the log ended when it began to be read from its start: below it the view shows what later entries resolve.
+    -- The end of the topic when the initial load began; until it is reached, wait shows registrations that are settled.
     read_until bigint not null default 0,
     primary key (topic, partition)
 );
 
--- One row a dead letter, named by its own place in its topic. Records that are none of ours are kept, with reason null.
+-- One row per dead letter, identified by its topic, partition and offset. Foreign records are kept with reason null.
 create table dead_letter (
     topic text not null,
     partition int not null,
@@ -104,8 +103,8 @@ create index dead_letter_time on dead_letter (dead_letter_time);
 create index dead_letter_place on dead_letter (original_offset, original_partition);
 create index dead_letter_key on dead_letter (substring(key from 1 for 64));
 
--- Tombstones that came when their registration was no longer open, or after it had expired: the work was done twice, or
--- finished late. Kept to mark the `expired` dead letter of the same id, which may be read before or after.
+-- Tombstones that came after their registration was settled or had expired: the work was done twice, or finished late.
+-- They mark the `expired` dead letter of the same wait ID, which may be read before or after.
 create table late_outcome (
     wait_expiration_uuid text not null,
     outcome text,
@@ -120,7 +119,7 @@ create table late_outcome (
 create index late_outcome_wait on late_outcome (wait_expiration_uuid);
 create index late_outcome_age on late_outcome (created_at);
 
--- Records of the wait topic that can't be read as what they should be.
+-- Records of the wait topic that can't be decoded.
 create table quarantine (
     topic text not null,
     partition int not null,
@@ -136,9 +135,9 @@ create table quarantine (
 
 create index quarantine_age on quarantine (created_at);
 
--- One row a sweep, also one with nothing due: the newest is the sweeper's sign of life. At the default interval of 30 s
--- that is 86,000 small rows a month for each sweeper; those older than the retention are purged. Written by the sweeper
--- alone.
+-- One row per sweep, even without due rows; the newest row shows that the sweeper is alive. At the default interval of
+-- 30 s that is 86,000 small rows per month and sweeper; rows older than the retention are purged. Only the sweeper
+-- writes it.
 create table sweep (
     id bigint generated always as identity primary key,
     wait_topic text not null,
@@ -153,7 +152,7 @@ create table sweep (
 
 create index sweep_started on sweep (started_at);
 
--- Bytes as text; what isn't UTF-8 (or holds NUL, which text can't) as base64.
+-- Bytes as text, or as base64 if they aren't UTF-8 or hold NUL, which text can't.
 create function wait_registry_text(bytes bytea) returns text
 language plpgsql immutable strict parallel restricted as $$
 begin
@@ -162,11 +161,11 @@ exception when character_not_in_repertoire or untranslatable_character then
     return encode(bytes, 'base64');
 end $$;
 
--- Quarantined records are looked up by wait id and by the headers that say where they came from.
+-- Quarantined records are looked up by wait ID and by the headers of their origin.
 create index quarantine_wait on quarantine (wait_registry_text(substring(key from 1 for 36)));
 create index quarantine_headers on quarantine using gin (headers jsonb_path_ops);
 
--- How wait_registry_text shows these bytes: 'utf-8' or 'base64'.
+-- The encoding that wait_registry_text uses for these bytes: 'utf-8' or 'base64'.
 create function wait_registry_encoding(bytes bytea) returns text
 language plpgsql immutable strict parallel restricted as $$
 begin
@@ -176,7 +175,7 @@ exception when character_not_in_repertoire or untranslatable_character then
     return 'base64';
 end $$;
 
--- Bytes as people type them: text where they are text, else \x and hexadecimal digits.
+-- Bytes as people type them: text if possible, else \x and hexadecimal digits.
 create function wait_registry_key(bytes bytea) returns text
 language sql immutable strict parallel restricted
 return case
@@ -185,7 +184,7 @@ return case
     else '\x' || encode(bytes, 'hex')
 end;
 
--- The bytes of what wait_registry_key shows.
+-- The inverse of wait_registry_key.
 create function wait_registry_key_bytes(shown text) returns bytea
 language sql immutable strict parallel safe
 return case when left(shown, 2) = '\x' then decode(substr(shown, 3), 'hex') else convert_to(shown, 'UTF8') end;
@@ -268,7 +267,7 @@ select
     created_at
 from dead_letter;
 
--- All that is known of a registration, one row an event: order by at.
+-- The history of a registration, one row per event; order by at.
 create view record_event as
 select
     wait_expiration_uuid,
@@ -336,11 +335,11 @@ select
     error
 from quarantine;
 
--- For those who export with a Kafka Connect source in our sweeper's place: tables that only ever grow at their end, which
--- is what such a source can read without missing or doubling a row, and the function that fills them.
+-- For a Kafka Connect source instead of our sweeper: append-only tables, which such a source reads without missing or
+-- repeating a row, and the function that fills them.
 
--- One row a registration that is exported, for good: its place in the log and its id are unique here. A wait topic that
--- was recreated counts its offsets from 0 again, so that the place alone isn't enough.
+-- One row per exported registration. Its place in the wait topic and its wait ID are unique together; a recreated topic
+-- counts offsets from 0 again, so the place alone isn't enough.
 create table expired_outbox (
     id bigint generated always as identity primary key,
     wait_expiration_uuid text not null,
@@ -366,7 +365,7 @@ create table expired_outbox (
 
 create index expired_outbox_age on expired_outbox (created_at);
 
--- One row a registration whose `expired` dead letter stands in the log: its tombstone may follow.
+-- One row per registration whose `expired` dead letter is in its topic, so that its tombstone may follow.
 create table expired_tombstone (
     id bigint generated always as identity primary key,
     wait_expiration_uuid text not null,
@@ -379,11 +378,11 @@ create table expired_tombstone (
 
 create index expired_tombstone_age on expired_tombstone (created_at);
 
--- Which registrations are due, a row a partition of the wait topic that has any: those that expire before due_before.
--- Where our sink runs, that is how far its view is complete; a partition without a position isn't due at all, nor is any
--- while a topic is read for the first time: the wait topic's tombstones, or what the dead letter topics show as exported,
--- may be still to come. Elsewhere the view may be settle_s behind. And only what came before standing_since is due there:
--- a sink that was started again shows once more what its tombstones are about to remove.
+-- The due registrations, one row per partition of the wait topic: those that expire before due_before. With our sink
+-- that is the time up to which the tables are complete. A partition without a position isn't due, and none is during
+-- the initial load of a topic, since tombstones or dead letters may be unread. With another sink the tables may be
+-- settle_s behind, and only registrations from before standing_since are due: a restarted sink shows settled
+-- registrations again until it reads their tombstones.
 create function wait_registry_due(topic text, skew_s double precision, settle_s double precision)
 returns table (wait_partition int, due_before timestamptz, standing_since timestamptz)
 language sql stable parallel safe
@@ -420,12 +419,12 @@ begin atomic
         end;
 end;
 
--- Whether Kafka takes a text as the name of a topic.
+-- Whether a text is a valid topic name.
 create function wait_registry_is_topic(name text) returns boolean
 language sql immutable parallel safe
 return wait_registry_is_topic.name ~ '^[a-zA-Z0-9._-]{1,249}$' and wait_registry_is_topic.name not in ('.', '..');
 
--- The dead letter topic of a registration that names none. What a topic's own name holds is no placeholder.
+-- The dead letter topic of a registration that names none. Braces in a topic's own name are not placeholders.
 create function wait_registry_dead_letter_topic(template text, topic text, consumer_group text) returns text
 language sql immutable parallel safe
 return replace(
@@ -438,12 +437,11 @@ return replace(
     coalesce(wait_registry_dead_letter_topic.consumer_group, '')
 );
 
--- Puts what is due into expired_outbox and returns how many rows that were; the tombstones of what has its dead letter
--- into expired_tombstone; and forgets what was finished a week ago. At most max_rows each, and of what is due no more
--- once it is max_bytes. The lock is held to the end of the transaction: ids become visible in their order, and a source
--- that reads on from the last one misses none. Who waits for it longer than a caller's connection may be silent is told
--- so, and asks again.
--- `offset 0` keeps each question a probe of an index: as joins they would read whole tables, every few seconds.
+-- Inserts due registrations into expired_outbox and returns their number; inserts the tombstones of registrations with
+-- a dead letter into expired_tombstone; and deletes rows that were finished a week ago. At most max_rows of each, and
+-- due rows up to max_bytes. The lock is held until the end of the transaction, so that ids become visible in order and
+-- a source that reads on from the last id misses none. A caller that waits too long for the lock gets an error and
+-- retries. `offset 0` keeps each subquery an index probe; as joins they would read whole tables every few seconds.
 create function fill_expired_outbox(
     topic text,
     skew_s double precision,
@@ -469,15 +467,15 @@ begin
             select
                 wait.wait_expiration_uuid,
                 wait.wait_expiration_time,
-                -- As they are stored: nothing is read for it.
+                -- The stored size, which is known without reading the values.
                 coalesce(octet_length(wait.body), 0) + coalesce(pg_column_size(wait.original_headers), 0) as bytes
             from wait
             where wait.wait_topic = fill_expired_outbox.topic
                 and wait.wait_partition = partition.wait_partition
                 and wait.wait_expiration_time < partition.due_before
                 and wait.created_at < partition.standing_since
-                -- A header's name with NUL or half a surrogate pair, a dead letter topic that can't be one: our sweeper
-                -- sets such a row aside, and a source would stop at it for good.
+                -- A header name with NUL or half a surrogate pair, or an invalid dead letter topic: to our sweeper such
+                -- a row is unsendable, and a source would stop at it permanently.
                 and not coalesce(jsonb_path_exists(wait.original_headers, '$[*][0] ? (@.type() == "object")'), false)
                 and wait_registry_is_topic(
                     coalesce(
@@ -495,7 +493,7 @@ begin
                         and known.wait_expiration_uuid = wait.wait_expiration_uuid
                     offset 0
                 )
-                -- Known from the log, whatever was restored here.
+                -- Known from the topic, whatever was restored here.
                 and not exists (
                     select from dead_letter as letter
                     where letter.wait_expiration_uuid = wait.wait_expiration_uuid
@@ -575,7 +573,7 @@ begin
     limit fill_expired_outbox.max_rows
     on conflict do nothing;
 
-    -- What still stands in wait isn't finished: without its row here it would be exported again.
+    -- A registration that is still in wait isn't finished; without its row here it would be exported again.
     delete from expired_outbox where id = any(array(
         select old.id
         from expired_outbox as old
@@ -609,8 +607,8 @@ begin
     return filled;
 end $$;
 
--- What a source must still send, as far as is known here: the registration stands, and no dead letter of it is known. A
--- source that has lost its place in expired_outbox begins with these.
+-- Rows that a source must still send: the registration is open, and it has no dead letter in the tables. A source that
+-- has lost its position in expired_outbox starts with these.
 create view expired_outbox_open as
 select outbox.*
 from expired_outbox as outbox
@@ -631,7 +629,7 @@ and not exists (
     offset 0
 );
 
--- Likewise the tombstones whose registration still stands.
+-- Tombstones that a source must still send: the registration is still open.
 create view expired_tombstone_open as
 select tombstone.*
 from expired_tombstone as tombstone

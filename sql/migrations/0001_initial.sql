@@ -7,8 +7,8 @@ create table wait_registry_migration (
     applied_at timestamptz not null default now()
 );
 
--- One row a registration that has no later entry in the wait topic. Written by the sink alone.
--- The key is text: a uuid column breaks the deletes of every JDBC sink.
+-- One row per registration without a later entry in the wait topic. Only the sink writes it.
+-- The key is text, since a uuid column breaks the deletes of every JDBC sink.
 create table wait (
     wait_expiration_uuid text primary key,
     original_topic text not null,
@@ -37,16 +37,16 @@ create table wait (
     tracestate text,
     created_at timestamptz not null default now()
 ) with (
-    -- Nearly every row lives for seconds: dead ones are collected long before a fifth of the table is dead.
+    -- Nearly every row lives for seconds, so dead rows are vacuumed long before a fifth of the table is dead.
     autovacuum_vacuum_scale_factor = 0.02,
     autovacuum_vacuum_threshold = 5000,
     autovacuum_analyze_scale_factor = 0.05
 );
 
--- The sweeper's question: what of this partition is due?
+-- The sweeper selects the due rows of a partition.
 create index wait_due on wait (wait_topic, wait_partition, wait_expiration_time);
 
--- Position, idempotence guard and fence of the sink at once: advanced by compare-and-set on next_offset only.
+-- Position, idempotence guard and fence of the sink; advanced only by compare-and-set on next_offset.
 create table sink_progress (
     topic text not null,
     topic_id text not null,
@@ -57,7 +57,7 @@ create table sink_progress (
     primary key (topic, partition)
 );
 
--- One row a dead letter, named by its own place in its topic. Records that are none of ours are kept, with reason null.
+-- One row per dead letter, identified by its topic, partition and offset. Foreign records are kept with reason null.
 create table dead_letter (
     topic text not null,
     partition int not null,
@@ -93,8 +93,8 @@ create index dead_letter_wait on dead_letter (wait_expiration_uuid);
 create index dead_letter_unfinished on dead_letter (wait_expiration_uuid) where reason = 'expired' and not finished_late;
 create index dead_letter_age on dead_letter (created_at);
 
--- Tombstones that came when their registration was no longer open, or after it had expired: the work was done twice, or
--- finished late. Kept to mark the `expired` dead letter of the same id, which may be read before or after.
+-- Tombstones that came after their registration was settled or had expired: the work was done twice, or finished late.
+-- They mark the `expired` dead letter of the same wait ID, which may be read before or after.
 create table late_outcome (
     wait_expiration_uuid text not null,
     outcome text,
@@ -109,7 +109,7 @@ create table late_outcome (
 create index late_outcome_wait on late_outcome (wait_expiration_uuid);
 create index late_outcome_age on late_outcome (created_at);
 
--- Records of the wait topic that can't be read as what they should be.
+-- Records of the wait topic that can't be decoded.
 create table quarantine (
     topic text not null,
     partition int not null,
@@ -125,7 +125,7 @@ create table quarantine (
 
 create index quarantine_age on quarantine (created_at);
 
--- One row a sweep that had something to do or could not do it. Written by the sweeper alone.
+-- One row per sweep that had due rows or failed. Only the sweeper writes it.
 create table sweep (
     id bigint generated always as identity primary key,
     wait_topic text not null,
@@ -140,7 +140,7 @@ create table sweep (
 
 create index sweep_started on sweep (started_at);
 
--- Bytes as text; what isn't UTF-8 (or holds NUL, which text can't) as base64.
+-- Bytes as text, or as base64 if they aren't UTF-8 or hold NUL, which text can't.
 create function wait_registry_text(bytes bytea) returns text
 language plpgsql immutable strict parallel restricted as $$
 begin
@@ -149,7 +149,7 @@ exception when character_not_in_repertoire or untranslatable_character then
     return encode(bytes, 'base64');
 end $$;
 
--- How wait_registry_text shows these bytes: 'utf-8' or 'base64'.
+-- The encoding that wait_registry_text uses for these bytes: 'utf-8' or 'base64'.
 create function wait_registry_encoding(bytes bytea) returns text
 language plpgsql immutable strict parallel restricted as $$
 begin

@@ -1,7 +1,7 @@
--- What the incident queries look records up by: their place, their key, the time of a dead letter; and one view of all
--- that is known of a record. `create index` and not `concurrently`: in this transaction it blocks the sink for the
--- seconds of the build, which only makes the view older; docs/decisions/0006-indexes-for-incidents.md has the numbers.
--- Keys may be longer than a B-tree takes: their beginning is indexed, and a query compares both.
+-- Indexes for the incident queries (origin, key, time of a dead letter) and a view of a record's history. `create
+-- index` without `concurrently` blocks the sink for the seconds of the build, so the tables fall behind for that time;
+-- docs/decisions/0006-indexes-for-incidents.md has the numbers. Keys may be too long for a B-tree, so their beginning
+-- is indexed, and a query compares both.
 
 create index wait_place on wait (original_offset, original_partition);
 create index wait_key on wait (substring(original_key from 1 for 64));
@@ -13,7 +13,7 @@ create index dead_letter_key on dead_letter (substring(key from 1 for 64));
 create index quarantine_wait on quarantine (wait_registry_text(substring(key from 1 for 36)));
 create index quarantine_headers on quarantine using gin (headers jsonb_path_ops);
 
--- Bytes as people type them: text where they are text, else \x and hexadecimal digits.
+-- Bytes as people type them: text if possible, else \x and hexadecimal digits.
 create function wait_registry_key(bytes bytea) returns text
 language sql immutable strict parallel restricted
 return case
@@ -22,12 +22,12 @@ return case
     else '\x' || encode(bytes, 'hex')
 end;
 
--- The bytes of what wait_registry_key shows.
+-- The inverse of wait_registry_key.
 create function wait_registry_key_bytes(shown text) returns bytea
 language sql immutable strict parallel safe
 return case when left(shown, 2) = '\x' then decode(substr(shown, 3), 'hex') else convert_to(shown, 'UTF8') end;
 
--- All that is known of a registration, one row an event: order by at.
+-- The history of a registration, one row per event; order by at.
 create view record_event as
 select
     wait_expiration_uuid,

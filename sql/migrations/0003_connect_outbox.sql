@@ -1,9 +1,9 @@
--- For those who export with a Kafka Connect source in our sweeper's place: tables that only ever grow at their end, which
--- is what such a source can read without missing or doubling a row, and the function that fills them.
+-- For a Kafka Connect source instead of our sweeper: append-only tables, which such a source reads without missing or
+-- repeating a row, and the function that fills them.
 -- docs/decisions/0011-an-outbox-for-connect-sources.md has the reasons.
 
--- One row a registration that is exported, for good: its place in the log and its id are unique here. A wait topic that
--- was recreated counts its offsets from 0 again, so that the place alone isn't enough.
+-- One row per exported registration. Its place in the wait topic and its wait ID are unique together; a recreated topic
+-- counts offsets from 0 again, so the place alone isn't enough.
 create table expired_outbox (
     id bigint generated always as identity primary key,
     wait_expiration_uuid text not null,
@@ -29,7 +29,7 @@ create table expired_outbox (
 
 create index expired_outbox_age on expired_outbox (created_at);
 
--- One row a registration whose `expired` dead letter stands in the log: its tombstone may follow.
+-- One row per registration whose `expired` dead letter is in its topic, so that its tombstone may follow.
 create table expired_tombstone (
     id bigint generated always as identity primary key,
     wait_expiration_uuid text not null,
@@ -42,10 +42,10 @@ create table expired_tombstone (
 
 create index expired_tombstone_age on expired_tombstone (created_at);
 
--- Which registrations are due, a row a partition of the wait topic that has any: those that expire before due_before.
--- Where our sink runs, that is how far its view is complete; a partition without a position isn't due at all. Elsewhere
--- the view may be settle_s behind. And only what came before standing_since is due there: a sink that was started again
--- shows once more what its tombstones are about to remove.
+-- The due registrations, one row per partition of the wait topic: those that expire before due_before. With our sink
+-- that is the time up to which the tables are complete, and a partition without a position isn't due. With another sink
+-- the tables may be settle_s behind, and only registrations from before standing_since are due: a restarted sink shows
+-- settled registrations again until it reads their tombstones.
 create function wait_registry_due(topic text, skew_s double precision, settle_s double precision)
 returns table (wait_partition int, due_before timestamptz, standing_since timestamptz)
 language sql stable parallel safe
@@ -81,12 +81,12 @@ begin atomic
         );
 end;
 
--- Whether Kafka takes a text as the name of a topic.
+-- Whether a text is a valid topic name.
 create function wait_registry_is_topic(name text) returns boolean
 language sql immutable parallel safe
 return wait_registry_is_topic.name ~ '^[a-zA-Z0-9._-]{1,249}$' and wait_registry_is_topic.name not in ('.', '..');
 
--- The dead letter topic of a registration that names none. What a topic's own name holds is no placeholder.
+-- The dead letter topic of a registration that names none. Braces in a topic's own name are not placeholders.
 create function wait_registry_dead_letter_topic(template text, topic text, consumer_group text) returns text
 language sql immutable parallel safe
 return replace(
@@ -99,12 +99,11 @@ return replace(
     coalesce(wait_registry_dead_letter_topic.consumer_group, '')
 );
 
--- Puts what is due into expired_outbox and returns how many rows that were; the tombstones of what has its dead letter
--- into expired_tombstone; and forgets what was finished a week ago. At most max_rows each, and of what is due no more
--- once it is max_bytes. The lock is held to the end of the transaction: ids become visible in their order, and a source
--- that reads on from the last one misses none. Who waits for it longer than a caller's connection may be silent is told
--- so, and asks again.
--- `offset 0` keeps each question a probe of an index: as joins they would read whole tables, every few seconds.
+-- Inserts due registrations into expired_outbox and returns their number; inserts the tombstones of registrations with
+-- a dead letter into expired_tombstone; and deletes rows that were finished a week ago. At most max_rows of each, and
+-- due rows up to max_bytes. The lock is held until the end of the transaction, so that ids become visible in order and
+-- a source that reads on from the last id misses none. A caller that waits too long for the lock gets an error and
+-- retries. `offset 0` keeps each subquery an index probe; as joins they would read whole tables every few seconds.
 create function fill_expired_outbox(
     topic text,
     skew_s double precision,
@@ -130,15 +129,15 @@ begin
             select
                 wait.wait_expiration_uuid,
                 wait.wait_expiration_time,
-                -- As they are stored: nothing is read for it.
+                -- The stored size, which is known without reading the values.
                 coalesce(octet_length(wait.body), 0) + coalesce(pg_column_size(wait.original_headers), 0) as bytes
             from wait
             where wait.wait_topic = fill_expired_outbox.topic
                 and wait.wait_partition = partition.wait_partition
                 and wait.wait_expiration_time < partition.due_before
                 and wait.created_at < partition.standing_since
-                -- A header's name with NUL or half a surrogate pair, a dead letter topic that can't be one: our sweeper
-                -- sets such a row aside, and a source would stop at it for good.
+                -- A header name with NUL or half a surrogate pair, or an invalid dead letter topic: to our sweeper such
+                -- a row is unsendable, and a source would stop at it permanently.
                 and not coalesce(jsonb_path_exists(wait.original_headers, '$[*][0] ? (@.type() == "object")'), false)
                 and wait_registry_is_topic(
                     coalesce(
@@ -156,7 +155,7 @@ begin
                         and known.wait_expiration_uuid = wait.wait_expiration_uuid
                     offset 0
                 )
-                -- Known from the log, whatever was restored here.
+                -- Known from the topic, whatever was restored here.
                 and not exists (
                     select from dead_letter as letter
                     where letter.wait_expiration_uuid = wait.wait_expiration_uuid
@@ -236,7 +235,7 @@ begin
     limit fill_expired_outbox.max_rows
     on conflict do nothing;
 
-    -- What still stands in wait isn't finished: without its row here it would be exported again.
+    -- A registration that is still in wait isn't finished; without its row here it would be exported again.
     delete from expired_outbox where id = any(array(
         select old.id
         from expired_outbox as old
@@ -270,8 +269,8 @@ begin
     return filled;
 end $$;
 
--- What a source must still send, as far as is known here: the registration stands, and no dead letter of it is known. A
--- source that has lost its place in expired_outbox begins with these.
+-- Rows that a source must still send: the registration is open, and it has no dead letter in the tables. A source that
+-- has lost its position in expired_outbox starts with these.
 create view expired_outbox_open as
 select outbox.*
 from expired_outbox as outbox
@@ -292,7 +291,7 @@ and not exists (
     offset 0
 );
 
--- Likewise the tombstones whose registration still stands.
+-- Tombstones that a source must still send: the registration is still open.
 create view expired_tombstone_open as
 select tombstone.*
 from expired_tombstone as tombstone

@@ -1,14 +1,14 @@
--- Until the log has been read once to where it ended when the reading began, the view isn't complete up to any time: the
--- outbox for Connect sources waits for that.
+-- During the initial load of a topic the tables aren't complete up to any time, so the outbox for Connect sources
+-- waits.
 
--- Where the log ended when it began to be read from its start: below it the view shows what later entries resolve.
+-- The end of the topic when the initial load began; until it is reached, wait shows registrations that are settled.
 alter table sink_progress add column read_until bigint not null default 0;
 
--- Which registrations are due, a row a partition of the wait topic that has any: those that expire before due_before.
--- Where our sink runs, that is how far its view is complete; a partition without a position isn't due at all, nor is any
--- while a topic is read for the first time: the wait topic's tombstones, or what the dead letter topics show as exported,
--- may be still to come. Elsewhere the view may be settle_s behind. And only what came before standing_since is due there:
--- a sink that was started again shows once more what its tombstones are about to remove.
+-- The due registrations, one row per partition of the wait topic: those that expire before due_before. With our sink
+-- that is the time up to which the tables are complete. A partition without a position isn't due, and none is during
+-- the initial load of a topic, since tombstones or dead letters may be unread. With another sink the tables may be
+-- settle_s behind, and only registrations from before standing_since are due: a restarted sink shows settled
+-- registrations again until it reads their tombstones.
 create or replace function wait_registry_due(topic text, skew_s double precision, settle_s double precision)
 returns table (wait_partition int, due_before timestamptz, standing_since timestamptz)
 language sql stable parallel safe
