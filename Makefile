@@ -83,11 +83,11 @@ mutation: setup ## generated mutants of the pure modules (minutes to hours); ONL
 	@sh setup/mutation.sh results
 
 # The program has bench-peers made, once it knows that there is something to measure.
-bench: setup ## measured beside what others would pick, one round; ROW=2 one row, FULL=1 three rounds for RESULTS.md
+bench: setup ## measured beside what others would pick, one round; ROW=2 one row, FULL=1 three rounds for RESULTS.md, ARGS="--against ../other" two checkouts
 	@$(BIN)/python -m bench --fetch $(addprefix --row ,$(ROW)) $(if $(FULL),--full) $(ARGS)
 
 bench-peers: connect ## what the benchmark measures beside this project: Parallel Consumer, the Python peers
-	@$(BIN)/python -m wait_registry.jvm fetch parallel-consumer
+	@$(BIN)/python -m bench.peers
 	@sh setup/bench_peers.sh >/dev/null
 
 fuzz: setup ## any bytes at all that reads what others write, and the corpus kept; MINUTES=5 TARGET=headers_json

@@ -1,59 +1,59 @@
 """The ceiling: consume, wait record, commit of the acknowledged prefix, no-op, tombstone, and nothing else.
 
-What the pattern costs in Python and librdkafka before anybody adds safety or comfort: one thread, no event loop, no
-workers. The same batches, client settings (the processor's own, imported) and contract as the processor's: value, key
-and all headers of a wait record, its wait id, a tombstone with its outcome; so sink and sweeper could work on what it
-writes. Headers that all records share are made once, those of a batch once a batch, and the partition is left to the
-client.
+What the pattern costs in Python and librdkafka before any safety or comfort is added: one thread, no event loop, no
+workers. The batches, client settings (the processor's own, imported) and contract are the processor's: value, key and
+all headers of a wait record, its wait ID, a tombstone with its outcome. Headers that all records share are made once,
+those of a batch once per batch, and the partition is left to the client.
 
-It leaves out what the processor is for: handlers that wait, time-outs, retries, dead letters, rebalances (it is alone
-in its group), the first window, renewals, bounds in bytes, start checks, metrics, logs. A tombstone's delivery isn't
-followed one by one: the idempotent producer without a time-out either delivers it or fails for good, which ends the
-process.
+It leaves out what the processor is for: handlers that wait, timeouts, retries, dead letters, rebalances (it is alone in
+its group), the assignment warm-up, renewals, bounds in bytes, start checks, metrics, logs. A tombstone's delivery isn't
+followed one by one: the idempotent producer either delivers it or fails for good, which ends the process.
 
 `--plain` leaves out wait record and tombstone too: what a consumer costs that reads, calls and commits. It takes a
-million records a second, so at the end of a partition it begins that one again.
+million records per second, so at the end of a partition it begins that partition again.
 """
 
 from __future__ import annotations
 
-import argparse
-import sys
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
-from bench.contenders.arguments import FlowArguments, flow_arguments, parser
-from bench.contenders.measured_run import MeasuredRun
-from bench.contenders.meter import Meter
-from bench.contenders.payload import sent_ns
-from bench.contenders.registry_settings import own_topics, registry_settings
+from bench.contenders.flow_program import FlowArguments, MeasuredRun, age_ns, flow_arguments, parser
+from bench.contenders.load import delete
 from processor.group_config import group_config
 from wait_registry.gc_tuning import tune_gc
 from wait_registry.kafka.clients import admin, producer_config
 from wait_registry.kafka.cluster import cluster_id
+from wait_registry.kafka.topics import create_topics
 from wait_registry.records import names
 from wait_registry.records.headers import encode_headers_json
-from wait_registry.records.original import TIMESTAMP_TYPES
+from wait_registry.records.original import TIMESTAMP_TYPES, Original
 from wait_registry.records.times import format_utc_ms
 from wait_registry.records.tombstone import Outcome, tombstone_headers
 from wait_registry.records.wait_id import wait_id
+from wait_registry.records.wait_record import WaitRecordEncoder
+from wait_registry.settings.kafka import KafkaSettings
+from wait_registry.settings.processor import ProcessorSettings
 from wait_registry.settings.root import Settings
+from wait_registry.settings.topics import DeadLetterSettings, WaitTopicSettings
 
 COMMIT_EVERY_S: Final = 0.5
 NOTHING_CAME_S: Final = 0.001
 TAKEN_AT_ONCE: Final = 2_000
+# As the processor's default: records registered and not settled, at most.
+OUTSTANDING: Final = 20_000
 FLUSH_S: Final = 30.0
-USAGE: Final = 2
+TTL_MS: Final = 600_000
 
 Call = Callable[[bytes], None]
 
 
 class Batch:
-    """What one `consume` brought: how many aren't acknowledged yet, and where each partition stands after it."""
+    """What one `consume` brought: how many aren't acknowledged yet, and where each partition ends after it."""
 
     __slots__ = ("acknowledged", "ends", "left")
 
@@ -71,28 +71,20 @@ class Batch:
 
 
 class WaitHeaders:
-    """The headers of wait records, as `wait_registry.records.wait_record` has them, with as little work as can be."""
+    """The headers of wait records, as `WaitRecordEncoder` has them, with as little work as can be."""
 
     def __init__(self, settings: Settings) -> None:
-        processor = settings.processor
-        self._ttl_ms = round(processor.ttl_s * 1000)
-        self._topic = (names.ORIGINAL_TOPIC, processor.topics[0].encode())
+        encoder = WaitRecordEncoder(settings.processor.group, "bare-loop", settings.dead_letter.topic, "dlq", 3)
+        first = encoder.headers(Original(settings.processor.topics[0], 0, 0, 0, "create", b"", b"", ()), "", 0)
+        self._topic, self._last = first[0], first[10:]
         self._types = [(names.ORIGINAL_TIMESTAMP_TYPE, kind.encode()) for kind in TIMESTAMP_TYPES]
         self._partitions: dict[int, tuple[str, bytes]] = {}
         self._null = {null: (names.ORIGINAL_VALUE_NULL, b"true" if null else b"false") for null in (True, False)}
-        self._last = (
-            (names.WAIT_GROUP, processor.group.encode()),
-            (names.WAIT_INSTANCE, b"bare-loop"),
-            (names.WAIT_DELIVERY, b"1"),
-            (names.WAIT_DEAD_LETTER_TOPIC, settings.dead_letter.topic.encode()),
-            (names.WAIT_EXPIRY_POLICY, processor.expiry_policy.value.encode()),
-            (names.WAIT_MAX_DELIVERIES, b"%d" % processor.max_deliveries),
-        )
-        self.begin_batch()
+        self._expires = (names.WAIT_EXPIRATION_TIME, b"")
 
     def begin_batch(self) -> None:
         """Let what is registered from now on expire together."""
-        expires_at_ms = time.time_ns() // 1_000_000 + self._ttl_ms
+        expires_at_ms = time.time_ns() // 1_000_000 + TTL_MS
         self._expires = (names.WAIT_EXPIRATION_TIME, format_utc_ms(expires_at_ms).encode())
 
     def of(self, message: Message, identifier: str, partition: int, offset: int) -> list[tuple[str, bytes | None]]:
@@ -120,16 +112,15 @@ class WaitHeaders:
 class BareLoop:
     """The loop; `run` returns when `stop` has been called and everything is acknowledged and committed."""
 
-    def __init__(self, settings: Settings, producer_properties: dict[str, Any], call: Call, plain: bool) -> None:
-        self._settings = settings
+    def __init__(self, settings: Settings, producer: Producer, call: Call, plain: bool) -> None:
         self._topic = settings.processor.topics[0]
         self._group = settings.processor.group
         self._wait_topic = settings.wait.topic
         self._call = call
         self._take_on = self._handle if plain else self._register
-        self._prefetch = settings.processor.prefetch_max
-        self._consumer = Consumer(consumer_properties(settings, plain))
-        self._producer = Producer(producer_properties)
+        own = {"auto.offset.reset": "earliest", "enable.partition.eof": plain, "error_cb": end_on_fatal}
+        self._consumer = Consumer({**group_config(settings), **own})
+        self._producer = producer
         self._cluster_id = cluster_id(admin(settings.kafka))
         self._headers = WaitHeaders(settings)
         self._acknowledged: deque[Message] = deque()
@@ -148,8 +139,8 @@ class BareLoop:
         committed_s = time.monotonic()
         while not self._stopped:
             self._producer.poll(0)
-            self._finish_acknowledged()
-            taken = self._consumer.consume(min(TAKEN_AT_ONCE, self._prefetch - self._outstanding), 0)
+            self._settle_acknowledged()
+            taken = self._consumer.consume(min(TAKEN_AT_ONCE, OUTSTANDING - self._outstanding), 0)
             if taken:
                 self._take_on(self._records(taken))
             elif not self._acknowledged:
@@ -159,18 +150,16 @@ class BareLoop:
                 self._commit(asynchronous=True)
         while self._outstanding:
             self._producer.poll(NOTHING_CAME_S)
-            self._finish_acknowledged()
+            self._settle_acknowledged()
         if left := self._producer.flush(FLUSH_S):
             raise TimeoutError(f"{left} tombstones aren't acknowledged")
         self._commit(asynchronous=False)
         self._consumer.close()
 
     def _records(self, messages: list[Message]) -> list[Message]:
-        """Return the records among what came; a partition whose end was told begins again."""
-        ended = [message for message in messages if message.error() is not None]
-        for message in ended:
-            error = message.error()
-            assert error is not None
+        """Return the records among what came; a partition whose end was reported begins again."""
+        ended = [(message, error) for message in messages if (error := message.error()) is not None]
+        for message, error in ended:
             if error.code() != KafkaError._PARTITION_EOF:
                 raise KafkaException(error)
             self._consumer.seek(TopicPartition(self._topic, message.partition(), 0))
@@ -183,12 +172,8 @@ class BareLoop:
         for message in messages:
             partition, offset = message.partition(), message.offset()
             identifier = wait_id(self._cluster_id, self._topic, partition, offset, group, message.timestamp()[1])
-            self._produce(
-                message.value() or b"",
-                identifier,
-                headers.of(message, identifier, partition, offset),
-                batch.delivered,
-            )
+            made = headers.of(message, identifier, partition, offset)
+            self._produce(message.value() or b"", identifier, made, batch.delivered)
             ends[partition] = offset + 1
         self._batches.append(batch)
         self._outstanding += len(messages)
@@ -198,7 +183,7 @@ class BareLoop:
             self._call(message.value())
             self._prefix[message.partition()] = message.offset() + 1
 
-    def _finish_acknowledged(self) -> None:
+    def _settle_acknowledged(self) -> None:
         """Call the handler for what is registered, and write its tombstone."""
         acknowledged, done = self._acknowledged, tombstone_headers(Outcome.DONE)
         while acknowledged:
@@ -226,61 +211,56 @@ class BareLoop:
             self._prefix = {}
 
 
-def consumer_properties(settings: Settings, plain: bool = False) -> dict[str, Any]:
-    """Return the processor's, but that it begins at the log's start by itself; `plain` hears of partitions' ends."""
-    own = {"auto.offset.reset": "earliest", "enable.partition.eof": plain, "error_cb": end_on_fatal}
-    return {**group_config(settings), **own}
-
-
-def producer_properties(settings: Settings, compression: str = "lz4") -> dict[str, Any]:
+def producer_properties(settings: Settings, linger_ms: float, compression: str) -> dict[str, Any]:
     """Return the processor's."""
-    return producer_config(
-        settings.kafka,
-        **{
-            "linger.ms": settings.processor.linger_ms,
-            "batch.size": min(1_000_000, settings.wait.max_message_bytes),
-            "compression.type": compression,
-            "error_cb": end_on_fatal,
-        },
-    )
+    size, own = min(1_000_000, settings.wait.max_message_bytes), {"error_cb": end_on_fatal}
+    batches = {"linger.ms": linger_ms, "batch.size": size, "compression.type": compression}
+    return producer_config(settings.kafka, **batches, **own)
 
 
 def end_on_fatal(error: KafkaError) -> None:
-    """Raise what a client can't go on from."""
+    """Raise an error that a client can't recover from."""
     if error.fatal():
         raise KafkaException(error)
 
 
-def call_of(handler: str, meter: Meter) -> Call:
-    """Return the handler: the loop has no workers, so it can't wait."""
-    if handler == "latency":
-        return lambda value: meter.note(time.time_ns() - sent_ns(value))
-    return lambda value: meter.count()
+def settings_of(arguments: FlowArguments) -> Settings:
+    """Return the settings of the processor that this loop is compared with."""
+    wait = WaitTopicSettings(topic=f"{arguments.group}.wait", partitions=4, replication_factor=1, min_insync_replicas=1)
+    return Settings(
+        kafka=KafkaSettings(bootstrap_servers=arguments.kafka),
+        wait=wait,
+        dead_letter=DeadLetterSettings(topic=f"{arguments.group}.dlq", partitions=1),
+        processor=ProcessorSettings(group=arguments.group, topics=(arguments.topic,), handler="none:none"),
+    )
 
 
-def main(argv: Sequence[str] | None = None) -> None:
+def main() -> None:
     """Measure, and print the line."""
     made = parser(__doc__)
     made.add_argument("--plain", action="store_true", help="only consume, call and commit")
     made.add_argument("--linger-ms", type=float, default=5.0, help="producer's linger.ms (5)")
     made.add_argument("--compression", default="lz4", help="producer's compression.type (lz4)")
     made.add_argument("--keep-topics", action="store_true", help="leave wait and dead letter topic behind")
-    given = made.parse_args(argv)
+    given = made.parse_args()
     arguments = flow_arguments(given)
     if arguments.handler == "timed":
-        print("the bare loop has no workers: saw --handler timed, expected noop or latency", file=sys.stderr)
-        sys.exit(USAGE)
-    settings = registry_settings(arguments, linger_ms=given.linger_ms)
-    with own_topics(settings, given.keep_topics):
-        _run(arguments, settings, given)
-
-
-def _run(arguments: FlowArguments, settings: Settings, given: argparse.Namespace) -> None:
+        made.error("the bare loop has no workers: saw --handler timed, expected noop or latency")
+    settings = settings_of(arguments)
     run = MeasuredRun(arguments, at_end=lambda: loop.stop())
-    properties = producer_properties(settings, given.compression)
-    loop = BareLoop(settings, properties, call_of(arguments.handler, run.meter), given.plain)
-    tune_gc()
-    loop.run()
+    calls: dict[str, Call] = {
+        "noop": lambda _: run.meter.count(),
+        "latency": lambda value: run.meter.note(age_ns(value)),
+    }
+    create_topics(settings)
+    try:
+        producer = Producer(producer_properties(settings, given.linger_ms, given.compression))
+        loop = BareLoop(settings, producer, calls[arguments.handler], given.plain)
+        tune_gc()
+        loop.run()
+    finally:
+        if not given.keep_topics:
+            delete(arguments.kafka, settings.wait.topic, settings.dead_letter.topic)
 
 
 if __name__ == "__main__":

@@ -50,7 +50,7 @@ POLL_S = 0.25
 # To ask Spark takes a look into the JVM and back: four times as often, that is a sixth of what an idle sink takes.
 ASK_SPARK_S = 1.0
 A_MOMENT_S = 0.01
-# The default heap passes on one such dead letter, and reads over one of twice the size (bench/large_records.py).
+# The default heap passes on one such dead letter, and reads over one of twice the size (docs/decisions/0015).
 MAX_SHOWN_BYTES = 33_554_432
 # Room for what a dead letter says beside its record, error and stack trace above all.
 LINEAGE_BYTES = 65_536

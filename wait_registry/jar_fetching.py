@@ -10,26 +10,27 @@ import subprocess
 import sys
 import tempfile
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from importlib import resources
+from importlib.resources.abc import Traversable
 from importlib.util import find_spec
 from pathlib import Path
 
 from wait_registry.errors import ConfigurationError
-from wait_registry.jvm import JAR_KINDS, JarKind, committed_sums, java_command, verify_jars
+from wait_registry.jvm import JAR_KINDS, committed_sums, jar_lists, java_command, verify_jars
 
 RESOLVED = re.compile(r"^\s+found (?P<module>\S+) in ")
 DOWNLOADED = re.compile(r"\[SUCCESSFUL ] \S+#(?P<name>[^;]+);(?P<revision>[^!]+)!\S+ \((?P<time>\d+ms)\)")
 RETRIEVE_PATTERN = "[conf]/[artifact]-[revision](-[classifier]).[ext]"
 
 
-def fetch_jars(home: Path, kinds: Sequence[JarKind] = JAR_KINDS) -> list[JarKind]:
+def fetch_jars(home: Path, kinds: Sequence[str] = JAR_KINDS, lists: Traversable | None = None) -> list[str]:
     """Fetch the jars of each kind whose folder doesn't hold exactly the committed jars.
 
     Args:
         home: folder with one folder per kind.
         kinds: the kinds wanted.
+        lists: the folder with ivy.xml and the sums of each kind; `jvm.jar_lists` by default.
 
     Returns:
         The kinds that were fetched; if none, the network isn't used.
@@ -39,29 +40,30 @@ def fetch_jars(home: Path, kinds: Sequence[JarKind] = JAR_KINDS) -> list[JarKind
     """
     home.mkdir(parents=True, exist_ok=True)
     with _one_at_a_time(home):
-        wanted = [kind for kind in kinds if not _is_verified(kind, home)]
+        listed = lists or jar_lists()
+        sums = {kind: committed_sums(kind, listed) for kind in kinds}
+        wanted = {kind: sums[kind] for kind in kinds if not _is_verified(home / kind, sums[kind])}
         if wanted:
             scratch = Path(tempfile.mkdtemp(prefix=".fetching-", dir=home))
             try:
-                _run_ivy(wanted, scratch)
+                _run_ivy(wanted, scratch, listed)
                 _put_in_place(wanted, scratch, home)
             finally:
                 shutil.rmtree(scratch, ignore_errors=True)
-        return wanted
+        return list(wanted)
 
 
-def ivy_command(kinds: Sequence[JarKind], target: Path) -> list[str]:
+def ivy_command(kinds: Iterable[str], target: Path, lists: Traversable) -> list[str]:
     """Return the Ivy call; mirrors come from $IVY_SETTINGS or ~/.ivy2/ivysettings.xml, proxies from $JAVA_TOOL_OPTIONS.
 
     Raises:
         ConfigurationError: no usable Java, or no pyspark with an Ivy in it.
     """
     settings = Path(os.environ.get("IVY_SETTINGS") or Path.home() / ".ivy2" / "ivysettings.xml")
-    ivy_file = resources.files("wait_registry_jvm").joinpath("ivy.xml")
     return [
         *(java_command(), "-jar", str(_ivy_jar())),
         *(("-settings", str(settings)) if settings.is_file() else ()),
-        *("-ivy", str(ivy_file), "-retrieve", f"{target}/{RETRIEVE_PATTERN}"),
+        *("-ivy", str(lists.joinpath("ivy.xml")), "-retrieve", f"{target}/{RETRIEVE_PATTERN}"),
         *("-types", "jar", "bundle", "-confs", *kinds),
     ]
 
@@ -74,21 +76,21 @@ def _ivy_jar() -> Path:
     return jars[-1]
 
 
-def _is_verified(kind: JarKind, home: Path) -> bool:
+def _is_verified(directory: Path, sums: Mapping[str, str]) -> bool:
     try:
-        verify_jars(home / kind, committed_sums(kind))
+        verify_jars(directory, sums)
     except ConfigurationError as problem:
         print(f"jars: {problem.args[0].split(':')[0]}", flush=True)
         return False
     return True
 
 
-def _run_ivy(kinds: Sequence[JarKind], target: Path) -> None:
-    total = sum(len(committed_sums(kind)) for kind in kinds)
+def _run_ivy(kinds: Mapping[str, Mapping[str, str]], target: Path, lists: Traversable) -> None:
+    total = sum(map(len, kinds.values()))
     print(f"jars: fetching {total} for {' and '.join(kinds)} (55 to 70 MB, a minute or two)", flush=True)
     last: deque[str] = deque(maxlen=25)
     with subprocess.Popen(
-        ivy_command(kinds, target), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+        ivy_command(kinds, target, lists), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
     ) as ivy:
         assert ivy.stdout is not None
         _show_progress(ivy.stdout, last)
@@ -115,10 +117,10 @@ def _show_progress(lines: Iterator[str], last: deque[str]) -> None:
         print(flush=True)
 
 
-def _put_in_place(kinds: Sequence[JarKind], scratch: Path, home: Path) -> None:
-    for kind in kinds:
+def _put_in_place(kinds: Mapping[str, Mapping[str, str]], scratch: Path, home: Path) -> None:
+    for kind, sums in kinds.items():
         try:
-            verify_jars(scratch / kind, committed_sums(kind))
+            verify_jars(scratch / kind, sums)
         except ConfigurationError as problem:
             raise ConfigurationError(
                 f"a fetched jar differs from its committed sum, nothing was changed; if ~/.ivy2/cache holds a damaged "

@@ -11,22 +11,19 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import resources
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 from wait_registry.errors import ConfigurationError
 
-JarKind: TypeAlias = Literal["spark", "broker", "connect", "debezium-jdbc", "debezium-postgres", "parallel-consumer"]
+JarKind: TypeAlias = Literal["spark", "broker", "connect", "debezium-jdbc", "debezium-postgres"]
 
-# What everybody needs, what only a Kafka Connect worker of our own does, and what only the benchmark does.
+# What every installation needs, and what only a Kafka Connect worker of our own does.
 JAR_KINDS: tuple[JarKind, ...] = ("spark", "broker")
 CONNECT_JAR_KINDS: tuple[JarKind, ...] = ("connect", "debezium-jdbc", "debezium-postgres")
-BENCH_JAR_KINDS: tuple[JarKind, ...] = ("parallel-consumer",)
 OLDEST_JAVA = 17
-FIX_JARS = (
-    "fetch them again with `make jars` or `waitreg jars fetch` (those of Kafka Connect: `make connect`, of the "
-    "benchmark: `waitreg jars fetch parallel-consumer`)"
-)
+FIX_JARS = "fetch them again with `make jars` or `waitreg jars fetch` (those of Kafka Connect: `make connect`)"
 
 
 def jar_directory(kind: JarKind, configured: str = "") -> Path:
@@ -34,7 +31,7 @@ def jar_directory(kind: JarKind, configured: str = "") -> Path:
 
     Args:
         kind: ``spark`` for the Kafka source of the Spark session, ``broker`` for the embedded broker, ``connect`` for a
-            Kafka Connect worker, ``debezium-...`` for its plugins, ``parallel-consumer`` for the benchmark's peer.
+            Kafka Connect worker, ``debezium-...`` for its plugins.
         configured: a folder that the user set (`spark.jars_dir`); ours by default.
 
     Raises:
@@ -54,9 +51,14 @@ def jars_home() -> Path:
     return Path(cache) / "wait-registry" / "jars"
 
 
-def committed_sums(kind: JarKind) -> dict[str, str]:
-    """Return file name -> SHA-256 in hex, as committed in jvm/<kind>.sha256."""
-    text = resources.files("wait_registry_jvm").joinpath(f"{kind}.sha256").read_text("ascii")
+def jar_lists() -> Traversable:
+    """Return the folder `jvm/`: the list of jars for Ivy, and the SHA-256 sums of each kind."""
+    return resources.files("wait_registry_jvm")
+
+
+def committed_sums(kind: str, lists: Traversable | None = None) -> dict[str, str]:
+    """Return file name -> SHA-256 in hex, as committed in <kind>.sha256 of a folder (`jar_lists` by default)."""
+    text = (lists or jar_lists()).joinpath(f"{kind}.sha256").read_text("ascii")
     return {name: digest for digest, name in (line.split(maxsplit=1) for line in text.splitlines() if line)}
 
 
@@ -112,7 +114,7 @@ def java_major(printed: str) -> int | None:
 
 
 def _known_kinds(names: Sequence[str]) -> tuple[JarKind, ...]:
-    known = {kind: kind for kind in (*JAR_KINDS, *CONNECT_JAR_KINDS, *BENCH_JAR_KINDS)}
+    known = {kind: kind for kind in (*JAR_KINDS, *CONNECT_JAR_KINDS)}
     for name in names:
         if name not in known:
             raise ConfigurationError(f"there are no jars of the kind {name!r}; the kinds are {', '.join(known)}")

@@ -8,33 +8,25 @@ from typing import Final
 
 import psutil
 
-OFFSETS_TOPIC: Final = "__consumer_offsets"
 DIRECTORIES: Final = "log.dirs="
 
 
 @dataclass(frozen=True, slots=True)
 class Broker:
-    """A broker of this machine.
-
-    Attributes:
-        pid: its process id.
-        data: where its partitions' folders are.
-    """
+    """A broker of this machine: its process ID, and where its partitions' folders are."""
 
     pid: int
     data: Path
 
     @staticmethod
     def at(kafka: str) -> Broker:
-        """Find the broker that listens at an address of this machine.
-
-        Raises:
-            LookupError: no process of ours does, or it wasn't started with a file of properties that names its folder.
-        """
+        """Find the broker that listens at an address of this machine."""
         port = int(kafka.partition(",")[0].rpartition(":")[2])
         for process in psutil.process_iter():
             if _listens(process, port):
-                return Broker(process.pid, _data_folder(process))
+                lines = Path(process.cmdline()[-1]).read_text("utf-8").splitlines()
+                data = next(line.removeprefix(DIRECTORIES) for line in lines if line.startswith(DIRECTORIES))
+                return Broker(process.pid, Path(data))
         raise LookupError(f"no process that can be seen listens on port {port}: is the broker another machine's?")
 
     def topic_bytes(self, topic: str) -> int:
@@ -49,11 +41,3 @@ def _listens(process: psutil.Process, port: int) -> bool:
     except (psutil.AccessDenied, psutil.NoSuchProcess):
         return False
     return any(socket.status == psutil.CONN_LISTEN and socket.laddr.port == port for socket in sockets)
-
-
-def _data_folder(process: psutil.Process) -> Path:
-    properties = Path(process.cmdline()[-1])
-    for line in properties.read_text("utf-8").splitlines():
-        if line.startswith(DIRECTORIES):
-            return Path(line.removeprefix(DIRECTORIES))
-    raise LookupError(f"{properties} says nothing of {DIRECTORIES}")

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from statistics import median
 from typing import Final
 
-from bench.contenders.our_settings import connection_to
+from bench.contenders.product import connection_to
 from bench.contenders.wait_log import CUSTOMERS, INPUT_PARTITIONS, INPUT_TOPIC
 from bench.harness.row import Bench
-from wait_registry.cli.query_file import QueryFile, bind, load_query, query_names
+from wait_registry.cli.query_file import bind, load_query, query_names
 from wait_registry.settings.root import Settings
 
-# Of a row that stands in every registry of the benchmark (see `registry_rows`).
+# Of a row that stands in every registry of the benchmark (see `standing_rows`).
 STANDING_ROW: Final = 17
 PARAMETERS: Final = {
     "id": f"00000000-0000-8000-8000-{STANDING_ROW:012x}",
@@ -23,18 +22,11 @@ PARAMETERS: Final = {
     "offset": str(STANDING_ROW // INPUT_PARTITIONS),
     "instance": f"host-{STANDING_ROW % 16}",
 }
-# Their answer is about every row of `wait`, which they read once; what the others ask for an index finds.
+# Their answer is about every row of `wait`, which they read once; an index answers the others.
 COUNTING: Final = frozenset(
     {
-        "burst_timeline",
-        "growth_per_day",
-        "instance_in_flight",
-        "oldest_waits",
-        "stuck_now",
-        "waiting_by_group",
-        "waiting_by_instance",
-        "waiting_by_partition",
-        "waiting_by_topic",
+        *("burst_timeline", "growth_per_day", "instance_in_flight", "oldest_waits", "stuck_now"),
+        *("waiting_by_group", "waiting_by_instance", "waiting_by_partition", "waiting_by_topic"),
     }
 )
 
@@ -46,11 +38,11 @@ def measure_queries(bench: Bench, settings: Settings) -> dict[str, float]:
         connection.read_only = True
         for name in query_names():
             query = load_query(name)
-            values = bind(query, _known(query))
+            known = {wanted: PARAMETERS[wanted] for wanted in query.parameters if wanted not in query.defaults}
             times = []
             for _ in range(bench.size(1, 3)):
                 began = time.perf_counter()
-                connection.execute(query.sql.encode(), values).fetchall()
+                connection.execute(query.sql.encode(), bind(query, known)).fetchall()
                 times.append((time.perf_counter() - began) * 1000)
             took_ms[name] = median(times)
     return {
@@ -58,8 +50,3 @@ def measure_queries(bench: Bench, settings: Settings) -> dict[str, float]:
         "slowest_count_ms": max(value for name, value in took_ms.items() if name in COUNTING),
         "slowest_look_up_ms": max(value for name, value in took_ms.items() if name not in COUNTING),
     }
-
-
-def _known(query: QueryFile) -> Mapping[str, str]:
-    """Return values for the parameters that have no default."""
-    return {name: PARAMETERS[name] for name in query.parameters if name not in query.defaults}

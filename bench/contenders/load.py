@@ -1,27 +1,24 @@
-"""Records to consume: a topic filled beforehand, the same at every round, or a steady trickle while somebody reads.
+"""Records to consume: a topic filled beforehand, the same in every round, or a steady trickle.
 
-A record has a key and a value of a given size (see `payload`): digits and JSON-like text drawn from a few thousand
-pieces, filled up with one letter, so that it compresses well; or, where large values are measured, digits drawn at
-random that hardly compress, as the sink's. Its producer's batches hold 500 records at most, lz4.
+A value (see `flow_program`) is filled up with JSON-like text drawn from a few thousand pieces, which compresses well,
+or with digits drawn at random that hardly compress. The producer's batches hold 500 records at most, lz4.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from random import Random
 from typing import Final
 
-from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
 
-from bench.contenders.payload import HEAD_BYTES, value_of
-from bench.contenders.wait_log import pool_piece
+from bench.contenders.flow_program import HEAD_BYTES, value_of
 from wait_registry.kafka.clients import admin
-from wait_registry.kafka.requests import answer, persistently
+from wait_registry.kafka.positions import end_offsets
 from wait_registry.kafka.topics import await_leaders
 from wait_registry.settings.kafka import KafkaSettings
 
@@ -32,11 +29,13 @@ FILLERS: Final = 4096
 SEED: Final = 7
 ANSWER_S: Final = 30.0
 SERVE_EVERY: Final = 1000
+# Longer than the window in which a compression looks for repetitions.
+POOL: Final = Random(SEED).randbytes(2_000_000).hex().encode()
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """So many calls of a hundred take so long."""
+    """A part of the calls, and how long they take."""
 
     percent: int
     call_ms: int
@@ -46,24 +45,23 @@ Mixture = tuple[Share, ...]
 AT_ONCE: Final[Mixture] = (Share(100, 0),)
 
 
+def pool_piece(index: int, size: int) -> bytes:
+    """Return bytes that hardly compress, others for each index."""
+    first = index * size % (len(POOL) - size)
+    return POOL[first : first + size]
+
+
 @cache
 def call_lengths(mixture: Mixture) -> tuple[int, ...]:
-    """Return how long calls take, ms: 10,000 of them in exact shares, shuffled, the same at every time."""
+    """Return how long calls take, ms: 10,000 of them in exact shares, shuffled, the same every time."""
     lengths = [share.call_ms for share in mixture for _ in range(100 * share.percent)]
     Random(SEED).shuffle(lengths)
     return tuple(lengths)
 
 
 def mean_call_s(mixture: Mixture) -> float:
-    """Return what a call of the mixture takes in the mean, s."""
+    """Return the mean duration of a call, s."""
     return sum(share.percent * share.call_ms for share in mixture) / 100 / 1000
-
-
-@cache
-def fillers(value_bytes: int) -> tuple[bytes, ...]:
-    """Return what fills values up to their size."""
-    random, room = Random(SEED), value_bytes - HEAD_BYTES
-    return tuple(_filler(random, room) for _ in range(FILLERS))
 
 
 def fill(
@@ -72,21 +70,18 @@ def fill(
     records: int,
     mixture: Mixture = AT_ONCE,
     value_bytes: int = VALUE_BYTES,
-    *,
-    compressible: bool = True,
+    noise: bool = False,
 ) -> None:
-    """Have a topic hold at least so many records, the same wherever they are made; what is missing is added."""
+    """Have a topic hold at least this number of records; with `noise` their values hardly compress."""
     client = create(kafka, topic)
-    lengths, sent_ns = call_lengths(mixture), time.time_ns()
-    parts = fillers(value_bytes) if compressible else ()
+    lengths, sent_ns, fillers = call_lengths(mixture), time.time_ns(), _fillers(value_bytes)
     producer = _producer(kafka, linger_ms=20)
-    for index in range(_held(client, topic), records):
-        part = parts[index % FILLERS] if parts else pool_piece(index, value_bytes - HEAD_BYTES)
-        value = value_of(lengths[index % len(lengths)], sent_ns, part)
-        _send(producer, topic, index, value)
+    for index in range(held(client, topic, PARTITIONS), records):
+        part = pool_piece(index, value_bytes - HEAD_BYTES) if noise else fillers[index % FILLERS]
+        _send(producer, topic, index, value_of(lengths[index % len(lengths)], sent_ns, part))
     _finish(producer)
-    if (held := _held(client, topic)) < records:
-        raise OSError(f"{topic} holds {held} records of {records}: the broker has refused some")
+    if (found := held(client, topic, PARTITIONS)) < records:
+        raise OSError(f"{topic} holds {found} records of {records}: the broker has refused some")
 
 
 def create(kafka: str, topic: str) -> AdminClient:
@@ -98,11 +93,23 @@ def create(kafka: str, topic: str) -> AdminClient:
     return client
 
 
-def trickle(kafka: str, topic: str, per_s: float, seconds: float, now: Callable[[], float] = time.monotonic) -> None:
+def delete(kafka: str, *topics: str) -> None:
+    """Delete topics and wait for the answer."""
+    client = admin(KafkaSettings(bootstrap_servers=kafka))
+    for deleted in client.delete_topics(list(topics)).values():
+        deleted.exception(ANSWER_S)
+
+
+def held(client: AdminClient, topic: str, partitions: int) -> int:
+    """Return how many records a topic holds that nothing was removed from."""
+    return sum(end_offsets(client, topic, range(partitions)).values())
+
+
+def trickle(kafka: str, topic: str, per_s: float, seconds: float) -> None:
     """Publish evenly spaced records, each with the time at which it was handed to the client, and without lingering."""
-    producer, parts, began_s = _producer(kafka, linger_ms=0), fillers(VALUE_BYTES), now()
+    producer, parts, began_s = _producer(kafka, linger_ms=0), _fillers(VALUE_BYTES), time.monotonic()
     for index in range(round(per_s * seconds)):
-        while (ahead_s := began_s + index / per_s - now()) > 0:
+        while (ahead_s := began_s + index / per_s - time.monotonic()) > 0:
             producer.poll(0)
             time.sleep(ahead_s)
         _send(producer, topic, index, value_of(0, time.time_ns(), parts[index % FILLERS]))
@@ -110,26 +117,17 @@ def trickle(kafka: str, topic: str, per_s: float, seconds: float, now: Callable[
 
 
 def _producer(kafka: str, linger_ms: float) -> Producer:
-    return Producer(
-        {
-            "bootstrap.servers": kafka,
-            "compression.type": "lz4",
-            "linger.ms": linger_ms,
-            "batch.num.messages": BATCH_RECORDS,
-            "enable.idempotence": True,
-        }
-    )
+    batches = {"linger.ms": linger_ms, "batch.num.messages": BATCH_RECORDS, "compression.type": "lz4"}
+    return Producer({"bootstrap.servers": kafka, "enable.idempotence": True, **batches})
 
 
 def _send(producer: Producer, topic: str, index: int, value: bytes) -> None:
-    key, partition = b"customer-%06d" % (index % 100_000), index % PARTITIONS
     while True:
         try:
-            producer.produce(topic, value, key, partition)
+            producer.produce(topic, value, b"customer-%06d" % (index % 100_000), index % PARTITIONS)
+            break
         except BufferError:
             producer.poll(0.1)
-            continue
-        break
     if index % SERVE_EVERY == 0:
         producer.poll(0)
 
@@ -139,15 +137,10 @@ def _finish(producer: Producer) -> None:
         raise TimeoutError(f"the broker has not taken {left} records")
 
 
-def _held(client: AdminClient, topic: str) -> int:
-    """Return how many records a topic that only `fill` writes to holds."""
-    asked = {TopicPartition(topic, partition): OffsetSpec.latest() for partition in range(PARTITIONS)}
-
-    def ends() -> int:
-        futures = client.list_offsets(asked).values()
-        return sum(answer(client, future, f"asking where {topic} ends").offset for future in futures)
-
-    return persistently(client, ends)
+@cache
+def _fillers(value_bytes: int) -> tuple[bytes, ...]:
+    random, room = Random(SEED), value_bytes - HEAD_BYTES
+    return tuple(_filler(random, room) for _ in range(FILLERS))
 
 
 def _filler(random: Random, room: int) -> bytes:
@@ -156,19 +149,13 @@ def _filler(random: Random, room: int) -> bytes:
         f'{{"order":{random.randrange(10**6)},"customer":"customer-{random.randrange(10**6):06d}","city":"{city}",'
         f'"cents":{random.randrange(99, 49_900)},"token":"{random.randbytes(16).hex()}","note":"'
     )
-    return text.encode().ljust(room - 2, b"x")[: room - 2] + b'"}' if room > 2 else b"x" * max(0, room)
-
-
-def main(argv: Sequence[str] | None = None) -> None:
-    """Publish a trickle, for a process of its own."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--kafka", required=True, help="bootstrap servers")
-    parser.add_argument("--topic", required=True, help="an existing topic")
-    parser.add_argument("--per-s", type=float, required=True, help="records a second")
-    parser.add_argument("--seconds", type=float, required=True, help="how long, s")
-    given = parser.parse_args(argv)
-    trickle(given.kafka, given.topic, given.per_s, given.seconds)
+    return text.encode().ljust(room - 2, b"x")[: room - 2] + b'"}'
 
 
 if __name__ == "__main__":
-    main()
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--kafka", required=True)
+    options.add_argument("--topic", required=True)
+    options.add_argument("--per-s", type=float, required=True)
+    options.add_argument("--seconds", type=float, required=True)
+    trickle(**vars(options.parse_args()))

@@ -1,19 +1,17 @@
 """The sink that many write by hand: a consumer, and for each record one statement, an upsert or a delete.
 
-Polls of up to 500 records, one transaction a poll, offsets committed after it. `python -m
-bench.contenders.row_at_a_time_sink --group G` runs it by the settings in its environment; `measure` starts and watches
-that process. Wait records are read by the project's own codec, and statements are prepared by psycopg by themselves.
+Polls of up to 500 records, one transaction per poll, offsets committed after it. `python -m
+bench.contenders.row_at_a_time_sink GROUP` runs it by the settings in its environment; `measure` starts and watches that
+process. The project's own codec reads the wait records, and psycopg prepares statements by itself.
 """
 
 from __future__ import annotations
 
-import argparse
 import signal
 import sys
 import threading
 import uuid
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any, Final
 
 import psycopg
@@ -21,9 +19,9 @@ from confluent_kafka import Consumer, KafkaException, Message
 from psycopg import sql
 from psycopg.rows import TupleRow
 
-from bench.contenders.group_progress import follow, progress_of
-from bench.contenders.sink_peer import LIMIT_S, Backlog, Reading, cpu_s_of, measured, memory_mb_of
-from bench.harness.process import ProcessError, started
+from bench.contenders.sink_pace import GroupWatch, measure_peer
+from bench.contenders.wait_log import WaitLog
+from bench.harness.process import started
 from bench.harness.row import Bench, Figures
 from wait_registry.demo.environment import as_environment
 from wait_registry.kafka.clients import consumer_config
@@ -35,14 +33,13 @@ from wait_registry.settings.root import Settings
 
 LACKS: Final = (
     "No position beside the rows: offsets are committed after them and to Kafka, so at least once, up to 500 records "
-    "again after a crash. A record that can't be read ends it, nothing is put aside. No fence: one that was thought "
-    "dead may write old rows over newer ones. Dead letters whose work was finished late aren't marked. (Its source.)"
+    "again after a crash. A record that can't be read ends it. No fence: a sink that was thought dead may write old "
+    "rows over newer ones. Dead letters whose work was finished late aren't marked. (Its source.)"
 )
 APPLICATION: Final = "bench row at a time"
 BATCH: Final = 500
 POLL_S: Final = 0.1
 STOP_S: Final = 30.0
-
 COLUMNS: Final = (
     *("wait_expiration_uuid", "original_topic", "original_partition", "original_offset", "original_key"),
     *("original_timestamp", "original_timestamp_ms", "original_timestamp_type", "original_headers"),
@@ -59,46 +56,23 @@ UPSERT: Final = sql.SQL(
 DELETE: Final = "delete from wait where wait_expiration_uuid = %s"
 
 
-def measure(
-    bench: Bench,
-    topic: str,
-    records: int,
-    *,
-    waits: int | None = None,
-    left_open: int | None = None,
-    stretch: tuple[int, int] | None = None,
-    limit_s: float = LIMIT_S,
-) -> Figures:
-    """Have this sink read a wait topic into an empty view; see `Backlog` and `sink_peer.measured`.
+def measure(log: WaitLog, bench: Bench) -> Figures:
+    """Have this sink read a wait log; see `measure_peer`."""
 
-    Raises:
-        ProcessError: it ended.
-        NoProgress: it committed nothing.
-        WrongView: rows are missing or left over at the end.
-    """
-
-    def read(settings: Settings, partitions: int) -> Reading:
+    def read(settings: Settings) -> GroupWatch:
         group = f"bench-rows-{uuid.uuid4().hex[:12]}"
-        command = [sys.executable, "-m", "bench.contenders.row_at_a_time_sink", "--group", group]
-        with (
-            progress_of(settings.kafka, group, topic, partitions) as progress,
-            started(command, bench.directory, as_environment(settings), name="row-at-a-time") as child,
-        ):
-
-            def require_running() -> None:
-                if child.process.poll() is not None:
-                    raise ProcessError(f"the sink ended with {child.process.returncode}{child.last_words()}")
-
-            steps = follow(progress, records, limit_s, partial(cpu_s_of, child.pid), require_running)
-            memory = memory_mb_of(child.pid)
+        command = [sys.executable, "-m", "bench.contenders.row_at_a_time_sink", group]
+        with started(command, bench.directory, as_environment(settings), name="row-at-a-time") as child:
+            watch = GroupWatch(settings, group, child.pid)
+            watch.follow(log.records, child.require_running)
             child.terminate(STOP_S)
-            return Reading(steps, progress.records(), memory)
+            return watch
 
-    return measured(bench, Backlog(topic, records, waits, left_open, stretch, limit_s), APPLICATION, read)
+    return measure_peer(bench, log, APPLICATION, read)
 
 
 def run(settings: Settings, group: str, stopping: threading.Event) -> None:
-    """Write the view until asked to stop, to the end of the batch then; raises whatever goes wrong."""
+    """Write the tables until asked to stop, to the end of the batch then."""
     # What has been handed out is what the next commit is about.
     own = {"group.id": group, "auto.offset.reset": "earliest", "enable.auto.offset.store": True}
     consumer = Consumer(consumer_config(settings.kafka, **own))
@@ -115,8 +89,7 @@ def run(settings: Settings, group: str, stopping: threading.Event) -> None:
 
 
 def _write(connection: psycopg.Connection[TupleRow], message: Message) -> None:
-    error = message.error()
-    if error is not None:
+    if (error := message.error()) is not None:
         raise KafkaException(error)
     if message.value() is None:
         connection.execute(DELETE, ((message.key() or b"").decode(),))
@@ -141,15 +114,7 @@ def _time(time_ms: int | None) -> datetime | None:
     return None if time_ms is None else datetime.fromtimestamp(time_ms / 1000, UTC)
 
 
-def main() -> None:
-    """Run until SIGTERM."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--group", required=True, help="consumer group, of this run alone")
-    given = parser.parse_args()
-    stopping = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: stopping.set())
-    run(load_settings(), given.group, stopping)
-
-
 if __name__ == "__main__":
-    main()
+    end = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: end.set())
+    run(load_settings(), sys.argv[1], end)

@@ -1,17 +1,25 @@
-"""What is written to a wait topic for sink and sweeper: real wait records and tombstones, in a chosen order. Pure."""
+"""What is written to a wait topic for the sink: real wait records and tombstones, in a chosen order; and its writer."""
 
 from __future__ import annotations
 
-import random
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from bench.contenders.progress_steps import warm
+from confluent_kafka import KafkaError, Message, Producer
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+
+from bench.contenders.load import held, pool_piece
+from bench.contenders.product import settings_of, waitreg
+from bench.harness.row import Bench
+from wait_registry.kafka.clients import admin, producer_config
 from wait_registry.records import names
 from wait_registry.records.original import Original
+from wait_registry.records.tombstone import Outcome, tombstone_headers
 from wait_registry.records.wait_id import wait_id
 from wait_registry.records.wait_record import WaitRecordEncoder
+from wait_registry.settings.kafka import KafkaSettings
 
 INPUT_TOPIC: Final = "bench.orders"
 INPUT_PARTITIONS: Final = 12
@@ -21,44 +29,30 @@ INSTANCE: Final = "host-1-20261121T022000.000Z"
 FIRST_TIME_MS: Final = 1_795_227_600_000
 RECORDS_PER_MS: Final = 50
 CUSTOMERS: Final = 200_000
+EXPIRES_IN_MS: Final = 86_400_000
 HEADERS: Final = (("tenant", b"acme"), ("content-type", b"application/json"))
-# Longer than the window in which a compression looks for repetitions.
-POOL_BYTES: Final = 4_000_000
-POOL: Final = random.Random(7).randbytes(POOL_BYTES // 2).hex().encode()
-
-
-def pool_piece(index: int, size: int) -> bytes:
-    """Return so many bytes that hardly compress, others for each index."""
-    first = index * size % (len(POOL) - size)
-    return POOL[first : first + size]
+POLL_EVERY: Final = 2_000
+SLOWEST_RECORDS_PER_S: Final = 5_000
+# The part of a log from which on a contender counts as warm: batches begin small, and compilers need real work.
+WARM_SHARE: Final = 0.4
+# Nothing younger is compacted: a broker that cleans during a measurement takes a core from what is measured.
+UNTOUCHED_MS: Final = 6 * 3_600_000
+DONE: Final = tombstone_headers(Outcome.DONE)
 
 
 @dataclass(frozen=True, slots=True)
 class WaitLog:
-    """A wait topic's content.
+    """A wait topic's content: wait records of different IDs, and so many records later their tombstones.
 
-    Attributes:
-        topic: its name.
-        waits: wait records, each of another id.
-        tombstone_after: how many records later a wait's tombstone follows, over all partitions.
-        partitions: of the topic.
-        value_bytes: of each original value.
-        left_open_every: of so many waits one never gets a tombstone; all get one when 0, none gets one when 1.
-        expires_in_s: from the moment of writing; negative for what is due at once.
+    Of `left_open_every` waits one never gets a tombstone; all get one when 0, none gets one when 1.
     """
 
     topic: str
-    waits: int
+    waits: int = 0
     tombstone_after: int = 1_000
     partitions: int = 4
     value_bytes: int = 200
     left_open_every: int = 0
-    expires_in_s: float = 86_400.0
-
-    @property
-    def dead_letter_topic(self) -> str:
-        """The topic that the wait records name."""
-        return f"{self.topic}.dlq"
 
     @property
     def left_open(self) -> int:
@@ -76,18 +70,13 @@ class WaitLog:
         return min(self.waits, max(1, self.tombstone_after // 2))
 
     @property
-    def mixed(self) -> tuple[int, int]:
-        """The stretch, in records from the beginning, in which waits and tombstones alternate."""
-        return self.waits_ahead, self.records - self._resolved(self.waits - self.waits_ahead, self.waits)
-
-    @property
     def measured(self) -> tuple[int, int]:
-        """The stretch in which a pace is measured: that part of the mixed one in which contenders are warm."""
-        first, last = self.mixed
-        return max(first, warm(self.records)), last
+        """The stretch in records in which waits and tombstones alternate and contenders are warm."""
+        last = self.records - sum(map(self.is_resolved, range(self.waits - self.waits_ahead, self.waits)))
+        return max(self.waits_ahead, round(self.records * WARM_SHARE)), last
 
     def is_resolved(self, index: int) -> bool:
-        """Whether a wait gets a tombstone."""
+        """Return whether a wait gets a tombstone."""
         return not self.left_open_every or index % self.left_open_every != 0
 
     def order(self) -> Iterator[tuple[int, bool]]:
@@ -99,65 +88,103 @@ class WaitLog:
             if index >= ahead and self.is_resolved(index - ahead):
                 yield index - ahead, False
 
-    def _resolved(self, first: int, beyond: int) -> int:
-        return sum(map(self.is_resolved, range(first, beyond)))
-
 
 class Registrations:
-    """The wait records of a log, made from their index.
+    """The wait records of a log, made from their index; their headers are a first record's with a few replaced."""
 
-    Headers are copied from a first record's and a few replaced, in half the time that encoding them takes: what is
-    measured is who reads them.
-    """
-
-    def __init__(self, log: WaitLog, now_ms: int) -> None:
-        """Prepare what all records share.
-
-        Args:
-            log: what they belong to.
-            now_ms: time of writing, ms since the epoch, from which their expiry counts.
-        """
+    def __init__(self, log: WaitLog) -> None:
         self._log = log
-        self.expires_at_ms = now_ms + round(log.expires_in_s * 1000)
-        encoder = WaitRecordEncoder(GROUP, INSTANCE, log.dead_letter_topic, "dlq", 3)
-        self._template = encoder.headers(self.original(0), self.wait_id(0), self.expires_at_ms)
+        encoder = WaitRecordEncoder(GROUP, INSTANCE, f"{log.topic}.dlq", "dlq", 3)
+        expires_at_ms = time.time_ns() // 1_000_000 + EXPIRES_IN_MS
+        first = Original(INPUT_TOPIC, 0, 0, FIRST_TIME_MS, "create", b"customer-0", self.value(0), HEADERS)
+        self._template = encoder.headers(first, self.wait_id(0), expires_at_ms)
         self._place = {name: place for place, (name, _) in enumerate(self._template)}
 
     def wait_id(self, index: int) -> str:
-        """Return the id of a registration, as `wait_registry.records.wait_id` derives it."""
-        partition, offset = index % INPUT_PARTITIONS, index // INPUT_PARTITIONS
-        return wait_id(self._log.topic, INPUT_TOPIC, partition, offset, GROUP, _time_ms(index))
+        """Return the ID of a registration."""
+        place = (index % INPUT_PARTITIONS, index // INPUT_PARTITIONS)
+        return wait_id(self._log.topic, INPUT_TOPIC, *place, GROUP, FIRST_TIME_MS + index // RECORDS_PER_MS)
 
     def value(self, index: int) -> bytes:
-        """Return an original value, which compresses hardly at all."""
+        """Return an original value, which hardly compresses."""
         return pool_piece(index, self._log.value_bytes)
 
-    def original(self, index: int) -> Original:
-        """Return the record that is registered."""
-        return Original(
-            INPUT_TOPIC,
-            index % INPUT_PARTITIONS,
-            index // INPUT_PARTITIONS,
-            _time_ms(index),
-            "create",
-            b"customer-%d" % (index * 7919 % CUSTOMERS),
-            self.value(index),
-            HEADERS,
-        )
-
-    def headers(self, index: int, wait_id: str) -> list[tuple[str, bytes | None]]:
-        """Return the headers of a wait record, as `WaitRecordEncoder` writes them."""
+    def headers(self, index: int, identifier: str) -> list[tuple[str, bytes | None]]:
+        """Return the headers of a wait record."""
         headers, place = self._template.copy(), self._place
         for name, value in (
             (names.ORIGINAL_PARTITION, b"%d" % (index % INPUT_PARTITIONS)),
             (names.ORIGINAL_OFFSET, b"%d" % (index // INPUT_PARTITIONS)),
-            (names.ORIGINAL_TIMESTAMP, b"%d" % _time_ms(index)),
+            (names.ORIGINAL_TIMESTAMP, b"%d" % (FIRST_TIME_MS + index // RECORDS_PER_MS)),
             (names.ORIGINAL_KEY, b"customer-%d" % (index * 7919 % CUSTOMERS)),
-            (names.WAIT_EXPIRATION_UUID, wait_id.encode()),
+            (names.WAIT_EXPIRATION_UUID, identifier.encode()),
         ):
             headers[place[name]] = (name, value)
         return headers
 
 
-def _time_ms(index: int) -> int:
-    return FIRST_TIME_MS + index // RECORDS_PER_MS
+class WaitLogWriter:
+    """A producer of wait records and tombstones with the product's settings; usable again and again."""
+
+    def __init__(self, kafka: str) -> None:
+        queue = {"queue.buffering.max.messages": 200_000, "queue.buffering.max.kbytes": 262_144, "linger.ms": 5}
+        reports = {"on_delivery": self._failed, "delivery.report.only.error": True}
+        self._producer = Producer(producer_config(KafkaSettings(bootstrap_servers=kafka), **queue, **reports))
+        self._error: KafkaError | None = None
+        self._deadline = 0.0
+
+    def write(self, log: WaitLog, first: int = 0) -> None:
+        """Write a log's records, from the index of its first wait on, until the broker has acknowledged them all."""
+        self._deadline = time.monotonic() + 60 + log.records / SLOWEST_RECORDS_PER_S
+        made = Registrations(log)
+        for number, (index, is_wait) in enumerate(log.order(), 1):
+            key = made.wait_id(first + index)
+            if is_wait:
+                self._send(log.topic, key, made.value(first + index), made.headers(first + index, key))
+            else:
+                self._send(log.topic, key, None, DONE)
+            if number % POLL_EVERY == 0:
+                self._poll(0)
+        while len(self._producer):
+            self._poll(0.1)
+        self._poll(0)
+
+    def _send(self, topic: str, key: str, value: bytes | None, headers: Sequence[tuple[str, bytes | None]]) -> None:
+        while True:
+            try:
+                self._producer.produce(topic, value, key, headers=headers)
+                return
+            except BufferError:
+                self._poll(0.05)
+
+    def _poll(self, seconds: float) -> None:
+        self._producer.poll(seconds)
+        if self._error is not None:
+            raise OSError(f"the broker refused a record: {self._error.str()}")
+        if time.monotonic() > self._deadline:
+            raise TimeoutError(f"{len(self._producer)} records are still on their way")
+
+    def _failed(self, error: KafkaError | None, _message: Message) -> None:
+        self._error = self._error or error
+
+
+def prepare_topics(bench: Bench, log: WaitLog) -> AdminClient:
+    """Make a log's topics by `waitreg topics create`, keep the cleaner away, and return a client."""
+    waitreg(bench, settings_of(bench, log.topic, log.partitions), "topics", "create")
+    client = admin(KafkaSettings(bootstrap_servers=bench.kafka))
+    entry = ConfigEntry("min.compaction.lag.ms", str(UNTOUCHED_MS), incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.TOPIC, log.topic, incremental_configs=[entry])
+    client.incremental_alter_configs([resource])[resource].result(30)
+    return client
+
+
+def fill(bench: Bench, log: WaitLog) -> None:
+    """Make a log's topics and write it, unless that has been done."""
+    client = prepare_topics(bench, log)
+    if held(client, log.topic, log.partitions) == log.records:
+        return
+    began = time.monotonic()
+    WaitLogWriter(bench.kafka).write(log)
+    if (found := held(client, log.topic, log.partitions)) != log.records:
+        raise OSError(f"{log.topic} holds {found} records, {log.records} were written")
+    bench.say(f"wrote {log.records} records to {log.topic} in {time.monotonic() - began:.0f} s")

@@ -1,193 +1,173 @@
-"""Writes RESULTS.md and its plots, whole, from the ledger."""
+"""Writes RESULTS.md and its plots from the data file: one table per row, and what falls short in one table."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+import json
+import math
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from typing import Final
+from typing import Any, Final
 
-from bench.harness.figure_tables import contenders_table, figures_tables
-from bench.harness.judgement import Judgement, judgements
-from bench.harness.machine import summary
-from bench.harness.markdown import table
-from bench.harness.measurement import Entry, Origin, Stamp
-from bench.harness.number import shown, shown_duration, shown_target
-from bench.harness.plot import drawn
-from bench.harness.rounds import PlayedRound, rounds_of
-from bench.harness.row import Row
+from bench.harness.data import Data, Json
+from bench.harness.row import ROOT, Bench, Line, MissingFigureError, Plot, Round, Row
+from bench.peers import peers_python
 
-PLOTS: Final = "plots"
-REASON_CHARS: Final = 160
-HOW_TO_READ: Final = """\
-The ratios are the result: absolute figures drift from machine to machine, and from hour to hour on a shared one. What a
-ratio compares was measured by turns in the same minutes, on the same broker, with the same records and handler; where a
-row does otherwise, it says so. A figure is the median over the rounds, a ratio the median of the rounds' ratios; beside
-it the least and the most that a round had. `met` and `not met` go by the median; what isn't met is followed by where it
-is explained. MB are 10^6 bytes. `bench/README.md` says how it is measured, and how to measure it yourself."""
+HEAD: Final = """\
+# Results
+
+What this project costs and how fast it is, compared with what users would pick instead. [README.md](README.md) says
+what each row measures, how, and how to measure it yourself. All figures of all turns are in `rounds.jsonl`.
+
+The ratios are the result: their sides were measured by turns in the same minutes, on the same broker, with the same
+records. A figure is the median over the rounds, followed by the least and the most; a ratio is that of each round.
+`met` and `not met` go by the median. MB are 10^6 bytes.
+"""
+TABLE: Final = "| figure | median | least to most | target | verdict |\n| --- | ---: | ---: | ---: | --- |"
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
-    """A row of the results: its text, what came out of its lines, and its plots by file name."""
+class Judged:
+    """What came out of a line: its values, one per round, or the reason why it has none."""
 
-    text: str
-    judgements: Sequence[Judgement]
-    plots: Mapping[str, str]
+    line: Line
+    values: Sequence[float]
+    reason: str = ""
+    failed: bool = False
+
+    @property
+    def verdict(self) -> str:
+        """Return `met`, `not met`, `failed`, `not measured`, or nothing where there is no target."""
+        if self.failed:
+            return f"failed: {self.reason}"
+        if not self.values:
+            return "not measured"
+        if self.line.least is None and self.line.most is None:
+            return ""
+        middle = median(self.values)
+        met = middle >= (self.line.least or -math.inf) and middle <= (
+            math.inf if self.line.most is None else self.line.most
+        )
+        return "met" if met else "not met"
+
+    @property
+    def target(self) -> str:
+        """Return the target with its unit."""
+        bound, sign = (self.line.least, "≥") if self.line.least is not None else (self.line.most, "≤")
+        return "" if bound is None else f"{sign} {bound:,.10g} {self.line.unit}".rstrip()
+
+    @property
+    def cells(self) -> list[str]:
+        """Return its line of the table."""
+        middle = shown(median(self.values), self.line.unit) if self.values else "–"
+        spread = f"{shown(min(self.values))} to {shown(max(self.values))}" if len(self.values) > 1 else ""
+        return [self.line.text, middle, spread, self.target, self.verdict]
 
 
-def section_of(row: Row, entries: Sequence[Entry], origin: Origin, rounds: int) -> Section:
-    """Return a row's section.
-
-    Args:
-        row: the row.
-        entries: of the ledger.
-        origin: whose figures; no others get in.
-        rounds: how many it is to have.
-    """
-    heading = f"## Row {row.number}: {row.title}\n\n{row.about.strip()}"
-    playings = rounds_of(entries, row.number, origin)
-    if not playings:
-        return Section(f"{heading}\n\nnot measured\n", (), {})
-    measured = [playing.as_round() for playing in playings]
-    judged = judgements(row, measured)
-    plots = {f"{plot.name}.svg": drawn(plot, measured) for plot in row.plots}
-    parts = [
-        heading,
-        _notes(playings, rounds),
-        lines_table(judged),
-        *(f"![{plot.title}]({PLOTS}/{plot.name}.svg)" for plot in row.plots),
-        figures_tables(playings),
-        contenders_table(playings),
-    ]
-    return Section("\n\n".join(filter(None, parts)) + "\n", judged, plots)
+def judged(row: Row, rounds: Sequence[Round]) -> list[Judged]:
+    """Return what came out of a row's lines; a line without a value and without a target is skipped."""
+    found = [_judged(line, rounds) for line in row.lines]
+    return [one for one in found if one.values or one.target or one.failed]
 
 
-def lines_table(judged: Sequence[Judgement]) -> str:
+def _judged(line: Line, rounds: Sequence[Round]) -> Judged:
+    values: list[float] = []
+    reason = ""
+    for round_ in rounds:
+        try:
+            values.append(line.value(round_))
+        except MissingFigureError as error:
+            if error.failed:
+                return Judged(line, values, f"round {round_.number}: {error}", failed=True)
+            reason = str(error)
+    return Judged(line, values, reason)
+
+
+def lines_table(found: Sequence[Judged]) -> str:
     """Return the table of a row's lines."""
-    return table(("figure", "median", "least–most", "target", "verdict"), [_line(one) for one in judged], right=(1, 2))
+    return "\n".join([TABLE, *(_table_line(one.cells) for one in found)])
 
 
-def write_report(directory: Path, rows: Sequence[Row], entries: Sequence[Entry], origin: Origin, rounds: int) -> Path:
-    """Write RESULTS.md and the plots, in place of what was there; return the former's path.
-
-    Args:
-        directory: to write to.
-        rows: all there are.
-        entries: of the ledger.
-        origin: whose figures.
-        rounds: how many a row is to have.
-    """
-    sections = [section_of(row, entries, origin, rounds) for row in rows]
-    top = head(entries, origin, rounds, unmeasured(rows, entries, origin))
-    directory.mkdir(parents=True, exist_ok=True)
-    (directory / PLOTS).mkdir(exist_ok=True)
-    for stale in (directory / PLOTS).glob("*.svg"):
-        stale.unlink()
-    for section in sections:
-        for name, picture in section.plots.items():
-            (directory / PLOTS / name).write_text(picture, "utf-8")
-    path = directory / "RESULTS.md"
-    path.write_text("\n".join([top, *(section.text for section in sections)]), "utf-8")
+def write_report(rows: Sequence[Row], data: Data) -> Path:
+    """Write RESULTS.md and the plots into the folder of the data file; return the former's path."""
+    folder = data.path.parent
+    results = [(row, judged(row, data.rounds(row.number))) for row in rows]
+    parts = [HEAD, _runs(data), _shortfalls(results), *(_section(row, found, data) for row, found in results)]
+    path = folder / "RESULTS.md"
+    path.write_text("\n".join([*parts, _peers(rows)]), "utf-8")
+    draw([curves_of(plot, data.rounds(row.number)) for row in rows for plot in row.plots], folder / "plots")
     return path
 
 
-def unmeasured(rows: Sequence[Row], entries: Sequence[Entry], origin: Origin) -> str:
-    """Return which rows have no figure of this origin, in words; empty where all have."""
-    numbers = [str(row.number) for row in rows if not rounds_of(entries, row.number, origin)]
-    return f"row{'s' if numbers[1:] else ''} {', '.join(numbers)}" if numbers else ""
+def shown(value: float, unit: str = "") -> str:
+    """Return a number with three significant digits: 55,234.1 as `55,200`, 0.98765 as `0.988`."""
+    rounded = float(f"{value:.3g}")
+    digits = 0 if rounded == 0 else max(0, 2 - math.floor(math.log10(abs(rounded))))
+    return f"{rounded:,.{digits}f} {unit}".rstrip()
 
 
-def head(entries: Sequence[Entry], origin: Origin, rounds: int, lacking: str = "") -> str:
-    """Return what stands above the rows: when, on what and how it was measured, and how to read it."""
-    ours = [entry.stamp for entry in entries if entry.stamp.origin == origin]
-    dates = sorted(stamp.date for stamp in ours)
-    command = "make bench FULL=1" if origin.full else "make bench"
-    given = ", ".join(f"`{text}`" for text in dict.fromkeys(stamp.command for stamp in ours))
-    facts = [
-        ("measured", f"{dates[0]} to {dates[-1]}" if dates else "never"),
-        ("commit", f"`{origin.commit}`, the last one that changed more than tests and words"),
-        ("machine", origin.machine),
-        ("versions", _versions(ours) or "unknown"),
-        ("command", f"`{command}`: {rounds} {'round' if rounds == 1 else 'rounds'} of each row, each on new servers"),
-        ("it was given as", given or "nothing yet"),
+def curves_of(plot: Plot, rounds: Sequence[Round]) -> dict[str, Any]:
+    """Return a plot as `bench.plot` takes it: per curve the points with median, least and most."""
+    curves: dict[str, dict[float, list[float]]] = {}
+    for round_ in rounds:
+        for name, points in plot.curves(round_).items():
+            for x, y in points:
+                curves.setdefault(name, {}).setdefault(x, []).append(y)
+    spreads = {
+        name: [(x, median(ys), min(ys), max(ys)) for x, ys in sorted(curve.items())] for name, curve in curves.items()
+    }
+    return {"name": plot.name, "title": plot.title, "x": plot.x, "y": plot.y, "log_y": plot.log_y, "curves": spreads}
+
+
+def draw(plots: Sequence[dict[str, Any]], folder: Path) -> None:
+    """Draw plots with matplotlib, which only the peers' environment has."""
+    folder.mkdir(parents=True, exist_ok=True)
+    command = [peers_python(), "-m", "bench.plot", str(folder)]
+    subprocess.run(command, cwd=ROOT, input=json.dumps(plots), text=True, check=True)
+
+
+def _section(row: Row, found: Sequence[Judged], data: Data) -> str:
+    ends = data.ends(row.number)
+    took = f"{len(ends)} rounds of {median(end['seconds'] for end in ends) / 60:.1f} min. " if ends else ""
+    noise = [f"Before round {end['round']}, {end['noise']}." for end in ends if end["noise"]]
+    plots = "\n".join(f"![{plot.title}](plots/{plot.name}.svg)" for plot in row.plots)
+    parts = [f"## Row {row.number}: {row.title}", " ".join([took.strip(), *noise]), lines_table(found), plots]
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def _runs(data: Data) -> str:
+    runs: dict[str, list[int]] = {}
+    for row in sorted({line["row"] for line in data.lines if "row" in line}):
+        for run in data.runs(row):
+            runs.setdefault(_run_text(run), []).append(row)
+    return "\n".join(f"- Rows {', '.join(map(str, rows))}: {text}" for text, rows in runs.items()) + "\n"
+
+
+def _run_text(run: Json) -> str:
+    versions = ", ".join(f"{name} {version}" for name, version in run["versions"].items())
+    return f"{run['date'][:10]}, commit `{run['commit']}`, `{run['command']}`, {run['machine']}; {versions}."
+
+
+def _shortfalls(results: Sequence[tuple[Row, Sequence[Judged]]]) -> str:
+    lines = [
+        _table_line([str(row.number), *one.cells[:2], one.target, f"[why]({one.line.why})" if one.line.why else ""])
+        for row, found in results
+        for one in found
+        if one.target and one.verdict != "met"
     ]
-    if other := _other_versions(entries, ours, origin):
-        facts.append(("left out", f"rounds of this commit that were measured with {other}"))
-    if lacking:
-        facts.append(("**not measured**", f"**{lacking}: not on this commit, machine and versions**"))
-    return f"# Results\n\n{table(('', ''), facts)}\n\n{HOW_TO_READ}\n"
+    head = "## What falls short\n\n| row | figure | median | target | |\n| ---: | --- | ---: | ---: | --- |"
+    return "\n".join([head, *lines]) + "\n"
 
 
-def _versions(stamps: Sequence[Stamp]) -> str:
-    """Return each version that was seen; of what changed meanwhile, all."""
-    return summary({name: " and ".join(seen) for name, seen in _seen_versions(stamps).items()})
+def _peers(rows: Sequence[Row]) -> str:
+    nowhere = Bench("", "", Path(), full=True)
+    contenders = [one for row in rows for case in row.cases(nowhere) for one in case.contenders if one.lacks]
+    lines = {one.lacks: _table_line([one.name, one.version, one.lacks]) for one in reversed(contenders)}
+    head = "## What the others don't do\n\n| contender | version | does not do |\n| --- | --- | --- |"
+    return "\n".join([head, *reversed(lines.values())]) + "\n"
 
 
-def _other_versions(entries: Sequence[Entry], ours: Sequence[Stamp], origin: Origin) -> str:
-    """Return the versions in which rounds that don't count differ from those that do."""
-    others = [entry.stamp for entry in entries if replace(entry.stamp.origin, versions=origin.versions) == origin]
-    known = _seen_versions(ours)
-    seen = _seen_versions([stamp for stamp in others if stamp.origin != origin])
-    differing = {name: [one for one in versions if one not in known.get(name, {})] for name, versions in seen.items()}
-    return summary({name: " and ".join(versions) for name, versions in differing.items() if versions})
-
-
-def _seen_versions(stamps: Sequence[Stamp]) -> dict[str, dict[str, None]]:
-    seen: dict[str, dict[str, None]] = {}
-    for stamp in stamps:
-        for name, version in stamp.versions.items():
-            seen.setdefault(name, {})[version] = None
-    return seen
-
-
-def _line(judged: Judgement) -> tuple[str, str, str, str, str]:
-    line, spread = judged.line, judged.spread
-    targets = [shown_target(line.target, line.unit)] if line.target else []
-    targets += [f"aim {shown_target(line.aim, line.unit)}"] if line.aim else []
-    if spread is None:
-        middle, around = "–", "–"
-    else:
-        middle = shown(spread.median, line.unit, line.target)
-        around = f"{shown(spread.least)}–{shown(spread.most)}" if spread.count > 1 else "one round"
-    return line.text, middle, around, ", ".join(targets), _verdict(judged)
-
-
-def _verdict(judged: Judgement) -> str:
-    if judged.verdict in ("failed", "not measured"):
-        return f"{judged.verdict}: {_short(judged.reason)}" if judged.reason else judged.verdict
-    aim = judged.line.aim
-    missed = judged.verdict == "not met"
-    parts: list[str] = [judged.verdict]
-    if aim is not None and judged.spread is not None:
-        reached = aim.is_met(judged.spread.median)
-        parts.append(f"aim: {'met' if reached else 'missed'}")
-        missed = missed or not reached
-    if missed:
-        parts.append(f"[why]({judged.line.why})" if judged.line.why else "not explained")
-    return ", ".join(filter(None, parts))
-
-
-def _notes(playings: Sequence[PlayedRound], rounds: int) -> str:
-    """Return what a reader must know about how the row was measured."""
-    ends = [playing.end for playing in playings if playing.end is not None]
-    notes = []
-    if ends:
-        notes.append(f"A round took {shown_duration(median(end.seconds for end in ends))}.")
-    if len(ends) < rounds:
-        notes.append(f"**Only {len(ends)} of {rounds} rounds were played to the end.**")
-    notes += [f"The machine wasn't quiet before round {end.round}: {end.noise}." for end in ends if end.noise]
-    notes += [f"Round {end.round} broke off: {_short(end.broken)}." for end in ends if end.broken]
-    notes += [
-        f"Measured at the second attempt: round {turn.round}, {turn.case}, {turn.contender}, turn {turn.turn}; the "
-        f"first: {_short(turn.failure)}."
-        for playing in playings
-        for turn in playing.mended
-    ]
-    return " ".join(notes)
-
-
-def _short(reason: str) -> str:
-    first = " ".join(reason.splitlines()[0].split()) if reason else ""
-    return first if len(first) <= REASON_CHARS else f"{first[:REASON_CHARS]}..."
+def _table_line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |"

@@ -15,6 +15,7 @@ from wait_registry.jvm import (
     JarKind,
     committed_sums,
     jar_directory,
+    jar_lists,
     jars_home,
     java_command,
     java_major,
@@ -94,7 +95,7 @@ def test_ivy_asks_only_for_what_is_wanted_and_takes_the_users_settings(
     settings.write_text("<ivysettings/>")
     monkeypatch.setenv("IVY_SETTINGS", str(settings))
 
-    command = ivy_command(["broker"], tmp_path)
+    command = ivy_command(["broker"], tmp_path, jar_lists())
 
     assert command[command.index("-settings") + 1] == str(settings)
     assert command[command.index("-confs") + 1 :] == ["broker"]

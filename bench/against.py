@@ -1,0 +1,61 @@
+"""Compares the product of this checkout with that of another one, by turns, on the same broker and Postgres.
+
+The other checkout is started by its own `.venv/bin/waitreg`, with settings that both know. Each turn makes its topics
+and tables by the `waitreg` that is measured, so that their layouts may differ. The wait log that row 4 reads is written
+once, by this checkout; both read it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from statistics import median
+
+from bench.harness.play import measured
+from bench.harness.report import shown
+from bench.harness.row import DEADLINE_S, HERE, Bench, Checkout, Figures, Pair, Row
+
+
+def compare(row: Row, bench: Bench, other: Checkout, turns: int) -> None:
+    """Print for each pair of a row the ratio of every turn, and the median.
+
+    A ratio above 1 means that this checkout is better: it is inverted for figures of which less is better.
+    """
+    if row.warm_up is not None:
+        bench.say("warming up")
+        row.warm_up(_in_folder(bench, "warm-up"))
+    for pair in row.pairs(bench):
+        pair.prepare(_in_folder(bench, f"{row.number}-{pair.name}-prepare"))
+        taken = [_both(row, pair, bench, other, turn) for turn in range(1, turns + 1)]
+        for name in (*pair.gains, *pair.costs):
+            ratios = [gain(name in pair.costs, ours[name], theirs[name]) for ours, theirs in taken]
+            bench.say(f"row {row.number}, {pair.name}, {name}: median {median(ratios):.3f} of {_listed(ratios)}")
+
+
+def gain(cost: bool, ours: float, theirs: float) -> float:
+    """Return by how much ours is better: 1.1 for a tenth more of a gain, or for a cost of 1 / 1.1."""
+    return theirs / ours if cost else ours / theirs
+
+
+def _both(row: Row, pair: Pair, bench: Bench, other: Checkout, turn: int) -> tuple[Figures, Figures]:
+    """Measure both checkouts, the other one first in every second turn."""
+    found: dict[Checkout, Figures] = {}
+    for product in (HERE, other) if turn % 2 else (other, HERE):
+        folder = f"{row.number}-{pair.name}-{turn}-{product.name}"
+        found[product] = measured(pair.measure, replace(_in_folder(bench, folder), product=product), DEADLINE_S)
+    for name in (*pair.gains, *pair.costs):
+        ours, theirs = found[HERE][name], found[other][name]
+        ratio = gain(name in pair.costs, ours, theirs)
+        texts = (f"{HERE.name} {shown(ours)}", f"{other.name} {shown(theirs)}")
+        bench.say(f"row {row.number}, {pair.name}, turn {turn}, {name}: {', '.join(texts)}, ratio {ratio:.3f}")
+    return found[HERE], found[other]
+
+
+def _in_folder(bench: Bench, name: str) -> Bench:
+    folder = bench.directory / name.replace(" ", "-").replace("/", "-")
+    folder.mkdir(parents=True)
+    return replace(bench, directory=folder)
+
+
+def _listed(ratios: Sequence[float]) -> str:
+    return ", ".join(f"{ratio:.3f}" for ratio in ratios)

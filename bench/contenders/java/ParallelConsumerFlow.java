@@ -1,0 +1,101 @@
+package io.waitreg.bench;
+
+import io.confluent.parallelconsumer.ParallelConsumerOptions;
+import io.confluent.parallelconsumer.ParallelConsumerOptions.ProcessingOrder;
+import io.confluent.parallelconsumer.ParallelEoSStreamProcessor;
+import java.time.Instant;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import org.apache.kafka.clients.consumer.ConsumerConfig;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.common.serialization.ByteArrayDeserializer;
+
+/**
+ * Confluent's Parallel Consumer, its core module, with the arguments and the handlers of bench/contenders/flow_program.py.
+ *
+ * <p>Prints one line of JSON once the measured calls are over, and ends with 0; with 1 when they aren't in time.
+ */
+public final class ParallelConsumerFlow {
+  private static final int CALL_DIGITS = 8;
+  private static final int HEAD_DIGITS = 28;
+  private static final long LOOK_MS = 1000;
+
+  private ParallelConsumerFlow() {}
+
+  /** Runs one flow. */
+  public static void main(String[] given) throws InterruptedException {
+    Map<String, String> arguments = new HashMap<>();
+    for (int at = 0; at < given.length; at += 2) {
+      arguments.put(given[at], given[at + 1]);
+    }
+    // On the spot: the group isn't used again.
+    Runtime.getRuntime().halt(run(arguments));
+  }
+
+  private static int run(Map<String, String> arguments) throws InterruptedException {
+    String handler = arguments.get("--handler");
+    int to = Integer.parseInt(arguments.get("--to-record"));
+    Meter meter = new Meter(Integer.parseInt(arguments.get("--from-record")), to, handler.equals("latency"));
+    ParallelEoSStreamProcessor<byte[], byte[]> consumer = new ParallelEoSStreamProcessor<>(options(arguments));
+    consumer.subscribe(List.of(arguments.get("--topic")));
+    consumer.poll(context -> call(handler, context.getSingleConsumerRecord().value(), meter));
+    double limitS = Double.parseDouble(arguments.get("--limit-s"));
+    long deadlineNs = System.nanoTime() + (long) (limitS * 1e9);
+    while (!meter.awaitEnd(LOOK_MS)) {
+      if (consumer.isClosedOrFailed() || System.nanoTime() - deadlineNs > 0) {
+        System.err.printf("%d calls of %d were over: given up; %s%n", meter.completed(), to, consumer.getFailureCause());
+        return 1;
+      }
+    }
+    System.out.println(meter.asJson());
+    System.out.flush();
+    return 0;
+  }
+
+  private static void call(String handler, byte[] value, Meter meter) {
+    switch (handler) {
+      case "noop" -> meter.count(0);
+      case "latency" -> {
+        Instant now = Instant.now();
+        meter.count(now.getEpochSecond() * 1_000_000_000 + now.getNano() - number(value, CALL_DIGITS, HEAD_DIGITS));
+      }
+      case "timed" -> {
+        meter.began();
+        try {
+          Thread.sleep(number(value, 0, CALL_DIGITS));
+        } catch (InterruptedException cutOff) {
+          throw new IllegalStateException("interrupted within a call", cutOff);
+        }
+        meter.ended();
+      }
+      default -> throw new IllegalArgumentException("--handler " + handler);
+    }
+  }
+
+  private static ParallelConsumerOptions<byte[], byte[]> options(Map<String, String> arguments) {
+    Map<String, Object> config =
+        Map.of(
+            ConsumerConfig.BOOTSTRAP_SERVERS_CONFIG, arguments.get("--kafka"),
+            ConsumerConfig.GROUP_ID_CONFIG, arguments.get("--group"),
+            ConsumerConfig.AUTO_OFFSET_RESET_CONFIG, "earliest",
+            ConsumerConfig.ENABLE_AUTO_COMMIT_CONFIG, false,
+            ConsumerConfig.KEY_DESERIALIZER_CLASS_CONFIG, ByteArrayDeserializer.class,
+            ConsumerConfig.VALUE_DESERIALIZER_CLASS_CONFIG, ByteArrayDeserializer.class);
+    return ParallelConsumerOptions.<byte[], byte[]>builder()
+        .ordering(ProcessingOrder.valueOf(arguments.get("--order").toUpperCase(Locale.ROOT)))
+        // Of the core module this is the number of threads, each of which is blocked by its call.
+        .maxConcurrency(Integer.parseInt(arguments.get("--in-flight")))
+        .consumer(new KafkaConsumer<>(config))
+        .build();
+  }
+
+  private static long number(byte[] value, int from, int to) {
+    long number = 0;
+    for (int at = from; at < to; at++) {
+      number = number * 10 + value[at] - '0';
+    }
+    return number;
+  }
+}

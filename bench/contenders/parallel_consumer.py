@@ -1,0 +1,82 @@
+"""Confluent's Parallel Consumer as a flow contender: a small Java program on its core module, and how it is started.
+
+Its core module is measured, as its documentation introduces it: `poll(context -> ...)` with a thread for each call, so
+that 2,000 calls in flight are 2,000 threads. For calls that don't block, its vertx and reactor modules would cost less
+memory at a large N; they aren't built here.
+
+`maxConcurrency` is N; all other options are its defaults: `PERIODIC_CONSUMER_ASYNCHRONOUS` commits every 5 s, which is
+its fastest mode and the one it suggests to start with, and `batchSize` is 1. Its buffer grows by itself, from 2 N by N
+every 2 s at most: it works for 10 s before it is measured. The consumer has `enable.auto.commit=false`, which it
+demands, and `auto.offset.reset=earliest`; kafka-clients 3.7.0 is the version that it is built with. The heap is 1 GB at
+most, the JVM's other flags are its defaults, logs are at WARN.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from bench.harness.row import ROOT
+from bench.peers import parallel_consumer_jars
+from wait_registry.errors import ConfigurationError
+from wait_registry.jvm import java_command
+
+SOURCES: Final = Path(__file__).with_name("java")
+BUILT: Final = ROOT / ".waitreg" / "bench"
+VERSION: Final = "parallel-consumer-core 0.5.3.2"
+# "README" is that of github.com/confluentinc/parallel-consumer.
+LACKS: Final = (
+    "No registry: which records are out is known in its memory, and from the map of finished offsets that it commits "
+    "along with the offset (README, Offset Map). No dead letters: a call that fails is repeated forever (README, "
+    "Retries). No time limit for a call. A stuck record holds the committed offset, and once the map behind it takes "
+    "75 % of its 4 kB, no more records are taken (README, Offset Map). At least once: after a crash the work of the "
+    "last 5 s is repeated. No longer maintained by Confluent, says its README since May 2026 (pull request 921)."
+)
+
+
+def flow_command(order: str) -> list[str]:
+    """Return the program for an order, `unordered` or `key` (one call at a time per key)."""
+    logs = ("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Dorg.slf4j.simpleLogger.showDateTime=true")
+    main = "io.waitreg.bench.ParallelConsumerFlow"
+    return [
+        java_command(),
+        "-Xmx1g",
+        "-XX:+ExitOnOutOfMemoryError",
+        *logs,
+        "-cp",
+        _class_path(),
+        main,
+        "--order",
+        order,
+    ]
+
+
+def _class_path() -> str:
+    """Return the class path; compiles the program where its source has changed."""
+    jars = f"{parallel_consumer_jars()}/*"
+    sources = sorted(SOURCES.glob("*.java"))
+    digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]
+    classes = BUILT / f"parallel_consumer-{digest}"
+    if not classes.is_dir():
+        _compile(sources, jars, classes)
+    return f"{classes}{os.pathsep}{jars}"
+
+
+def _compile(sources: list[Path], jars: str, classes: Path) -> None:
+    javac = Path(java_command()).resolve().with_name("javac")
+    if not javac.is_file():
+        raise ConfigurationError(f"{javac} is missing: install a whole JDK, or set JAVA_HOME to one")
+    with tempfile.TemporaryDirectory(dir=BUILT) as folder:
+        made = Path(folder) / "classes"
+        # -path: a jar's manifest may name another release of a jar than the one that is there.
+        options = ["--release", "17", "-Xlint:all,-path", "-Werror", "-proc:none", "-cp", jars, "-d", str(made)]
+        done = subprocess.run([javac, *options, *sources], capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise ConfigurationError(f"javac refuses {SOURCES}:\n{done.stderr}{done.stdout}")
+        with suppress(OSError):  # another process may have been faster; its classes are the same
+            made.rename(classes)

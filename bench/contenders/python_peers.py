@@ -1,0 +1,92 @@
+"""The Python peers: `python -m bench.contenders.python_peers NAME ...`, in their environment (setup/bench_peers.sh).
+
+aiokafka: gather and commit, the usual program with the asyncio client and without a framework. Its pages show the batch
+(`getmany`) and the manual commit after it with `enable_auto_commit=False` ("Consumer client").
+
+arroyo: `RunTask` calls a function in the loop's own thread, for work that doesn't wait; `RunTaskInThreads` is for calls
+that do. Both are followed by `CommitOffsets` under the policy `ONCE_PER_SECOND`, as its page "Committing offsets"
+recommends; the consumer's configuration is what `build_kafka_consumer_configuration` makes.
+
+FastStream: a subscriber with `max_workers=N`. With its default, AckPolicy.ACK_FIRST, N handlers run at once, and
+aiokafka commits on a timer the records that were handed out, done or not: at most once. Every other policy works on one
+record of a partition at a time ("Consuming Acknowledgements"), so the default is measured. Its log is off.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Mapping
+from typing import Any, Final
+
+from bench.contenders.flow_program import FlowArguments, MeasuredRun, async_call, blocking_call, parse
+
+EMPTY_POLL_MS: Final = 200
+# As many again as can run: a thread that becomes free finds work without waiting for the loop.
+QUEUED_PER_THREAD: Final = 2
+
+
+async def aiokafka(arguments: FlowArguments) -> None:
+    """Consume until the run ends the process."""
+    from aiokafka import AIOKafkaConsumer  # type: ignore[import-not-found,unused-ignore]
+
+    handle = async_call(arguments.handler, MeasuredRun(arguments).meter)
+    group = {"group_id": arguments.group, "auto_offset_reset": "earliest", "enable_auto_commit": False}
+    consumer = AIOKafkaConsumer(arguments.topic, bootstrap_servers=arguments.kafka, **group)
+    await consumer.start()
+    while True:
+        taken = await consumer.getmany(timeout_ms=EMPTY_POLL_MS, max_records=arguments.in_flight)
+        if taken:
+            await asyncio.gather(*(handle(record.value) for records in taken.values() for record in records))
+            await consumer.commit()
+
+
+def arroyo(arguments: FlowArguments) -> None:
+    """Consume until the run ends the process."""
+    from arroyo.backends.kafka import KafkaConsumer  # type: ignore[import-not-found,unused-ignore]
+    from arroyo.backends.kafka.configuration import (  # type: ignore[import-not-found,unused-ignore]
+        build_kafka_consumer_configuration,
+    )
+    from arroyo.commit import ONCE_PER_SECOND  # type: ignore[import-not-found,unused-ignore]
+    from arroyo.processing import StreamProcessor, strategies  # type: ignore[import-not-found,unused-ignore]
+    from arroyo.types import Topic  # type: ignore[import-not-found,unused-ignore]
+
+    call = blocking_call(arguments.handler, MeasuredRun(arguments).meter)
+
+    def run(message: Any) -> None:
+        call(message.payload.value)
+
+    class Factory(strategies.ProcessingStrategyFactory):  # type: ignore[misc,unused-ignore]
+        def create_with_partitions(self, commit: Any, partitions: Mapping[Any, int]) -> Any:
+            last, threads = strategies.CommitOffsets(commit), arguments.in_flight
+            if arguments.handler == "timed":
+                return strategies.RunTaskInThreads(run, threads, QUEUED_PER_THREAD * threads, last)
+            return strategies.RunTask(run, last)
+
+    where = {"bootstrap_servers": [arguments.kafka], "group_id": arguments.group}
+    configuration = build_kafka_consumer_configuration({}, auto_offset_reset="earliest", **where)
+    StreamProcessor(KafkaConsumer(configuration), Topic(arguments.topic), Factory(), ONCE_PER_SECOND).run()
+
+
+async def faststream(arguments: FlowArguments) -> None:
+    """Consume until the run ends the process."""
+    from faststream import FastStream  # type: ignore[import-not-found,unused-ignore]
+    from faststream.kafka import KafkaBroker  # type: ignore[import-not-found,unused-ignore]
+
+    call = async_call(arguments.handler, MeasuredRun(arguments).meter)
+
+    async def handle(value: bytes) -> None:
+        await call(value)
+
+    broker = KafkaBroker(arguments.kafka, logger=None)
+    group = {"group_id": arguments.group, "auto_offset_reset": "earliest"}
+    broker.subscriber(arguments.topic, max_workers=arguments.in_flight, **group)(handle)
+    await FastStream(broker, logger=None).run()
+
+
+if __name__ == "__main__":
+    given = parse(__doc__, sys.argv[2:])
+    if sys.argv[1] == "arroyo":
+        arroyo(given)
+    else:
+        asyncio.run({"aiokafka": aiokafka, "faststream": faststream}[sys.argv[1]](given))

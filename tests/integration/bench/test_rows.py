@@ -1,0 +1,117 @@
+"""Every row and every contender of the benchmark does its work, at a size that says nothing about its speed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bench.__main__ import ROWS, row_of
+from bench.against import compare
+from bench.contenders import flows
+from bench.contenders.flows import Flow, Window, measure_flow
+from bench.contenders.load import Share, fill
+from bench.harness.play import Turn, play
+from bench.harness.report import judged
+from bench.harness.row import HERE, ROOT, Bench, Case, Contender, Round, Row
+from bench.peers import parallel_consumer_jars
+from bench.rows.row_4 import BUFFERED
+from tests.support.chosen_stack import skips_are_failures
+from tests.support.naming import Names
+from tests.support.stack import Stack
+from tests.support.topics import Topics
+from wait_registry.errors import ConfigurationError
+from wait_registry.jvm import CONNECT_JAR_KINDS, jar_directory
+from wait_registry.local.connect_worker import plugin_jar
+
+RECORDS, FROM, IN_FLIGHT = 300, 50, 20
+MIXTURE = (Share(10, 30), Share(90, 5))
+TOPICS = ("bench.r1.slow", "bench.r2.noop", "bench.r3.memory", "bench.r3.few", "bench.r7.noop", "bench.r7.registry")
+ALL = [
+    *(flows.REGISTRY, flows.BATCH, flows.SHARE_CONSUMER, flows.AIOKAFKA, flows.ARROYO, flows.FASTSTREAM),
+    *(flows.PARALLEL_CONSUMER, flows.PARALLEL_CONSUMER_BY_KEY),
+]
+JAVA = (flows.PARALLEL_CONSUMER, flows.PARALLEL_CONSUMER_BY_KEY)
+
+
+@pytest.fixture
+def bench(stack: Stack, topics: Topics, tmp_path: Path) -> Bench:
+    """A round of the smoke."""
+    topics.delete_at_end(*TOPICS)
+    return Bench(stack.bootstrap_servers, stack.postgres_url, tmp_path, quick=True)
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("number", ROWS)
+def test_a_row_is_measured_and_judged(number: int, bench: Bench) -> None:
+    row, round_ = row_of(number), Round(1)
+
+    def keep(turn: Turn) -> None:
+        round_.turns.setdefault((turn.case, turn.contender), []).append(turn.figures)
+
+    assert play(row if connect_is_there() else without_connect(row), bench, keep) == []
+    assert [one.line.text for one in judged(row, [round_]) if one.failed] == []
+    assert any(one.values for one in judged(row, [round_]))
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("flow", ALL, ids=lambda flow: flow.name)
+@pytest.mark.parametrize("handler", ["noop", "timed", "latency"])
+def test_a_contender_handles_every_record(flow: Flow, handler: str, bench: Bench, topics: Topics, names: Names) -> None:
+    if flow in JAVA:
+        require_parallel_consumer()
+    topic = names("input")
+    topics.delete_at_end(topic)
+    fill(bench.kafka, topic, RECORDS, MIXTURE)
+    figures = measure_flow(flow, topic, IN_FLIGHT, handler, Window(FROM, RECORDS, 120.0), (), bench)
+    assert figures["records"] == RECORDS - FROM
+    assert min(figures["seconds"], figures["cpu_s"], figures["rss_now_mb"]) > 0
+    assert ("p50_ms" in figures) == (handler == "latency")
+    if handler == "timed":
+        # At least as long as they were to sleep, and at most N at once.
+        assert figures["calls_s"] >= (RECORDS - FROM) * 0.005
+        assert 0 < figures["share_of_limit"] <= 1.001
+
+
+@pytest.mark.timeout(300)
+def test_two_checkouts_are_compared_by_turns(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
+    compare(replace(row_of(2), warm_up=None), bench, replace(HERE, name="another"), turns=2)
+    said = capsys.readouterr().out
+    assert "turn 2, records_per_s: this checkout" in said
+    assert "records_per_s: median" in said
+
+
+def require_parallel_consumer() -> None:
+    """Skip (CI: fail) where the Parallel Consumer's jars are missing."""
+    try:
+        parallel_consumer_jars()
+    except ConfigurationError as problem:
+        if skips_are_failures():
+            raise
+        pytest.skip(f"Parallel Consumer NOT TESTED: {problem}")
+
+
+def connect_is_there() -> bool:
+    """Return whether a Kafka Connect worker with our plugin can be started; a CI machine must have one."""
+    try:
+        for kind in CONNECT_JAR_KINDS:
+            jar_directory(kind)
+        plugin_jar(ROOT)
+    except ConfigurationError:
+        if skips_are_failures():
+            raise
+        return False
+    return True
+
+
+def without_connect(row: Row) -> Row:
+    """Return a row without the contenders that need a Kafka Connect worker."""
+
+    def needs_none(contender: Contender) -> bool:
+        return contender.name != BUFFERED
+
+    def cases(bench: Bench) -> list[Case]:
+        return [replace(case, contenders=[*filter(needs_none, case.contenders)]) for case in row.cases(bench)]
+
+    return replace(row, cases=cases)

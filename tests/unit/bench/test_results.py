@@ -1,0 +1,148 @@
+"""What comes out of measured figures: medians, verdicts, the data file, and how two checkouts compare."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bench.__main__ import ROWS, main, row_of
+from bench.against import gain
+from bench.bare_loop import producer_properties, settings_of
+from bench.contenders.flow_program import FlowArguments
+from bench.contenders.meter import Mark, percentile
+from bench.contenders.registry import shared_window
+from bench.contenders.sink_pace import Step, pace, stretch
+from bench.contenders.wait_log import WaitLog
+from bench.harness.data import Data
+from bench.harness.play import Turn, play
+from bench.harness.report import judged, shown
+from bench.harness.row import Bench, Case, Contender, Line, Round, Row, WrongResultError, figure
+from bench.peers import LISTS, PARALLEL_CONSUMER, peer_version
+from processor.service import ProcessorService
+from wait_registry.jvm import committed_sums
+
+PLACE = ("case", "one", "rate")
+
+
+def rounds(*values: float) -> list[Round]:
+    """Return a round for each value."""
+    return [Round(number, {PLACE[:2]: [{PLACE[2]: value}]}) for number, value in enumerate(values, 1)]
+
+
+@pytest.mark.parametrize(
+    ("line", "measured", "verdict"),
+    [
+        (Line("more is better", figure(PLACE), least=10), rounds(9, 10, 30), "met"),
+        (Line("more is better", figure(PLACE), least=10), rounds(9, 9, 30), "not met"),
+        (Line("less is better", figure(PLACE), most=10), rounds(9, 10, 30), "met"),
+        (Line("less is better", figure(PLACE), most=10), rounds(11), "not met"),
+        (Line("no target", figure(PLACE)), rounds(1), ""),
+        (Line("not tried", figure(PLACE), most=10), [Round(1)], "not measured"),
+        (
+            Line("one failed", figure(PLACE), most=10),
+            [*rounds(9), Round(2, {}, {PLACE[:2]: "it ended"})],
+            "failed: round 2: case, one: it ended",
+        ),
+    ],
+)
+def test_the_median_over_the_rounds_decides(line: Line, measured: list[Round], verdict: str) -> None:
+    assert [one.verdict for one in judged(Row(1, "", lambda _: [], [line]), measured)] == [verdict]
+
+
+def test_a_run_replaces_its_rows_and_keeps_the_others(tmp_path: Path) -> None:
+    data = Data.read(tmp_path / "rounds.jsonl")
+    for run, rows in (("first", [1, 2]), ("second", [2])):
+        data.begin({"run": run, "commit": run}, rows)
+        for row in rows:
+            data.add_turn(run, row, 1, Turn("case", "one", 1, {"rate": len(run)}))
+    read = Data.read(data.path)
+    assert [round_.figure(*PLACE) for row in (1, 2) for round_ in read.rounds(row)] == [5, 6]
+    assert [run["commit"] for row in (1, 2) for run in read.runs(row)] == ["first", "second"]
+
+
+def test_a_failed_turn_is_tried_again_unless_its_result_was_wrong(tmp_path: Path) -> None:
+    called: list[str] = []
+
+    def fails(error: Exception) -> Contender:
+        def measure(_: Bench) -> dict[str, float]:
+            called.append(str(error))
+            raise error
+
+        return Contender(str(error), measure)
+
+    case = Case("case", [fails(OSError("gone")), fails(WrongResultError("rows are missing"))], turns=2)
+    turns: list[Turn] = []
+    failures = play(Row(1, "", lambda _: [case], []), Bench("", "", tmp_path), turns.append)
+    assert called == ["gone", "gone", "rows are missing"]
+    assert len(failures) == len(turns) == 2
+
+
+def test_each_row_can_be_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--list"]) == 0
+    assert capsys.readouterr().out.count("registry") >= 3
+    for row in map(row_of, ROWS):
+        names = [(case.name, one.name) for case in row.cases(Bench("", "", Path())) for one in case.contenders]
+        assert len(names) == len(set(names))
+
+
+def test_the_committed_data_is_what_the_rows_ask_for() -> None:
+    data = Data.read(Path(__file__).parents[3] / "bench" / "rounds.jsonl")
+    for row in map(row_of, ROWS):
+        assert len(data.rounds(row.number)) == 3
+        assert all(one.verdict != "not measured" for one in judged(row, data.rounds(row.number)))
+
+
+def test_processes_are_measured_while_all_of_them_work() -> None:
+    def marks(calls: list[int], clock_s: list[int]) -> list[Mark]:
+        return [Mark(n, s * 10**9, s * 10**9, 0, 0, 1, 2) for n, s in zip(calls, clock_s, strict=True)]
+
+    one, other = marks([10, 20, 30, 40], [1, 2, 3, 4]), marks([10, 20, 30], [2, 3, 4])
+    assert shared_window([one, other[:1]], 30, 60) is None
+    line = shared_window([one, other], 30, 60)
+    assert line is not None
+    assert (line["records"], line["seconds"], line["rss_bytes"]) == (40, 2, 4)
+
+
+def test_a_pace_counts_the_steps_within_its_stretch() -> None:
+    steps = [Step(0, 0, 0), Step(10, 400, 1), Step(12, 800, 2), Step(20, 1000, 9)]
+    assert pace(*stretch(steps, 400, 900)) == {"records_per_s": 200, "cpu_us_per_record": 2500}
+    assert stretch(steps, 401, 799) == (steps[0], steps[-1])
+
+
+@pytest.mark.parametrize("log", [WaitLog("t", 100, 20), WaitLog("t", 100, 20, left_open_every=10), WaitLog("t", 7)])
+def test_a_wait_log_is_as_long_as_it_says(log: WaitLog) -> None:
+    order = list(log.order())
+    assert len(order) == log.records
+    assert sum(is_wait for _, is_wait in order) == log.waits == log.records - log.waits + log.left_open
+
+
+def test_small_things_are_right() -> None:
+    assert (gain(False, 110, 100), gain(True, 100, 110)) == (1.1, 1.1)
+    assert [percentile(range(1, 101), share) for share in (0.5, 0.99)] == [50, 99]
+    assert [shown(value, "ms") for value in (55_234.1, 0.98765, 12.0, 0)] == [
+        "55,200 ms",
+        "0.988 ms",
+        "12.0 ms",
+        "0 ms",
+    ]
+
+
+def test_the_peers_are_locked() -> None:
+    assert peer_version("sentry-arroyo").startswith("sentry-arroyo 2.")
+    assert "parallel-consumer-core-0.5.3.2.jar" in committed_sums(PARALLEL_CONSUMER, LISTS)
+
+
+def test_the_bare_loop_has_the_processors_producer() -> None:
+    settings = settings_of(FlowArguments("localhost:9092", "orders", "shop", 50, "noop", 10, 20, 7.5))
+    theirs, ours = ProcessorService(settings).producer_config(), producer_properties(settings, 1.0, "lz4")
+    own = {"error_cb", "stats_cb", "statistics.interval.ms", "linger.ms"}
+    assert {name: ours[name] for name in ours.keys() - own} == {name: theirs[name] for name in theirs.keys() - own}
+
+
+def test_interrupted_lines_are_whole(tmp_path: Path) -> None:
+    data = Data(tmp_path / "rounds.jsonl")
+    data.begin({"run": "one", "commit": "c"}, [1])
+    data.add({"run": "one", "row": 1, "round": 1, "seconds": 1, "noise": ""})
+    assert [json.loads(line)["run"] for line in data.path.read_text().splitlines()] == ["one", "one"]
