@@ -12,10 +12,9 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from tests.fuzz.bounds import require_bounded
 from tests.fuzz.catalogue import target_of
 from tests.fuzz.record_mutation import mutated_record
-from tests.fuzz.target import Target
+from tests.fuzz.target import Target, require_bounded
 
 # Not one of the locked packages: setup/fuzz.sh puts it beside them.
 atheris: Any = importlib.import_module("atheris")

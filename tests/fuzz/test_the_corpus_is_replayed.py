@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.fuzz.bounds import require_bounded
 from tests.fuzz.catalogue import target_names, target_of
 from tests.fuzz.corpus import FOLDER, MAX_FILE_BYTES, corpus_of
+from tests.fuzz.target import require_bounded
 
 MEASURED_ONE_IN = 8
 BOMB_BYTES = 512 * 1024

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from tests.fuzz.record_bytes import RecordInput
-from tests.fuzz.rereading.lineage import reread_block
 from tests.fuzz.target import Target
 from tests.fuzz.targets.lineage import seeds
 from wait_registry.records.consumed import Consumed, consumed
+from wait_registry.records.lineage import split_lineage
 from wait_registry.records.original import Original
 from wait_registry.records.wait_record import WaitRecordEncoder, decode_wait_record
 
@@ -24,12 +24,11 @@ def _check(data: bytes) -> None:
     given = RecordInput.of(data)
     original, source, delivery = _read(data)
     assert (original.key, original.value) == (given.key, given.value), "key or value changed"
-    again = reread_block(given.headers)
-    ours = again is not None and again[1]["group"] == GROUP
-    kept = given.headers[: again[0]] if again is not None and ours else given.headers
-    assert original.headers == kept, "headers changed"
-    assert (source is not None) == ours, "delivered again or not"
-    assert delivery == ((again[1]["delivery"] or 1) if again is not None and ours else 1), "counted differently"
+    originals, lineage, _ = split_lineage(given.headers)
+    again = lineage if lineage is not None and lineage.group == GROUP else None
+    assert original.headers == (given.headers if again is None else originals), "headers changed"
+    assert (source is None) == (again is None), "delivered again or not"
+    assert delivery == (1 if again is None else again.delivery or 1), "counted differently"
     _registered(original, delivery)
 
 

@@ -1,10 +1,9 @@
-"""Times: any text is one or refused, as another calendar says too; what is written reads back."""
+"""Times: any text is one or refused; what is written reads back."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tests.fuzz.rereading.times import reread_time_ms
 from tests.fuzz.target import Target
 from tests.fuzz.vectors import inputs
 from wait_registry.errors import DataError
@@ -21,7 +20,6 @@ def _read(data: bytes) -> int | None:
 
 def _check(data: bytes) -> None:
     time_ms = _read(data)
-    assert time_ms == reread_time_ms(data.decode("utf-8", "replace")), "read differently"
     if time_ms is not None:
         assert parse_utc_ms(format_utc_ms(time_ms)) == time_ms, "not as it was written"
 
