@@ -11,10 +11,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tests.chaos import ledger
-from tests.chaos.ledger import BROKEN, KEPT, Entry
+from tests.chaos import report
 from tests.chaos.outage import RATE_PER_S, RECORDS
-from tests.chaos.report import inconclusive, last_line, line_of
+from tests.chaos.report import BROKEN, KEPT, Entry, inconclusive, last_line, line_of
 from tests.chaos.scenarios import SCENARIOS, Wanted
 from tests.chaos.workers import JOBS, Plan, play_all
 from tests.support.argument_types import at_least_one, positive
@@ -68,13 +67,13 @@ def _play_seeds(given: argparse.Namespace, folder: Path) -> int:
     first = 1 if given.seed is None else given.seed
     minutes = MINUTES if given.minutes is None else given.minutes
     jobs = JOBS if given.jobs is None else given.jobs
-    plan = Plan(first, minutes, given.runs, jobs, ledger.commit(), folder)
+    plan = Plan(first, minutes, given.runs, jobs, report.commit(), folder)
     entries: list[Entry] = []
     try:
         for played in play_all(plan):
-            entry = replace(played.entry, commit=ledger.commit_at_end(plan.commit))
+            entry = replace(played.entry, commit=report.commit_at_end(plan.commit))
             entries.append(entry)
-            ledger.append(entry, given.ledger or ledger.LEDGER)
+            report.append(entry, given.ledger or report.RUNS)
             print(line_of(entry), *([played.told] if played.told else []), sep="\n", flush=True)
     finally:
         print(last_line(entries))
@@ -92,9 +91,9 @@ def _play_scenario(given: argparse.Namespace, folder: Path) -> int:
         SOAK_MINUTES if given.minutes is None else given.minutes,
         folder,
     )
-    commit, kept = ledger.commit(), True
+    commit, kept = report.commit(), True
     for entry in SCENARIOS[given.scenario](wanted, commit):
-        ledger.append(replace(entry, commit=ledger.commit_at_end(commit)), given.ledger or ledger.SCENARIOS)
+        report.append(replace(entry, commit=report.commit_at_end(commit)), given.ledger or report.SCENARIOS)
         kept &= entry.verdict == KEPT
     print("kept" if kept else f"NOT kept; logs: {folder}")
     if kept and given.logs is None:

@@ -126,12 +126,12 @@ def _load(random: Random, settings: SettingsOfRun) -> LoadOfRun:
 def _settings(random: Random) -> SettingsOfRun:
     registration = random.choice((8_192, 30_000, 150_000, 150_000))
     slots = random.choice((3, 12, 50, 100, 100, 100))
-    look_ahead = slots * random.randint(1, 2)
+    prefetch = slots * random.randint(1, 2)
     tries = random.choice((1, 1, 2))
     timeout_s = random.choice((1.0, 1.5, 2.0))
     protocol = random.choice(("classic", "classic", "consumer"))
     strategy = random.choice(("cooperative-sticky", "range", "roundrobin"))
-    least_s = (1 + min(2 * slots + 16, look_ahead) / slots) * (timeout_s * tries + BACKOFF_S * (tries - 1))
+    least_s = (1 + min(2 * slots + 16, prefetch) / slots) * (timeout_s * tries + BACKOFF_S * (tries - 1))
     ttl_s = math.ceil(least_s + SKEW_ALLOWANCE_S + MARGIN_S) + random.randint(1, 3)
     return SettingsOfRun(
         processors=random.randint(1, 3),
@@ -139,9 +139,9 @@ def _settings(random: Random) -> SettingsOfRun:
         sweepers=random.choice((1, 2)),
         registration_bytes=registration,
         max_in_flight=slots,
-        prefetch_max=look_ahead,
+        prefetch_max=prefetch,
         # The first is the least that is allowed with the largest registrations.
-        look_ahead_bytes=random.choice((150_000, 600_000, UNLIMITED_BYTES)),
+        prefetch_max_bytes=random.choice((150_000, 600_000, UNLIMITED_BYTES)),
         handler_timeout_s=timeout_s,
         max_attempts=tries,
         ttl_s=float(ttl_s),
@@ -163,7 +163,7 @@ def _settings(random: Random) -> SettingsOfRun:
 
 def _busy_at_once(settings: SettingsOfRun, shares: tuple[tuple[str, int], ...]) -> int:
     """Return how many handlers of a processor the bounds let run at once."""
-    fitting = settings.look_ahead_bytes / mean_bytes(shares, settings.registration_bytes)
+    fitting = settings.prefetch_max_bytes / mean_bytes(shares, settings.registration_bytes)
     return max(1, min(settings.max_in_flight, int(fitting)))
 
 

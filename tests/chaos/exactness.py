@@ -6,15 +6,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPartition
-
+from tests.chaos.history.topics import read_topic
 from tests.chaos.stage import Place, Stage
 from tests.support.kafka_io import read_all
-
-BATCH = 10_000
-# So long a batch is waited for, in full.
-PATIENCE_S = 0.5
-SILENT_READS = 60
 
 
 @dataclass(slots=True)
@@ -56,33 +50,11 @@ class WaitLog:
 
 
 def read_wait_log(bootstrap: str, topic: str) -> WaitLog:
-    """Read a wait topic from its beginning to its end of now; raises KafkaException or TimeoutError."""
+    """Read a wait topic from its beginning to its end of now; raises KafkaException."""
     found = WaitLog()
-    consumer = Consumer(
-        {"bootstrap.servers": bootstrap, "group.id": f"{topic}.read", "enable.auto.commit": False, "log_level": 0}
-    )
-    try:
-        partitions = consumer.list_topics(topic, timeout=30).topics[topic].partitions
-        consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in partitions])
-        ends = {p: consumer.get_watermark_offsets(TopicPartition(topic, p), timeout=30)[1] for p in partitions}
-        silent = 0
-        while any(_position(consumer, topic, partition) < end for partition, end in ends.items()):
-            messages = consumer.consume(BATCH, PATIENCE_S)
-            silent = 0 if messages else silent + 1
-            if silent > SILENT_READS:
-                raise TimeoutError(f"{topic} can't be read to its end: nothing came {silent} times")
-            for message in messages:
-                if message.error() is not None:
-                    raise KafkaException(message.error())
-                found.take(message.key(), message.value(), dict(message.headers() or ()), message.timestamp()[1])
-    finally:
-        consumer.close()
+    for record in read_topic(bootstrap, topic, "read_committed"):
+        found.take(record.key or b"", record.value, dict(record.headers or ()), record.timestamp_ms)
     return found
-
-
-def _position(consumer: Consumer, topic: str, partition: int) -> int:
-    (position,) = consumer.position([TopicPartition(topic, partition)])
-    return int(position.offset)
 
 
 DEAD_LETTER_IDS = "select wait_expiration_uuid from dead_letter"

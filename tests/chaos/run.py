@@ -13,7 +13,7 @@ from tests.chaos.checker.verdict import Verdict, check
 from tests.chaos.companion import Samples, Supervisor
 from tests.chaos.endings import Ending, unexpected_endings
 from tests.chaos.faults.catalogue import fault_of
-from tests.chaos.history.history import FaultDone, Limits, Look, RssSample, Told
+from tests.chaos.history.history import FaultDone, Limits, Look, Told
 from tests.chaos.history.reading import Where, read_history
 from tests.chaos.history.tables import Views
 from tests.chaos.history.topics import OpenTransactionError
@@ -21,7 +21,7 @@ from tests.chaos.history.watch import Watch
 from tests.chaos.load import Aborts, Load
 from tests.chaos.resources import MOST_BYTES
 from tests.chaos.schedule import SERVICES, PlannedFault, Schedule
-from tests.chaos.service import Cause, Service
+from tests.chaos.service import Cause, Service, kill_all
 from tests.chaos.settling import Patience, settle
 from tests.chaos.stage import VISITOR, Place, Scene, Stage, settings_of
 
@@ -89,7 +89,7 @@ def play(stage: Stage, schedule: Schedule, directory: Path, broken_off: threadin
     with stage.place(directory, overrides, partitions) as place, ExitStack() as resources:
         scene = _scene(stage, place, schedule, broken_off)
         company = [*scene.services.values(), scene.downstream]
-        resources.callback(lambda: _kill_all([*company, *scene.visitors]))
+        resources.callback(lambda: kill_all([*company, *scene.visitors]))
         supervisor = resources.enter_context(Supervisor(company))
         load = Load(place, schedule, stage.stack.bootstrap_servers, broken_off)
         views = _views(place)
@@ -100,6 +100,7 @@ def play(stage: Stage, schedule: Schedule, directory: Path, broken_off: threadin
             with Samples(list(scene.services.values())) as samples, views:
                 faults = _act(scene, load)
                 unsettled = settle(stage, place, Patience(STILL_S, SETTLE_S), scene.ended)
+                unseen = samples.missing()
         supervisor.end()
         _end_all(company)
         if broken_off.is_set():
@@ -113,7 +114,7 @@ def play(stage: Stage, schedule: Schedule, directory: Path, broken_off: threadin
             unexpected_endings(everybody, faults),
             sum(ended.cause is Cause.ITSELF for service in everybody for ended in service.exits),
             unsettled,
-            samples.missing(),
+            unseen,
             time.monotonic() - began,
         )
 
@@ -207,11 +208,11 @@ def _judge(
     visitors = 3 if any(fault.name == "storm" for fault in faults) else 0
     limits = Limits(
         max_in_flight=of_run.max_in_flight,
-        look_ahead=of_run.prefetch_max,
+        prefetch=of_run.prefetch_max,
         processes=of_run.processors + visitors,
         rss_bytes=MOST_BYTES,
-        samples=[RssSample(*sample) for sample in samples.taken],
-        look_ahead_bytes=of_run.look_ahead_bytes,
+        samples=samples.taken,
+        prefetch_bytes=of_run.prefetch_max_bytes,
         chunk_rows=of_run.chunk_rows,
     )
     try:
@@ -232,12 +233,6 @@ def _end_all(company: Sequence[Service]) -> None:
         thread.join()
     for service in company:
         service.stop()
-
-
-def _kill_all(company: Sequence[Service]) -> None:
-    for service in company:
-        if service.running:
-            service.kill()
 
 
 def _now_ms() -> int:

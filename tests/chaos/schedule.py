@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 SERVICES = ("processor", "sink", "sweeper")
 
@@ -29,7 +30,7 @@ class LoadOfRun:
 class SettingsOfRun:
     """What the services of a run are told, within what is allowed; names are those of the settings.
 
-    ``registration_bytes`` is how large a wait record may be, ``look_ahead_bytes`` what a processor may hold.
+    ``registration_bytes`` is how large a wait record may be, ``prefetch_max_bytes`` what a processor may hold.
     """
 
     processors: int
@@ -38,7 +39,7 @@ class SettingsOfRun:
     registration_bytes: int
     max_in_flight: int
     prefetch_max: int
-    look_ahead_bytes: int
+    prefetch_max_bytes: int
     handler_timeout_s: float
     max_attempts: int
     ttl_s: float
@@ -92,41 +93,12 @@ class Schedule:
 
     def lines(self) -> Iterator[str]:
         """Tell it for people; on one commit the same seed gives the same lines."""
-        load, settings = self.load, self.settings
-        shares = ", ".join(f"{share} % {kind}" for kind, share in load.shares)
-        aborts = "aborted transactions between them" if load.aborts else "no transactions"
-        yield f"seed {self.seed}: {load.records} records at {load.rate_per_s:g}/s, {load.backlog} before; {aborts}"
-        yield f"  {shares}"
-        yield (
-            f"  {settings.processors} processors, {settings.sinks} sinks, {settings.sweepers} sweepers; "
-            f"{load.input_partitions} input partitions, {settings.wait_partitions} wait partitions"
-        )
-        yield (
-            f"  N {settings.max_in_flight}, look-ahead {settings.prefetch_max}, {settings.max_attempts} tries of "
-            f"{settings.handler_timeout_s:g} s, TTL {settings.ttl_s:g} s, commits each {settings.commit_interval_s:g} s"
-        )
-        yield (
-            f"  group protocol {settings.group_protocol}, {settings.assignment_strategy}; {settings.expiry_policy} "
-            f"(at most {settings.max_deliveries} deliveries)"
-        )
-        yield (
-            f"  at most: registrations of {settings.registration_bytes} bytes, look-ahead {settings.look_ahead_bytes}; "
-            f"batches {settings.max_batch_records} records, {settings.max_batch_bytes} bytes"
-        )
-        yield (
-            f"  at most: chunks {settings.chunk_rows} rows, {settings.chunk_bytes} bytes; "
-            f"tails {settings.max_tail_records} records"
-        )
-        discarded = ", ".join(map(str, settings.discard_statuses)) or "no status"
-        yield f"  downstream {self.mood.mixture}; fails {self.mood.failures or 'never'}; {discarded} discards"
-        for fault in self.faults:
-            yield f"  {fault}"
+        for part in (self.load, self.settings, self.mood):
+            told = ", ".join(f"{name} {value}" for name, value in asdict(part).items())
+            yield from textwrap.wrap(f"seed {self.seed}: {told}", 120, subsequent_indent="  ")
+        yield from (f"  {fault}" for fault in self.faults)
 
     def names_of(self, service: str) -> list[str]:
         """Return the names of a service's processes: "processor-1", "processor-2", ..."""
-        count = {
-            "processor": self.settings.processors,
-            "sink": self.settings.sinks,
-            "sweeper": self.settings.sweepers,
-        }[service]
+        count = getattr(self.settings, f"{service}s")
         return [f"{service}-{number}" for number in range(1, count + 1)]

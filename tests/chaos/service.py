@@ -9,7 +9,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
@@ -275,3 +275,10 @@ class Service:
             "TMPDIR": str(self._scratch),
             **quick_jvm(f"-Djava.io.tmpdir={self._scratch}"),
         }
+
+
+def kill_all(services: Iterable[Service]) -> None:
+    """Kill those that run."""
+    for service in services:
+        if service.running:
+            service.kill()

@@ -5,19 +5,18 @@ from __future__ import annotations
 import math
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from shutil import which
 
 from tests.chaos.exactness import inexact, read_wait_log
 from tests.chaos.load import Flow
-from tests.chaos.resources import Resources, Trend, flat, processes_of, told, trends, unread
+from tests.chaos.resources import Resources, flat, processes_of, told, trends, unread
 from tests.chaos.schedule import Mood
-from tests.chaos.service import Service
+from tests.chaos.service import Service, kill_all
 from tests.chaos.settling import Patience, settle
-from tests.chaos.stage import Place, Stage
+from tests.chaos.stage import Place, ScenarioPlayed, Stage
 from tests.support.waiting import wait_until
 from wait_registry.jvm import java_command
 
@@ -25,8 +24,7 @@ NAMES = ("processor-1", "processor-2", "sink-1", "sweeper-1")
 RATE_PER_S = 200.0
 MOOD = Mood("89%:50ms,10%:200ms-600ms,1%:hang", "1%:503,0.5%:drop")
 READY_S = 180.0
-STILL_S = 300.0
-SETTLE_S = 600.0
+STILL_S, SETTLE_S = 300.0, 600.0
 LOOK_S = 1.0
 # The time is looked at in so many stretches, of a minute at least. Each ends with a rest: what is open then is not in
 # use, so that it grows by leaks alone. Idle connections to the downstream are kept for 15 s.
@@ -35,8 +33,7 @@ LEAST_STRETCH_S = 60.0
 REST_S = 30.0
 # Caches, heaps and compiled code come to their size first.
 WARM_UP_SHARE = 0.3
-# So that the sweeper has something to do all the time: a processor is killed, and started again, this often, from a
-# while after the load began or went on.
+# So that the sweeper has something to do all the time: a processor is killed, and started again, this often.
 KILL_EVERY_S, FIRST_KILL_S = 60.0, 15.0
 SETTINGS = {
     "processor.max_in_flight": 50,
@@ -51,79 +48,42 @@ SETTINGS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Soak:
-    """What a soak came to."""
-
-    minutes: float
-    records: int
-    expired: int
-    trends: Sequence[Trend]
-    wrong: Sequence[str]
-
-    @property
-    def kept(self) -> bool:
-        """Whether everything was read, flat and exact, and nothing ended."""
-        return all(map(flat, self.trends)) and not self.wrong
-
-    def lines(self) -> Iterator[str]:
-        """Tell it."""
-        yield f"{self.minutes:g} minutes, {self.records} records; slopes from {WARM_UP_SHARE:.0%} of the time on:"
-        yield from (told(trend) for trend in self.trends)
-        yield "  Spark's Python workers, which come and go, are not read"
-        yield f"  at the end: {self.expired} expired records exported, none else"
-        yield from (f"  WRONG: {problem}" for problem in self.wrong)
-
-    def figures(self) -> str:
-        """Tell what was measured in a line."""
-        growing = [f"{trend.name} {trend.measure}" for trend in self.trends if not flat(trend)]
-        over_s = max((trend.over_s for trend in self.trends), default=0.0)
-        return (
-            f"{len(self.trends)} trends over {over_s:.0f} s, growing: {', '.join(growing) or 'none'}; "
-            f"{self.expired} expired; wrong: {'; '.join(self.wrong) or 'nothing'}"
-        )
-
-
-def play_soak(stage: Stage, minutes: float, directory: Path) -> Soak:
+def play_soak(stage: Stage, minutes: float, directory: Path) -> ScenarioPlayed:
     """Let all services work for so many minutes, and return what became of their memory, threads and open files."""
-    stretches, stretch_s = stretches_of(minutes)
+    count = min(STRETCHES, max(int(60 * minutes / LEAST_STRETCH_S), 1))
+    stretch_s = 60 * minutes / count
     with stage.place(directory, SETTINGS, 6) as place, ExitStack() as resources:
         services = [stage.service(place, name) for name in NAMES]
         victim = stage.service(place, "processor-3")
-        downstream = stage.downstream(place, MOOD)
-        company = [*services, downstream, victim]
-        resources.callback(lambda: [service.kill() for service in company if service.running])
+        company = [*services, stage.downstream(place, MOOD), victim]
+        resources.callback(kill_all, company)
         for service in company:
             service.start()
         wait_until(lambda: all(service.ready() for service in company), READY_S, "readiness of all services")
+        records = 0
         with Resources(services) as watched:
             began = time.monotonic()
-            records = 0
-            for number in stretches:
+            for number in range(count):
                 end = began + (number + 1) * stretch_s
                 records += _publish(stage, place, end - REST_S, victim)
-                collect_garbage(services)
+                _collect_garbage(services)
                 time.sleep(max(0.0, end - time.monotonic()))
             time.sleep(LOOK_S)
         watched.write(directory / "readings.csv")
-        ended = [f"{service.name} ended by itself" for service in company if not service.running]
+        wrong = [f"{service.name} ended by itself" for service in company if not service.running]
         unsettled = settle(stage, place, Patience(STILL_S, SETTLE_S))
         log = read_wait_log(stage.stack.bootstrap_servers, place.settings.wait.topic)
-        warm = math.ceil(WARM_UP_SHARE * len(stretches))
+        warm = math.ceil(WARM_UP_SHARE * count)
         found = trends(watched.readings, began + warm * stretch_s, stretch_s)
-        wrong = [
-            *ended,
-            *unread(found, processes_of(NAMES), len(stretches) - warm),
-            *inexact(stage, place, log, records),
-            *([f"not settled: {unsettled}"] if unsettled else []),
+        wrong += unread(found, processes_of(NAMES), count - warm)
+        wrong += [f"grows: {told(trend)}" for trend in found if not flat(trend)]
+        wrong += inexact(stage, place, log, records)
+        wrong += [f"not settled: {unsettled}"] if unsettled else []
+        lines = [
+            f"{log.outcomes['expired']} expired; slopes from {WARM_UP_SHARE:.0%} of the time on",
+            *map(told, found),
         ]
-        return Soak(minutes, records, log.outcomes["expired"], found, wrong)
-
-
-def stretches_of(minutes: float) -> tuple[range, float]:
-    """Return the numbers of the stretches of a soak, and how long each is, s."""
-    count = min(STRETCHES, max(int(60 * minutes / LEAST_STRETCH_S), 1))
-    return range(count), 60 * minutes / count
+        return ScenarioPlayed(records, lines, wrong)
 
 
 def _publish(stage: Stage, place: Place, until: float, victim: Service) -> int:
@@ -141,7 +101,7 @@ def _publish(stage: Stage, place: Place, until: float, victim: Service) -> int:
     return flow.published
 
 
-def collect_garbage(services: Sequence[Service]) -> None:
+def _collect_garbage(services: Sequence[Service]) -> None:
     """Have each JVM keep what it needs and no more: how far a heap has filled up meanwhile says nothing about leaks.
 
     Raises:

@@ -85,6 +85,15 @@ class Place:
         return self.directory / f"{name}-checkpoints"
 
 
+@dataclass(frozen=True, slots=True)
+class ScenarioPlayed:
+    """What a scenario came to: how many records, what was measured, and what is wrong, in words."""
+
+    records: int
+    lines: Sequence[str]
+    wrong: Sequence[str]
+
+
 class Stage:
     """The servers, their links, and what a run needs of them; a context manager."""
 
@@ -159,45 +168,43 @@ class Stage:
         return Service("downstream", [*arguments, "--fail", mood.failures], place.directory, {}, "/stats", port)
 
 
+# What is drawn, by the section of the settings that it belongs to; the rest is the same in all runs.
+_DRAWN = {
+    "processor": (
+        *("max_in_flight", "prefetch_max", "prefetch_max_bytes", "handler_timeout_s", "max_attempts", "ttl_s"),
+        *("commit_interval_s", "group_protocol", "assignment_strategy", "expiry_policy", "max_deliveries"),
+    ),
+    "sink": ("max_batch_records", "max_batch_bytes"),
+    "sweeper": ("chunk_rows", "chunk_bytes", "max_tail_records"),
+}
+_FIXED = {
+    "wait.skew_allowance_s": SKEW_ALLOWANCE_S,
+    "processor.backoff_initial_s": BACKOFF_S,
+    "processor.margin_s": MARGIN_S,
+    "processor.drain_timeout_s": 5,
+    "processor.flush_timeout_s": 3,
+    "sink.trigger_s": 0.5,
+    "sink.restart_backoff_max_s": 2,
+    "sink.idle_progress_s": 2,
+    "sweeper.interval_s": 1,
+    "sweeper.transaction_timeout_ms": 5000,
+    "sweeper.tail_timeout_s": 10,
+}
+
+
 def settings_of(schedule: Schedule) -> dict[str, Any]:
+    """Return the settings of a run, by their dotted names."""
     of_run = schedule.settings
-    consumer = {} if of_run.group_protocol == "consumer" else _SESSION
+    session = {"session.timeout.ms": SESSION_TIMEOUT_MS, "heartbeat.interval.ms": HEARTBEAT_MS}
+    consumer = {} if of_run.group_protocol == "consumer" else session
     return {
+        **_FIXED,
+        **{f"{section}.{name}": getattr(of_run, name) for section, names in _DRAWN.items() for name in names},
         "kafka.librdkafka": {**consumer, "topic.metadata.refresh.interval.ms": 2000},
         "wait.partitions": of_run.wait_partitions,
         "wait.max_message_bytes": of_run.registration_bytes,
-        "wait.skew_allowance_s": SKEW_ALLOWANCE_S,
-        "processor.max_in_flight": of_run.max_in_flight,
-        "processor.prefetch_max": of_run.prefetch_max,
-        "processor.prefetch_max_bytes": of_run.look_ahead_bytes,
-        "processor.handler_timeout_s": of_run.handler_timeout_s,
-        "processor.max_attempts": of_run.max_attempts,
-        "processor.backoff_initial_s": BACKOFF_S,
-        "processor.ttl_s": of_run.ttl_s,
-        "processor.margin_s": MARGIN_S,
-        "processor.commit_interval_s": of_run.commit_interval_s,
-        "processor.drain_timeout_s": 5,
-        "processor.flush_timeout_s": 3,
-        "processor.group_protocol": of_run.group_protocol,
-        "processor.assignment_strategy": of_run.assignment_strategy,
-        "processor.expiry_policy": of_run.expiry_policy,
-        "processor.max_deliveries": of_run.max_deliveries,
         "processor.http.discard_statuses": of_run.discard_statuses,
-        "sink.trigger_s": 0.5,
-        "sink.max_batch_records": of_run.max_batch_records,
-        "sink.max_batch_bytes": of_run.max_batch_bytes,
-        "sink.restart_backoff_max_s": 2,
-        "sink.idle_progress_s": 2,
-        "sweeper.interval_s": 1,
-        "sweeper.chunk_rows": of_run.chunk_rows,
-        "sweeper.chunk_bytes": of_run.chunk_bytes,
-        "sweeper.max_tail_records": of_run.max_tail_records,
-        "sweeper.transaction_timeout_ms": 5000,
-        "sweeper.tail_timeout_s": 10,
     }
-
-
-_SESSION = {"session.timeout.ms": SESSION_TIMEOUT_MS, "heartbeat.interval.ms": HEARTBEAT_MS}
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,7 @@ from queue import Empty
 from typing import Any
 
 from tests.chaos.drawing import schedule_of
-from tests.chaos.ledger import VOID, Entry
-from tests.chaos.report import entry_of, entry_of_nothing, whole_story
+from tests.chaos.report import VOID, Entry, entry_of, entry_of_nothing, whole_story
 from tests.chaos.run import Interrupted, Stuck, play
 from tests.chaos.stage import Stage
 

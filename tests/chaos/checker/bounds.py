@@ -72,12 +72,12 @@ def bytes_in_hand(ledger: Ledger) -> Iterator[Violation]:
     that is renewed is no fetch, and may come while the bound is passed; so only the first one of an id is judged.
     """
     limits, told = ledger.history.limits, ledger.history.told
-    if limits.look_ahead_bytes is None or told is None:
+    if limits.prefetch_bytes is None or told is None:
         return
     for instance, held in in_hand(ledger).items():
         most, taken_ms = _most_before_a_fetch(ledger, held, told.ttl_ms)
-        if most >= limits.look_ahead_bytes:
-            why = f"{most} at {words.time(taken_ms)}, when it took more, and {limits.look_ahead_bytes} are allowed"
+        if most >= limits.prefetch_bytes:
+            why = f"{most} at {words.time(taken_ms)}, when it took more, and {limits.prefetch_bytes} are allowed"
             yield Violation(Kind.BOUND, f"bytes in hand of {instance}", why)
 
 
@@ -218,7 +218,7 @@ def _registrations(ledger: Ledger) -> Iterator[Violation]:
         instance: [Span(one.last.append_ms, one.finished_ms) for one in held]
         for instance, held in in_hand(ledger).items()
     }
-    yield from _too_many("registrations unfinished", spans, ledger.history.limits.look_ahead)
+    yield from _too_many("registrations unfinished", spans, ledger.history.limits.prefetch)
 
 
 def _too_many(what: str, of_instance: Mapping[str, Sequence[Span]], allowed: int) -> Iterator[Violation]:

@@ -1,4 +1,4 @@
-"""What becomes of the group: who left it while it stood still, who came and went in a storm of rebalances."""
+"""Who came to a group and went, and a storm of rebalances: processors that join and leave it every second."""
 
 from __future__ import annotations
 
@@ -14,41 +14,8 @@ from wait_registry.errors import WaitRegistryError
 from wait_registry.kafka.group_description import describe_group
 from wait_registry.settings.kafka import KafkaSettings
 
-REQUEST_S = 2.0
-LOOK_S = 1.0
-
-
-class Membership:
-    """Counts the members of a run's group, as the broker has them; a broker that is away says nothing."""
-
-    def __init__(self, scene: Scene) -> None:
-        self._scene = scene
-        self._group = scene.place.settings.processor.group
-        bootstrap = scene.stage.stack.bootstrap_servers
-        self._kafka = KafkaSettings(bootstrap_servers=bootstrap, request_timeout_s=REQUEST_S)
-        self._before = self._count()
-        self._least = self._before
-
-    def pause(self, seconds: float) -> None:
-        """Let the fault last, and look on."""
-        deadline = time.monotonic() + seconds
-        while (left := deadline - time.monotonic()) > 0 and not self._scene.ended.is_set():
-            self._scene.pause(min(left, LOOK_S))
-            self._least = min(self._count() or self._least, self._least)
-
-    def told(self) -> str:
-        """Say how many members it lost; empty when none was seen to go."""
-        return f"; its group went from {self._before} members to {self._least}" if self._least < self._before else ""
-
-    def _count(self) -> int:
-        try:
-            return len(describe_group(self._kafka, self._group).due)
-        except WaitRegistryError:
-            return 0
-
-
-REQUEST_S_PASSERS = 5.0
-LOOK_S_PASSERS = 0.5
+REQUEST_S = 5.0
+LOOK_S = 0.5
 
 Members = Callable[[], Collection[str]]
 """Asks for the ids of a group's members; raises WaitRegistryError when nobody answers."""
@@ -56,7 +23,7 @@ Members = Callable[[], Collection[str]]
 
 def members_of(bootstrap: str, group: str) -> Members:
     """Return what asks the coordinator of a group."""
-    kafka = KafkaSettings(bootstrap_servers=bootstrap, request_timeout_s=REQUEST_S_PASSERS)
+    kafka = KafkaSettings(bootstrap_servers=bootstrap, request_timeout_s=REQUEST_S)
     return lambda: list(describe_group(kafka, group).due)
 
 
@@ -93,7 +60,7 @@ class Passers:
         deadline = time.monotonic() + within_s
         answered = self.look()
         while (not answered or self.count < count) and time.monotonic() < deadline and not ended.is_set():
-            ended.wait(LOOK_S_PASSERS)
+            ended.wait(LOOK_S)
             answered = self.look()
         return self.count if answered else 0
 
@@ -103,7 +70,7 @@ AT_ONCE = 2
 READY_WITHIN_S = 60.0
 # Who didn't say goodbye is a member until its session is over.
 GONE_WITHIN_S = 15.0
-LOOK_S_STORM = 0.1
+READY_LOOK_S = 0.1
 
 
 def storm(scene: Scene, fault: PlannedFault) -> str:
@@ -136,7 +103,7 @@ def _leave(scene: Scene, visitor: Service, passers: Passers) -> None:
         while visitor.running and not visitor.ready() and time.monotonic() < deadline:
             if scene.ended.is_set():
                 break
-            scene.pause(LOOK_S_STORM)
+            scene.pause(READY_LOOK_S)
         if visitor.running:
             passers.look()
     finally:

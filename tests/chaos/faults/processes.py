@@ -8,7 +8,6 @@ from contextlib import ExitStack
 
 import psutil
 
-from tests.chaos.faults.group import Membership
 from tests.chaos.schedule import PlannedFault
 from tests.chaos.service import Service, listens
 from tests.chaos.stage import Scene
@@ -38,7 +37,7 @@ def _state(process: psutil.Process) -> str:
 
 JVM_WITHIN_S = 60.0
 GONE_WITHIN_S = 5.0
-LOOK_S_PROCESSES = 0.1
+STATE_LOOK_S = 0.1
 
 
 def kill(scene: Scene, fault: PlannedFault) -> str:
@@ -76,15 +75,14 @@ def freeze(scene: Scene, fault: PlannedFault) -> str:
     service = scene.services[fault.target]
     with service.lock:
         service.start()
-        members = Membership(scene) if service.kind == "processor" else None
         scene.begins(fault)
         try:
             service.freeze()
             proof = stopped(service.tree())
-            (scene if members is None else members).pause(fault.for_s)
+            scene.pause(fault.for_s)
         finally:
             service.thaw()
-    return proof and proof + ("" if members is None else members.told())
+    return proof
 
 
 def kill_jvm(scene: Scene, fault: PlannedFault) -> str:
@@ -97,7 +95,7 @@ def kill_jvm(scene: Scene, fault: PlannedFault) -> str:
             if machines and service.at_work():
                 scene.begins(fault)
                 return _without(machines)
-        scene.pause(LOOK_S_PROCESSES)
+        scene.pause(STATE_LOOK_S)
     return ""
 
 
@@ -106,7 +104,7 @@ def _without(machines: Sequence[psutil.Process]) -> str:
         machine.kill()
     deadline = time.monotonic() + GONE_WITHIN_S
     while any(runs(machine) for machine in machines) and time.monotonic() < deadline:
-        time.sleep(LOOK_S_PROCESSES)
+        time.sleep(STATE_LOOK_S)
     pids = ", ".join(str(machine.pid) for machine in machines)
     return "" if any(runs(machine) for machine in machines) else f"JVM {pids} is gone"
 

@@ -134,18 +134,18 @@ class RssSample(NamedTuple):
 class Limits:
     """The bounds of a run.
 
-    ``max_in_flight`` is N of one processor, ``look_ahead`` its ``prefetch_max``, ``processes`` how many processors
+    ``max_in_flight`` is N of one processor, ``prefetch`` its ``prefetch_max``, ``processes`` how many processors
     are meant to run at once (with all that join for a while). ``rss_bytes`` is by service ("processor", "sink"), which
-    is a sample's name up to its last "-"; what isn't named is not judged. ``look_ahead_bytes`` is a processor's
+    is a sample's name up to its last "-"; what isn't named is not judged. ``prefetch_bytes`` is a processor's
     ``prefetch_max_bytes``, ``chunk_rows`` a sweeper's; None isn't judged.
     """
 
     max_in_flight: int
-    look_ahead: int
+    prefetch: int
     processes: int
     rss_bytes: Mapping[str, int] = field(default_factory=dict)
     samples: Sequence[RssSample] = ()
-    look_ahead_bytes: int | None = None
+    prefetch_bytes: int | None = None
     chunk_rows: int | None = None
 
 

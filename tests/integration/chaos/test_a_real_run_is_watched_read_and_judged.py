@@ -31,7 +31,7 @@ def publish(settings: Settings, where: Where) -> None:
 
 
 def judged(where: Where, looks: Sequence[Look]) -> Verdict:
-    limits = Limits(max_in_flight=20, look_ahead=60, processes=1)
+    limits = Limits(max_in_flight=20, prefetch=60, processes=1)
     return check(read_history(where, looks, faults=(), limits=limits, look_at_view=False))
 
 

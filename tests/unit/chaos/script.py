@@ -42,10 +42,10 @@ TTL_MS = 8_000
 WAIT_PARTITIONS = 3
 LIMITS = Limits(
     max_in_flight=6,
-    look_ahead=12,
+    prefetch=12,
     processes=2,
     rss_bytes={"processor": 500_000_000},
-    look_ahead_bytes=2_000,
+    prefetch_bytes=2_000,
     chunk_rows=2,
 )
 # Some of its records are delivered again, the others aren't.

@@ -17,15 +17,14 @@ from hypothesis import strategies as st
 
 from tests.chaos import __main__ as command
 from tests.chaos import scenarios
-from tests.chaos.companion import Companion
+from tests.chaos.companion import Companion, Samples
 from tests.chaos.drawing import schedule_of
 from tests.chaos.endings import AFTERMATH_MS, LOST_JVM_MS, traces, unexpected
 from tests.chaos.exactness import WaitLog
 from tests.chaos.faults.catalogue import SERVERS, fault_of
 from tests.chaos.faults.downstream import felt
-from tests.chaos.history.history import FaultDone
-from tests.chaos.ledger import BROKEN, KEPT, VOID, Entry
-from tests.chaos.report import entry_of, entry_of_nothing, last_line
+from tests.chaos.history.history import FaultDone, RssSample
+from tests.chaos.report import BROKEN, KEPT, VOID, Entry, entry_of, entry_of_nothing, last_line
 from tests.chaos.resources import Reading, flat, trends, unread
 from tests.chaos.run import Outcome
 from tests.chaos.schedule import SERVICES
@@ -222,6 +221,13 @@ def test_a_run_is_kept_broken_or_void(void: str, unseen: str, violations: list[s
     assert entry_of(outcome, "abc").verdict == verdict
 
 
+def test_a_service_whose_memory_was_hardly_seen_is_named() -> None:
+    samples = Samples([cast(Any, SimpleNamespace(name=name)) for name in ("sink-1", "sink-2")])
+    samples.taken += [RssSample(second, "sink-1", 1, 100) for second in range(12)]
+    assert samples.missing(60) == "the memory of sink-2 was looked at 0 times in 60 s"
+    assert "sink-1" in samples.missing(61)
+
+
 @pytest.mark.parametrize(("scenario", "lines"), [("outage", 3), ("soak", 1)])
 def test_a_scenario_that_breaks_off_is_listed_with_the_reason(
     scenario: str, lines: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -235,7 +241,7 @@ def test_a_scenario_that_breaks_off_is_listed_with_the_reason(
     assert command.main(["--scenario", scenario, "--ledger", str(path), "--logs", str(tmp_path / "logs")]) == 1
     rows = list(csv.DictReader(path.read_text().splitlines()))
     assert [(row["verdict"], row["figures"]) for row in rows] == lines * [
-        (BROKEN, "broken off by TimeoutError: readiness of all services after 180 s")
+        (BROKEN, "WRONG: broken off by TimeoutError: readiness of all services after 180 s")
     ]
 
 
