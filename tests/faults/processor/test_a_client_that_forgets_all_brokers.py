@@ -36,7 +36,7 @@ class StartingCluster:
 
 
 @pytest.mark.fault("F45")
-def test_a_processor_whose_client_has_forgotten_all_brokers_says_so_and_ends_and_the_next_one_goes_on(
+def test_a_client_that_forgot_all_brokers_ends_its_processor(
     processor_settings: Callable[..., Settings], topics: Topics, processors: Processors, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(broker_connection, "FORGOTTEN_AFTER_S", 3.0)

@@ -74,7 +74,7 @@ def is_paused(running: RunningProcessor) -> bool:
 @pytest.mark.guarantee("P8.6")
 @pytest.mark.fault("F32")
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
-def test_a_running_processor_notices_and_ends_and_the_next_one_begins_at_the_beginning(
+def test_a_running_processor_ends_and_the_next_one_starts_over(
     protocol: str,
     faulty_settings: Make,
     faulty_topics: Topics,
@@ -102,7 +102,7 @@ def test_a_running_processor_notices_and_ends_and_the_next_one_begins_at_the_beg
 
 @pytest.mark.guarantee("P8.6")
 @pytest.mark.fault("F33")
-def test_what_was_committed_before_anybody_noticed_stops_the_next_start_until_an_operator_has_decided(
+def test_offsets_of_the_deleted_topic_stop_the_next_start(
     faulty_settings: Make, faulty_topics: Topics, processors: Processors
 ) -> None:
     handler = BlocksAtFirst()

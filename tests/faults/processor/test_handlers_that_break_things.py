@@ -100,7 +100,7 @@ def letters_of_want(topics: Topics, settings: Settings) -> list[ReadRecord]:
 
 
 @pytest.mark.fault("F40")
-def test_a_handler_that_blocks_the_event_loop_costs_its_process_the_partitions_and_no_record(
+def test_a_blocking_handler_loses_partitions_and_no_record(
     faulty_settings: Make, faulty_topics: Topics, processors: Processors, tmp_path: Path
 ) -> None:
     calls: Counter[Place] = Counter()

@@ -21,7 +21,7 @@ NAMES = ("killed", "frozen", "unharmed")
 
 @pytest.mark.fault("F25")
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
-def test_of_three_processors_one_is_killed_and_a_frozen_one_wakes_up_and_no_record_is_lost(
+def test_three_processors_one_killed_one_frozen_lose_no_record(
     protocol: str, faulty_settings: Callable[..., Settings], faulty_topics: Topics, services: Services, tmp_path: Path
 ) -> None:
     settings = faulty_settings(

@@ -28,7 +28,7 @@ def grow(topics: Topics, topic: str, partitions: int) -> None:
 
 @pytest.mark.fault("F34")
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
-def test_partitions_added_to_an_input_topic_are_consumed_from_their_beginning(
+def test_partitions_added_to_an_input_are_read_from_their_start(
     protocol: str,
     faulty_settings: Callable[..., Settings],
     faulty_topics: Topics,
@@ -89,7 +89,7 @@ def test_partitions_added_to_the_wait_topic_stay_empty_and_stop_nobody(
 
 
 @pytest.mark.fault("F36")
-def test_a_record_in_a_partition_that_was_added_to_the_wait_topic_ends_the_processor(
+def test_a_partition_added_to_the_wait_topic_ends_the_processor(
     faulty_settings: Callable[..., Settings],
     faulty_topics: Topics,
     processors: Processors,

@@ -84,7 +84,7 @@ def test_partitions_whose_start_is_told_late_are_worked_off_from_it(
 
 @pytest.mark.guarantee("P1.9")
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_the_client_looks_up_no_position_of_a_partition_whose_start_is_told_late(
+def test_the_client_looks_up_no_position_if_the_start_is_late(
     protocol: str, processor_settings: Callable[..., Settings], topics: Topics, processors: Processors
 ) -> None:
     """librdkafka takes the late answer to such a question for the position, and passes records over."""

@@ -34,7 +34,7 @@ def _called(path: Path, times: int) -> bool:
 
 
 @pytest.mark.fault("F1")
-def test_what_a_killed_processor_had_committed_is_registered_and_the_rest_comes_again_under_the_same_ids(
+def test_a_killed_processor_loses_nothing_that_it_committed(
     processor_settings: Make, topics: Topics, services: Services, tmp_path: Path
 ) -> None:
     calls = tmp_path / "calls"
@@ -98,7 +98,7 @@ def test_a_record_that_kills_the_process_does_so_once(
 
 
 @pytest.mark.fault("F2")
-def test_a_processor_that_was_frozen_until_its_partitions_were_lost_goes_on_and_commits_nothing_of_theirs(
+def test_a_frozen_processor_continues_and_commits_nothing_lost(
     processor_settings: Make, topics: Topics, services: Services, tmp_path: Path
 ) -> None:
     environment = {"CALLS": str(tmp_path / "calls")}

@@ -117,7 +117,7 @@ def test_a_redelivered_record_is_the_original_with_its_next_attempt(
     assert wait.text("WAIT_EXPIRY_POLICY") == "redeliver"
 
 
-def test_redelivered_records_are_consumed_after_the_policy_was_changed_back(
+def test_redelivered_records_are_polled_under_another_policy(
     processor_settings: Make, topics: Topics, processors: Processors
 ) -> None:
     seen: list[Record] = []

@@ -29,7 +29,7 @@ async def done(record: Record) -> None:
 
 
 @pytest.mark.fault("F8")
-def test_a_record_too_large_to_register_is_dead_lettered_and_the_others_go_on(
+def test_a_record_too_large_to_register_is_dead_lettered(
     processor_settings: Make, topics: Topics, processors: Processors
 ) -> None:
     settings = processor_settings({"processor.handler": processors.handler(done), "wait.max_message_bytes": 20_000}, 1)
@@ -48,7 +48,7 @@ def test_a_record_too_large_to_register_is_dead_lettered_and_the_others_go_on(
     assert committed(topics.bootstrap, settings.processor.group, settings.processor.topics[0], 1) == [5]
 
 
-def test_a_record_with_more_headers_than_a_wait_record_can_carry_is_dead_lettered_whole(
+def test_a_record_with_too_many_headers_is_dead_lettered_whole(
     processor_settings: Make, topics: Topics, processors: Processors
 ) -> None:
     # A broker bounds what is compressed: the topics take this one, and no reader of wait records would.
@@ -68,7 +68,7 @@ def test_a_record_with_more_headers_than_a_wait_record_can_carry_is_dead_lettere
 
 @pytest.mark.guarantee("P7.4")
 @pytest.mark.fault("F9")
-def test_a_record_that_only_compression_makes_small_is_dead_lettered_whole_and_never_registered(
+def test_a_record_that_only_compression_makes_small_is_dead_lettered(
     processor_settings: Make, topics: Topics, processors: Processors
 ) -> None:
     # Next to nothing for a broker, and sixty megabytes for whoever reads it.
@@ -93,7 +93,7 @@ def test_a_record_that_only_compression_makes_small_is_dead_lettered_whole_and_n
 
 
 @pytest.mark.fault("F11")
-def test_a_record_that_even_the_dead_letter_topic_refuses_stops_the_process_before_it_is_committed(
+def test_a_refused_dead_letter_stops_the_process_before_the_commit(
     processor_settings: Make, topics: Topics, processors: Processors
 ) -> None:
     settings = processor_settings(
@@ -110,7 +110,7 @@ def test_a_record_that_even_the_dead_letter_topic_refuses_stops_the_process_befo
 
 
 @pytest.mark.guarantee("P1.2")
-def test_nothing_is_committed_while_the_only_copy_of_a_record_is_on_its_way_to_the_dead_letter_topic(
+def test_the_commit_waits_for_the_dead_letter_of_a_large_record(
     processor_settings: Make, topics: Topics, processors: Processors
 ) -> None:
     settings = processor_settings(
@@ -133,7 +133,7 @@ def test_nothing_is_committed_while_the_only_copy_of_a_record_is_on_its_way_to_t
         running.join()
 
 
-def test_a_record_whose_time_runs_short_is_registered_again_before_it_starts(
+def test_a_record_whose_time_runs_short_is_renewed(
     processor_settings: Make, topics: Topics, processors: Processors
 ) -> None:
     release, started = threading.Event(), []
@@ -202,7 +202,7 @@ def test_look_ahead_stays_within_its_bounds_and_consumption_is_paused(
 
 
 @pytest.mark.fault("F24")
-def test_a_processor_paused_by_the_bytes_of_large_records_goes_on_when_it_has_finished_them(
+def test_a_processor_paused_by_large_records_resumes(
     processor_settings: Make, topics: Topics, processors: Processors
 ) -> None:
     release = threading.Event()

@@ -18,7 +18,7 @@ from wait_registry.settings.root import Settings
 PARTITIONS = 2
 
 
-def test_what_a_stopped_processor_gives_back_is_finished_in_the_old_topic_and_the_rest_in_the_new_one(
+def test_a_stopped_processor_finishes_in_the_old_wait_topic(
     processor_settings: Callable[..., Settings], topics: Topics, processors: Processors
 ) -> None:
     gate = Gate(free=PARTITIONS * 4)

@@ -22,7 +22,7 @@ from wait_registry.settings.root import Settings
 
 @pytest.mark.guarantee("P1.3", "P8.1")
 @pytest.mark.fault("F17")
-def test_a_record_whose_dead_letter_is_refused_stands_in_the_registry_and_the_process_ends(
+def test_a_record_with_a_refused_dead_letter_stays_registered(
     processor_settings: Callable[..., Settings], topics: Topics, processors: Processors
 ) -> None:
     started, refusing = threading.Event(), threading.Event()

@@ -46,7 +46,7 @@ class Gate:
 @pytest.mark.guarantee("P1.4")
 @pytest.mark.fault("F6")
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_unstarted_records_are_handled_exactly_once_by_the_one_or_the_other(
+def test_unstarted_records_are_handled_by_one_of_two_owners(
     protocol: str, processor_settings: Callable[..., Settings], topics: Topics, processors: Processors
 ) -> None:
     gate = Gate(free=16)
@@ -90,7 +90,7 @@ def test_unstarted_records_are_handled_exactly_once_by_the_one_or_the_other(
 
 @pytest.mark.guarantee("P1.4")
 @pytest.mark.fault("F3")
-def test_stopping_gives_unstarted_records_back_and_finishes_what_was_started(
+def test_a_stop_releases_unstarted_records_and_finishes_others(
     processor_settings: Callable[..., Settings], topics: Topics, processors: Processors
 ) -> None:
     gate = Gate(free=10)

@@ -31,7 +31,7 @@ class Seen:
 
 @pytest.mark.guarantee("P8.2")
 @pytest.mark.fault("F21")
-def test_a_position_that_is_not_in_the_log_stops_loudly_and_says_what_to_do(
+def test_a_position_outside_the_log_ends_the_process_with_the_fix(
     processor_settings: Make, topics: Topics, processors: Processors
 ) -> None:
     settings = processor_settings({"processor.handler": processors.handler(Seen())}, 1)
@@ -55,7 +55,7 @@ def test_an_operators_position_is_respected(processor_settings: Make, topics: To
 
 @pytest.mark.guarantee("P1.8")
 @pytest.mark.fault("F20")
-def test_a_wait_topic_made_anew_or_used_otherwise_stops_the_group_that_relied_on_it(
+def test_a_recreated_or_resized_wait_topic_stops_its_group(
     processor_settings: Make, topics: Topics, processors: Processors
 ) -> None:
     settings = processor_settings({"processor.handler": processors.handler(Seen())}, 1)
@@ -99,7 +99,7 @@ def test_a_new_wait_topic_of_another_name_may_follow(
         ({"processor.topics": ("no-such-topic",)}, "no-such-topic"),
     ],
 )
-def test_what_is_wrong_from_the_beginning_is_said_before_anything_is_consumed(
+def test_wrong_settings_are_refused_before_the_first_poll(
     overrides: dict[str, object], said: str, settings_for: Make, topics: Topics, processors: Processors
 ) -> None:
     settings = settings_for({"processor.handler": processors.handler(Seen()), **overrides})

@@ -66,7 +66,7 @@ def handler_of(traced: Traced) -> Callable[[Record], object]:
     return by_value
 
 
-def test_each_record_is_a_span_below_its_publisher_s_and_each_attempt_one_below_that(
+def test_records_and_their_attempts_are_spans_of_one_trace(
     processor_settings: Make, topics: Topics, processors: Processors, traced: Traced
 ) -> None:
     settings = processor_settings({**QUICK, "processor.handler": processors.handler(handler_of(traced))}, 1)
@@ -110,7 +110,7 @@ def test_each_record_is_a_span_below_its_publisher_s_and_each_attempt_one_below_
     assert not [text for text in ours if SECRET.decode() in text], "no key, value, header or message of an error"
 
 
-def test_a_plain_handler_s_own_spans_stand_below_its_attempt_although_it_runs_in_a_thread(
+def test_spans_of_a_plain_handler_are_children_of_its_attempt(
     processor_settings: Make, topics: Topics, processors: Processors, traced: Traced
 ) -> None:
     def plain(record: Record) -> None:
@@ -124,7 +124,7 @@ def test_a_plain_handler_s_own_spans_stand_below_its_attempt_although_it_runs_in
     assert [len(traced.children(attempt)) for attempt in attempts] == [1] * 20
 
 
-def test_redelivered_oddly_traced_and_oversized_records_are_worked_off_each_in_its_trace(
+def test_unusual_records_have_their_traces(
     processor_settings: Make, topics: Topics, processors: Processors, traced: Traced
 ) -> None:
     async def done(record: Record) -> None:

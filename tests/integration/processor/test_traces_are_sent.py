@@ -31,7 +31,7 @@ def collector() -> Iterator[Collector]:
     own.close()
 
 
-def test_spans_the_handler_s_own_too_are_sent_by_the_end_and_the_log_names_them(
+def test_all_spans_are_sent_and_the_log_names_them(
     prepared: SettingsFactory, topics: Topics, services: Services, tmp_path: Path, collector: Collector
 ) -> None:
     (tmp_path / "shop.py").write_text(HANDLER)
@@ -55,7 +55,7 @@ def test_spans_the_handler_s_own_too_are_sent_by_the_end_and_the_log_names_them(
     }
 
 
-def test_without_a_collector_every_record_is_processed_and_the_loss_is_said_once(
+def test_without_a_collector_every_record_is_processed(
     prepared: SettingsFactory, topics: Topics, services: Services, tmp_path: Path
 ) -> None:
     (tmp_path / "shop.py").write_text("async def handle(record):\n    return None\n")

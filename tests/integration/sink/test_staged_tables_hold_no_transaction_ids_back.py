@@ -9,7 +9,7 @@ import pytest
 from sink.staging import FREEZE_EVERY_S
 from tests.conftest import SettingsFactory
 from tests.integration.sink.applying import HandFed
-from tests.unit.processor.halted_clock import HaltedClock
+from tests.unit.processor.parts import HaltedClock
 from tests.unit.sink.batches import Row
 
 # The staged tables and those that hold their long values; age counts in transaction ids.

@@ -27,7 +27,7 @@ from sink.telemetry import SinkTelemetry, StreamState
 from sweeper.housekeeping import TABLES
 from sweeper.instruments import Instruments
 from sweeper.result import PartitionResult, RowOutcome, Skip, SweepResult, swept
-from tests.unit.processor.entries import batch, entry
+from tests.unit.processor.parts import batch, entry
 from tests.unit.processor.pipeline_bench import PipelineBench
 from wait_registry.clock import SystemClock
 from wait_registry.errors import TransientError

@@ -23,7 +23,7 @@ from processor.retry_decision import RetryDecision
 from processor.start_offsets import StartOffsets
 from processor.stats import Stats
 from processor.subscription import subscription
-from tests.unit.processor.entries import LONG, entry
+from tests.unit.processor.parts import LONG, entry
 from wait_registry.clock import SystemClock
 from wait_registry.handler import HandlerResult, Record
 from wait_registry.kafka.cluster import TopicIdentity

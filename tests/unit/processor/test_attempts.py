@@ -19,7 +19,7 @@ from processor.handlers.open_handler import OpenHandler
 from processor.handlers.python import AsynchronousHandler, PlainFunctionHandler
 from processor.retry_decision import RetryDecision
 from processor.stats import Stats
-from tests.unit.processor.event_loop import iterate_until
+from tests.unit.processor.parts import iterate_until
 from wait_registry.clock import SystemClock
 from wait_registry.handler import Discard, PermanentError, Record, TransientError
 from wait_registry.settings.processor import ProcessorSettings
@@ -122,7 +122,7 @@ def test_any_other_exception_fails_the_record_at_once_and_the_loop_goes_on(error
     assert len(calls) == 1
 
 
-def test_an_answer_of_another_type_fails_the_record_and_says_what_was_expected() -> None:
+def test_an_answer_of_a_wrong_type_fails_the_record() -> None:
     result, _ = run(answering(True)[0])
     assert isinstance(result, Failed)
     assert isinstance(result.error, InvalidAnswerError)
@@ -147,7 +147,7 @@ def test_an_attempt_over_its_limit_is_cancelled_and_tried_again() -> None:
     assert stats.attempts == {"timeout": 1, "ok": 1}
 
 
-def test_an_error_raised_while_being_cancelled_still_counts_as_the_passed_limit() -> None:
+def test_an_error_during_cancellation_counts_as_a_timeout() -> None:
     async def turns_it_into_something_else(record: Record) -> None:
         try:
             await asyncio.sleep(60)
@@ -161,7 +161,7 @@ def test_an_error_raised_while_being_cancelled_still_counts_as_the_passed_limit(
     assert stats.attempts == {"timeout": 1}
 
 
-def test_a_handler_that_swallows_its_cancellation_and_answers_is_taken_at_its_word() -> None:
+def test_an_answer_in_spite_of_a_cancellation_counts() -> None:
     async def stubborn(record: Record) -> None:
         try:
             await asyncio.sleep(60)
@@ -201,7 +201,7 @@ def test_the_cancellation_of_a_worker_is_no_outcome() -> None:
 
 
 @pytest.mark.guarantee("P7.3")
-def test_a_plain_call_over_its_limit_keeps_its_slot_and_its_late_answer_is_ignored() -> None:
+def test_a_plain_call_after_its_limit_keeps_its_slot() -> None:
     import threading
 
     release, calls = threading.Event(), []
@@ -317,7 +317,7 @@ def test_a_loop_that_is_late_every_time_still_ends_attempts() -> None:
 
 
 @pytest.mark.guarantee("P8.19")
-def test_an_attempt_that_goes_on_although_it_was_cancelled_counts_as_blocked_and_is_told_once(
+def test_an_attempt_that_ignores_cancellation_counts_as_blocked(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     release = asyncio.Event()

@@ -19,8 +19,7 @@ from processor.handlers.open_handler import OpenHandler
 from processor.handlers.python import AsynchronousHandler, PlainFunctionHandler
 from processor.retry_decision import RetryDecision
 from processor.stats import Stats
-from tests.unit.processor.entries import LONG, entry
-from tests.unit.processor.event_loop import iterate_until
+from tests.unit.processor.parts import LONG, entry, iterate_until
 from wait_registry.clock import SystemClock
 from wait_registry.handler import Record
 from wait_registry.settings.processor import ProcessorSettings
@@ -109,7 +108,7 @@ def test_resting_workers_are_woken_for_records_that_come_later() -> None:
 
 @pytest.mark.guarantee("P3.16")
 @pytest.mark.parametrize("kind", ["async", "plain"])
-def test_a_record_with_too_little_time_left_is_registered_again_and_not_started(kind: str) -> None:
+def test_a_record_with_too_little_time_left_is_renewed(kind: str) -> None:
     async def main() -> None:
         async def handler(record: Record) -> None:
             assert record.offset != 1

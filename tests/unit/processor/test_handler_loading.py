@@ -123,7 +123,7 @@ def test_the_kind_of_handler_follows_from_what_is_found(name: str, kind: type[An
 
 
 @pytest.mark.parametrize("name", ["Opened", "Plain"])
-def test_a_class_is_made_at_once_entered_before_the_first_record_and_left_at_the_end(name: str) -> None:
+def test_a_handler_class_is_entered_and_left_once(name: str) -> None:
     async def main() -> list[str]:
         handler = load(f"handlers_of_a_user:{name}")
         await handler.open()

@@ -77,7 +77,7 @@ def answering(status: int, **headers: str) -> Callable[[web.Request], Awaitable[
     return answer
 
 
-def test_the_request_carries_the_value_the_idempotency_key_and_where_the_record_came_from() -> None:
+def test_the_request_has_value_idempotency_key_and_origin() -> None:
     seen: list[tuple[str, bytes, list[tuple[str, str]]]] = []
 
     async def answer(request: web.Request) -> web.Response:
@@ -102,7 +102,7 @@ def test_the_request_carries_the_value_the_idempotency_key_and_where_the_record_
 
 
 @pytest.mark.parametrize("topic", ["a\r\nX-Evil: yes", "a\nX-Evil: yes", "é" * 100_000, "\x01"])
-def test_a_forged_lineage_that_names_no_topic_makes_no_header_of_its_own_and_no_call_that_hangs(topic: str) -> None:
+def test_a_forged_lineage_adds_no_http_header(topic: str) -> None:
     seen: list[dict[str, str]] = []
 
     async def answer(request: web.Request) -> web.Response:
@@ -183,7 +183,7 @@ def test_no_connection_is_transient_and_says_no_payload() -> None:
     assert "body" not in str(failure.value)
 
 
-def test_an_address_that_the_client_alone_refuses_is_permanent_and_not_repeated() -> None:
+def test_an_address_that_only_the_client_refuses_is_permanent() -> None:
     async def main() -> None:
         handler = HttpHandler("https://pay.example/charge", SETTINGS, 1)
         handler.url = "https://shop:hunter2@[pay.example/charge"  # type: ignore[assignment]

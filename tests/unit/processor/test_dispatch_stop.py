@@ -20,8 +20,7 @@ from processor.expiry import time_limits
 from processor.handlers.python import AsynchronousHandler
 from processor.retry_decision import RetryDecision
 from processor.stats import Stats
-from tests.unit.processor.entries import entry
-from tests.unit.processor.event_loop import iterate_until
+from tests.unit.processor.parts import entry, iterate_until
 from wait_registry.clock import SystemClock
 from wait_registry.handler import Record
 from wait_registry.settings.processor import ProcessorSettings
@@ -56,7 +55,7 @@ def on_loop(main: Callable[[], Awaitable[Any]]) -> None:
     asyncio.run(asyncio.wait_for(main(), 30))
 
 
-def test_a_worker_stopped_while_its_handler_cleans_up_after_a_passed_limit_ends() -> None:
+def test_a_worker_stopped_during_a_clean_up_ends() -> None:
     async def main() -> None:
         cleaning = asyncio.Event()
         calls: list[int] = []
@@ -102,7 +101,7 @@ def test_an_error_that_stopping_made_the_handler_raise_is_no_outcome() -> None:
     on_loop(main)
 
 
-def test_an_answer_given_in_spite_of_stopping_is_settled_and_nothing_more_is_started() -> None:
+def test_an_answer_while_stopping_is_settled() -> None:
     async def main() -> None:
         async def stubborn(record: Record) -> None:
             try:

@@ -46,7 +46,7 @@ LEARNED = ALONE.replace('"source":"configured"', '"source":"learned"')
 
 
 @pytest.mark.guarantee("P8.4")
-def test_who_knows_none_for_long_is_given_up_with_what_to_do() -> None:
+def test_a_client_without_brokers_is_reported_with_the_fix() -> None:
     assert NOBODY != ALONE
     watched = Watched()
     assert watched.after(0, NOBODY) is None

@@ -16,8 +16,7 @@ from processor.expiry import time_limits
 from processor.handlers.python import AsynchronousHandler
 from processor.retry_decision import RetryDecision
 from processor.stats import Stats
-from tests.unit.processor.entries import LONG, entry
-from tests.unit.processor.event_loop import iterate_until
+from tests.unit.processor.parts import LONG, entry, iterate_until
 from tests.unit.processor.pipeline_bench import CLOCK, OVERDUE, PipelineBench
 from wait_registry.handler import Record
 from wait_registry.settings.processor import ProcessorSettings
@@ -110,7 +109,7 @@ def test_renewed_records_are_dropped_with_their_partition() -> None:
     on_loop(main)
 
 
-def test_a_record_held_by_a_closed_gate_is_renewed_and_held_again_until_its_commit() -> None:
+def test_a_record_held_by_the_warm_up_is_renewed_and_held_again() -> None:
     async def main() -> None:
         bench = PipelineBench()
         warm_up = bench.owner.warm_up

@@ -1,13 +1,15 @@
-"""What a tracer raises ends no worker: the record is worked on without a trace."""
+"""A record is processed without a trace if the tracer fails, and traced without an unknown offset."""
 
 from __future__ import annotations
 
 import pytest
+from confluent_kafka import Message
 
 from processor.assigned_partition import AssignedPartition
+from processor.settlement import delivery_of
 from processor.traces import Traces
-from tests.support.traces import Traced
-from tests.unit.processor.entries import batch, entry
+from tests.support.traces import Traced, attributes
+from tests.unit.processor.parts import batch, entry
 from wait_registry.telemetry.tracing import RecordTaken, RecordTrace
 
 
@@ -22,7 +24,7 @@ class Failing(Traced):
         self.tracer.record_taken = self.record_taken  # type: ignore[assignment,method-assign]
 
 
-def test_a_record_that_cannot_be_traced_is_begun_without_a_trace_and_its_content_is_not_told(
+def test_a_failing_tracer_costs_the_trace_only(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     failing = Failing()
@@ -37,3 +39,22 @@ def test_a_record_that_cannot_be_traced_is_begun_without_a_trace_and_its_content
         failing.close()
     [said] = [record.getMessage() for record in caplog.records]
     assert said.endswith("the tracer fails (RuntimeError)")
+
+
+def test_an_acknowledgment_without_an_offset_counts() -> None:
+    traced = Traced()
+    try:
+        one = entry(AssignedPartition("orders", 0), 7)
+        one.batch = batch(one)
+        # The client has no offset of a record that the broker had already: it answers so to a repeated request.
+        one.delivered(None, Message(topic="wait", partition=3))
+        trace = Traces(traced.tracer, "shop", "host-1").begin(one)
+        assert trace is not None
+        trace.leave()
+        trace.left()
+    finally:
+        traced.close()
+    delivery = delivery_of(one, registered=True)
+    assert (delivery.wait_partition, delivery.wait_offset) == (3, None)
+    [span] = traced.spans()
+    assert "waitreg.wait.offset" not in attributes(span)

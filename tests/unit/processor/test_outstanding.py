@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import KafkaError, Message
 
 from processor.entry import Entry, EntryState
-from tests.unit.processor.entries import batch, entry
+from tests.unit.processor.parts import batch, entry
 from tests.unit.processor.pipeline_bench import PipelineBench
 from wait_registry.errors import PermanentError
 
@@ -47,7 +47,7 @@ def on_loop(main: Any) -> None:
 
 
 @REFUSALS
-def test_a_record_that_cannot_be_registered_is_in_hand_until_its_dead_letter_is_acknowledged(refuse: Refuse) -> None:
+def test_an_unregistrable_record_counts_until_its_dead_letter_is_safe(refuse: Refuse) -> None:
     async def main() -> None:
         bench = TwoOnTheirWay()
         refuse(bench, bench.first)
@@ -90,7 +90,7 @@ def test_one_whose_partition_moves_after_that_is_counted_out_once() -> None:
     on_loop(main)
 
 
-def test_a_refusal_after_the_partition_has_moved_is_the_next_owners_business() -> None:
+def test_a_refusal_after_a_rebalance_is_left_to_the_next_owner() -> None:
     async def main() -> None:
         bench = TwoOnTheirWay()
         bench.rebalance.lost([bench.owner])

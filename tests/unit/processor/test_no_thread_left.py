@@ -19,8 +19,7 @@ from processor.handlers.python import PlainFunctionHandler
 from processor.handlers.threads import NoThreadError, Threads
 from processor.retry_decision import RetryDecision
 from processor.stats import Stats
-from tests.unit.processor.entries import entry
-from tests.unit.processor.event_loop import iterate_until
+from tests.unit.processor.parts import entry, iterate_until
 from wait_registry.clock import SystemClock
 from wait_registry.handler import Record
 from wait_registry.settings.processor import ProcessorSettings

@@ -13,7 +13,7 @@ from processor.broker_watch import LOG_WAITING_S, BrokerWatch
 from processor.consumed_topics import ConsumedTopics
 from processor.ending import Fault
 from processor.membership import Membership
-from tests.unit.processor.halted_clock import HaltedClock
+from tests.unit.processor.parts import HaltedClock
 from wait_registry.kafka.cluster import TopicIdentity
 from wait_registry.settings.processor import ProcessorSettings
 

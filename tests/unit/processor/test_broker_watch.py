@@ -14,7 +14,7 @@ from processor.consumed_topics import ConsumedTopics
 from processor.ending import Fault
 from processor.membership import Membership
 from processor.once import Once
-from tests.unit.processor.halted_clock import HaltedClock
+from tests.unit.processor.parts import HaltedClock
 from wait_registry.errors import PermanentError, TransientError, WaitRegistryError
 from wait_registry.kafka.cluster import TopicIdentity
 from wait_registry.kafka.group_description import GroupDescription
@@ -146,7 +146,7 @@ def test_two_looks_with_an_outage_or_news_between_them_end_nobody(meanwhile: Cal
         watched.asked_after(COMPARE_EVERY_S)
 
 
-def test_with_once_a_classic_member_asks_when_only_the_group_can_tell_that_it_is_done() -> None:
+def test_with_once_a_classic_member_asks_if_only_the_group_knows() -> None:
     watched = _Watched(GroupProtocol.CLASSIC, once=True)
     assert watched.asked_after(1) == 0
     assert watched.once is not None

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from processor.assigned_partition import AssignedPartition
 from processor.committable import CommittableOffsets, commit_target
-from tests.unit.processor.entries import LONG, batch, entry
+from tests.unit.processor.parts import LONG, batch, entry
 
 # Per batch: which of three partitions each record comes from. Then the order of acknowledgments, by any permutation.
 BATCHES = st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=6), max_size=8)
@@ -16,9 +16,7 @@ BATCHES = st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=6), max_size
 
 @pytest.mark.guarantee("P2.1")
 @given(BATCHES, st.randoms(use_true_random=False), st.data())
-def test_the_prefix_never_passes_an_unacknowledged_record_in_whatever_order_reports_come(
-    shape: list[list[int]], random: object, data: st.DataObject
-) -> None:
+def test_the_committable_offset_never_passes_a_gap(shape: list[list[int]], random: object, data: st.DataObject) -> None:
     owners = [AssignedPartition("input", number) for number in range(3)]
     next_offset = [0, 0, 0]
     committable = CommittableOffsets()
@@ -76,7 +74,7 @@ OFFSETS = st.integers(-1, 30)
 
 
 @given(OFFSETS, OFFSETS, st.lists(st.integers(0, 30)))
-def test_the_last_commit_stops_at_the_first_unstarted_record_that_no_commit_has_passed(
+def test_the_last_commit_stops_at_the_first_unstarted_record(
     requested: int, committable: int, unstarted: list[int]
 ) -> None:
     target = commit_target(requested, committable, unstarted)

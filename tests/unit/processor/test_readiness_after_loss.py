@@ -29,13 +29,13 @@ def _said_after(callback: str, assignment_strategy: AssignmentStrategy) -> list[
 
 @pytest.mark.guarantee("P8.23")
 @pytest.mark.parametrize("strategy", AssignmentStrategy)
-def test_who_is_told_that_they_are_lost_is_not_ready(strategy: AssignmentStrategy) -> None:
+def test_a_member_with_lost_partitions_is_not_ready(strategy: AssignmentStrategy) -> None:
     assert REASON in _said_after("on_lost", strategy)
 
 
-def test_who_gives_all_up_until_the_group_has_settled_is_not_ready() -> None:
+def test_a_member_that_released_everything_is_not_ready() -> None:
     assert REASON in _said_after("on_revoke", AssignmentStrategy.RANGE)
 
 
-def test_who_gives_some_up_stays_ready() -> None:
+def test_a_member_that_released_some_partitions_is_ready() -> None:
     assert REASON not in _said_after("on_revoke", AssignmentStrategy.COOPERATIVE_STICKY)

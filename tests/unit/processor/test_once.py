@@ -1,12 +1,12 @@
-"""``--once``: having read its partitions to their ends is enough only for who has them all; others ask the group."""
+"""`--once` ends when all records are processed here, or by members that are certainly alive."""
 
 from __future__ import annotations
 
 import pytest
 
 from processor.assigned_partition import AssignedPartition
-from processor.once import Once, Share
-from tests.unit.processor.halted_clock import HaltedClock
+from processor.once import Once, Share, share_of
+from tests.unit.processor.parts import HaltedClock
 from wait_registry.kafka.group_description import GroupDescription
 from wait_registry.records.topics import TopicPartition
 from wait_registry.settings.root import Settings
@@ -24,36 +24,54 @@ def _read(*places: TopicPartition) -> dict[TopicPartition, AssignedPartition]:
     return {place: AssignedPartition(*place, 1) for place in places}
 
 
-def test_who_has_everything_and_has_read_it_is_done_and_asks_nobody() -> None:
+def test_a_member_that_has_read_all_partitions_is_done() -> None:
     once = _once(FIRST, SECOND)
     assert once.reached(_read(FIRST, SECOND))
     assert not once.asks
 
 
 @pytest.mark.guarantee("P8.22")
-def test_who_has_nothing_is_not_done_by_that() -> None:
+def test_a_member_without_partitions_is_not_done() -> None:
     once = _once(FIRST)
     assert not once.reached({})
     assert once.asks
 
 
-def test_who_still_reads_need_not_ask() -> None:
+def test_a_member_that_still_reads_need_not_ask() -> None:
     once = _once(FIRST, SECOND)
     assert not once.reached({FIRST: AssignedPartition(*FIRST, 0)})
     assert not once.asks
 
 
-def test_what_has_been_lost_since_the_group_was_asked_is_waited_for() -> None:
+def test_a_partition_lost_since_the_answer_is_waited_for() -> None:
     once = _once(FIRST, SECOND)
     once.share = Share(True, frozenset({FIRST}))
     assert once.reached(_read(FIRST))
     assert not once.reached({})
 
 
-def test_a_group_on_its_way_to_another_assignment_is_asked_again() -> None:
+def test_a_group_between_assignments_is_asked_again() -> None:
     once = _once(FIRST, SECOND)
     once.share = Share(True)
     nobody: object = None
     once.judge(nobody, GroupDescription(stable=False), "own")
     assert not once.reached(_read(FIRST))
     assert once.asks
+
+
+def test_partitions_of_a_member_that_may_be_dead_are_waited_for() -> None:
+    share = share_of([SECOND], {FIRST: "own", SECOND: "other"}, "own", alive={"own"})
+    assert (share.settled, share.ours, share.left) == (False, {FIRST}, ((SECOND, "other"),))
+
+
+def test_partitions_of_a_live_member_are_left_to_it() -> None:
+    share = share_of([SECOND], {FIRST: "own", SECOND: "other"}, "own", alive={"other"})
+    assert (share.settled, share.left) == (True, ((SECOND, "other"),))
+
+
+def test_finished_partitions_are_ignored() -> None:
+    assert share_of([], {FIRST: "own", SECOND: "dead"}, "own", alive=set()).settled
+
+
+def test_unassigned_partitions_are_waited_for() -> None:
+    assert not share_of([FIRST], {}, "own", alive={"other"}).settled

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from processor.entry import EntryState
-from tests.unit.processor.entries import batch, entry
-from tests.unit.processor.event_loop import iterate_until
+from tests.unit.processor.parts import batch, entry, iterate_until
 from tests.unit.processor.pipeline_bench import PipelineBench
 from wait_registry.errors import PermanentError
 from wait_registry.handler import Record
@@ -27,7 +26,7 @@ async def endless(record: Record) -> None:
 
 
 @pytest.mark.parametrize("when", ["before leaving the group", "after leaving it"])
-def test_a_fault_during_the_drain_is_raised_after_leaving_the_group_and_stopping_the_workers(when: str) -> None:
+def test_a_fault_in_the_drain_is_raised_after_leaving_the_group(when: str) -> None:
     async def main() -> None:
         bench = PipelineBench(endless)
         bench.stop.set()

@@ -24,8 +24,7 @@ from processor.prefetch import Outstanding
 from processor.rebalance import Rebalance
 from processor.retry_decision import RetryDecision
 from processor.stats import Stats
-from tests.unit.processor.entries import batch, entry
-from tests.unit.processor.event_loop import iterate_until
+from tests.unit.processor.parts import batch, entry, iterate_until
 from wait_registry.clock import SystemClock
 from wait_registry.handler import Record
 from wait_registry.settings.processor import ProcessorSettings

@@ -32,7 +32,7 @@ def test_refused_credentials_end_the_process(code: int) -> None:
 
 
 @pytest.mark.guarantee("P8.7")
-def test_a_connection_that_breaks_while_the_broker_is_asked_for_the_mechanism_is_no_fault() -> None:
+def test_a_connection_that_breaks_in_the_handshake_is_no_fault() -> None:
     fault = Fault()
     said = (
         "SASL PLAIN mechanism handshake failed: Local: Broker transport failure: broker's supported mechanisms: (n/a)"
@@ -41,7 +41,7 @@ def test_a_connection_that_breaks_while_the_broker_is_asked_for_the_mechanism_is
     assert fault.error is None
 
 
-def test_letters_that_nobody_acknowledges_are_waited_for_and_mean_not_ready() -> None:
+def test_unacknowledged_dead_letters_mean_not_ready() -> None:
     now_s = [100.0]
     # librdkafka's own broker: it answers as soon as it is asked.
     producer = Producer({"bootstrap.servers": "", "test.mock.num.brokers": 1})
@@ -56,7 +56,7 @@ def test_letters_that_nobody_acknowledges_are_waited_for_and_mean_not_ready() ->
     assert not_ready_reasons(False, True, 0, 50, settling_s=outbox.waiting_s()) == []
 
 
-def test_wait_records_that_nobody_acknowledges_mean_not_ready() -> None:
+def test_unacknowledged_wait_records_mean_not_ready() -> None:
     assert not_ready_reasons(False, True, 0, 50, registering_s=UNACKNOWLEDGED_S) == []
     [reason] = not_ready_reasons(False, True, 0, 50, registering_s=UNACKNOWLEDGED_S + 1)
     assert reason.startswith("wait records unacknowledged for 16 s")

@@ -14,7 +14,7 @@ from processor.ending import Fault
 from processor.entry import EntryState
 from processor.stats import Stats
 from tests.unit.processor.pipeline_bench import PipelineBench
-from tests.unit.processor.test_stopping_the_workers_ends import on_loop
+from tests.unit.processor.test_dispatch_stop import on_loop
 
 REFUSALS = [
     KafkaError._TRANSPORT,
@@ -90,7 +90,7 @@ def test_what_was_refused_is_asked_for_again() -> None:
 
 
 @pytest.mark.parametrize("late", [None, KafkaError._TRANSPORT, KafkaError.ILLEGAL_GENERATION])
-def test_the_late_answer_to_an_earlier_commit_is_not_taken_for_that_of_the_last_one(late: int | None) -> None:
+def test_an_answer_to_a_superseded_commit_is_ignored(late: int | None) -> None:
     bench = Bench()
     bench.commit(6)
     bench.clock.now_s += ANSWER_LIMIT_S

@@ -16,7 +16,7 @@ from processor.outbox import Outbox
 from processor.pipeline import Context
 from processor.service import Facts, ProcessorService
 from processor.subscription import subscription
-from tests.unit.processor.event_loop import iterate_until
+from tests.unit.processor.parts import iterate_until
 from tests.unit.processor.pipeline_bench import done
 from wait_registry.errors import WaitRegistryError
 from wait_registry.kafka.clients import admin
@@ -72,7 +72,7 @@ def _send_tombstone(outbox: Outbox, partition: int) -> None:
     outbox.send(outbox.receipt("a tombstone", "wait", lambda message: None), partition, b"id", None, [])
 
 
-def test_a_tombstone_refused_in_the_last_flush_ends_the_process_with_a_failure(
+def test_a_tombstone_refused_in_the_last_flush_ends_the_process(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def work(context: Context) -> None:

@@ -13,9 +13,7 @@ STEPS = st.lists(
 
 
 @given(STEPS, st.integers(1, 8))
-def test_the_first_records_start_only_after_a_confirmed_commit_has_passed_them(
-    steps: list[tuple[str, int]], size: int
-) -> None:
+def test_the_first_records_start_after_a_confirmed_commit(steps: list[tuple[str, int]], size: int) -> None:
     warm_up: WarmUp[int] = WarmUp(size)
     offset, committed = -1, -1
     held: list[int] = []
@@ -61,7 +59,7 @@ def test_a_commit_of_nothing_held_opens_nothing() -> None:
     assert not warm_up.is_over
 
 
-def test_records_of_the_next_owner_are_dropped_and_the_others_kept_in_order() -> None:
+def test_records_of_the_next_owner_are_dropped() -> None:
     warm_up: WarmUp[int] = WarmUp(10)
     for offset in (3, 5, 8, 9):
         warm_up.hold(offset, offset)

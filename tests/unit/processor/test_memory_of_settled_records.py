@@ -16,7 +16,7 @@ import pytest
 from processor.entry import EntryState
 from processor.handlers.python import PlainFunctionHandler
 from processor.outbox import Headers, Receipt
-from tests.unit.processor.event_loop import iterate_until
+from tests.unit.processor.parts import iterate_until
 from tests.unit.processor.pipeline_bench import PipelineBench
 from wait_registry.handler import HandlerResult, PermanentError, Record, TransientError
 from wait_registry.records import names
@@ -190,7 +190,7 @@ class Settled:
 @pytest.mark.guarantee("P7.6")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("failing", FAILING)
-def test_a_failed_record_is_free_and_its_dead_letter_has_the_whole_stack_trace(failing: OffLoop, kind: Kind) -> None:
+def test_a_failed_record_is_freed_and_its_dead_letter_complete(failing: OffLoop, kind: Kind) -> None:
     settled = Settled(kind(failing))
     assert not settled.in_memory
     assert f"in {failing.__name__}\n" in settled.stack_trace

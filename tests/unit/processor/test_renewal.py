@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from processor.entry import Entry, EntryState
-from tests.unit.processor.entries import LONG
+from tests.unit.processor.parts import LONG
 from tests.unit.processor.pipeline_bench import PipelineBench
 
 
@@ -25,7 +25,7 @@ def renewing(bench: PipelineBench, offset: int = 3) -> Entry:
     return one
 
 
-def test_a_rebalance_waits_for_renewals_on_their_way_then_the_record_is_the_next_owners() -> None:
+def test_a_rebalance_waits_for_renewals() -> None:
     async def main() -> None:
         bench = PipelineBench()
         one = renewing(bench)

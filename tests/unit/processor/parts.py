@@ -1,12 +1,15 @@
-"""Entries and batches for tests of the pure parts."""
+"""Entries, batches, a clock and a wait for tests of the processor's parts."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 from processor.assigned_partition import AssignedPartition
 from processor.committable import RegistrationBatch
 from processor.entry import Entry, Lifetime
+from wait_registry.clock import SystemClock
 from wait_registry.records.original import Original
 
 LONG = Lifetime(1_900_000_000_000, datetime(2030, 3, 17, tzinfo=UTC), 1e12, 1e12, 0.0)
@@ -22,3 +25,19 @@ def batch(*entries: Entry) -> RegistrationBatch:
     """Return a batch of entries in this order; a refusal or a completion is nobody's business."""
     ends = {one.owner: one.offset + 1 for one in entries}
     return RegistrationBatch(list(entries), ends, 0, lambda refused, error: None, lambda completed, message: None)
+
+
+class HaltedClock(SystemClock):
+    """Its monotonic time is ``now_s``."""
+
+    def __init__(self) -> None:
+        self.now_s = 100.0
+
+    def monotonic(self) -> float:
+        return self.now_s
+
+
+async def iterate_until(condition: Callable[[], object]) -> None:
+    """Give way until the condition holds; the caller limits the time."""
+    while not condition():  # noqa: ASYNC110 - what is waited for sets no event
+        await asyncio.sleep(0)

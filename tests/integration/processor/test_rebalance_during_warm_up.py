@@ -51,7 +51,7 @@ def callbacks(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bool]]:
 
 
 @pytest.mark.guarantee("P8.20")
-def test_the_loop_answers_a_callback_of_the_consumer_whatever_waits_for_its_commit(
+def test_a_rebalance_during_the_warm_up_is_answered(
     processor_settings: Callable[..., Settings],
     topics: Topics,
     processors: Processors,

@@ -12,13 +12,13 @@ from processor.deadline import DeadlineWatchdog
 from processor.readiness import LOOP_BLOCKED_S, UNACKNOWLEDGED_S, not_ready_reasons
 from processor.stall_watchdog import WARN_AFTER_S, StallWatchdog
 from tests.support.waiting import wait_until
-from tests.unit.processor.entries import batch, entry
+from tests.unit.processor.parts import batch, entry
 from tests.unit.processor.pipeline_bench import PipelineBench
 from wait_registry.clock import SystemClock
 from wait_registry.errors import PermanentError
 
 
-def test_the_standstill_grows_while_a_handler_blocks_and_ends_with_it() -> None:
+def test_the_blocked_time_grows_while_a_handler_blocks() -> None:
     watchdog, release, ended = DeadlineWatchdog(SystemClock(), 0.1), threading.Event(), threading.Event()
 
     async def main() -> None:
@@ -43,7 +43,7 @@ def test_the_standstill_grows_while_a_handler_blocks_and_ends_with_it() -> None:
     assert watchdog.late_s() == 0, "it is over"
 
 
-def test_a_process_whose_loop_stands_still_is_not_ready_and_says_why() -> None:
+def test_a_process_with_a_blocked_loop_is_not_ready() -> None:
     [reason] = not_ready_reasons(False, True, 0, 50, 0, LOOP_BLOCKED_S + 5)
     assert "blocked for 20 s" in reason
     assert not_ready_reasons(False, True, 0, 50, 0, LOOP_BLOCKED_S - 5) == [], (
@@ -59,13 +59,13 @@ def test_a_blocked_loop_is_not_blamed_on_the_broker() -> None:
     assert [reason.partition(":")[2] for reason in reasons] == [" broker unavailable or too few in-sync replicas"] * 2
 
 
-def test_a_process_all_of_whose_calls_go_on_after_their_limit_is_not_ready() -> None:
+def test_a_process_without_a_free_slot_is_not_ready() -> None:
     [reason] = not_ready_reasons(False, True, 50, 50)
     assert "all 50 slots are blocked" in reason
     assert not_ready_reasons(False, True, 49, 50) == []
 
 
-def test_each_standstill_is_logged_once_with_the_line_that_holds_the_loop(caplog: pytest.LogCaptureFixture) -> None:
+def test_each_stall_is_logged_once_with_the_blocking_line(caplog: pytest.LogCaptureFixture) -> None:
     late_s = [0.0]
     watch = StallWatchdog(lambda: late_s[0])
     begun, release = threading.Event(), threading.Event()
@@ -94,7 +94,7 @@ def test_each_standstill_is_logged_once_with_the_line_that_holds_the_loop(caplog
     assert "must never block" in first
 
 
-def test_a_rebalance_that_waits_for_the_broker_is_not_blamed_on_the_handler(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_rebalance_that_blocks_is_not_blamed_on_the_handler(caplog: pytest.LogCaptureFixture) -> None:
     watch = StallWatchdog(lambda: WARN_AFTER_S)
 
     async def main() -> None:
@@ -119,7 +119,7 @@ def test_a_rebalance_that_waits_for_the_broker_is_not_blamed_on_the_handler(capl
     assert "A rebalance waits" in record.getMessage()
 
 
-def test_a_handler_that_blocks_is_told_of_by_another_thread(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_blocking_handler_is_reported_by_another_thread(caplog: pytest.LogCaptureFixture) -> None:
     watch = StallWatchdog(lambda: WARN_AFTER_S)
 
     async def main() -> None:

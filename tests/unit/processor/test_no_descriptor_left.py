@@ -26,7 +26,7 @@ from processor.handlers.python import AsynchronousHandler, PlainFunctionHandler
 from processor.retry_decision import RetryDecision
 from processor.stats import Stats
 from tests.support.command import run_waitreg
-from tests.unit.processor.entries import entry
+from tests.unit.processor.parts import entry
 from wait_registry.clock import SystemClock
 from wait_registry.errors import ConfigurationError, PermanentError, TransientError, WaitRegistryError
 from wait_registry.handler import Record
@@ -158,7 +158,7 @@ def calling_with_none_left() -> None:
 
 
 @pytest.mark.guarantee("P8.8")
-def test_more_calls_than_descriptors_are_refused_before_the_first_with_the_numbers() -> None:
+def test_more_calls_than_descriptors_are_refused_at_the_start() -> None:
     assert child((100 + RESERVE, 100 + RESERVE), opening_for_a_hundred) == "opened\n"
     said = child((99 + RESERVE, 99 + RESERVE), opening_for_a_hundred)
     assert said.startswith(f"this process may have {99 + RESERVE} files and connections open, and processor.max_in_fl")

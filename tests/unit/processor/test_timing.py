@@ -25,7 +25,7 @@ def processor_settings(**values: object) -> ProcessorSettings:
     st.floats(0.1, 30),
     st.lists(st.floats(0, 1, exclude_max=True), min_size=10, max_size=10),
 )
-def test_a_handler_started_in_time_ends_with_the_margin_left_whatever_its_attempts_do(
+def test_a_handler_started_in_time_ends_before_the_margin(
     timeout_s: float, tries: int, first_s: float, longest_s: float, margin_s: float, jitter: list[float]
 ) -> None:
     settings = processor_settings(

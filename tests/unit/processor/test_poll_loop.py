@@ -10,7 +10,7 @@ from confluent_kafka import TIMESTAMP_CREATE_TIME, KafkaError, KafkaException, M
 
 from processor.assigned_partition import AssignedPartition
 from processor.entry import EntryState
-from tests.unit.processor.entries import entry
+from tests.unit.processor.parts import entry
 from tests.unit.processor.pipeline_bench import PipelineBench
 from wait_registry.errors import PermanentError
 
@@ -41,7 +41,7 @@ def test_records_that_come_while_a_batch_is_being_published_are_kept_back() -> N
 
 
 @pytest.mark.parametrize("paused", [False, True], ids=["polled for records", "polled without room"])
-def test_records_kept_back_of_a_partition_that_the_same_poll_gives_up_are_forgotten(paused: bool) -> None:
+def test_buffered_records_of_a_released_partition_are_dropped(paused: bool) -> None:
     async def main() -> None:
         bench = PipelineBench()
         bench.poll_loop.buffered = [(bench.owner, message(0))]
@@ -62,7 +62,7 @@ def test_records_kept_back_of_a_partition_that_the_same_poll_gives_up_are_forgot
 
 
 @pytest.mark.guarantee("P2.3")
-def test_what_is_kept_back_is_registered_before_what_comes_after_it_although_a_revocation_makes_room() -> None:
+def test_buffered_records_are_registered_before_later_ones() -> None:
     async def main() -> None:
         bench = PipelineBench()
         waiting_records(bench, "input", 1)
