@@ -19,8 +19,8 @@ def test_a_small_demo_keeps_every_promise() -> None:
     exit_code = run_demo(plan=SMALL, screen=Screen(Console(file=output, width=140)))
     text = output.getvalue()
     assert exit_code == 0
-    assert "every promise was kept" in text
-    assert "killed (SIGKILL)" in text
-    assert "records stand in Postgres" in text
+    assert "every guarantee was kept" in text
+    assert "killed with SIGKILL" in text
+    assert "records are in Postgres" in text
     published = SMALL.records("batch", 10) + SMALL.records("registry", 10) + SMALL.crash_records
     assert f"published {published} = done " in text

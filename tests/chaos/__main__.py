@@ -39,7 +39,7 @@ examples:
 how long: a random run takes one to four minutes; an outage three times RECORDS / RATE seconds and some minutes, by
 default 20 to 30 minutes in all; a soak its minutes and some more
 
-exit codes: 0 every promise was kept, 1 one was broken or some seed has no run that could be judged, 2 usage,
+exit codes: 0 every guarantee was kept, 1 one was broken or some seed has no run that could be judged, 2 usage,
 130 interrupted"""
 # What a soak without a word on it takes; what random runs without one take.
 SOAK_MINUTES, MINUTES = 60.0, 1.0

@@ -29,7 +29,7 @@ INVENTED = """insert into wait (wait_expiration_uuid, original_topic, wait_expir
     wait_offset) values ('invented', 'orders', now() + interval '1 day', 'waitreg.wait', 0, 0)"""
 REBUILD = ("run", "--rm", "--no-TTY", "setup", "waitreg rebuild")
 HERE = Path(__file__).parent
-KEPT = "every promise was kept"
+KEPT = "every guarantee was kept"
 
 Say = Callable[[str], None]
 

@@ -78,7 +78,7 @@ def command(
     that these topics got meanwhile.
 
     A record that is done and expired is right only if a kill came between the answer and the tombstone. Give --kill
-    or --no-kills to have that judged; without them the row `forgotten` says "not looked for".
+    or --no-kills to have that judged; without them the row `forgotten` says "not checked".
 
     The wait topic is compacted. A wait record that is gone is known by its tombstone, but then it can't be judged
     whether its export was false or its tombstone forgotten. A tombstone is removed when it is older than the topic's
@@ -131,4 +131,4 @@ def unproven(result: Reconciliation, manifest: Path) -> WaitRegistryError:
             f"tombstones of {exports} exports: what {manifest} names is older than the topic's delete.retention.ms. "
             "Start again with another input topic and another manifest"
         )
-    return ReconciliationError("a promise was broken, or records have no end yet; the table above says which")
+    return ReconciliationError("a guarantee was broken, or records are not settled yet; see the table above")

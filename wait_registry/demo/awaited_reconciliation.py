@@ -1,4 +1,4 @@
-"""The reconciliation of a running system: waits until every published record has its end, then judges."""
+"""The reconciliation of a running system: wait until every published record is settled, then judge."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Awaiting:
     """What is judged, and how long it may take.
 
     ``manifest`` is what a load wrote, ``calls`` the downstream's log. ``deadline_s`` is from the beginning of the wait.
-    ``kills_ms`` is when processors were killed, ms since the epoch; None when nobody knows.
+    ``kills_ms`` is when processors were killed, ms since the epoch; None when unknown.
     """
 
     settings: Settings

@@ -1,4 +1,4 @@
-"""The demo's background processes: services and downstreams, started like a user starts them, gone when we are."""
+"""The demo's background processes: services and downstreams, started as a user starts them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Background:
         return self._child.pid
 
     def get(self, path: str) -> tuple[int, bytes]:
-        """Return status and body of a GET; status 0 while nobody listens."""
+        """Return status and body of a GET; status 0 while no process listens."""
         connection = http.client.HTTPConnection(LOOPBACK, self.port, timeout=5)
         try:
             connection.request("GET", path)

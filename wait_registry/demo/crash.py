@@ -1,4 +1,4 @@
-"""A processor is killed in mid-work: what becomes of the records it had in flight?"""
+"""Kill a processor during its work and follow the records that it had in flight."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ STANDING = """
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A row of the view: a record that somebody took and nobody finished."""
+    """A row of the table `wait`: a registered record without an outcome."""
 
     wait_id: str
     partition: int
@@ -40,9 +40,12 @@ class Standing:
 
 
 def crash(screen: Screen, platform: Platform, run: Run, plan: DemoPlan) -> None:
-    """Kill the run's processor, show what stood in Postgres, and wait until every record has its end.
+    """Kill the run's processor, show its rows in Postgres, and wait for the outcome of every record.
 
-    What has no end after two minutes is left to the reconciliation. Raises BackgroundError when a process ends.
+    The reconciliation judges records that are not settled after two minutes.
+
+    Raises:
+        BackgroundError: a process ended.
     """
     victim = platform.start_processor("processor-killed", run.settings)
     with screen.progress([Bar("before the kill", plan.kill_after)]) as bars:
@@ -53,10 +56,10 @@ def crash(screen: Screen, platform: Platform, run: Run, plan: DemoPlan) -> None:
             bar.completed = min(run.completed(), plan.kill_after)
             bars.show()
     run.kill(victim)
-    screen.step(f"Processor {victim.pid} killed (SIGKILL); the calls it was waiting for are cut off")
+    screen.step(f"Processor {victim.pid} killed with SIGKILL; its running calls are interrupted")
     standing = _standing_after_the_kill(platform, run)
     _show_standing(screen, run, standing)
-    screen.step("Another processor of the group takes over what was not committed; the rest expires")
+    screen.step("Another processor of the group consumes the uncommitted records; the others expire")
     replacement = platform.start_processor("processor-replacement", run.settings)
     _await_ends(screen, platform, run, standing, replacement)
     _show_ends(screen, run, standing)
@@ -70,21 +73,21 @@ def _standing_after_the_kill(platform: Platform, run: Run) -> list[Standing]:
 
 def _show_standing(screen: Screen, run: Run, standing: Sequence[Standing]) -> None:
     cut_off = sum(1 for call in read_calls(run.calls) if call.status == ABORTED)
-    screen.note(f"{len(standing)} records stand in Postgres: {cut_off} were in a call, the others registered ahead")
+    screen.note(f"{len(standing)} records are in Postgres: {cut_off} were in a call, the others in the prefetch")
     rows = [
         (one.wait_id, f"{run.topic}/{one.partition}@{one.offset}", one.instance, f"{one.expires_at:%H:%M:%S}")
         for one in standing[:SHOWN]
     ]
     if len(standing) > SHOWN:
         rows.append(("...", "", "", ""))
-    screen.table("select * from wait_readable", ("wait id", "record", "taken by", "expires"), rows)
+    screen.table("select * from wait_readable", ("wait ID", "record", "processor", "expires"), rows)
 
 
 def _await_ends(
     screen: Screen, platform: Platform, run: Run, standing: Sequence[Standing], replacement: Background
 ) -> None:
     ids = {one.wait_id for one in standing}
-    done, settled = Bar("completed calls", run.records), Bar("left by the killed one", len(standing))
+    done, settled = Bar("completed calls", run.records), Bar("settled of the killed processor's", len(standing))
     with screen.progress([done, settled]) as bars:
 
         def everything_ended() -> bool:
@@ -101,7 +104,7 @@ def _await_ends(
 
         ended = _poll(everything_ended)
     if not ended:
-        screen.note(f"[red]not every record has its end after {DEADLINE_S:.0f} s[/]")
+        screen.note(f"[red]some records are not settled after {DEADLINE_S:.0f} s[/]")
 
 
 def _show_ends(screen: Screen, run: Run, standing: Sequence[Standing]) -> None:
@@ -115,7 +118,7 @@ def _show_ends(screen: Screen, run: Run, standing: Sequence[Standing]) -> None:
     expired = {letter.wait_id for letter in letters}
     screen.note(
         f"of {len(ids)}: {len(expired)} expired, with {len(letters)} dead letters; "
-        f"{len(ids - expired)} taken over under the same wait id and finished"
+        f"{len(ids - expired)} consumed again with the same wait ID and finished"
     )
     published = {one.coordinates: one for one in read_manifest(run.manifest)}
     same = sum(1 for letter in letters if letter.fingerprint == published[letter.original].fingerprint)
@@ -123,7 +126,7 @@ def _show_ends(screen: Screen, run: Run, standing: Sequence[Standing]) -> None:
     rows = [_row(letter) for letter in letters[:SHOWN]]
     if len(letters) > SHOWN:
         rows.append(("...", "", "", ""))
-    columns = ("wait id", "record", "reason", "SHA-256 of the value")
+    columns = ("wait ID", "record", "reason", "SHA-256 of the value")
     screen.table(f"dead letter topic {topic}, read by an independent read_committed consumer", columns, rows)
 
 

@@ -1,4 +1,4 @@
-"""What identifies a record's content: digests of key, value and headers that tell null from empty and keep order."""
+"""Digests of key, value and headers that distinguish null from empty and keep the order."""
 
 from __future__ import annotations
 

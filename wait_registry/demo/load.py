@@ -118,7 +118,7 @@ def run_load(
 ) -> LoadResult:
     """Publish the plan's records and wait until the broker has acknowledged all of them.
 
-    ``progress`` is told the number acknowledged so far, again and again; once ``stopping`` says yes nothing more is
+    ``progress`` is called with the number acknowledged so far; once ``stopping`` returns True nothing more is
     published, and what was is waited for. Raises ConfigurationError when the topic does not exist or refuses a record,
     TransientError when the broker did not acknowledge within a minute, or the manifest can't be completed.
     """

@@ -1,4 +1,4 @@
-"""The story of the demo, from an empty machine to the reconciliation."""
+"""The demo, from an empty machine to the reconciliation."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ STRATEGIES = ("batch", "registry")
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """Everything that runs while the demo does."""
+    """The processes and runs of the demo."""
 
     platform: Platform
     sink: Background
@@ -45,7 +45,7 @@ def run_demo(keep: bool = False, plan: DemoPlan | None = None, screen: Screen | 
         screen: where it is shown; standard output when None.
 
     Raises:
-        ReconciliationError: a promise was broken (exit code 4); everything to look into is kept and its place printed.
+        ReconciliationError: a guarantee was broken (exit code 4); logs are kept and their folder is printed.
         WaitRegistryError: a part could not be started or stopped working; the message has the end of its log.
     """
     plan, screen = plan or DemoPlan(), screen or Screen()
@@ -57,13 +57,13 @@ def run_demo(keep: bool = False, plan: DemoPlan | None = None, screen: Screen | 
             if keep:
                 _keep_running(screen, scene, directory)
         if not kept:
-            raise ReconciliationError("a promise was broken; the table above says which")
+            raise ReconciliationError("a guarantee was broken; see the table above")
     return 0
 
 
 @contextmanager
 def _working_directory(screen: Screen) -> Iterator[Path]:
-    """Make a folder for logs, manifests and call logs; it stays behind only when there is something to look into."""
+    """Make a folder for logs, manifests and call logs; delete it unless something failed."""
     directory = Path(tempfile.mkdtemp(prefix="waitreg-demo-"))
     try:
         yield directory
@@ -90,7 +90,7 @@ def _logs_into(file: Path) -> Iterator[None]:
 
 
 def _set_up(screen: Screen, resources: ExitStack, directory: Path, plan: DemoPlan) -> Scene:
-    screen.step("A real Kafka broker and a real Postgres start as child processes")
+    screen.step("Starting a Kafka broker and a Postgres as child processes")
     stack = resources.enter_context(EmbeddedStack())
     screen.note(f"Kafka {stack.bootstrap_servers}, Postgres {stack.postgres_url}")
     backgrounds = resources.enter_context(Backgrounds(directory))
@@ -104,7 +104,7 @@ def _set_up(screen: Screen, resources: ExitStack, directory: Path, plan: DemoPla
     runs = [*comparisons, crashed]
     platform.prepare()
     platform.create_inputs([run.topic for run in runs])
-    screen.step("Sink and sweeper start (two Spark sessions); orders are published meanwhile")
+    screen.step("Starting the sink and the sweeper (two Spark sessions) and publishing orders")
     sink, sweeper = platform.start_sink(), platform.start_sweeper()
     _publish(screen, runs)
     for part in (sink, sweeper, *(run.downstream for run in runs)):
@@ -124,10 +124,12 @@ def _play(screen: Screen, scene: Scene, plan: DemoPlan) -> bool:
     measurements = []
     for max_in_flight in plan.in_flight:
         runs = [run for run in scene.comparisons if run.settings.processor.max_in_flight == max_in_flight]
-        screen.step(f"batch and registry at N={max_in_flight}: every tenth call takes 1 s, the others 200 ms")
+        screen.step(
+            f"Batch consumer and wait-registry at N={max_in_flight}; one call in ten takes 1 s, the others 200 ms"
+        )
         measurements += compare(screen, scene.platform, runs)
     show_measurements(screen, measurements)
-    screen.step(f"A processor with N={plan.crash_in_flight} works; it will be killed in mid-work")
+    screen.step(f"Starting a processor with N={plan.crash_in_flight} that will be killed during its work")
     crash(screen, scene.platform, scene.crashed, plan)
     screen.step("Reconciliation")
     return show_reconciliations(screen, {run.name: run.reconcile() for run in (*scene.comparisons, scene.crashed)})
@@ -135,7 +137,7 @@ def _play(screen: Screen, scene: Scene, plan: DemoPlan) -> bool:
 
 def _keep_running(screen: Screen, scene: Scene, directory: Path) -> None:
     stack = scene.platform.stack
-    screen.step("Everything is left running; Ctrl-C ends it")
+    screen.step("Everything continues to run; press Ctrl-C to end it")
     for name, value in stack.environment.items():
         screen.note(f"export {name}={value}")
     for part in (scene.sink, scene.sweeper):
@@ -144,4 +146,4 @@ def _keep_running(screen: Screen, scene: Scene, directory: Path) -> None:
     try:
         threading.Event().wait()
     except KeyboardInterrupt:
-        screen.step("Everything is taken down")
+        screen.step("Stopping everything")

@@ -1,4 +1,4 @@
-"""How large the demo is."""
+"""Sizes of the demo."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MEAN_S = 0.28
 class DemoPlan:
     """Sizes of the demo.
 
-    ``in_flight``: the Ns at which both strategies run. ``seconds``: how long each of these runs takes about.
+    ``in_flight``: the Ns at which both strategies run. ``seconds``: about how long each of these runs takes.
     ``crash_records`` are published for the run whose processor is killed after ``kill_after`` completions; its
     records expire ``crash_ttl_s`` after their registration.
     """
@@ -32,7 +32,7 @@ class DemoPlan:
     def records(self, strategy: str, max_in_flight: int) -> int:
         """Return how many records keep a strategy busy for ``seconds``: whole fives of batches."""
         per_s = max_in_flight / (SLOWEST_S if strategy == "batch" else MEAN_S)
-        step = 5 * max_in_flight  # both ends of the measured span then lie at the same place within a batch
+        step = 5 * max_in_flight  # the measured span starts and ends at the same point of a batch
         return max(20, round(per_s * self.seconds / step) * step)
 
 

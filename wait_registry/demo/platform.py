@@ -1,4 +1,4 @@
-"""The system that the demo watches: broker, Postgres, topics, schema, and settings that point services at them."""
+"""The demo's broker, Postgres, topics and schema, and the settings of its services."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from wait_registry.settings.topics import DeadLetterSettings, WaitTopicSettings
 SCHEMA = "public"
 WAIT_PARTITIONS = 4
 INPUT_PARTITIONS = 4
-# The shortest that a broker allows unless it is told otherwise.
+# The shortest that a broker allows by default.
 SESSION_TIMEOUT_MS = 6000
 
 
 class Platform:
-    """A running stack, made ready for the services."""
+    """A running stack with topics and schema."""
 
     def __init__(self, stack: EmbeddedStack, backgrounds: Backgrounds, plan: DemoPlan) -> None:
         self.stack = stack

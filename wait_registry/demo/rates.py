@@ -1,4 +1,4 @@
-"""How fast a run was, and how fast it could have been: plain arithmetic on what the downstream measured."""
+"""Rate of a run and its limit, computed from the downstream's measurements."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from wait_registry.demo.calls import Call
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """One run of one strategy: records a second, beside the limit that its way of working sets."""
+    """One run of one strategy: its rate and the limit that the strategy sets."""
 
     strategy: str
     max_in_flight: int
@@ -25,9 +25,9 @@ class Measurement:
 
 
 def steady_rate_per_s(calls: Iterable[Call]) -> float:
-    """Return completions a second between the first and the last tenth of completions; raise ValueError under 20.
+    """Return completions per second between the first and the last tenth of completions; raise ValueError under 20.
 
-    Without its ends a run shows neither start-up nor the last slow calls that nothing fills up beside.
+    The first and the last tenth are skipped: startup, and slow calls at the end while other slots are idle.
     """
     finished = sorted(call.finished_s for call in calls if call.succeeded)
     if len(finished) < 20:
@@ -38,10 +38,10 @@ def steady_rate_per_s(calls: Iterable[Call]) -> float:
 
 
 def batch_limit_per_s(max_in_flight: int, slowest_call_s: float) -> float:
-    """Return what a batch can reach at best: it ends with its slowest call."""
+    """Return the highest possible rate of batches; each ends with its slowest call."""
     return max_in_flight / slowest_call_s
 
 
 def registry_limit_per_s(max_in_flight: int, mean_call_s: float) -> float:
-    """Return what N slots can reach at best: N divided by the mean call (Little's law)."""
+    """Return the highest possible rate of N worker slots: N divided by the mean call (Little's law)."""
     return max_in_flight / mean_call_s

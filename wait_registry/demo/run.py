@@ -1,4 +1,4 @@
-"""One run of the demo: a topic full of orders, a group that works on it, a downstream with its own counter."""
+"""One run of the demo: a topic of orders, its consumer group, and a downstream with a counter."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from wait_registry.settings.root import Settings
 
 @dataclass(slots=True)
 class Run:
-    """A strategy at one N, with everything that belongs to it alone."""
+    """A strategy at one N, with its own topic, group and downstream."""
 
     name: str
     records: int

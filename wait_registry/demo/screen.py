@@ -1,4 +1,4 @@
-"""What the one who watches sees: steps, progress bars and tables; plain lines where there is no terminal."""
+"""Steps, progress bars and tables on a terminal; plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ INDENT = " " * 9
 
 @dataclass(slots=True)
 class Bar:
-    """One thing that progresses; ``note`` stands behind its count."""
+    """One progress bar; ``note`` follows its count."""
 
     name: str
     total: int
@@ -42,7 +42,7 @@ class Bars:
     _shown_s: float = 0.0
 
     def show(self) -> None:
-        """Bring the terminal up to date; without one, print a line from time to time."""
+        """Update the terminal; without one, print a line every few seconds."""
         if self._progress is not None:
             for task, bar in zip(self._tasks, self.bars, strict=True):
                 self._progress.update(task, total=bar.total, completed=bar.completed, note=bar.note)
@@ -75,11 +75,11 @@ class Screen:
         return time.monotonic() - self._started_s
 
     def step(self, text: str) -> None:
-        """Say what begins now."""
+        """Print the title of a step."""
         self._console.print(f"\n[dim]{self.elapsed_s:5.1f} s[/]  [bold]{text}[/]", highlight=False, soft_wrap=True)
 
     def note(self, text: str) -> None:
-        """Say something about the current step."""
+        """Print a line below the current step."""
         self._console.print(f"{INDENT}{text}", highlight=False, soft_wrap=True)
 
     def table(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

@@ -18,7 +18,7 @@ from wait_registry.errors import ConfigurationError
 Maker = Callable[[int, int], Order]
 
 HOT_KEY: Final = b"hot"
-# A topic takes 1 MiB at most unless somebody raised that.
+# A topic takes 1 MiB at most by default.
 LARGE_BYTES: Final = (65_536, 900_000)
 BINARY_BYTES: Final = (16, 16_384)
 

@@ -12,7 +12,7 @@ from wait_registry.errors import TransientError
 from wait_registry.settings.root import Settings
 
 Unplaced = tuple[int, Fingerprint]
-"""Partition and content of a record whose offset nobody told."""
+"""Partition and content of a record whose offset is unknown."""
 
 
 def places_of(
@@ -21,7 +21,7 @@ def places_of(
     """Find records by what they hold, reading their topic from its beginning.
 
     An idempotent producer whose batch was written, and whose answer was lost, sends it again; the broker then
-    acknowledges a duplicate and tells no offset. That is rare, and may take its time.
+    acknowledges a duplicate without its offset. That is rare, so it may take long.
 
     Args:
         settings: name the cluster.
@@ -46,6 +46,6 @@ def places_of(
     if len(placed) < wanted.total():
         raise TransientError(
             f"{wanted.total() - len(placed)} records were acknowledged without a place, and {topic} doesn't show them: "
-            "the manifest lacks them. Begin anew, with another topic and another manifest"
+            "the manifest lacks them. Start again with another topic and another manifest"
         )
     return placed

@@ -1,4 +1,4 @@
-"""The reconciliation as it is printed."""
+"""Print the reconciliation."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ ENDS = {
     "dead-lettered": "dead_lettered",
     "both (crash)": "done_and_dead_lettered",
     "discarded": "discarded",
-    "still standing": "waiting",
+    "still waiting": "waiting",
     "no longer in the log": "gone",
     "(handled again)": "handled_again",
 }
 LEGEND = {
-    Breach.LOST: "nowhere any more",
+    Breach.LOST: "in no topic and not done",
     Breach.DOUBLED: "exported twice",
-    Breach.UNPAIRED: "exported without its tombstone, or the other way round",
-    Breach.FALSELY_EXPORTED: "exported although it was finished before",
-    Breach.CHANGED: "not the bytes that were published",
-    Breach.FORGOTTEN: "done, yet expired, and no kill explains it",
+    Breach.UNPAIRED: "exported without its tombstone, or a tombstone without its export",
+    Breach.FALSELY_EXPORTED: "exported although it had been settled before",
+    Breach.CHANGED: "differs from the published bytes",
+    Breach.FORGOTTEN: "done and expired, and no kill explains it",
     Breach.VIEW_DIFFERS: "Postgres and the log disagree",
 }
-NOT_LOOKED_FOR = "not looked for"
-UNJUDGED = "(+n?): n could be so or not, for compaction took from the wait topic what would tell: no longer in the log"
+NOT_LOOKED_FOR = "not checked"
+UNJUDGED = "(+n?): n records can't be judged, because compaction removed their entries from the wait topic"
 
 
 def show_reconciliations(screen: Screen, results: Mapping[str, Reconciliation]) -> bool:
     """Print where every published record ended.
 
-    Returns whether every promise was kept, nothing is left, and the wait topic still had what tells so.
+    Returns whether every guarantee was kept, all records are settled, and the wait topic still had the evidence.
     """
     columns = ("", *(f"#{name}" for name in results), "#total")
     rows = [
         *(_row(label, [getattr(result, field) for result in results.values()]) for label, field in ENDS.items()),
         *(_breach_row(breach, list(results.values())) for breach in Breach),
     ]
-    screen.table("Reconciliation, from outside: manifest, downstream's log, topics, Postgres", columns, rows)
+    screen.table("Reconciliation of manifest, downstream's log, topics and Postgres", columns, rows)
     screen.note(equation(results))
     screen.note("; ".join(f"{breach}: {meaning}" for breach, meaning in LEGEND.items()))
     if any(result.unjudged for result in results.values()):
@@ -60,7 +60,7 @@ def equation(results: Mapping[str, Reconciliation]) -> str:
 
     both = total("done_and_dead_lettered")
     crossed = f" + both {both} ({_crash(results.values())})" if both else ""
-    rarer = {label: total(ENDS[label]) for label in ("discarded", "still standing", "no longer in the log")}
+    rarer = {label: total(ENDS[label]) for label in ("discarded", "still waiting", "no longer in the log")}
     others = "".join(f" + {label} {count}" for label, count in rarer.items() if count)
     breaches = ", ".join(f"{breach} {_breach_row(breach, list(results.values()))[-1]}" for breach in Breach)
     return (
@@ -71,7 +71,7 @@ def equation(results: Mapping[str, Reconciliation]) -> str:
 
 def _crash(results: Iterable[Reconciliation]) -> str:
     if any(Breach.FORGOTTEN in result.not_looked_for for result in results):
-        return "done, yet expired: right only where a kill came between the answer and its tombstone"
+        return "done and expired: correct only if a kill came between the answer and its tombstone"
     return "killed between the answer and its tombstone"
 
 
@@ -79,10 +79,10 @@ def _verdict(results: Collection[Reconciliation]) -> str:
     if not all(result.ok and result.finished for result in results):
         return "[red]the reconciliation is broken[/]"
     if not all(result.whole for result in results):
-        return "[yellow]no promise was seen broken, but the log no longer tells of all[/]"
+        return "[yellow]no guarantee was broken, but the wait topic no longer has all the evidence[/]"
     if any(result.unjudged or result.not_looked_for for result in results):
-        return "[green]every promise that could be looked at was kept[/]"
-    return "[green]every promise was kept[/]"
+        return "[green]every guarantee that could be checked was kept[/]"
+    return "[green]every guarantee was kept[/]"
 
 
 def _row(label: str, counts: Sequence[int]) -> tuple[str, ...]:

@@ -65,14 +65,14 @@ def test_a_run_that_kept_every_promise_ends_with_0(files: Files) -> None:
     assert ended.code == 0, ended.errors
     assert "published 12 = done 12 + dead-lettered 0; lost 0" in ended.output
     assert "forgotten 0" in ended.output
-    assert "every promise was kept" in ended.output
+    assert "every guarantee was kept" in ended.output
 
 
 def test_forgotten_tombstones_are_not_looked_for_when_nobody_tells_the_kills(files: Files) -> None:
     files.answer_all_but(0)
     ended = files.reconcile()
     assert ended.code == 0, ended.errors
-    assert "forgotten not looked for" in ended.output
+    assert "forgotten not checked" in ended.output
 
 
 def test_a_record_without_an_end_at_the_deadline_ends_with_4(files: Files) -> None:

@@ -1,4 +1,4 @@
-"""What `waitreg reconcile` takes for a kill, and with which exit code it ends when not every promise was kept."""
+"""What `waitreg reconcile` takes for a kill, and with which exit code it ends when not every guarantee was kept."""
 
 from __future__ import annotations
 

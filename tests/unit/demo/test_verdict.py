@@ -31,7 +31,7 @@ def screen(output: io.StringIO) -> Screen:
 def test_a_kept_reconciliation_is_told_as_a_sum(screen: Screen, output: io.StringIO) -> None:
     assert show_reconciliations(screen, {"one": KEPT, "two": KEPT})
     assert "published 200 = done 160 + dead-lettered 40; lost 0, doubled 0" in output.getvalue()
-    assert "every promise was kept" in output.getvalue()
+    assert "every guarantee was kept" in output.getvalue()
 
 
 @pytest.mark.parametrize("breach", Breach)
@@ -53,20 +53,20 @@ def test_a_record_left_standing_is_no_success_either(screen: Screen) -> None:
 def test_what_was_not_looked_for_is_said_so_and_not_counted_as_none(screen: Screen, output: io.StringIO) -> None:
     unknown = replace(KEPT, not_looked_for=frozenset({Breach.FORGOTTEN}))
     assert show_reconciliations(screen, {"one": unknown})
-    assert "forgotten not looked for" in output.getvalue()
-    assert "every promise that could be looked at was kept" in output.getvalue()
+    assert "forgotten not checked" in output.getvalue()
+    assert "every guarantee that could be checked was kept" in output.getvalue()
 
 
 def test_what_one_run_does_not_look_for_another_one_still_counts(screen: Screen, output: io.StringIO) -> None:
     seen = replace(KEPT, breaches={**KEPT.breaches, Breach.FORGOTTEN: 3})
     show_reconciliations(screen, {"one": seen, "two": replace(KEPT, not_looked_for=frozenset({Breach.FORGOTTEN}))})
     (row,) = (line.split() for line in output.getvalue().splitlines() if line.split()[:1] == ["forgotten"])
-    assert row == ["forgotten", "3", "not", "looked", "for", "3"]
+    assert row == ["forgotten", "3", "not", "checked", "3"]
 
 
 def test_both_done_and_expired_is_put_down_to_a_kill_only_where_kills_are_known() -> None:
     both = replace(KEPT, done=79, done_and_dead_lettered=1, not_looked_for=frozenset({Breach.FORGOTTEN}))
-    assert "both 1 (done, yet expired: right only where a kill came" in equation({"one": both})
+    assert "both 1 (done and expired: correct only if a kill came" in equation({"one": both})
 
 
 def test_records_that_the_log_no_longer_tells_of_are_counted_and_are_no_success(
@@ -77,12 +77,12 @@ def test_records_that_the_log_no_longer_tells_of_are_counted_and_are_no_success(
     told = output.getvalue()
     assert "published 100 = done 78 + dead-lettered 20 + no longer in the log 2; lost 0 (+2?)" in told
     assert "unpaired 0 (+1?)" in told
-    assert "no promise was seen broken, but the log no longer tells of all" in told
+    assert "no guarantee was broken, but the wait topic no longer has all the evidence" in told
 
 
 def test_an_export_whose_wait_record_alone_is_gone_is_still_a_success(screen: Screen, output: io.StringIO) -> None:
     assert show_reconciliations(screen, {"one": replace(KEPT, unjudged={Breach.FALSELY_EXPORTED: 1})})
-    assert "every promise that could be looked at was kept" in output.getvalue()
+    assert "every guarantee that could be checked was kept" in output.getvalue()
 
 
 def test_records_both_done_and_dead_lettered_are_said_to_be_so() -> None:
