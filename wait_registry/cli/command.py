@@ -127,7 +127,7 @@ def require_extra(extra: str) -> None:
     missing = [name for name in EXTRAS[extra] if find_spec(name) is None]
     if missing:
         raise ConfigurationError(
-            f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not installed. "
+            f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not installed. "
             f"Fix: pip install 'wait-registry[{extra}]'"
         )
 

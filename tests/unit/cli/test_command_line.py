@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.command_line import all_commands, parsed
+from wait_registry.cli.command import EXTRAS
 from wait_registry.cli.main import COMMANDS, Entry, main
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -207,6 +208,24 @@ def test_files_with_the_names_of_our_packages_replace_none_of_them(waitreg: Run,
     )
     assert ended.returncode == 2
     assert "No module named 'absent'" in ended.stderr
+
+
+def test_a_command_without_its_extra_says_in_one_line_what_to_install() -> None:
+    commands = {path: command.extra for path, command in all_commands().items() if command.extra}
+    assert set(commands.values()) == set(EXTRAS)
+    needed = {"waitreg reconcile": ["--manifest", "m", "--calls", "c"], "waitreg query": ["stuck_now"]}
+    asked = {**commands, "waitreg query": "query"}
+    lines = [[*path.split()[1:], *needed.get(path, [])] for path in asked]
+    # None in place of a module makes Python take it for one that isn't installed.
+    script = (
+        f"import sys; sys.modules.update(dict.fromkeys({sorted(set().union(*EXTRAS.values()))}))\n"
+        f"from wait_registry.cli.main import main\nfor line in {lines}: print(main(line))"
+    )
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
+    assert ended.stdout.split() == ["2"] * len(asked)
+    for line, (path, extra) in zip(ended.stderr.splitlines(), asked.items(), strict=True):
+        assert line.startswith(f"{path}: psycopg"), line
+        assert line.endswith(f"not installed. Fix: pip install 'wait-registry[{extra}]'")
 
 
 def test_the_help_loads_no_client_library() -> None:
