@@ -1,5 +1,6 @@
 -- What happened minute by minute between two times?
--- What to do: give from=... and to=... (anything that Postgres reads as a time; the last hour without them).
+-- What to do: give from=... and to=... (anything that Postgres reads as a time, or '2 hours ago'; the last hour without
+-- them).
 -- `still_waiting` are registrations that the sink wrote in that minute and that stand yet (those finished since are
 -- gone; a renewal or a sink that caught up moves them to a later minute, `sink_freshness` tells when). Minutes in
 -- which `failed` rises: the downstream's trouble; a block of `expired` one TTL after a gap: a process died in the gap.
@@ -10,8 +11,17 @@
 
 with span (from_time, to_time) as (
     select
-        coalesce(cast(nullif(cast(:'from' as text), '') as timestamptz), now() - interval '1 hour'),
-        cast(cast(:'to' as text) as timestamptz)
+        coalesce(
+            case
+                when cast(:'from' as text) like '% ago' then now() + cast(cast(:'from' as text) as interval)
+                else cast(nullif(cast(:'from' as text), '') as timestamptz)
+            end,
+            now() - interval '1 hour'
+        ),
+        case
+            when cast(:'to' as text) like '% ago' then now() + cast(cast(:'to' as text) as interval)
+            else cast(cast(:'to' as text) as timestamptz)
+        end
 ),
 
 events as (

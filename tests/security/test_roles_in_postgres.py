@@ -72,7 +72,7 @@ def test_each_right_that_is_missing_is_the_one_named(
         for table, right in granted(database, settings, role):
             administrator.execute(f"revoke {right} on {table} from {role}".encode())
             [line] = permissions(service, mine)
-            assert line.message == f"role {logins[service]} has no right to {right} on {table}"
+            assert line.message == f"role {logins[service]} has no permission to {right} on {table}"
             administrator.execute(line.fix.removeprefix("psql: ").encode())
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, cast
 
 import click
@@ -29,7 +29,8 @@ _LIST: Final = "LIST"
         "waitreg query LIST",
         "waitreg query stuck_now",
         "waitreg query record_by_key key=customer-17",
-        "waitreg query dead_letters_by_reason hours=6 --json",
+        "waitreg query burst_timeline from='2 hours ago'",
+        "waitreg query dead_letters_by_reason --json hours=6",
     ),
 )
 @click.argument("name", metavar="LIST|NAME")
@@ -41,14 +42,18 @@ def command(invocation: Invocation, name: str, parameters: tuple[str, ...], form
     """Run a ready-made incident query.
 
     LIST names all queries of sql/queries with the question that each answers. A query is read-only. It prints how old
-    the tables are (with --json and --csv on standard error) and what to do next. Each is plain SQL that psql runs too:
-    psql -v minutes=5 -f sql/queries/stuck_now.sql. Times are UTC. A parameter that is a time takes what Postgres reads
-    as one (2026-11-21T08:00Z, now, yesterday).
+    the tables are (with --json and --csv on standard error) and what to do next. A table that is wider than 120
+    columns is printed with one field per line.
+
+    Times are UTC. A parameter that is a time takes what Postgres reads as one (2026-11-21T08:00Z, now, yesterday), or
+    '2 hours ago'. Each query is plain SQL that psql runs too: psql -v minutes=5 -f sql/queries/stuck_now.sql.
     """
-    from wait_registry.cli.query_file import bind, load_query
+    from wait_registry.cli.query_file import bind, load_query, query_names
 
     if name.upper() == _LIST:
-        return _list()
+        for line in list_lines(map(load_query, query_names())):
+            print(line)
+        return 0
     query = load_query(name)
     values = bind(query, _given(parameters))
     shown = cast("Form", form or "table")
@@ -70,38 +75,38 @@ def _ask(settings: Settings, query: QueryFile, values: Mapping[str, str], form: 
         require_schema(read_only(connection))
         try:
             age = _age(connection, settings)
-            # The text comes from our own files, never from input; values travel beside it.
+            # The text comes from our own files, never from input; values are sent separately.
             cursor = connection.execute(query.sql.encode(), values)
             columns = [column.name for column in cursor.description or ()]
             for line in render_rows(columns, cursor, form):
                 print(line)
-            # Rows alone on standard output, for scripts.
+            # Only rows on standard output, for scripts.
             print(age, file=sys.stdout if form == "table" else sys.stderr)
         except psycopg.DataError as error:
-            raise ConfigurationError(f"query {query.name!r} can't use these values: {_said(error)}") from None
+            raise ConfigurationError(f"query {query.name!r} can't use these values: {_reason(error)}") from None
         except psycopg.errors.InsufficientPrivilege as error:
             raise ConfigurationError(
-                f"{_said(error)}: grant select on it, or set postgres.url to another user"
+                f"{_reason(error)}: grant select on it, or set postgres.url to another user"
             ) from None
         except psycopg.OperationalError as error:
-            raise PostgresUnavailable(f"query {query.name!r} was cut off, ask again: {_said(error)}") from None
+            raise PostgresUnavailable(f"query {query.name!r} was interrupted, run it again: {_reason(error)}") from None
 
 
 def _age(connection: psycopg.Connection[TupleRow], settings: Settings) -> str:
-    """Return the line that says how old the answer is; whoever may not know that may still ask."""
+    """Return the line with the age of the answer; a user who may not read the age may still query."""
     import psycopg
 
-    from wait_registry.cli.view_age import age_line
+    from wait_registry.cli.tables_age import age_line
 
     try:
         return age_line(connection, settings)
     except psycopg.errors.InsufficientPrivilege as error:
         connection.rollback()
-        return f"how old this view is can't be told: {_said(error)}"
+        return f"age of the tables unknown: {_reason(error)}"
 
 
-def _said(error: psycopg.Error) -> str:
-    """Return what the server said, without the statement that it quotes."""
+def _reason(error: psycopg.Error) -> str:
+    """Return the server's message, without the statement that it quotes."""
     return error.diag.message_primary or str(error).strip()
 
 
@@ -111,13 +116,26 @@ def read_only(connection: psycopg.Connection[TupleRow]) -> psycopg.Connection[Tu
     return connection
 
 
-def _list() -> int:
-    from wait_registry.cli.query_file import load_query, query_names
-    from wait_registry.cli.query_list import query_lines
+def list_lines(queries: Iterable[QueryFile]) -> Iterator[str]:
+    """Yield lines that name queries, by kind: name, question, parameters."""
+    from wait_registry.cli.query_file import KINDS
 
-    for line in query_lines(map(load_query, query_names())):
-        print(line)
-    return 0
+    queries = list(queries)
+    width = max((len(query.name) for query in queries), default=0)
+    for kind in KINDS:
+        yield f"{kind}:"
+        for query in queries:
+            if query.kind == kind:
+                yield f"  {query.name:<{width}}  {query.question}"
+                if query.parameters:
+                    yield f"  {'':<{width}}    {' '.join(_typed(query, name) for name in query.parameters)}"
+
+
+def _typed(query: QueryFile, name: str) -> str:
+    """Return a parameter as it is typed: an optional one in brackets, with its default."""
+    if name not in query.defaults:
+        return f"{name}=..."
+    return f"[{name}={query.defaults[name] or '...'}]"
 
 
 def _given(parameters: Sequence[str]) -> dict[str, str]:

@@ -1,25 +1,32 @@
-"""Rows of a query as lines: an aligned table, JSON objects, or CSV."""
+"""Rows of a query as lines: a table, one field per line, JSON objects, or CSV."""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
+import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Literal
+from typing import Final, Literal
+
+from rich.cells import cell_len, set_cell_size
 
 Form = Literal["table", "json", "csv"]
-_MAX_CELL = 120
+WIDTH: Final = 120
+_MAX_CELL: Final = 120
 
 
 def render_rows(columns: Sequence[str], rows: Iterable[Sequence[object]], form: Form) -> Iterator[str]:
-    """Yield the lines that show these rows.
+    """Yield the lines that show rows.
 
-    ``table`` reads all rows first, for the widths, and cuts long cells; ``json`` and ``csv`` go row by row, uncut.
-    Times are ISO 8601, bytes ``\\x`` and hexadecimal digits as psql shows them; an interval is seconds in JSON, else
-    days and hh:mm:ss.
+    Args:
+        columns: the names of the columns.
+        rows: read at once for a ``table``, which cuts long cells and, if it is wider than `WIDTH` and the terminal,
+            shows one field per line instead; read row by row for ``json`` and ``csv``, which cut nothing.
+        form: of the output. Times are ISO 8601, bytes ``\\x`` and hexadecimal digits, as in psql. An interval is
+            seconds in JSON, else days and hh:mm:ss.
     """
     if form == "json":
         for row in rows:
@@ -29,16 +36,29 @@ def render_rows(columns: Sequence[str], rows: Iterable[Sequence[object]], form: 
         for row in rows:
             yield _csv_line([_text(cell) for cell in row])
     else:
-        yield from _table(columns, [[_cut(_text(cell)) for cell in row] for row in rows])
+        texts = [[_text(cell) for cell in row] for row in rows]
+        yield from _table(columns, texts)
+        yield f"({len(texts)} row{'' if len(texts) == 1 else 's'})"
 
 
-def _table(columns: Sequence[str], rows: list[list[str]]) -> Iterator[str]:
-    widths = [max([len(name), *(len(row[i]) for row in rows)]) for i, name in enumerate(columns)]
-    yield "  ".join(f"{name:<{width}}" for name, width in zip(columns, widths, strict=True)).rstrip()
-    yield "  ".join("-" * width for width in widths)
-    for row in rows:
-        yield "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
-    yield f"({len(rows)} row{'' if len(rows) == 1 else 's'})"
+def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    cells = [[_cut(text) for text in row] for row in rows]
+    widths = [max(map(cell_len, column)) for column in zip(columns, *cells, strict=True)]
+    if sum(widths) + 2 * len(widths) - 2 > max(WIDTH, shutil.get_terminal_size().columns):
+        yield from _fields(columns, rows)
+        return
+    for row in (columns, ["-" * width for width in widths], *cells):
+        yield "  ".join(set_cell_size(cell, width) for cell, width in zip(row, widths, strict=True)).rstrip()
+
+
+def _fields(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    width = max(map(cell_len, columns))
+    for number, row in enumerate(rows, start=1):
+        yield f"-- row {number}"
+        for name, text in zip(columns, row, strict=True):
+            first, *more = text.replace("\r", "").replace("\t", "    ").split("\n")
+            yield f"{set_cell_size(name, width)}  {first}".rstrip()
+            yield from (f"{'':<{width}}  {line}".rstrip() for line in more)
 
 
 def _json(cell: object) -> object:
@@ -78,6 +98,6 @@ def _cut(text: str) -> str:
 
 def _csv_line(cells: Sequence[str]) -> str:
     buffer = io.StringIO()
-    # The writer quotes a cell for the characters of its line end: both, then, and cut off again.
+    # The writer quotes a cell that contains characters of its line ending, so it gets both, which are cut off again.
     csv.writer(buffer, lineterminator="\r\n").writerow(cells)
     return buffer.getvalue().removesuffix("\r\n")

@@ -17,9 +17,9 @@ from wait_registry.cli.checks import (
     postgres_server,
     settings_relations,
     sweeps,
+    tables,
     telemetry_port,
     versions,
-    view,
 )
 from wait_registry.cli.checks.check import EXPORTING, PROCESSOR, SINK, SPARK, SWEEPER, VIEWING, Check, Concerned
 from wait_registry.cli.checks.running import run_checks
@@ -102,8 +102,8 @@ def _postgres() -> Iterator[Check]:
 
 def _at_work() -> Iterator[Check]:
     both = (_KAFKA, "topic.wait", _POSTGRES, _SCHEMA)
-    yield Check("view.position", view.POSITION, view.position, VIEWING, both, view.POSITION_FIX)
-    yield Check("view.freshness", view.FRESHNESS, view.freshness, VIEWING, (_POSTGRES, _SCHEMA))
+    yield Check("tables.position", tables.POSITION, tables.position, VIEWING, both, tables.POSITION_FIX)
+    yield Check("tables.freshness", tables.FRESHNESS, tables.freshness, VIEWING, (_POSTGRES, _SCHEMA))
     yield Check("sweep.due", sweeps.DUE, sweeps.due, EXPORTING, both)
     yield Check("sweep.last", sweeps.LAST, sweeps.last, SWEEPER, (_POSTGRES, _SCHEMA))
     sound = (_KAFKA, "topic.wait", "topic.input", "topic.redelivery")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -67,16 +69,16 @@ def test_list_names_every_query_once_below_its_kind_with_question_and_parameters
     assert max(map(len, lines)) < 150
 
 
-def test_what_is_stuck_is_a_table_with_what_to_do_below(incident: Settings, tmp_path: Path) -> None:
+def test_stuck_records_are_shown_with_what_to_do_below(incident: Settings, tmp_path: Path) -> None:
     asked = run_waitreg(tmp_path, "query", "stuck_now", settings=incident)
     assert asked.code == 0, asked.errors
     lines = asked.output.splitlines()
-    assert lines[0].split()[:5] == ["consumer_group", "original_topic", "instance", "registrations", "overdue"]
-    assert lines[2].split()[:5] == ["billing", "orders", "host-1", "2", "1"]
-    assert lines[3] == "(1 row)"
-    assert lines[4].startswith("no view yet")
-    assert lines[5] == ""
-    assert "\n".join(lines[6:]) == load_query("stuck_now").advice
+    assert lines[0] == "-- row 1", "wider than 120 columns"
+    fields = dict(line.split(maxsplit=1) for line in lines[1 : lines.index("(1 row)")])
+    assert (fields["consumer_group"], fields["registrations"], fields["overdue"]) == ("billing", "2", "1")
+    age, blank, *advice = lines[lines.index("(1 row)") + 1 :]
+    assert age.startswith("age unknown: the tables have rows") and "WAITREG_SINK__KIND=connect" in age
+    assert (blank, "\n".join(advice)) == ("", load_query("stuck_now").advice)
 
 
 def test_a_parameter_narrows_the_question_and_json_is_rows_alone(
@@ -106,13 +108,13 @@ def test_an_answer_says_how_old_its_view_is_and_warns_when_no_sink_writes(
             (topic, silent_s, silent_s),
         )
     table = ended(incident, tmp_path, monkeypatch, capsys, "stuck_now")
-    said = next(line for line in table.output.splitlines() if line.startswith(f"view of {topic} as of "))
+    said = next(line for line in table.output.splitlines() if line.startswith(f"tables of {topic} as of "))
     assert said.endswith("the answer is old (waitreg query sink_freshness)") is old
     assert ("2 min 2" in said) is old
     for form in ("--json", "--csv"):
         rows = ended(incident, tmp_path, monkeypatch, capsys, "stuck_now", form)
-        assert "view of" not in rows.output
-        assert f"view of {topic} as of " in rows.errors
+        assert "tables of" not in rows.output
+        assert f"tables of {topic} as of " in rows.errors
         assert ("the answer is old" in rows.errors) is old
 
 
@@ -183,7 +185,43 @@ def test_a_user_who_may_not_read_is_told_what_to_grant(
             connection.execute(f"drop owned by {reader}; drop role {reader}".encode())
     assert refused.code == 2
     assert "permission denied for table wait: grant select on it" in refused.errors
-    assert (answered.code, "how old this view is can't be told: permission denied" in answered.output) == (0, True)
+    assert (answered.code, "age of the tables unknown: permission denied" in answered.output) == (0, True)
+
+
+def test_a_time_may_be_relative_to_now_and_options_stand_anywhere(
+    incident: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def waiting(*span: str) -> int:
+        asked = ended(incident, tmp_path, monkeypatch, capsys, "burst_timeline", "--json", *span)
+        assert asked.code == 0, asked.errors
+        return sum(json.loads(line)["still_waiting"] for line in asked.output.splitlines())
+
+    assert (waiting(), waiting("from=25 minutes ago"), waiting("from=1 hour ago", "to=25 minutes ago")) == (3, 2, 1)
+
+
+def test_a_reader_that_ends_early_gets_no_traceback(tmp_path: Path) -> None:
+    listed = subprocess.run(
+        f"{sys.executable} -m wait_registry query LIST | head -1",
+        shell=True,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert (listed.stdout, listed.stderr) == (f"{KINDS[0]}:\n", "")
+
+
+def test_empty_tables_say_that_their_emptiness_means_nothing(
+    settings_for: SettingsFactory,
+    database: Database,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    settings = settings_for()
+    database.install(settings)
+    assert "no tables yet" in ended(settings, tmp_path, monkeypatch, capsys, "stuck_now").output
 
 
 def test_a_query_can_change_nothing(incident: Settings) -> None:

@@ -14,7 +14,7 @@ from tests.support.committed_offsets import commit_as_operator
 from tests.support.database import Database
 from tests.support.kafka_io import Outgoing
 from tests.support.topics import Topics
-from wait_registry.cli.checks import connect_view
+from wait_registry.cli.checks import connect_tables
 from wait_registry.diagnosis import Severity
 from wait_registry.settings.sweeper import SweeperKind
 
@@ -22,8 +22,8 @@ from wait_registry.settings.sweeper import SweeperKind
 def test_a_group_that_cannot_be_asked_is_a_warning_since_the_sweeper_needs_nothing_of_it(
     settings_for: SettingsFactory,
 ) -> None:
-    [line] = connect_view.position(settings_for({"sink.kind": "connect"}))  # whose wait topic was never made
-    assert (line.severity, "can't be told" in line.message) == (Severity.WARNING, True), line
+    [line] = connect_tables.position(settings_for({"sink.kind": "connect"}))  # whose wait topic was never made
+    assert (line.severity, "is unknown" in line.message) == (Severity.WARNING, True), line
     assert "--operation Describe" in line.fix
 
 
@@ -36,7 +36,7 @@ def test_the_groups_lag_is_told_and_what_only_a_rebuild_mends(
     topics.produce(settings.wait.topic, [Outgoing(b"", key=b"one"), Outgoing(b"", key=b"two")])
 
     found = look(settings, "sweeper")
-    assert found.standing("view.freshness") is Severity.OK, "no position of ours is expected"
+    assert found.standing("tables.freshness") is Severity.OK, "no position of ours is expected"
     commit_as_operator(
         settings.kafka.bootstrap_servers, sink.connect_group, [TopicPartition(settings.wait.topic, 0, 1)]
     )
@@ -52,10 +52,10 @@ def test_the_groups_lag_is_told_and_what_only_a_rebuild_mends(
         )
 
     found = look(settings, "sweeper")
-    [position] = found.of("view.position")
+    [position] = found.of("tables.position")
     assert (position.severity, "1 offsets to the end" in position.message) == (Severity.WARNING, True), position
-    assert "nobody keeps the view" in position.message
-    left = found.of("view.freshness")[1]
+    assert "the sink doesn't run" in position.message
+    left = found.of("tables.freshness")[1]
     assert (left.severity, "rebuild" in left.fix) == (Severity.WARNING, True), left
     last = found.one("sweep.last")
     assert (last.severity, "2 unknown rows" in last.message) == (Severity.WARNING, True), last
@@ -96,4 +96,4 @@ def test_where_a_source_exports_no_sweep_is_asked_for_and_nobody_is_told_to_star
     due = checks["sweep.due"]
     assert (due["severity"], "1 due" in due["message"], "connect status" in due["fix"]) == ("warning", True, True), due
     assert "waitreg sweeper" not in ended.output
-    assert "view.freshness" not in checks, "what sweeps of another time have found says nothing"
+    assert "tables.freshness" not in checks, "what sweeps of another time have found says nothing"

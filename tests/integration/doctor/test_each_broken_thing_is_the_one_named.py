@@ -79,7 +79,7 @@ def test_a_wrong_cleanup_policy_is_named_with_its_rule_and_does_not_hide_the_gro
     assert found.broken == ["topic.dead_letter.cleanup.policy"]
     assert "cleanup.policy=delete" in found.one("topic.dead_letter.cleanup.policy").fix
     assert found.standing("group.offsets") is Severity.OK
-    assert found.standing("view.position") is Severity.OK
+    assert found.standing("tables.position") is Severity.OK
     assert settings.wait.topic == forgetful.wait.topic
 
 
@@ -100,7 +100,7 @@ def test_a_postgres_that_does_not_answer_hides_nothing_of_kafka_s(prepared: Sett
     found = look(away)
     assert found.broken == ["postgres.reachable"]
     assert found.standing("postgres.schema") is Severity.SKIPPED
-    assert found.standing("view.freshness") is Severity.SKIPPED
+    assert found.standing("tables.freshness") is Severity.SKIPPED
     assert found.standing("group.offsets") is Severity.OK
     assert "hunter2" not in "".join(map(str, found.lines))
     on_a_processor_s_host = look(away, "processor")

@@ -14,7 +14,7 @@ from tests.support.database import Database
 from tests.support.kafka_io import Outgoing
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
-from wait_registry.cli.checks import group, sweeps, view
+from wait_registry.cli.checks import group, sweeps, tables
 from wait_registry.cli.checks.check import Look
 from wait_registry.cli.checks.running import run_checks
 from wait_registry.cli.start_checks import all_checks
@@ -55,7 +55,7 @@ def test_a_view_is_as_sound_as_its_position(
     topics.produce(settings.wait.topic, [Outgoing(b"", key=b"one")])
     now = describe_topic(admin(settings.kafka), settings.wait.topic).topic_id
     _record_position(database, settings, topic_id.format(now=now), offset, age, "0 s")
-    line = say(view.position, settings)
+    line = say(tables.position, settings)
     assert (line.severity, said in line.message) == (standing, True), line
 
 
@@ -64,9 +64,9 @@ def test_a_sink_that_has_not_written_for_minutes_is_a_warning(
     prepared: SettingsFactory, database: Database, silent: str, standing: Severity
 ) -> None:
     settings = prepared()
-    assert say(view.freshness, settings).severity is Severity.OK
+    assert say(tables.freshness, settings).severity is Severity.OK
     _record_position(database, settings, "any", 0, silent, silent)
-    line = say(view.freshness, settings)
+    line = say(tables.freshness, settings)
     assert line.severity is standing, line
 
 
@@ -104,7 +104,7 @@ def test_what_has_been_due_for_long_is_a_warning(prepared: SettingsFactory, data
     [
         ("done", "[]", "10 s", Severity.OK, "done: 5 due, 3 exported, 1 redelivered"),
         ("partial", '[{"partition": 1, "reason": "a transaction is open"}]', "1 s", Severity.WARNING, "is open"),
-        ("done", "[]", "10 minutes", Severity.WARNING, "one is due every 30 s: no sweeper is at work"),
+        ("done", "[]", "10 minutes", Severity.WARNING, "one is due every 30 s: no sweeper is running"),
     ],
 )
 def test_a_last_sweep_long_ago_or_one_that_left_something_out_is_a_warning(
@@ -117,7 +117,7 @@ def test_a_last_sweep_long_ago_or_one_that_left_something_out_is_a_warning(
     said: str,
 ) -> None:
     settings = prepared()
-    assert say(sweeps.last, settings).message == "none is written down yet"
+    assert say(sweeps.last, settings).message == "none is recorded yet"
     with database.connect(settings) as connection:
         connection.execute(
             "insert into sweep (wait_topic, started_at, duration_s, due, counts, skipped, result)"

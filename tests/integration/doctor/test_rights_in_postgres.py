@@ -63,5 +63,5 @@ def test_one_right_taken_away_is_the_one_named(prepared: SettingsFactory, databa
     found = look(_as(role, settings, database.url), "sweeper")
     assert found.broken == ["postgres.permissions.sweeper"]
     [line] = found.of("postgres.permissions.sweeper")
-    assert line.message == f"role {role} has no right to delete on dead_letter"
+    assert line.message == f"role {role} has no permission to delete on dead_letter"
     assert line.fix == f'psql: grant delete on "{schema}"."dead_letter" to "{role}";'

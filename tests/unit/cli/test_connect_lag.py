@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wait_registry.cli.checks.connect_view import SWEEPS, position_line, resolved_line
+from wait_registry.cli.checks.connect_tables import SWEEPS, position_line, resolved_line
 from wait_registry.cli.connect.lag_lines import ConnectLag, lag_line, lag_of
 from wait_registry.diagnosis import Severity
 
@@ -27,7 +27,7 @@ def test_a_group_that_committed_nothing_makes_an_empty_answer_worthless() -> Non
     ("committed", "members", "standing", "said"),
     [
         (4, 1, Severity.OK, "0 offsets to the end of wait, 1 tasks"),
-        (4, 0, Severity.WARNING, "nobody keeps the view"),
+        (4, 0, Severity.WARNING, "the sink doesn't run"),
         (9, 1, Severity.ERROR, "has committed 9 of wait-0, which ends at 4"),
     ],
 )

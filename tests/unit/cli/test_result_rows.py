@@ -59,11 +59,38 @@ def test_an_interval_is_days_and_a_clock_with_one_sign(span: timedelta, shown: s
     assert list(render_rows(["a"], [(span,)], "csv"))[1] == shown
 
 
+def test_wide_characters_take_two_columns() -> None:
+    assert list(render_rows(["a", "n"], [("注文", 1)], "table"))[1:3] == ["----  -", "注文  1"]
+
+
+def test_a_table_wider_than_120_columns_has_one_field_per_line_uncut() -> None:
+    rows = [("orders", "Traceback\n  in pay\n" + "x" * 200, None), ("refunds", "y", 3)]
+    assert list(render_rows(["topic", "error", "n"], rows, "table")) == [
+        "-- row 1",
+        "topic  orders",
+        "error  Traceback",
+        "         in pay",
+        "       " + "x" * 200,
+        "n",
+        "-- row 2",
+        "topic  refunds",
+        "error  y",
+        "n      3",
+        "(2 rows)",
+    ]
+
+
 @given(st.lists(st.tuples(_CELLS, _CELLS)))
-def test_a_row_is_one_line_in_table_and_json(rows: list[tuple[object, object]]) -> None:
-    assert len(list(render_rows(["a", "b"], rows, "table"))) == len(rows) + 3
+def test_a_row_is_one_line_in_json(rows: list[tuple[object, object]]) -> None:
     lines = list(render_rows(["a", "b"], rows, "json"))
     assert [tuple(json.loads(line).values()) for line in lines] == rows
+
+
+@given(st.lists(st.tuples(_CELLS, _CELLS)))
+def test_a_table_is_one_line_per_row_or_one_field_per_line(rows: list[tuple[object, object]]) -> None:
+    lines = list(render_rows(["a", "b"], rows, "table"))
+    assert lines[-1].startswith(f"({len(rows)} row")
+    assert len(lines) == len(rows) + 3 or sum(line.startswith("-- row ") for line in lines) >= len(rows)
 
 
 @given(st.lists(st.tuples(_CELLS, _CELLS)))

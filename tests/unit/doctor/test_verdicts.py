@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from wait_registry.cli.check_report import fixes, summary
-from wait_registry.cli.checks import clocks, disk, kafka_cluster, sweeps, view
+from wait_registry.cli.checks import clocks, disk, kafka_cluster, sweeps, tables
 from wait_registry.cli.checks.check import Concerned
 from wait_registry.cli.checks.group import lag_line
 from wait_registry.cli.checks.versions import parts
@@ -77,7 +77,7 @@ def test_a_broker_s_version_is_told_as_far_as_it_can_be_known(
 
 @pytest.mark.parametrize(("age_h", "standing"), [(17.9, Severity.OK), (18, Severity.WARNING), (35.9, Severity.WARNING)])
 def test_a_view_is_a_warning_from_a_quarter_of_the_tombstones_life_on(age_h: float, standing: Severity) -> None:
-    assert view.aged("5 offsets behind", timedelta(hours=age_h), timedelta(hours=72)).severity is standing
+    assert tables.aged("5 offsets behind", timedelta(hours=age_h), timedelta(hours=72)).severity is standing
 
 
 @pytest.mark.parametrize(
@@ -103,9 +103,9 @@ def test_only_records_that_nobody_takes_are_a_warning_that_says_its_rule(
 def test_a_silent_sink_is_a_warning_from_the_age_on_at_which_a_query_calls_its_answer_old(
     silent_s: int, standing: Severity
 ) -> None:
-    line = view.heard(timedelta(seconds=silent_s), timedelta(seconds=silent_s))
+    line = tables.written(timedelta(seconds=silent_s), timedelta(seconds=silent_s))
     assert line.severity is standing
-    assert "one writes at least every minute, over 2 min is a warning" in line.message
+    assert "a sink writes at least every minute, over 2 min is a warning" in line.message
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_nobody_is_told_to_start_a_second_one_that_exports(kind: str, said: str,
 def test_where_a_source_exports_doctor_asks_for_no_sweep_and_no_right_of_a_sweeper_s_but_for_what_is_due() -> None:
     services: list[Concerned] = ["processor", "connect"]
     asked = {check.id for check in all_checks(services) if check.services & set(services)}
-    assert asked >= {"postgres.schema", "view.position", "sweep.due"}
+    assert asked >= {"postgres.schema", "tables.position", "sweep.due"}
     assert not {
         id for id in asked if id.endswith((".sweeper", ".transactions")) or id in ("sweep.last", "version.spark")
     }

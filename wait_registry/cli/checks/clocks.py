@@ -1,4 +1,4 @@
-"""This host's clock against Postgres' and the broker's: expiry is written by one clock and judged by another."""
+"""Compare clocks of this host, Postgres and the broker: one writes when a record expires, another judges it."""
 
 from __future__ import annotations
 
@@ -7,26 +7,28 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from wait_registry.cli.checks.postgres_server import asking
+from wait_registry.cli.checks.postgres_server import read_only_connection
 from wait_registry.diagnosis import Diagnosis, Severity
+from wait_registry.postgres.queries import Queries
 
 if TYPE_CHECKING:
     from wait_registry.kafka.clients import Admin
     from wait_registry.settings.root import Settings
 
-FIX: Final = "synchronise the clocks (NTP: chrony or systemd-timesyncd) of this host and that server"
+FIX: Final = "synchronize the clocks (NTP: chrony or systemd-timesyncd) of this host and that server"
 POSTGRES: Final = "clock of Postgres"
 BROKER: Final = "clock of the broker"
-_ASKED: Final = 5
+_SAMPLES: Final = 5
+_SQL: Final = Queries("doctor")
 
 
 def postgres_clock(settings: Settings) -> Iterator[Diagnosis]:
-    """Ask Postgres for its time, several times: the quickest answer leaves the least doubt."""
-    with asking(settings) as connection:
+    """Ask Postgres for its time, several times; the fastest answer is the most exact."""
+    with read_only_connection(settings) as connection:
         answers = []
-        for _ in range(_ASKED):
+        for _ in range(_SAMPLES):
             before_s = time.time()
-            row = connection.execute("select extract(epoch from clock_timestamp())::float8").fetchone()
+            row = connection.execute(_SQL["clock"]).fetchone()
             after_s = time.time()
             assert row is not None  # a select without from always has one row
             answers.append((after_s - before_s, float(row[0]) - (before_s + after_s) / 2))
@@ -36,12 +38,12 @@ def postgres_clock(settings: Settings) -> Iterator[Diagnosis]:
 
 
 def broker_clock(settings: Settings) -> Iterator[Diagnosis]:
-    """Compare with the newest record's append time: it shows a broker that is ahead, never one that is behind."""
+    """Compare with the newest record's append time, which shows a broker that is ahead, never one that is behind."""
     from wait_registry.kafka.clients import admin
     from wait_registry.kafka.requests import persistently
 
     client = admin(settings.kafka)
-    # Of a topic that has just been made, a leader may not know yet that it is one.
+    # A leader of a topic that was just created may not know yet that it leads it.
     newest_ms = persistently(client, partial(_newest_ms, client, settings.wait.topic))
     yield broker_line(newest_ms, time.time_ns() // 1_000_000, settings)
 
@@ -56,15 +58,17 @@ def _newest_ms(client: Admin, topic: str) -> int:
     partitions = range(describe_topic(client, topic).partitions)
     asked = {TopicPartition(topic, number): OffsetSpec.max_timestamp() for number in partitions}
     futures = client.list_offsets(asked, request_timeout=timeout_of(client))
-    doing = f"asking for the newest record of {topic}"
+    doing = f"read_only_connection for the newest record of {topic}"
     return max(int(answer(client, future, doing).timestamp) for future in futures.values())
 
 
 def broker_line(newest_ms: int, now_ms: int, settings: Settings) -> Diagnosis:
-    """Conclude from the append time of the newest record (-1: there is none). Pure."""
+    """Judge by the append time of the newest record (-1 if there is none)."""
     unknown = "can't be measured without writing; a running processor does (waitreg_processor_clock_skew_seconds)"
     if newest_ms < 0:
-        return Diagnosis(BROKER, Severity.OK, f"{settings.wait.topic} has no record yet to compare with: {unknown}")
+        return Diagnosis(
+            BROKER, Severity.OK, f"{settings.wait.topic} has no record yet to compare with; the difference {unknown}"
+        )
     ahead_s = (newest_ms - now_ms) / 1000
     if ahead_s <= 0:
         seen = f"not ahead of this host's (newest record {-ahead_s:.1f} s old); whether it is behind {unknown}"
@@ -73,9 +77,9 @@ def broker_line(newest_ms: int, now_ms: int, settings: Settings) -> Diagnosis:
 
 
 def judged(subject: str, seen: str, off_s: float, settings: Settings) -> Diagnosis:
-    """Warn at a quarter of what the settings tolerate, refuse at half of it. Pure.
+    """Warn at a quarter of what the settings tolerate, and refuse at half of it.
 
-    That is the smaller of processor.margin_s and wait.skew_allowance_s; an allowance of 0 leaves the margin.
+    They tolerate the smaller of processor.margin_s and wait.skew_allowance_s, or the margin if the allowance is 0.
     """
     tolerated = {"processor.margin_s": settings.processor.margin_s}
     if settings.wait.skew_allowance_s > 0:

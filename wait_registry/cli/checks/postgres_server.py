@@ -1,4 +1,4 @@
-"""Does Postgres answer, is it new enough, and is the schema there?"""
+"""Check that Postgres answers, is new enough, and has the schema."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from wait_registry.diagnosis import Diagnosis, Severity
+from wait_registry.postgres.queries import Queries
 
 if TYPE_CHECKING:
     import psycopg
@@ -15,29 +16,31 @@ if TYPE_CHECKING:
     from wait_registry.settings.root import Settings
 
 REACH_FIX: Final = "start Postgres, or correct postgres.url (postgres.url_file takes the path of a file with it)"
-SCHEMA_FIX: Final = "`waitreg db migrate` where the schema is missing or old, else a wait registry as new as the schema"
+SCHEMA_FIX: Final = (
+    "run `waitreg db migrate` if the schema is missing or old, else install a wait-registry as new as the schema"
+)
+_SQL: Final = Queries("doctor")
 
 
 @contextmanager
-def asking(settings: Settings) -> Iterator[psycopg.Connection[TupleRow]]:
-    """Open a connection that can't write and whose questions are limited by postgres.connect_timeout_s each.
+def read_only_connection(settings: Settings) -> Iterator[psycopg.Connection[TupleRow]]:
+    """Open a connection that can't write, with a timeout of postgres.connect_timeout_s for each statement.
 
-    Raises `PostgresUnavailable` when none can be had.
+    Raises:
+        PostgresUnavailable: Postgres doesn't answer or refuses us.
     """
     from wait_registry.postgres.connection import connect
 
     with connect(settings.postgres, autocommit=True, application_name="waitreg doctor") as connection:
-        connection.execute("select set_config('default_transaction_read_only', 'on', false)")
-        limit = f"{settings.postgres.connect_timeout_s}s"
-        connection.execute("select set_config('statement_timeout', %s, false)", (limit,))
+        connection.execute(_SQL["limit_session"], {"timeout": f"{settings.postgres.connect_timeout_s}s"})
         yield connection
 
 
 def reach(settings: Settings) -> Iterator[Diagnosis]:
-    """Connect, and see whether server and database are what the tables need; raises as `require_server`."""
+    """Connect, and check server and database; raises as `require_server`."""
     from wait_registry.postgres.schema import require_server
 
-    with asking(settings) as connection:
+    with read_only_connection(settings) as connection:
         require_server(connection)
         version = connection.info.server_version
         where = f"{connection.info.host}:{connection.info.port}/{connection.info.dbname}"
@@ -50,7 +53,7 @@ def schema(settings: Settings) -> Iterator[Diagnosis]:
     from wait_registry.errors import ConfigurationError
     from wait_registry.postgres.schema import require_schema, schema_version
 
-    with asking(settings) as connection:
+    with read_only_connection(settings) as connection:
         version = schema_version(connection)
         try:
             require_schema(connection)
@@ -67,4 +70,4 @@ def _fix(connection: psycopg.Connection[TupleRow], version: int | None) -> str:
         if step.changed:
             return fix_of_changed(step.migration)
     newer = version is not None and version > migrations()[-1].version
-    return "install the wait registry that made this schema, or a newer one" if newer else "waitreg db migrate"
+    return "install the wait-registry that made this schema, or a newer one" if newer else "waitreg db migrate"

@@ -1,4 +1,4 @@
-"""The view in Postgres: does its position fit the log, and is anybody moving it?"""
+"""Check the tables in Postgres: whether their position fits the wait topic, and whether a sink moves it."""
 
 from __future__ import annotations
 
@@ -6,33 +6,32 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from wait_registry.cli.checks import connect_view
-from wait_registry.cli.checks.postgres_server import asking
-from wait_registry.cli.view_age import SILENT_MOST
+from wait_registry.cli.checks import connect_tables
+from wait_registry.cli.checks.postgres_server import read_only_connection
+from wait_registry.cli.tables_age import LONGEST_SILENCE
 from wait_registry.diagnosis import Diagnosis, Severity
+from wait_registry.postgres.queries import Queries
 
 if TYPE_CHECKING:
     from wait_registry.settings.root import Settings
 
-POSITION: Final = "position of the view"
-POSITION_FIX: Final = "`waitreg rebuild`, once the cluster, the topic and the schema are the right ones"
-FRESHNESS: Final = "freshness of the view"
-_HEARD: Final = """
-select now() - max(seen_at), now() - min(position_time)
-from sink_progress
-where topic = %(topic)s
-"""
+POSITION: Final = "position of the tables"
+POSITION_FIX: Final = "run `waitreg rebuild`, once cluster, topic and schema are the right ones"
+FRESHNESS: Final = "freshness of the tables"
+_SQL: Final = Queries("doctor")
 
 
 def position(settings: Settings) -> Iterator[Diagnosis]:
     """Check the sink's position in the wait topic as sink and sweeper do: same topic, within the log, not too old.
 
-    A Connect sink's is that of its group. Raises ConfigurationError or `sink.position.PositionTooOld`: their messages
-    say what to do.
+    The position of a Connect sink is that of its group.
+
+    Raises:
+        ConfigurationError: the message says what to do; so does that of the sink's error for an old position.
     """
     from wait_registry.settings.sink import SinkKind
 
-    yield from connect_view.position(settings) if settings.sink.kind is SinkKind.CONNECT else _position(settings)
+    yield from connect_tables.position(settings) if settings.sink.kind is SinkKind.CONNECT else _position(settings)
 
 
 def _position(settings: Settings) -> Iterator[Diagnosis]:
@@ -43,13 +42,13 @@ def _position(settings: Settings) -> Iterator[Diagnosis]:
     from wait_registry.kafka.topics import delete_retention_ms
 
     client, topic = admin(settings.kafka), settings.wait.topic
-    with asking(settings) as connection:
+    with read_only_connection(settings) as connection:
         recorded, _ = read_progress(connection, topic)
         if recorded is None:
             require_no_rows(connection, topic)
-            yield Diagnosis(POSITION, Severity.OK, f"none yet: the first sink reads {topic} from its beginning")
+            yield Diagnosis(POSITION, Severity.OK, f"none yet: the first sink reads {topic} from its start")
             return
-        # Where something is recorded, this only compares.
+        # If a position is recorded, this only compares.
         start = wait_start(connection, client, settings.wait)
         ends = log_ends(connection, client, start.positions)
     retention_ms = delete_retention_ms(client, topic)
@@ -61,7 +60,7 @@ def _position(settings: Settings) -> Iterator[Diagnosis]:
 
 
 def aged(seen: str, age: timedelta, retention: timedelta) -> Diagnosis:
-    """Warn when half of the time is gone after which only a rebuild helps. Pure."""
+    """Warn when half of the time has passed after which only a rebuild helps."""
     if age < retention / 4:
         return Diagnosis(POSITION, Severity.OK, seen)
     why = f"{seen}, and {_words(age)} old: at {_words(retention / 2)} sink and sweeper refuse it"
@@ -69,35 +68,35 @@ def aged(seen: str, age: timedelta, retention: timedelta) -> Diagnosis:
 
 
 def freshness(settings: Settings) -> Iterator[Diagnosis]:
-    """Say when a sink wrote last: a running one does at least every minute, idle or not; a Connect one says nothing."""
+    """Report when a sink wrote last; a running one writes at least every minute, but a Connect sink reports nothing."""
     from wait_registry.settings.sink import SinkKind
 
-    yield from connect_view.freshness(settings) if settings.sink.kind is SinkKind.CONNECT else _freshness(settings)
+    yield from connect_tables.freshness(settings) if settings.sink.kind is SinkKind.CONNECT else _freshness(settings)
 
 
 def _freshness(settings: Settings) -> Iterator[Diagnosis]:
-    with asking(settings) as connection:
-        row = connection.execute(_HEARD, {"topic": settings.wait.topic}).fetchone()
+    with read_only_connection(settings) as connection:
+        row = connection.execute(_SQL["sink_silence"], {"topic": settings.wait.topic}).fetchone()
     silent, behind = row if row is not None else (None, None)
     if silent is None:
         yield Diagnosis(FRESHNESS, Severity.OK, f"no sink has read {settings.wait.topic} yet")
         return
-    yield heard(silent, behind)
+    yield written(silent, behind)
 
 
-def heard(silent: timedelta, behind: timedelta) -> Diagnosis:
-    """Warn when nobody has written for over two minutes, the age from which `waitreg query` calls its answer old. Pure.
+def written(silent: timedelta, behind: timedelta) -> Diagnosis:
+    """Warn if no sink has written for two minutes, the age from which `waitreg query` calls its answer old.
 
     Args:
         silent: since a sink wrote last.
-        behind: since the moment that the view shows.
+        behind: since the moment that the tables show.
     """
-    seen = f"a sink wrote {_words(silent)} ago what the log held {_words(behind)} ago"
-    rule = f"one writes at least every minute, over {_words(SILENT_MOST)} is a warning"
-    if silent <= SILENT_MOST:
+    seen = f"a sink wrote {_words(silent)} ago what the wait topic held {_words(behind)} ago"
+    rule = f"a sink writes at least every minute, over {_words(LONGEST_SILENCE)} is a warning"
+    if silent <= LONGEST_SILENCE:
         return Diagnosis(FRESHNESS, Severity.OK, f"{seen} ({rule})")
-    fix = "start `waitreg sink`, or look at its log and /health/ready: what people and the sweeper see is old"
-    return Diagnosis(FRESHNESS, Severity.WARNING, f"{seen}: no sink is at work ({rule})", fix)
+    fix = "start `waitreg sink`, or read its log and /health/ready: queries and the sweeper see old rows"
+    return Diagnosis(FRESHNESS, Severity.WARNING, f"{seen}: no sink is running ({rule})", fix)
 
 
 def _words(duration: timedelta) -> str:

@@ -1,0 +1,94 @@
+"""Check the tables that a Kafka Connect sink keeps: its group's position, and rows that should be gone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from wait_registry.cli.checks.kafka_rights import Need, grant
+from wait_registry.cli.checks.postgres_server import read_only_connection
+from wait_registry.cli.connect.lag_lines import ConnectLag, read_connect_lag
+from wait_registry.diagnosis import Diagnosis, Severity
+from wait_registry.postgres.queries import Queries
+from wait_registry.settings.sweeper import SweeperKind
+
+if TYPE_CHECKING:
+    from wait_registry.settings.root import Settings
+
+POSITION: Final = "position of the Connect sink"
+RESOLVED: Final = "rows that are resolved in the wait topic"
+START: Final = "read `waitreg connect status` and the worker's log; the group's name is sink.connect_group"
+# A sweep may run before the sink has written what the previous one exported, but not three times in a row.
+SWEEPS: Final = 3
+_SQL: Final = Queries("doctor")
+
+
+def position(settings: Settings) -> Iterator[Diagnosis]:
+    """Compare what the sink's group has committed with the wait topic.
+
+    A group that can't be described is only a warning, because the sweeper doesn't need it.
+    """
+    from wait_registry.errors import WaitRegistryError
+    from wait_registry.kafka.clients import admin
+    from wait_registry.kafka.group_members import group_members
+
+    client, group = admin(settings.kafka), settings.sink.connect_group
+    try:
+        yield position_line(read_connect_lag(settings, client), group_members(client, group))
+    except WaitRegistryError as error:
+        fix = grant(settings, Need("group", group, ()), ("DESCRIBE",))
+        yield Diagnosis(POSITION, Severity.WARNING, f"the position of group {group} is unknown: {error}", fix)
+
+
+def position_line(lag: ConnectLag, members: int) -> Diagnosis:
+    """Judge the position.
+
+    Args:
+        lag: of the group.
+        members: the number of tasks that are in the group now.
+    """
+    if lag.beyond:
+        number, committed, end = lag.beyond[0]
+        seen = (
+            f"group {lag.group} has committed {committed} of {lag.topic}-{number}, which ends at {end}: the "
+            "topic has lost its end, or was recreated"
+        )
+        return Diagnosis(POSITION, Severity.ERROR, seen, "stop the Connect sink, `waitreg rebuild`, reset its offsets")
+    seen = (
+        f"group {lag.group}: {lag.committed} of {lag.partitions} partitions committed, {lag.offsets} offsets to the "
+        f"end of {lag.topic}, {members} tasks in the group"
+    )
+    if members:
+        return Diagnosis(POSITION, Severity.OK, seen)
+    return Diagnosis(POSITION, Severity.WARNING, f"{seen}: the sink doesn't run", START)
+
+
+def freshness(settings: Settings) -> Iterator[Diagnosis]:
+    """Check the last sweeps for rows that should be gone, and the tables for the position of a sink of ours.
+
+    If a source exports, no sweeper runs, and the rows of `sweep` are old.
+    """
+    topic = settings.wait.topic
+    with read_only_connection(settings) as connection:
+        swept = connection.execute(_SQL["superseded_by_last_sweeps"], {"topic": topic, "sweeps": SWEEPS}).fetchall()
+        left = connection.execute(_SQL["rows_of_own_sink"], {"topic": topic}).fetchone()
+    if settings.sweeper.kind is SweeperKind.SPARK:
+        yield resolved_line([count for (count,) in swept])
+    if left is not None and left[0]:
+        seen = (
+            f"{left[0]} positions of {topic} are those of a sink of ours, and the outbox for a Connect source waits "
+            "for that sink"
+        )
+        yield Diagnosis("sink_progress", Severity.WARNING, seen, "stop the Connect sink and run `waitreg rebuild`")
+
+
+def resolved_line(superseded: list[int]) -> Diagnosis:
+    """Judge the numbers of superseded rows of the last sweeps, the newest first."""
+    if len(superseded) < SWEEPS or not all(superseded):
+        return Diagnosis(RESOLVED, Severity.OK, "the last sweeps found none")
+    seen = (
+        f"{superseded[0]} rows are due that the wait topic has resolved or renewed, as in each of the last {SWEEPS} "
+        "sweeps: the Connect sink is behind, or the table was restored or written by a task thought dead"
+    )
+    fix = "if the sink isn't behind (position of the Connect sink), stop it, run `waitreg rebuild`, and start it"
+    return Diagnosis(RESOLVED, Severity.WARNING, seen, fix)

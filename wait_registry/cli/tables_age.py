@@ -1,0 +1,103 @@
+"""How old the tables are that a query reads: an answer must not be taken for the present if no sink writes."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from wait_registry.cli.connect.lag_lines import lag_line, read_connect_lag
+from wait_registry.postgres.queries import Queries
+
+if TYPE_CHECKING:
+    import psycopg
+    from psycopg.rows import TupleRow
+
+    from wait_registry.settings.root import Settings
+
+# A sink writes at least every minute, idle or not.
+LONGEST_SILENCE: Final = timedelta(minutes=2)
+# How long a query waits for Kafka, s: its answer comes from Postgres and is worth more than its age.
+KAFKA_LIMIT_S: Final = 3.0
+_SQL: Final = Queries("doctor")
+
+
+class TablesAge(NamedTuple):
+    """The state of the tables of one wait topic; all times are UTC.
+
+    They show everything up to ``as_of``; a sink wrote last at ``written_at``. While a topic is read for the first time,
+    ``unread`` offsets remain of what it held at the start.
+    """
+
+    topic: str
+    as_of: datetime
+    written_at: datetime
+    now: datetime
+    unread: int = 0
+
+
+def age_line(connection: psycopg.Connection[TupleRow], settings: Settings) -> str:
+    """Return one line with the age of the tables, by our sink's position or by the group of a Connect sink.
+
+    Raises:
+        psycopg.errors.InsufficientPrivilege: this user may not read a table that the age is in; roll back, then
+            continue.
+    """
+    from wait_registry.settings.sink import SinkKind
+    from wait_registry.settings.sweeper import SweeperKind
+
+    topic = {"topic": settings.wait.topic}
+    if settings.sink.kind is SinkKind.SPARK:
+        row = connection.execute(_SQL["tables_age"], topic).fetchone()
+        return _without_position(connection) if row is None else sentence(TablesAge(*row))
+    if settings.sweeper.kind is SweeperKind.CONNECT:  # no sweeper runs
+        return _connect_line(settings)
+    row = connection.execute(_SQL["skipped_by_last_sweep"], topic).fetchone()
+    stale_rows = [str(item["reason"]) for item in (row[0] if row else []) if "rows" in item]
+    return "; ".join([_connect_line(settings), *stale_rows])
+
+
+def _without_position(connection: psycopg.Connection[TupleRow]) -> str:
+    row = connection.execute(_SQL["has_rows"]).fetchone()
+    if row is not None and row[0]:
+        return (
+            "age unknown: the tables have rows, but no sink of ours has recorded a position. If a Kafka Connect sink "
+            "keeps them, set sink.kind=connect (WAITREG_SINK__KIND=connect)"
+        )
+    return "no tables yet: no sink has written anything, so an empty answer means nothing"
+
+
+def _connect_line(settings: Settings) -> str:
+    from wait_registry.errors import WaitRegistryError
+    from wait_registry.kafka.clients import admin
+
+    limit_s = min(KAFKA_LIMIT_S, settings.kafka.request_timeout_s)
+    kafka = settings.kafka.model_copy(update={"request_timeout_s": limit_s})
+    hurried = settings.model_copy(update={"kafka": kafka})
+    try:
+        return lag_line(read_connect_lag(hurried, admin(kafka)))
+    except WaitRegistryError as error:
+        return f"the position of the Kafka Connect sink is unknown: {error}"
+
+
+def sentence(age: TablesAge) -> str:
+    """Return the age as one line, with a warning if no sink has written for two minutes."""
+    age_text = ago(age.now - age.as_of)
+    as_of = f"tables of {age.topic} as of {age.as_of.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC, {age_text}"
+    if age.unread:
+        as_of = f"tables of {age.topic} incomplete: they show finished records until {age.unread} more offsets are read"
+    if age.now - age.written_at <= LONGEST_SILENCE:
+        return as_of
+    return f"{as_of}; no sink is writing, so the answer is old (waitreg query sink_freshness)"
+
+
+def ago(span: timedelta) -> str:
+    """Return a span in its two largest units: ``2 min 25 s ago``."""
+    seconds = max(0, round(span.total_seconds()))
+    parts = [
+        (seconds // 86_400, "d"),
+        (seconds // 3600 % 24, "h"),
+        (seconds // 60 % 60, "min"),
+        (seconds % 60, "s"),
+    ]
+    first = next((place for place, (count, _) in enumerate(parts) if count), len(parts) - 1)
+    return " ".join(f"{count} {unit}" for count, unit in parts[first : first + 2]) + " ago"
