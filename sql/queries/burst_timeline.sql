@@ -1,10 +1,9 @@
 -- What happened minute by minute between two times?
--- What to do: give from=... and to=... (anything that Postgres reads as a time, or '2 hours ago'; the last hour without
--- them).
--- `still_waiting` are registrations that the sink wrote in that minute and that stand yet (those finished since are
--- gone; a renewal or a sink that caught up moves them to a later minute, `sink_freshness` tells when). Minutes in
--- which `failed` rises: the downstream's trouble; a block of `expired` one TTL after a gap: a process died in the gap.
--- Which errors: `dead_letters_over_time`; which instances: `waiting_by_instance`.
+-- What to do: Give from=... and to=..., any time that Postgres reads, or for instance '1 hour ago'; the default is the
+-- last hour. `still_waiting` counts registrations that the sink wrote in that minute and that are open now. Finished
+-- records have no row; a renewal, or a sink that caught up, moves a registration to a later minute (`sink_freshness`).
+-- If `failed` rises, the downstream had a problem. A block of `expired` one TTL after a gap means that a process died
+-- in the gap. See `dead_letters_over_time` for the errors and `waiting_by_instance` for the instances.
 -- Kind: dead letters
 \if :{?from} \else \set from '' \endif
 \if :{?to} \else \set to 'now' \endif

@@ -1,9 +1,9 @@
 -- What was dead-lettered lately, and why?
--- What to do: `failed` with one error class: a bug or a bad downstream, read one error_message and mend it, then
--- redeliver. `expired`: a process died with these in flight. Those `finished_late` were finished after all; the others
--- may have been done (killed after the call and before the tombstone): ask the downstream by wait id before they are
--- redelivered. `unregistrable`: larger than wait.max_message_bytes. An empty reason: somebody else's records are in the
--- dead letter topic. A Kafka Connect sink marks nothing as `finished_late`.
+-- What to do: If one error class dominates `failed`, the cause is a bug or the downstream: read one error_message
+-- (`dead_letters`), fix the cause, then redeliver. `expired` means that a process died with these records in flight.
+-- Those in `finished_late` were finished later. The others may have been done too: ask the called service by wait ID
+-- before you redeliver them. `unregistrable` records are larger than wait.max_message_bytes. If the reason is empty,
+-- another program wrote to the dead letter topic. With a Kafka Connect sink `finished_late` is always 0.
 -- Kind: dead letters
 \if :{?hours} \else \set hours 24 \endif
 

@@ -1,7 +1,8 @@
 -- When were records dead-lettered, by reason and error class?
--- What to do: find the bucket in which it began and compare with what happened then (a deployment, an outage
--- downstream). A step that stays: a bug or a changed downstream. A hill: an outage that is over, redeliver. One bucket
--- of `expired`: a process died. Finer: minutes=5 hours=3; the numbers in full: `dead_letters_by_reason`.
+-- What to do: Find the bucket in which the problem started, and compare it with what happened then, for instance a
+-- deployment or an outage of the downstream. If the numbers rise and stay high, suspect a bug or a changed downstream.
+-- If they fall again, the outage is over: redeliver. One bucket of `expired` means that a process died. minutes=5
+-- hours=3 gives smaller buckets; `dead_letters_by_reason` gives totals.
 -- Kind: dead letters
 \if :{?hours} \else \set hours 24 \endif
 \if :{?minutes} \else \set minutes 60 \endif

@@ -1,7 +1,8 @@
 -- What expires within the next minutes, and what becomes of it then?
--- What to do: a living processor finishes or renews its records in time, so what stands here until `first_expires_at`
--- was left by a dead one. `dlq`: it goes to `dead_letter_topic`, warn who reads that; `redeliver`: it is delivered
--- again, up to `max_deliveries`. A number near that of `waiting_by_group`: a whole group has died, start it.
+-- What to do: A running processor finishes or renews its records in time, so records listed until `first_expires_at`
+-- belong to a dead one. Policy `dlq`: the record goes to `dead_letter_topic`; inform the readers of that topic. Policy
+-- `redeliver`: the record is delivered again, up to `max_deliveries` times. If the number is near that of
+-- `waiting_by_group`, a whole group is down: start it.
 -- Kind: waiting now
 \if :{?minutes} \else \set minutes 10 \endif
 

@@ -1,9 +1,10 @@
 -- Which expired records were finished after all?
--- What to do: don't redeliver these: `done` and `discarded` are finished, `dead_lettered` ones have a second dead
--- letter with the error. An expired one that isn't listed may have been done too (killed after the call and before the
--- tombstone): ask the downstream by wait id before it is redelivered. More than a handful: a process was frozen (a
--- paused VM, a long GC, a full disk) for longer than the margin and went on; look at that host at `finished_at`. Again
--- and again: raise processor.margin_s. A Kafka Connect sink marks nothing: beside it this is always empty.
+-- What to do: Don't redeliver these records: `done` and `discarded` are finished, `dead_lettered` ones have a second
+-- dead letter with the error. An expired record that is not listed may have been done too: its process may have died
+-- after the call and before the tombstone. Ask the called service by wait ID before you redeliver it. Several rows mean
+-- that a process was frozen for longer than the margin, for instance by a paused VM, a long garbage collection or a
+-- full disk: check that host at `finished_at`. If this happens repeatedly, raise processor.margin_s. With a Kafka
+-- Connect sink the list is always empty.
 -- Kind: dead letters
 \if :{?hours} \else \set hours 24 \endif
 \if :{?rows} \else \set rows 100 \endif

@@ -1,7 +1,7 @@
 -- How many rows came a day, and about how many bytes is that?
--- What to do: multiply a usual day by sweeper.retention_days: that is what dead_letter, quarantine, late_outcome and
--- sweep will hold, and `about` what they take with their indexes. Days of `wait` are those from which something still
--- stands: any but today and yesterday is an `overdue` matter. A day that stands out: `burst_timeline` and
+-- What to do: Multiply a usual day by sweeper.retention_days: dead_letter, quarantine, late_outcome and sweep will hold
+-- that many rows, and `about` is their size with indexes. A day of `wait` appears as long as a registration of that day
+-- is open; for any day except today and yesterday see `overdue`. For an unusual day see `burst_timeline` and
 -- `dead_letters_by_reason`.
 -- Kind: the system
 \if :{?days} \else \set days 7 \endif

@@ -1,10 +1,10 @@
 -- What was in flight on an instance when it died, and where is it now?
--- What to do: give the beginning of its name (the host's name is enough); `waiting_by_instance` and the dead letters
--- know it. `waiting`: expires at `at`, then it is exported; `overdue`: ask `overdue`. `exported`: in the dead letter
--- topic since `at`. Such a record may have been done (the process was killed, perhaps after the call and before the
--- tombstone): ask the downstream by `wait_id` before it is redelivered. `exported, finished late`: it was finished
--- after all, don't redeliver it. Records that were redelivered stand under the instance that has them now, those that
--- others finished stand nowhere.
+-- What to do: Give the start of its name; the host's name is enough. `waiting_by_instance` and the dead letters have
+-- the names. `waiting` expires at `at` and is exported then. For `overdue` see the query `overdue`. `exported` has been
+-- in the dead letter topic since `at`, and may have been done: its process may have died after the call and before the
+-- tombstone. Ask the called service by `wait_id` before you redeliver it. `exported, finished late` was finished: don't
+-- redeliver it. A redelivered record is listed under the instance that has it now. A record that another instance
+-- finished is not listed.
 -- Kind: one instance, one record
 \if :{?hours} \else \set hours 24 \endif
 \if :{?rows} \else \set rows 100 \endif

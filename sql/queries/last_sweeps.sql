@@ -1,9 +1,9 @@
 -- What did the last sweeps do?
--- What to do: of the sweeps that had nothing due only the newest of each sweeper is shown; if it is older than a few
--- sweeper.interval_s, that sweeper is down. `failed` or `partial`: `skipped` says why, and the next sweep tries these
--- rows again. `superseded`: settled, renewed or already exported while the sink was behind, and rightly not exported.
--- `unsendable`: too large or without a topic, the sweeper's log names each. A sweep with the result `skipped` found
--- another sweeper at work. Where a Kafka Connect source exports, there are no sweeps.
+-- What to do: Of sweeps without due rows only the newest per sweeper is shown; if it is older than a few
+-- sweeper.interval_s, that sweeper is down. For `failed` and `partial`, `skipped` gives the reason, and the next sweep
+-- tries these rows again. `superseded` rows were settled, renewed or exported while the sink was behind, so they were
+-- not exported. `unsendable` rows are too large or have no topic; the sweeper's log names each. A sweep with the result
+-- `skipped` found another sweeper at work. If a Kafka Connect source exports, there are no sweeps.
 -- Kind: the system
 \if :{?hours} \else \set hours 24 \endif
 \if :{?rows} \else \set rows 20 \endif

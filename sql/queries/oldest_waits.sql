@@ -1,8 +1,8 @@
 -- Which records have been waiting longest?
--- What to do: the same topic and instance throughout: see `waiting_by_instance`. `delivery` above 1: it was delivered
--- again and hangs again, read it (`record_by_wait_id`) and its key (`poison_keys`). Much older than the group's TTL:
--- `overdue`. `waiting_since` is when the sink wrote the row, not when the record was registered: a renewal or a sink
--- that caught up makes it younger (`sink_freshness` tells how far it is behind).
+-- What to do: If topic and instance are the same in all rows, see `waiting_by_instance`. If `delivery` is above 1, the
+-- record was redelivered and is stuck again: see `record_by_wait_id` for it and `poison_keys` for its key. If a record
+-- is much older than its group's TTL, see `overdue`. `waiting_since` is when the sink wrote the row, not when the
+-- record was registered. A renewal, or a sink that caught up, makes it later (`sink_freshness` shows the lag).
 -- Kind: waiting now
 \if :{?rows} \else \set rows 20 \endif
 

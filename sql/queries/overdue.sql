@@ -1,10 +1,10 @@
 -- What has expired and isn't exported yet, and what holds it up?
--- What to do: rows here live for one sweep. `last_sweep_at` old or empty: the sweeper is down, start it. `skipped`:
--- why the last sweep skipped this partition (a reason with `position`: run `waitreg rebuild`; with
--- `transaction`: wait, it ends by itself). `view_behind` large: the sink is behind, rows may be finished long since
--- (`sink_freshness`). Nothing of all this: single rows are unsendable: too large or without a topic, the sweeper's
--- log names them. Where a Kafka Connect source exports (`sweeper.kind`) no sweep is expected: `waitreg connect status`
--- shows whether expired.source and expired.tombstones run, the worker's log why they don't.
+-- What to do: Rows are normal for the time of one sweep. If `last_sweep_at` is old or empty, the sweeper is down: start
+-- it. `skipped` is why the last sweep skipped this partition: for a reason with `position` run `waitreg rebuild`; for a
+-- reason with `transaction` wait, since the transaction ends by itself. If `view_behind` is large, the sink is behind
+-- and the rows may be finished (`sink_freshness`). If none of this applies, the rows are unsendable (too large, or
+-- without a topic): the sweeper's log names each. If a Kafka Connect source exports (`sweeper.kind`), no sweep is
+-- expected: `waitreg connect status` shows whether expired.source and expired.tombstones run, the worker's log why not.
 -- Kind: waiting now
 with due as (
     select

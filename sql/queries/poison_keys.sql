@@ -1,8 +1,8 @@
 -- Which keys are dead-lettered again and again?
--- What to do: one key with one error class: something about this customer or object breaks the handler; mend that
--- before anything is redelivered, the rest of the topic is fine. `waiting` above 0: more of it is on its way. Many keys
--- with one error class: not the keys, see `dead_letters_by_reason`. Their stories: `record_by_key` (a key that is no
--- text is shown as \x and hexadecimal digits, and taken so).
+-- What to do: One key with one error class: the handler fails for this customer or object. Fix that before you
+-- redeliver; the rest of the topic is fine. If `waiting` is above 0, more records of the key are in flight. Many keys
+-- with one error class: the keys are not the cause, see `dead_letters_by_reason`. `record_by_key` lists the events of a
+-- key. A key that is not text is shown as \x and hexadecimal digits, and is given in that form.
 -- Kind: dead letters
 \if :{?times} \else \set times 3 \endif
 \if :{?days} \else \set days 7 \endif

@@ -1,9 +1,10 @@
 -- What was quarantined lately, and why?
--- What to do: something writes to the wait topic what is no wait record; the error says what is wrong with it, key and
--- headers of the example (table quarantine) say whose it is. A foreign producer: take its rights away. Ours or the
--- Connect path after an upgrade: a defect, keep the rows. A readable registration of the same id stands as before; one
--- that came only so is in nobody's hands: deliver its body by hand (`record_by_wait_id` tells what else is known).
--- A Kafka Connect sink puts such records into its own dead letter topic, not here.
+-- What to do: A program writes records to the wait topic that are not wait records. The error says what is wrong; key
+-- and headers of the example (table quarantine) show where it comes from. If it is a foreign producer, revoke its
+-- permission to write. If it is a service of ours, or Kafka Connect after an upgrade, it is a defect: keep the rows and
+-- report it. A readable registration with the same ID is not affected. A record that exists only in this form is
+-- processed by no service: publish its body again by hand (`record_by_wait_id` shows what else is known). A Kafka
+-- Connect sink writes such records to its own dead letter topic instead.
 -- Kind: the system
 \if :{?days} \else \set days 7 \endif
 \if :{?rows} \else \set rows 50 \endif

@@ -1,10 +1,11 @@
 -- Was a record done, as far as the tables can say?
--- What to do: `waiting` is not done yet. `dead letter` was not done, unless it says `finished late`; `expired` may have
--- been done: ask the called service. `consumed` left nothing in the tables although the group registered a later record
--- of its partition: it was done or discarded, or its dead letter is older than the retention. Nothing records which of
--- them: finished records leave no row. `no trace` was not consumed yet (compare its offset with the group's committed
--- one: `waitreg doctor processor`), or was finished and no later record tells; a key that no row has is `no trace` too.
--- The tables must be fresh for all of this: `sink_freshness`. Give topic, partition and offset, or a key.
+-- What to do: Give topic, partition and offset, or a key. `waiting`: not done yet. `dead letter`: not done, unless it
+-- says `finished late`; an `expired` record may have been done, so ask the called service. `consumed`: the tables have
+-- no row of the record, but its group registered a later record of the partition. So the record was done or discarded,
+-- or its dead letter is older than the retention. The tables can't say which: a finished record leaves no row. `no
+-- trace`: the record was not consumed yet, or was finished and no later record is in the tables; compare its offset
+-- with the group's committed offset (`waitreg doctor processor`). All this is true only if the tables are fresh
+-- (`sink_freshness`).
 -- Kind: one instance, one record
 \if :{?topic} \else \set topic '' \endif
 \if :{?partition} \else \set partition '' \endif

@@ -1,9 +1,9 @@
 -- What happened to the records of one key?
--- What to do: give the key as text, or its bytes as \x and hexadecimal digits. Read it from the top, wait id by wait
--- id, as `record_by_wait_id` says. The same event again and again with new offsets: the key itself is the trouble, see
--- `poison_keys`. At most as many wait ids as `rows` says are followed. No row: all of this key was finished in time,
--- isn't consumed yet or is older than the retention, the view is behind (`sink_freshness`), or the key is mistyped or
--- was never published. What somebody else wrote to a dead letter topic has no wait id and isn't found here.
+-- What to do: Give the key as text, or its bytes as \x and hexadecimal digits. Read the rows of each wait ID from the
+-- top, as for `record_by_wait_id`. If the same event repeats with new offsets, the key is the cause: see `poison_keys`.
+-- The query follows at most `rows` wait IDs. No row: the records of this key were finished in time, or are not consumed
+-- yet, or are older than the retention, or the tables are late (`sink_freshness`), or the key is wrong. Records that
+-- another program wrote to a dead letter topic have no wait ID and are not found.
 -- Kind: one instance, one record
 \if :{?rows} \else \set rows 50 \endif
 

@@ -1,7 +1,8 @@
 -- What happened to one record, by the topic, partition and offset it came from?
--- What to do: every group that reads the topic has its own wait id; read each as `record_by_wait_id` says. For a
--- record that was redelivered this is the place of its first delivery. No row: finished in time, not consumed yet
--- (compare the group's committed offset), older than the retention, or the view is behind (`sink_freshness`).
+-- What to do: Each group that reads the topic has its own wait ID; read its rows as for `record_by_wait_id`. For a
+-- redelivered record give the coordinates of its first delivery. No row: it was finished in time, or is not consumed
+-- yet (compare the group's committed offset), or is older than the retention, or the tables are late
+-- (`sink_freshness`). `record` answers whether it was done.
 -- Kind: one instance, one record
 with asked (topic, partition, "offset", headers) as (
     select

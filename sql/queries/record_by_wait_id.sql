@@ -1,9 +1,10 @@
 -- What happened to one record, by its wait id?
--- What to do: read it from the top. Ends in `waiting`: not finished yet, it expires at the time told. Ends in a dead
--- letter: the record is in `log_topic` at that place, body and headers in dead_letter_readable. `finished late`, or a
--- `late tombstone` beside it: it was finished after all, don't redeliver. `quarantined`: the wait record can't be read,
--- the error says why. No row at all: it was finished in time (nothing is kept then), isn't consumed yet, is
--- older than the retention, the view is behind (`sink_freshness`), or the id is mistyped.
+-- What to do: Read the rows from the top. The last row is `waiting`: it is not finished and expires at the given time.
+-- The last row is a dead letter: the record is in `log_topic` at that offset; body and headers are in
+-- dead_letter_readable. `finished late`, or an additional `late tombstone`: it was finished, don't redeliver it.
+-- `quarantined`: the wait record can't be read, and the error says why. No row: it was finished in time (a finished
+-- record leaves no row), or is not consumed yet, or is older than the retention, or the tables are late
+-- (`sink_freshness`), or the ID is wrong.
 -- Kind: one instance, one record
 select
     at,

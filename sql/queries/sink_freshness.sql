@@ -1,10 +1,10 @@
--- How far and how stale is the view? Per topic and partition: the next offset to read and how old the picture is.
--- What to do: `heard_from` older than two minutes: the sink is down or can't write, see its log and /health/ready.
--- `as_of` old while `heard_from` is fresh: it is catching up. `as_of` older than half of the wait topic's
--- delete.retention.ms: sink and sweeper refuse to go on, run `waitreg rebuild`. `first_reading` not 0: the log is read
--- for the first time, and so many offsets are left of what stood in it then; until it is 0 the view shows records that
--- were finished long ago, and a Kafka Connect source exports nothing.
--- Beside a Kafka Connect sink nothing stands here: `waitreg connect status` tells its lag.
+-- How far and how stale are the tables? Per topic and partition: the next offset to read, and the age of the rows.
+-- What to do: If `heard_from` is older than two minutes, the sink is down or can't write: see its log and
+-- /health/ready. If `as_of` is old and `heard_from` is recent, it is catching up. If `as_of` is older than half of the
+-- wait topic's delete.retention.ms, sink and sweeper refuse to continue: run `waitreg rebuild`. `first_reading` above 0
+-- is the number of offsets left in the first reading of the topic; until it is 0, the tables show records that were
+-- finished long ago, and a Kafka Connect source exports nothing. With a Kafka Connect sink there are no rows: `waitreg
+-- connect status` shows its lag.
 -- Kind: the system
 select
     topic,

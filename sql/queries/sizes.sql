@@ -1,8 +1,8 @@
 -- How large are the tables, and are they kept clean?
--- What to do: `dead_rows` far above `rows` on wait, or `vacuumed_at` old: autovacuum can't keep up or a long
--- transaction holds it back (pg_stat_activity, oldest xact_start). `indexes` far above `table_only` with few rows:
--- they are bloated, reindex concurrently. dead_letter large: lower sweeper.retention_days, or ask `growth_per_day`
--- when it came. Rows are estimates.
+-- What to do: If `dead_rows` is far above `rows` for wait, or `vacuumed_at` is old, autovacuum is too slow or a long
+-- transaction blocks it (pg_stat_activity, oldest xact_start). If `indexes` is far above `table_only` and there are few
+-- rows, the indexes are bloated: reindex concurrently. If dead_letter is large, lower sweeper.retention_days;
+-- `growth_per_day` shows when it grew. Numbers of rows are estimates.
 -- Kind: the system
 select
     class.relname as table_name,

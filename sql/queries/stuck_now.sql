@@ -1,10 +1,10 @@
--- What is stuck now, and since when? Open registrations older than so many minutes, by group, topic and instance.
--- What to do: one instance only: is that process alive, and its /health/ready? If it died, wait for the expiry: the
--- sweeper dead-letters what it left. Several instances of one group: its downstream is slow or down, see the handler's
--- latency. `overdue` above 0 for longer than a sweep: is the sweeper running (table sweep)? Where a Kafka Connect source
--- exports (`sweeper.kind`): does it run (`waitreg connect status`)?
--- `stuck_since` is when the sink wrote the row, not when the record was registered: a renewal or a sink that caught up
--- makes it younger (`sink_freshness` tells how far it is behind).
+-- What is stuck now, and since when? Open registrations older than some minutes, by group, topic and instance.
+-- What to do: One instance only: check whether its process runs, and its /health/ready. If it died, wait for the
+-- expiry: the sweeper dead-letters its records. Several instances of one group: the downstream is slow or down; check
+-- the handler's latency. If `overdue` stays above 0 for longer than a sweep, check that the sweeper runs
+-- (`last_sweeps`), or the connectors if a Kafka Connect source exports (`waitreg connect status`). `stuck_since` is
+-- when the sink wrote the row, not when the record was registered. A renewal, or a sink that caught up, makes it later
+-- (`sink_freshness` shows the lag).
 -- Kind: waiting now
 \if :{?minutes} \else \set minutes 1 \endif
 

@@ -1,9 +1,8 @@
 -- How many records are waiting, by consumer group?
--- What to do: `overdue` should be 0 or nearly so: ask `overdue` what holds the sweeper up. One group far above its
--- usual number: its downstream is slow or down, see `waiting_by_instance`; all groups at once: Kafka, the network, or
--- a sink that is behind (`sink_freshness`) and still shows what has been finished.
--- `oldest_since` is when the sink wrote the row, not when the record was registered: a renewal or a sink that caught up
--- makes it younger (`sink_freshness` tells how far it is behind).
+-- What to do: `overdue` should be near 0; otherwise see the query `overdue`. One group far above its usual number: its
+-- downstream is slow or down, see `waiting_by_instance`. All groups: check Kafka, the network, and whether the sink is
+-- behind (`sink_freshness`) and still shows finished records. `oldest_since` is when the sink wrote the row, not when
+-- the record was registered. A renewal, or a sink that caught up, makes it later (`sink_freshness` shows the lag).
 -- Kind: waiting now
 with parts as (
     select

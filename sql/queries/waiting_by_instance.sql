@@ -1,9 +1,9 @@
 -- How many records are waiting, by the instance that took them?
--- What to do: an instance whose `newest_since` has stopped while its neighbours' goes on has died, hangs, or has lost
--- its partitions. Dead: nothing is lost, what it left is exported after `last_expires_at`; `instance_in_flight` names
--- it. Alive: ask its /health/ready, and its downstream. `oldest_since` and `newest_since` are when the sink
--- wrote the rows, not when the records were registered: a renewal or a sink that caught up makes them younger; with a
--- sink that is behind (`sink_freshness`) they stop for everybody.
+-- What to do: If `newest_since` of one instance no longer changes while that of others does, the instance has died, is
+-- stuck, or has lost its partitions. If it is dead, no record is lost: they are exported after `last_expires_at`, and
+-- `instance_in_flight` lists them. If it runs, check its /health/ready and its downstream. `oldest_since` and
+-- `newest_since` are when the sink wrote the rows, not when the records were registered. If the sink is behind
+-- (`sink_freshness`), they stop for all instances.
 -- Kind: waiting now
 select
     instance,

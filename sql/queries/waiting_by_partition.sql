@@ -1,9 +1,9 @@
 -- How many records are waiting, by the partition they came from?
--- What to do: one partition far above the others: a hot key (`poison_keys`) or a consumer that got a partition it
--- can't keep up with. `lowest_offset` far below `highest_offset`: an old record hangs among new ones; read it with
--- `record_by_offset`. The committed offset is past all of these: they are safe whatever the consumer does.
--- `oldest_since` is when the sink wrote the row, not when the record was registered: a renewal or a sink that caught up
--- makes it younger (`sink_freshness` tells how far it is behind).
+-- What to do: If one partition is far above the others, look for a hot key (`poison_keys`) or a consumer that can't
+-- keep up. If `lowest_offset` is far below `highest_offset`, an old record is stuck among new ones: see
+-- `record_by_offset`. The committed offset has passed all of these records: they are safe whatever happens to the
+-- consumer. `oldest_since` is when the sink wrote the row, not when the record was registered. A renewal, or a sink
+-- that caught up, makes it later (`sink_freshness` shows the lag).
 -- Kind: waiting now
 select
     original_topic,

@@ -1,9 +1,8 @@
 -- How many records are waiting, by the topic they came from?
--- What to do: one topic only: look at what is special about its records or its handler, `oldest_waits` names some. A
--- topic with several groups stands once for each: only one of them growing is that group's trouble, all of them is the
--- topic's.
--- `oldest_since` is when the sink wrote the row, not when the record was registered: a renewal or a sink that caught up
--- makes it younger (`sink_freshness` tells how far it is behind).
+-- What to do: One topic only: look for what is special about its records or its handler; `oldest_waits` names some. A
+-- topic has a row per group that reads it: if only one group grows, the cause is in that group; if all grow, it is in
+-- the topic. `oldest_since` is when the sink wrote the row, not when the record was registered. A renewal, or a sink
+-- that caught up, makes it later (`sink_freshness` shows the lag).
 -- Kind: waiting now
 select
     original_topic,
