@@ -5,9 +5,9 @@
 pip-audit does it, in a virtual environment of its own below .waitreg/tools, over requirements.txt and
 requirements-build.txt. A vulnerability fails the gate, unless setup/accepted_vulnerabilities.toml names it with a
 reason and a last day. Where nothing can be looked up, for lack of pip-audit, of a network or of an answer, a line says
-loudly which packages were not audited and why, and the gate goes on: it must run without a network.
+loudly which packages were not audited and why, and the gate continues: it must run without a network.
 
-The jars aren't looked up: which of them Spark, the embedded broker and Connect bring along is told by jvm/*.sha256 as
+The jars aren't looked up: jvm/*.sha256 lists those that Spark, the embedded broker and Connect bring as
 file names alone, and no tool of theirs reads those.
 """
 
@@ -50,7 +50,7 @@ class Accepted:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the gate says, line by line; ``failed`` when something must be mended."""
+    """What the gate says, line by line; ``failed`` when a fix is needed."""
 
     lines: tuple[str, ...]
     failed: bool
@@ -98,7 +98,7 @@ def main() -> int:
     try:
         report = _report(_tool())
     except NotAudited as why:
-        print(f"NOT AUDITED, for known vulnerabilities nobody has looked: {why}")
+        print(f"NOT AUDITED for known vulnerabilities: {why}")
         return 0
     verdict = judge(report, accepted, datetime.now(UTC).date())
     print("\n".join(verdict.lines))
@@ -111,10 +111,10 @@ def _entry(package: str, found: Mapping[str, Any], accepted: Iterable[Accepted])
 
 
 def _failure(package: Mapping[str, Any], found: Mapping[str, Any], entry: Accepted | None) -> str:
-    mended = ", ".join(found.get("fix_versions", ())) or "no version yet"
+    fixed = ", ".join(found.get("fix_versions", ())) or "no version yet"
     overdue = f"; accepted until {entry.until}, which is over" if entry else ""
     return (
-        f"VULNERABLE {package['name']} {package['version']}: {found['id']}, mended in {mended}{overdue}. Raise it "
+        f"VULNERABLE {package['name']} {package['version']}: {found['id']}, fixed in {fixed}{overdue}. Raise it "
         f"(pyproject.toml, `make lock`), or accept it for a while in {ACCEPTED.name}"
     )
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes atheris (libFuzzer for Python) available to `make fuzz`, in .waitreg/tools/atheris, beside the virtual environment
+# Makes atheris (libFuzzer for Python) available to `make fuzz`, in .waitreg/tools/atheris, outside the virtual environment
 # and not locked with it: nothing of the product or of its tests needs it. When it is there already, no network is used.
 set -eu
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Looks for Python 3.11+ and Java 17+ before anything is downloaded, and prints the path of the Python to use.
-# What is missing or too old is one line on standard error with the command that mends it, and exit status 2.
+# What is missing or too old is one line on standard error with the command that fixes it, and exit status 2.
 # Plain POSIX sh: it has to run where nothing of this project does.
 set -u
 
@@ -48,7 +48,7 @@ mend_java() {
 }
 
 refuse() {
-    echo "wait-registry: $1. To mend it: $2" >&2
+    echo "wait-registry: $1. Fix: $2" >&2
     exit 2
 }
 

@@ -18,7 +18,7 @@ if has_both "$tools"; then
     exit 0
 fi
 if ! command -v apt-get >/dev/null 2>&1 || ! command -v dpkg-deb >/dev/null 2>&1; then
-    echo "wait-registry: no prometheus and no apt-get here. To mend it: install Prometheus 2.42 or newer, with promtool," \
+    echo "wait-registry: no prometheus and no apt-get here. Fix: install Prometheus 2.42 or newer, with promtool," \
         "and put both on PATH" >&2
     exit 2
 fi
@@ -36,7 +36,7 @@ if ! download && [ "$(id -u)" -eq 0 ]; then
     download || true
 fi
 if ! ls "$package"/prometheus_*.deb >/dev/null 2>&1; then
-    echo "wait-registry: prometheus could not be fetched. To mend it: sudo apt-get update, then make prometheus again" >&2
+    echo "wait-registry: prometheus could not be fetched. Fix: sudo apt-get update, then make prometheus again" >&2
     exit 1
 fi
 dpkg-deb -x "$package"/prometheus_*.deb "$package/unpacked"

@@ -14,14 +14,14 @@ OK = b" 200 "
 
 
 def main() -> int:
-    """Return 0 when /health/ready answers 200, 1 when it doesn't or nobody listens."""
+    """Return 0 when /health/ready answers 200, 1 otherwise."""
     port = int(os.environ.get("WAITREG_TELEMETRY__PORT") or 9464)
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=LIMIT_S) as connection:
             connection.sendall(b"GET /health/ready HTTP/1.0\r\nHost: localhost\r\n\r\n")
             answer = b"".join(iter(lambda: connection.recv(65536), b""))
     except OSError as problem:
-        print(f"nobody answers on port {port}: {problem}")
+        print(f"no answer on port {port}: {problem}")
         return 1
     head, _, body = answer.partition(b"\r\n\r\n")
     print(body.decode("utf-8", "replace").strip())

@@ -1,4 +1,4 @@
-"""Gathers single questions into batches: up to so many, or for so long."""
+"""Gathers single questions into batches, limited in number and time."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Gathering:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        # Whoever was cancelled meanwhile (a time-out, the end of the process) isn't asked about any more.
+        # Questions that were cancelled meanwhile (a timeout, the end of the process) are dropped.
         wanted = {name: future for name, future in self._waiting.items() if not future.done()}
         questions = {name: self._questions[name] for name in wanted}
         self._questions, self._waiting = {}, {}

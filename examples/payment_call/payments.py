@@ -1,7 +1,7 @@
 """A handler that charges payments over HTTP, once each although it may be called more often.
 
-Delivery is at least once: after a time-out, a crash or a rebalance the same record comes again. An idempotency key
-travels with each call, so that the service can tell a repetition from a second payment: the payment's own id, which
+Delivery is at least once: after a timeout, a crash or a rebalance the same record comes again. Each call carries an
+idempotency key, so that the service can distinguish a repetition from a second payment: the payment's own ID, which
 stays the same even when the record is redelivered, or else the record's ``wait_id``, which doesn't.
 """
 
@@ -83,5 +83,5 @@ def _judge(status: int, answer: str) -> HandlerResult:
         return None
     if status in TRY_AGAIN:
         raise TransientError(f"the payment service answered {status}")
-    # The answer's first words end up in the dead letter, where whoever looks at it needs them.
+    # The answer's first words end up in the dead letter, where support staff need them.
     raise PermanentError(f"the payment service refused with {status}: {answer[:200]}")

@@ -5,7 +5,7 @@ Dry unless told to --send. Which ones is a condition on the table `dead_letter`:
     python redeliver.py "reason = 'failed' and error_class like '%PermanentError' and original_topic = 'orders'"
 
 They carry the block of headers that says where they came from, so the group that dead-lettered them counts the delivery
-on and sees topic, partition and offset of the first delivery. The wait id is a new one: see the README beside it.
+on and sees topic, partition and offset of the first delivery. The wait id is a new one: see its README.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from wait_registry.records.topics import redelivery_topic
 from wait_registry.settings.loading import load_settings
 from wait_registry.settings.root import Settings
 
-# The tables hold the original headers; the block is made anew from the columns.
+# The tables hold the original headers; the block is made from the columns.
 LINEAGE = """
 original_topic, original_partition, original_offset, original_timestamp_ms, original_timestamp_type,
 wait_expiration_uuid, wait_partition, wait_offset, consumer_group, instance, delivery + 1
@@ -44,7 +44,7 @@ from wait where ({{}}) order by wait_topic, wait_partition, wait_offset
 
 
 class Letter(NamedTuple):
-    """A record to publish again: where to, where it stands (for messages), and all of it."""
+    """A record to redeliver: its target topic, its coordinates (for messages), and its content."""
 
     topic: str
     place: str

@@ -53,8 +53,8 @@ def test_only_a_service_that_is_ready_is_healthy(status: int, code: int) -> None
     assert "starting" in done.stdout
 
 
-def test_nobody_listening_is_not_healthy() -> None:
+def test_no_answer_is_not_healthy() -> None:
     (port,) = free_ports(1)
     done = check(port)
     assert done.returncode == 1
-    assert "nobody answers" in done.stdout
+    assert "no answer" in done.stdout

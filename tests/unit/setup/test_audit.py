@@ -38,10 +38,10 @@ SOUND = {"name": "sound", "version": "1.0", "vulns": []}
 UNKNOWN = {"name": "unknown", "skip_reason": "Dependency not found: unknown (1.0)"}
 
 
-def test_a_vulnerability_fails_the_gate_and_says_what_mends_it(audit: ModuleType) -> None:
+def test_a_vulnerability_fails_the_gate_and_says_what_fixes_it(audit: ModuleType) -> None:
     verdict = audit.judge(report(SOUND, VULNERABLE), (), TODAY)
     assert verdict.failed
-    assert "VULNERABLE example 2.0: PYSEC-2026-7, mended in 2.1" in verdict.lines[0]
+    assert "VULNERABLE example 2.0: PYSEC-2026-7, fixed in 2.1" in verdict.lines[0]
     assert verdict.lines[-1] == "audited 2 packages: 1 known vulnerabilities, 0 accepted"
 
 
@@ -73,7 +73,7 @@ def test_what_was_not_looked_up_is_never_told_as_sound(audit: ModuleType) -> Non
 @pytest.mark.parametrize(
     ("tool", "said"),
     [
-        ("exit 3", "NOT AUDITED, for known vulnerabilities nobody has looked: pip-audit gave no report"),
+        ("exit 3", "NOT AUDITED for known vulnerabilities: pip-audit gave no report"),
         (f"echo '{json.dumps(report(SOUND))}'", "audited 1 packages: 0 known vulnerabilities"),
         (f"echo '{json.dumps(report(VULNERABLE))}'; exit 1", "VULNERABLE example"),
     ],
