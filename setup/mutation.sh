@@ -14,4 +14,6 @@ if [ ! -d "$tools/mutmut-$version.dist-info" ]; then
         exit 1
     }
 fi
+# What an earlier run copied may hold tests that are gone by now.
+[ "$1" != run ] || rm -rf mutants
 PYTHONPATH=$PWD/$tools exec .venv/bin/python -m mutmut "$@"
