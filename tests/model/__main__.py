@@ -16,7 +16,7 @@ def main(arguments: list[str]) -> int:
     """Print both tables and a sum below each; 1 if anything isn't as it should be."""
     parser = argparse.ArgumentParser(prog="python -m tests.model", description=__doc__)
     parser.add_argument("--wide", action="store_true", help="the design in wider bounds instead: many minutes")
-    parser.add_argument("--stories", action="store_true", help="tell how each removed safeguard is missed")
+    parser.add_argument("--stories", action="store_true", help="show how each removed safeguard is missed")
     options = parser.parse_args(arguments)
     if options.wide:
         return 0 if _design(WIDE) else 1

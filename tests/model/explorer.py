@@ -68,7 +68,7 @@ class Explored:
     violation: Violation | None
 
 
-NEVER_ENDS = "however it goes on, it never ends as promised"
+NEVER_ENDS = "however it continues, it never ends as promised"
 
 
 class TooManyStates(Exception):
@@ -164,7 +164,7 @@ def _unsettled(model: Model, graph: _Graph) -> Violation | None:
 
 
 def _told(model: Model, path: list[State], broken: str) -> Violation:
-    """Tell a path in names that stay the same, since canonical states may have swapped them."""
+    """Describe a path in names that stay the same, since canonical states may have swapped them."""
     story = []
     state = model.initial()
     for target in path[1:]:

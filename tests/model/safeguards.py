@@ -57,10 +57,10 @@ PROCESSOR = (
         "P2",
     ),
     Safeguard(
-        "first-window",
+        "warm-up",
         "After an assignment no handler starts before a commit that covers its record is confirmed.",
         "P1.1",
-        replace(_ONE, deadly=(0,), crashes=0, revocations=0, first_window=False),
+        replace(_ONE, deadly=(0,), crashes=0, revocations=0, warm_up=False),
         "P1",
     ),
     Safeguard(
@@ -149,7 +149,7 @@ SINK = (
         "sink-reads-committed",
         "Aborted tombstones are not applied.",
         "P1.10",
-        replace(_SINKS, sinks=1, aborted_is_left_out=False),
+        replace(_SINKS, sinks=1, aborted_is_skipped=False),
         "P1",
     ),
     Safeguard(
@@ -345,7 +345,7 @@ SWEEPER = (
         "tail-reads-committed",
         "Aborted tombstones don't count in the tail.",
         "P4.6",
-        replace(_SWEEPS, sweepers=1, aborted_is_left_out=False),
+        replace(_SWEEPS, sweepers=1, aborted_is_skipped=False),
         None,
         "An aborted tombstone would hold a row back, but only until the sink has passed it.",
     ),

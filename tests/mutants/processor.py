@@ -187,31 +187,6 @@ def starts_without_time_left(patch: Patch) -> None:
     patch.setattr(Dispatcher, "_first", first)
 
 
-@mutant("P3.17")
-def tolerates_any_clock(patch: Patch) -> None:
-    """A processor whose clock is hours off continues."""
-    from processor import clock_watch
-
-    patch.setattr(clock_watch, "stop_at_s", lambda margin_s: math.inf)
-
-
-@mutant("P7.1")
-def registers_without_limit(patch: Patch) -> None:
-    """Unfinished records are not counted."""
-    from processor.prefetch import Prefetch
-
-    original = Prefetch.capacity
-    patch.setattr(Prefetch, "capacity", lambda self, records, size: original(self, 0, size))
-
-
-@mutant("P7.5")
-def resumes_by_records_alone(patch: Patch) -> None:
-    """Partitions that were paused for the bytes of their records never resume."""
-    from processor.prefetch import Pausing
-
-    patch.setattr(Pausing, "resume_due", lambda self, room, most: self.paused and room >= 16)
-
-
 @mutant("P7.2")
 def runs_one_handler_too_many(patch: Patch) -> None:
     """One handler more than max_in_flight runs."""
@@ -237,14 +212,6 @@ def gives_a_blocked_slot_away(patch: Patch) -> None:
         self._slots.give()
 
     patch.setattr(_Call, "abandon", abandon)
-
-
-@mutant("P7.6")
-def keeps_failed_records(patch: Patch) -> None:
-    """A failed record stays in memory for as long as its error does."""
-    from processor import dead_letters
-
-    patch.setattr(dead_letters, "release_frames", lambda error: None)
 
 
 @mutant("P1.8")
@@ -311,14 +278,6 @@ def misses_that_all_brokers_are_forgotten(patch: Patch) -> None:
     patch.setattr(broker_connection, "FORGOTTEN_AFTER_S", math.inf)
 
 
-@mutant("P8.19")
-def hides_a_call_that_does_not_end(patch: Patch) -> None:
-    """A call that continues after its cancellation is neither counted nor reported."""
-    from processor import deadline
-
-    patch.setattr(deadline, "UNHEEDED_S", math.inf)
-
-
 @mutant("P8.17")
 def flushes_twice_in_vain(patch: Patch) -> None:
     """A stop waits a second time for what it has waited for in vain."""
@@ -352,28 +311,6 @@ def ends_once_without_partitions(patch: Patch) -> None:
     from processor.once import Once, reached
 
     patch.setattr(Once, "reached", lambda self, assigned: reached(self._ends, assigned.values()))
-
-
-@mutant("P8.23")
-def is_ready_without_partitions(patch: Patch) -> None:
-    """A processor that has lost everything is ready."""
-    from processor.membership import Membership
-
-    original = Membership.lost
-
-    def lost(self: Membership) -> None:
-        original(self)
-        self.joined = True
-
-    patch.setattr(Membership, "lost", lost)
-
-
-@mutant("P8.9")
-def blames_records_for_missing_descriptors(patch: Patch) -> None:
-    """Records are dead-lettered because the process has no file descriptor left."""
-    from processor import attempts
-
-    patch.setattr(attempts, "no_descriptor", lambda error: None)
 
 
 @mutant("P8.8")

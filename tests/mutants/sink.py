@@ -77,7 +77,7 @@ def moves_positions_whatever_they_are(patch: Patch) -> None:
 @mutant("P4.13")
 def marks_no_late_outcome(patch: Patch) -> None:
     """An `expired` dead letter whose record was finished after all isn't marked."""
-    changes_query(patch, "sink", "mark_by_tombstones", "where staged.by_processor", "where false")
+    changes_query(patch, "sink", "mark_by_tombstones", "where exists (", "where false and exists (")
 
 
 @mutant("P6.2")

@@ -105,7 +105,7 @@ def _covers_held(instance: Instance) -> bool:
 
 def _start(model: Processing, state: State, which: int, instance: Instance, entry: Entry, steps: list[Step]) -> None:
     record, old, _ = entry
-    if model.first_window and not old and not instance.gate and record >= instance.confirmed:
+    if model.warm_up and not old and not instance.gate and record >= instance.confirmed:
         return
     if not old and record >= prefix(instance):
         return  # only the contiguous prefix is handed to the workers

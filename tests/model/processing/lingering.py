@@ -15,7 +15,7 @@ def leaving_requests(dead: State, instance: Instance, what: str, steps: list[Ste
     Args:
         dead: the state after its death.
         instance: the instance as it was.
-        what: how the story tells its death.
+        what: how the story calls its death.
         steps: where the step is added, if it has sent anything and may leave it.
     """
     if dead.lingering and any(instance.queues):
@@ -47,7 +47,7 @@ def landing(state: State, which: int, record: int) -> Step:
 
 
 def losing(state: State, which: int, record: int) -> Step:
-    """Return the loss of all of a record's messages that a dead process has sent and nobody has received."""
+    """Return the loss of all of a record's messages that a dead process has sent and no broker has received."""
     left = _without(state, which, set_at(state.sent[which], record, ""))
     return f"what a dead processor has sent of record {record} is lost", False, left
 

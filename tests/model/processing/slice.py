@@ -3,8 +3,8 @@
 Abstracted: of the log only what decides is kept, for each record and wait id whether its last entry is a wait. Records
 may land in any order (their wait ids lie in different partitions), those of one id in the order of their producer.
 Landing and the delivery report are one step: a report that comes late, or never, is a process that isn't scheduled, or
-dies. What a process had sent when it died may still land, any time later (dead letters apart: nobody acts upon one, so
-it is the same as one that is lost). A handler may end well or badly; it may run for ever on an instance that isn't
+dies. What a process had sent when it died may still land, any time later (dead letters apart: no step acts on one, so
+it is the same as one that is lost). A handler may end well or badly; it may run indefinitely on an instance that isn't
 scheduled.
 """
 
@@ -62,7 +62,7 @@ class Processing:
     failing: bool = True
     commit_waits_for_acknowledgment: bool = True
     commit_is_contiguous: bool = True
-    first_window: bool = True
+    warm_up: bool = True
     tombstone_waits_for_letter: bool = True
     refused_waits_for_letter: bool = True
     no_tombstone_on_revoke: bool = True
@@ -104,7 +104,7 @@ class Processing:
             return False
         if any(instance is not None and (instance.entries or any(instance.queues)) for instance in state.instances):
             return False
-        # What nobody works on any more expires: only after a fault.
+        # What no process works on expires: only after a fault.
         return bool(state.faulted) or not any(fate[STANDING] for fate in state.fates)
 
     def steps(self, state: State) -> list[Step]:

@@ -46,7 +46,7 @@ class Instance(NamedTuple):
     queues: tuple[str, ...]
 
 
-# What a dead process had sent and nobody has seen land yet: for each record, as in the queues of an instance.
+# What a dead process had sent and that has not landed yet: for each record, as in the queues of an instance.
 Sent = tuple[str, ...]
 
 
@@ -79,7 +79,7 @@ def fewer(left: int) -> int:
 
 
 def owned(state: State) -> bool:
-    """Return whether the group has given the partition to somebody."""
+    """Return whether the group has given the partition to an instance."""
     return any(instance is not None and instance.role == OWNER for instance in state.instances)
 
 

@@ -32,7 +32,7 @@ def coordinator_steps(model: Sweeping, state: State, steps: list[Step]) -> None:
     for number, status in enumerate(state[TX]):
         if status == OPEN_TX:
             steps.append(
-                ("the coordinator aborts the open transaction at its time-out", False, aborted(model, state, number))
+                ("the coordinator aborts the open transaction at its timeout", False, aborted(model, state, number))
             )
         elif status == DECIDED_TX:
             steps.append(

@@ -1,7 +1,7 @@
 """The sweepers' slice: two sweepers, the log with its transactions, and Postgres as the view of a position.
 
 Abstracted: the sink is one step that moves position and view on by an offset (the sink's own slice shows that it may be
-seen so); a restored Postgres puts both back. Processors, and whoever else writes tombstones in transactions of its own,
+seen so); a restored Postgres puts both back. Processors, and other clients with transactions of their own,
 are an environment that may append anything at any time. Compaction is left to the sink's slice.
 """
 
@@ -69,7 +69,7 @@ class Sweeping:
     tail_is_read_on: bool = True
     newer_wait_supersedes: bool = True
     end_is_awaited: bool = True
-    aborted_is_left_out: bool = True
+    aborted_is_skipped: bool = True
     one_transactional_id: bool = True
     unknown_commit_ends_it: bool = True
     tombstone_to_its_partition: bool = True
@@ -82,7 +82,7 @@ class Sweeping:
         return (log, (), 0, (RESTING,) * self.sweepers, transactions, self.faults, self.appends, self.restores)
 
     def canonical(self, state: State) -> State:
-        state = without_aborted(state, seen=not self.aborted_is_left_out)
+        state = without_aborted(state, seen=not self.aborted_is_skipped)
         ordered = tuple(sorted(state[SWEEPERS]))
         if ordered == state[SWEEPERS] or not self.one_transactional_id:
             return state

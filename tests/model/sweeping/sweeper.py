@@ -140,7 +140,7 @@ def _superseded(model: Sweeping, log: Any, row: Row, begin: int, end: int) -> bo
     wait_id, offset = row
     for at in range(begin, end):
         kind, other, status, _ = log[at]
-        counts = status == STANDS or (status == ABORTED and not model.aborted_is_left_out)
+        counts = status == STANDS or (status == ABORTED and not model.aborted_is_skipped)
         if other == wait_id and at > offset and counts and (kind != WAIT or model.newer_wait_supersedes):
             return True
     return False
@@ -200,7 +200,7 @@ def _answer(model: Sweeping, state: State, which: int, sweeper: Sweeper, steps: 
         again = _next(fenced, which, model.order.index("letter"), (CURRENT, 1))
         after = changed(fenced, again, (FAULTS, fewer(state[FAULTS])))
         steps.append(
-            (f"{NAMES[which]} gets no answer and begins anew with another producer, all else as it was", True, after)
+            (f"{NAMES[which]} gets no answer and starts again with another producer, all else as it was", True, after)
         )
 
 

@@ -1,4 +1,4 @@
-"""States that differ in aborted entries only are one: nobody acts upon them, so offsets may be counted without them."""
+"""States that differ in aborted entries only are one: no step acts on them, so offsets may be counted without them."""
 
 from __future__ import annotations
 

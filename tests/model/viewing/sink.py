@@ -90,7 +90,7 @@ def _batch(model: Viewing, log: Any, begin: int, end: int) -> tuple[Any, ...]:
     appended = -1
     for at in range(begin, end):
         entry = log[at]
-        if not entry[THERE] or (entry[STATUS] == ABORTED and model.aborted_is_left_out):
+        if not entry[THERE] or (entry[STATUS] == ABORTED and model.aborted_is_skipped):
             continue
         wait_id = entry[ID]
         last[wait_id], appended = at, entry[APPENDED]

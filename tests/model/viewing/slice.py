@@ -51,7 +51,7 @@ class Viewing:
         sinks: processes.
         appends: entries of the log, at most.
         ticks: halves of delete.retention.ms that may pass.
-        transactions: whether tombstones may stand in transactions that are open for a while.
+        transactions: whether tombstones may be in transactions that are open for a while.
         restores: of Postgres, at most.
         rebuilds: ``any time``, ``when refused`` (the position is too old) or ``never``.
         sweeps: a sweeper looks at the view, reads the tail and judges, with any delay between.
@@ -75,7 +75,7 @@ class Viewing:
     all_tombstones_of_a_batch: bool = True
     upsert_guard: bool = True
     delete_guard: bool = True
-    aborted_is_left_out: bool = True
+    aborted_is_skipped: bool = True
     sink_checks_the_age: bool = True
     sweeper_checks_the_age: bool = True
     age_is_checked_after_the_tail: bool = True

@@ -1,4 +1,4 @@
-"""Tests that were to run in containers and found no Docker engine are skipped, and nobody can overlook it."""
+"""Tests that were to run in containers and found no Docker engine are skipped, and the last line says so."""
 
 from __future__ import annotations
 
@@ -15,9 +15,7 @@ NEEDS_A_BROKER = "tests/integration/kafka/test_topic_identity_and_ends.py"
 
 
 @pytest.mark.parametrize(("on_ci", "status"), [({}, 0), ({"CI": "true"}, 1)])
-def test_what_was_not_tested_and_why_stands_in_the_last_line(
-    on_ci: dict[str, str], status: int, tmp_path: Path
-) -> None:
+def test_the_last_line_says_what_was_not_tested_and_why(on_ci: dict[str, str], status: int, tmp_path: Path) -> None:
     nowhere = {"DOCKER_HOST": f"unix://{tmp_path / 'docker.sock'}"}
     environment = {name: value for name, value in os.environ.items() if name not in ("CI", "PYTEST_ADDOPTS")}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--stack=containers", NEEDS_A_BROKER]

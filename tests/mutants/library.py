@@ -1,8 +1,8 @@
-"""Mutants of the Kafka clients, of what services ask of topics, and of how they end."""
+"""Mutants of the library: Kafka clients and topics, settings, records."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
 from dataclasses import replace
 from typing import Any
 
@@ -23,30 +23,12 @@ def reads_aborted_records(patch: Patch) -> None:
     patch.setattr(clients, "consumer_config", lambda kafka, **more: {**original(kafka, **more), **uncommitted})
 
 
-@mutant("P8.10")
-def waits_for_room_that_never_comes(patch: Patch) -> None:
-    """A record that is larger than the producer's queue waits for room in it indefinitely."""
-    from wait_registry.kafka import clients
-
-    original = clients.producer_config
-    largest = {"message.max.bytes": clients.PRODUCER_MAX_MESSAGE_BYTES}
-    patch.setattr(clients, "producer_config", lambda kafka, **more: {**original(kafka, **more), **largest})
-
-
 @mutant("P8.7")
 def takes_a_broken_handshake_for_a_refusal(patch: Patch) -> None:
     """A connection that breaks during its handshake ends the process."""
     from wait_registry.kafka import errors
 
     patch.setattr(errors, "_is_broken_handshake", lambda error: False)
-
-
-@mutant("P8.3")
-def calls_a_new_topic_missing(patch: Patch) -> None:
-    """A service refuses to start on a topic that was just created."""
-    from wait_registry.kafka import topics
-
-    patch.setattr(topics, "topic_names", lambda client: frozenset())
 
 
 @mutant("P8.11")
@@ -76,19 +58,6 @@ def deletes_redelivered_records_by_age(patch: Patch) -> None:
     patch.setattr(topic_specs, "_redelivery_spec", spec)
 
 
-@mutant("P4.8")
-def takes_the_times_of_writers(patch: Patch) -> None:
-    """Services don't warn about a dead letter topic that takes the timestamps of its writers."""
-    from wait_registry.kafka import topic_rules
-
-    original = topic_rules._uncompacted_rules
-
-    def rules(spec: Any, state: Any) -> Iterator[Any]:
-        return (rule for rule in original(spec, state) if rule.name != "message.timestamp.type")
-
-    patch.setattr(topic_rules, "_uncompacted_rules", rules)
-
-
 @mutant("P8.15")
 def ends_with_status_0(patch: Patch) -> None:
     """A service that can't continue ends as if all were well."""
@@ -109,3 +78,32 @@ def quotes_rows(patch: Patch) -> None:
     from wait_registry.postgres import error_text
 
     patch.setattr(error_text, "error_text", lambda error: f"{type(error).__name__}: {error}")
+
+
+@mutant("P2.5")
+def lets_acknowledgments_be_switched_off(patch: Patch) -> None:
+    """A client property switches acknowledgments off, and the processor waits for them indefinitely."""
+    from wait_registry.settings import kafka_relations
+
+    patch.setattr(kafka_relations, "_OURS_IN_LIBRDKAFKA", {})
+
+
+@mutant("P4.16")
+def lets_a_sweeper_start_next_to_a_source(patch: Patch) -> None:
+    """Everything that expires is exported twice."""
+    from wait_registry.settings import relations
+
+    patch.setattr(relations, "_sweeper_problems", lambda settings: ())
+
+
+@mutant("P7.4")
+def registers_what_only_compression_makes_small(patch: Patch) -> None:
+    """A record of any size is registered if it compresses well."""
+    from wait_registry.records.wait_record import WaitRecordEncoder
+
+    original: Any = WaitRecordEncoder.__init__
+
+    def begin(self: WaitRecordEncoder, *common: Any) -> None:
+        original(self, *common[:5], sys.maxsize)
+
+    patch.setattr(WaitRecordEncoder, "__init__", begin)
