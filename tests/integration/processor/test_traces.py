@@ -27,7 +27,7 @@ QUICK = {"processor.handler_timeout_s": 0.5, "processor.max_attempts": 2}
 VALUES = (b"done", b"discard", b"fail", b"flaky", b"slow")
 TRACES = {value: 0xABC0 + number for number, value in enumerate(VALUES)}
 PARENT = 0xB7AD6B7169203331
-SECRET = b"4711"
+SECRET = b"card no. 4711"  # no random ID contains it
 
 
 @pytest.fixture
@@ -53,9 +53,9 @@ def handler_of(traced: Traced) -> Callable[[Record], object]:
         with traced.tracer.tracer.start_as_current_span(f"call {record.value!r}"):
             match record.value:
                 case b"discard":
-                    return Discard("nothing to do for 4711")
+                    return Discard("nothing to do for card no. 4711")
                 case b"fail":
-                    raise ValueError("no such card: 4711")
+                    raise ValueError("no such card: card no. 4711")
                 case b"flaky" if record.wait_id not in tried:
                     tried.add(record.wait_id)
                     raise TransientError("busy")
