@@ -11,21 +11,22 @@ from pathlib import Path
 from typing import Any
 
 from tests.chaos.history.decoding import UNREADABLE_HEADERS
-from tests.chaos.history.entries import DEAD_LETTERED, DONE, FAILED, UNREGISTRABLE, Republished, WaitEntry
+from tests.chaos.history.entries import DEAD_LETTERED, DONE, UNREGISTRABLE, Republished, WaitEntry
 from tests.chaos.history.history import (
-    DeadLetterRow,
     FaultDone,
     History,
     ProgressRow,
     QuarantineRow,
     RssSample,
+    Tables,
     WaitRow,
 )
-from tests.unit.chaos.clean_run import clean_run
-from tests.unit.chaos.script import DLQ, INPUT, LIMITS, TOLD, TTL_MS, WAIT, WAIT_PARTITIONS
+from tests.unit.chaos.script import DLQ, INPUT, LIMITS, TOLD, TTL_MS, WAIT, WAIT_PARTITIONS, clean_run
 from wait_registry.demo.fingerprint import fingerprint
 
 CONSTANTS = {"NO_HEADERS": fingerprint(None, None, ()).headers, "UNREADABLE": UNREADABLE_HEADERS}
+_OF_ENTRY = {one: one for one in ("call", "letter", "export", "expire")} | {"stone": "tombstone"}
+_OF_PLACE = ("commit", "done", "unregistered")
 Planted = tuple[str, str, str]
 """The rules that find a history, its name, its steps."""
 
@@ -56,15 +57,22 @@ class Play:
             verb, *words = step.split()
             fields = dict(word.split("=") for word in words if "=" in word)
             values = [self._value(word) for word in words if "=" not in word]
-            getattr(self, verb)(*values, **{name: self._value(word, added=True) for name, word in fields.items()})
+            self._do(verb, *values, **{name: self._value(word, added=True) for name, word in fields.items()})
         return self._ended or self.script.history()
+
+    def _do(self, verb: str, *values: Any, **fields: Any) -> None:
+        """Do a step of ours, or one of the script with what it is about."""
+        if verb in _OF_ENTRY:
+            getattr(self.script, _OF_ENTRY[verb])(self.entry, *values)
+        elif verb in _OF_PLACE:
+            getattr(self.script, verb)(self.place, *values)
+        else:
+            getattr(self if hasattr(self, verb) else self.script, verb)(*values, **fields)
 
     def _value(self, word: str, *, added: bool = False) -> Any:
         if word.startswith("@"):
-            names, _, more = re.sub(r"([+-]\d+)$", r" \1", word[1:]).partition(" ")
-            found: Any = self
-            for name in names.split("."):
-                found = getattr(found, name)
+            name, more = re.fullmatch(r"@(\w+?)([+-]\d+)?", word).groups()  # type: ignore[union-attr]
+            found = self.things[name]()
             return found + int(more) if more else found
         if added and word.startswith("+"):
             return lambda old: old + int(word[1:])
@@ -84,10 +92,6 @@ class Play:
         return self.entry.registration.expires_at_ms
 
     @property
-    def due_ms(self) -> int:
-        return self.expires_at_ms + TOLD.skew_ms
-
-    @property
     def now_ms(self) -> int:
         return self.script.now_ms
 
@@ -99,18 +103,18 @@ class Play:
 
     def take(self, policy: str = "dlq") -> None:
         """Register and commit a new record, long after the last fault."""
-        self.wait(30_000)
+        self.script.wait(30_000)
         self.publish()
         self.register(policy=policy)
-        self.commit()
-        self.look()
+        self.script.commit(self.place)
+        self.script.look()
 
     def take_at_once(self, count: int = 1, instances: int = 1, size: int = 100) -> None:
         """Register and commit new records of so many bytes, instance by instance."""
         for number in range(count):
             self.publish(2)
             self.register(f"processor-{1 + number % instances}/1")
-            self.commit()
+            self.script.commit(self.place)
             self.script.input_bytes[self.place] = size
 
     def publish(self, partition: int = 1) -> None:
@@ -119,9 +123,6 @@ class Play:
     def register(self, instance: str = "processor-1/1", policy: str = "dlq") -> None:
         """Register what was published, or redelivered, last."""
         self.taken.append(self.script.register(self.place, instance, policy))
-
-    def commit(self) -> None:
-        self.script.commit(self.place)
 
     def again(self, instance: str = "processor-1/1") -> None:
         """Register the current record again."""
@@ -168,12 +169,6 @@ class Play:
 
     # What is called, resolved and exported.
 
-    def call(self, status: int = 200, last_ms: int = 40) -> None:
-        self.script.call(self.entry, status, last_ms)
-
-    def stone(self, outcome: str = DONE, committed: bool = True) -> None:
-        self.script.tombstone(self.entry, outcome, committed)
-
     def stone_elsewhere(self) -> None:
         self.script.tombstone(replace(self.entry, partition=(self.entry.partition + 1) % WAIT_PARTITIONS))
 
@@ -187,44 +182,31 @@ class Play:
         self.script.ends[WAIT, not_yet.partition] -= 1
         self.script.tombstone(not_yet, outcome)
 
-    def letter(self, reason: str = FAILED) -> None:
-        self.script.letter(self.entry, reason)
-
     def fail(self, *statuses: int) -> None:
         """Call with these answers, and dead-letter."""
         for status in statuses:
-            self.call(status)
-        self.letter()
-        self.look()
-        self.stone(DEAD_LETTERED)
-
-    def export(self, committed: bool = True) -> None:
-        self.script.export(self.entry, committed)
+            self.script.call(self.entry, status)
+        self.script.letter(self.entry)
+        self.script.look()
+        self.script.tombstone(self.entry, DEAD_LETTERED)
 
     def redeliver(self) -> None:
         self.place = self.script.redeliver(self.entry).place
 
     def redeliver_in_vain(self, times: int) -> None:
         for _ in range(times):
-            self.fault("kill", "processor-1")
+            self.script.fault("kill", "processor-1")
             self.redeliver()
             self.register(policy="redeliver")
-            self.commit()
-
-    def done(self) -> None:
-        """Let what was published, or redelivered, last be done."""
-        self.script.done(self.place)
-
-    def unregistered(self, reason: str = UNREGISTRABLE) -> None:
-        self.script.unregistered(self.place, reason)
+            self.script.commit(self.place)
 
     def unregistrable(self, count: int = 1, reason: str = UNREGISTRABLE, large: bool = True) -> None:
         """Dead-letter what was published last without registering it, and commit."""
         if large:
             self.script.large.add(self.place)
         for _ in range(count):
-            self.unregistered(reason)
-        self.commit()
+            self.script.unregistered(self.place, reason)
+        self.script.commit(self.place)
 
     def large(self) -> None:
         self.script.large.add(self.place)
@@ -234,11 +216,11 @@ class Play:
 
     def each(self, verb: str) -> None:
         """Do something to each of what was taken."""
-        self._each(getattr(self, verb), self.taken)
+        self._each(lambda: self._do(verb), self.taken)
 
     def finish(self) -> None:
-        self.call(last_ms=5)
-        self.stone()
+        self.script.call(self.entry, last_ms=5)
+        self.script.tombstone(self.entry)
 
     def _each(self, act: Callable[[], object], entries: Iterable[WaitEntry]) -> None:
         everything = self.taken
@@ -250,23 +232,23 @@ class Play:
     def call_together(self, count: int, instances: int) -> None:
         """Have so many calls in flight at once, long after the last fault."""
         self.taken = []
-        self.wait(30_000)
+        self.script.wait(30_000)
         self.take_at_once(count, instances)
-        self.wait(5)
+        self.script.wait(5)
         began_ms = self.now_ms
 
         def call() -> None:
-            self.call()
+            self.script.call(self.entry)
             self.change("calls", started_ms=began_ms)
-            self.stone()
+            self.script.tombstone(self.entry)
 
         self._each(call, self.taken)
 
     def overlap_by_half(self) -> None:
         """Call for half of what was taken, and for the rest when half the time of a try is over."""
-        self.wait(5)
+        self.script.wait(5)
         began_ms = self.now_ms
-        self.wait(TOLD.attempt_ms)
+        self.script.wait(TOLD.attempt_ms)
         for number, entry in enumerate(self.taken):
             started_ms = began_ms + (0 if 2 * number < len(self.taken) else TOLD.attempt_ms - 200)
             call = self.script.call(entry)
@@ -275,7 +257,7 @@ class Play:
 
     def hang_up_each(self, noticed_ms: int) -> None:
         def hang_up() -> None:
-            self.call(499, 10)
+            self.script.call(self.entry, 499, 10)
             self.change("calls", finished_ms=lambda old: old + noticed_ms)
 
         self._each(hang_up, self.taken)
@@ -290,15 +272,15 @@ class Play:
         while len(wanted) < count:
             self.publish()
             self.register(policy=policy)
-            self.commit()
+            self.script.commit(self.place)
             if self.entry.partition == partition:
                 wanted.append(self.entry)
             else:
                 self.finish()
-        self.fault("kill", "processor-1")
+        self.script.fault("kill", "processor-1")
         self.taken, known = wanted, len(self.script.redelivered)
-        self.expire()
-        self._each(self.export if policy == "dlq" else self.redeliver, wanted)
+        self.script.expire(self.entry)
+        self.each("export" if policy == "dlq" else "redeliver")
         # One transaction: no ends between the tombstones.
         own = [n for n, one in enumerate(self.script.wait_log) if not one.registration and one.partition == partition]
         for number, index in enumerate(own[-count:]):
@@ -309,15 +291,9 @@ class Play:
 
     # Time, looks and faults.
 
-    def wait(self, ms: int) -> None:
-        self.script.wait(ms)
-
     def wait_for_expiry(self, ms: int) -> None:
         """Wait until so long behind (before, if negative) the expiry."""
-        self.wait(self.expires_at_ms + ms - self.now_ms)
-
-    def expire(self) -> None:
-        self.script.expire(self.entry)
+        self.script.wait(self.expires_at_ms + ms - self.now_ms)
 
     def stand_still(self, ms: int) -> None:
         """Let time go by in which nobody looks."""
@@ -331,9 +307,6 @@ class Play:
         """Have the current registration's time to live begin at the time that was remembered."""
         self.change_entry(registration__expires_at_ms=self._began_ms + TTL_MS)
 
-    def fault(self, name: str, target: str, for_ms: int = 500) -> None:
-        self.script.fault(name, target, for_ms)
-
     def fault_since(self, name: str, target: str) -> None:
         """Have a fault last from the time that was remembered until now."""
         self.script.faults.append(FaultDone(name, target, self._began_ms, self.now_ms, "state T"))
@@ -341,12 +314,6 @@ class Play:
     def fault_before_calls(self, target: str) -> None:
         began_ms = self.script.calls[-1].started_ms - 2_000
         self.script.faults.append(FaultDone("kill", target, began_ms, began_ms + 1_000, "pid 7 gone"))
-
-    def look(self) -> None:
-        self.script.look()
-
-    def view(self) -> None:
-        self.script.view()
 
     def save(self) -> None:
         """Look at the tables, and keep them to be shown later."""
@@ -356,7 +323,7 @@ class Play:
         """Have no look see the last dead letter."""
         letter = self.script.dead_letters[-1]
         place = (letter.topic, letter.partition)
-        self.look()
+        self.script.look()
         for number, look in enumerate(self.script.looks):
             ends = {**look.letter_ends, place: min(look.letter_ends.get(place, 0), letter.offset)}
             self.script.looks[number] = replace(look, letter_ends=ends)
@@ -462,52 +429,38 @@ class Play:
         self.put("progress_rows", [old if (r.topic, r.partition) == (WAIT, entry.partition) else r for r in rows])
 
     @property
-    def a_place(self) -> tuple[int, int]:
-        """The first registration in the partition of the current one."""
-        log = self.script.wait_log
-        return next(one.place for one in log if one.partition == self.entry.partition and one.registration)
+    def things(self) -> dict[str, Callable[[], Any]]:
+        """What steps can name by @."""
+        script, log = self.script, self.script.wait_log
+        aborted = [letter.place for letter in script.dead_letters if not letter.committed]
+        rows = script.history().dead_letter_rows or ()
+        done = {entry.wait_id for entry in log if entry.outcome == DONE}
+        return {
+            "a_place": lambda: next(o.place for o in log if o.partition == self.entry.partition and o.registration),
+            "a_redelivery": lambda: script.redelivered[0].place,
+            "wait_row": lambda: WaitRow(self.entry.wait_id, self.entry.place, self.entry.registration),
+            "quarantined": lambda: QuarantineRow((WAIT, *self.entry.place), "?"),
+            "progress_of_input": lambda: ProgressRow(INPUT, 0, 3),
+            "row_of_aborted": lambda: replace(rows[0], place=aborted[-1]),
+            "row_of_nothing": lambda: replace(rows[0], place=(DLQ, 0, 7_000)),
+            "rows_with_aborted": lambda: [*self.shown.dead_letter, replace(rows[0], place=aborted[-1])],
+            "rows_unmarked": lambda: [
+                replace(row, finished_late=row.finished_late and row.wait_id != self.entry.wait_id)
+                for row in self.shown.dead_letter
+            ],
+            # What was exported, and then done.
+            "done_late": lambda: next(n for n, row in enumerate(rows) if row.finished_late and row.wait_id in done),
+            "saved_wait": lambda: self.saved.wait,
+            "saved_progress": lambda: self.saved.progress,
+            "due_ms": lambda: self.expires_at_ms + TOLD.skew_ms,
+            "expires_at_ms": lambda: self.expires_at_ms,
+            "now_ms": lambda: self.now_ms,
+        }
 
     @property
-    def a_redelivery(self) -> tuple[str, int, int]:
-        return self.script.redelivered[0].place
-
-    @property
-    def wait_row(self) -> WaitRow:
-        return WaitRow(self.entry.wait_id, self.entry.place, self.entry.registration)
-
-    @property
-    def quarantined(self) -> QuarantineRow:
-        return QuarantineRow((WAIT, *self.entry.place), "?")
-
-    @property
-    def progress_of_input(self) -> ProgressRow:
-        return ProgressRow(INPUT, 0, 3)
-
-    @property
-    def row_of_aborted(self) -> DeadLetterRow:
-        place = [letter.place for letter in self.script.dead_letters if not letter.committed][-1]
-        return replace((self.script.history().dead_letter_rows or ())[0], place=place)
-
-    @property
-    def row_of_nothing(self) -> DeadLetterRow:
-        return replace(self.row_of_aborted, place=(DLQ, 0, 7_000))
-
-    @property
-    def rows_with_aborted(self) -> list[DeadLetterRow]:
-        return [*self.script.views[-1].tables.dead_letter, self.row_of_aborted]
-
-    @property
-    def rows_unmarked(self) -> list[DeadLetterRow]:
-        own = self.entry.wait_id
-        rows = self.script.views[-1].tables.dead_letter
-        return [replace(row, finished_late=row.finished_late and row.wait_id != own) for row in rows]
-
-    @property
-    def done_late(self) -> int:
-        """The number of the row of what was exported, and then done."""
-        done = {entry.wait_id for entry in self.script.wait_log if entry.outcome == DONE}
-        rows = self.script.history().dead_letter_rows or ()
-        return next(n for n, row in enumerate(rows) if row.finished_late and row.wait_id in done)
+    def shown(self) -> Tables:
+        """The tables as they were last looked at."""
+        return self.script.views[-1].tables
 
 
 def _changed(item: Any, path: list[str], value: Any) -> Any:

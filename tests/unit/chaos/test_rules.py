@@ -8,8 +8,8 @@ import pytest
 
 from tests.chaos.checker.verdict import RULES, Verdict, check
 from tests.chaos.checker.violation import Kind
-from tests.unit.chaos.clean_run import clean_run
 from tests.unit.chaos.play import Planted, Play, planted
+from tests.unit.chaos.script import clean_run
 
 HISTORIES = list(planted())
 BREACHES = [one for one in HISTORIES if one[0]]
@@ -26,7 +26,7 @@ def test_a_history_is_found_by_its_rules_alone(history: Planted) -> None:
     found = {kind for kind, count in verdict.counts.items() if count}
     assert found == {Kind(rule) for rule in rules.split()}, told(verdict)
     assert verdict.passed is not bool(rules)
-    stories = verdict.stories(1)
+    stories = verdict.stories(3)
     assert stories[0].startswith(told(verdict)[0]) if rules else stories == []
 
 
