@@ -170,7 +170,7 @@ def payments_die(shop: Stage, victim: Background) -> None:
 
 
 def payments_freeze(shop: Stage, frozen: Background) -> None:
-    """The other one is paused for longer than its records live, goes on, and finishes what has been exported."""
+    """The other one is paused for longer than its records live, continues, and finishes what has been exported."""
     wait_until(lambda: not is_working(frozen), DEADLINE_S, "the end of its earlier work")
     shop.publish("orders", slow_orders(40, 300))
     wait_until(lambda: is_working(frozen), DEADLINE_S, "work of payments-2")
@@ -207,7 +207,7 @@ def play(screen: Screen, shop: Stage) -> None:
     payments_die(shop, victim)
     screen.step("The carrier of the parcels hangs")
     parcels_hang(shop)
-    screen.step("payments-2 is frozen (SIGSTOP) until its records have been exported, and goes on")
+    screen.step("payments-2 is frozen (SIGSTOP) until its records have been exported, and continues")
     payments_freeze(shop, frozen)
     screen.step("The sweeper is stopped, refunds-1 killed")
     sweeper_is_down(shop)

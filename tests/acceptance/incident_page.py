@@ -48,8 +48,8 @@ parcels to a carrier (`parcels-1`), `refunding` pays money back (`refunds-1`). T
 6. The sweeper goes down, and then `refunds-1` dies.
 
 Below, every query of `sql/queries` is asked about it, with its real output. `make incident` plays all of it on the
-embedded stack (records there live for 20 s instead of the default 10 minutes) and writes this page anew. Long results
-are cut to their first rows; the commands print below each table what to do next, which is left out here.
+embedded stack (records there live for 20 s instead of the default 10 minutes) and writes this page again. Long results
+are cut to their first rows; the commands print below each table what to do next, which is skipped here.
 
 The same with psql (Postgres' own client, not part of this project): `psql "$WAITREG_POSTGRES__URL" -v minutes=1 -f
 sql/queries/stuck_now.sql`.
@@ -157,7 +157,7 @@ CHAPTERS = (
     Chapter(
         "sink_freshness",
         (),
-        "Every position is seconds old: what the other queries say is what stands in the log.",
+        "Every position is seconds old: what the other queries say is what is in the log.",
     ),
     Chapter(
         "last_sweeps",

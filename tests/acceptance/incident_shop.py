@@ -1,4 +1,4 @@
-"""The handlers of the incident's shop; copied beside its services as `shop.py`: errors are named as a user's are."""
+"""The handlers of the incident's shop; copied alongside its services as `shop.py`: errors are named as a user's are."""
 
 from __future__ import annotations
 

@@ -165,7 +165,7 @@ def dead_letter_ends(client: AdminClient, run: Run) -> int:
 
 
 def wait_for(condition: Callable[[], bool], what: str) -> None:
-    """Wait for a condition, looking often: a kill is to hit what goes on; AssertionError when it takes too long."""
+    """Wait for a condition, looking often: a kill is to hit what continues; AssertionError when it takes too long."""
     wait_until(condition, DEADLINE_S, what, POLL_S)
 
 

@@ -124,7 +124,7 @@ def _parser() -> argparse.ArgumentParser:
         "--minutes", type=positive, metavar="m", help=f"how long (default {MINUTES:g}; of a soak {SOAK_MINUTES:g})"
     )
     parser.add_argument("--runs", type=at_least_one, metavar="k", help="exactly so many runs, however long they take")
-    parser.add_argument("--jobs", type=at_least_one, help=f"runs beside each other (default {JOBS})")
+    parser.add_argument("--jobs", type=at_least_one, help=f"runs at the same time (default {JOBS})")
     parser.add_argument("--logs", type=Path, metavar="DIR", help="where logs of bad runs are kept (a temporary folder)")
     parser.add_argument("--ledger", type=Path, metavar="CSV", help="instead of the one under tests/chaos/ledger")
     scenarios = parser.add_argument_group("instead of random runs")

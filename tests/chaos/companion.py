@@ -1,4 +1,4 @@
-"""What goes on beside a run, again and again, in a thread of its own."""
+"""What continues alongside a run, again and again, in a thread of its own."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tests.chaos.service import Service
 class Companion:
     """Does something at intervals until it is ended; a context manager.
 
-    What breaks it off is raised where it ends, unless something else is being raised there: whoever believed that it
-    went on concludes nothing.
+    What interrupts it is raised where it ends, unless something else is being raised there: whoever believed that it
+    continued concludes nothing.
 
     Args:
         name: of the thread.

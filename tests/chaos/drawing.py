@@ -13,26 +13,26 @@ from random import Random
 from tests.chaos.mixture import mean_bytes
 from tests.chaos.schedule import LoadOfRun, Mood, PlannedFault, Schedule, SettingsOfRun
 
-# The load goes on for some seconds behind the last fault that isn't aimed: what is done then must come to its end
+# The load continues for some seconds behind the last fault that isn't aimed: what is done then must come to its end
 # without that excuse. An aimed one (`AIMED_S`) begins after the load where the TTL is long.
 LOAD_S = 18.0
 FIRST_FAULT_S = 1.5
 FIRST_DEATH_UNTIL_S = 5.0
 LAST_FAULT_S = 14.0
-# Around the time when what the first death left behind expires: that is when sweepers export and sinks delete.
+# Around the time when what the first death abandoned expires: that is when sweepers export and sinks delete.
 AIMED_S = (-1.5, 2.5)
 MARGIN_S = 2.0
 SKEW_ALLOWANCE_S = 0.5
 BACKOFF_S = 0.1
 # A processor that is frozen for longer loses its partitions.
 SESSION_TIMEOUT_S = 3.0
-# What one slot does a second beside everything else that two cores have to do: its calls are of some 25 ms at least.
+# What one slot does a second alongside everything else that two cores have to do: its calls are of some 25 ms at least.
 MOST_PER_SLOT_S = 25
 # A call that hangs keeps its slot to the end of all tries; so much of the slots may be kept so.
 MOST_HANGING = 0.2
 BACKLOG = 400
 UNLIMITED_BYTES = 67_108_864
-# For so long nothing is answered before the first death, in some runs: whoever dies then has its hands full.
+# For so long nothing is answered before the first death, in some runs: whoever dies then has its much in flight.
 FULL_HANDS_S = 3.0
 
 LINK_FAULTS = ("cut", "refuse", "stall", "half_open", "slow", "young")
@@ -168,7 +168,7 @@ def _busy_at_once(settings: SettingsOfRun, shares: tuple[tuple[str, int], ...]) 
 
 
 def _mood(random: Random, load: LoadOfRun, settings: SettingsOfRun) -> Mood:
-    """Keep a good part of the slots busy: what is in hand when a process dies is what has to expire."""
+    """Keep a good part of the slots busy: what is in flight when a process dies is what has to expire."""
     busy = random.uniform(0.4, 0.8)
     at_once = _busy_at_once(settings, load.shares) * settings.processors
     mean_s = busy * at_once / load.rate_per_s

@@ -33,7 +33,7 @@ MAY_END_ITSELF: Final[Mapping[tuple[str, int], Explains]] = {
     ("sink", FAILED): _lost_its_jvm,
     ("sink", FENCED): _lost_its_lock,
 }
-"""Who may end by itself, with which status, by which fault. Whoever isn't named goes on, whatever is done to others:
+"""Who may end by itself, with which status, by which fault. Whoever isn't named continues, whatever is done to others:
 processors and sweepers wait out every fault that is drawn."""
 
 

@@ -69,7 +69,7 @@ class Flow:
 class Load(Flow):
     """The records of a schedule. A broker that is away is waited for.
 
-    What is to be there before anything else goes on, `publish_backlog` publishes before the block.
+    What is to be there before anything else continues, `publish_backlog` publishes before the block.
     """
 
     def __init__(self, place: Place, schedule: Schedule, bootstrap: str, broken_off: threading.Event) -> None:
@@ -116,7 +116,7 @@ class Load(Flow):
         try:
             run_load(self._settings, rest, lambda acknowledged: self._progress(done + acknowledged), self._over)
         except TransientError as error:
-            print(f"the load goes on after {self.published} records: {error}", file=sys.stderr)
+            print(f"the load continues after {self.published} records: {error}", file=sys.stderr)
 
     def _over(self) -> bool:
         return self._broken_off.is_set() or self._stop.is_set()

@@ -145,7 +145,7 @@ def _take_away(stage: Stage, services: Mapping[str, Service], away: Sequence[str
 
 def _bring_back(stage: Stage, services: Mapping[str, Service], away: Sequence[str]) -> tuple[float, float]:
     ended = _now()
-    # What it has in hand has to expire, and is to be found among all that look expired in the view of before.
+    # What it has in flight has to expire, and is to be found among all that look expired in the view of before.
     services["processor-2"].kill()
     if "postgres" in away:
         stage.stack.postgres.start()

@@ -80,7 +80,7 @@ def append(entry: Entry | ScenarioEntry, path: Path) -> None:
         rows.insert(0, [field.name for field in fields(entry)])
     text = io.StringIO(newline="")
     csv.writer(text, lineterminator="\n").writerows(rows)
-    # One write, at the end whoever else writes: runs beside each other don't mix their lines.
+    # One write, at the end whoever else writes: runs at the same time don't mix their lines.
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     try:
         os.write(descriptor, text.getvalue().encode())

@@ -16,7 +16,7 @@ import psutil
 from tests.chaos.companion import Companion
 from tests.chaos.service import Service
 
-# Spark's pools for the removal of what jobs have left behind, by the names of their threads: after each garbage
+# Spark's pools for the removal of what jobs have abandoned, by the names of their threads: after each garbage
 # collection they grow by a thread a task (128 each at most), and a minute later they are empty. No leak shows in them.
 BREATHING_POOLS = ("block-manager-storage-async", "block-manager-ask")
 COMM_CHARACTERS = 15  # of a thread's name are kept by the kernel
@@ -27,7 +27,7 @@ LEAST_SHARE = 0.9
 MIB = 1 << 20
 # What `spark.driver_memory` gives by default, which no run changes.
 HEAP_BYTES = 512 * MIB
-# Beside its heap: Spark's classes; compiled code; a hundred threads' stacks, symbols, what malloc keeps; and what is on
+# Besides its heap: Spark's classes; compiled code; a hundred threads' stacks, symbols, what malloc keeps; what is on
 # its way to Python, of one batch (`sink.max_batch_bytes`) or chunk.
 JVM_BESIDE_BYTES = (160 + 96 + 64 + 32) * MIB
 # Python of the sink in a run of minutes: the interpreter with pyspark, pyarrow and three clients; a batch ten times: as
@@ -105,7 +105,7 @@ class Resources(Companion):
 
 
 def _of_service(service: Service, at_s: float) -> Iterator[Reading]:
-    """Read a service's own process and its JVM; Spark's Python workers, which come and go, are left out."""
+    """Read a service's own process and its JVM; Spark's Python workers, which come and go, are skipped."""
     tree = service.tree()
     for process in tree:
         try:
@@ -151,7 +151,7 @@ def trends(readings: Iterable[Reading], began_s: float, stretch_s: float) -> lis
     """Return the trend of each measure of each process, by the least value of each stretch of time.
 
     Peaks don't count: how many connections and threads are open follows what there is to do, and how slow the machine
-    is. What leaks is there when nothing is to do, too. A last stretch that isn't over is left out.
+    is. What leaks is there when nothing is to do, too. A last stretch that isn't over is skipped.
 
     Args:
         readings: of any processes.
@@ -200,7 +200,7 @@ def unread(found: Iterable[Trend], names: Iterable[str], stretches: int) -> list
     return [f"{name} was read in {read[name]} of {stretches} stretches of time" for name in missing]
 
 
-# Growth over the time looked at that still counts as flat: a share of the mean, and a number beside it. Heaps breathe.
+# Growth over the time looked at that still counts as flat: a share of the mean, and a number. Heaps breathe.
 ALLOWED: Mapping[str, tuple[float, float]] = {
     "rss_bytes": (0.03, 8_000_000.0),
     "threads": (0.0, 2.0),

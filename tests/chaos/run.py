@@ -65,7 +65,7 @@ class Outcome:
 
 
 class Interrupted(Exception):
-    """The run was broken off: nothing was concluded."""
+    """The run was interrupted: nothing was concluded."""
 
 
 class FaultBroke(Exception):
@@ -140,7 +140,7 @@ def _start_on_backlog(load: Load, scene: Scene) -> None:
 
 
 def _start(company: Sequence[Service], scene: Scene) -> None:
-    """Start everything and wait until it is at work, a sink with its first batches: a fault is to hit what goes on."""
+    """Start everything and wait until it is at work, a sink with its first batches: a fault is to hit what works."""
     for service in company:
         service.start()
     _await(scene, lambda: ", ".join(service.name for service in company if not service.at_work()))

@@ -38,14 +38,14 @@ def soak(wanted: Wanted, commit: str) -> Iterator[ScenarioEntry]:
 
 
 def _played(name: str, commit: str, play: Callable[..., ScenarioPlayed], *given: object) -> ScenarioEntry:
-    """Play one on a stage of its own; what breaks it off is its result."""
+    """Play one on a stage of its own; what interrupts it is its result."""
     began = time.monotonic()
     try:
         with Stage() as stage:
             played = play(stage, *given)
     except Exception as error:  # noqa: BLE001 - told, and written down as the reason
         print(f"{name}:", traceback.format_exc(), sep="\n", flush=True)
-        played = ScenarioPlayed(0, [], [" ".join(f"broken off by {type(error).__name__}: {error}".split())])
+        played = ScenarioPlayed(0, [], [" ".join(f"interrupted by {type(error).__name__}: {error}".split())])
     told = [*played.lines, *(f"WRONG: {problem}" for problem in played.wrong)]
     print(f"{name}, {played.records} records:", *told, sep="\n  ", flush=True)
     seconds, verdict = round(time.monotonic() - began), BROKEN if played.wrong else KEPT

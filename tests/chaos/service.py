@@ -210,7 +210,7 @@ class Service:
             self._child.pause()
 
     def thaw(self) -> None:
-        """Let it and its children go on (SIGCONT)."""
+        """Let it and its children continue (SIGCONT)."""
         if self._child is not None:
             self._child.resume()
 
@@ -239,7 +239,7 @@ class Service:
         return total
 
     def _programs(self) -> Iterator[tuple[psutil.Process, str]]:
-        """Yield its processes with the names of their programs; what ends between two looks is left out."""
+        """Yield its processes with the names of their programs; what ends between two looks is skipped."""
         virtual_machines: set[int] = set()
         for process in self.tree():
             try:

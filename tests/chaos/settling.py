@@ -44,7 +44,7 @@ Offsets = dict[tuple[str, int], int]
 
 
 def settle(stage: Stage, place: Place, patience: Patience, broken_off: threading.Event | None = None) -> str:
-    """Wait until nothing is left to do, as long as the patience lasts and nobody breaks it off; return what is left."""
+    """Wait until nothing is left to do, as long as the patience lasts and nobody interrupts it; return what is left."""
     pause = time.sleep if broken_off is None else broken_off.wait
     with Settling(place, stage.stack.bootstrap_servers, stage.stack.postgres_url) as settling:
         while unsettled := settling.unsettled():
@@ -126,7 +126,7 @@ class Settling:
         return f"{behind} records aren't consumed" if behind else ""
 
     def _unresolved(self) -> str:
-        return f"{len(self._standing)} registrations stand in the log" if self._standing else ""
+        return f"{len(self._standing)} registrations are in the log" if self._standing else ""
 
     def _unshown(self, ends: Offsets) -> str:
         options = f"-c search_path={self._settings.postgres.schema_name} -c statement_timeout=5s"
@@ -138,4 +138,4 @@ class Settling:
         behind = sum(end - shown.get(place, 0) for place, end in viewed.items())
         if behind:
             return f"the sink is {behind} entries behind"
-        return f"{rows} rows stand in the table wait" if rows else ""
+        return f"{rows} rows are in the table wait" if rows else ""

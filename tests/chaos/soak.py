@@ -49,7 +49,7 @@ SETTINGS = {
 
 
 def play_soak(stage: Stage, minutes: float, directory: Path) -> ScenarioPlayed:
-    """Let all services work for so many minutes, and return what became of their memory, threads and open files."""
+    """Let all services work for some minutes, and return what became of their memory, threads and open files."""
     count = min(STRETCHES, max(int(60 * minutes / LEAST_STRETCH_S), 1))
     stretch_s = 60 * minutes / count
     with stage.place(directory, SETTINGS, 6) as place, ExitStack() as resources:
@@ -110,7 +110,7 @@ def _collect_garbage(services: Sequence[Service]) -> None:
     """
     jcmd = which("jcmd", path=str(Path(java_command()).resolve().parent)) or which("jcmd")
     if jcmd is None:
-        raise RuntimeError("saw no jcmd beside java or on the PATH, expected that of a JDK 17 or newer. Install one")
+        raise RuntimeError("saw no jcmd alongside java or on the PATH, expected that of a JDK 17 or newer. Install one")
     for service in services:
         for jvm in service.jvms():
             subprocess.run([jcmd, str(jvm.pid), "GC.run"], check=True, capture_output=True, timeout=60)

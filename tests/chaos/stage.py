@@ -77,7 +77,7 @@ class Place:
 
     @property
     def looks(self) -> Path:
-        """What was seen from outside while the run went on."""
+        """What was seen from outside while the run continued."""
         return self.directory / "looks.jsonl"
 
     def checkpoints_of(self, name: str) -> Path:
@@ -222,7 +222,7 @@ class Scene:
     visitors: Sequence[Service]
     """All that were made so far."""
     ended: threading.Event
-    """Set when the run is broken off: whoever waits goes on at once."""
+    """Set when the run is interrupted: whoever waits continues at once."""
     locks: defaultdict[str, threading.Lock] = field(default_factory=lambda: defaultdict(threading.Lock))
     began_ms: dict[PlannedFault, int] = field(default_factory=dict)
     """When each fault really began, ms since the epoch."""

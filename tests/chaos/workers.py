@@ -1,4 +1,4 @@
-"""Plays runs beside each other: a process each, with a stack of its own."""
+"""Plays runs at the same time: a process each, with a stack of its own."""
 
 from __future__ import annotations
 

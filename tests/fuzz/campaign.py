@@ -41,7 +41,7 @@ class Outcome:
 
 
 def fuzz(target: Target, seconds: int) -> Outcome:
-    """Fuzz a target for so many seconds, and write its corpus anew."""
+    """Fuzz a target for so many seconds, and write its corpus again."""
     FINDINGS.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="waitreg-fuzz-") as scratch:
         folder = Path(scratch)

@@ -16,7 +16,7 @@ from tests.fuzz.catalogue import target_of
 from tests.fuzz.record_mutation import mutated_record
 from tests.fuzz.target import Target, require_bounded
 
-# Not one of the locked packages: setup/fuzz.sh puts it beside them.
+# Not one of the locked packages: setup/fuzz.sh puts it alongside them.
 atheris: Any = importlib.import_module("atheris")
 
 INSTRUMENTED = ["wait_registry", "sweeper", "sink"]

@@ -77,7 +77,7 @@ def read_evidence(
 
 
 def read_dead_letters(settings: Settings, topic: str, group: str) -> Iterator[DeadLetterSeen]:
-    """Return a group's dead letters as a read_committed consumer sees them; records of other origin are left out."""
+    """Return a group's dead letters as a read_committed consumer sees them; records of other origin are skipped."""
     for message in read_committed(settings, topic):
         headers = read_headers(message)
         if headers is None:
@@ -102,7 +102,7 @@ def read_dead_letters(settings: Settings, topic: str, group: str) -> Iterator[De
 def read_wait_log(settings: Settings, group: str) -> Iterator[WaitEntry]:
     """Return the wait topic's whole log: a group's registrations, and all tombstones (which name no group).
 
-    What can't be read as a wait record, which a sink puts into quarantine, registers nothing: it is left out.
+    What can't be read as a wait record, which a sink puts into quarantine, registers nothing: it is skipped.
     """
     for message in read_committed(settings, settings.wait.topic):
         partition, offset, append_ms, key = _place(message)
@@ -128,7 +128,7 @@ def wait_ids(published: Iterable[Published], group: str, cluster: str) -> dict[C
 
 
 def view_ids(settings: Settings, group: str) -> frozenset[str]:
-    """Return the ids of a group that stand in Postgres."""
+    """Return the ids of a group that are in Postgres."""
     with connect(settings.postgres, autocommit=True, application_name="waitreg reconciliation") as connection:
         rows = connection.execute("select wait_expiration_uuid from wait where consumer_group = %s", (group,))
         return frozenset(row[0] for row in rows)

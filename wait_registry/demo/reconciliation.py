@@ -278,9 +278,9 @@ def _view_differences(view: Collection[str] | None, log: WaitLog) -> Iterator[Pr
     if view is None:
         return
     for wait_id in sorted(log.standing_ids - set(view)):
-        yield Problem(Breach.VIEW_DIFFERS, f"wait {wait_id} stands in the wait topic but not in Postgres")
+        yield Problem(Breach.VIEW_DIFFERS, f"wait {wait_id} is in the wait topic but not in Postgres")
     for wait_id in sorted((set(view) & log.by_id.keys()) - log.standing_ids):
-        yield Problem(Breach.VIEW_DIFFERS, f"wait {wait_id} stands in Postgres but is resolved in the wait topic")
+        yield Problem(Breach.VIEW_DIFFERS, f"wait {wait_id} is in Postgres but is resolved in the wait topic")
 
 
 def _name(record: Coordinates) -> str:

@@ -11,7 +11,7 @@ from wait_registry.demo.dead_letter_seen import DeadLetterSeen
 from wait_registry.demo.manifest import Coordinates, Published
 from wait_registry.records.tombstone import Outcome
 
-# The record goes on under another id, which only its next wait record tells.
+# The record continues under another id, which only its next wait record tells.
 _GOES_ON = (Outcome.RETRIED.value, Outcome.REDELIVERED.value)
 
 

@@ -1,4 +1,4 @@
-"""P7: calls in flight, what is in hand, chunks of exports and memory keep to their bounds."""
+"""P7: calls in flight, what is in flight, chunks of exports and memory keep to their bounds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from wait_registry.demo.calls import ABORTED, Call
 
 
 @dataclass(frozen=True, slots=True)
-class InHand:
+class InFlight:
     """A record of one instance: its first and last registration, and when it can have let go of it at the earliest."""
 
     first: WaitEntry
@@ -24,21 +24,21 @@ class InHand:
     finished_ms: int
 
 
-def in_hand(ledger: Ledger) -> Mapping[str, Sequence[InHand]]:
-    """Return what each instance had in hand.
+def in_flight(ledger: Ledger) -> Mapping[str, Sequence[InFlight]]:
+    """Return what each instance had in flight.
 
     What was registered again by the same instance counts from the last time on. An id that several have registered has
-    changed hands in between, at a moment that isn't seen from outside: it is left out. Without calls nobody can tell
+    changed hands in between, at a moment that isn't seen from outside: it is skipped. Without calls nobody can tell
     when a record was finished, since the tombstone comes later: then there is nothing.
     """
-    found: dict[str, list[InHand]] = defaultdict(list)
+    found: dict[str, list[InFlight]] = defaultdict(list)
     for entries in ledger.entries_of.values() if ledger.history.calls is not None else ():
         instances = instances_of(entries)
         if len(instances) == 1:
             numbers = [number for number, entry in enumerate(entries) if entry.registration is not None]
             last = numbers[-1]
             finished_ms = _finished_ms(ledger, entries[last], entries[last + 1] if last + 1 < len(entries) else None)
-            found[instances.pop()].append(InHand(entries[numbers[0]], entries[last], finished_ms))
+            found[instances.pop()].append(InFlight(entries[numbers[0]], entries[last], finished_ms))
     return found
 
 
@@ -63,25 +63,25 @@ def _finished_ms(ledger: Ledger, entry: WaitEntry, tombstone: WaitEntry | None) 
 ROUNDING_MS = 5
 
 
-def bytes_in_hand(ledger: Ledger) -> Iterator[Violation]:
-    """Find instances that took records although what they had in hand was as large as is allowed, or larger.
+def bytes_in_flight(ledger: Ledger) -> Iterator[Violation]:
+    """Find instances that took records although what they had in flight was as large as is allowed, or larger.
 
     How many records one fetch may bring is guessed by the product from the mean size of those before: that one fetch
-    may pass the bound by as much as it brings. So what is judged is what was in hand when a fetch was made. That moment
+    may pass the bound by as much as it brings. So what is judged is what was in flight at a fetch. That moment
     is exact: all registrations of one fetch are of one millisecond, in which their time to live begins. A registration
     that is renewed is no fetch, and may come while the bound is passed; so only the first one of an id is judged.
     """
     limits, told = ledger.history.limits, ledger.history.told
     if limits.prefetch_bytes is None or told is None:
         return
-    for instance, held in in_hand(ledger).items():
+    for instance, held in in_flight(ledger).items():
         most, taken_ms = _most_before_a_fetch(ledger, held, told.ttl_ms)
         if most >= limits.prefetch_bytes:
             why = f"{most} at {words.time(taken_ms)}, when it took more, and {limits.prefetch_bytes} are allowed"
-            yield Violation(Kind.BOUND, f"bytes in hand of {instance}", why)
+            yield Violation(Kind.BOUND, f"bytes in flight of {instance}", why)
 
 
-def _most_before_a_fetch(ledger: Ledger, held: Sequence[InHand], ttl_ms: int) -> tuple[int, int]:
+def _most_before_a_fetch(ledger: Ledger, held: Sequence[InFlight], ttl_ms: int) -> tuple[int, int]:
     # What ends at a moment is over, and what begins at it is not there yet.
     ending, fetching, beginning = range(3)
     events: list[tuple[int, int, int]] = []
@@ -105,7 +105,7 @@ def chunks(ledger: Ledger) -> Iterator[Violation]:
 
     A transaction's end, commit or abort, is a record that no client shows: it leaves a gap in the offsets. A
     transaction of a sweeper is of one wait partition, and in each of them one comes after the other, since the next one
-    isn't begun before the end of the one before stands in the log. Processors have no transactions.
+    isn't begun before the end of the one before is in the log. Processors have no transactions.
     """
     most = ledger.history.limits.chunk_rows
     if most is None:
@@ -134,7 +134,7 @@ def _runs(entries: Iterator[WaitEntry]) -> Iterator[tuple[int, WaitEntry]]:
 
 # The downstream notices a caller that has hung up, or died, when its loop comes round to it.
 HANG_UP_MS = 250
-# Killed and started again, or one more for a while: the one's last calls stand beside the other's first.
+# Killed and started again, or one more for a while: the one's last calls stand alongside the other's first.
 OVERLAP_MS = 5_000
 
 
@@ -150,7 +150,7 @@ def bound(ledger: Ledger) -> Iterator[Violation]:
     """Find bounds passed."""
     yield from _calls(ledger)
     yield from _registrations(ledger)
-    yield from bytes_in_hand(ledger)
+    yield from bytes_in_flight(ledger)
     yield from chunks(ledger)
     limits = ledger.history.limits
     for sample in limits.samples:
@@ -183,7 +183,7 @@ def peak(spans: Iterable[Span], explained: Iterable[Span] = (), each: int = 0) -
 def _calls(ledger: Ledger) -> Iterator[Violation]:
     """Judge how many calls were open at once: of each instance, and of all.
 
-    For a while beside a processor that is killed, restarted or joins there may be those of one more; of each instance
+    While a processor is killed, restarted or joins there may be those of one more; of each instance
     never. Which of several owners made a call isn't seen from outside: ids that changed hands count for all only. Nor
     is it seen when a caller has given up: of each instance a call counts for half of the time that it may take.
     """
@@ -213,10 +213,10 @@ def _hung_up_ms(call: Call) -> int:
 
 
 def _registrations(ledger: Ledger) -> Iterator[Violation]:
-    """Judge how many records each instance had in hand."""
+    """Judge how many records each instance had in flight."""
     spans = {
         instance: [Span(one.last.append_ms, one.finished_ms) for one in held]
-        for instance, held in in_hand(ledger).items()
+        for instance, held in in_flight(ledger).items()
     }
     yield from _too_many("registrations unfinished", spans, ledger.history.limits.prefetch)
 

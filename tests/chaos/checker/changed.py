@@ -45,7 +45,7 @@ def difference(
     """Return how a copy differs from what was published; empty when it doesn't.
 
     A `malformed` dead letter is one of a record whose headers the client can't read, and has none. ``timestamp`` is ms
-    and type; the type of what doesn't stand in the input topics is not known.
+    and type; the type of what doesn't are in the input topics is not known.
     """
     published, timestamp_ms = ledger.published.get(original), timestamp[0]
     if published is None:

@@ -67,8 +67,8 @@ def dead_lettered_again(ledger: Ledger) -> Iterator[Violation]:
     """Find more dead letters of a processor of one id than registrations, or than what befell the group explains.
 
     A record is taken again when its partition moves before its offset is committed: by faults of processors, of the
-    broker (sessions run out), or partitions that are added. While a storm goes on it may move each second; and while
-    the machine stands still, or the group forms, without a fault. Whenever it is taken again it is registered again,
+    broker (sessions run out), or partitions that are added. While a storm continues it may move each second; and while
+    the machine is stalled, or the group forms, without a fault. Whenever it is taken again it is registered again,
     so that no registration has two dead letters; what can't be registered shows no more than its letters.
     """
     for letters in ledger.letters_of_id.values():

@@ -13,7 +13,7 @@ AFTERMATH_MS = 10_000
 BROKER = ("broker", "everything")
 # After these a process does nothing more, late or not; the next one of its name is another instance.
 _ENDS = ("kill", "terminate")
-# Whose session with Postgres is reset begins its sweep anew.
+# Whose session with Postgres is reset begins its sweep again.
 _RESETS = ("cut_postgres_link", "refuse_postgres_link")
 # Whatever hits one of these may be felt by a processor: "group" is all that were planned or, in a storm, its members;
 # "everything" is every service, the broker and Postgres.
@@ -50,9 +50,9 @@ def explains(fault: FaultDone, instances: Iterable[str], from_ms: int, to_ms: in
 
 
 def pauses_exports(fault: FaultDone) -> bool:
-    """Return whether an export may have stood still meanwhile, and gone on by what it knew.
+    """Return whether an export may have stalled meanwhile, and gone on by what it knew.
 
-    A sweeper that is killed or told to end goes on with nothing. Which of two sweepers wrote an export isn't seen from
+    A sweeper that is killed or ended continues with nothing. Which of two sweepers wrote an export isn't seen from
     outside: a pause of either counts.
     """
     if hits(fault, "sweeper"):
@@ -68,7 +68,7 @@ def overlaps(fault: FaultDone, from_ms: int, to_ms: int, aftermath_ms: int = 0) 
 def earlier(moment_ms: int, active_ms: int, pauses: Iterable[FaultDone]) -> int:
     """Return the moment since which ``active_ms`` have gone by, not counting pauses.
 
-    Who decided something at ``moment_ms`` by what it had read up to ``active_ms`` before, and stood still in between,
+    Who decided something at ``moment_ms`` by what it had read up to ``active_ms`` before, and stalled in between,
     read it that much earlier.
     """
     for pause in sorted(pauses, key=lambda pause: pause.ended_ms, reverse=True):

@@ -59,7 +59,7 @@ def _elsewhere(ledger: Ledger, wait_id: str, partition: int) -> str:
     if not others:
         return "has no registration at all"
     if all(entry.partition != partition for entry in others):
-        return f"stands in another partition than its {words.entry(others[0])}"
+        return f"is in another partition than its {words.entry(others[0])}"
     return f"stands before its {words.entry(others[0])}"
 
 

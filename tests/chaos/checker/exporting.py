@@ -82,7 +82,7 @@ def false_export(ledger: Ledger) -> Iterator[Violation]:
     """Find exports before their time, of what was no registration, and of what something had come after.
 
     When the tail was read isn't seen from outside. DLQ_TIME is taken after it; so an entry that the broker appended
-    well before DLQ_TIME must have been in it. Whoever stood still in between (the sweeper frozen, Postgres or the
+    well before DLQ_TIME must have been in it. Whoever stalled in between (the sweeper frozen, Postgres or the
     broker away) may have read the tail as early as that began. A redelivery says no time of its own: the broker's
     stands for it, which is later by its way there. That time bounds DLQ_TIME too: an export before it falls due (its
     expiry, and what clocks may differ by) is one whatever it says, and what it was written long after has been in the

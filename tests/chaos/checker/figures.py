@@ -100,11 +100,11 @@ def void(history: History) -> str:
     if not history.published:
         reasons.append("no record was published")
     if not history.looks:
-        reasons.append("nobody looked at the commits while it went on")
+        reasons.append("nobody looked at the commits while it continued")
     elif (longest_ms := longest_without_look_ms(history)) > LOOKLESS_MS:
         reasons.append(f"nobody looked at the commits for {longest_ms} ms, while the broker was there")
     if history.views is not None and len(history.views) < FEWEST_VIEWS:
-        reasons.append(f"the tables were seen {len(history.views)} times while it went on")
+        reasons.append(f"the tables were seen {len(history.views)} times while it continued")
     return "; ".join(reasons)
 
 

@@ -59,7 +59,7 @@ class Ledger:
 
     @cached_property
     def registrations_of_id(self) -> Mapping[str, Sequence[WaitEntry]]:
-        """Registrations by wait id, whichever partition they stand in."""
+        """Registrations by wait id, whichever partition they are in."""
         return _grouped(self.registrations, lambda entry: entry.wait_id)
 
     @cached_property

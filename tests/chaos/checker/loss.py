@@ -64,7 +64,7 @@ TOMBSTONE_MS = 5_000
 def forgotten(ledger: Ledger) -> Iterator[Violation]:
     """Find expired registrations that a call had decided, with no fault near that their own process would have felt.
 
-    A fault of another process explains nothing, nor does a rebalance: what runs goes on, and writes its tombstone. An
+    A fault of another process explains nothing, nor does a rebalance: what runs continues, and writes its tombstone. An
     export that comes within `TOMBSTONE_MS` of the answer isn't judged: answer or tombstone may only have been late.
     """
     for export in ledger.exports:
@@ -118,7 +118,7 @@ def abandoned(ledger: Ledger) -> Iterator[Violation]:
     The sweeper's net holds whatever a processor drops, so that an export alone shows nothing. A processor renews what
     waits for a slot, however long, and lets nothing expire: what comes after the expiry explains no more. Left out:
     what changed hands, or was registered again later (its partition had moved), what was answered for good (`forgotten`
-    judges that) or otherwise shortly before or after its export, and what lived while the machine stood still.
+    judges that) or otherwise shortly before or after its export, and what lived while the machine stalled.
     """
     for export in ledger.exports:
         entry = ledger.registered_as(export)
@@ -134,7 +134,7 @@ def abandoned(ledger: Ledger) -> Iterator[Violation]:
 
 
 def _explained_abandoned(ledger: Ledger, export: Republished, entry: WaitEntry, said: Registration) -> bool:
-    """Return whether an answer, a fault or a machine that stood still explains that it was left behind.
+    """Return whether an answer, a fault or a machine that stalled explains that it was abandoned.
 
     Its time begins when its processor made it, which may have died before the broker had it. What was called has a
     while longer to be ended than what never was.

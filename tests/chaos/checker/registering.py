@@ -50,7 +50,7 @@ def not_as_told(ledger: Ledger) -> Iterator[Violation]:
     """Find registrations that differ from the run's settings, and expiries that don't follow from the time to live.
 
     What took long to reach the broker, while the broker or its own process had a fault, has less time left; a time in
-    which the machine stood still doesn't count.
+    which the machine stalled doesn't count.
     """
     told = ledger.history.told
     if told is None:
@@ -151,7 +151,7 @@ def late_call(ledger: Ledger) -> Iterator[Violation]:
 
     A processor begins nothing unless a margin is left beyond its attempts. That margin isn't judged: it is for the way
     from its decision to the downstream, on a busy machine. A fault of the downstream, of the broker or of its own
-    process explains more, and so does a machine that stood still. Which of several owners made a call isn't seen from
+    process explains more, and so does a machine that stalled. Which of several owners made a call isn't seen from
     outside: of the registrations before a call the one that expires last counts.
     """
     told = ledger.history.told

@@ -220,7 +220,7 @@ _RULES = (orphan_row, missing_row, row_differs, changed_rows)
 
 
 def view_differs(ledger: Ledger) -> Iterator[Violation]:
-    """Find what the rules about rows would have said of each look at the tables while the run went on.
+    """Find what the rules about rows would have said of each look at the tables while the run continued.
 
     At the end the table of what stands is empty; only these looks see its rows. A look is one snapshot: rows and
     positions are of one moment, whatever the sink is about to do. What several looks show is told once.

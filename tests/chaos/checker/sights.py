@@ -81,7 +81,7 @@ LONGEST_LOOK_MS = 1_500
 def stood_still_ms(looks: Sequence[Look], from_ms: int, to_ms: int) -> int:
     """Return for how much of a period nothing was seen, ms; pauses between looks that are as usual don't count.
 
-    Whoever works beside those who look may have stood still as long, with no fault of its own.
+    Whoever works alongside those who look may have stalled as long, with no fault of its own.
 
     Args:
         looks: in their order; before the first and after the last nobody meant to look.

@@ -42,7 +42,7 @@ def truncate(scene: Scene, fault: PlannedFault) -> str:
 
 def _while_down(scene: Scene, fault: PlannedFault, damage: Callable[[Path], str]) -> str:
     deadline = time.monotonic() + CHECKPOINT_WITHIN_S
-    # A sink that makes its checkpoint anew in this very moment has none: it is tried again.
+    # A sink that makes its checkpoint again in this very moment has none: it is tried again.
     while (service := _with_checkpoint(scene, fault, deadline)) is not None:
         with service.lock:
             scene.begins(fault)

@@ -26,7 +26,7 @@ AGAIN_WITHIN_S = 10.0
 
 
 def broken(scene: Scene, fault: PlannedFault, *, how: str, server: str) -> str:
-    """Break the target's connections to a server in one of the ways of `drawing.LINK_FAULTS`, and mend them."""
+    """Break the target's connections to a server in one of the ways of `drawing.LINK_FAULTS`, and fix them."""
     proxied = scene.stage.proxied
     link = proxied.link(fault.target) if server == "broker" else proxied.postgres_link(fault.target)
     with scene.locks[f"{server} link of {fault.target}"]:

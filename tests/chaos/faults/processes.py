@@ -71,7 +71,7 @@ def terminate(scene: Scene, fault: PlannedFault) -> str:
 
 
 def freeze(scene: Scene, fault: PlannedFault) -> str:
-    """Stop the process and its children in their tracks, and let them go on: for the others it was dead meanwhile."""
+    """Stop the process and its children (SIGSTOP), and let them continue: for the others it was dead meanwhile."""
     service = scene.services[fault.target]
     with service.lock:
         service.start()

@@ -34,7 +34,7 @@ def stop_server(scene: Scene, fault: PlannedFault) -> str:
 
 
 def freeze_server(scene: Scene, fault: PlannedFault) -> str:
-    """Freeze it: connections stay open, nothing answers; then let it go on."""
+    """Freeze it: connections stay open, nothing answers; then let it continue."""
     server = _server(scene, fault)
     with scene.locks[fault.target]:
         scene.begins(fault)

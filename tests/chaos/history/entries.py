@@ -1,4 +1,4 @@
-"""What stands in the topics, as an independent reader decodes it."""
+"""What is in the topics, as an independent reader decodes it."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ class Look:
     """What was seen between ``began_ms`` and ``ended_ms``, in the order of the fields.
 
     So whatever a later field lacks was not there when an earlier one was true. ``committed`` has the group's offsets
-    (those of partitions without any are left out), ``wait_ends`` and ``wait_stable`` high watermark and last stable
+    (those of partitions without any are skipped), ``wait_ends`` and ``wait_stable`` high watermark and last stable
     offset of the wait topic by partition, ``letter_ends`` the high watermarks of dead letter and redelivery topics.
     """
 
@@ -96,7 +96,7 @@ class Tables:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What the tables were like at some moment between ``began_ms`` and ``ended_ms`` while the run went on."""
+    """What the tables were like at some moment between ``began_ms`` and ``ended_ms`` while the run continued."""
 
     began_ms: int
     ended_ms: int
@@ -197,7 +197,7 @@ class History:
     isn't our downstream: then a tombstone's word is all that tells of work done. ``published`` is the generator's list,
     and what else was found in the input topics. ``committed_at_end`` is read before everything else, ``ends`` (high
     watermarks of wait, dead letter and redelivery topics) after the topics. The four tables are None when Postgres
-    isn't to be judged, ``views`` (the same tables, again and again while the run went on) when nobody looked at them.
+    isn't to be judged, ``views`` (the same tables, again and again while the run continued) when nobody looked at them.
     ``registered_bytes`` is the most that each record of the input topics can take in a wait record, ``input_bytes``
     what it counts for in its processor's hands, ``timestamp_types`` whether its time is that of its making or of its
     appending. Without ``told``, what depends on settings isn't judged.

@@ -124,7 +124,7 @@ def read_history(
 
 
 def with_input(listed: Iterable[Published], standing: Iterable[RawRecord]) -> list[Published]:
-    """Return the generator's list, completed by what stands in the input topics and isn't in it.
+    """Return the generator's list, completed by what is in the input topics and isn't in it.
 
     A generator that dies, or waits in vain for the broker's answer, leaves records that it doesn't know of; they are
     promised as much as the others. Where nobody can read a record's headers, their digest says so.

@@ -1,4 +1,4 @@
-"""The tables in Postgres, read by SQL of our own, once or again and again while a run goes on."""
+"""The tables in Postgres, read by SQL of our own, once or again and again while a run continues."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Looks at the cluster from outside, again and again while a run goes on."""
+"""Looks at the cluster from outside, again and again while a run continues."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Watch(Companion):
 
     Each look asks, in this order: the group's committed offsets; last stable offsets and then ends of the wait topic;
     ends of the dead letter and redelivery topics. So whatever a later answer lacks was not there when the earlier one
-    was true. A broker that is away is waited out: a look without all its answers is left out.
+    was true. A broker that is away is waited out: a look without all its answers is skipped.
 
     Args:
         where: the broker, not by way of a faulty link, and the names of topics and group. Redelivery topics are watched
@@ -69,7 +69,7 @@ class Watch(Companion):
         return Look(began_ms, _now_ms(), offsets, stable, ends, letters)
 
     def _learn_partitions(self, consumer: Consumer) -> None:
-        # Partitions are added, and redelivery topics made, while the run goes on.
+        # Partitions are added, and redelivery topics made, while the run continues.
         if time.monotonic() < self._asked_s + METADATA_S:
             return
         for topic in {*self._consumed, self._where.wait_topic, *self._letters}:

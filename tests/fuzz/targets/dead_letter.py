@@ -1,4 +1,4 @@
-"""Dead letters: whatever stands in a dead letter topic is read, as ours or as a record of somebody else's."""
+"""Dead letters: whatever is in a dead letter topic is read, as ours or as a record of somebody else's."""
 
 from __future__ import annotations
 

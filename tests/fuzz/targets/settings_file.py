@@ -1,4 +1,4 @@
-"""A settings file of any text: settings, or a refusal that says what to mend."""
+"""A settings file of any text: settings, or a refusal that says what to fix."""
 
 from __future__ import annotations
 

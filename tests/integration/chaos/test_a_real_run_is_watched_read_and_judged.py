@@ -1,4 +1,4 @@
-"""A small real run: watched while it goes on, read when it is over, judged; and a forgery in its topics is found."""
+"""A small real run: watched while it continues, read when it is over, judged; and a forgery in its topics is found."""
 
 from __future__ import annotations
 

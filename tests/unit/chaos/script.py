@@ -401,7 +401,7 @@ def clean_run(views_at_looks: bool = False) -> Script:
 
 
 def _a_kill_among_five(script: Script) -> None:
-    """Play a kill with five records in hand: committed, in flight, answered, uncommitted, and an aborted export."""
+    """Play a kill with five records in flight: committed, in flight, answered, uncommitted, and an aborted export."""
     places = [script.publish(2) for _ in range(5)]
     entries = [script.register(place, "processor-2/1") for place in places]
     script.commit(places[2])
@@ -445,7 +445,7 @@ def _a_redelivery(script: Script) -> None:
 
 
 def _a_zombie_wakes(script: Script) -> None:
-    """Play a frozen processor that finishes, and fails, what had been exported while it stood still."""
+    """Play a frozen processor that finishes, and fails, what had been exported while it stalled."""
     places = [script.publish(0) for _ in range(2)]
     entries = [script.register(place, "processor-4/1") for place in places]
     script.commit(places[1])

@@ -241,7 +241,7 @@ def test_a_scenario_that_breaks_off_is_listed_with_the_reason(
     assert command.main(["--scenario", scenario, "--ledger", str(path), "--logs", str(tmp_path / "logs")]) == 1
     rows = list(csv.DictReader(path.read_text().splitlines()))
     assert [(row["verdict"], row["figures"]) for row in rows] == lines * [
-        (BROKEN, "WRONG: broken off by TimeoutError: readiness of all services after 180 s")
+        (BROKEN, "WRONG: interrupted by TimeoutError: readiness of all services after 180 s")
     ]
 
 

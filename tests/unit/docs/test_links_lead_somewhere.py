@@ -1,4 +1,4 @@
-"""Every link within the pages leads to a file that exists, and to a heading that stands in it."""
+"""Every link within the pages leads to a file that exists, and to a heading that is in it."""
 
 from __future__ import annotations
 

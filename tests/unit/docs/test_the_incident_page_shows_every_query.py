@@ -1,4 +1,4 @@
-"""docs/incident.md shows every incident query, with the question as it stands in its file and an answer."""
+"""docs/incident.md shows every incident query, with the question as it is in its file and an answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/refusals.md: every test it names exists, and every file of tests/refusals stands in it."""
+"""docs/refusals.md: every test it names exists, and every file of tests/refusals is in it."""
 
 from __future__ import annotations
 
