@@ -46,7 +46,7 @@ def headers_of(listed: list[list[Any]]) -> Headers:
 
 
 def plain(value: Any) -> Any:
-    """Turn what the codec returns into what stands in a vector."""
+    """Turn the codec's result into the form of a vector."""
     if isinstance(value, bytes):
         return b64encode(value).decode()
     if hasattr(value, "_asdict"):
@@ -177,7 +177,7 @@ RUNNERS: dict[tuple[str, str], Callable[[Any], Any]] = {
     ("headers_json_size", "decode_column"): run_decode_column,
     ("wait_record", "encode"): run_encode_wait_record,
     ("wait_record", "decode"): run_decode_record,
-    ("wait_record_older_dialect", "decode"): run_decode_record,
+    ("wait_record_legacy", "decode"): run_decode_record,
     ("tombstone", "encode"): lambda given: plain(tombstone_headers(Outcome(given))),
     ("tombstone", "decode"): lambda given: decode_outcome(headers_of(given)),
     ("lineage", "append"): lambda given: plain(

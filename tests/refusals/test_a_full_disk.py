@@ -1,4 +1,4 @@
-"""No room for the sink's scratch files, none for Postgres: the sink waits and says why, and goes on when there is room.
+"""Without disk space for its scratch files or for Postgres, the sink waits, reports why, and continues with space.
 
 Both need a small file system of their own, which only root may mount: elsewhere they are skipped, and say so.
 """

@@ -74,7 +74,7 @@ def at(settings: Settings, address: str) -> Settings:
         (PASSWORD, "postgres", "?sslmode=never", r"invalid sslmode value.*Correct postgres\.url"),
     ],
 )
-def test_a_connection_that_is_refused_says_what_to_mend(
+def test_a_refused_connection_names_the_fix(
     password: str, database: str, options: str, said: str, asking: EmbeddedPostgres
 ) -> None:
     with pytest.raises(PostgresRefused, match=said) as raised:
@@ -83,7 +83,7 @@ def test_a_connection_that_is_refused_says_what_to_mend(
     assert raised.value.exit_code == 2
 
 
-def test_a_host_that_is_away_beside_one_that_refuses_is_waited_for(asking: EmbeddedPostgres) -> None:
+def test_one_refusing_and_one_unavailable_host_is_an_outage(asking: EmbeddedPostgres) -> None:
     for hosts in (f"127.0.0.1:{asking.port},127.0.0.1:1", f"127.0.0.1:1,127.0.0.1:{asking.port}"):
         address = f"postgresql://registry:{PASSWORD}@{hosts}/nowhere"
         with pytest.raises(PostgresUnavailable, match=r"\"nowhere\" does not exist(.|\n)*Correct the database's name"):
@@ -205,7 +205,7 @@ def test_sink_and_sweeper_end_with_2_and_a_sentence(
     assert "Traceback" not in ended.errors
 
 
-def test_a_schema_that_is_older_than_this_version_is_refused_by_sink_and_sweeper(
+def test_sink_and_sweeper_refuse_an_older_schema(
     settings_for: SettingsFactory, topics: Topics, asking: EmbeddedPostgres, spark: SparkSession
 ) -> None:
     from sink.service import SinkService

@@ -39,7 +39,7 @@ RULES = {
 
 @pytest.mark.guarantee("C.9")
 @pytest.mark.timeout(240)
-def test_what_a_killed_processor_had_in_hand_is_dead_lettered_over_tls(
+def test_records_of_a_killed_processor_are_dead_lettered_over_tls(
     secured_settings: SecuredSettings, services: Services, spark: SparkSession, database: Database,
     tmp_path: Path, caplog: pytest.LogCaptureFixture,
 ) -> None:  # fmt: skip

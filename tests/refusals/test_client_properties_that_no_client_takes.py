@@ -28,7 +28,7 @@ def test_a_property_that_does_not_exist_ends_every_service_with_a_sentence(
     assert "Traceback" not in said
 
 
-def test_values_that_only_together_make_no_consumer_end_the_processor_with_a_sentence(
+def test_client_properties_that_contradict_end_the_processor_clearly(
     settings_for: SettingsFactory, topics: Topics, here: Path
 ) -> None:
     settings = settings_for(

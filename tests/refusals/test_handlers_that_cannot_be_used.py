@@ -63,7 +63,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("handler", [name for name in SAID if name != "never_opens:Charge"])
-def test_a_handler_that_cannot_be_loaded_is_refused_before_the_broker_is_asked(handler: str, folder: Path) -> None:
+def test_a_handler_that_cannot_be_loaded_is_refused_first(handler: str, folder: Path) -> None:
     variables = {
         "WAITREG_PROCESSOR__GROUP": "shop",
         "WAITREG_PROCESSOR__TOPICS": "orders",
@@ -76,7 +76,7 @@ def test_a_handler_that_cannot_be_loaded_is_refused_before_the_broker_is_asked(h
     assert "Traceback" not in ended.errors
 
 
-def test_a_handler_that_cannot_be_opened_ends_the_processor_before_anything_is_consumed(
+def test_a_handler_that_cannot_be_opened_ends_the_processor_first(
     prepared: SettingsFactory, topics: Topics, folder: Path
 ) -> None:
     settings = prepared({"processor.handler": "never_opens:Charge"}, 1)

@@ -63,7 +63,7 @@ def scenario(own: SecuredSettings, settings: Settings, database: Database) -> Sc
 
 
 @pytest.mark.parametrize("service", ["processor", "sink", "sweeper"])
-def test_each_right_on_a_topic_that_a_start_looks_for_is_named_when_it_is_missing(
+def test_each_permission_that_a_start_needs_is_named_when_missing(
     service: Service, secured_settings: SecuredSettings
 ) -> None:
     settings = secured_settings.of(service, "SASL_PLAINTEXT")
@@ -80,7 +80,7 @@ def test_each_right_on_a_topic_that_a_start_looks_for_is_named_when_it_is_missin
 
 
 @pytest.mark.guarantee("P8.17")
-def test_a_sink_that_may_not_commit_for_its_group_says_that_lag_tools_do_not_see_it(
+def test_a_sink_without_commit_permission_says_that_lag_is_not_shown(
     secured_settings: SecuredSettings, caplog: pytest.LogCaptureFixture
 ) -> None:
     settings = secured_settings.of("sink", "SASL_PLAINTEXT", granted=False)
@@ -100,10 +100,10 @@ def test_a_sink_that_may_not_commit_for_its_group_says_that_lag_tools_do_not_see
     told_so = [record.getMessage() for record in caplog.records if record.name == "sink.mirror"]
     assert all(f"{settings.wait.topic} could not be mirrored to its consumer group" in line for line in told_so)
     assert len(told_so) <= 2, "once each reason, however often it is tried"
-    assert time.monotonic() - ending < 30, "its end waited for commits that nobody will take"
+    assert time.monotonic() - ending < 30, "its end waited for commits that the broker refuses"
 
 
-def test_a_sink_that_may_not_see_the_group_of_a_connect_sink_says_that_only_the_setting_counts(
+def test_a_sink_that_cannot_see_the_connect_group_trusts_the_setting(
     secured_settings: SecuredSettings, caplog: pytest.LogCaptureFixture
 ) -> None:
     settings = secured_settings.of("sink", "SASL_PLAINTEXT")
@@ -143,7 +143,7 @@ def test_a_processor_without_a_right_ends_and_has_committed_nothing(
 
 
 @pytest.mark.fault("F12")
-def test_a_right_to_see_but_not_to_write_ends_the_processor_at_the_first_wait_record(
+def test_a_processor_without_write_permission_ends_at_the_first_record(
     secured_settings: SecuredSettings, processors: Processors
 ) -> None:
     quick = {**QUICK, "processor.handler": processors.handler(take)}
@@ -165,7 +165,7 @@ def test_a_right_to_see_but_not_to_write_ends_the_processor_at_the_first_wait_re
     ("lost", "said"),
     [("wait", r"writing .* to \S+\.wait failed.* WRITE on it"), ("input", r"consuming \S+\.input.* READ on it")],
 )
-def test_a_right_taken_away_ends_a_running_processor_and_nothing_unregistered_is_committed(
+def test_a_revoked_permission_ends_a_processor_without_false_commits(
     lost: str, said: str, secured_settings: SecuredSettings, processors: Processors
 ) -> None:
     quick = {**QUICK, "processor.handler": processors.handler(take)}
@@ -191,7 +191,7 @@ def test_a_right_taken_away_ends_a_running_processor_and_nothing_unregistered_is
     assert all(story.resolved for story in told.values())
 
 
-def test_a_sweeper_without_the_right_to_its_transactions_ends_and_exports_nothing(
+def test_a_sweeper_without_transaction_permission_exports_nothing(
     secured_settings: SecuredSettings, database: Database
 ) -> None:
     settings = secured_settings.of("sweeper", "SASL_PLAINTEXT", ONE_PARTITION, granted=False)
@@ -215,7 +215,7 @@ def test_a_sweeper_without_the_right_to_its_transactions_ends_and_exports_nothin
     sweeper.close()
 
 
-def test_a_sweeper_ends_without_each_right_to_its_wait_topic_and_exports_nothing_until_it_has_all(
+def test_a_sweeper_needs_every_permission_on_the_wait_topic(
     secured_settings: SecuredSettings, database: Database
 ) -> None:
     settings = secured_settings.of("sweeper", "SASL_PLAINTEXT", ONE_PARTITION)
@@ -240,7 +240,7 @@ def test_a_sweeper_ends_without_each_right_to_its_wait_topic_and_exports_nothing
     sweeper.close()
 
 
-def test_a_tail_that_is_read_for_long_needs_the_right_to_see_the_group_that_its_client_names(
+def test_reading_a_long_tail_needs_permission_on_the_group(
     secured_settings: SecuredSettings,
 ) -> None:
     settings = secured_settings.of("sweeper", "SASL_PLAINTEXT", ONE_PARTITION, granted=False)
@@ -254,7 +254,7 @@ def test_a_tail_that_is_read_for_long_needs_the_right_to_see_the_group_that_its_
         reader.read_to(1)
 
 
-def test_a_sweeper_that_may_not_write_to_one_group_s_dead_letter_topic_sets_its_rows_aside_and_exports_the_others(
+def test_rows_of_a_forbidden_dead_letter_topic_are_unsendable(
     secured_settings: SecuredSettings, database: Database
 ) -> None:
     settings = secured_settings.of("sweeper", "SASL_PLAINTEXT", ONE_PARTITION)

@@ -1,4 +1,4 @@
-"""P6, P8: whoever may write to the wait topic or a dead letter topic can write anything, and stops nobody by it.
+"""P6, P8: a client that may write to the wait topic or a dead letter topic can write anything and stops no service.
 
 Each record here is one that a client can send and the broker takes. All of them are shown, as rows or in quarantine,
 the positions move on, and what has expired among them is exported.

@@ -59,7 +59,7 @@ def test_every_service_refuses_a_wait_topic_that_deletes_by_age(
     assert processors.run_once(at.settings).settled == {"done": 1}
 
 
-def test_a_running_sweeper_notices_that_the_wait_topic_deletes_by_age_now_and_ends_before_it_exports(
+def test_a_sweeper_ends_when_the_wait_topic_starts_to_delete_by_age(
     scenario: ScenarioFactory,
 ) -> None:
     at = scenario()
@@ -91,7 +91,7 @@ def test_a_missing_dead_letter_topic_is_refused_at_the_start(
 
 
 @pytest.mark.fault("F15")
-def test_a_dead_letter_topic_removed_while_running_ends_the_processor_and_the_record_stays_registered(
+def test_a_deleted_dead_letter_topic_ends_the_processor(
     processor_settings: Make, topics: Topics, processors: Processors
 ) -> None:
     settings = processor_settings(
@@ -113,7 +113,7 @@ def test_a_dead_letter_topic_removed_while_running_ends_the_processor_and_the_re
 
 
 @pytest.mark.fault("F18")
-def test_an_input_topic_removed_while_running_is_warned_about_and_the_others_go_on(
+def test_a_deleted_input_topic_is_warned_about(
     processor_settings: Make, topics: Topics, processors: Processors, caplog: pytest.LogCaptureFixture
 ) -> None:
     settings = processor_settings({"processor.handler": processors.handler(take)}, 1)
@@ -135,7 +135,7 @@ def test_an_input_topic_removed_while_running_is_warned_about_and_the_others_go_
 
 @pytest.mark.fault("F19")
 @pytest.mark.timeout(240)
-def test_a_wait_topic_removed_while_running_ends_the_processor_and_what_comes_after_is_consumed_again(
+def test_a_deleted_wait_topic_ends_the_processor_and_loses_no_record(
     processor_settings: Make, topics: Topics, processors: Processors, database: Database
 ) -> None:
     settings = processor_settings({"processor.handler": processors.handler(take)}, 1)

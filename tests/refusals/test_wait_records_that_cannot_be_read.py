@@ -1,4 +1,4 @@
-"""What stands in the wait topic and can't be read is kept whole, said why, holds nothing up and is never exported."""
+"""An unreadable wait record is kept whole with a reason, delays no other record and is never exported."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def test_a_malformed_wait_record_is_quarantined_with_a_reason_and_the_expired_ones_around_it_are_exported(
+def test_a_malformed_wait_record_is_quarantined_and_others_are_exported(
     scenario: ScenarioFactory, spark: SparkSession
 ) -> None:
     from sink.service import SinkService
@@ -52,7 +52,7 @@ def test_a_malformed_wait_record_is_quarantined_with_a_reason_and_the_expired_on
     assert at.dead_lettered_ids() == sorted(item.wait_id for item in (*first, *last))
 
 
-def test_a_look_at_the_sizes_of_what_comes_next_gets_past_a_header_name_that_is_not_utf_8(
+def test_sampling_gets_past_a_header_name_that_is_not_utf_8(
     scenario: ScenarioFactory,
 ) -> None:
     from sink.position import TopicPartition

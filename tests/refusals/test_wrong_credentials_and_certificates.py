@@ -202,7 +202,7 @@ def test_the_command_ends_with_2_one_line_and_no_password(secured_settings: Secu
     ],
     ids=["TLS to a plain listener", "no TLS to a listener with TLS", "SASL to a listener without"],
 )
-def test_a_listener_of_another_protocol_looks_like_an_outage_and_every_line_of_the_wait_says_what_it_may_be(
+def test_a_listener_of_another_protocol_is_an_outage_with_a_hint(
     wrong: Wrong, said: str, secured_settings: SecuredSettings, processors: Processors, caplog: pytest.LogCaptureFixture
 ) -> None:
     plain = secured_settings.of("processor", "SASL_PLAINTEXT", {**QUICK, "processor.handler": processors.handler(take)})

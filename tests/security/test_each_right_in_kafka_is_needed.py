@@ -14,22 +14,15 @@ from tests.support.named_tests import is_test
 from tests.support.rights import Right, rights_in
 
 MISSING = "tests/refusals/test_missing_rights.py"
-AT_START = f"{MISSING}::test_each_right_on_a_topic_that_a_start_looks_for_is_named_when_it_is_missing"
+AT_START = f"{MISSING}::test_each_permission_that_a_start_needs_is_named_when_missing"
 OF_A_PROCESSOR = f"{MISSING}::test_a_processor_without_a_right_ends_and_has_committed_nothing"
-TO_WRITE = f"{MISSING}::test_a_right_to_see_but_not_to_write_ends_the_processor_at_the_first_wait_record"
-OF_A_SINKS_GROUP = f"{MISSING}::test_a_sink_that_may_not_commit_for_its_group_says_that_lag_tools_do_not_see_it"
-OF_ANOTHER_SINK = (
-    f"{MISSING}::test_a_sink_that_may_not_see_the_group_of_a_connect_sink_says_that_only_the_setting_counts"
-)
-OF_A_SWEEPER = (
-    f"{MISSING}::test_a_sweeper_ends_without_each_right_to_its_wait_topic_and_exports_nothing_until_it_has_all"
-)
-OF_A_TAIL = f"{MISSING}::test_a_tail_that_is_read_for_long_needs_the_right_to_see_the_group_that_its_client_names"
-TRANSACTIONS = f"{MISSING}::test_a_sweeper_without_the_right_to_its_transactions_ends_and_exports_nothing"
-BARRED = (
-    f"{MISSING}::"
-    "test_a_sweeper_that_may_not_write_to_one_group_s_dead_letter_topic_sets_its_rows_aside_and_exports_the_others"
-)
+TO_WRITE = f"{MISSING}::test_a_processor_without_write_permission_ends_at_the_first_record"
+OF_A_SINKS_GROUP = f"{MISSING}::test_a_sink_without_commit_permission_says_that_lag_is_not_shown"
+OF_ANOTHER_SINK = f"{MISSING}::test_a_sink_that_cannot_see_the_connect_group_trusts_the_setting"
+OF_A_SWEEPER = f"{MISSING}::test_a_sweeper_needs_every_permission_on_the_wait_topic"
+OF_A_TAIL = f"{MISSING}::test_reading_a_long_tail_needs_permission_on_the_group"
+TRANSACTIONS = f"{MISSING}::test_a_sweeper_without_transaction_permission_exports_nothing"
+BARRED = f"{MISSING}::test_rows_of_a_forbidden_dead_letter_topic_are_unsendable"
 LIMITS = "every start compares the topic's limits with the settings"
 
 NAMES = {

@@ -140,7 +140,7 @@ class Corpus:
     def malformed(self) -> list[Malformed]:
         """Return what the golden vectors refuse as a wait record, and more of the kind."""
         found = []
-        for file in ("wait_record", "wait_record_older_dialect"):
+        for file in ("wait_record", "wait_record_legacy"):
             for vector in json.loads((VECTORS / f"{file}.json").read_text("ascii"))["vectors"]:
                 if vector["expected"] == "error" and vector["name"] not in NOT_IN_A_WAIT_TOPIC:
                     found.append(_from_vector(f"{file}: {vector['name']}", vector["input"]))

@@ -16,7 +16,7 @@ from tests.vectors.generating.lineage import lineage_vectors
 from tests.vectors.generating.republished import dead_letter_vectors, redelivery_vectors
 from tests.vectors.generating.times import times_vectors
 from tests.vectors.generating.vector import Json
-from tests.vectors.generating.wait_record import older_dialect_vectors, wait_record_vectors
+from tests.vectors.generating.wait_record import legacy_vectors, wait_record_vectors
 
 FOLDER: Final = Path(__file__).parent
 
@@ -29,7 +29,7 @@ def golden_files() -> dict[str, str]:
         "headers_json": ("Original headers in JSON.", headers_json_vectors()),
         "headers_json_size": ("How many bytes of headers in JSON are read.", headers_json_size_vectors()),
         "wait_record": ("Records of the wait topic.", wait_record_vectors()),
-        "wait_record_older_dialect": ("Records of the wait topic, legacy format: only read.", older_dialect_vectors()),
+        "wait_record_legacy": ("Records of the wait topic, legacy format: only read.", legacy_vectors()),
         "tombstone": ("How a registration ended.", tombstone_vectors()),
         "lineage": ("The block behind the headers of republished records.", lineage_vectors()),
         "dead_letter": ("Records of dead letter topics.", dead_letter_vectors()),

@@ -36,7 +36,7 @@ def _check(data: bytes) -> None:
 def seeds() -> Iterator[bytes]:
     """Yield the golden wait records of both dialects."""
     yield from records("wait_record", "decode")
-    yield from records("wait_record_older_dialect", "decode")
+    yield from records("wait_record_legacy", "decode")
 
 
 TARGET = Target(

@@ -35,7 +35,7 @@ def _asking() -> list[psutil.Process]:
 
 
 @pytest.mark.parametrize("protocol", ["consumer", "classic"])
-def test_members_and_their_partitions_are_told(topics: Topics, names: Names, protocol: str) -> None:
+def test_members_and_their_partitions_are_returned(topics: Topics, names: Names, protocol: str) -> None:
     topic, group = names("described"), names("group")
     topics.create(topic, 2)
     member = Consumer({"bootstrap.servers": topics.bootstrap, "group.id": group, "group.protocol": protocol})
@@ -50,7 +50,7 @@ def test_members_and_their_partitions_are_told(topics: Topics, names: Names, pro
 
 
 def test_a_group_that_is_not_there_has_no_members(topics: Topics, names: Names) -> None:
-    found = describe_group(KafkaSettings(bootstrap_servers=topics.bootstrap), names("nobody"))
+    found = describe_group(KafkaSettings(bootstrap_servers=topics.bootstrap), names("absent"))
     assert (found.held, found.due) == ({}, {})
 
 

@@ -10,7 +10,7 @@ from wait_registry.kafka.cluster import cluster_id
 from wait_registry.settings.kafka import KafkaSettings
 
 
-def test_nobody_listening_is_transient_and_says_what_the_client_saw() -> None:
+def test_a_port_without_a_listener_is_a_transient_error() -> None:
     nowhere = KafkaSettings(bootstrap_servers="127.0.0.1:1", request_timeout_s=1)
     with pytest.raises(TransientError) as caught:
         cluster_id(admin(nowhere))
@@ -18,7 +18,7 @@ def test_nobody_listening_is_transient_and_says_what_the_client_saw() -> None:
     assert "Connection refused" in str(caught.value)
 
 
-def test_credentials_that_the_listener_does_not_take_are_a_configuration_error(kafka: str) -> None:
+def test_credentials_that_the_listener_refuses_are_an_error(kafka: str) -> None:
     wrong = KafkaSettings.model_validate(
         {
             "bootstrap_servers": kafka,

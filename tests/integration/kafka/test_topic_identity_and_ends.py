@@ -1,4 +1,4 @@
-"""Which topic it is and where it ends, as the real broker tells."""
+"""The identity and the ends of topics, from the real broker."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_a_topic_that_grew_is_not_the_same(cluster: KafkaSettings, topics: Topic
 
 
 @pytest.mark.guarantee("P8.11")
-def test_partitions_added_to_the_wait_topic_are_left_alone_as_long_as_nobody_writes_to_them(
+def test_partitions_added_to_the_wait_topic_must_stay_empty(
     cluster: KafkaSettings, topics: Topics, names: Names
 ) -> None:
     topic, client = topics.create(names("a"), 2), admin(cluster)
@@ -81,7 +81,7 @@ def test_partitions_added_to_the_wait_topic_are_left_alone_as_long_as_nobody_wri
     assert describe_wait_topic(client, topic, 4).partitions == 4
 
 
-def test_a_wait_topic_made_anew_is_called_so_whatever_its_partitions(
+def test_a_recreated_wait_topic_is_reported_whatever_its_partitions(
     cluster: KafkaSettings, topics: Topics, names: Names
 ) -> None:
     topic, client = topics.create(names("a"), 2), admin(cluster)
@@ -177,7 +177,7 @@ def test_our_producers_put_a_key_where_java_puts_it(cluster: KafkaSettings, topi
 
 
 @pytest.mark.guarantee("P3.15")
-def test_the_partition_that_a_processor_computes_is_the_one_that_every_producer_takes(
+def test_processor_and_producers_choose_the_same_partition(
     cluster: KafkaSettings, topics: Topics, names: Names
 ) -> None:
     topic = topics.create(names("a"), 7)

@@ -51,7 +51,7 @@ def test_topics_made_by_us_satisfy_every_rule_that_a_single_broker_can(prepared:
     assert errors(settings) == {}
 
 
-def test_a_topic_made_by_us_can_be_used_at_once_and_is_compacted_in_broker_time(prepared: SettingsFactory) -> None:
+def test_a_created_topic_is_usable_at_once_and_in_broker_time(prepared: SettingsFactory) -> None:
     settings = prepared({"wait.partitions": 5})
     client = admin(settings.kafka)
     config = topic_config(client, settings.wait.topic)
@@ -112,7 +112,7 @@ def test_missing_topics_are_errors_for_the_services_that_use_them(
 
 
 @pytest.mark.guarantee("P8.3")
-def test_a_topic_that_was_just_made_is_asked_for_again_when_the_broker_that_describes_does_not_know_it_yet(
+def test_a_new_topic_that_the_broker_does_not_know_yet_is_asked_again(
     prepared: SettingsFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings, read, asked = prepared(), topics_module.read_states, []

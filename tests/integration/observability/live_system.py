@@ -36,7 +36,7 @@ SLOTS = 2
 # Seconds on a machine of its own; on one that others load, Spark alone takes minutes.
 STEP_S = 240
 
-# A short life and few slots, so that slots get blocked, look-ahead is full and records are renewed within seconds.
+# A short life and few slots, so that slots get blocked, the prefetch is full and records are renewed within seconds.
 OVERRIDES: Mapping[str, Any] = {
     "processor.max_in_flight": SLOTS,
     "processor.max_attempts": 1,

@@ -31,7 +31,7 @@ STILL = {
 }
 # Those of `waitreg connect watch` move in tests/integration/connect/test_command_watch.py.
 OURS = [metric for metric in all_metrics() if metric.service != "connect"]
-# Label values that the load brings about, beside those of which any one will do.
+# Label values that the load must produce; of the others any value is enough.
 MOVED = (
     *(f'{m.PROCESSOR_SETTLED.name}{{outcome="{outcome}"}}' for outcome in m.OUTCOMES),
     *(f'{m.PROCESSOR_HANDLER_SECONDS.name}_count{{outcome="{outcome}"}}' for outcome in m.OUTCOMES),
@@ -43,7 +43,7 @@ MOVED = (
     *(f'{m.SWEEPER_SWEEPS.name}{{result="{result}"}}' for result in ("done", "partial")),
     f'{m.SWEEPER_PURGED.name}{{table="sweep"}}',
 )
-# The load has failed, expired and unreadable records in it; each tells at once.
+# The load has failed, expired and unreadable records, each of which fires at once.
 FIRING = {
     "WaitregDeadLettersFailed",
     "WaitregDeadLettersExpired",

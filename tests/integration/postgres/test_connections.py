@@ -1,19 +1,29 @@
-"""A connection behaves alike whatever the server's defaults are."""
+"""Connections to a real Postgres: their settings, errors that quote no row, and waits that can be interrupted (P8)."""
 
 from __future__ import annotations
 
+import threading
+from contextlib import ExitStack
 from datetime import UTC, datetime
 
+import psycopg
 import pytest
 from pydantic import SecretStr
 
+from tests.conftest import SettingsFactory
+from tests.faults.behind_a_link import behind_link, link_to_postgres
+from tests.support.database import Database
 from tests.support.stack import Stack
-from wait_registry.postgres.connection import connect, lift_time_limits
+from tests.support.waiting import wait_until
+from wait_registry.errors import TransientError
+from wait_registry.postgres.connection import PostgresUnavailable, connect, lift_time_limits
+from wait_registry.postgres.error_text import error_text
+from wait_registry.postgres.open_connections import OpenConnections
 from wait_registry.settings.postgres import PostgresSettings
 
 
 def server_with(stack: Stack, **defaults: str) -> PostgresSettings:
-    """Return settings for the run's server as if somebody had given it other defaults."""
+    """Return settings for the run's server with other defaults."""
     options = "%20".join(f"-c%20{name}%3D{value}" for name, value in defaults.items())
     joint = "&" if "?" in stack.postgres_url else "?"
     return PostgresSettings(url=SecretStr(f"{stack.postgres_url}{joint}options={options}"))
@@ -36,3 +46,62 @@ def test_a_long_reader_has_no_time_limit_of_the_server_s(stack: Stack, autocommi
         connection.rollback()
         for name in limits:
             assert connection.execute("select current_setting(%s)", (name,)).fetchone() == ("0",)
+
+
+@pytest.mark.guarantee("P8.16")
+def test_the_error_of_a_refused_row_does_not_quote_the_row(database: Database) -> None:
+    with psycopg.connect(database.url) as connection:
+        connection.execute("create temporary table kept (body bytea, constraint is_small check (length(body) < 3))")
+        with pytest.raises(psycopg.errors.CheckViolation, match="Failing row contains") as refused:
+            connection.execute("insert into kept values (%s)", (b"payload",))
+    said = error_text(refused.value)
+    assert said.startswith("CheckViolation: new row for relation")
+    assert "is_small" in said and "23514" in said
+    assert b"payload".hex() not in said
+
+
+def test_an_error_without_details_is_shown_whole() -> None:
+    assert (
+        error_text(psycopg.OperationalError("the connection is closed")) == "OperationalError: the connection is closed"
+    )
+    assert error_text(TransientError("asked in vain")) == "TransientError: asked in vain"
+
+
+def test_a_running_statement_is_interrupted_and_no_other_starts(settings_for: SettingsFactory) -> None:
+    settings, connections = settings_for().postgres, OpenConnections()
+    with connections.open(settings, "ended before") as connection:
+        assert connection.execute("select 1").fetchone() == (1,)
+    with connections.open(settings, "test") as connection:
+        waiting = threading.Timer(0.2, connections.give_up)
+        waiting.start()
+        with pytest.raises(psycopg.OperationalError):
+            connection.execute("select pg_sleep(60)")
+        waiting.join()
+    with pytest.raises(PostgresUnavailable), connections.open(settings, "test"):
+        pass
+
+
+def test_a_connection_without_its_first_answers_is_interrupted(
+    settings_for: SettingsFactory, database: Database
+) -> None:
+    connections, ended = OpenConnections(), threading.Event()
+    with link_to_postgres(database.url) as link, ExitStack() as opened:
+        settings = behind_link(settings_for({"postgres.connect_timeout_s": 60}), link).postgres
+
+        def connect() -> None:
+            try:
+                opened.enter_context(connections.open(settings, "test"))
+            except (PostgresUnavailable, psycopg.OperationalError):
+                ended.set()
+
+        link.slow(1_000_000, 0.2)
+        thread = threading.Thread(target=connect, daemon=True)
+        thread.start()
+        asked = "select 1 from pg_stat_activity where query like '%%set_config(''tcp_keepalives%%' and pid <> %s"
+        with psycopg.connect(database.url, autocommit=True) as looking:
+            pid = looking.info.backend_pid
+            wait_until(lambda: looking.execute(asked, (pid,)).fetchall(), what="its first question", poll_s=0.01)
+        link.stall()
+        connections.give_up()
+        assert ended.wait(30)
+        thread.join()

@@ -1,4 +1,4 @@
-"""`schema.sql` and the migrations make the same database; a wrong one is refused with the command that mends it."""
+"""`schema.sql` and the migrations create the same database; a wrong one is refused with the command that fixes it."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_a_missing_older_newer_or_changed_schema_is_refused(
                 refused(connection)
 
 
-def test_a_failed_connection_is_transient_and_tells_no_password(settings_for: SettingsFactory) -> None:
+def test_a_failed_connection_is_transient_and_shows_no_password(settings_for: SettingsFactory) -> None:
     nowhere = PostgresSettings(url=SecretStr("postgresql://u:hidden@127.0.0.1:1/x"), connect_timeout_s=2)
     with pytest.raises(PostgresUnavailable) as raised:
         connect(nowhere)

@@ -38,7 +38,7 @@ def test_an_answer_without_an_offset_is_asked_for_again(unknown: int) -> None:
     assert earliest_offsets(Answering(unknown, 0), "wait", [0]) == {0: 0}
 
 
-def test_one_that_goes_on_is_an_outage(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_offset_that_stays_unknown_is_an_outage(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(positions, "persistently", lambda _, ask: ask())
     with pytest.raises(TransientError, match=r"wait-0.*-1001"):
         end_offsets(Answering(OFFSET_INVALID), "wait", [0])

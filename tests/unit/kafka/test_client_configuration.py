@@ -15,7 +15,7 @@ KAFKA = KafkaSettings(
 )
 
 
-def test_a_producer_is_idempotent_waits_for_all_replicas_and_partitions_as_java_does() -> None:
+def test_a_producer_is_idempotent_and_partitions_as_java_does() -> None:
     config = producer_config(KAFKA)
     assert config["enable.idempotence"] is True
     assert config["acks"] == "all"
@@ -34,7 +34,7 @@ def test_a_consumer_reads_committed_records_and_commits_nothing_by_itself() -> N
 
 
 @pytest.mark.guarantee("P8.10")
-def test_a_record_that_never_fits_into_the_producers_queue_is_too_large_and_not_waited_for() -> None:
+def test_a_record_larger_than_the_producers_queue_is_refused_at_once() -> None:
     tuned = KafkaSettings(bootstrap_servers="127.0.0.1:1", librdkafka={"queue.buffering.max.kbytes": 1024})
     producer = Producer(producer_config(tuned))
     with pytest.raises(KafkaException) as caught:

@@ -1,4 +1,4 @@
-"""An outage is told once in a while, not twenty times a second."""
+"""An outage is logged once per interval, not twenty times per second."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def record(text: str) -> logging.LogRecord:
     return logging.LogRecord("librdkafka", logging.ERROR, __file__, 1, text, None, None)
 
 
-def test_a_repeated_message_passes_once_an_interval_and_then_counts_the_others() -> None:
+def test_a_repeated_message_passes_once_per_interval_with_a_count() -> None:
     clock = ManualClock()
     repeats = RepeatFilter(30, clock)
     assert repeats.filter(record("refused (after 1ms)"))
@@ -63,7 +63,7 @@ def test_an_access_problem_is_an_error_and_an_outage_a_warning(caplog: pytest.Lo
     assert [line.levelname for line in caplog.records] == ["ERROR", "WARNING"]
 
 
-def test_where_nobody_set_logs_up_clients_are_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_clients_are_silent_without_a_logging_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
     heard: list[logging.LogRecord] = []
     monkeypatch.setattr(logging.getLogger(), "handlers", [])
     monkeypatch.setattr(logging, "lastResort", handler := logging.NullHandler())

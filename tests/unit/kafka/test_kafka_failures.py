@@ -40,7 +40,7 @@ def test_an_error_is_translated_by_what_it_asks_for(code: int, kind: type[WaitRe
         assert KafkaError(code).name() in str(failure)
 
 
-def test_what_the_broker_calls_retriable_is_transient_even_if_it_is_not_listed() -> None:
+def test_an_unlisted_error_that_the_broker_calls_retriable_is_transient() -> None:
     assert is_transient(KafkaError(KafkaError.UNKNOWN_PRODUCER_ID, "later", False, True))
     assert not is_transient(KafkaError(KafkaError.UNKNOWN_PRODUCER_ID, "no", True, True))
 
@@ -95,7 +95,7 @@ IN_TLS = "ssl://broker:9093/bootstrap: SSL handshake failed: {} (after 9ms in st
         "Local: Broker node update",
     ],
 )
-def test_a_connection_that_breaks_before_the_mechanism_is_agreed_upon_is_no_refusal(why: str) -> None:
+def test_a_connection_that_breaks_during_the_handshake_is_no_refusal(why: str) -> None:
     broken(KafkaError(KafkaError._AUTHENTICATION, AT_THE_HANDSHAKE.format(why, "(n/a)")))
 
 

@@ -1,4 +1,4 @@
-"""A request that a moment mends is repeated, within the client's limit; any other failure comes at once."""
+"""A transient failure is retried within the client's limit; any other is raised at once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CLIENT = admin(KafkaSettings(bootstrap_servers="127.0.0.1:1", request_timeout_s=
 
 
 class TurningClock:
-    """A clock that goes on by four seconds whenever it is read."""
+    """A clock that advances by four seconds whenever it is read."""
 
     def __init__(self) -> None:
         self.now_s = 0.0
@@ -40,7 +40,7 @@ def test_a_request_that_fails_twice_is_answered_the_third_time() -> None:
     assert len(calls) == 3
 
 
-def test_a_request_that_goes_on_failing_ends_at_the_client_s_limit() -> None:
+def test_a_request_that_keeps_failing_ends_at_the_clients_limit() -> None:
     calls: list[int] = []
 
     def request() -> str:
@@ -53,7 +53,7 @@ def test_a_request_that_goes_on_failing_ends_at_the_client_s_limit() -> None:
     assert len(calls) == 3
 
 
-def test_a_failure_that_nothing_mends_by_itself_comes_at_once() -> None:
+def test_a_permanent_failure_is_raised_at_once() -> None:
     calls: list[int] = []
 
     def request() -> str:

@@ -88,9 +88,7 @@ def test_a_wait_topic_that_differs_is_found_with_the_command_that_fixes_it(
 
 
 @pytest.mark.parametrize(("partitions", "severity"), [(4, Severity.ERROR), (8, Severity.OK), (12, Severity.WARNING)])
-def test_partitions_that_were_added_to_a_wait_topic_are_warned_about_and_fewer_are_an_error(
-    partitions: int, severity: Severity
-) -> None:
+def test_added_partitions_are_a_warning_and_fewer_are_an_error(partitions: int, severity: Severity) -> None:
     wait = wait_spec(settings())
     state = TopicState(partitions, 3, {"max.message.bytes": "1048588", **wait.creation_config})
     diagnosis = by_rule(check_topic(wait, state, BROKER))["number.of.partitions"]
@@ -124,7 +122,7 @@ def test_fewer_than_three_replicas_are_warned_about(replicas: int) -> None:
     assert "kafka-reassign-partitions" in diagnosis.fix
     assert "nothing on a single broker" in diagnosis.fix
     assert "Never delete the wait topic" in diagnosis.fix
-    assert "anew" not in diagnosis.fix, "a wait topic made anew has lost what stood in it"
+    assert "recreate" not in diagnosis.fix, "a recreated wait topic has lost its records"
 
 
 @pytest.mark.parametrize("role", [TopicRole.DEAD_LETTER, TopicRole.REDELIVERY])
@@ -148,7 +146,7 @@ def test_a_dead_letter_topic_that_takes_its_writers_time_is_warned_about(role: T
 
 @pytest.mark.guarantee("P1.11")
 @pytest.mark.parametrize("name", ["retention.ms", "retention.bytes"])
-def test_a_redelivery_topic_deletes_nothing_by_itself_whatever_becomes_of_dead_letters(name: str) -> None:
+def test_a_redelivery_topic_deletes_nothing_by_age_or_size(name: str) -> None:
     redelivery = spec(TopicRole.REDELIVERY, dead_letter__retention_ms="3600000")
     assert redelivery.creation_config[name] == "-1"
     assert found(redelivery)[name].severity is Severity.OK
@@ -178,7 +176,7 @@ def test_a_dead_letter_topic_is_made_with_the_retention_that_was_set() -> None:
         assert "retention.bytes" not in made
 
 
-def test_a_dead_letter_topic_holds_the_largest_wait_record_and_what_is_added() -> None:
+def test_a_dead_letter_topic_holds_the_largest_wait_record() -> None:
     config = spec(TopicRole.DEAD_LETTER).creation_config
     assert int(config["max.message.bytes"]) == settings().wait.max_message_bytes + DEAD_LETTER_EXTRA_BYTES
     text = 4 * (MAX_CLASS_CHARACTERS + MAX_MESSAGE_CHARACTERS + MAX_STACKTRACE_CHARACTERS)
@@ -186,7 +184,7 @@ def test_a_dead_letter_topic_holds_the_largest_wait_record_and_what_is_added() -
     assert text + names_and_numbers <= DEAD_LETTER_EXTRA_BYTES
 
 
-def test_an_input_topic_with_larger_records_than_can_be_registered_is_warned_about() -> None:
+def test_an_input_topic_with_unregistrable_sizes_is_warned_about() -> None:
     diagnosis = found(spec(TopicRole.INPUT), {"max.message.bytes": "10485760"})["max.message.bytes"]
     assert diagnosis.severity is Severity.WARNING
     assert "can't be registered" in str(diagnosis)
@@ -198,7 +196,7 @@ def test_an_owned_topic_that_is_missing_is_made_by_the_command() -> None:
     assert f"kafka-topics --bootstrap-server {BROKER}" in str(missing(spec(TopicRole.INPUT), BROKER))
 
 
-def test_a_mistyped_topic_is_told_the_existing_one_that_is_like_it() -> None:
+def test_a_mistyped_topic_is_answered_with_the_nearest_existing_one() -> None:
     mistyped = replace(spec(TopicRole.INPUT), topic="ordres")
     there = ["__consumer_offsets", "orders", "parcels"]
     assert missing(mistyped, BROKER, there).message.startswith("the input topic is missing, did you mean orders?")
@@ -218,14 +216,14 @@ def test_a_template_gives_one_dead_letter_topic_per_input_topic() -> None:
     assert dead_letter_topics(settings(dead_letter__topic="{group}.dlq")) == ["shop.dlq"]
 
 
-def test_a_template_needs_only_what_stands_in_its_braces() -> None:
+def test_a_template_needs_only_its_own_placeholders() -> None:
     by_topic = load_settings({"dead_letter.topic": "{topic}.dlq", "processor.topics": "orders,refunds"}, env={})
     assert dead_letter_topics(by_topic) == ["orders.dlq", "refunds.dlq"]
     by_group = load_settings({"dead_letter.topic": "{group}.dlq", "processor.group": "shop"}, env={})
     assert dead_letter_topics(by_group) == ["shop.dlq"]
 
 
-def test_a_template_that_nobody_can_resolve_names_no_topic() -> None:
+def test_an_unresolvable_template_names_no_topic() -> None:
     alone = load_settings({"dead_letter.topic": "{topic}.dlq"}, env={})
     assert dead_letter_topics(alone) == []
     no_group = load_settings({"dead_letter.topic": "{topic}.{group}.dlq", "processor.topics": "orders"}, env={})

@@ -1,4 +1,4 @@
-"""What a member has and is not to have, and what it is to have, lacks, and nobody else has."""
+"""Partitions that a member has and shouldn't, and those that it should have and no member has."""
 
 from __future__ import annotations
 

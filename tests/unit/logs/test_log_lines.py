@@ -56,7 +56,7 @@ def test_a_line_that_concerns_a_record_names_it(line: Callable[[], dict[str, Any
     assert (seen["wait_id"], seen["topic"], seen["partition"], seen["offset"]) == ("w", "orders", 0, 0)
 
 
-def test_unknown_record_fields_are_left_out() -> None:
+def test_unknown_record_fields_are_omitted() -> None:
     assert record_fields(topic="orders") == {"topic": "orders"}
 
 

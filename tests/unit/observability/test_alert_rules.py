@@ -53,7 +53,7 @@ def test_an_alert_has_a_test_in_which_it_fires(name: str) -> None:
     assert f'alertname="{name}"' in firing
 
 
-def test_the_healthy_system_of_the_tests_has_every_series_that_a_rule_reads() -> None:
+def test_the_healthy_system_has_every_series_that_a_rule_reads() -> None:
     """A rule that is silent because its metric is missing would prove nothing."""
     read = set().union(*(metric_names(rule.text) for rule in RULES))
     assert read <= metric_names((TESTS / "healthy.yml").read_text("utf-8"))

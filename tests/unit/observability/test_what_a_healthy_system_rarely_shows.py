@@ -69,7 +69,7 @@ def test_what_is_consumed_and_not_committed_is_shown_by_partition() -> None:
     }
 
 
-def test_the_lag_of_a_partition_that_nothing_was_taken_from_counts_from_its_beginning() -> None:
+def test_the_lag_of_an_unread_partition_counts_from_its_start() -> None:
     unread, taken, unknown = (AssignedPartition("orders", number) for number in range(3))
     unread.update_watermarks(100, 130)
     taken.update_watermarks(100, 130)
@@ -202,7 +202,7 @@ def test_the_age_of_the_tables_grows_while_postgres_is_unavailable() -> None:
         (m.SWEEPER_ROWS, [outcome.value for outcome in RowOutcome]),
         (m.SWEEPER_SWEEPS, [result.value for result in SweepResult]),
         (m.SWEEPER_PURGED, TABLES),
-        # `retried` is the outcome of a record that goes on in a retry topic, which nothing writes yet.
+        # `retried` is the outcome of a record in a retry topic, which nothing writes yet.
         (m.PROCESSOR_SETTLED, [o.value for o in Outcome if o.by_processor and o is not Outcome.RETRIED]),
     ],
     ids=lambda value: value.name if isinstance(value, Metric) else None,

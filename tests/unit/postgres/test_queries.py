@@ -17,7 +17,7 @@ def test_every_block_has_a_name_and_a_text(file: str) -> None:
     assert all(queries[name].rstrip().endswith(";") for name in queries.names())
 
 
-def test_an_unknown_block_is_told_with_its_file() -> None:
+def test_the_error_about_an_unknown_block_names_the_file() -> None:
     with pytest.raises(KeyError, match=r"sql/sink\.sql has no block named nothing"):
         Queries("sink")["nothing"]
 

@@ -11,7 +11,7 @@ from wait_registry.settings.postgres import PostgresSettings
 
 
 @pytest.mark.parametrize(
-    ("said", "mend"),
+    ("message", "fix"),
     [
         ('FATAL:  password authentication failed for user "waitreg"', "user and password"),
         ("fe_sendauth: no password supplied", "user and password"),
@@ -35,15 +35,15 @@ from wait_registry.settings.postgres import PostgresSettings
         ('invalid sslmode value: "never"', "postgres.url"),
     ],
 )
-def test_a_refusal_comes_with_what_to_do(said: str, mend: str) -> None:
-    refusal = refusal_of(f'connection to server at "127.0.0.1", port 5432 failed: {said}')
+def test_a_refusal_comes_with_what_to_do(message: str, fix: str) -> None:
+    refusal = refusal_of(f'connection to server at "127.0.0.1", port 5432 failed: {message}')
     assert refusal is not None
-    assert mend in refusal.fix
+    assert fix in refusal.fix
     assert refusal.everywhere
 
 
 @pytest.mark.parametrize(
-    "said",
+    "message",
     [
         "Connection refused",
         "FATAL:  the database system is starting up",
@@ -55,8 +55,8 @@ def test_a_refusal_comes_with_what_to_do(said: str, mend: str) -> None:
         "FATAL:  terminating connection due to administrator command",
     ],
 )
-def test_what_may_pass_is_no_refusal(said: str) -> None:
-    assert refusal_of(said) is None
+def test_what_may_pass_is_no_refusal(message: str) -> None:
+    assert refusal_of(message) is None
 
 
 NOWHERE = 'FATAL:  database "registry" does not exist'
@@ -64,7 +64,7 @@ NOWHERE = 'FATAL:  database "registry" does not exist'
 
 def failures(*attempts: tuple[str, str, str]) -> str:
     """Say what psycopg says of several attempts: host, address, failure each."""
-    listed = "\n".join(f"- host: {host!r}, port: None, hostaddr: {at!r}: {said}" for host, at, said in attempts)
+    listed = "\n".join(f"- host: {host!r}, port: None, hostaddr: {at!r}: {message}" for host, at, message in attempts)
     return f"{attempts[-1][2]}\nMultiple connection attempts failed. All failures were:\n{listed}"
 
 

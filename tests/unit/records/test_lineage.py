@@ -84,9 +84,7 @@ def test_the_same_group_gets_the_first_deliverys_record_and_counts_on(
 
 @pytest.mark.guarantee("P5.4")
 @given(ORIGINALS, KNOWN, ANY_HEADERS)
-def test_for_another_group_the_record_is_as_it_was_consumed_with_all_headers(
-    now: Original, lineage: Lineage, headers: Headers
-) -> None:
+def test_another_group_gets_the_record_with_all_headers(now: Original, lineage: Lineage, headers: Headers) -> None:
     written = tuple(append_lineage(headers, lineage))
     assert consumed(*now._replace(headers=written), f"not {lineage.group}") == (now._replace(headers=written), None, 1)
 

@@ -32,7 +32,7 @@ def test_any_other_coordinate_gives_another_id(
 
 
 @given(COORDINATES, INT64)
-def test_an_id_is_a_canonical_uuid_of_version_8_that_tells_its_time(
+def test_an_id_is_a_canonical_uuid_of_version_8_with_its_time(
     coordinates: tuple[str, str, int, int, str], timestamp_ms: int
 ) -> None:
     text = wait_id(*coordinates, timestamp_ms)

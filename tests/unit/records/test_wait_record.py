@@ -89,7 +89,7 @@ def test_trace_context_is_carried_on_but_not_what_only_bears_its_name() -> None:
     assert [header for header in headers if header[0].startswith("trace")] == [traceparent]
 
 
-def test_an_error_shows_only_the_beginning_of_what_was_seen_and_never_key_or_value() -> None:
+def test_an_error_shows_the_start_of_a_header_and_never_key_or_value() -> None:
     wait_id = "019fc448-d29b-8abc-9def-0123456789ab"
     original = Original("orders", 0, 0, 0, "create", b"key-secret", b"value-secret", (("h", b"header-secret"),))
     headers = ENCODER.headers(original, wait_id, 0)
@@ -125,7 +125,7 @@ def test_an_unknown_expiry_policy_is_a_configuration_error() -> None:
     st.none() | st.binary(max_size=300),
     st.none() | st.binary(max_size=3000),
 )
-def test_whatever_is_registered_fits_into_a_dead_letter_topic_as_it_is_made(
+def test_every_registrable_record_fits_into_a_dead_letter_topic(
     headers: Headers, key: bytes | None, value: bytes | None
 ) -> None:
     limit = 2_000

@@ -57,7 +57,7 @@ def test_sink_and_sweeper_need_neither_group_nor_handler() -> None:
 
 
 def test_the_least_ttl_is_what_the_design_says() -> None:
-    # N = 50: look-ahead 50 + 66 = 116; (1 + 116/50) x (30 x 3 + 0.2 + 0.4) + 5 + 10
+    # N = 50: prefetch 50 + 66 = 116; (1 + 116/50) x (30 x 3 + 0.2 + 0.4) + 5 + 10
     assert steady_prefetch(settings().processor) == 116
     assert least_ttl_s(settings()) == pytest.approx(3.32 * 90.6 + 15)
 
@@ -146,7 +146,7 @@ def test_a_group_that_no_topic_is_named_after_may_have_any_name() -> None:
     assert not fatal(processor__group="my group")
 
 
-def test_the_sink_must_be_told_what_stands_for_braces() -> None:
+def test_the_sink_refuses_unresolvable_placeholders() -> None:
     unresolvable = {"dead_letter.topic": "{topic}.dlq"}
     (problem,) = relation_problems(load_settings(unresolvable, env={}), "sink")
     assert "list the topics in sink.dead_letter_topics" in problem.message
@@ -227,7 +227,7 @@ def test_a_store_type_is_free_until_pem_texts_are_given() -> None:
     assert message == "kafka.java sets ssl.truststore.type, which isn't free: set kafka.security.ca instead"
 
 
-def test_a_producer_queue_that_holds_no_chunk_is_refused_by_the_sweeper_alone() -> None:
+def test_only_the_sweeper_refuses_a_queue_smaller_than_a_chunk() -> None:
     small = {"kafka__librdkafka.queue.buffering.max.messages": 9_999}
     (message,) = fatal("sweeper", **small)
     assert "is 9999, less than twice sweeper.chunk_rows = 5000" in message
@@ -241,7 +241,7 @@ def test_a_dead_letter_topic_of_another_group_or_topic_may_be_an_input() -> None
 
 
 @pytest.mark.guarantee("P8.8")
-def test_a_producer_queue_of_few_bytes_is_refused_where_what_goes_through_it_has_no_room() -> None:
+def test_a_producer_queue_smaller_than_its_records_is_refused() -> None:
     small = {"kafka__librdkafka.queue.buffering.max.kbytes": 2176}
     assert fatal("processor", **small) == fatal("sink", **small) == []
     (message,) = fatal("sweeper", **small)
@@ -264,7 +264,7 @@ def test_unwise_settings_are_logged_and_accepted(caplog: pytest.LogCaptureFixtur
     assert "more than a quarter of wait.delete_retention_ms = 15 s" in caplog.text
 
 
-def test_a_sink_of_ours_beside_a_connect_sink_is_refused_and_the_others_are_not() -> None:
+def test_a_sink_with_sink_kind_connect_is_refused() -> None:
     (message,) = fatal("sink", sink__kind="connect")
     assert "waitreg rebuild" in message
     assert fatal("sweeper", sink__kind="connect") == []

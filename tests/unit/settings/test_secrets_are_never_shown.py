@@ -56,7 +56,7 @@ def test_a_table_that_is_no_json_is_not_shown() -> None:
     assert caught.value.__cause__ is None
 
 
-def test_a_bad_value_within_a_table_is_not_shown_when_its_name_sounds_secret() -> None:
+def test_a_bad_value_of_a_secret_table_key_is_not_shown() -> None:
     with pytest.raises(ConfigurationError) as caught:
         load_settings({"kafka.librdkafka": f'{{"ssl.key.password": ["{SECRET}"]}}'}, env={})
     assert "kafka.librdkafka.ssl.key.password is **********" in str(caught.value)

@@ -1,4 +1,4 @@
-"""What stands on the command line stands in the list of processes: a secret there is refused, and not repeated."""
+"""A secret on the command line, which the process list shows, is refused and not repeated."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def test_sparks_pages_hide_what_sounds_secret_and_nothing_else(name: str) -> Non
     assert not any(hidden.search(shown) for shown in ("spark.driver.memory", "spark.sql.shuffle.partitions"))
 
 
-def test_processes_started_by_a_service_make_files_that_no_other_user_may_read(tmp_path: Path) -> None:
+def test_child_processes_make_files_that_others_cannot_read(tmp_path: Path) -> None:
     with files_of_ones_own():
         subprocess.run(["touch", tmp_path / "spilled"], check=True)
     (tmp_path / "ours").touch()

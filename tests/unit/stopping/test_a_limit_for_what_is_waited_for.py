@@ -1,4 +1,4 @@
-"""A service that was told to stop gives up what it waits for at its limit, and only then."""
+"""After a request to stop, a service gives up its waits at the limit, and only then."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from wait_registry.stop_limit import stop_limit
 def test_what_runs_on_is_given_up_at_the_limit_after_the_stop() -> None:
     stop, given_up = threading.Event(), threading.Event()
     with stop_limit(0.0, stop, given_up.set):
-        assert not given_up.wait(0.05), "nobody has told it to stop"
+        assert not given_up.wait(0.05), "no stop was requested"
         stop.set()
         assert given_up.wait(30)
 

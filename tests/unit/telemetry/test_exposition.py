@@ -1,12 +1,14 @@
-"""Metrics come out in Prometheus' format, counted by instruments or read from plain numbers at scrape time."""
+"""The metrics of a service in the Prometheus format, and their names."""
 
 from __future__ import annotations
+
+import re
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from wait_registry.telemetry.exposition import HistogramReading, MetricsRegistry, Reading, Readings
-from wait_registry.telemetry.metrics import Metric
+from wait_registry.telemetry.metrics import Metric, all_metrics
 
 COUNTER = Metric("waitreg_test_records_total", "counter", "Records", ("topic",))
 GAUGE = Metric("waitreg_test_depth", "gauge", "Depth")
@@ -115,3 +117,30 @@ def test_two_services_in_one_process_keep_their_numbers_apart() -> None:
     one.gauge(GAUGE).set(1)
     other.gauge(GAUGE).set(2)
     assert samples(one)["waitreg_test_depth", ()] == 1
+
+
+METRICS = all_metrics()
+
+
+@pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
+def test_a_metric_keeps_the_conventions(metric: Metric) -> None:
+    assert re.fullmatch(r"waitreg_((processor|sink|sweeper|connect)_)?[a-z]+(_[a-z]+)*", metric.name)
+    assert (metric.kind == "counter") == metric.name.endswith("_total")
+    assert (metric.kind == "histogram") == bool(metric.buckets)
+    assert list(metric.buckets) == sorted(set(metric.buckets))
+    assert metric.help
+    assert not metric.help.endswith(".")
+
+
+def test_names_are_unique() -> None:
+    names = [metric.name for metric in METRICS]
+    assert len(set(names)) == len(names)
+
+
+def test_every_metric_can_be_registered_in_one_process() -> None:
+    registry = MetricsRegistry()
+    for metric in METRICS:
+        getattr(registry, metric.kind)(metric)
+    text = registry.expose().decode()
+    for metric in METRICS:
+        assert f"# HELP {metric.name} {metric.help}\n" in text

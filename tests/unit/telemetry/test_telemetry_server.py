@@ -61,7 +61,7 @@ def test_a_well_service_answers_200(path: str) -> None:
     assert (status, kind, json.loads(body)) == (200, "application/json", {"ok": True, "reasons": []})
 
 
-def test_a_service_that_is_not_ready_answers_503_with_the_reasons_and_is_still_alive() -> None:
+def test_a_service_that_is_not_ready_answers_503_with_the_reasons() -> None:
     reasons = ("no partitions assigned", "broker away for 12 s")
     with server(ready=lambda: Health.of(reasons)) as running:
         status, _, body = get(running, "/health/ready")
@@ -69,7 +69,7 @@ def test_a_service_that_is_not_ready_answers_503_with_the_reasons_and_is_still_a
     assert (status, json.loads(body)) == (503, {"ok": False, "reasons": list(reasons)})
 
 
-def test_health_is_asked_anew_at_every_request() -> None:
+def test_health_is_checked_at_every_request() -> None:
     reasons: list[str] = ["starting"]
     with server(ready=lambda: Health.of(reasons)) as running:
         assert get(running, "/health/ready")[0] == 503
@@ -167,7 +167,7 @@ def ended(client: socket.socket) -> bool:
         return True
 
 
-def test_a_client_that_sends_its_request_bit_by_bit_is_given_up_after_a_while() -> None:
+def test_a_client_that_sends_its_request_slowly_is_disconnected() -> None:
     with server(request_limit_s=0.5) as running, socket.create_connection(("127.0.0.1", running.port)) as client:
         client.sendall(b"GET /metrics HTTP/1.0\r\n")
 
@@ -187,7 +187,7 @@ def test_a_request_without_an_end_is_given_up_at_a_size() -> None:
         assert get(running, "/health/live")[0] == 200
 
 
-def test_connections_beyond_a_number_are_closed_and_there_is_room_again_when_others_end() -> None:
+def test_connections_beyond_the_limit_are_closed_until_others_end() -> None:
     with server(request_limit_s=300) as running:
         before = threading.active_count()
         clients = [socket.create_connection(("127.0.0.1", running.port)) for _ in range(3 * MAX_CONNECTIONS)]
@@ -205,7 +205,7 @@ def test_connections_beyond_a_number_are_closed_and_there_is_room_again_when_oth
 
 
 @pytest.mark.parametrize("request_line", [b"POST /metrics HTTP/1.0", b"GET /metrics HTTP/9.9", b"\x16\x03\x01", b""])
-def test_an_odd_request_is_refused_and_the_server_goes_on(request_line: bytes) -> None:
+def test_an_odd_request_is_refused_and_the_server_continues(request_line: bytes) -> None:
     with server(request_limit_s=0.5) as running:
         with socket.create_connection(("127.0.0.1", running.port)) as client:
             client.sendall(request_line + b"\r\n\r\n")
@@ -213,6 +213,6 @@ def test_an_odd_request_is_refused_and_the_server_goes_on(request_line: bytes) -
         assert get(running, "/health/live")[0] == 200
 
 
-def test_an_answer_does_not_tell_what_it_is_made_with() -> None:
+def test_an_answer_does_not_name_its_software() -> None:
     with server() as running, urllib.request.urlopen(f"http://127.0.0.1:{running.port}/metrics", timeout=30) as answer:
         assert "Python" not in str(answer.headers)

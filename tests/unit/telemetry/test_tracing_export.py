@@ -27,7 +27,7 @@ def loggers() -> Iterator[None]:
 
 
 class Collector(SpanExporter):
-    """Answers as it is told."""
+    """Gives the answers in their order."""
 
     def __init__(self, *answers: SpanExportResult | Exception) -> None:
         self.answers = list(answers)

@@ -1,4 +1,4 @@
-"""What a record's spans say, what they never say, and what the log says beside them."""
+"""The spans of a record, their IDs and trace context, and the IDs in its log lines."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ import logging
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from opentelemetry import trace
+from opentelemetry.sdk.trace.sampling import Decision, TraceIdRatioBased
 from opentelemetry.trace import SpanKind, StatusCode
 
 from tests.support.traces import Traced, attributes, events, id_of, trace_of, traceparent
@@ -19,7 +22,84 @@ from wait_registry.records.lineage import Lineage, redelivery_headers
 from wait_registry.records.original import Original
 from wait_registry.settings.runtime import LogSettings
 from wait_registry.telemetry.tracing import RecordPublished, RecordTaken, Registered
-from wait_registry.telemetry.tracing_spans import FirstDelivery
+from wait_registry.telemetry.tracing_spans import FirstDelivery, context_of
+
+TRACE_IDS = st.integers(1, 2**128 - 1)
+SPAN_IDS = st.integers(1, 2**64 - 1)
+ALMOST = st.from_regex(rb"\A[0-9a-f]{2}-[0-9a-fA-F]{30,33}-[0-9a-f]{15,17}-[0-9a-f]{1,3}(-.{0,5})?\Z")
+VALUES = st.none() | st.binary(max_size=80) | ALMOST
+HEADERS = st.lists(st.tuples(st.sampled_from(["traceparent", "tracestate", "tenant"]), VALUES), max_size=6)
+
+
+def parent(headers: list[tuple[str, bytes | None]]) -> trace.SpanContext:
+    return trace.get_current_span(context_of(tuple(headers))).get_span_context()
+
+
+@given(HEADERS)
+def test_any_headers_give_a_parent_or_none(headers: list[tuple[str, bytes | None]]) -> None:
+    found = parent(headers)
+    assert found.is_valid == (found != trace.INVALID_SPAN_CONTEXT)
+
+
+@given(TRACE_IDS, SPAN_IDS, st.sampled_from([0, 1]))
+def test_the_parent_is_the_one_that_was_published(trace_id: int, span_id: int, flags: int) -> None:
+    found = parent([traceparent(trace_id, span_id, flags), ("tracestate", b"vendor=1")])
+    assert (found.trace_id, found.span_id, found.trace_flags, found.is_remote) == (trace_id, span_id, flags, True)
+    assert found.trace_state.get("vendor") == "1"
+
+
+@given(VALUES, TRACE_IDS, SPAN_IDS)
+def test_of_several_the_last_counts(before: bytes | None, trace_id: int, span_id: int) -> None:
+    assert parent([("traceparent", before), traceparent(trace_id, span_id)]).span_id == span_id
+
+
+def test_no_headers_no_parent() -> None:
+    assert not parent([]).is_valid
+
+
+def test_ids_of_zeros_and_unknown_versions_are_no_parent() -> None:
+    for value in (
+        b"00-00000000000000000000000000000000-0000000000000001-01",
+        b"00-00000000000000000000000000000001-0000000000000000-01",
+        b"ff-00000000000000000000000000000001-0000000000000001-01",
+        b"00-1-2-03",
+    ):
+        assert not parent([("traceparent", value)]).is_valid, value
+
+
+UNTRACED = Original("orders", 3, 42, 1_795_227_600_123, "create", b"key", b"value", ())
+
+
+def first_delivery(original: Original, group: str) -> FirstDelivery:
+    return FirstDelivery(*original[:4], group)
+
+
+FIRST = first_delivery(UNTRACED, "shop")
+
+
+def test_the_ids_stay_what_they_are_so_that_versions_meet_in_one_trace() -> None:
+    assert f"{FIRST.trace_id():032x}" == "6a0065f9e220f9969ac062d894bce229"
+    assert f"{FIRST.redelivery_span_id(2):016x}" == "b137f25b67c41ff5"
+
+
+def test_records_groups_and_deliveries_have_ids_of_their_own() -> None:
+    others = [
+        first_delivery(UNTRACED._replace(topic="orders2"), "shop"),
+        first_delivery(UNTRACED._replace(partition=4), "shop"),
+        first_delivery(UNTRACED._replace(offset=43), "shop"),
+        first_delivery(UNTRACED._replace(timestamp_ms=0), "shop"),
+        first_delivery(UNTRACED, "shop2"),
+    ]
+    assert len({first.trace_id() for first in [FIRST, *others]}) == 6
+    assert len({FIRST.redelivery_span_id(attempt) for attempt in (2, 3, 4)}) == 3
+
+
+def test_a_sampler_takes_its_share_of_the_traces_that_records_start() -> None:
+    sampler = TraceIdRatioBased(0.25)
+    ids = [first_delivery(UNTRACED._replace(offset=offset), "shop").trace_id() for offset in range(2000)]
+    taken = sum(sampler.should_sample(None, one, "process").decision is Decision.RECORD_AND_SAMPLE for one in ids)
+    assert 400 < taken < 600
+
 
 WAIT_ID = "019a4f8e-0000-8000-8000-000000000001"
 TRACE, PARENT = 0x0AF7651916CD43DD8448EB211C80319C, 0xB7AD6B7169203331
@@ -34,7 +114,7 @@ LINEAGE = Lineage.of(
 )
 
 
-def test_a_span_names_the_record_after_the_conventions_and_nothing_of_its_content(traced: Traced) -> None:
+def test_a_span_names_the_record_and_nothing_of_its_content(traced: Traced) -> None:
     record = traced.tracer.record_taken(TAKEN)
     record.attempt_started(1)
     record.attempt_ended(ValueError("no such card: 4711"))
@@ -121,7 +201,7 @@ def test_a_record_left_to_the_registry_says_so_and_leaves_nothing_current(traced
 
 
 @pytest.mark.parametrize("headers", [(), (("traceparent", b"00-1-2-03"),), (("traceparent", None),)])
-def test_a_record_without_a_trace_starts_the_one_that_its_redelivery_finds_again(
+def test_a_record_without_a_trace_starts_the_one_of_its_redelivery(
     traced: Traced, headers: tuple[tuple[str, bytes | None], ...]
 ) -> None:
     for taken in (TAKEN, AGAIN):

@@ -46,7 +46,7 @@ except ConfigurationError as error:
     print(error)
 """
 
-BESIDE_ANOTHER = """
+WITH_ANOTHER_PROVIDER = """
 from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
 from wait_registry.settings.runtime import TelemetrySettings
@@ -60,7 +60,7 @@ tracer.stop()
 """
 
 
-def test_no_module_of_the_services_loads_a_tracing_library_while_tracing_is_off() -> None:
+def test_no_tracing_library_is_loaded_while_tracing_is_off() -> None:
     run = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, check=True, text=True, timeout=120)
     loaded = json.loads(run.stdout)
     assert "processor.traces" in loaded
@@ -99,5 +99,5 @@ def test_a_variable_that_the_sdk_refuses_as_it_is_imported_is_one_too(monkeypatc
 
 
 def test_a_provider_that_the_process_has_already_is_left_alone() -> None:
-    run = subprocess.run([sys.executable, "-c", BESIDE_ANOTHER], capture_output=True, text=True, timeout=120)
+    run = subprocess.run([sys.executable, "-c", WITH_ANOTHER_PROVIDER], capture_output=True, text=True, timeout=120)
     assert (run.stdout, run.stderr) == ("shop\n", "")

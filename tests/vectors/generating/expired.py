@@ -85,11 +85,11 @@ def _shapes() -> dict[str, tuple[Json, Json]]:
 
 
 def _with(headers: list[Header], **values: bytes | None) -> list[Header]:
-    """Return headers with some values replaced, or left out for None."""
+    """Return headers with some values replaced, or omitted for None."""
     return [(name, values.get(name, value)) for name, value in headers if values.get(name, b"") is not None]
 
 
-def _older_dialect() -> tuple[Json, Json]:
+def _legacy_format() -> tuple[Json, Json]:
     unknown = (
         "original_partition",
         "original_offset",
@@ -133,7 +133,7 @@ def _refused() -> dict[str, Json]:
 
 def expired_vectors() -> list[Json]:
     """Return the vectors of expired registrations."""
-    shapes = {**_shapes(), "legacy format": _older_dialect(), **_long_names()}
+    shapes = {**_shapes(), "legacy format": _legacy_format(), **_long_names()}
     given = {"template": "{topic}.late", "now_ms": NOW_MS}
     tombstone = {
         "topic": "waitreg.waits",

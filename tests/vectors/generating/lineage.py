@@ -44,12 +44,12 @@ ORIGINALS: dict[str, list[Header]] = {
 
 
 def block_at(index: int, *more: Header) -> list[Header]:
-    """Return the block behind so many original headers."""
+    """Return the block after this number of original headers."""
     return [("WAIT_LINEAGE", str(index).encode()), *BLOCK, *more]
 
 
 def without(*names: str) -> list[Header]:
-    """Return the block behind no headers with some of its own left out."""
+    """Return the block after no headers, without some of its own."""
     return [header for header in block_at(0) if header[0] not in names]
 
 

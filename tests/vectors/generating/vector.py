@@ -1,4 +1,4 @@
-"""One golden vector, and how binary data stands in it."""
+"""One golden vector, and the form of binary data in it."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ def vector(name: str, operation: str, given: Json, expected: Json) -> Json:
 
 
 def b64(data: bytes | None) -> str | None:
-    """Return binary data as it stands in a vector."""
+    """Return binary data in the form of a vector."""
     return None if data is None else base64.b64encode(data).decode()
 
 
 def listed(headers: Pairs) -> list[list[str | None]]:
-    """Return headers as they stand in a vector."""
+    """Return headers in the form of a vector."""
     return [[name, b64(value)] for name, value in headers]

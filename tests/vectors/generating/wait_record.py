@@ -201,7 +201,7 @@ OLDER: dict[str, str | bytes | None] = {
 }
 
 
-def older_dialect_vectors() -> list[Json]:
+def legacy_vectors() -> list[Json]:
     """Return the vectors of the legacy format, which is only read."""
     texts = OLDER
     nothing = dict.fromkeys(

@@ -24,7 +24,7 @@ class WaitRecordConverterTest {
 
   @TestFactory
   Stream<DynamicTest> aWaitRecordBecomesItsRowButForItsPlace() {
-    return Stream.of("wait_record", "wait_record_older_dialect")
+    return Stream.of("wait_record", "wait_record_legacy")
         .flatMap(file -> GoldenVector.of(file).stream())
         .filter(vector -> vector.operation().equals("decode") && !vector.input().get("value").isNull())
         // What is wrong with a key, a converter can't see.

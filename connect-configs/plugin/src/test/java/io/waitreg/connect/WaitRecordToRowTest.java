@@ -44,7 +44,7 @@ class WaitRecordToRowTest {
 
   @TestFactory
   Stream<DynamicTest> aWaitRecordBecomesItsRowAndNothingElseDoes() {
-    return Stream.of("wait_record", "wait_record_older_dialect")
+    return Stream.of("wait_record", "wait_record_legacy")
         .flatMap(file -> GoldenVector.of(file).stream())
         .filter(vector -> vector.operation().equals("decode") && !vector.input().get("value").isNull())
         .map(vector -> DynamicTest.dynamicTest(vector.toString(), () -> run(vector)));

@@ -31,7 +31,7 @@ class GoldenVectorsTest {
               given -> GoldenVector.listed(HeadersJson.decodeColumn(blankHeaders(given)))),
           Map.entry("wait_record decode", GoldenVectorsTest::decodedWaitRecord),
           Map.entry("wait_record encode", GoldenVectorsTest::encodedWaitRecord),
-          Map.entry("wait_record_older_dialect decode", GoldenVectorsTest::decodedWaitRecord),
+          Map.entry("wait_record_legacy decode", GoldenVectorsTest::decodedWaitRecord),
           Map.entry("tombstone encode", GoldenVectorsTest::tombstone),
           Map.entry("lineage append", GoldenVectorsTest::appendedLineage),
           Map.entry("lineage split", GoldenVectorsTest::splitLineage),
@@ -49,7 +49,7 @@ class GoldenVectorsTest {
             "headers_json",
             "headers_json_size",
             "wait_record",
-            "wait_record_older_dialect",
+            "wait_record_legacy",
             "tombstone",
             "lineage",
             "dead_letter")

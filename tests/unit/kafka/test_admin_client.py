@@ -1,0 +1,184 @@
+"""P8: an administrative client is replaced when it is silent, freed where it is dropped, and remembers refusals."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import weakref
+from collections.abc import Callable
+from concurrent.futures import Future
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from wait_registry.errors import ConfigurationError, TransientError
+from wait_registry.kafka.clients import Admin, admin
+from wait_registry.kafka.cluster import describe_topic
+from wait_registry.kafka.requests import answer, answered
+from wait_registry.settings.kafka import KafkaSettings
+
+LIMIT_S = 10.0
+REFUSED = KafkaError(KafkaError._AUTHENTICATION, "wrong password")
+
+
+class Asked:
+    """A client, and the time as the test has it pass."""
+
+    def __init__(self) -> None:
+        self.now_s = 100.0
+        settings = KafkaSettings(bootstrap_servers="127.0.0.1:1", request_timeout_s=LIMIT_S)
+        self.admin = Admin(settings, lambda: self.now_s)
+
+    @property
+    def inner(self) -> object:
+        """The client of librdkafka's that the next request goes to."""
+        return self.admin.poll.__self__
+
+    def unanswered(self, after_s: float, code: int = KafkaError._TIMED_OUT) -> None:
+        """Ask in vain for so long."""
+
+        def request() -> None:
+            self.now_s += after_s
+            raise KafkaException(KafkaError(code, "no answer"))
+
+        with pytest.raises(TransientError):
+            answered(self.admin, request, "asking")
+
+    def answered(self) -> None:
+        """Ask and be answered."""
+        answered(self.admin, lambda: None, "asking")
+
+
+# One call of librdkafka reports that no broker is known, another one a timeout.
+@pytest.mark.guarantee("P8.4")
+@pytest.mark.parametrize("code", ["_TRANSPORT", "_TIMED_OUT"])
+def test_after_a_long_silence_the_next_request_has_a_new_client(code: str) -> None:
+    asked = Asked()
+    asked.answered()
+    first = asked.inner
+    asked.unanswered(LIMIT_S, getattr(KafkaError, code))
+    assert asked.inner is not first
+
+    # As with any new client a refusal counts that came before its first request.
+    asked.admin.on_error(REFUSED)
+    with pytest.raises(ConfigurationError, match="wrong password"):
+        answered(asked.admin, _times_out, "asking")
+
+
+def test_failures_in_quick_succession_leave_it() -> None:
+    asked = Asked()
+    asked.answered()
+    first = asked.inner
+    for _ in range(4):
+        asked.unanswered(LIMIT_S / 10)
+    assert asked.inner is first
+    asked.unanswered(LIMIT_S / 10)
+    assert asked.inner is not first
+
+
+def test_an_answer_leaves_it() -> None:
+    asked = Asked()
+    first = asked.inner
+    for _ in range(10):
+        asked.unanswered(LIMIT_S / 3)
+        asked.answered()
+    assert asked.inner is first
+
+
+def test_where_no_other_can_be_made_it_is_kept_and_an_outage_stays_one(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    asked = Asked()
+    first = asked.inner
+
+    def no_thread(properties: dict[str, object]) -> None:
+        raise KafkaException(KafkaError(KafkaError._CRIT_SYS_RESOURCE, "no thread left"))
+
+    monkeypatch.setattr("wait_registry.kafka.clients.AdminClient", no_thread)
+    asked.unanswered(LIMIT_S)
+    assert asked.inner is first
+    assert "no thread left" in caplog.text
+
+
+def _times_out() -> None:
+    raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "no answer"))
+
+
+@pytest.mark.parametrize("name", ["_client", "_kafka", "__setstate__", "list_topics"])
+def test_what_it_has_not_is_an_attribute_error(name: str) -> None:
+    with pytest.raises(AttributeError, match="has no attribute"):
+        getattr(Admin.__new__(Admin), name)
+
+
+def test_a_copy_asks_the_same_client() -> None:
+    admin = Admin(KafkaSettings(bootstrap_servers="127.0.0.1:1"))
+    assert copy.copy(admin).list_topics.__self__ is admin.list_topics.__self__
+
+
+def test_an_administrative_client_is_in_no_reference_cycle() -> None:
+    gc.disable()
+    try:
+        client = admin(KafkaSettings(bootstrap_servers="127.0.0.1:1"))
+        dropped = weakref.ref(client)
+        del client
+        assert dropped() is None
+    finally:
+        gc.enable()
+
+
+def test_nor_is_one_whose_request_failed() -> None:
+    gc.disable()
+    try:
+        client = admin(KafkaSettings(bootstrap_servers="127.0.0.1:1", request_timeout_s=0.2))
+        dropped = weakref.ref(client)
+        with pytest.raises(TransientError):
+            describe_topic(client, "orders")
+        del client
+        assert dropped() is None
+    finally:
+        gc.enable()
+
+
+class Unanswered(Future[str]):
+    """A request that times out, while something may happen."""
+
+    def __init__(self, meanwhile: Callable[[], None] = lambda: None) -> None:
+        super().__init__()
+        self._meanwhile = meanwhile
+
+    def result(self, timeout: float | None = None) -> str:
+        self._meanwhile()
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "no answer"))
+
+
+def client() -> Admin:
+    return admin(KafkaSettings(bootstrap_servers="127.0.0.1:1"))
+
+
+def accepted() -> Admin:
+    """Return a client that has had an answer."""
+    asked: Future[str] = Future()
+    asked.set_result("an answer")
+    at = client()
+    assert answer(at, asked, "asking") == "an answer"
+    return at
+
+
+def test_a_refusal_of_days_ago_leaves_an_outage_an_outage() -> None:
+    at = accepted()
+    at.on_error(REFUSED)
+    with pytest.raises(TransientError):
+        answer(at, Unanswered(), "asking")
+
+
+def test_a_refusal_during_the_request_is_its_reason() -> None:
+    at = accepted()
+    with pytest.raises(ConfigurationError, match="wrong password"):
+        answer(at, Unanswered(lambda: at.on_error(REFUSED)), "asking")
+
+
+def test_a_refusal_before_the_first_request_counts() -> None:
+    at = client()
+    at.on_error(REFUSED)
+    with pytest.raises(ConfigurationError, match="wrong password"):
+        answer(at, Unanswered(), "asking")
