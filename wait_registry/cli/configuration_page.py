@@ -20,12 +20,12 @@ Every setting has one name, `section.name`, and can be given in five places. The
 5. the default below.
 
 Outside of TOML a list is written with commas (`--set processor.topics=orders,refunds`) or as JSON, a table key by key
-(`--set kafka.librdkafka.socket.timeout.ms=10000`) or as JSON. A setting marked *file* can stand in a file of its own:
+(`--set kafka.librdkafka.socket.timeout.ms=10000`) or as JSON. A setting marked *file* can be in a file of its own:
 its name with `_file` takes the path (`WAITREG_KAFKA__SECURITY__PASSWORD_FILE=/run/secrets/kafka`). A secret is refused
 on the command line, which everybody on the host can read.
 
-An unknown name is refused wherever it stands, with the nearest known one; so is a value out of bounds, and so are
-settings that contradict each other (a TTL too short for the handler's time-outs, say). `waitreg config` prints what is
+An unknown name is refused wherever it is, with the nearest known one; so is a value out of bounds, and so are
+settings that contradict each other (a TTL too short for the handler's timeouts, say). `waitreg config` prints what is
 in effect, with secrets masked; `waitreg doctor` checks it against Kafka and Postgres.
 
 ```toml

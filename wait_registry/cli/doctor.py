@@ -58,11 +58,11 @@ def command(invocation: Invocation, services: tuple[str, ...], as_json: bool) ->
 
 def _run_text(invocation: Invocation, names: Sequence[str]) -> int:
     from wait_registry.cli.check_report import exit_code, fixes, shown, summary
-    from wait_registry.cli.start_checks import check_all
+    from wait_registry.cli.checks.catalogue import check_all
 
     services = _services(invocation, names)
     lines = []
-    for line in check_all(invocation.settings(), services, _tell):
+    for line in check_all(invocation.settings(), services, _notify):
         print(shown(line), flush=True)
         lines.append(line)
     for sentence in fixes(lines):
@@ -73,14 +73,14 @@ def _run_text(invocation: Invocation, names: Sequence[str]) -> int:
 
 def _run_json(invocation: Invocation, names: Sequence[str]) -> int:
     from wait_registry.cli.check_report import as_json, exit_code
-    from wait_registry.cli.start_checks import check_all
+    from wait_registry.cli.checks.catalogue import check_all
 
     services: list[Concerned] = []
     try:
         services = _services(invocation, names)
         # A handler's module may print what it likes.
         with redirect_stdout(sys.stderr):
-            lines = list(check_all(invocation.settings(), services, _tell))
+            lines = list(check_all(invocation.settings(), services, _notify))
     except ConfigurationError as error:
         lines = [_refused(error)]
     print(as_json(lines, services))
@@ -88,15 +88,15 @@ def _run_json(invocation: Invocation, names: Sequence[str]) -> int:
 
 
 def _services(invocation: Invocation, names: Sequence[str]) -> list[Concerned]:
-    from wait_registry.cli.start_checks import CONCERNED
+    from wait_registry.cli.checks.catalogue import CONCERNED
 
     for unknown in sorted(set(names) - set(CONCERNED)):
-        raise ConfigurationError(f"{unknown!r} is no service; they are {', '.join(CONCERNED)}")
-    return [name for name in CONCERNED if name in names] or services_at_work(invocation.settings())
+        raise ConfigurationError(f"{unknown!r} is no service; the services are {', '.join(CONCERNED)}")
+    return [name for name in CONCERNED if name in names] or services_of(invocation.settings())
 
 
-def services_at_work(settings: Settings) -> list[Concerned]:
-    """Return what these settings are for: beside a Connect sink or source one of ours would only be refused."""
+def services_of(settings: Settings) -> list[Concerned]:
+    """Return the services that these settings are for; with a Connect sink or source, ours would be refused."""
     from wait_registry.settings.sink import SinkKind
     from wait_registry.settings.sweeper import SweeperKind
 
@@ -111,5 +111,5 @@ def _refused(error: ConfigurationError) -> Diagnosis:
     return Diagnosis("settings", Severity.ERROR, str(error), fix, "settings")
 
 
-def _tell(sentence: str) -> None:
+def _notify(sentence: str) -> None:
     print(f"          {sentence}", file=sys.stderr, flush=True)

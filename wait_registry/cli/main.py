@@ -105,7 +105,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run `waitreg` with these arguments (default: those of the process) and return its exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     if _COMPLETION in os.environ:
-        waitreg.main(arguments, "waitreg")  # a shell asks how a line goes on: Click answers and ends the process
+        waitreg.main(arguments, "waitreg")  # a shell asks how a line continues; Click answers and ends the process
     invocation = Invocation()
     try:
         code = _run(arguments, invocation)

@@ -21,7 +21,7 @@ _DEFAULT = re.compile(r"^\\if :\{\?(?P<name>[a-z_]+)\} \\else \\set (?P=name) (?
 _SUFFIX = ".sql"
 _KIND = "Kind: "
 
-# In the order in which somebody called at night asks.
+# In the order in which an on-call engineer asks.
 KINDS: Final = ("waiting now", "one instance, one record", "dead letters", "the system")
 
 

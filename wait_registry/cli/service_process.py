@@ -19,7 +19,7 @@ class Service(Protocol):
     """What processor, sink and sweeper have in common."""
 
     def run(self) -> None:
-        """Work until stopped; raise an error of the tree when work can't go on."""
+        """Work until stopped; raise an error of the tree if it can't continue."""
 
     def request_stop(self) -> None:
         """Ask ``run`` to end soon; may be called from any thread and more than once."""
@@ -54,12 +54,12 @@ class ServiceProcess:
         log.info("ended")
 
     def _await_end(self, thread: threading.Thread) -> None:
-        told = False
-        while thread.is_alive() or (self._stop.is_set() and not told):
-            if self._stop.is_set() and not told:
-                # Not in the signal handler, which may interrupt whoever is writing the log.
-                told = True
-                log.info("told to stop by a signal: what has begun is finished first, a second one ends it at once")
+        logged = False
+        while thread.is_alive() or (self._stop.is_set() and not logged):
+            if self._stop.is_set() and not logged:
+                # Not in the signal handler, which may interrupt a thread that writes the log.
+                logged = True
+                log.info("stopping on a signal: running work is finished first, a second signal ends it at once")
             # With a limit: where locks are made of condition variables (macOS), a signal doesn't interrupt a join.
             thread.join(_JOIN_S)
 

@@ -8,8 +8,8 @@ import socket
 from wait_registry.errors import ConfigurationError
 
 LOOPBACK = "127.0.0.1"
-# Below the range from which Linux (32768) and macOS (49152) pick ports of outgoing connections: no client of somebody
-# else takes one between our look and the server's bind, nor while a fault test has the server down.
+# Below the range from which Linux (32768) and macOS (49152) pick ports of outgoing connections: no other client
+# takes one between our look and the server's bind, nor while a fault test has the server down.
 LOWEST, HIGHEST = 20_000, 32_000
 ATTEMPTS = 200
 

@@ -142,7 +142,7 @@ def test_a_kafka_that_does_not_answer_is_one_error_and_its_topics_are_skipped(
     ended = run_waitreg(here, "doctor", settings=settings, variables=away)
     assert ended.code == 1, "an outage passes, as for every other command"
     assert _broken(ended) == ["Kafka"]
-    assert "Kafka: still looking" in ended.errors
+    assert "Kafka: still checking" in ended.errors
     assert _standings(ended)["topics"] == "skipped"
     assert _standings(ended)["schema"] == "ok"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wait_registry.cli.start_checks import SERVICES, check_all
+from wait_registry.cli.checks.catalogue import SERVICES, check_all
 from wait_registry.diagnosis import Diagnosis, Severity
 from wait_registry.settings.relations import Service
 from wait_registry.settings.root import Settings

@@ -129,7 +129,7 @@ def test_an_http_handler_whose_host_does_not_answer_is_a_warning(settings_for: S
 
 
 def _handler_line(settings: Settings) -> Severity:
-    from wait_registry.cli.checks.handler import handler
+    from wait_registry.cli.checks.settings import handler
 
     [line] = handler(settings)
     return line.severity

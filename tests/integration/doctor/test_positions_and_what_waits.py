@@ -15,9 +15,8 @@ from tests.support.kafka_io import Outgoing
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
 from wait_registry.cli.checks import group, sweeps, tables
-from wait_registry.cli.checks.check import Look
-from wait_registry.cli.checks.running import run_checks
-from wait_registry.cli.start_checks import all_checks
+from wait_registry.cli.checks.catalogue import all_checks
+from wait_registry.cli.checks.check import Look, run_checks
 from wait_registry.diagnosis import Diagnosis, Severity
 from wait_registry.kafka.clients import admin
 from wait_registry.kafka.cluster import describe_topic

@@ -65,7 +65,7 @@ def test_a_signal_asks_the_service_to_stop_and_leaves_the_handlers_as_they_were(
         ServiceProcess(lambda: service).run()
     assert service.stopped
     said = [record.getMessage() for record in caplog.records]
-    assert (len(said), said[0].startswith("told to stop by a signal"), said[-1]) == (2, True, "ended")
+    assert (len(said), said[0].startswith("stopping on a signal"), said[-1]) == (2, True, "ended")
     assert [signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGINT)] == before
 
 

@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from wait_registry.cli.checks.handler import handler
+from wait_registry.cli.checks.settings import handler
 from wait_registry.settings.loading import load_settings
 
 

@@ -85,5 +85,5 @@ def test_a_stranger_may_not_even_when_it_speaks_http() -> None:
         thread.start()
         line = say(port)
         thread.join()
-    assert (line.severity, "isn't a service of the wait registry" in line.message) == (Severity.ERROR, True)
+    assert (line.severity, "isn't a service of wait-registry" in line.message) == (Severity.ERROR, True)
     assert "telemetry.port" in line.fix

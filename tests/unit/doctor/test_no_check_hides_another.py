@@ -8,10 +8,9 @@ from threading import Event
 import pytest
 
 from wait_registry.cli.check_report import exit_code
-from wait_registry.cli.checks import running
-from wait_registry.cli.checks.check import Check, Look
-from wait_registry.cli.checks.running import run_checks
-from wait_registry.cli.start_checks import SERVICES, all_checks
+from wait_registry.cli.checks import check as running
+from wait_registry.cli.checks.catalogue import SERVICES, all_checks
+from wait_registry.cli.checks.check import Check, Look, run_checks
 from wait_registry.diagnosis import Diagnosis, Severity
 from wait_registry.errors import ConfigurationError, TransientError
 from wait_registry.postgres.connection import PostgresUnavailable
@@ -85,7 +84,7 @@ def test_a_check_that_hangs_ends_with_its_limit_and_says_so_early(monkeypatch: p
     released.set()
     assert [line.severity for line in lines[-2:]] == [Severity.ERROR, Severity.OK]
     assert "didn't end within" in lines[-2].message
-    assert told == ["a thing: still looking, for 0 s at most"]
+    assert told == ["a thing: still checking, for 0 s at most"]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from tests.support.naming import Names
 from tests.support.rights import rights_of
 from tests.support.settings import settings_against
-from wait_registry.cli.checks.kafka_rights import needs
+from wait_registry.cli.checks.needed_permissions import needs
 from wait_registry.settings.relations import Service
 
 

@@ -8,11 +8,11 @@ import pytest
 
 from wait_registry.cli.check_report import fixes, summary
 from wait_registry.cli.checks import clocks, disk, kafka_cluster, sweeps, tables
+from wait_registry.cli.checks.catalogue import all_checks
 from wait_registry.cli.checks.check import Concerned
 from wait_registry.cli.checks.group import lag_line
 from wait_registry.cli.checks.versions import parts
-from wait_registry.cli.doctor import services_at_work
-from wait_registry.cli.start_checks import all_checks
+from wait_registry.cli.doctor import services_of
 from wait_registry.diagnosis import Diagnosis, Severity
 from wait_registry.settings.root import Settings
 
@@ -138,7 +138,7 @@ def test_where_kafka_connect_is_in_its_place_none_of_ours_is_looked_at_unless_it
     sink: str, sweeper: str, services: list[str]
 ) -> None:
     settings = Settings.model_validate({"sink": {"kind": sink}, "sweeper": {"kind": sweeper}})
-    assert services_at_work(settings) == services
+    assert services_of(settings) == services
 
 
 @pytest.mark.parametrize(

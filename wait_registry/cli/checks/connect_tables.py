@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from wait_registry.cli.checks.kafka_rights import Need, grant
+from wait_registry.cli.checks.needed_permissions import Need, grant
 from wait_registry.cli.checks.postgres_server import read_only_connection
 from wait_registry.cli.connect.lag_lines import ConnectLag, read_connect_lag
 from wait_registry.diagnosis import Diagnosis, Severity

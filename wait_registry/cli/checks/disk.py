@@ -1,4 +1,4 @@
-"""Is there room where Spark keeps its scratch files, and may we write there?"""
+"""Check the disk space and permissions where Spark keeps its scratch files."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ SPARK: Final = "disk for Spark's scratch"
 def checkpoints(settings: Settings) -> Iterator[Diagnosis]:
     """Look at the folder of the sink's checkpoints."""
     folder = settings.sink.checkpoint_dir or tempfile.gettempdir()
-    yield _line(CHECKPOINTS, Path(folder).expanduser(), "set sink.checkpoint_dir to a folder elsewhere")
+    yield _line(CHECKPOINTS, Path(folder).expanduser(), "set sink.checkpoint_dir to another folder")
 
 
 def spark(settings: Settings) -> Iterator[Diagnosis]:
     """Look at the folders in which Spark spills and shuffles (spark.local.dir, SPARK_LOCAL_DIRS, the temporary one)."""
     given = os.environ.get("SPARK_LOCAL_DIRS") or settings.spark.conf.get("spark.local.dir") or tempfile.gettempdir()
     for folder in given.split(","):
-        yield _line(SPARK, Path(folder.strip()), 'set "spark.local.dir" in [spark.conf] to a folder elsewhere')
+        yield _line(SPARK, Path(folder.strip()), 'set "spark.local.dir" in [spark.conf] to another folder')
 
 
 def _line(subject: str, folder: Path, move: str) -> Diagnosis:
-    # It is made at the first start.
+    # It is created at the first start.
     there = next(parent for parent in (folder.absolute(), *folder.absolute().parents) if parent.exists())
     if not there.is_dir():
         return Diagnosis(subject, Severity.ERROR, f"{there} is not a folder", move)
@@ -46,12 +46,12 @@ def _line(subject: str, folder: Path, move: str) -> Diagnosis:
 
 
 def judged(subject: str, folder: str, free_bytes: int, move: str) -> Diagnosis:
-    """Warn below 1 GiB, refuse below 100 MiB. Pure."""
+    """Warn below 1 GiB, and refuse below 100 MiB."""
     shown = f"{free_bytes / GIB:.1f} GiB" if free_bytes >= GIB else f"{free_bytes / MIB:.0f} MiB"
     seen = f"{shown} free in {folder}"
     if free_bytes >= LITTLE_BYTES:
         return Diagnosis(subject, Severity.OK, seen)
-    fix = f"make room there, or {move}"
+    fix = f"free space there, or {move}"
     if free_bytes >= TOO_LITTLE_BYTES:
         return Diagnosis(subject, Severity.WARNING, f"{seen}, less than 1 GiB", fix)
     return Diagnosis(subject, Severity.ERROR, f"{seen}, less than 100 MiB", fix)

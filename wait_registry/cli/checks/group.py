@@ -1,4 +1,4 @@
-"""The consumer group of a processor: do its offsets fit the logs, and is anybody working on what waits?"""
+"""Check the consumer group of a processor: whether its offsets fit the topics, and whether it has members."""
 
 from __future__ import annotations
 
@@ -18,16 +18,17 @@ if TYPE_CHECKING:
 
 OFFSETS: Final = "offsets of the group"
 OFFSETS_FIX: Final = (
-    "choose where the group goes on (kafka-consumer-groups --reset-offsets), or another processor.group"
+    "choose where the group continues (kafka-consumer-groups --reset-offsets), or another processor.group"
 )
-START: Final = "start `waitreg processor` (or look why it doesn't consume: its log and /health/ready)"
+START: Final = "start `waitreg processor`, or read in its log and /health/ready why it doesn't consume"
 
 
 def group_offsets(settings: Settings) -> Iterator[Diagnosis]:
-    """Check the group's committed offsets as a processor does: made with these topics, and within the input topics.
+    """Check the committed offsets as a processor does, with one diagnosis per topic for the records that wait.
 
-    A line a topic says how many records wait. Raises ConfigurationError when the wait topic or an input topic was made
-    anew, or wait.partitions changed, since they were committed.
+    Raises:
+        ConfigurationError: the wait topic or an input topic was recreated, or wait.partitions changed, since the
+            offsets were committed.
     """
     from confluent_kafka import Consumer, TopicPartition
 
@@ -41,7 +42,7 @@ def group_offsets(settings: Settings) -> Iterator[Diagnosis]:
 
     client, group, wait = admin(settings.kafka), settings.processor.group, settings.wait
     if not group:
-        # The relations have said that it is missing.
+        # The check of the settings reports that it is missing.
         return
     members = _members(client, group)
     consumer = Consumer(consumer_config(settings.kafka, **{"group.id": group, "enable.auto.commit": False}))
@@ -49,10 +50,10 @@ def group_offsets(settings: Settings) -> Iterator[Diagnosis]:
         topics = subscription(settings, "", topic_names(client))
         consumed = ConsumedTopics.look_up(client, group, topics)
         wait_topic = describe_wait_topic(client, wait.topic, wait.partitions)
-        offsets = StartOffsets(wait_topic, consumed, stopping=lambda _: True, another=list)  # nobody asks it later
+        offsets = StartOffsets(wait_topic, consumed, stopping=lambda _: True, another=list)  # it is not used later
         for topic in topics:
             partitions = [TopicPartition(topic, number) for number in range(describe_topic(client, topic).partitions)]
-            # Of a group that is new to the broker, the coordinator is only being elected.
+            # The coordinator of a group that is new to the broker may not be elected yet.
             starts = persistently(client, partial(_starts, offsets, consumer, partitions))
             yield _topic_line(client, settings, topic, {start.partition: start.offset for start in starts}, members)
     finally:
@@ -62,7 +63,7 @@ def group_offsets(settings: Settings) -> Iterator[Diagnosis]:
 def _starts(offsets: StartOffsets, consumer: Consumer, partitions: list[TopicPartition]) -> list[TopicPartition]:
     found = offsets.at_once(consumer, partitions)
     if found is None:
-        raise TransientError("the group's coordinator doesn't say what has been committed")
+        raise TransientError("the group's coordinator doesn't answer what has been committed")
     return found
 
 
@@ -82,9 +83,9 @@ def _topic_line(
 
 
 def lag_line(group: str, topic: str, committed: int, partitions: int, waiting: int, members: int | None) -> Diagnosis:
-    """Say how far a group is in a topic: records that nobody takes, or that nobody has ever taken, are a warning. Pure.
+    """Report how far a group is in a topic; warn if no member consumes the records, or if none has ever been consumed.
 
-    ``members`` is None when the broker doesn't tell.
+    ``members`` is None if the broker doesn't report it.
     """
     seen = f"group {group}: {committed} of {partitions} partitions of {topic} have one, {waiting} offsets to the end"
     if members is not None:
@@ -102,7 +103,7 @@ def _members(client: Admin, group: str) -> int | None:
     try:
         return group_members(client, group)
     except WaitRegistryError:
-        # What the offsets are checked with says the same, and better.
+        # The check of the offsets reports the same error, with more details.
         return None
 
 
@@ -110,7 +111,7 @@ def _outside(settings: Settings, topic: str, partition: int, offset: int, log: t
     group = settings.processor.group
     return ConfigurationError(
         f"group {group} has committed offset {offset} of {topic}[{partition}], whose log holds {log[0]} to {log[1]}: "
-        "records were deleted unread, or the topic was recreated. Choose where to go on: kafka-consumer-groups "
+        "records were deleted unread, or the topic was recreated. Choose where to continue: kafka-consumer-groups "
         f"--bootstrap-server {settings.kafka.bootstrap_servers} --group {group} --topic {topic}:{partition} "
         "--reset-offsets --to-earliest --execute"
     )

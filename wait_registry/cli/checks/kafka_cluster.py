@@ -1,4 +1,4 @@
-"""Does Kafka answer, which version is it, and are the topics as they must be?"""
+"""Check that Kafka answers, its version, and the topics."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _UPGRADE: Final = "nothing needs to be done now; plan the brokers' upgrade to 4.
 
 
 def reach(settings: Settings) -> Iterator[Diagnosis]:
-    """Ask the cluster for its id; raise what the client's refusal or silence means."""
+    """Ask the cluster for its id; raises the error for a refusal or no answer."""
     from wait_registry.kafka.clients import admin
     from wait_registry.kafka.cluster import cluster_id
 
@@ -31,7 +31,7 @@ def reach(settings: Settings) -> Iterator[Diagnosis]:
 
 
 def broker_version(settings: Settings) -> Iterator[Diagnosis]:
-    """Say what a broker's configuration tells about its version: the client has no question for it."""
+    """Read a broker's version from its configuration, because the client can't ask for it."""
     from confluent_kafka.admin import ConfigResource, ResourceType
 
     from wait_registry.errors import ConfigurationError
@@ -52,14 +52,14 @@ def broker_version(settings: Settings) -> Iterator[Diagnosis]:
 
 
 def broker_line(config: Mapping[str, str]) -> Diagnosis:
-    """Conclude from a broker's configuration: up to 3.x it names its version, from 4.0 on it doesn't. Pure."""
+    """Judge by a broker's configuration, which has the version up to 3.x and not from 4.0 on."""
     if _OLD in config:
         release = ".".join(map(str, parts(config[_OLD])))
         seen = f"{release} ({_OLD}), older than 4.x, which it was tested with"
         return Diagnosis(VERSION, Severity.WARNING, seen, _UPGRADE)
     if _NEW in config:
         return Diagnosis(VERSION, Severity.OK, "4.0 or newer; the client can't ask for more")
-    return Diagnosis(VERSION, Severity.OK, "version unknown: the broker's configuration doesn't tell")
+    return Diagnosis(VERSION, Severity.OK, "version unknown: it isn't in the broker's configuration")
 
 
 def topics(services: Sequence[Concerned], settings: Settings) -> Iterator[Diagnosis]:

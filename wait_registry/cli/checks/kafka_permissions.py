@@ -1,4 +1,4 @@
-"""What is this user allowed to do in Kafka? Asked, never tried."""
+"""Check what this user may do in Kafka; nothing is tried."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from wait_registry.cli.checks.kafka_rights import ALL_OF_A_TOPIC, ALL_OF_THE_CLUSTER, Need, grant, missing, needs
+from wait_registry.cli.checks.needed_permissions import ALL_OF_A_TOPIC, ALL_OF_THE_CLUSTER, Need, grant, missing, needs
 from wait_registry.diagnosis import Diagnosis, Severity
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ TRANSACTIONS: Final = "transactional ids of the sweeper"
 
 
 def permissions(service: Service, settings: Settings) -> Iterator[Diagnosis]:
-    """Compare what the broker says is allowed with what the service needs; topics that aren't there are left out."""
+    """Compare what the broker allows with what the service needs; missing topics are skipped."""
     from wait_registry.kafka.clients import admin
 
     subject = f"permissions in Kafka ({service})"
@@ -35,15 +35,15 @@ def permissions(service: Service, settings: Settings) -> Iterator[Diagnosis]:
     if not any(lacking.values()):
         everything = all(allowed[need] >= ALL_OF_A_TOPIC for need in lacking if need.resource == "topic")
         count = sum(len(need.operations) for need in lacking)
-        few = f"all {count} rights on {len(lacking)} resources"
+        few = f"all {count} permissions on {len(lacking)} resources"
         yield Diagnosis(subject, Severity.OK, NO_AUTHORIZER if everything and lacking else few)
 
 
 def transactions(settings: Settings) -> Iterator[Diagnosis]:
-    """Say whether the sweeper may use its transactional ids, as far as the broker tells.
+    """Check whether the sweeper may use its transactional ids, as far as the broker reports it.
 
-    The protocol has no question for one's own rights on an id that isn't in use: who may do everything to the cluster
-    may do this, an administrator may read the access control lists, and others can't know.
+    The protocol can't ask for one's own permissions on an id that isn't in use. A user with all permissions on the
+    cluster may use it, an administrator may read the access control lists, and other users can't know.
     """
     from wait_registry.kafka.clients import admin
     from wait_registry.kafka.requests import answer, timeout_of
@@ -55,9 +55,9 @@ def transactions(settings: Settings) -> Iterator[Diagnosis]:
         return
     command = grant(settings, Need("transactional-id", prefix, ()), ("WRITE", "DESCRIBE"))
     command += " --resource-pattern-type prefixed"
-    # Asked before: to those who may not read the rules the client shows none instead of an error.
+    # Checked before, because a user who may not read the rules gets an empty list instead of an error.
     if "DESCRIBE" not in on_the_cluster:
-        seen = f"WRITE on {prefix}* can't be seen with this user's rights; if the sweeper is refused: {command}"
+        seen = f"WRITE on {prefix}* can't be checked with this user's permissions; if the sweeper is refused: {command}"
         yield Diagnosis(TRANSACTIONS, Severity.OK, seen)
         return
     future = client.describe_acls(_rules_of_transactional_ids(), request_timeout=timeout_of(client))
@@ -68,7 +68,7 @@ def _on_the_cluster(client: Admin) -> frozenset[str]:
     from wait_registry.kafka.requests import answer, timeout_of
 
     future = client.describe_cluster(include_authorized_operations=True, request_timeout=timeout_of(client))
-    operations = answer(client, future, "asking for the rights on the cluster").authorized_operations
+    operations = answer(client, future, "asking for the permissions on the cluster").authorized_operations
     return frozenset(item.name for item in operations or ())
 
 
@@ -94,7 +94,7 @@ def _by_rules(settings: Settings, rules: Sequence[Any], prefix: str, command: st
         writes = rule.operation in (AclOperation.WRITE, AclOperation.ALL)
         if writes and rule.principal in (f"User:{user}", "User:*") and _covers(rule, prefix):
             return Diagnosis(TRANSACTIONS, Severity.OK, f"WRITE on {rule.name} is allowed to {rule.principal}")
-    # A super user, or one who is called otherwise in his certificate, needs or has another rule.
+    # A super user needs no rule, and a user with another name in the certificate has another one.
     seen = f"no rule found that allows User:{user} to WRITE on {prefix}* (a super user needs none)"
     return Diagnosis(TRANSACTIONS, Severity.WARNING, seen, command)
 
@@ -102,7 +102,7 @@ def _by_rules(settings: Settings, rules: Sequence[Any], prefix: str, command: st
 def _covers(rule: Any, prefix: str) -> bool:
     from confluent_kafka.admin import ResourcePatternType
 
-    # A literal rule for one partition's id counts: whoever made it will have thought of the others.
+    # A literal rule for the id of one partition counts; it is assumed that the others have one too.
     prefixed = rule.resource_pattern_type is ResourcePatternType.PREFIXED and prefix.startswith(rule.name)
     return prefixed or rule.name == "*" or rule.name.startswith(prefix)
 
@@ -112,7 +112,7 @@ def _allowed(client: Admin, wanted: Sequence[Need]) -> Mapping[Need, frozenset[s
 
     found: dict[Need, frozenset[str]] = {}
     for need in wanted:
-        # Of a group that is new to the broker, the coordinator is only being elected.
+        # The coordinator of a group that is new to the broker may not be elected yet.
         operations = persistently(client, partial(_operations, client, need))
         if operations is not None:
             found[need] = operations
@@ -120,7 +120,7 @@ def _allowed(client: Admin, wanted: Sequence[Need]) -> Mapping[Need, frozenset[s
 
 
 def _operations(client: Admin, need: Need) -> frozenset[str] | None:
-    """Return what is allowed on one resource: nothing when even that may not be asked, None when it isn't there."""
+    """Return what is allowed on one resource: nothing if that may not be asked, None if the resource is missing."""
     from confluent_kafka import TopicCollection
 
     from wait_registry.errors import ConfigurationError
@@ -133,7 +133,7 @@ def _operations(client: Admin, need: Need) -> frozenset[str] | None:
     else:
         future = client.describe_consumer_groups([need.name], **limits)[need.name]
     try:
-        described = answer(client, future, f"asking for the rights on {need.resource} {need.name}")
+        described = answer(client, future, f"asking for the permissions on {need.resource} {need.name}")
     except ConfigurationError as error:
         if is_unknown_topic(error):
             return None
@@ -141,6 +141,6 @@ def _operations(client: Admin, need: Need) -> frozenset[str] | None:
         if cause is not None and is_access_problem(cause):
             return frozenset()
         raise
-    # A broker before 2.3 says nothing, which is no refusal.
+    # A broker before 2.3 reports nothing, which is no refusal.
     operations = described.authorized_operations
     return frozenset(need.operations) if operations is None else frozenset(item.name for item in operations)

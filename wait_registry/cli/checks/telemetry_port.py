@@ -1,4 +1,4 @@
-"""Is the telemetry port free, or is it one of our services that has it?"""
+"""Check that the telemetry port is free or used by a service of ours."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _MOST_BYTES: Final = 4 << 20
 
 
 class Listener(NamedTuple):
-    """A service of ours that listens: name and consumer group, each empty when its metrics don't tell; why not ready.
+    """A service of ours that listens: why it isn't ready, its name and consumer group.
 
-    Which cluster it works on its metrics don't tell.
+    Each is empty if its metrics don't have it. They never have the cluster.
     """
 
     service: str
@@ -40,7 +40,7 @@ class Listener(NamedTuple):
 
 
 def telemetry_port(services: Sequence[Concerned], settings: Settings) -> Iterator[Diagnosis]:
-    """Try to listen; where somebody does already, ask who it is."""
+    """Try to listen; if the port is taken, ask by which service."""
     host, port = settings.telemetry.host, settings.telemetry.port
     where = f"{host}:{port}"
     failure = _bind(host, port)
@@ -54,13 +54,13 @@ def telemetry_port(services: Sequence[Concerned], settings: Settings) -> Iterato
 
 
 def taken(where: str, listener: Listener | None, services: Sequence[Concerned], group: str) -> Diagnosis:
-    """Say what it means that a port is taken by this listener, None for a stranger. Pure.
+    """Judge that a port is taken by this listener, None for another program.
 
-    One of ours that wasn't asked for is a warning only: on a host with several services each is started with a port
-    of its own, which the one who asks needn't have set.
+    A service of ours that isn't being checked is only a warning: on a host with several services, each may be started
+    with its own port, which these settings needn't have.
     """
     if listener is None:
-        seen = f"{where} is taken by something that isn't a service of the wait registry"
+        seen = f"{where} is taken by something that isn't a service of wait-registry"
         return Diagnosis(SUBJECT, Severity.ERROR, seen, "set telemetry.port to a free one (0 takes any)")
     another = listener.service and listener.service not in services
     if another or (listener.group and listener.group != group):
@@ -73,7 +73,7 @@ def _bind(host: str, port: int) -> OSError | None:
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         with socket.socket(family, kind, protocol) as probe:
-            # As the service does: connections of an earlier run that linger are no obstacle.
+            # As the service does, so that lingering connections of an earlier run don't matter.
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(address)
     except OSError as error:

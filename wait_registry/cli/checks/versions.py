@@ -1,4 +1,4 @@
-"""Which versions are at work here, against those that were run together."""
+"""Check the installed versions against those that the tests ran with."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from wait_registry.diagnosis import Diagnosis, Severity
 if TYPE_CHECKING:
     from wait_registry.settings.root import Settings
 
-# What the tests run on; older ones may work and nobody has seen them do so.
+# What the tests run with; older versions may work, but are untested.
 TESTED_CLIENT: Final = (2, 16)
 TESTED_SPARK: Final = (4, 2, 1)
 

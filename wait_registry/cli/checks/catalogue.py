@@ -1,8 +1,8 @@
-"""Everything a service looks at before it starts, and what an operator looks at besides: the list of all checks."""
+"""All checks of `waitreg doctor`: those that services make when they start, and further ones for operators."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -10,19 +10,28 @@ from wait_registry.cli.checks import (
     clocks,
     disk,
     group,
-    handler,
     kafka_cluster,
     kafka_permissions,
     postgres_permissions,
     postgres_server,
-    settings_relations,
     sweeps,
     tables,
     telemetry_port,
     versions,
 )
-from wait_registry.cli.checks.check import EXPORTING, PROCESSOR, SINK, SPARK, SWEEPER, VIEWING, Check, Concerned
-from wait_registry.cli.checks.running import run_checks
+from wait_registry.cli.checks import settings as settings_checks
+from wait_registry.cli.checks.check import (
+    EXPORTING,
+    PROCESSOR,
+    SINK,
+    SPARK,
+    SWEEPER,
+    VIEWING,
+    Check,
+    Concerned,
+    Notify,
+    run_checks,
+)
 from wait_registry.diagnosis import Diagnosis
 
 if TYPE_CHECKING:
@@ -37,25 +46,30 @@ _SCHEMA: Final = "postgres.schema"
 
 
 def check_all(
-    settings: Settings, services: Sequence[Concerned], tell: Callable[[str], None] = lambda _: None
+    settings: Settings, services: Sequence[Concerned], notify: Notify = lambda _: None
 ) -> Iterator[Diagnosis]:
-    """Yield a line for everything that these services check when they start and more; nothing is changed by it.
+    """Check everything that these services check when they start, and more; nothing is changed.
 
-    With ``connect`` among them for what exports in the sweeper's place. What a check meets is its line; nothing is
-    raised for what a user can fix. ``tell`` gets a sentence when a check takes long.
+    Args:
+        settings: what is checked.
+        services: those whose needs are checked, with ``connect`` for a source in the sweeper's place.
+        notify: gets a sentence if a check takes long.
+
+    Yields:
+        Diagnoses; an error that a check meets is one too, and none is raised.
     """
     wanted = (check for check in all_checks(services) if check.services & set(services))
-    return run_checks(wanted, settings, tell)
+    return run_checks(wanted, settings, notify)
 
 
 def all_checks(services: Sequence[Concerned] = SERVICES) -> list[Check]:
-    """List every check there is, what others need before them; some look for all these services at once."""
-    return [*_host(services), *_kafka(services), *_postgres(), *_at_work()]
+    """List every check, those that others need first; some check for all these services at once."""
+    return [*_host(services), *_kafka(services), *_postgres(), *_running()]
 
 
 def _host(services: Sequence[Concerned]) -> Iterator[Check]:
     for name in SERVICES:
-        look = partial(settings_relations.relations, name)
+        look = partial(settings_checks.relations, name)
         yield Check(f"settings.{name}", f"settings of the {name}", look, frozenset({name}))
     yield Check("version.python", "Python", versions.python)
     yield Check(
@@ -64,7 +78,7 @@ def _host(services: Sequence[Concerned]) -> Iterator[Check]:
     yield Check("version.java", "Java", versions.java, SPARK, fix=versions.INSTALL_JAVA)
     yield Check("version.spark", "Spark", versions.spark, SPARK, fix=versions.INSTALL_SPARK)
     yield Check("jars", "jars of Spark's Kafka source", versions.jars, SPARK, fix="`waitreg jars fetch` or `make jars`")
-    yield Check("handler", handler.SUBJECT, handler.handler, PROCESSOR, fix=handler.FIX)
+    yield Check("handler", settings_checks.HANDLER, settings_checks.handler, PROCESSOR, fix=settings_checks.HANDLER_FIX)
     yield Check("telemetry.port", telemetry_port.SUBJECT, partial(telemetry_port.telemetry_port, services))
     yield Check("disk.checkpoints", disk.CHECKPOINTS, disk.checkpoints, SINK)
     yield Check("disk.spark", disk.SPARK, disk.spark, SPARK)
@@ -100,7 +114,7 @@ def _postgres() -> Iterator[Check]:
     yield Check("postgres.clock", clocks.POSTGRES, clocks.postgres_clock, VIEWING, (_POSTGRES,), clocks.FIX)
 
 
-def _at_work() -> Iterator[Check]:
+def _running() -> Iterator[Check]:
     both = (_KAFKA, "topic.wait", _POSTGRES, _SCHEMA)
     yield Check("tables.position", tables.POSITION, tables.position, VIEWING, both, tables.POSITION_FIX)
     yield Check("tables.freshness", tables.FRESHNESS, tables.freshness, VIEWING, (_POSTGRES, _SCHEMA))

@@ -1,4 +1,4 @@
-"""Which rights each service needs in Kafka, and what is missing of them. Pure."""
+"""Which permissions each service needs in Kafka, and which of them are missing."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 Resource = Literal["topic", "group", "transactional-id"]
 
-# Every start describes the topics it uses. IDEMPOTENT_WRITE comes with the right to write to any topic (KIP-679).
+# Every start describes the topics it uses. IDEMPOTENT_WRITE comes with the permission to write to any topic (KIP-679).
 _LOOK: Final = ("DESCRIBE", "DESCRIBE_CONFIGS")
-_RIGHTS: Final[Mapping[Service, Mapping[TopicRole, tuple[str, ...]]]] = {
+_PERMISSIONS: Final[Mapping[Service, Mapping[TopicRole, tuple[str, ...]]]] = {
     "processor": {
         TopicRole.INPUT: ("READ",),
         TopicRole.REDELIVERY: ("READ",),
@@ -27,19 +27,19 @@ _RIGHTS: Final[Mapping[Service, Mapping[TopicRole, tuple[str, ...]]]] = {
     "sink": {TopicRole.WAIT: ("READ",), TopicRole.DEAD_LETTER: ("READ",)},
     "sweeper": {TopicRole.WAIT: ("READ", "WRITE"), TopicRole.DEAD_LETTER: ("WRITE",)},
 }
-# What a broker answers to whoever may do everything with a topic.
+# What a broker answers to a user with all permissions on a topic.
 ALL_OF_A_TOPIC: Final = frozenset(
     {"READ", "WRITE", "CREATE", "DELETE", "ALTER", "DESCRIBE", "DESCRIBE_CONFIGS", "ALTER_CONFIGS"}
 )
-# And to whoever may do everything with the cluster; the second is what only brokers and super users do.
+# And to a user with all permissions on the cluster; only brokers and super users have the second.
 ALL_OF_THE_CLUSTER: Final = frozenset({"ALTER", "CLUSTER_ACTION", "DESCRIBE", "IDEMPOTENT_WRITE"})
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """Operations (as Kafka names them) that a service must be allowed on one resource.
+    """Operations (as Kafka names them) that a service needs on one resource.
 
-    Without one that isn't ``essential`` the service works, and lag tools don't see it.
+    Without one that isn't ``essential`` the service works, but lag tools don't see it.
     """
 
     resource: Resource
@@ -49,10 +49,10 @@ class Need:
 
 
 def needs(settings: Settings, service: Service) -> list[Need]:
-    """List what a service must be allowed: on its topics, and on the consumer groups that it names to the broker."""
-    rights = _RIGHTS[service]
-    specs = [spec for spec in topic_specs(settings, service) if spec.role in rights]
-    found = [Need("topic", spec.topic, (*rights[spec.role], *_LOOK)) for spec in specs]
+    """List what a service needs: on its topics, and on the consumer groups that it names to the broker."""
+    permissions = _PERMISSIONS[service]
+    specs = [spec for spec in topic_specs(settings, service) if spec.role in permissions]
+    found = [Need("topic", spec.topic, (*permissions[spec.role], *_LOOK)) for spec in specs]
     return [*found, *_groups(settings, service)]
 
 
@@ -86,5 +86,5 @@ def grant(settings: Settings, need: Need, operations: tuple[str, ...]) -> str:
 
 def _operations(operations: tuple[str, ...]) -> Iterator[str]:
     for operation in operations:
-        # The tool wants DescribeConfigs where the protocol says DESCRIBE_CONFIGS.
+        # The tool takes DescribeConfigs where the protocol has DESCRIBE_CONFIGS.
         yield f"--operation {operation.title().replace('_', '')}"

@@ -1,0 +1,78 @@
+"""Check the settings of a service: whether they contradict each other, and whether the handler can be called."""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
+
+from wait_registry.diagnosis import Diagnosis, Severity
+
+if TYPE_CHECKING:
+    from wait_registry.settings.relations import Service
+    from wait_registry.settings.root import Settings
+
+HANDLER: Final = "handler"
+HANDLER_FIX: Final = "correct processor.handler (module:name or URL), or run where the module can be imported"
+_CONNECT_S: Final = 3.0
+_DOTTED: Final = re.compile(r"[a-z_]+(?:\.[a-z_]+)+")
+
+
+def relations(service: Service, settings: Settings) -> Iterator[Diagnosis]:
+    """Yield every contradiction among the settings of this service, or one diagnosis that there is none."""
+    from wait_registry.settings.relations import relation_problems
+
+    subject = f"settings of the {service}"
+    problems = relation_problems(settings, service)
+    for problem in problems:
+        yield replace(problem, subject=subject, fix=_where_to_set(problem.message))
+    if not problems:
+        yield Diagnosis(subject, Severity.OK, "no contradictions")
+
+
+def _where_to_set(message: str) -> str:
+    """Return where the first setting that a message names is set; the message itself says to what."""
+    from wait_registry.settings.names import find_setting, variable_of
+
+    name = next((name for name in _DOTTED.findall(message) if find_setting(name)), None)
+    if name is None:
+        return "`waitreg config --all` lists every setting and its variable"
+    return f"--set {name}=..., {variable_of(name)}=..., or waitreg.toml"
+
+
+def handler(settings: Settings) -> Iterator[Diagnosis]:
+    """Load the handler as a processor does, without opening it; connect to the host of an HTTP handler.
+
+    Raises:
+        ConfigurationError: the handler can't be imported or can't be a handler.
+    """
+    from processor.handlers.loading import load_handler
+    from wait_registry.cli.processor import make_handlers_importable
+    from wait_registry.settings.masking import without_credentials
+
+    name = settings.processor.handler
+    if not name:
+        # `relations` reports that it is missing.
+        return
+    make_handlers_importable()
+    load_handler(settings.processor)
+    shown = without_credentials(name)
+    unreachable = _unreachable(name) if name.startswith(("http://", "https://")) else None
+    if unreachable is None:
+        yield Diagnosis(HANDLER, Severity.OK, shown)
+        return
+    fix = "start that service or correct processor.handler; until it answers, records fail and are dead-lettered"
+    yield Diagnosis(HANDLER, Severity.WARNING, f"{shown} can't be connected to: {unreachable}", fix)
+
+
+def _unreachable(url: str) -> str | None:
+    place = urlsplit(url)
+    port = place.port or (443 if place.scheme == "https" else 80)
+    try:
+        socket.create_connection((place.hostname or "", port), timeout=_CONNECT_S).close()
+    except OSError as error:
+        return error.strerror or str(error)
+    return None
