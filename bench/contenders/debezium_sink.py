@@ -30,10 +30,10 @@ from bench.contenders.wait_log import WaitLog
 from bench.harness.process import ProcessError
 from bench.harness.row import ROOT, Bench, Figures
 from wait_registry.cli.connect.apply import Applying, verdict
+from wait_registry.cli.connect.checks import require_place
 from wait_registry.cli.connect.connector_file import Connector, own_files, read_connector
-from wait_registry.cli.connect.place import require_place
 from wait_registry.cli.connect.rest import ConnectRest, WorkerUnavailable
-from wait_registry.cli.connect.sink_lag import sink_group
+from wait_registry.cli.connect.roles import sink_group
 from wait_registry.cli.connect.variables import variable
 from wait_registry.local.connect_worker import ConnectWorker, plugin_jar
 from wait_registry.local.ports import free_ports

@@ -55,14 +55,14 @@ def forgets_what_the_log_shows(patch: Patch) -> None:
 @mutant("P1.16")
 def takes_a_source_that_reads_by_number(patch: Patch) -> None:
     """A source alongside a Connect sink passes over rows that are hidden for a moment."""
-    from wait_registry.cli.connect import place
+    from wait_registry.cli.connect import checks
 
-    patch.setattr(place, "asks_by_id", lambda config: False)
+    patch.setattr(checks, "asks_by_id", lambda config: False)
 
 
 @mutant("P3.20")
 def starts_a_sink_next_to_a_source(patch: Patch) -> None:
     """A new sink shows the history of the log for hours, and a running source exports it."""
-    from wait_registry.cli.connect import source_at_work
+    from wait_registry.cli.connect import checks
 
-    patch.setattr(source_at_work, "keeps_view", lambda config: False)
+    patch.setattr(checks, "registries", lambda *_: set())

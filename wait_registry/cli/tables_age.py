@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from wait_registry.cli.connect.lag_lines import lag_line, read_connect_lag
+from wait_registry.cli.connect.lag import lag_line, read_connect_lag
 from wait_registry.postgres.queries import Queries
 
 if TYPE_CHECKING:

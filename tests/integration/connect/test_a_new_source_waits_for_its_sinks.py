@@ -25,11 +25,10 @@ from tests.support.kafka_io import Outgoing
 from tests.support.naming import Names
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
-from wait_registry.cli.connect.caught_up import CaughtUp, SinksBehind, ViewSink, view_sinks
+from wait_registry.cli.connect.caught_up import CaughtUp, SinksBehind, TableSink, table_sinks
 from wait_registry.cli.connect.connector_file import own_files
-from wait_registry.cli.connect.connector_state import ConnectorState
-from wait_registry.cli.connect.lag_lines import read_connect_lag
-from wait_registry.cli.connect.sink_lag import SinkLags
+from wait_registry.cli.connect.lag import SinkLags, read_connect_lag
+from wait_registry.cli.connect.state import ConnectorState
 from wait_registry.demo.environment import as_environment
 from wait_registry.kafka.clients import admin
 from wait_registry.local.connect_worker import ConnectWorker
@@ -61,7 +60,7 @@ class Sink:
 
     def wait(self) -> None:
         waiting = CaughtUp(self.settings, lambda word, name, details: self.said.append(details), self)
-        waiting.wait([ViewSink("wait.sink", self.group, (self.topic, f"{self.topic}.not.made.yet"))])
+        waiting.wait([TableSink("wait.sink", self.group, (self.topic, f"{self.topic}.not.made.yet"))])
 
 
 @pytest.fixture
@@ -139,12 +138,12 @@ def test_status_and_doctor_tell_the_same_lag_while_a_transaction_is_open(sink: S
 
 def test_where_no_sink_of_the_view_is_seen_its_group_is_asked_for(sink: Sink) -> None:
     other = ConnectorState("audit", "sink", "RUNNING", "", "", (), {"topics": sink.topic})
-    assert view_sinks([other], sink.settings) == [
-        ViewSink(f"the sink of group {sink.group}", sink.group, (sink.topic,))
+    assert table_sinks([other], sink.settings) == [
+        TableSink(f"the sink of group {sink.group}", sink.group, (sink.topic,))
     ]
     rows = {"topics": sink.topic, "transforms.row.type": "io.waitreg.connect.WaitRecordToRow"}
     own = ConnectorState("wait.sink", "sink", "RUNNING", "", "", (), rows)
-    assert view_sinks([other, own], sink.settings) == [ViewSink("wait.sink", "connect-wait.sink", (sink.topic,))]
+    assert table_sinks([other, own], sink.settings) == [TableSink("wait.sink", "connect-wait.sink", (sink.topic,))]
 
 
 @pytest.fixture

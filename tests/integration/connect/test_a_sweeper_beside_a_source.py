@@ -12,7 +12,7 @@ from tests.conftest import SettingsFactory
 from tests.support.command import run_waitreg
 from tests.support.database import Database
 from tests.support.naming import Names
-from wait_registry.cli.connect.own_sweeper import require_no_sweeper_at_work
+from wait_registry.cli.connect.postgres_checks import require_no_sweeper_at_work
 from wait_registry.cli.connect.sweeping import require_no_source_at_work
 from wait_registry.errors import ConfigurationError
 

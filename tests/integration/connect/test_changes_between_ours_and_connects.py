@@ -18,10 +18,9 @@ from tests.support.database import Database
 from tests.support.kafka_io import Outgoing
 from tests.support.naming import Names
 from tests.support.topics import Topics
-from wait_registry.cli.connect.caught_up import SinksBehind
+from wait_registry.cli.connect.caught_up import SinksBehind, SparkSinkCaughtUp
 from wait_registry.cli.connect.connector_file import Connector, own_files, read_connector
-from wait_registry.cli.connect.own_sink import OwnSinkCaughtUp
-from wait_registry.cli.connect.stale_slot import require_no_stale_slot
+from wait_registry.cli.connect.postgres_checks import require_no_stale_slot
 from wait_registry.cli.connect.variables import variable
 from wait_registry.errors import ConfigurationError
 from wait_registry.local.connect_worker import ConnectWorker
@@ -80,7 +79,7 @@ def test_a_new_source_waits_until_our_sink_has_read_what_our_sweeper_may_have_wr
     settings = prepared({"wait.partitions": 2, "connect.start_timeout_s": 60})
     pace = Pace(settings, database)
     said: list[str] = []
-    waiting = OwnSinkCaughtUp(settings, lambda word, name, details: said.append(details), pytest.fail, pace)
+    waiting = SparkSinkCaughtUp(settings, lambda word, name, details: said.append(details), pytest.fail, pace)
     waiting.wait()  # no sink has been here
     for partition in range(2):
         records: list[Outgoing | bytes] = [Outgoing(b"", key=b"key", partition=partition) for _ in range(3)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from wait_registry.cli.checks.connect_tables import SWEEPS, position_line, resolved_line
-from wait_registry.cli.connect.lag_lines import ConnectLag, lag_line, lag_of
+from wait_registry.cli.connect.lag import ConnectLag, lag_line, lag_of
 from wait_registry.diagnosis import Severity
 
 

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.named_tests import ROOT
-from wait_registry.cli.connect.connector_file import CONNECTORS, NAMES, own_files, read_connector
-from wait_registry.cli.connect.plain_secrets import plain_secrets
+from wait_registry.cli.connect.connector_file import CONNECTORS, NAMES, own_files, plain_secrets, read_connector
 from wait_registry.cli.connect.variables import variable
 from wait_registry.errors import ConfigurationError
 from wait_registry.settings.loading import load_settings

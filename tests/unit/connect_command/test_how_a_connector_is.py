@@ -9,14 +9,11 @@ import pytest
 
 from tests.support.named_tests import ROOT
 from wait_registry.cli.connect.apply import verdict
-from wait_registry.cli.connect.chosen import Chosen, not_looked_at
 from wait_registry.cli.connect.connector_file import Connector
-from wait_registry.cli.connect.connector_state import ConnectorState, essence
-from wait_registry.cli.connect.left_behind import left_behind
-from wait_registry.cli.connect.place import exporters_first
+from wait_registry.cli.connect.lag import other_groups
 from wait_registry.cli.connect.rest import changed_properties
-from wait_registry.cli.connect.sink_lag import other_groups, sink_group
-from wait_registry.cli.connect.status import as_json, as_lines, is_well
+from wait_registry.cli.connect.roles import exporters_first, sink_group, what_remains
+from wait_registry.cli.connect.state import Chosen, ConnectorState, as_json, as_lines, essence, is_well, unwatched
 from wait_registry.cli.connect.watch import Look
 
 TRACE = """org.apache.kafka.connect.errors.ConnectException: Exiting WorkerSinkTask due to unrecoverable exception.
@@ -63,9 +60,11 @@ def test_it_runs_when_it_and_all_its_tasks_do(
     assert (found.runs, found.failed, found.held) == (runs, failed, held)
 
 
-@pytest.mark.parametrize(("own", "to_mend"), [("RUNNING", True), ("PAUSED", False), ("STOPPED", False)])
-def test_what_a_person_has_paused_or_stopped_is_not_restarted_whatever_failed_before(own: str, to_mend: bool) -> None:
-    assert state("wait.sink", own, "FAILED").to_mend is to_mend
+@pytest.mark.parametrize(("own", "to_restart"), [("RUNNING", True), ("PAUSED", False), ("STOPPED", False)])
+def test_a_paused_or_stopped_connector_is_not_restarted(
+    own: str, to_restart: bool
+) -> None:
+    assert state("wait.sink", own, "FAILED").to_restart is to_restart
 
 
 def test_of_a_stack_trace_the_first_line_and_the_innermost_cause_are_told() -> None:
@@ -167,8 +166,8 @@ def test_a_sinks_group_is_connects_own_unless_it_was_given_another() -> None:
 
 
 def test_a_removed_source_leaves_a_slot_that_fills_the_disk_and_says_so() -> None:
-    assert "slot" not in left_behind({"topics": "a"})
-    said = left_behind({"slot.name": "waitreg_expired"})
+    assert "slot" not in what_remains({"topics": "a"})
+    said = what_remains({"slot.name": "waitreg_expired"})
     assert "select pg_drop_replication_slot('waitreg_expired')" in said
     assert "its offsets must be forgotten, too" in said
     heading = said.partition('"')[2].partition('"')[0]
@@ -176,16 +175,18 @@ def test_a_removed_source_leaves_a_slot_that_fills_the_disk_and_says_so() -> Non
 
 
 def test_a_removed_source_tells_what_goes_before_a_sweeper_and_a_sink_does_not() -> None:
-    assert "Before a sweeper of ours may run" in left_behind({"query": 'select * from "public".expired_tombstone_open'})
-    assert "sweeper" not in left_behind({"topics": "a"})
+    assert "Before a sweeper of ours may run" in what_remains(
+        {"query": 'select * from "public".expired_tombstone_open'}
+    )
+    assert "sweeper" not in what_remains({"topics": "a"})
 
 
 def test_a_connector_that_no_command_looks_at_by_itself_is_pointed_out() -> None:
-    assert list(not_looked_at(["wait.sink"], ())) == []
-    assert list(not_looked_at(["mine"], ("mine", "wait.sink"))) == []
-    (said,) = not_looked_at(["wait.sink", "mine"], ())
+    assert list(unwatched(["wait.sink"], ())) == []
+    assert list(unwatched(["mine"], ("mine", "wait.sink"))) == []
+    (said,) = unwatched(["wait.sink", "mine"], ())
     assert "don't look at mine by themselves: list it in connect.connectors" in said
-    (said,) = not_looked_at(["wait.sink", "mine"], ("mine",))
+    (said,) = unwatched(["wait.sink", "mine"], ("mine",))
     assert "don't look at wait.sink" in said
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wait_registry.cli.connect.restarts import RestartRules, Restarts
+from wait_registry.cli.connect.watch import RestartRules, Restarts
 
 RULES = RestartRules(5, 60, 10, 1800)
 

@@ -9,11 +9,13 @@ from typing import get_args
 import pytest
 
 from wait_registry.cli.connect.caught_up import SinksBehind
+from wait_registry.cli.connect.checks import (
+    require_no_rivals,
+    require_no_source_beside_new_sinks,
+    require_sinks_at_work,
+)
 from wait_registry.cli.connect.connector_file import CONNECTORS, NAMES, Connector, Family, own_files, read_connector
-from wait_registry.cli.connect.connector_state import ConnectorState, TaskState
-from wait_registry.cli.connect.rivals import require_no_rivals
-from wait_registry.cli.connect.sinks_at_work import require_sinks_at_work
-from wait_registry.cli.connect.source_at_work import require_no_source_beside_new_sinks
+from wait_registry.cli.connect.state import ConnectorState, TaskState
 from wait_registry.cli.connect.variables import variable
 from wait_registry.errors import ConfigurationError
 from wait_registry.settings.loading import load_settings

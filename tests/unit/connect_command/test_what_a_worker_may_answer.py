@@ -16,8 +16,7 @@ import pytest
 
 from tests.support.certificates import Authority, openssl_is_there
 from wait_registry.cli.connect.rest import ConnectRest, SecretUnreadable, WorkerBusy, WorkerUnavailable
-from wait_registry.cli.connect.restarts import RestartRules
-from wait_registry.cli.connect.watch import Watch
+from wait_registry.cli.connect.watch import RestartRules, Watch
 from wait_registry.errors import ConfigurationError, WaitRegistryError
 from wait_registry.local.ports import free_ports
 from wait_registry.settings.loading import load_settings

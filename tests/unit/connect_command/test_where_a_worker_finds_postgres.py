@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wait_registry.cli.connect.postgres_address import PostgresAddress
+from wait_registry.cli.connect.variables import PostgresAddress
 from wait_registry.errors import ConfigurationError
 from wait_registry.settings.loading import load_settings
 

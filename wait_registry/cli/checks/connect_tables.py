@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from wait_registry.cli.checks.needed_permissions import Need, grant
 from wait_registry.cli.checks.postgres_server import read_only_connection
-from wait_registry.cli.connect.lag_lines import ConnectLag, read_connect_lag
+from wait_registry.cli.connect.lag import ConnectLag, read_connect_lag
 from wait_registry.diagnosis import Diagnosis, Severity
 from wait_registry.postgres.queries import Queries
 from wait_registry.settings.sweeper import SweeperKind

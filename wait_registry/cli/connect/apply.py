@@ -12,9 +12,9 @@ from functools import partial
 from typing import Final, Protocol, TypeVar
 
 from wait_registry.cli.connect.connector_file import Connector
-from wait_registry.cli.connect.connector_state import ConnectorState
-from wait_registry.cli.connect.place import exports
 from wait_registry.cli.connect.rest import ConnectRest, WorkerBusy, changed_properties
+from wait_registry.cli.connect.roles import exports
+from wait_registry.cli.connect.state import ConnectorState
 from wait_registry.errors import ConfigurationError
 
 POLL_S: Final = 0.25
@@ -106,7 +106,7 @@ class Applying:
             return
         self._tell("unchanged", name, connector.origin)
         state = self._patiently(self._rest.states).get(name)
-        if state is not None and state.to_mend:
+        if state is not None and state.to_restart:
             self._patiently(lambda: self._rest.restart_failed(name))
             self._tell("restarted", name, "; ".join(state.failures()))
 

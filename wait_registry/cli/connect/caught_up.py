@@ -1,4 +1,4 @@
-"""Have the sinks shown what stands in the log? Before that a source would export what was finished long ago."""
+"""Wait until the sinks have read the log: before that a source would export what was settled long ago."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from wait_registry.cli.connect.apply import Pace, Tell
-from wait_registry.cli.connect.connector_state import ConnectorState
-from wait_registry.cli.connect.place import keeps_view
-from wait_registry.cli.connect.sink_lag import sink_group, sink_topics
+from wait_registry.cli.connect.postgres_checks import QUERIES, Notice, ask_postgres
+from wait_registry.cli.connect.roles import keeps_tables, sink_group, sink_topics
+from wait_registry.cli.connect.state import ConnectorState
 from wait_registry.errors import ConfigurationError, TransientError
 from wait_registry.kafka.clients import Admin, admin, consumer_config
 from wait_registry.kafka.cluster import describe_topic
@@ -21,6 +21,10 @@ from wait_registry.kafka.committed_offsets import committed_offsets
 from wait_registry.kafka.errors import is_access_problem, is_unknown_topic, kafka_failure
 from wait_registry.kafka.positions import earliest_offsets, end_offsets
 from wait_registry.settings.root import Settings
+
+if TYPE_CHECKING:
+    import psycopg
+    from psycopg.rows import TupleRow
 
 POLL_S: Final = 0.5
 TELL_EVERY_S: Final = 10.0
@@ -36,7 +40,7 @@ class SinksBehind(TransientError):
 
 
 @dataclass(frozen=True, slots=True)
-class ViewSink:
+class TableSink:
     """A sink that keeps the view, and what it reads; ``name`` is for people."""
 
     name: str
@@ -44,16 +48,16 @@ class ViewSink:
     topics: tuple[str, ...]
 
 
-def view_sinks(states: Iterable[ConnectorState], settings: Settings) -> list[ViewSink]:
+def table_sinks(states: Iterable[ConnectorState], settings: Settings) -> list[TableSink]:
     """Return the sinks that keep the view; where none reads the wait topic, what is known of the one elsewhere."""
-    own = [state for state in states if keeps_view(state.config)]
+    own = [state for state in states if keeps_tables(state.config)]
     found = [
-        ViewSink(state.name, sink_group(state.name, state.config), tuple(sink_topics(state.config))) for state in own
+        TableSink(state.name, sink_group(state.name, state.config), tuple(sink_topics(state.config))) for state in own
     ]
     if any(settings.wait.topic in sink.topics for sink in found):
         return found
     group = settings.sink.connect_group
-    return [*found, ViewSink(f"the sink of group {group}", group, (settings.wait.topic,))]
+    return [*found, TableSink(f"the sink of group {group}", group, (settings.wait.topic,))]
 
 
 def await_none_left(
@@ -106,7 +110,7 @@ class CaughtUp:
         self._pace = pace
         self._admin: Admin = admin(settings.kafka)
 
-    def wait(self, sinks: Iterable[ViewSink]) -> None:
+    def wait(self, sinks: Iterable[TableSink]) -> None:
         """Return once all have.
 
         Raises:
@@ -117,14 +121,14 @@ class CaughtUp:
         for sink in sinks:
             self._wait_for(sink)
 
-    def _wait_for(self, sink: ViewSink) -> None:
+    def _wait_for(self, sink: TableSink) -> None:
         ends = self._ends(sink)
         patience_s = self._settings.connect.start_timeout_s + COMMIT_S
         count_left = partial(self._count_left, sink, ends)
         look = f"group {sink.group}, `waitreg connect status`"
         await_none_left(sink.name, look, count_left, patience_s, self._tell, self._pace)
 
-    def _count_left(self, sink: ViewSink, ends: Offsets) -> int:
+    def _count_left(self, sink: TableSink, ends: Offsets) -> int:
         deadline = self._pace.monotonic() + self._settings.connect.start_timeout_s
         while True:
             try:
@@ -135,7 +139,7 @@ class CaughtUp:
                     raise
                 self._pace.sleep(POLL_S)
 
-    def _ends(self, sink: ViewSink) -> dict[Place, int]:
+    def _ends(self, sink: TableSink) -> dict[Place, int]:
         found: dict[Place, int] = {}
         for topic in sink.topics:
             try:
@@ -148,7 +152,7 @@ class CaughtUp:
             found |= {(topic, number): end for number, end in end_offsets(self._admin, topic, numbers).items()}
         return found
 
-    def _left(self, sink: ViewSink, ends: Offsets) -> dict[Place, int]:
+    def _left(self, sink: TableSink, ends: Offsets) -> dict[Place, int]:
         """Return how many offsets each partition lacks in which there is a record before its end."""
         committed = committed_offsets(self._settings.kafka, sink.group, list(ends))
         begun: dict[Place, int] = {}
@@ -208,3 +212,63 @@ def _until_known(
 
 def _place(found: TopicPartition) -> Place:
     return str(found.topic), int(found.partition)
+
+
+NAME: Final = "waitreg sink"
+
+
+class SparkSinkCaughtUp:
+    """Waits until our sink has come to where the wait topic ended when the wait began.
+
+    The outbox waits for the view to be complete up to a row's expiry. A sweeper's tombstone comes later than that: by
+    as much as the sweeper was late.
+    """
+
+    def __init__(self, settings: Settings, tell: Tell, notice: Notice, pace: Pace = time) -> None:
+        """Describe how.
+
+        Args:
+            settings: cluster and Postgres, and how long the sink may make no progress: connect.start_timeout_s, and the
+                pause between two rows of progress of an idle one.
+            tell: gets a word, the sink and how far it is, now and then.
+            notice: gets a sentence when Postgres doesn't tell us where the sink is: it isn't awaited then.
+            pace: clock and sleep.
+        """
+        self._settings = settings
+        self._tell = tell
+        self._aside = notice
+        self._pace = pace
+
+    def wait(self) -> None:
+        """Return once it has; at once where no sink of ours has been: by its rows alone our sweeper exports.
+
+        Raises:
+            SinksBehind: it makes no progress.
+            TransientError: the cluster doesn't answer.
+            ConfigurationError: the wait topic is missing, or not ours to see.
+        """
+        positions = self._positions()
+        if not positions:
+            return
+        client: Admin = admin(self._settings.kafka)
+        # An open transaction's records too: a sweeper that was killed may have left one that is going to be committed.
+        ends = end_offsets(client, self._settings.wait.topic, list(positions), "read_uncommitted")
+        await_none_left(
+            NAME,
+            "`waitreg query sink_freshness`",
+            lambda: self._count_left(ends),
+            self._settings.connect.start_timeout_s + self._settings.sink.idle_progress_s,
+            self._tell,
+            self._pace,
+        )
+
+    def _count_left(self, ends: dict[int, int]) -> int:
+        # A Postgres that has gone away meanwhile shows no progress.
+        positions = self._positions() or dict.fromkeys(ends, 0)
+        return sum(max(0, end - positions.get(number, 0)) for number, end in ends.items())
+
+    def _positions(self) -> dict[int, int] | None:
+        def ask(connection: psycopg.Connection[TupleRow]) -> dict[int, int]:
+            return dict(connection.execute(QUERIES["positions"], {"topic": self._settings.wait.topic}).fetchall())
+
+        return ask_postgres(self._settings, ask, self._aside)

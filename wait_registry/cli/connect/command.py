@@ -15,8 +15,8 @@ from wait_registry.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from wait_registry.cli.connect.apply import Applying
-    from wait_registry.cli.connect.asked_of_postgres import Aside
     from wait_registry.cli.connect.connector_file import Connector, Family
+    from wait_registry.cli.connect.postgres_checks import Notice
     from wait_registry.cli.connect.rest import ConnectRest
     from wait_registry.settings.root import Settings
 
@@ -65,10 +65,8 @@ def apply(
     alongside a running sink or sweeper of ours or the state that one has left.
     """
     from wait_registry.cli.connect.apply import Applying
-    from wait_registry.cli.connect.place import require_place
-    from wait_registry.cli.connect.rivals import require_no_rivals
-    from wait_registry.cli.connect.source_at_work import require_no_source_beside_new_sinks
-    from wait_registry.cli.connect.stale_slot import require_no_stale_slot
+    from wait_registry.cli.connect.checks import require_no_rivals, require_no_source_beside_new_sinks, require_place
+    from wait_registry.cli.connect.postgres_checks import require_no_stale_slot
 
     settings = invocation.settings()
     connectors = _connectors(files, sink, source, settings)
@@ -76,8 +74,8 @@ def apply(
     if only_print:
         return _print(connectors, settings)
     require_place(connectors, settings)
-    aside = _Aside()
-    _require_nothing_of_ours(connectors, settings, aside)
+    notice = _Notice()
+    _require_nothing_of_ours(connectors, settings, notice)
     applying = Applying(_rest(settings), settings.connect.start_timeout_s, _line)
     applying.require_valid(connectors)
     there = applying.states().values()
@@ -85,14 +83,14 @@ def apply(
     require_no_source_beside_new_sinks(connectors, there)
     last = applying.new_exporters(connectors)
     if last:
-        require_no_stale_slot(last, settings, aside)
+        require_no_stale_slot(last, settings, notice)
         _require_sinks(applying, settings, connectors)
     well = _applied(applying, [connector for connector in connectors if connector not in last])
     if not well and last:
         _line("not created", ", ".join(connector.name for connector in last), "what they rest on doesn't run")
         return 1
     if last:
-        _await_sinks(applying, settings, aside)
+        _await_sinks(applying, settings, notice)
         well = _applied(applying, last)
     return 0 if well else 1
 
@@ -107,9 +105,8 @@ def status(invocation: Invocation, names: tuple[str, ...], json: bool) -> int:
     Shows where they run and why one failed. Ends with 1 if one has failed. Without names, shows connect.connectors, or
     the connectors of this project that the workers have.
     """
-    from wait_registry.cli.connect.chosen import Chosen
-    from wait_registry.cli.connect.sink_lag import SinkLags
-    from wait_registry.cli.connect.status import as_json, as_lines, is_well
+    from wait_registry.cli.connect.lag import SinkLags
+    from wait_registry.cli.connect.state import Chosen, as_json, as_lines, is_well
 
     settings = invocation.settings()
     named = names or settings.connect.connectors
@@ -154,8 +151,7 @@ def remove(invocation: Invocation, names: tuple[str, ...]) -> int:
     rebuild`. Without names, removes connect.connectors, or the connectors of this project that the workers have.
     """
     from wait_registry.cli.connect.connector_file import NAMES
-    from wait_registry.cli.connect.left_behind import left_behind
-    from wait_registry.cli.connect.place import exporters_first
+    from wait_registry.cli.connect.roles import exporters_first, what_remains
 
     settings = invocation.settings()
     rest = _rest(settings)
@@ -163,13 +159,13 @@ def remove(invocation: Invocation, names: tuple[str, ...]) -> int:
     # A source that outlives its sinks would read tables that no longer change.
     for name, config in exporters_first({name: rest.config(name) for name in named}):
         if config is not None and rest.delete(name):
-            _line("removed", name, left_behind(config))
+            _line("removed", name, what_remains(config))
         else:
             _line("not there", name, "")
     return 0
 
 
-class _Aside:
+class _Notice:
     """Tells people what is none of the results, each sentence once."""
 
     def __init__(self) -> None:
@@ -181,36 +177,35 @@ class _Aside:
             print(sentence, file=sys.stderr)
 
 
-def _require_nothing_of_ours(connectors: list[Connector], settings: Settings, aside: Aside) -> None:
-    from wait_registry.cli.connect.own_position import require_no_position_of_ours
-    from wait_registry.cli.connect.own_sweeper import require_no_sweeper_at_work
-    from wait_registry.cli.connect.place import exports, keeps_view
+def _require_nothing_of_ours(connectors: list[Connector], settings: Settings, notice: Notice) -> None:
+    from wait_registry.cli.connect.postgres_checks import require_no_sink_position, require_no_sweeper_at_work
+    from wait_registry.cli.connect.roles import exports, keeps_tables
     from wait_registry.settings.sink import SinkKind
 
     exporting = any(exports(connector.config) for connector in connectors)
     if exporting:
-        require_no_sweeper_at_work(settings, aside)
-    viewing = any(keeps_view(connector.config) for connector in connectors)
+        require_no_sweeper_at_work(settings, notice)
+    viewing = any(keeps_tables(connector.config) for connector in connectors)
     if settings.sink.kind is SinkKind.CONNECT and (viewing or exporting):
-        require_no_position_of_ours(settings, aside)
+        require_no_sink_position(settings, notice)
 
 
 def _remark(connectors: list[Connector], settings: Settings) -> None:
-    from wait_registry.cli.connect.chosen import not_looked_at
-    from wait_registry.cli.connect.plain_secrets import plain_secrets
-    from wait_registry.cli.connect.sink_lag import other_groups
+    from wait_registry.cli.connect.connector_file import plain_secrets
+    from wait_registry.cli.connect.lag import other_groups
+    from wait_registry.cli.connect.state import unwatched
 
     names = [connector.name for connector in connectors]
     for sentence in (
         *other_groups(connectors, settings.wait.topic, settings.sink.connect_group),
         *plain_secrets(connectors),
-        *not_looked_at(names, settings.connect.connectors),
+        *unwatched(names, settings.connect.connectors),
     ):
         print(sentence, file=sys.stderr)
 
 
 def _print(connectors: list[Connector], settings: Settings) -> int:
-    from wait_registry.cli.connect.place import require_place
+    from wait_registry.cli.connect.checks import require_place
 
     print("\n".join(connector.as_json() for connector in connectors))
     try:
@@ -234,22 +229,22 @@ def _require_sinks(applying: Applying, settings: Settings, connectors: list[Conn
     from wait_registry.settings.sink import SinkKind
 
     if settings.sink.kind is SinkKind.CONNECT:
-        from wait_registry.cli.connect.sinks_at_work import require_sinks_at_work
+        from wait_registry.cli.connect.checks import require_sinks_at_work
 
         require_sinks_at_work(applying.states().values(), settings, [connector.name for connector in connectors])
 
 
-def _await_sinks(applying: Applying, settings: Settings, aside: Aside) -> None:
+def _await_sinks(applying: Applying, settings: Settings, notice: Notice) -> None:
     from wait_registry.settings.sink import SinkKind
 
     if settings.sink.kind is SinkKind.CONNECT:
-        from wait_registry.cli.connect.caught_up import CaughtUp, view_sinks
+        from wait_registry.cli.connect.caught_up import CaughtUp, table_sinks
 
-        CaughtUp(settings, _line).wait(view_sinks(applying.states().values(), settings))
+        CaughtUp(settings, _line).wait(table_sinks(applying.states().values(), settings))
     else:
-        from wait_registry.cli.connect.own_sink import OwnSinkCaughtUp
+        from wait_registry.cli.connect.caught_up import SparkSinkCaughtUp
 
-        OwnSinkCaughtUp(settings, _line, aside).wait()
+        SparkSinkCaughtUp(settings, _line, notice).wait()
 
 
 def _connectors(

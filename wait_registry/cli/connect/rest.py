@@ -17,7 +17,7 @@ from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import quote
 
-from wait_registry.cli.connect.connector_state import ConnectorState
+from wait_registry.cli.connect.state import ConnectorState
 from wait_registry.errors import ConfigurationError, TransientError
 from wait_registry.settings.connect import ConnectSettings
 

@@ -1,4 +1,4 @@
-"""`waitreg connect watch` as a service: looks at fixed pauses, metrics, health, an orderly end."""
+"""`waitreg connect watch` as a service: looks at the workers and at what is due, with metrics and health."""
 
 from __future__ import annotations
 
@@ -7,13 +7,18 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
 
-from wait_registry.cli.connect.connector_state import STATES
+import psycopg
+
+from wait_registry.cli.connect.lag import SinkLags
 from wait_registry.cli.connect.rest import ConnectRest
-from wait_registry.cli.connect.restarts import RestartRules
-from wait_registry.cli.connect.sink_lag import SinkLags
-from wait_registry.cli.connect.watch import Look, Watch
-from wait_registry.cli.connect.watch_due import DueLook, DueWatch
+from wait_registry.cli.connect.state import STATES
+from wait_registry.cli.connect.watch import Look, RestartRules, Watch
+from wait_registry.errors import WaitRegistryError
+from wait_registry.postgres.connection import connect
+from wait_registry.postgres.queries import Queries
 from wait_registry.settings.connect_relations import require_connect
 from wait_registry.settings.root import Settings
 from wait_registry.settings.sink import SinkKind
@@ -22,6 +27,66 @@ from wait_registry.telemetry import metrics as m
 from wait_registry.telemetry.exposition import MetricsRegistry, Reading
 from wait_registry.telemetry.health import Health
 from wait_registry.telemetry.server import TelemetryServer
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+log = logging.getLogger(__name__)
+
+QUERIES: Final = Queries("connect")
+# What a due registration lacks, and how the oldest of them is found; the second may pass over many.
+_OLDEST: Final = {"tombstone": "oldest_due", "dead_letter": "oldest_unexported"}
+
+
+@dataclass(frozen=True, slots=True)
+class DueLook:
+    """What one look found: for how long (s) the oldest has been due that lacks its tombstone, or its dead letter.
+
+    ``trouble`` is why Postgres couldn't be asked, None when it answered. An age that took too long to find is left out.
+    """
+
+    trouble: str | None = None
+    ages_s: Mapping[str, float] = field(default_factory=dict)
+
+
+class DueWatch:
+    """The looks at Postgres; its absence is part of what they find."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._trouble: str | None = None
+
+    def run_once(self) -> DueLook:
+        """Ask what is due, within the time limits of postgres.connect_timeout_s; raises nothing."""
+        try:
+            look = DueLook(None, self._ages_s())
+        except (WaitRegistryError, psycopg.Error) as error:
+            look = DueLook(" ".join(str(error).split()))
+        if (look.trouble is None) != (self._trouble is None):
+            log.warning(
+                "%s",
+                f"what is due can't be told: {look.trouble}; Postgres is asked again"
+                if look.trouble
+                else "Postgres answers again",
+            )
+        self._trouble = look.trouble
+        return look
+
+    def _ages_s(self) -> dict[str, float]:
+        settings, found = self._settings, {}
+        question = {"topic": settings.wait.topic, "skew_s": settings.wait.skew_allowance_s}
+        with connect(settings.postgres, autocommit=True, application_name="waitreg connect watch") as connection:
+            limit = f"{settings.postgres.connect_timeout_s}s"
+            connection.execute("select set_config('statement_timeout', %s, false)", (limit,))
+            for lacks, query in _OLDEST.items():
+                try:
+                    row = connection.execute(QUERIES[query], question).fetchone()
+                except psycopg.errors.QueryCanceled:
+                    continue
+                assert row is not None  # an aggregate without group by has one row
+                found[lacks] = float(row[0])
+        return found
+
 
 log = logging.getLogger(__name__)
 

@@ -1,11 +1,15 @@
-"""What the workers say of a connector: its own state, its tasks', and why one failed."""
+"""How connectors are: what the workers report, which of them a command is about, and how `status` shows them."""
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
+
+from wait_registry.cli.connect.connector_file import NAMES
+from wait_registry.cli.result_rows import render_rows
 
 RUNNING: Final = "RUNNING"
 FAILED: Final = "FAILED"
@@ -67,7 +71,7 @@ class ConnectorState:
         return self.state in HELD
 
     @property
-    def to_mend(self) -> bool:
+    def to_restart(self) -> bool:
         """Whether it should be restarted: what a person has paused or stopped is left alone, whatever had failed."""
         return self.failed and not self.held
 
@@ -101,3 +105,81 @@ def essence(trace: str) -> str:
 def _shortened(line: str) -> str:
     whole = len(line) <= _HEAD_CHARS + 1 + _TAIL_CHARS
     return line if whole else f"{line[:_HEAD_CHARS]}…{line[-_TAIL_CHARS:]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Connectors that are there, in the order asked for, and names of those that should be and aren't."""
+
+    present: tuple[ConnectorState, ...]
+    missing: tuple[str, ...]
+
+    @classmethod
+    def of(cls, states: Mapping[str, ConnectorState], named: Sequence[str]) -> Chosen:
+        """Choose among all connectors of the workers. Pure.
+
+        Args:
+            states: all that are there, by name.
+            named: those asked for; when empty, this project's own, as far as they are there.
+        """
+        wanted = dict.fromkeys(named or NAMES)
+        present = tuple(states[name] for name in wanted if name in states)
+        return cls(present, tuple(name for name in wanted if name not in states) if named else ())
+
+
+def unwatched(applied: Iterable[str], named: Sequence[str]) -> Iterator[str]:
+    """Yield a sentence for each name that commands don't choose by themselves, with ``named`` as above. Pure."""
+    for name in applied:
+        if name not in (named or NAMES):
+            yield (
+                f"status, watch and remove don't look at {name} by themselves: list it in connect.connectors, along "
+                "with whatever else they should look at"
+            )
+
+
+_COLUMNS = ("connector", "type", "task", "state", "worker", "lag")
+
+
+def is_well(chosen: Chosen) -> bool:
+    """Tell whether everything asked for is there and nothing has failed."""
+    return not chosen.missing and not any(state.failed for state in chosen.present)
+
+
+def as_lines(chosen: Chosen, lags: Mapping[str, int]) -> Iterator[str]:
+    """Yield a row a connector and a row a task, then why what failed did, then what isn't there."""
+    rows = [row for state in chosen.present for row in _rows(state, lags.get(state.name))]
+    if rows:
+        yield from render_rows(_COLUMNS, rows, "table")
+    elif not chosen.missing:
+        yield "no connector of this project is there: `waitreg connect apply` makes them, a NAME shows any other"
+    for state in chosen.present:
+        yield from (f"failed: {failure}" for failure in state.failures())
+    yield from (f"not there: {name} (`waitreg connect apply` makes it)" for name in chosen.missing)
+
+
+def as_json(chosen: Chosen, lags: Mapping[str, int]) -> str:
+    """Return one object: ``connectors`` with their tasks, ``missing`` names; a lag that isn't known is null."""
+    connectors = [
+        {
+            "name": state.name,
+            "type": state.kind,
+            "state": state.state,
+            "worker": state.worker,
+            "running": state.runs,
+            "failed": state.failed,
+            "lag": lags.get(state.name),
+            "trace": state.trace,
+            "tasks": [
+                {"task": task.number, "state": task.state, "worker": task.worker, "trace": task.trace}
+                for task in state.tasks
+            ],
+        }
+        for state in chosen.present
+    ]
+    return json.dumps({"connectors": connectors, "missing": list(chosen.missing)}, ensure_ascii=False)
+
+
+def _rows(state: ConnectorState, lag: int | None) -> Iterator[tuple[object, ...]]:
+    yield state.name, state.kind, "", state.state, state.worker, lag
+    for task in state.tasks:
+        yield "", "", task.number, task.state, task.worker, None

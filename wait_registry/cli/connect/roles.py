@@ -1,0 +1,110 @@
+"""What a connector does: it keeps the tables as the sink would, or exports as the sweeper would.
+
+A connector is known by the tables that it works on, where those are, and the transforms that fill them, not by its
+name or file: a copy with changes has the same role.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+OWN_GROUP: Final = "consumer.override.group.id"
+_ROWS: Final = ("io.waitreg.connect.WaitRecordToRow", "io.waitreg.connect.DeadLetterToRow")
+_EXPORTED: Final = ("expired_outbox", "expired_tombstone")
+
+
+def keeps_tables(config: Mapping[str, str]) -> bool:
+    """Tell whether a connector writes the tables that our sink would write. Pure."""
+    return any(value in _ROWS for value in config.values())
+
+
+def exports(config: Mapping[str, str]) -> bool:
+    """Tell whether a connector exports from the outbox what our sweeper would export. Pure."""
+    return any(table in value for value in config.values() for table in _EXPORTED)
+
+
+def exporters_first(
+    configs: Mapping[str, Mapping[str, str] | None],
+) -> list[tuple[str, Mapping[str, str] | None]]:
+    """Return connectors' names and configurations (None: not there), those that export first, else in order. Pure."""
+    return sorted(configs.items(), key=lambda named: named[1] is None or not exports(named[1]))
+
+
+def asks_by_id(config: Mapping[str, str]) -> bool:
+    """Tell whether a source asks for rows with an id above the last one, as those of the JDBC family do. Pure."""
+    return "query" in config
+
+
+# What a sink calls its table; `${topic}` is what both families take it for when nothing is said.
+_TABLE_NAMES: Final = ("collection.name.format", "table.name.format")
+# `schema.expired_outbox`, `"schema".expired_outbox_open` and `schema\.expired_outbox` are one table; the function
+# fill_expired_outbox is none.
+_OUTBOX: Final = re.compile(r'(?:([^\s".\\,()]+)"?\\?\.)?"?(?<!\w)(expired_outbox|expired_tombstone)')
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """One thing that one connector alone may do: ``what`` for people, ``database`` and ``table`` where."""
+
+    what: str
+    database: str
+    table: str
+
+
+def works(config: Mapping[str, str]) -> frozenset[Work]:
+    """Return what a connector does that no other may do beside it. Pure."""
+    found: set[Work] = set()
+    if keeps_tables(config):
+        table = next((config[name] for name in _TABLE_NAMES if name in config), "${topic}")
+        topics = sink_topics(config) or [config.get("topics.regex", "")]
+        found |= {Work(f"writes {table} from {topic}", _database(config), table) for topic in topics}
+    if exports(config):
+        tables = {match.groups("") for value in config.values() for match in _OUTBOX.finditer(value)}
+        named = {".".join(filter(None, parts)) for parts in tables}
+        found |= {Work(f"exports from {table}", _database(config), table) for table in named}
+    return frozenset(found)
+
+
+def _database(config: Mapping[str, str]) -> str:
+    """Return where the tables are, in one form for both families."""
+    if "connection.url" in config:
+        return config["connection.url"].partition("?")[0]
+    return "jdbc:postgresql://{}:{}/{}".format(
+        *(config.get(f"database.{part}", "") for part in ("hostname", "port", "dbname"))
+    )
+
+
+def registries(config: Mapping[str, str], table: str = "") -> set[tuple[str, str]]:
+    """Return database and schema of the tables that a connector works on, of those called so if a name is given."""
+    split = [(work.database, *work.table.replace('"', "").rpartition(".")[::2]) for work in works(config)]
+    return {(database, schema) for database, schema, name in split if table in ("", name)}
+
+
+def what_remains(config: Mapping[str, str]) -> str:
+    """Say what stays of a connector with this configuration, and what to do about it. Pure."""
+    said = ["its offsets stay: applied again, it goes on from there"]
+    if slot := config.get("slot.name"):
+        said.append(
+            "So does its replication slot, for which Postgres keeps all WAL from now on: if it isn't to come back, "
+            f"select pg_drop_replication_slot('{slot}'). Without its slot it can't go on: before it is applied again "
+            'its offsets must be forgotten, too (connect-configs/README.md, "When a source has lost its place")'
+        )
+    if exports(config):
+        said.append(
+            "Before a sweeper of ours may run, what is exported must be closed, and that place forgotten "
+            '(connect-configs/README.md, "From a source back to our sweeper")'
+        )
+    return ". ".join(said)
+
+
+def sink_group(name: str, config: Mapping[str, str]) -> str:
+    """Return the consumer group of a sink connector."""
+    return config.get(OWN_GROUP) or f"connect-{name}"
+
+
+def sink_topics(config: Mapping[str, str]) -> list[str]:
+    """Return the topics that a sink connector lists."""
+    return [topic.strip() for topic in config.get("topics", "").split(",") if topic.strip()]
