@@ -1,11 +1,5 @@
 package io.waitreg.connect.record;
 
-import com.fasterxml.jackson.core.JsonFactory;
-import com.fasterxml.jackson.core.JsonProcessingException;
-import com.fasterxml.jackson.core.StreamReadConstraints;
-import com.fasterxml.jackson.databind.DeserializationFeature;
-import com.fasterxml.jackson.databind.ObjectMapper;
-import com.fasterxml.jackson.databind.json.JsonMapper;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Base64;
@@ -19,22 +13,6 @@ public final class HeadersJson {
   // In a table the same headers are longer: a blank behind each comma, base64 for names with NUL.
   private static final int MAX_COLUMN_BYTES = 2 * MAX_BYTES;
   private static final String EXPECTED = "expected a list of pairs or an object of strings";
-  // Of members with one name the last counts, as for the registry's other readers: no STRICT_DUPLICATE_DETECTION.
-  // Names come from other systems: neither interned nor kept in a symbol table.
-  private static final ObjectMapper JSON =
-      JsonMapper.builder(
-              JsonFactory.builder()
-                  .disable(JsonFactory.Feature.INTERN_FIELD_NAMES)
-                  .disable(JsonFactory.Feature.CANONICALIZE_FIELD_NAMES)
-                  .streamReadConstraints(
-                      StreamReadConstraints.builder()
-                          .maxNestingDepth(1024)
-                          .maxStringLength(MAX_COLUMN_BYTES)
-                          .maxNameLength(MAX_COLUMN_BYTES)
-                          .build())
-                  .build())
-          .enable(DeserializationFeature.FAIL_ON_TRAILING_TOKENS)
-          .build();
 
   private HeadersJson() {}
 
@@ -83,7 +61,7 @@ public final class HeadersJson {
     if (json.length > maxBytes) {
       throw new DataException("headers JSON: saw " + json.length + " bytes, expected at most " + maxBytes);
     }
-    Object document = read(json);
+    Object document = StrictJson.read(json);
     if (document instanceof List<?> list) {
       return pairs(list);
     }
@@ -91,21 +69,6 @@ public final class HeadersJson {
       return olderMembers(object);
     }
     throw new DataException("headers JSON: saw " + kind(document) + ", " + EXPECTED);
-  }
-
-  /** Returns a List, a Map, a String, a Boolean, a Number or null. */
-  private static Object read(byte[] json) {
-    String text = Utf8.strictly(json);
-    if (text == null) {
-      throw new DataException("headers JSON: saw " + json.length + " bytes that aren't UTF-8");
-    }
-    try {
-      return JSON.readValue(text, Object.class);
-    } catch (JsonProcessingException invalid) {
-      // Neither its message nor the exception itself, which may quote the document.
-      String where = invalid.getLocation() == null ? "" : " at character " + invalid.getLocation().getCharOffset();
-      throw new DataException("headers JSON: saw invalid JSON" + where + " of " + text.length());
-    }
   }
 
   private static List<RecordHeader> pairs(List<?> list) {
@@ -127,18 +90,15 @@ public final class HeadersJson {
           if (value != null && !(value instanceof String)) {
             throw item(headers.size(), "saw " + kind(value) + ", expected a string");
           }
-          String text = whole(headers.size(), (String) name);
           headers.add(
-              value == null
-                  ? new RecordHeader(text, null)
-                  : RecordHeader.of(text, whole(headers.size(), (String) value)));
+              value == null ? new RecordHeader((String) name, null) : RecordHeader.of((String) name, value));
         });
     return headers;
   }
 
   private static String name(int index, Object name) {
     if (name instanceof String text) {
-      return whole(index, text);
+      return text;
     }
     if (name instanceof Map<?, ?> object && object.size() == 1 && object.containsKey("base64")) {
       String text = SurrogatePassing.decode(bytes(index, "name", object.get("base64")));
@@ -148,14 +108,6 @@ public final class HeadersJson {
       return text;
     }
     throw item(index, "the name is " + kind(name) + ", expected a string or {\"base64\": string}");
-  }
-
-  /** Refuses half of a surrogate pair: UTF-8 has none, so it came by an escape. */
-  private static String whole(int index, String text) {
-    if (Utf8.hasLoneSurrogate(text)) {
-      throw item(index, "half of a surrogate pair");
-    }
-    return text;
   }
 
   private static byte[] bytes(int index, String part, Object text) {
