@@ -61,9 +61,7 @@ def test_it_runs_when_it_and_all_its_tasks_do(
 
 
 @pytest.mark.parametrize(("own", "to_restart"), [("RUNNING", True), ("PAUSED", False), ("STOPPED", False)])
-def test_a_paused_or_stopped_connector_is_not_restarted(
-    own: str, to_restart: bool
-) -> None:
+def test_a_paused_or_stopped_connector_is_not_restarted(own: str, to_restart: bool) -> None:
     assert state("wait.sink", own, "FAILED").to_restart is to_restart
 
 
