@@ -100,7 +100,7 @@ def test_rights_on_transactional_ids_are_seen_by_those_who_may_read_the_rules(
     secured: SecuredBroker, user: Settings
 ) -> None:
     unseen = _transactions(user)
-    assert (unseen.severity, "can't be seen with this user's rights" in unseen.message) == (Severity.OK, True)
+    assert (unseen.severity, "can't be checked with this user's permissions" in unseen.message) == (Severity.OK, True)
     secured.grant(str(user.kafka.security.username), "cluster", "", ["DESCRIBE"])
     lacking = _transactions(user)
     assert lacking.severity is Severity.WARNING
