@@ -18,8 +18,9 @@ HEAD: Final = """\
 
 This page is written by `python -m tests.evidence` from the marks on the tests, so don't edit it. It says which tests
 show what [guarantees.md](guarantees.md) promises, clause by clause. A mutant is a planted change that removes the
-safeguard behind a clause; `make mutants` shows that a test of the clause fails with it. How the rest was tried, with
-random faults and a model of the protocol, is in [chaos.md](chaos.md) and [protocol-model.md](protocol-model.md).
+safeguard behind a clause; `make mutants` shows that a test of the clause fails with it. A clause without one rests on
+pure functions, of which `make mutation` generates mutants, or on whole systems. What else was tried is in
+[trials.md](trials.md).
 """
 
 

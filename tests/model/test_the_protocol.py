@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tests.evidence import clauses
+from tests.evidence import ROOT, clauses
 from tests.model.design import DESIGN
 from tests.model.explorer import Model
 from tests.model.safeguards import SAFEGUARDS, Safeguard, breaks_as_said
 from tests.model.tables import design_row, explored, safeguard_row
-from tests.support.named_tests import ROOT
 
 PAGE = (ROOT / "docs" / "protocol-model.md").read_text(encoding="utf-8").splitlines()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from typing import Any
 
@@ -93,17 +92,6 @@ def commits_positions_before_rows(patch: Patch) -> None:
     patch.setattr(applier, "advance_progress", advance)
 
 
-@mutant("P6.3")
-def keeps_the_first_wait_of_a_batch(patch: Patch) -> None:
-    """Of a batch's records of one ID the first counts instead of the last."""
-    from sink import compaction
-
-    def standing(groups: Any) -> Any:
-        return groups.filter(pc.equal(pc.bit_wise_and(groups["packed_max"], 1), 0))["packed_min"]
-
-    patch.setattr(compaction, "_standing", standing)
-
-
 @mutant("P6.4")
 def deletes_newer_rows(patch: Patch) -> None:
     """A tombstone deletes a registration that came after it."""
@@ -134,25 +122,6 @@ def lets_staged_tables_grow_old(patch: Patch) -> None:
     patch.setattr(Staging, "keep_young", lambda self: None)
 
 
-@mutant("P6.10")
-def takes_any_time_for_a_position(patch: Patch) -> None:
-    """A dead letter dated beyond the year 9999 ends the sink at the same batch indefinitely."""
-    from sink import position
-
-    patch.setattr(position, "SHOWABLE_MS", range(-sys.maxsize, sys.maxsize))
-
-
-@mutant("P6.12")
-def writes_an_id_twice(patch: Patch) -> None:
-    """Two registrations of one ID in two partitions, in one batch, stop the sink for good."""
-    from sink import compaction
-
-    def standing(groups: Any) -> Any:
-        return groups.filter(pc.equal(pc.bit_wise_and(groups["packed_max"], 1), 0))["packed_max"]
-
-    patch.setattr(compaction, "_standing", standing)
-
-
 @mutant("P7.8")
 def reads_small_tables_whole(patch: Patch) -> None:
     """Each lookup of a batch's thousands reads a small table to its end."""
@@ -165,14 +134,6 @@ def shows_a_large_letter_as_empty(patch: Patch) -> None:
     from sink import dead_letter_writer
 
     patch.setattr(dead_letter_writer, "LEFT_OUT_BYTES", "no such column")
-
-
-@mutant("P7.13")
-def decodes_waits_one_by_one(patch: Patch) -> None:
-    """Every wait record of a batch becomes Python objects, at ten times the time and the memory."""
-    from sink import uniform_waits
-
-    patch.setattr(uniform_waits, "_REQUIRED", {"a header that no record has"})
 
 
 @mutant("P8.18")

@@ -65,32 +65,32 @@ def reads_to_the_last_stable_offset(patch: Patch) -> None:
     patch.setattr(TailReader, "_end", lambda self, isolation: original(self, "read_committed"))
 
 
-def _takes_unseen_rows_for_open(patch: Patch, kind: Any) -> None:
-    from sweeper.tail import Verdict
-
-    original = kind.verdict
-
-    def verdict(self: Any, wait_id: str, wait_offset: int) -> Verdict:
-        found: Verdict = original(self, wait_id, wait_offset)
-        return Verdict.OPEN if found is Verdict.UNSEEN else found
-
-    patch.setattr(kind, "verdict", verdict)
-
-
 @mutant("P3.5")
 def exports_what_the_log_does_not_show(patch: Patch) -> None:
     """A row is exported although its own wait record is no longer in the tail."""
-    from sweeper.tail import Tail
+    from sweeper.tail import Tail, Verdict
 
-    _takes_unseen_rows_for_open(patch, Tail)
+    original = Tail.verdict
+
+    def verdict(self: Tail, wait_id: str, wait_offset: int) -> Verdict:
+        found = original(self, wait_id, wait_offset)
+        return Verdict.OPEN if found is Verdict.UNSEEN else found
+
+    patch.setattr(Tail, "verdict", verdict)
 
 
 @mutant("P3.6")
-def trusts_the_rows_of_a_connect_sink(patch: Patch) -> None:
+def trusts_the_position_of_another_sink(patch: Patch) -> None:
     """A row that a restore or a zombie brought back is exported, although the log has settled it."""
-    from wait_registry.cli.connect.sweeping import TailOfIds
+    from sweeper.tables import ExactBelow
+    from sweeper.tail import Position, Tail
+    from wait_registry.cli.connect.sweeping import LogPolicy
 
-    _takes_unseen_rows_for_open(patch, TailOfIds)
+    def start(self: Any, tables: Any, settings: Any, *others: Any) -> ExactBelow:
+        position = Position(tables.progress.next_offset, tables.progress.position_time)
+        return ExactBelow(position, Tail(position.next_offset, settings.sweeper.max_tail_records))
+
+    patch.setattr(LogPolicy, "start", start)
 
 
 @mutant("P3.7")
@@ -135,18 +135,22 @@ def has_an_id_of_its_own(patch: Patch) -> None:
 @mutant("P4.2")
 def fences_after_the_snapshot(patch: Patch) -> None:
     """An export of another sweeper between snapshot and fence is in neither."""
-    from sweeper.export import Snapshot
+    from sweeper import export
     from sweeper.fence import FencedProducer
 
-    original, read_tail = FencedProducer.fence, Snapshot.read_tail
+    class Late(FencedProducer):
+        def fence(self) -> None:
+            """Do nothing yet."""
 
-    def fence_and_read(self: Any) -> Any:
-        rows = read_tail(self)
-        original(self._producer)
+    original = export.Snapshot.read_tail
+
+    def read_and_fence(self: Any) -> Any:
+        rows = original(self)
+        FencedProducer.fence(self._producer)
         return rows
 
-    patch.setattr(FencedProducer, "fence", lambda self: None)
-    patch.setattr(Snapshot, "read_tail", fence_and_read)
+    patch.setattr(export, "FencedProducer", Late)
+    patch.setattr(export.Snapshot, "read_tail", read_and_fence)
 
 
 @mutant("P4.3")
@@ -227,23 +231,6 @@ def is_interrupted_by_the_server(patch: Patch) -> None:
     from sweeper import sweeper
 
     patch.setattr(sweeper, "lift_time_limits", lambda connection: None)
-
-
-@mutant("P7.10")
-def holds_a_tail_of_any_length(patch: Patch) -> None:
-    """The memory grows with the tail."""
-    from sweeper.tail import Tail
-
-    original = Tail.__init__
-    patch.setattr(Tail, "__init__", lambda self, start, most: original(self, start, sys.maxsize))
-
-
-@mutant("P7.11")
-def holds_keys_of_any_length(patch: Patch) -> None:
-    """Keys of a megabyte fill the memory long before the limit of IDs."""
-    from sweeper import tail
-
-    patch.setattr(tail, "WAIT_ID_BYTES", sys.maxsize)
 
 
 @mutant("P8.12")

@@ -10,19 +10,18 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
-from tests.support.named_tests import is_test
+from tests.evidence import all_tests
 from tests.support.rights import Right, rights_in
 
-MISSING = "tests/refusals/test_missing_rights.py"
-AT_START = f"{MISSING}::test_each_permission_that_a_start_needs_is_named_when_missing"
-OF_A_PROCESSOR = f"{MISSING}::test_a_processor_without_a_right_ends_and_has_committed_nothing"
-TO_WRITE = f"{MISSING}::test_a_processor_without_write_permission_ends_at_the_first_record"
-OF_A_SINKS_GROUP = f"{MISSING}::test_a_sink_without_commit_permission_says_that_lag_is_not_shown"
-OF_ANOTHER_SINK = f"{MISSING}::test_a_sink_that_cannot_see_the_connect_group_trusts_the_setting"
-OF_A_SWEEPER = f"{MISSING}::test_a_sweeper_needs_every_permission_on_the_wait_topic"
-OF_A_TAIL = f"{MISSING}::test_reading_a_long_tail_needs_permission_on_the_group"
-TRANSACTIONS = f"{MISSING}::test_a_sweeper_without_transaction_permission_exports_nothing"
-BARRED = f"{MISSING}::test_rows_of_a_forbidden_dead_letter_topic_are_unsendable"
+AT_START = "test_each_permission_that_a_start_needs_is_named_when_missing"
+OF_A_PROCESSOR = "test_a_processor_without_a_right_ends_and_has_committed_nothing"
+TO_WRITE = "test_a_processor_without_write_permission_ends_at_the_first_record"
+OF_A_SINKS_GROUP = "test_a_sink_without_commit_permission_says_that_lag_is_not_shown"
+OF_ANOTHER_SINK = "test_a_sink_that_cannot_see_the_connect_group_trusts_the_setting"
+OF_A_SWEEPER = "test_a_sweeper_needs_every_permission_on_the_wait_topic"
+OF_A_TAIL = "test_reading_a_long_tail_needs_permission_on_the_group"
+TRANSACTIONS = "test_a_sweeper_without_transaction_permission_exports_nothing"
+BARRED = "test_rows_of_a_forbidden_dead_letter_topic_are_unsendable"
 LIMITS = "every start compares the topic's limits with the settings"
 
 NAMES = {
@@ -84,4 +83,4 @@ def test_the_file_of_a_service_gives_these_rights_and_no_others(service: str) ->
 
 def test_every_test_that_is_said_to_show_a_right_exists() -> None:
     shown = {test for rights in NEEDED.values() for _, test in rights.values() if test is not None}
-    assert [test for test in sorted(shown) if not is_test(test)] == []
+    assert shown - {test.name for test in all_tests()} == set()

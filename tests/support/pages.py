@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.support.named_tests import ROOT
+from tests.evidence import ROOT
 
 _FENCE = re.compile(r"^( *)(```+)([a-z]*) *\n(.*?)^\1\2 *$", re.MULTILINE | re.DOTALL)
 _SPAN = re.compile(r"`([^`]+)`")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.named_tests import ROOT
+from tests.evidence import ROOT
 from wait_registry.cli.connect.connector_file import CONNECTORS, NAMES, own_files, plain_secrets, read_connector
 from wait_registry.cli.connect.variables import variable
 from wait_registry.errors import ConfigurationError

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.named_tests import ROOT
+from tests.evidence import ROOT
 from wait_registry.cli.connect.apply import verdict
 from wait_registry.cli.connect.connector_file import Connector
 from wait_registry.cli.connect.lag import other_groups

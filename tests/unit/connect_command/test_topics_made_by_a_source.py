@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from tests.support.named_tests import ROOT
+from tests.evidence import ROOT
 from wait_registry.cli.connect.connector_file import read_connector
 from wait_registry.cli.connect.variables import variable
 from wait_registry.kafka.topic_specs import TopicSpec, topic_specs, wait_spec

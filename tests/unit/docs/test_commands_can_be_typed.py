@@ -8,8 +8,8 @@ import shlex
 import click
 import pytest
 
+from tests.evidence import ROOT
 from tests.support.command_line import parsed
-from tests.support.named_tests import ROOT
 from tests.support.pages import pages
 from wait_registry.cli.connect.connector_file import NAMES as CONNECTORS
 from wait_registry.cli.query_file import load_query, query_names

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.named_tests import ROOT
+from tests.evidence import ROOT
 from tests.support.pages import Page, pages, read
 
 LINKS = [(page, link) for page in pages() for link in page.links if not link.startswith(("http://", "https://"))]

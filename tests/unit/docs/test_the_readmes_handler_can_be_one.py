@@ -9,7 +9,7 @@ import pytest
 
 from processor.handlers.loading import load_handler
 from processor.handlers.python import ContextualHandler
-from tests.support.named_tests import ROOT
+from tests.evidence import ROOT
 from tests.support.pages import read
 from wait_registry.settings.processor import ProcessorSettings
 

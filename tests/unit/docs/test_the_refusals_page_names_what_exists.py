@@ -1,29 +1,26 @@
-"""docs/refusals.md: every test it names exists, and every file of tests/refusals is in it."""
+"""docs/refusals.md: every test it names exists, every case names one, and every file of tests/refusals is in it."""
 
 from __future__ import annotations
 
 import re
 
-import pytest
-
-from tests.support.named_tests import ROOT, is_test
+from tests.evidence import ROOT, all_tests
 
 PAGE = (ROOT / "docs" / "refusals.md").read_text(encoding="utf-8")
-NAMED = sorted(set(re.findall(r"`(tests/[^`]+::[^`]+)`", PAGE)))
-FILES = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "tests" / "refusals").glob("test_*.py"))
+NAMED = set(re.findall(r"`(test_\w+)`", PAGE))
+# The tables of permissions name no tests.
+WITHOUT = ("| service ", "| processor | READ", "| sink | READ", "| sweeper | READ")
 
 
-@pytest.mark.parametrize("test", NAMED)
-def test_a_named_test_exists(test: str) -> None:
-    assert is_test(test)
+def test_every_named_test_exists() -> None:
+    assert NAMED - {test.name for test in all_tests()} == set()
 
 
-@pytest.mark.parametrize("file", FILES)
-def test_a_file_of_refusals_stands_on_the_page(file: str) -> None:
-    assert f"`{file}::" in PAGE
+def test_every_file_of_refusals_has_a_test_on_the_page() -> None:
+    refusals = [test for test in all_tests() if test.file.is_relative_to(ROOT / "tests" / "refusals")]
+    assert {test.file for test in refusals} == {test.file for test in refusals if test.name in NAMED}
 
 
 def test_every_case_names_its_test() -> None:
     rows = [line for line in PAGE.splitlines() if line.startswith("| ") and "| test |" not in line]
-    without = [row for row in rows if "`tests/" not in row and not row.startswith(("| service ", "| processor | READ"))]
-    assert [row for row in without if not row.startswith(("| sink | READ", "| sweeper | READ"))] == []
+    assert [row for row in rows if "`test_" not in row and not row.startswith(WITHOUT)] == []

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.support.named_tests import ROOT
+from tests.evidence import ROOT
 
 PACKAGES = ("wait_registry", "processor", "sink", "sweeper")
 # Mutants break the product from inside.
