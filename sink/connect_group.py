@@ -6,8 +6,7 @@ import logging
 
 from wait_registry.errors import FencedError, WaitRegistryError
 from wait_registry.kafka.clients import Admin
-from wait_registry.kafka.group_description import describe_group
-from wait_registry.kafka.group_members import group_members
+from wait_registry.kafka.group_description import describe_group, group_members
 from wait_registry.kafka.requests import persistently
 from wait_registry.settings.kafka import KafkaSettings
 

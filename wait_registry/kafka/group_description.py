@@ -10,11 +10,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from confluent_kafka import KafkaError
+from confluent_kafka.admin import AdminClient
 
 from wait_registry.errors import PermanentError, TransientError
 from wait_registry.kafka import group_question
 from wait_registry.kafka.clients import plain_properties
 from wait_registry.kafka.errors import kafka_failure
+from wait_registry.kafka.requests import answer, persistently, timeout_of
 from wait_registry.records.topics import TopicPartition
 from wait_registry.settings.kafka import KafkaSettings
 
@@ -84,6 +86,28 @@ def describe_group(kafka: KafkaSettings, group: str) -> GroupDescription:
         seen = f"{doing} failed: the process that asks ended with status {asked.returncode}: {last_line}"
         raise TransientError(seen) if asked.returncode < 0 else PermanentError(seen)
     return _description(json.loads(asked.stdout), doing)
+
+
+def group_members(admin: AdminClient, group: str) -> int:
+    """Ask the group's coordinator.
+
+    Args:
+        admin: the client to ask; its request limit applies.
+        group: it need not exist.
+
+    Returns:
+        Members that have joined and neither left nor timed out; 0 for a group that doesn't exist.
+
+    Raises:
+        ConfigurationError: no permission (DESCRIBE) on the group.
+        TransientError: no answer in that time; retry.
+    """
+
+    def ask() -> int:
+        future = admin.describe_consumer_groups([group], request_timeout=timeout_of(admin))[group]
+        return len(answer(admin, future, f"describing group {group}").members)
+
+    return persistently(admin, ask)
 
 
 def _description(answer: dict[str, Any], doing: str) -> GroupDescription:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
 import logging
 import re
 from collections.abc import Iterator
-from typing import Literal
+from typing import Final, Literal
 
 from wait_registry.diagnosis import Diagnosis, error, log_warnings, refuse_errors, warning
 from wait_registry.records.dead_letter import DEAD_LETTER_EXTRA_BYTES
@@ -13,9 +14,9 @@ from wait_registry.records.topics import is_topic_name
 from wait_registry.settings.kafka_relations import kafka_problems
 from wait_registry.settings.processor import AssignmentStrategy, ExpiryPolicy, GroupProtocol, ProcessorSettings
 from wait_registry.settings.root import Settings, unresolved_placeholders
+from wait_registry.settings.runtime import TelemetrySettings
 from wait_registry.settings.sink import SinkKind
 from wait_registry.settings.sweeper import SweeperKind
-from wait_registry.settings.telemetry_relations import telemetry_problems
 from wait_registry.settings.topics import HOUR_MS
 
 __all__ = ["Service", "least_ttl_s", "relation_problems", "require_relations", "steady_prefetch"]
@@ -24,6 +25,10 @@ Service = Literal["processor", "sink", "sweeper"]
 
 log = logging.getLogger(__name__)
 
+MISSING_EXTRA: Final = (
+    "telemetry.traces is on, but OpenTelemetry isn't installed: run pip install 'wait-registry[otel]', "
+    "or set telemetry.traces=false"
+)
 _PLACEHOLDER = re.compile(r"\{[^{}]*\}")
 
 
@@ -42,7 +47,7 @@ def relation_problems(settings: Settings, service: Service) -> list[Diagnosis]:
     """List the contradictions among the settings that this service uses."""
     problems = [*kafka_problems(settings.kafka), *_topic_problems(settings)]
     if service != "sink":  # which has nothing to trace
-        problems += telemetry_problems(settings.telemetry)
+        problems += _telemetry_problems(settings.telemetry)
     if service != "sink":  # which produces nothing
         problems += _queue_problems(settings)
     if service == "processor":
@@ -231,3 +236,23 @@ def _sweeper_problems(settings: Settings) -> Iterator[Diagnosis]:
             f"kafka.librdkafka.queue.buffering.max.messages is {queue}, less than twice sweeper.chunk_rows = "
             f"{chunk_rows}: a chunk could never be sent; raise the first or lower the second"
         )
+
+
+def _telemetry_problems(settings: TelemetrySettings) -> Iterator[Diagnosis]:
+    """Yield the problems that prevent traces."""
+    if not settings.traces:
+        return
+    if not _installed():
+        yield error(MISSING_EXTRA)
+    if settings.traces_endpoint and not settings.traces_endpoint.startswith(("http://", "https://")):
+        yield error(
+            f"telemetry.traces_endpoint is {settings.traces_endpoint!r}, expected the http(s) URL of an OTLP/HTTP "
+            "receiver, path included (http://localhost:4318/v1/traces)"
+        )
+
+
+def _installed() -> bool:
+    try:
+        return all(importlib.util.find_spec(f"opentelemetry.{part}") for part in ("sdk", "exporter.otlp.proto.http"))
+    except ModuleNotFoundError:
+        return False

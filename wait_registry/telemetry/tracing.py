@@ -14,7 +14,6 @@ from wait_registry.errors import ConfigurationError
 from wait_registry.records.headers import Headers
 from wait_registry.records.original import Original
 from wait_registry.settings.runtime import TelemetrySettings
-from wait_registry.settings.telemetry_relations import MISSING_EXTRA
 
 HttpHeaders = list[tuple[str, str]]
 HttpHeadersSource = Callable[[], HttpHeaders]
@@ -110,6 +109,8 @@ def start_tracing(settings: TelemetrySettings, service: str) -> Tracer | None:
 
         return SpanTracer.to_collector(settings, service)
     except ImportError as error:
+        from wait_registry.settings.relations import MISSING_EXTRA
+
         raise ConfigurationError(f"{MISSING_EXTRA} ({error})") from error
     except Exception as error:  # the SDK reads the variables when it is imported and when it is set up
         seen = f"{type(error).__name__}: {error}".rstrip(".")

@@ -30,9 +30,11 @@ WITHOUT_THE_EXTRA = """
 import sys
 sys.modules["opentelemetry"] = None
 from wait_registry.settings.runtime import TelemetrySettings
-from wait_registry.settings.telemetry_relations import telemetry_problems
+from wait_registry.settings.relations import relation_problems
+from wait_registry.settings.root import Settings
 from wait_registry.telemetry.tracing import start_tracing
-print([problem.message for problem in telemetry_problems(TelemetrySettings(traces=True))])
+settings = Settings.model_validate({"telemetry": {"traces": True}})
+print([problem.message for problem in relation_problems(settings, "sweeper")])
 start_tracing(TelemetrySettings(traces=True), "processor")
 """
 

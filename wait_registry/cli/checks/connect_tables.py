@@ -30,7 +30,7 @@ def position(settings: Settings) -> Iterator[Diagnosis]:
     """
     from wait_registry.errors import WaitRegistryError
     from wait_registry.kafka.clients import admin
-    from wait_registry.kafka.group_members import group_members
+    from wait_registry.kafka.group_description import group_members
 
     client, group = admin(settings.kafka), settings.sink.connect_group
     try:

@@ -98,7 +98,7 @@ def lag_line(group: str, topic: str, committed: int, partitions: int, waiting: i
 
 def _members(client: Admin, group: str) -> int | None:
     from wait_registry.errors import WaitRegistryError
-    from wait_registry.kafka.group_members import group_members
+    from wait_registry.kafka.group_description import group_members
 
     try:
         return group_members(client, group)
