@@ -1,13 +1,13 @@
-"""What a handler sees and what it may answer: the whole public contract of user code.
+"""The public contract of handlers: the record that they get, and the results that they may return.
 
 A handler is ``async def handle(record)``, a plain function (run in a thread) or a class that is an async context
-manager with such a method ``handle``, opened once per process. Returning None means done. ``Discard(reason)`` means
-done on purpose without work. ``TransientError``, ``TimeoutError`` and ``OSError`` are retried in process; any other
-exception, and anything else returned, dead-letters the record at once.
+manager with such a method ``handle``, opened once per process. ``None`` means done. ``Discard(reason)`` means that
+the record needs no work. ``TransientError``, ``TimeoutError`` and ``OSError`` are retried in process; any other
+exception, and any other result, dead-letters the record at once.
 
-Delivery is at least once: after a crash or a rebalance the same record may come again, with the same ``wait_id``.
-Use it as the idempotency key of whatever the handler calls; a record that is redelivered gets a new one, so where money
-moves a key of the record's own is better.
+Delivery is at least once: after a crash or a rebalance the handler may get the same record again, with the same
+``wait_id``. Use it as the idempotency key of the services that the handler calls. A redelivered record gets a new wait
+ID, so for payments use a key from the record itself.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from wait_registry.errors import PermanentError, TransientError
 __all__ = ["AsyncHandler", "Discard", "HandlerResult", "PermanentError", "PlainHandler", "Record", "TransientError"]
 
 
-# A named tuple: one is made for every call, at a quarter of what a frozen dataclass takes.
+# A named tuple costs a quarter of a frozen dataclass; one is built per call.
 class Record(NamedTuple):
     """One consumed record.
 
-    ``topic``, ``partition``, ``offset``, ``timestamp`` (ms since the epoch, -1 when the record has none) are those of
-    the record's first delivery; ``delivery`` counts deliveries from 1; ``wait_id`` is the registration's key and a
-    ready idempotency key; ``expires_at`` (UTC) is when the registry gives the record up.
+    ``topic``, ``partition``, ``offset``, ``timestamp`` (ms since the epoch, -1 if the record has none) are those of
+    the record's first delivery; ``delivery`` counts deliveries from 1; ``wait_id`` is the registration's key and
+    an idempotency key; ``expires_at`` (UTC) is when the registration expires.
     """
 
     topic: str
@@ -46,7 +46,7 @@ class Record(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Discard:
-    """A handler's answer for a record that needs no work; ``reason`` goes to the log, and metrics count it."""
+    """A handler's result for a record that needs no work; ``reason`` is logged, and metrics count the record."""
 
     reason: str
 

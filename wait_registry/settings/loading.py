@@ -36,17 +36,16 @@ def load_settings(
 
     Args:
         overrides: dotted name -> text, from the command line.
-        config_file: a TOML file that must exist; ``waitreg.toml`` in the current folder, if there, when None.
-        env: environment variables; this process's when None.
+        config_file: a TOML file that must exist; by default ``waitreg.toml`` in the current folder, if there is one.
+        env: environment variables; by default this process's.
 
     Returns:
-        The frozen tree of settings. Relations between them are checked by `wait_registry.settings.relations`, by each
-        service for what it uses.
+        The frozen tree of settings. Each service checks the relations between the settings that it uses
+        (`wait_registry.settings.relations`).
 
     Raises:
-        ConfigurationError: unknown names in any source, each with the nearest known one, or values out of bounds, with
-            what was given (never a secret), what is allowed and where it was given; a file that can't be read, or a
-            current folder in which none can be looked for.
+        ConfigurationError: unknown names, each with the nearest known one; values out of bounds, with the value (not a
+            secret), the bounds and the source; or a file or a current folder that can't be read.
     """
     file = _file_source(config_file)
     sources = [
