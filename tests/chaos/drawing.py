@@ -32,7 +32,7 @@ MOST_PER_SLOT_S = 25
 MOST_HANGING = 0.2
 BACKLOG = 400
 UNLIMITED_BYTES = 67_108_864
-# For so long nothing is answered before the first death, in some runs: whoever dies then has its much in flight.
+# For so long nothing is answered before the first death, in some runs: what dies then has much in flight.
 FULL_HANDS_S = 3.0
 
 LINK_FAULTS = ("cut", "refuse", "stall", "half_open", "slow", "young")
