@@ -10,6 +10,7 @@ from wait_registry.cli.query_file import KINDS, load_query
 
 MAX_ROWS = 6
 HEADER_LINES = 2
+MAX_FIELD_LINES = 40
 ROW_COUNT = re.compile(r"\(\d+ rows?\)")
 
 
@@ -202,10 +203,11 @@ $ {command}
 
 
 def _shortened(output: str) -> str:
-    table = output.split("\n\n")[0].splitlines()
-    # Below the rows: how many there are, and of what time the view is.
-    end = next(number for number, line in enumerate(table) if ROW_COUNT.fullmatch(line))
-    head, rows, below = table[:HEADER_LINES], table[HEADER_LINES:end], table[end:]
-    if len(rows) > MAX_ROWS:
-        rows = [*rows[:MAX_ROWS], f"... {len(rows) - MAX_ROWS} more"]
-    return "\n".join([*head, *rows, *below])
+    lines = output.splitlines()
+    # Below the rows: how many there are, and of what time the view is. A field may hold blank lines.
+    end = next(number for number, line in enumerate(lines) if ROW_COUNT.fullmatch(line))
+    rows, below = lines[:end], "\n".join(lines[end:]).split("\n\n")[0]
+    most = MAX_FIELD_LINES if rows[0].startswith("-- row") else HEADER_LINES + MAX_ROWS
+    if len(rows) > most:
+        rows = [*rows[:most], f"... {len(rows) - most} more"]
+    return "\n".join([*rows, below])
