@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
@@ -106,16 +106,17 @@ class GroupConsumer:
         self._asking: asyncio.Future[None] | None = None
         self._asked_s = -math.inf
         with usable_settings():
-            self.consumer = Consumer(
-                {
-                    **group_config(settings),
-                    # After the last transaction's marker, no other event shows that the end of the log is reached.
-                    "enable.partition.eof": True,
-                    "error_cb": connection.on_error,
-                    **connection.stats_config("consumer"),
-                    "on_commit": self.on_commit,
-                }
-            )
+            self.consumer = Consumer(self._config(settings))
+
+    def _config(self, settings: Settings) -> dict[str, Any]:
+        return {
+            **group_config(settings),
+            # After the last transaction's marker, no other event shows that the end of the log is reached.
+            "enable.partition.eof": True,
+            "error_cb": self._connection.on_error,
+            **self._connection.stats_config("consumer"),
+            "on_commit": self.on_commit,
+        }
 
     def subscribe(self, topics: Iterable[str]) -> None:
         """Join the group."""

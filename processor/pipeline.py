@@ -20,7 +20,6 @@ from processor.dead_letters import DeadLetters
 from processor.deadline import DeadlineWatchdog
 from processor.dispatch import Dispatcher
 from processor.ending import Fault
-from processor.expiry import TimeLimits
 from processor.group_consumer import GroupConsumer
 from processor.membership import Membership
 from processor.once import Once
@@ -31,6 +30,7 @@ from processor.readiness import not_ready_reasons
 from processor.readings import partition_readings
 from processor.rebalance import Rebalance
 from processor.registration import Registration
+from processor.retry_decision import TimeLimits
 from processor.settlement import Settlement
 from processor.start_offsets import StartOffsets
 from processor.stats import Stats

@@ -44,10 +44,14 @@ def not_ready_reasons(
             f"the event loop has been blocked for {blocked_s:.0f} s, by a handler (it must await its calls, or be a "
             "plain function) or by a rebalance that waits for the broker; the log names the line"
         )
-    for what, waited_s in (("wait records", registering_s), ("tombstones or dead letters", settling_s)):
-        # A blocked loop reads no acknowledgment, so that time says nothing about the broker.
-        if waited_s - blocked_s > UNACKNOWLEDGED_S:
-            reasons.append(
-                f"{what} unacknowledged for {waited_s:.0f} s: broker unavailable or too few in-sync replicas"
-            )
-    return reasons
+    # A blocked loop reads no acknowledgment, so that time says nothing about the broker.
+    return reasons + _unacknowledged(registering_s - blocked_s, settling_s - blocked_s)
+
+
+def _unacknowledged(registering_s: float, settling_s: float) -> list[str]:
+    waits = {"wait records": registering_s, "tombstones or dead letters": settling_s}
+    return [
+        f"{what} unacknowledged for {waited_s:.0f} s: broker unavailable or too few in-sync replicas"
+        for what, waited_s in waits.items()
+        if waited_s > UNACKNOWLEDGED_S
+    ]

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from processor.assigned_partition import AssignedPartition
 from processor.broker_connection import BrokerConnection
 from processor.clock_watch import stop_at_s
-from processor.expiry import time_limits
+from processor.retry_decision import time_limits
 from processor.stats import Latencies, Stats
 from wait_registry.settings.processor import ProcessorSettings
 from wait_registry.telemetry import metrics

@@ -14,8 +14,8 @@ from processor.committable import RegistrationBatch
 from processor.decoding import decode
 from processor.ending import Fault
 from processor.entry import Entry, EntryState, Lifetime
-from processor.expiry import TimeLimits
 from processor.outbox import Outbox
+from processor.retry_decision import TimeLimits
 from processor.stats import Stats
 from processor.subscription import SubscribedTopic
 from wait_registry.clock import Clock

@@ -21,7 +21,6 @@ from processor.broker_watch import BrokerWatch
 from processor.consumed_topics import ConsumedTopics
 from processor.deadline import DeadlineWatchdog
 from processor.ending import Fault, run_and_end
-from processor.expiry import time_limits
 from processor.handlers.descriptors import raise_descriptor_limit
 from processor.handlers.loading import load_handler
 from processor.handlers.open_handler import OpenHandler
@@ -30,7 +29,7 @@ from processor.once import Once, ends_now
 from processor.outbox import Outbox
 from processor.pipeline import Context, Pipeline
 from processor.readings import settings_readings, stats_readings
-from processor.retry_decision import RetryDecision
+from processor.retry_decision import RetryDecision, time_limits
 from processor.stall_watchdog import StallWatchdog, StopGuard
 from processor.start_offsets import ASK_LIMIT_S, StartOffsets
 from processor.stats import Stats

@@ -70,7 +70,7 @@ def faulty_settings(proxied: ProxiedStack, faulty_topics: Topics, names: Names) 
 
 @pytest.fixture
 def unbroken(proxied: ProxiedStack) -> Iterator[None]:
-    """Mend the link afterwards, whatever the test did to it."""
+    """Repair the link after the test."""
     yield
     proxied.link(ROUTE).allow()
     proxied.link(ROUTE).flow()

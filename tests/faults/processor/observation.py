@@ -83,7 +83,7 @@ class Observation:
         in the partition of its wait record and behind it, and says ``done`` no more often than the handler was called.
 
         Args:
-            calls: how often the handler has begun each record; None when nobody counted.
+            calls: how often the handler has begun each record; None without a count.
         """
         told = {
             (partition, offset): story
@@ -97,7 +97,7 @@ class Observation:
             sent = Counter((wait.text("WAIT_INSTANCE"), wait.text("WAIT_EXPIRATION_TIME")) for wait in story.waits)
             assert set(sent.values()) == {1}, f"{place}: a registration was sent twice"
             if calls is not None:
-                assert story.outcomes.count("done") <= calls.get(place, 0), f"{place}: done by nobody"
+                assert story.outcomes.count("done") <= calls.get(place, 0), f"{place}: done without a call"
         looks = self._watch.looks
         assert looks, "the group was looked at"
         judge_commits(looks, told)

@@ -27,7 +27,7 @@ async def take(record: Record) -> None:
 
 
 class StartingCluster:
-    """Changes answers: while it starts, each that tells of brokers tells of none."""
+    """Changes answers: while the broker starts, answers about brokers name none."""
 
     starts = False
 

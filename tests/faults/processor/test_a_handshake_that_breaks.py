@@ -61,7 +61,7 @@ def test_handshakes_cut_off_or_never_answered_are_waited_out(
                 wait_until(lambda: _at_the_handshake(events) and not running.health.ok, 60, f"an outage: {fate.value}")
                 topics.produce(topic, [b"value"])
                 handshakes.fate = None
-                wait_until(partial(_goes_on, running, done + 1), 60, "its end")
+                wait_until(partial(_continues, running, done + 1), 60, "its end")
         finally:  # it leaves the group through the proxy
             handshakes.fate = None
             running.stop()
@@ -74,5 +74,5 @@ def _at_the_handshake(events: list[KafkaError]) -> bool:
     )
 
 
-def _goes_on(running: RunningProcessor, done: int) -> bool:
+def _continues(running: RunningProcessor, done: int) -> bool:
     return running.done == done and running.health.ok

@@ -1,7 +1,7 @@
-"""P1, P8: a position in an input topic that was deleted and made anew is never gone on from: that would pass records.
+"""P1, P8: a position in a recreated input topic is never used: that would skip records.
 
-The client goes on at its old offset in the new log, and the classic protocol tells a member nothing of it; only where
-the new log is shorter does the broker refuse.
+The client continues at its old offset in the new log, and under the classic protocol a member isn't notified. The
+broker refuses only if the new log is shorter.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class BlocksAtFirst:
         return {value for value in self.values if value is not None} >= set(NEW)
 
 
-def start_on_a_topic_and_make_it_anew(
+def start_on_a_topic_and_recreate_it(
     handler: BlocksAtFirst, overrides: dict[str, object], make: Make, topics: Topics, processors: Processors
 ) -> RunningProcessor:
     """Start a processor; when it is paused, and so fetches nothing, put a longer log in the place of the old one."""
@@ -83,7 +83,7 @@ def test_a_running_processor_ends_and_the_next_one_starts_over(
 ) -> None:
     monkeypatch.setattr("processor.broker_watch.IDENTITY_EVERY_S", 0.5)
     handler = BlocksAtFirst()
-    running = start_on_a_topic_and_make_it_anew(
+    running = start_on_a_topic_and_recreate_it(
         handler, {"processor.group_protocol": protocol}, faulty_settings, faulty_topics, processors
     )
     try:
@@ -106,11 +106,11 @@ def test_offsets_of_the_deleted_topic_stop_the_next_start(
     faulty_settings: Make, faulty_topics: Topics, processors: Processors
 ) -> None:
     handler = BlocksAtFirst()
-    running = start_on_a_topic_and_make_it_anew(handler, {}, faulty_settings, faulty_topics, processors)
+    running = start_on_a_topic_and_recreate_it(handler, {}, faulty_settings, faulty_topics, processors)
     handler.release.set()
     wait_until(lambda: handler.values[-1] == NEW[-1], what="the end of the new log")
     running.stop()
-    assert not handler.has_seen_all_new(), "the client has gone on at its old position"
+    assert not handler.has_seen_all_new(), "the client continues at its old position"
     settings = running.settings
     with pytest.raises(ConfigurationError, match=r"was recreated.*--reset-offsets .* --to-earliest"):
         processors.start(settings).join(60)

@@ -1,4 +1,4 @@
-"""A member that never got the answer with its new assignment finds out, and its group goes on (KIP-848)."""
+"""A member that never got the answer with its new assignment notices, and its group continues (KIP-848)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class _Loss:
 
 
 @pytest.mark.fault("F27")
-def test_a_member_that_missed_an_assignment_joins_anew(
+def test_a_member_that_missed_an_assignment_joins_again(
     processor_settings: Callable[..., Settings],
     topics: Topics,
     processors: Processors,

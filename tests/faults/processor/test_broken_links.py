@@ -113,7 +113,7 @@ def test_answers_that_never_come_lose_and_double_nothing(working: Working, link:
     before = link.figures
     link.half_open()
     working.publish_more()
-    # It has given its connections up, and made them anew, in vain.
+    # It has closed its connections and opened others, in vain.
     wait_until(lambda: link.figures.connections > before.connections + 2, what="new connections")
     link.cut()
     assert link.figures.bytes_dropped > before.bytes_dropped, "answers were lost on their way"

@@ -1,4 +1,4 @@
-"""Handlers that hang, leak or block the event loop: what they held stands in the registry, others do the rest (P1)."""
+"""Handlers that hang, leak or block the event loop: their records stay registered, others do the rest (P1)."""
 
 from __future__ import annotations
 
@@ -136,6 +136,6 @@ def test_a_blocking_handler_loses_partitions_and_no_record(
         for each in (blocked, other):
             each.stop()
     unresolved = [story for story in seen.judge(calls).values() if not story.resolved]
-    # What it had in hand when it was blocked, registered by it behind the other's tombstone: to expire.
+    # Its records of that time, which it registered after the other's tombstone: they expire.
     assert {story.waits[-1].text("WAIT_INSTANCE") for story in unresolved} <= {"blocked"}
     assert all("done" in story.outcomes for story in unresolved)

@@ -61,7 +61,7 @@ def test_partitions_added_to_an_input_are_read_from_their_start(
 
 @pytest.mark.guarantee("P3.15")
 @pytest.mark.fault("F35")
-def test_partitions_added_to_the_wait_topic_stay_empty_and_stop_nobody(
+def test_partitions_added_to_the_wait_topic_stay_empty_and_stop_no_service(
     faulty_settings: Callable[..., Settings],
     faulty_topics: Topics,
     processors: Processors,

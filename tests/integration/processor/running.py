@@ -55,7 +55,7 @@ class RunningProcessor:
 
     @property
     def stats(self) -> Stats:
-        """Its numbers; raises what ended it, so that nobody waits for a dead processor."""
+        """Its numbers; raises the error that ended it, so that no test waits for a dead processor."""
         if self.error is not None:
             raise self.error
         return self.service.stats

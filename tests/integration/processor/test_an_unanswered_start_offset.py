@@ -1,4 +1,4 @@
-"""A broker that doesn't tell where new partitions begin holds up them alone, and they begin where they should."""
+"""A broker that doesn't return start offsets delays new partitions only, and they start where they should."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def assigned(running: RunningProcessor) -> Mapping[tuple[str, int], AssignedPart
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_partitions_whose_start_is_told_late_are_worked_off_from_it(
+def test_partitions_with_a_late_start_offset_are_processed_from_it(
     protocol: str, processor_settings: Callable[..., Settings], topics: Topics, processors: Processors
 ) -> None:
     handled: list[int] = []
@@ -111,7 +111,7 @@ def test_the_client_looks_up_no_position_if_the_start_is_late(
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_meanwhile_work_goes_on_and_so_do_partitions_that_were_ours_before(
+def test_meanwhile_the_other_partitions_are_processed(
     protocol: str, processor_settings: Callable[..., Settings], topics: Topics, processors: Processors
 ) -> None:
     release, handled = threading.Event(), Counter[tuple[int, int]]()
@@ -133,7 +133,7 @@ def test_meanwhile_work_goes_on_and_so_do_partitions_that_were_ours_before(
     silence = Silence()
     with behind(silence, settings) as settings:
         ours = processors.start(settings).wait_joined()
-        wait_until(lambda: len(assigned(ours)) == len(assigned(other)) == 1, 60, "a partition each")
+        wait_until(lambda: len(assigned(ours)) == len(assigned(other)) == 1, 60, "one partition for each")
         [(_, kept)] = assigned(ours)
         moving = 1 - kept
         produce(b"wait", kept)
@@ -163,7 +163,7 @@ def test_meanwhile_work_goes_on_and_so_do_partitions_that_were_ours_before(
 
 
 @pytest.mark.guarantee("P8.5")
-def test_partitions_that_go_before_their_start_is_told_are_nobodys_here(
+def test_partitions_revoked_before_their_start_are_dropped(
     processor_settings: Callable[..., Settings], topics: Topics, processors: Processors
 ) -> None:
     handled = Counter[tuple[int, int]]()

@@ -58,7 +58,7 @@ def test_a_killed_processor_loses_nothing_that_it_committed(
             missing = [offset for offset in range(max(position, 0)) if (topic, partition, offset) not in told]
             assert missing == [], "a committed offset never passes a record that isn't registered"
         for origin, story in told.items():
-            assert seen_first.setdefault(origin, story.waits[0].key) == story.waits[0].key, "an id is for ever"
+            assert seen_first.setdefault(origin, story.waits[0].key) == story.waits[0].key, "an ID never changes"
 
     lost = {origin for origin, story in told.items() if not story.resolved}
     assert lost, "records were in flight when it was killed"
@@ -78,7 +78,7 @@ def test_a_record_that_kills_the_process_does_so_once(
 ) -> None:
     calls = tmp_path / "calls"
     environment = {"CALLS": str(calls)}
-    # The regular commit never comes: only the one that the first window waits for.
+    # The regular commit never comes: only the one that the warm-up waits for.
     settings = processor_settings(
         {**QUICK, "processor.handler": f"{HANDLERS}:dies_of_poison", "processor.commit_interval_s": 60}, 1
     )
@@ -120,7 +120,7 @@ def test_a_frozen_processor_continues_and_commits_nothing_lost(
     assert sum(worked_off) == 500
     frozen.resume()
     frozen.wait_ready()
-    # It has been given its partitions anew by now, or will be: what comes next is done by it alone.
+    # It has its partitions again by now, or will have: it alone processes what comes next.
     topics.produce(topic, [b"more"] * 20)
     wait_until(lambda: sum(committed(topics.bootstrap, group, topic, 3)) == 520, 60, "the commit of the new records")
     assert all(now >= then for now, then in zip(committed(topics.bootstrap, group, topic, 3), worked_off, strict=True))

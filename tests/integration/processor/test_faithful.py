@@ -128,6 +128,6 @@ def test_redelivered_records_are_polled_under_another_policy(
     settings = processor_settings({"processor.handler": processors.handler(remembers)}, 1)
     assert settings.processor.expiry_policy == "dlq"
     again = topics.create(redelivery_topic(settings.processor.topics[0], settings.processor.group), 1)
-    topics.produce(again, [b"left behind"])
+    topics.produce(again, [b"remaining"])
     processors.run_once(settings)
-    assert [record.value for record in seen] == [b"left behind"]
+    assert [record.value for record in seen] == [b"remaining"]

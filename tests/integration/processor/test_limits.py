@@ -71,7 +71,7 @@ def test_a_record_with_too_many_headers_is_dead_lettered_whole(
 def test_a_record_that_only_compression_makes_small_is_dead_lettered(
     processor_settings: Make, topics: Topics, processors: Processors
 ) -> None:
-    # Next to nothing for a broker, and sixty megabytes for whoever reads it.
+    # Next to nothing for a broker, and sixty megabytes for a reader.
     settings = processor_settings({"processor.handler": processors.handler(done)}, 1)
     large = Outgoing(bytes(60 * 1024 * 1024), b"large", (("name", b"value"),))
     limit = settings.wait.max_message_bytes
@@ -190,7 +190,7 @@ def test_look_ahead_stays_within_its_bounds_and_consumption_is_paused(
     try:
         wait_until(lambda: "waitreg_processor_paused 1.0" in _metrics(running.service.telemetry_port), 60, "the pause")
         assert running.stats.registered == 10
-        # Nothing is fetched now, and nobody would hear of these but for the question.
+        # Nothing is fetched now: only a request to the broker shows these.
         topics.produce(settings.processor.topics[0], [b"value"] * 500)
         wait_until(lambda: _consumer_lag(_metrics(running.service.telemetry_port)) >= 950, 60, "the lag")
     finally:

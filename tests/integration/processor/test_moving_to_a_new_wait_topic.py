@@ -72,7 +72,7 @@ def test_a_stopped_processor_finishes_in_the_old_wait_topic(
 
 
 @pytest.mark.guarantee("P4.18")
-def test_once_does_not_end_while_records_are_in_hand(
+def test_once_does_not_end_while_records_are_unfinished(
     processor_settings: Callable[..., Settings], topics: Topics, processors: Processors
 ) -> None:
     gate = Gate(free=0)
@@ -80,7 +80,7 @@ def test_once_does_not_end_while_records_are_in_hand(
     topics.produce(settings.processor.topics[0], [b"value"] * 6)
     running = processors.start(settings, once=True)
     wait_until(lambda: running.stats.registered == 6 and len(gate.calls) == 2, what="records that wait for a slot")
-    holds(lambda: "draining" not in running.health.reasons, 1.0, "no drain with records in hand")
+    holds(lambda: "draining" not in running.health.reasons, 1.0, "no drain with unfinished records")
     gate.opened.set()
     running.join()
     told = stories(topics.read(settings.wait.topic))

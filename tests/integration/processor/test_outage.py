@@ -1,4 +1,4 @@
-"""A broker outage is no failure: the processor waits, says so, and goes on; nothing is lost (P1, P8)."""
+"""A broker outage is no failure: the processor waits, reports it, and continues; nothing is lost (P1, P8)."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_broker_that_stops_and_comes_back_loses_nothing(
 
 
 @pytest.mark.fault("F50")
-def test_a_broker_that_is_frozen_means_not_ready_until_it_goes_on(
+def test_a_frozen_broker_means_not_ready_until_it_continues(
     own_stack: OwnStack, own_topics: Topics, names: Names, processors: Processors
 ) -> None:
     calls: list[int] = []
@@ -147,5 +147,5 @@ def test_a_processor_told_to_stop_during_an_outage_ends(
     service = services.start("processor", settings, environment={"CALLS": str(calls)}).wait_ready()
     wait_until(lambda: calls.exists() and calls.read_bytes().count(b"\n") > 50, 60, "calls")
     own_stack.broker.stop()
-    # Nobody answers: neither the last commit nor the farewell to the group.
+    # Neither the last commit nor the leaving of the group is answered.
     assert service.terminate() == 0

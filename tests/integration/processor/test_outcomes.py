@@ -1,4 +1,4 @@
-"""Every consumed record ends as done, discarded or dead-lettered, its tombstone beside its wait record (P1)."""
+"""Every polled record ends done, discarded or dead-lettered, with a tombstone next to its wait record (P1)."""
 
 from __future__ import annotations
 

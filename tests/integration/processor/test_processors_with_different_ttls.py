@@ -36,7 +36,7 @@ def rules(ttl_s: float) -> dict[str, object]:
         "processor.commit_interval_s": 0.1,
         "wait.skew_allowance_s": ALLOWANCE_S,
         "wait.partitions": 1,
-        # Whoever is killed frees its partitions when its session is over.
+        # A killed member releases its partitions at the end of its session.
         "kafka.librdkafka": {"session.timeout.ms": 6000},
     }
 

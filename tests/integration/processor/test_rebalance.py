@@ -54,7 +54,7 @@ def test_unstarted_records_are_handled_by_one_of_two_owners(
         {
             "processor.handler": processors.handler(gate),
             "processor.max_in_flight": 4,
-            # What is registered after the first window stays uncommitted.
+            # What is registered after the warm-up stays uncommitted.
             "processor.commit_interval_s": 60,
             **PROTOCOLS[protocol],
         },
@@ -158,4 +158,4 @@ def test_a_drain_over_its_limit_leaves_the_rest_to_the_registry(
     told = stories(topics.read(settings.wait.topic))
     assert [story.outcomes for story in told.values()] == [[]] * len(told)
     [position] = committed(topics.bootstrap, settings.processor.group, settings.processor.topics[0], 1)
-    assert set(range(position)) <= {origin[2] for origin in told}, "what is committed stands in the registry"
+    assert set(range(position)) <= {origin[2] for origin in told}, "every committed record is registered"

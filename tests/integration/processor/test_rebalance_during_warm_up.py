@@ -1,7 +1,7 @@
 """The consumer's own thread may wait for the event loop, so the loop must never wait for the consumer meanwhile (P8).
 
 While one thread is within a call of the client, every other thread's call waits until it returns. A rebalance callback
-within that call waits for the event loop: had the loop made a call by then, both would wait for ever.
+within that call waits for the event loop: had the loop made a call by then, both would wait indefinitely.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A record's trace goes on through the processor: as published, attempt by attempt, into what the handler calls."""
+"""A record's trace continues through the processor: as published, attempt by attempt, into what the handler calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A header name that isn't UTF-8 can't be read by the client: the record is set aside, never skipped, never fatal."""
+"""The client can't read a header name that isn't UTF-8: such a record is dead-lettered, not skipped."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from wait_registry.settings.root import Settings
 
 
 @pytest.mark.guarantee("P5.5")
-def test_such_a_record_is_dead_lettered_as_malformed_and_the_others_go_on(
+def test_such_a_record_is_dead_lettered_as_malformed(
     processor_settings: Callable[..., Settings], topics: Topics, processors: Processors
 ) -> None:
     handled: list[bytes | None] = []

@@ -1,6 +1,6 @@
 """After an assignment no handler starts before a commit that covers its record is confirmed (P1).
 
-Else a record that kills its process would be consumed again for ever.
+Otherwise a record that kills its process would be polled again indefinitely.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What stands in a wait topic, read by clients that share nothing with the product's."""
+"""The contents of a wait topic, read by clients that share nothing with the product's."""
 
 from __future__ import annotations
 

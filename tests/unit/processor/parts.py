@@ -22,7 +22,7 @@ def entry(owner: AssignedPartition, offset: int, lifetime: Lifetime = LONG, size
 
 
 def batch(*entries: Entry) -> RegistrationBatch:
-    """Return a batch of entries in this order; a refusal or a completion is nobody's business."""
+    """Return a batch of entries in this order; refusals and completions are ignored."""
     ends = {one.owner: one.offset + 1 for one in entries}
     return RegistrationBatch(list(entries), ends, 0, lambda refused, error: None, lambda completed, message: None)
 

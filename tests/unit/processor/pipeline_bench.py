@@ -14,12 +14,11 @@ from processor.consumed_topics import ConsumedTopics
 from processor.deadline import DeadlineWatchdog
 from processor.ending import Fault
 from processor.entry import Entry, EntryState, Lifetime
-from processor.expiry import time_limits
 from processor.handlers.python import AsynchronousHandler, PlainFunctionHandler
 from processor.membership import Membership
 from processor.outbox import Outbox
 from processor.pipeline import Context, Pipeline
-from processor.retry_decision import RetryDecision
+from processor.retry_decision import RetryDecision, time_limits
 from processor.start_offsets import StartOffsets
 from processor.stats import Stats
 from processor.subscription import subscription
@@ -106,7 +105,7 @@ class PipelineBench:
         self.group_consumer.assigned["input", 0] = self.owner
 
     def registered(self, offset: int, state: EntryState, lifetime: Lifetime = LONG) -> Entry:
-        """Return a record of the partition that is registered, and counted as in hand."""
+        """Return a record of the partition that is registered and counts as unfinished."""
         one = entry(self.owner, offset, lifetime)
         one.wait_partition, one.wait_offset, one.state = 0, offset, state
         self.outstanding.add(1, one.size)

@@ -14,10 +14,9 @@ import pytest
 
 from processor.attempts import Attempts, Failed, InvalidAnswerError, Result
 from processor.deadline import UNHEEDED_S, Deadline, DeadlineWatchdog
-from processor.expiry import time_limits
 from processor.handlers.open_handler import OpenHandler
 from processor.handlers.python import AsynchronousHandler, PlainFunctionHandler
-from processor.retry_decision import RetryDecision
+from processor.retry_decision import RetryDecision, time_limits
 from processor.stats import Stats
 from tests.unit.processor.parts import iterate_until
 from wait_registry.clock import SystemClock
@@ -114,7 +113,7 @@ def test_after_the_last_try_the_last_error_remains() -> None:
     ],
     ids=lambda error: type(error).__name__,
 )
-def test_any_other_exception_fails_the_record_at_once_and_the_loop_goes_on(error: BaseException) -> None:
+def test_any_other_exception_fails_the_record_at_once(error: BaseException) -> None:
     handler, calls = answering(error)
     result, _ = run(handler)
     assert isinstance(result, Failed)
@@ -344,7 +343,7 @@ def test_an_attempt_that_ignores_cancellation_counts_as_blocked(
         working = asyncio.ensure_future(work())
         await iterate_until(lambda: watched and watched[0].at_s < math.inf)
         watchdog.start()
-        for _ in range(3):  # the first look after a pause cancels nobody
+        for _ in range(3):  # the first check after a pause cancels nothing
             steps.now_s += 1.0
             watchdog.look()
         assert watched[0].passed

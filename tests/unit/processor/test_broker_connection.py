@@ -1,4 +1,4 @@
-"""A broker that can't be reached is waited for; what waiting can't mend ends the process (P8)."""
+"""A broker that can't be reached is waited for; an error that waiting doesn't fix ends the process (P8)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The coordinator is asked until the member has its place, then now and again; a refusal then ends nobody."""
+"""The coordinator is asked until the member has its assignment, then from time to time; a refusal then is a warning."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_it_is_asked_until_the_member_has_its_place_and_then_now_and_again() -> 
     assert watched.asked_after(COMPARE_EVERY_S - 1) == 5
 
 
-def test_the_classic_protocols_tell_everything() -> None:
+def test_the_classic_protocols_need_no_request() -> None:
     assert _Watched(GroupProtocol.CLASSIC).asked_after(COMPARE_EVERY_S) == 0
 
 
@@ -88,7 +88,7 @@ def test_a_refusal_ends_only_who_has_no_place_yet(joined: bool) -> None:
     assert (watched.fault.error is None) is joined
 
 
-def test_no_answer_ends_nobody() -> None:
+def test_a_missing_answer_ends_no_process() -> None:
     watched = _Watched()
     watched.answer = TransientError("not now")
     watched.asked_after(COMPARE_EVERY_S)
@@ -138,7 +138,7 @@ def _told_of_an_assignment(watched: _Watched) -> None:
 @pytest.mark.parametrize(
     "meanwhile", [_link_down, _no_answer, _stopped_for_long, _told_that_all_is_lost, _told_of_an_assignment]
 )
-def test_two_looks_with_an_outage_or_news_between_them_end_nobody(meanwhile: Callable[[_Watched], None]) -> None:
+def test_an_outage_or_news_between_two_checks_ends_no_process(meanwhile: Callable[[_Watched], None]) -> None:
     watched = _forgotten_once()
     meanwhile(watched)
     watched.asked_after(COMPARE_EVERY_S)

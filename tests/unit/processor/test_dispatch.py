@@ -14,10 +14,9 @@ from processor.deadline import DeadlineWatchdog
 from processor.dispatch import Dispatcher
 from processor.ending import Fault
 from processor.entry import Entry, EntryState
-from processor.expiry import time_limits
 from processor.handlers.open_handler import OpenHandler
 from processor.handlers.python import AsynchronousHandler, PlainFunctionHandler
-from processor.retry_decision import RetryDecision
+from processor.retry_decision import RetryDecision, time_limits
 from processor.stats import Stats
 from tests.unit.processor.parts import LONG, entry, iterate_until
 from wait_registry.clock import SystemClock

@@ -1,4 +1,4 @@
-"""Stopping ends: no record is started after it, and no handler can hold it up for ever."""
+"""Stopping ends: no record is started after it, and no handler can delay it indefinitely."""
 
 from __future__ import annotations
 
@@ -16,9 +16,8 @@ from processor.deadline import DeadlineWatchdog
 from processor.dispatch import Dispatcher
 from processor.ending import Fault
 from processor.entry import Entry, EntryState
-from processor.expiry import time_limits
 from processor.handlers.python import AsynchronousHandler
-from processor.retry_decision import RetryDecision
+from processor.retry_decision import RetryDecision, time_limits
 from processor.stats import Stats
 from tests.unit.processor.parts import entry, iterate_until
 from wait_registry.clock import SystemClock
@@ -142,7 +141,7 @@ def test_a_record_that_comes_after_stopping_starts_nothing(worked_before: bool) 
     on_loop(main)
 
 
-def test_a_handler_that_refuses_to_end_is_left_behind_and_logged(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_handler_that_ignores_cancellation_is_abandoned(caplog: pytest.LogCaptureFixture) -> None:
     async def main() -> None:
         released = asyncio.Event()
 

@@ -1,4 +1,4 @@
-"""A task that swallows every cancellation is left behind when the event loop ends."""
+"""A task that ignores every cancellation is abandoned when the event loop ends."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_the_loop_ends_although_a_task_refuses_to(caplog: pytest.LogCaptureFixtu
         run_and_end(main(), 0.01)
     assert "1 tasks" in caplog.text
     assert not left.pop().done()
-    gc.collect()  # asyncio tells of its end here, and in no other test
+    gc.collect()  # asyncio reports its end here, and in no other test
 
 
 def test_tasks_that_end_when_cancelled_are_waited_for(caplog: pytest.LogCaptureFixture) -> None:

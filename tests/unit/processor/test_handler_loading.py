@@ -70,7 +70,7 @@ def none_at_all() -> None:
 
 
 def keyword_only(record: Record, *, needed: int) -> None:
-    """Need what nobody gives."""
+    """Need an argument that no caller passes."""
 
 
 class NotAContext:

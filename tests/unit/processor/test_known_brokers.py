@@ -1,4 +1,4 @@
-"""A client that knows no broker any more, for longer than it takes to begin anew, is given up (P8)."""
+"""A client that knows no broker any more, for longer than it takes to start again, is reported (P8)."""
 
 from __future__ import annotations
 
@@ -18,29 +18,31 @@ class Watched:
         self.now_s = 100.0
         self.fault = Fault()
         connection = BrokerConnection(self.fault, monotonic=lambda: self.now_s)
-        self.tell = connection.stats_config("producer")["stats_cb"]
+        self.report = connection.stats_config("producer")["stats_cb"]
 
     def after(self, seconds: float, statistics: str) -> BaseException | None:
-        """Let the client tell this so many seconds later, and return what the process ends with."""
+        """Report these statistics after some seconds, and return the error that ends the process."""
         self.now_s += seconds
-        self.tell(statistics)
+        self.report(statistics)
         return self.fault.error
 
 
 def real_statistics() -> str:
-    """Return what a client tells that finds nobody at its bootstrap server."""
-    told: list[str] = []
+    """Return the statistics of a client whose bootstrap server doesn't exist."""
+    reported: list[str] = []
     client = Producer(
-        {"bootstrap.servers": "127.0.0.1:1", "statistics.interval.ms": 10, "stats_cb": told.append, "log_level": 0}
+        {"bootstrap.servers": "127.0.0.1:1", "statistics.interval.ms": 10, "stats_cb": reported.append, "log_level": 0}
     )
     wait_until(
-        lambda: client.poll(0.01) and told and '"configured"' in told[-1], 30, "statistics with its bootstrap server"
+        lambda: client.poll(0.01) and reported and '"configured"' in reported[-1],
+        30,
+        "statistics with its bootstrap server",
     )
-    return told[-1]
+    return reported[-1]
 
 
 ALONE = real_statistics()
-# As of a consumer whose brokers are gone but for the one that stands for its group's coordinator.
+# As of a consumer that has lost all brokers except the logical one of its group's coordinator.
 NOBODY = ALONE.replace('"source":"configured"', '"source":"logical"')
 LEARNED = ALONE.replace('"source":"configured"', '"source":"learned"')
 

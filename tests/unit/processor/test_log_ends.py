@@ -29,7 +29,7 @@ def owners(count: int) -> list[AssignedPartition]:
     return [AssignedPartition("orders", number) for number in range(count)]
 
 
-def test_a_round_is_bounded_and_the_next_goes_on_where_it_stopped() -> None:
+def test_a_round_is_bounded_and_the_next_one_continues_there() -> None:
     broker, ours = SlowBroker(), owners(12)
     ends = LogEnds(lambda: broker.now_s)
     for rounds in (1, 2, 3):
@@ -50,7 +50,7 @@ def test_a_partition_without_an_answer_does_not_hold_up_the_others() -> None:
     assert broker.asked == [0, 1, 2]
 
 
-def test_it_ends_when_nobody_wants_to_know_and_forgets_what_was_given_up() -> None:
+def test_a_round_ends_when_it_is_unwanted() -> None:
     broker, ours = SlowBroker(), owners(6)
     ends = LogEnds(lambda: broker.now_s)
     ends.ask(broker, ours, lambda: len(broker.asked) < 2)

@@ -1,4 +1,4 @@
-"""A member joins anew when what the coordinator wants was at two looks in a row not what it has, and not before."""
+"""A member joins the group again after two consecutive comparisons that show a missed assignment."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FIRST, SECOND, THIRD = ("orders", 0), ("orders", 1), ("orders", 2)
 
 
 class _Member:
-    """A member that has the first partition and counts how often it joined anew."""
+    """A member that has the first partition and counts how often it joined again."""
 
     def __init__(self) -> None:
         self.rejoined = 0
@@ -31,7 +31,7 @@ class _Member:
 
 
 @pytest.mark.guarantee("P8.21")
-def test_it_joins_anew_at_the_second_look_that_finds_the_same() -> None:
+def test_it_joins_again_at_the_second_comparison() -> None:
     member = _Member()
     assert [member.looks(FIRST, SECOND), member.looks(FIRST, SECOND)] == [0, 1]
 
@@ -47,7 +47,7 @@ def test_what_has_come_meanwhile_is_forgotten() -> None:
     assert [member.looks(FIRST, SECOND), member.looks(FIRST), member.looks(FIRST, SECOND)] == [0, 0, 0]
 
 
-def test_joining_anew_gets_its_time_before_it_is_done_again() -> None:
+def test_joining_again_gets_time_before_it_is_repeated() -> None:
     member = _Member()
     assert [member.looks(FIRST, SECOND) for _ in range(4)] == [0, 1, 1, 2]
 
@@ -61,7 +61,7 @@ def test_who_was_forgotten_by_the_group_and_is_not_told_ends() -> None:
         member.membership.compare(forgotten)
 
 
-def test_who_joins_again_by_itself_goes_on() -> None:
+def test_a_member_that_joins_again_by_itself_continues() -> None:
     member = _Member()
     member.membership.joined = True
     forgotten = GroupDescription(True, {"other": frozenset()}, {"other": frozenset()})

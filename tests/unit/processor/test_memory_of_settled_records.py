@@ -1,4 +1,4 @@
-"""A record that failed isn't kept in memory by its error: not one more than the look-ahead's bound is held (P7)."""
+"""A record that failed isn't kept in memory by its error: no more records are in memory than the limit allows (P7)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Held:
 
 
 class Value(bytes):
-    """A record's value, of which one can tell whether it is still in memory; bytes alone take no weak reference."""
+    """A record's value that shows whether it is still in memory; bytes alone take no weak reference."""
 
     def __init__(self, *_: object) -> None:
         self.held = Held()
@@ -41,7 +41,7 @@ class Value(bytes):
 
 @dataclass(frozen=True)
 class RefusingError(Exception):
-    """An error of a user's own, that lets nobody set anything on it."""
+    """A user's error class that allows no attribute to be set."""
 
     field: str
 
@@ -167,7 +167,7 @@ class Settled:
         value = await self._start(bench)
         await iterate_until(lambda: self._is_settled(bench))
         self._then()
-        # Whoever has just handed it on is in its last steps: a thread on its way to rest, a task that the loop ends.
+        # The last holder is in its last steps: a thread that becomes idle, a task that the loop ends.
         given_up_s = time.monotonic() + LAST_STEPS_S
         await iterate_until(lambda: value() is None or time.monotonic() > given_up_s)
         self.in_memory = value() is not None

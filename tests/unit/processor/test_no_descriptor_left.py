@@ -18,12 +18,11 @@ import pytest
 from processor.assigned_partition import AssignedPartition
 from processor.attempts import Attempts, Failed
 from processor.deadline import DeadlineWatchdog
-from processor.expiry import time_limits
 from processor.handlers.descriptors import RESERVE, NoDescriptorError, no_descriptor, raise_descriptor_limit
 from processor.handlers.http import HttpHandler
 from processor.handlers.open_handler import OpenHandler
 from processor.handlers.python import AsynchronousHandler, PlainFunctionHandler
-from processor.retry_decision import RetryDecision
+from processor.retry_decision import RetryDecision, time_limits
 from processor.stats import Stats
 from tests.support.command import run_waitreg
 from tests.unit.processor.parts import entry

@@ -14,10 +14,9 @@ from processor.deadline import DeadlineWatchdog
 from processor.dispatch import Dispatcher
 from processor.ending import Fault
 from processor.entry import Entry
-from processor.expiry import time_limits
 from processor.handlers.python import PlainFunctionHandler
 from processor.handlers.threads import NoThreadError, Threads
-from processor.retry_decision import RetryDecision
+from processor.retry_decision import RetryDecision, time_limits
 from processor.stats import Stats
 from tests.unit.processor.parts import entry, iterate_until
 from wait_registry.clock import SystemClock

@@ -1,4 +1,4 @@
-"""What is in hand counts each record until its outcome, and once: ``--once`` and drains wait for nothing else (P7)."""
+"""Each unfinished record counts once, until its outcome: `--once` and drains wait for nothing else (P7)."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def message(offset: int) -> Message:
     )
 
 
-def test_records_that_come_while_a_batch_is_being_published_are_kept_back() -> None:
+def test_records_polled_during_a_publication_are_buffered() -> None:
     async def main() -> None:
         bench = PipelineBench(producer={"queue.buffering.max.messages": 1})
         assert bench.poll_loop.register([(bench.owner, message(0)), (bench.owner, message(1))])

@@ -17,12 +17,11 @@ from processor.deadline import DeadlineWatchdog
 from processor.dispatch import Dispatcher
 from processor.ending import Fault
 from processor.entry import Entry, EntryState
-from processor.expiry import time_limits
 from processor.handlers.python import AsynchronousHandler
 from processor.outbox import Outbox
 from processor.prefetch import Outstanding
 from processor.rebalance import Rebalance
-from processor.retry_decision import RetryDecision
+from processor.retry_decision import RetryDecision, time_limits
 from processor.stats import Stats
 from tests.unit.processor.parts import batch, entry, iterate_until
 from wait_registry.clock import SystemClock
@@ -90,7 +89,7 @@ def test_what_may_be_committed_stays_and_the_rest_is_the_next_owners(how: str) -
             assert bench.rebalance.revoked([bench.owner]) == {bench.owner: REQUESTED}, "not past the first unstarted"
         else:
             bench.rebalance.lost([bench.owner])
-        assert bench.kept() == list(range(1, REQUESTED)), "nobody else will see these"
+        assert bench.kept() == list(range(1, REQUESTED)), "no other process will see these"
         assert bench.dropped() == list(range(REQUESTED, PREFIX + 2))
         assert bench.outstanding.records == REQUESTED
         await bench.dispatcher.stop()

@@ -10,9 +10,9 @@ from processor.clock_watch import ClockWatch
 from processor.committable import CommittableOffsets
 from processor.ending import Fault
 from processor.entry import Entry
-from processor.expiry import time_limits
 from processor.outbox import Outbox
 from processor.registration import Registration
+from processor.retry_decision import time_limits
 from processor.stats import Stats
 from wait_registry.clock import SystemClock
 from wait_registry.errors import ConfigurationError, PermanentError

@@ -1,5 +1,5 @@
 """A second registration on its way when the partition moves is waited for, or its record stays ours: its tombstone
-follows, so no registration stands that nobody works on and that expires although the next owner has done the work."""
+follows, so no registration expires although the next owner has done the work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What fails in the last flush, or in a task that nobody waits for, ends the process with its reason (P8)."""
+"""What fails in the last flush, or in a background task, ends the process with its reason (P8)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Work = Callable[[Context], Awaitable[None]]
 
 
 class Works:
-    """Stands in for the pipeline, does one thing and returns."""
+    """Replaces the pipeline, does one thing and returns."""
 
     def __init__(self, context: Context, work: Work) -> None:
         self._context = context
@@ -56,7 +56,7 @@ def run(monkeypatch: pytest.MonkeyPatch, work: Work, **librdkafka: object) -> No
     async def main() -> None:
         monkeypatch.setattr("processor.service.Pipeline", lambda context: Works(context, work))
         service = ProcessorService(settings)
-        # Mock brokers don't tell a cluster id.
+        # Mock brokers have no cluster ID.
         facts = Facts("cluster", "instance", subscription(settings, "instance", ()), ConsumedTopics("group", {}), None)
         service.facts = lambda admin: facts  # type: ignore[method-assign]
         await service.work(

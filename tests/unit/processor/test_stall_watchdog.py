@@ -85,7 +85,9 @@ def test_each_stall_is_logged_once_with_the_blocking_line(caplog: pytest.LogCapt
             True,
             False,
         ]
-        assert [watch.run_once() for late_s[0] in (0.0, WARN_AFTER_S)] == [False, True], "the next one is told again"
+        assert [watch.run_once() for late_s[0] in (0.0, WARN_AFTER_S)] == [False, True], (
+            "the next stall is logged again"
+        )
     finally:
         release.set()
         loop.join()

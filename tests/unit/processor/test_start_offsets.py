@@ -66,7 +66,7 @@ def test_a_process_that_is_to_end_begins_nowhere_and_reports_no_failure() -> Non
     assert starts.later([PARTITION], lambda: True) == []
 
 
-def test_what_nobody_wants_any_more_is_asked_for_no_more() -> None:
+def test_unwanted_start_offsets_are_requested_no_more() -> None:
     wanted = [True, True, False]
     coordinator = Coordinator(1_000)
     starts = StartOffsets(WAIT_TOPIC, NOTHING_KNOWN, lambda pause_s: False, coordinator.asked_by_another)

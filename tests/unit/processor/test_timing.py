@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from processor.clock_watch import SkewVerdict, clock_skew_ms, judge_skew
-from processor.expiry import time_limits
-from processor.retry_decision import RetryDecision, RetryLater, is_retriable
+from processor.retry_decision import RetryDecision, RetryLater, is_retriable, time_limits
 from wait_registry.errors import DataError, PermanentError, TransientError
 from wait_registry.settings.processor import ProcessorSettings
 

@@ -39,7 +39,7 @@ def _told(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [line for line in caplog.messages if "waiting for the group" in line]
 
 
-def test_waiting_for_partitions_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_waiting_for_partitions_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     watched = _Watched()
     watched.look_after(LOG_WAITING_S - 1)
