@@ -25,7 +25,6 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -126,15 +125,11 @@ def _against(rows: Sequence[Row], options: argparse.Namespace) -> int:
     other = Checkout.at(Path(options.against))
     with tempfile.TemporaryDirectory(prefix="waitreg-bench-") as folder:
         for row in rows:
-            bench = Bench("", "", Path(folder), full=options.full)
-            if not row.pairs(bench):
-                print(
-                    f"row {row.number} has nothing to compare two checkouts by; rows 2, 4 and 5 have", file=sys.stderr
-                )
-                return 2
             with EmbeddedStack() as stack:
-                on = replace(bench, kafka=stack.bootstrap_servers, postgres_url=stack.postgres_url)
-                compare(row, on, other, options.turns)
+                bench = Bench(stack.bootstrap_servers, stack.postgres_url, Path(folder), full=options.full)
+                if not row.pairs(bench):
+                    raise OSError(f"row {row.number} can't compare two checkouts; rows 2, 4 and 5 can")
+                compare(row, bench, other, options.turns)
     return 0
 
 

@@ -73,7 +73,7 @@ class MeteredHandler:
         self._order = MeterOrder(**json.loads(os.environ[VARIABLE]))
         self._file: TextIO | None = None
 
-    async def __aenter__(self) -> _Handler | _Noop:
+    async def __aenter__(self) -> _Handler:
         self._file = file = Path(self._order.file).open("a", encoding="ascii")  # noqa: ASYNC230, SIM115
 
         def write(mark: Mark) -> None:
@@ -81,9 +81,8 @@ class MeteredHandler:
             file.flush()
 
         meter = Meter(self._order.counts(), write, self._order.broker_pid)
-        if self._order.handler == "noop":
-            return _Noop(meter.count, self._order)
-        return _Handler(async_call(self._order.handler, meter), self._order)
+        kind = _Noop if self._order.handler == "noop" else _Handler
+        return kind(async_call(self._order.handler, meter), meter.count, self._order)
 
     async def __aexit__(self, *_: object) -> None:
         if self._file is not None:
@@ -96,30 +95,28 @@ class MeteredHandler:
 class _Handler:
     """Makes the same calls as all other contenders."""
 
-    def __init__(self, call: AsyncCall, order: MeterOrder) -> None:
+    def __init__(self, call: AsyncCall, count_call: Callable[[], None], order: MeterOrder) -> None:
         self._call = call
-        self._order = order
-        self._waits = order.gated
-
-    async def handle(self, record: Record) -> None:
-        if self._waits:
-            await self._order.pass_gate()
-            self._waits = False
-        await self._call(record.value or b"")
-
-
-class _Noop:
-    """Does nothing, and without a second coroutine in between: that would cost more than the call."""
-
-    def __init__(self, count_call: Callable[[], None], order: MeterOrder) -> None:
         self._count = count_call
         self._order = order
         self._waits = order.gated
 
     async def handle(self, record: Record) -> None:
         if self._waits:
-            await self._order.pass_gate()
-            self._waits = False
+            await self._pass_gate()
+        await self._call(record.value or b"")
+
+    async def _pass_gate(self) -> None:
+        await self._order.pass_gate()
+        self._waits = False
+
+
+class _Noop(_Handler):
+    """Does nothing, and without a second coroutine in between: that would cost more than the call."""
+
+    async def handle(self, record: Record) -> None:
+        if self._waits:
+            await self._pass_gate()
         self._count()
 
 

@@ -13,15 +13,7 @@ import psycopg
 from psycopg.rows import TupleRow
 
 from bench.contenders.meter import percentile
-from bench.contenders.product import (
-    OPEN_ROWS,
-    Service,
-    connection_to,
-    count,
-    fresh_schema,
-    require_open_rows,
-    running,
-)
+from bench.contenders.product import OPEN_ROWS, Service, connection_to, count, fresh_schema, require_open_rows, running
 from bench.contenders.sink_pace import Step, await_sessions_end, pace, stretch, writes, written
 from bench.contenders.standing_rows import start_over
 from bench.contenders.wait_log import WaitLog, WaitLogWriter, prepare_topics
@@ -40,13 +32,13 @@ LOOK_S: Final = 0.01
 SETTLED_S: Final = 10.0
 
 
-def measure_backlog(bench: Bench, log: WaitLog) -> Figures:
+def measure_backlog(log: WaitLog, bench: Bench) -> Figures:
     """Have a sink read a whole log into empty tables; see `read_log`."""
     with fresh_schema(bench, log.topic, log.partitions) as settings:
         return read_log(bench, log, settings)
 
 
-def measure_outage(bench: Bench, log: WaitLog) -> Figures:
+def measure_outage(log: WaitLog, bench: Bench) -> Figures:
     """Have a sink that was away while a whole log was written make up for it; see `read_log`."""
     with fresh_schema(bench, log.topic, log.partitions) as settings:
         start_over(settings)
@@ -86,7 +78,7 @@ def read_log(bench: Bench, log: WaitLog, settings: Settings) -> dict[str, float]
     }
 
 
-def measure_small_batches(bench: Bench, log: WaitLog) -> Figures:
+def measure_small_batches(log: WaitLog, bench: Bench) -> Figures:
     """Publish 100 records at a time to an idle sink and wait until their rows can be seen; then leave it alone.
 
     `visible_*_s` is from the first produce call to the look that sees the last row, `beyond_trigger_p95_s` the same

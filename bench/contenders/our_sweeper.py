@@ -109,7 +109,7 @@ def measure_due(bench: Bench, settings: Settings, sweeps_counted: int = 10) -> d
     return {**swept, **(ask_for_nothing(bench, settings) if bench.product == HERE else {})}
 
 
-def measure_export(bench: Bench, log: WaitLog) -> Figures:
+def measure_export(log: WaitLog, bench: Bench) -> Figures:
     """Have a sweeper export registrations that are all due in its first sweep, and return its pace."""
     prepare_log(bench, log)
     with fresh_schema(bench, log.topic) as settings, connection_to(settings) as connection:

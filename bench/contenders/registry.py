@@ -191,10 +191,9 @@ def memory_trend(samples: Sequence[tuple[float, float]]) -> dict[str, float]:
 
 
 def shared_window(processes: Sequence[Sequence[Mark]], from_calls: int, to_calls: int) -> dict[str, float] | None:
-    """Return the line of several processes between two moments at which all of them were at work; None before.
+    """Return the line of several processes while all of them were at work; None until enough calls are over.
 
-    The window begins when all have made a mark and `from_calls` calls are over in all, and ends when enough more are;
-    what each process did in it is taken between its own marks next to these moments, half a per cent of it apart.
+    What each process did is taken between its own marks next to the window's ends, half a per cent of it apart.
     """
     if any(len(marks) < 2 for marks in processes) or sum(marks[-1].calls for marks in processes) < to_calls:
         return None

@@ -14,7 +14,6 @@ from bench.contenders.load import held, pool_piece
 from bench.contenders.product import settings_of, waitreg
 from bench.harness.row import Bench
 from wait_registry.kafka.clients import admin, producer_config
-from wait_registry.records import names
 from wait_registry.records.original import Original
 from wait_registry.records.tombstone import Outcome, tombstone_headers
 from wait_registry.records.wait_id import wait_id
@@ -89,38 +88,11 @@ class WaitLog:
                 yield index - ahead, False
 
 
-class Registrations:
-    """The wait records of a log, made from their index; their headers are a first record's with a few replaced."""
-
-    def __init__(self, log: WaitLog) -> None:
-        self._log = log
-        encoder = WaitRecordEncoder(GROUP, INSTANCE, f"{log.topic}.dlq", "dlq", 3)
-        expires_at_ms = time.time_ns() // 1_000_000 + EXPIRES_IN_MS
-        first = Original(INPUT_TOPIC, 0, 0, FIRST_TIME_MS, "create", b"customer-0", self.value(0), HEADERS)
-        self._template = encoder.headers(first, self.wait_id(0), expires_at_ms)
-        self._place = {name: place for place, (name, _) in enumerate(self._template)}
-
-    def wait_id(self, index: int) -> str:
-        """Return the ID of a registration."""
-        place = (index % INPUT_PARTITIONS, index // INPUT_PARTITIONS)
-        return wait_id(self._log.topic, INPUT_TOPIC, *place, GROUP, FIRST_TIME_MS + index // RECORDS_PER_MS)
-
-    def value(self, index: int) -> bytes:
-        """Return an original value, which hardly compresses."""
-        return pool_piece(index, self._log.value_bytes)
-
-    def headers(self, index: int, identifier: str) -> list[tuple[str, bytes | None]]:
-        """Return the headers of a wait record."""
-        headers, place = self._template.copy(), self._place
-        for name, value in (
-            (names.ORIGINAL_PARTITION, b"%d" % (index % INPUT_PARTITIONS)),
-            (names.ORIGINAL_OFFSET, b"%d" % (index // INPUT_PARTITIONS)),
-            (names.ORIGINAL_TIMESTAMP, b"%d" % (FIRST_TIME_MS + index // RECORDS_PER_MS)),
-            (names.ORIGINAL_KEY, b"customer-%d" % (index * 7919 % CUSTOMERS)),
-            (names.WAIT_EXPIRATION_UUID, identifier.encode()),
-        ):
-            headers[place[name]] = (name, value)
-        return headers
+def original(index: int, value_bytes: int) -> Original:
+    """Return a record that is registered; its value hardly compresses."""
+    place = (INPUT_TOPIC, index % INPUT_PARTITIONS, index // INPUT_PARTITIONS, FIRST_TIME_MS + index // RECORDS_PER_MS)
+    key, value = b"customer-%d" % (index * 7919 % CUSTOMERS), pool_piece(index, value_bytes)
+    return Original(*place, "create", key, value, HEADERS)
 
 
 class WaitLogWriter:
@@ -136,11 +108,14 @@ class WaitLogWriter:
     def write(self, log: WaitLog, first: int = 0) -> None:
         """Write a log's records, from the index of its first wait on, until the broker has acknowledged them all."""
         self._deadline = time.monotonic() + 60 + log.records / SLOWEST_RECORDS_PER_S
-        made = Registrations(log)
+        encoder = WaitRecordEncoder(GROUP, INSTANCE, f"{log.topic}.dlq", "dlq", 3)
+        expires_at_ms = time.time_ns() // 1_000_000 + EXPIRES_IN_MS
         for number, (index, is_wait) in enumerate(log.order(), 1):
-            key = made.wait_id(first + index)
+            record = original(first + index, log.value_bytes)
+            place = (record.topic, record.partition, record.offset, GROUP, record.timestamp_ms)
+            key = wait_id(log.topic, *place)
             if is_wait:
-                self._send(log.topic, key, made.value(first + index), made.headers(first + index, key))
+                self._send(log.topic, key, record.value, encoder.headers(record, key, expires_at_ms))
             else:
                 self._send(log.topic, key, None, DONE)
             if number % POLL_EVERY == 0:
@@ -178,7 +153,7 @@ def prepare_topics(bench: Bench, log: WaitLog) -> AdminClient:
     return client
 
 
-def fill(bench: Bench, log: WaitLog) -> None:
+def fill(log: WaitLog, bench: Bench) -> None:
     """Make a log's topics and write it, unless that has been done."""
     client = prepare_topics(bench, log)
     if held(client, log.topic, log.partitions) == log.records:

@@ -42,6 +42,11 @@ class Checkout:
 HERE: Final = Checkout("this checkout", Path(sys.executable).with_name("waitreg"))
 
 
+def say_at_once(text: str) -> None:
+    """Print a line for the person in front of the screen."""
+    print(text, flush=True)
+
+
 @dataclass(frozen=True, slots=True)
 class Bench:
     """What a turn is given to measure with: servers of the round's own, and a folder of the turn's own.
@@ -54,7 +59,7 @@ class Bench:
     directory: Path
     quick: bool = False
     full: bool = False
-    say: Callable[[str], None] = print
+    say: Callable[[str], None] = say_at_once
     round: int = 1
     product: Checkout = HERE
 

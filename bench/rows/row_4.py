@@ -9,7 +9,7 @@ from typing import Final
 from bench.contenders import bare_source, debezium_sink, row_at_a_time_sink
 from bench.contenders.our_sink import measure_backlog, measure_small_batches
 from bench.contenders.wait_log import WaitLog, fill
-from bench.harness.row import Bench, Case, Contender, Figures, Line, Pair, Round, Row, figure, ratio
+from bench.harness.row import Bench, Case, Contender, Line, Pair, Round, Row, figure, ratio
 
 NEAR: Final = "tombstones 1,000 records later"
 FAR: Final = "tombstones 250,000 records later"
@@ -27,45 +27,31 @@ def _near(bench: Bench) -> WaitLog:
     return WaitLog("bench.r4.near", bench.size(1_500, 1_000_000))
 
 
-def _far(bench: Bench) -> WaitLog:
-    return WaitLog("bench.r4.far", bench.size(1_500, 1_000_000), tombstone_after=250_000)
-
-
-def _fill_near(bench: Bench) -> None:
-    fill(bench, _near(bench))
-
-
-def _sink(log: WaitLog, bench: Bench) -> Figures:
-    return measure_backlog(bench, log)
-
-
-def _quiet(bench: Bench) -> Figures:
-    return measure_small_batches(bench, WaitLog("bench.r4.quiet"))
-
-
 def _debezium(name: str, log: WaitLog) -> Contender:
     measure = partial(debezium_sink.measure, name == BUFFERED, log)
     return Contender(name, measure, debezium_sink.LACKS, debezium_sink.VERSION)
 
 
 def _cases(bench: Bench) -> Sequence[Case]:
-    near, far = _near(bench), _far(bench)
+    near, far = _near(bench), WaitLog("bench.r4.far", 1_000_000, tombstone_after=250_000)
     lacks = "Reads and forgets: no compaction, no decoding, no Postgres."
     contenders = [
         Contender(SOURCE, partial(bare_source.measure, near), lacks),
-        Contender(SINK, partial(_sink, near)),
+        Contender(SINK, partial(measure_backlog, near)),
         _debezium(BUFFERED, near),
         *([] if bench.quick else [_debezium(UNBUFFERED, near)]),
         Contender(ROW_AT_A_TIME, partial(row_at_a_time_sink.measure, near), row_at_a_time_sink.LACKS),
     ]
-    far_contenders = [Contender(SINK, partial(_sink, far)), _debezium(BUFFERED, far)]
+    far_contenders = [Contender(SINK, partial(measure_backlog, far)), _debezium(BUFFERED, far)]
     # A smoke has no 250,000 records.
-    far_case = [] if bench.quick else [Case(FAR, far_contenders, prepare=lambda bench: fill(bench, far))]
-    return [Case(NEAR, contenders, prepare=_fill_near), *far_case, Case(QUIET, [Contender(SINK, _quiet)])]
+    far_case = [] if bench.quick else [Case(FAR, far_contenders, prepare=partial(fill, far))]
+    quiet = Contender(SINK, partial(measure_small_batches, WaitLog("bench.r4.quiet")))
+    return [Case(NEAR, contenders, prepare=partial(fill, near)), *far_case, Case(QUIET, [quiet])]
 
 
 def _pairs(bench: Bench) -> Sequence[Pair]:
-    return [Pair(NEAR, partial(_sink, _near(bench)), (RATE, "overall_records_per_s"), (CPU,), _fill_near)]
+    near, gains = _near(bench), (RATE, "overall_records_per_s")
+    return [Pair(NEAR, partial(measure_backlog, near), gains, (CPU,), partial(fill, near))]
 
 
 def _driver_peak_mb(round_: Round) -> float:

@@ -49,38 +49,32 @@ def _measure_due_among_few(bench: Bench) -> Figures:
         return measure_due(bench, settings)
 
 
-def _measure_export(bench: Bench) -> Figures:
-    return measure_export(bench, WaitLog("bench.r5.export", bench.size(2_000, 250_000, 1_000_000)))
+def _due(bench: Bench) -> WaitLog:
+    return WaitLog("bench.r5.export", bench.size(2_000, 250_000, 1_000_000))
 
 
 def _behind(bench: Bench) -> WaitLog:
     return WaitLog("bench.r5.outage", bench.size(2_000, 500_000, 2_500_000), left_open_every=1_000)
 
 
-def _fill_behind(bench: Bench) -> None:
-    fill(bench, _behind(bench))
-
-
-def _measure_outage(bench: Bench) -> Figures:
-    return measure_outage(bench, _behind(bench))
-
-
 def _cases(bench: Bench) -> Sequence[Case]:
     due = [Contender(FEW, partial(_measure_due, "few")), Contender(MANY, partial(_measure_due, "many"))]
-    outage = Case(OUTAGE, [Contender(SINK, _measure_outage)], prepare=_fill_behind)
+    behind = _behind(bench)
+    outage = Case(OUTAGE, [Contender(SINK, partial(measure_outage, behind))], prepare=partial(fill, behind))
     # What the smoke leaves out runs by the same code as what it plays, here or in row 4.
     return [
         Case(DUE, due[1:] if bench.quick else due, prepare=_prepare_due),
-        Case(EXPORT, [Contender(SWEEPER, _measure_export)]),
+        Case(EXPORT, [Contender(SWEEPER, partial(measure_export, _due(bench)))]),
         *([] if bench.quick else [outage]),
     ]
 
 
 def _pairs(bench: Bench) -> Sequence[Pair]:
+    behind = _behind(bench)
     return [
         Pair(DUE, _measure_due_among_few, costs=("sweep_ms", "nothing_due_sweep_ms")),
-        Pair(EXPORT, _measure_export, gains=("rows_per_s",)),
-        Pair(OUTAGE, _measure_outage, gains=("overall_records_per_s",), prepare=_fill_behind),
+        Pair(EXPORT, partial(measure_export, _due(bench)), gains=("rows_per_s",)),
+        Pair(OUTAGE, partial(measure_outage, behind), gains=("overall_records_per_s",), prepare=partial(fill, behind)),
     ]
 
 

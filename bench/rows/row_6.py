@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from functools import partial
+from statistics import median
 from typing import Final
 
 from bench.contenders import load
 from bench.contenders.flows import REGISTRY as REGISTRY_FLOW
 from bench.contenders.flows import Window, contender
-from bench.contenders.incident_queries import measure_queries
 from bench.contenders.our_sink import measure_backlog, read_log
 from bench.contenders.our_sweeper import measure_due
 from bench.contenders.product import connection_to, drop, install, settings_of
 from bench.contenders.standing_rows import stand, start_over, tidy
-from bench.contenders.wait_log import WaitLog, fill
+from bench.contenders.wait_log import CUSTOMERS, INPUT_PARTITIONS, INPUT_TOPIC, WaitLog, fill
 from bench.harness.row import Bench, Case, Contender, Curves, Figures, Line, Plot, Round, Row, figure, ratio
+from wait_registry.cli.query_file import bind, load_query, query_names
 from wait_registry.settings.root import Settings
 
 SINK: Final = "sink"
@@ -28,6 +30,23 @@ ROWS: Final = (10_000, 1_000_000, 10_000_000)
 RECORDS_PER_BATCH: Final = 100_000
 SWEEPS: Final = 5
 RATE: Final = "records_per_s"
+# Of a row that stands in every registry of the benchmark (see `standing_rows`).
+STANDING_ROW: Final = 17
+PARAMETERS: Final = {
+    "id": f"00000000-0000-8000-8000-{STANDING_ROW:012x}",
+    "key": f"customer-{STANDING_ROW * 7919 % CUSTOMERS}",
+    "topic": INPUT_TOPIC,
+    "partition": str(STANDING_ROW % INPUT_PARTITIONS),
+    "offset": str(STANDING_ROW // INPUT_PARTITIONS),
+    "instance": f"host-{STANDING_ROW % 16}",
+}
+# Their answer is about every row of `wait`, which they read once; an index answers the others.
+COUNTING: Final = frozenset(
+    {
+        *("burst_timeline", "growth_per_day", "instance_in_flight", "oldest_waits", "stuck_now"),
+        *("waiting_by_group", "waiting_by_instance", "waiting_by_partition", "waiting_by_topic"),
+    }
+)
 
 
 def _sink_name(partitions: int = PARTITIONS, value_bytes: int = VALUE_BYTES[0]) -> str:
@@ -56,11 +75,7 @@ def _log(bench: Bench, partitions: int, value_bytes: int) -> WaitLog:
 
 def _fill_logs(bench: Bench) -> None:
     for log in _logs(bench).values():
-        fill(bench, log)
-
-
-def _measure_sink(log: WaitLog, bench: Bench) -> Figures:
-    return measure_backlog(bench, log)
+        fill(log, bench)
 
 
 def _registries(bench: Bench) -> Sequence[int]:
@@ -75,15 +90,36 @@ def _registry(bench: Bench, rows: int) -> tuple[WaitLog, Settings]:
 def _prepare_registries(bench: Bench) -> None:
     for rows in _registries(bench):
         log, settings = _registry(bench, rows)
-        fill(bench, log)
+        fill(log, bench)
         drop(settings)
         install(bench, settings)
         stand(bench, settings, rows, dead_letters=True)
 
 
+def _measure_queries(bench: Bench, settings: Settings) -> dict[str, float]:
+    """Ask every query; return the median time of each, and the slowest of those that count and of the others, ms."""
+    took_ms: dict[str, float] = {}
+    with connection_to(settings) as connection:
+        connection.read_only = True
+        for name in query_names():
+            query = load_query(name)
+            known = {wanted: PARAMETERS[wanted] for wanted in query.parameters if wanted not in query.defaults}
+            times = []
+            for _ in range(bench.size(1, 3)):
+                began = time.perf_counter()
+                connection.execute(query.sql.encode(), bind(query, known)).fetchall()
+                times.append((time.perf_counter() - began) * 1000)
+            took_ms[name] = median(times)
+    return {
+        **{f"{name}_ms": value for name, value in took_ms.items()},
+        "slowest_count_ms": max(value for name, value in took_ms.items() if name in COUNTING),
+        "slowest_look_up_ms": max(value for name, value in took_ms.items() if name not in COUNTING),
+    }
+
+
 def _measure_registry(rows: int, bench: Bench) -> Figures:
     log, settings = _registry(bench, rows)
-    queries = measure_queries(bench, settings)
+    queries = _measure_queries(bench, settings)
     start_over(settings)
     sink = read_log(bench, log, settings)
     with connection_to(settings) as connection:
@@ -111,7 +147,7 @@ def _processor(bench: Bench, value_bytes: int) -> Contender:
 
 
 def _cases(bench: Bench) -> Sequence[Case]:
-    sinks = [Contender(name, partial(_measure_sink, log)) for name, log in _logs(bench).items()]
+    sinks = [Contender(name, partial(measure_backlog, log)) for name, log in _logs(bench).items()]
     processors = [_processor(bench, size) for size in (VALUE_BYTES[2:] if bench.quick else VALUE_BYTES)]
     registries = [Contender(_rows_name(rows), partial(_measure_registry, rows)) for rows in _registries(bench)]
     return [

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Final
 
-from bench.contenders.broker_usage import Broker
+import psutil
+
 from bench.contenders.flows import BARE_LOOP, PLAIN, REGISTRY, Flow, Window, flow_arguments, warm_up
 from bench.contenders.load import PARTITIONS, Mixture, Share, delete, fill, held, mean_call_s
 from bench.harness.process import run_flow
@@ -40,6 +43,39 @@ BROKER_CPU: Final = "broker_cpu_us_per_record"
 WAIT_BYTES: Final = "wait_bytes_per_record"
 # So that the rest of the topic is worked off, tombstones and all, before the processor is killed.
 SETTLE: Final = ("--idle-s", "1")
+DIRECTORIES: Final = "log.dirs="
+
+
+@dataclass(frozen=True, slots=True)
+class Broker:
+    """The broker seen from outside: its process ID, and where its partitions' folders are."""
+
+    pid: int
+    data: Path
+
+    @staticmethod
+    def at(kafka: str) -> Broker:
+        """Find the broker that listens at an address of this machine."""
+        port = int(kafka.partition(",")[0].rpartition(":")[2])
+        for process in psutil.process_iter():
+            if _listens(process, port):
+                lines = Path(process.cmdline()[-1]).read_text("utf-8").splitlines()
+                data = next(line.removeprefix(DIRECTORIES) for line in lines if line.startswith(DIRECTORIES))
+                return Broker(process.pid, Path(data))
+        raise LookupError(f"no process that can be seen listens on port {port}: is the broker another machine's?")
+
+    def topic_bytes(self, topic: str) -> int:
+        """Return what a topic's segments hold, all partitions, without their indexes (preallocated, and small)."""
+        folders = [folder for folder in self.data.iterdir() if folder.name.rpartition("-")[0] == topic]
+        return sum(file.stat().st_size for folder in folders for file in folder.glob("*.log"))
+
+
+def _listens(process: psutil.Process, port: int) -> bool:
+    try:
+        sockets = process.net_connections("tcp")
+    except (psutil.AccessDenied, psutil.NoSuchProcess):
+        return False
+    return any(socket.status == psutil.CONN_LISTEN and socket.laddr.port == port for socket in sockets)
 
 
 def _cases(bench: Bench) -> Sequence[Case]:

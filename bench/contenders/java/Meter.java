@@ -45,7 +45,6 @@ final class Meter {
   private volatile Mark begin;
   private volatile Mark end;
 
-  /** Prepares a meter that measures between the ends of two calls, counted from 1. */
   Meter(int from, int to, boolean measuresAges) {
     this.from = from;
     this.to = to;
@@ -59,19 +58,16 @@ final class Meter {
     over(0, ageNs);
   }
 
-  /** Says that a call of this thread begins. */
   void began() {
     own.get().set(System.nanoTime());
   }
 
-  /** Counts the call that this thread began. */
   void ended() {
     long durationNs = System.nanoTime() - own.get().getAndSet(IDLE);
     overNs.add(durationNs);
     over(durationNs, 0);
   }
 
-  /** Returns how many calls are over. */
   int completed() {
     return completed.get();
   }
