@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from statistics import median
 
-from bench.harness.play import measured
+from bench.harness.play import measured, turn_folder
 from bench.harness.report import shown
 from bench.harness.row import DEADLINE_S, HERE, Bench, Checkout, Figures, Pair, Row
 
@@ -52,9 +52,7 @@ def _both(row: Row, pair: Pair, bench: Bench, other: Checkout, turn: int) -> tup
 
 
 def _in_folder(bench: Bench, name: str) -> Bench:
-    folder = bench.directory / name.replace(" ", "-").replace("/", "-")
-    folder.mkdir(parents=True)
-    return replace(bench, directory=folder)
+    return replace(bench, directory=turn_folder(bench, name))
 
 
 def _listed(ratios: Sequence[float]) -> str:

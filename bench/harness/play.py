@@ -78,7 +78,7 @@ def _turns(case: Case, bench: Bench) -> Iterator[Turn]:
 def _turn(case: Case, contender: Contender, number: int, bench: Bench) -> Turn:
     reason = ""
     for attempt in range(1, ATTEMPTS + 1):
-        folder = _folder(bench, case.name, f"{contender.name} {number} {attempt}")
+        folder = turn_folder(bench, case.name, f"{contender.name} {number} {attempt}")
         try:
             figures = measured(contender.measure, replace(bench, directory=folder), contender.deadline_s)
             return Turn(case.name, contender.name, number, figures)
@@ -101,10 +101,11 @@ def measured(measure: Callable[[Bench], Figures], bench: Bench, deadline_s: floa
 
 def _prepare(name: str, prepare: Callable[[Bench], None], bench: Bench) -> None:
     with time_limit(PREPARE_DEADLINE_S):
-        prepare(replace(bench, directory=_folder(bench, name, "prepare")))
+        prepare(replace(bench, directory=turn_folder(bench, name, "prepare")))
 
 
-def _folder(bench: Bench, *parts: str) -> Path:
+def turn_folder(bench: Bench, *parts: str) -> Path:
+    """Make the folder of a turn; Spark doesn't find a folder whose name has a comma."""
     folder = bench.directory.joinpath(*(re.sub(r"[^A-Za-z0-9.]+", "-", part) for part in parts))
     folder.mkdir(parents=True, exist_ok=True)
     return folder
