@@ -34,7 +34,7 @@ def test_a_sweep_of_just_now_is_refused_and_one_of_long_ago_or_of_another_topic_
     settings = settings_for()
     said: list[str] = []
     require_no_sweeper_at_work(settings, said.append)
-    assert "Postgres doesn't tell us" in said[0], "there is no schema yet"
+    assert "Postgres can't be asked" in said[0], "there is no schema yet"
     database.install(settings)
     require_no_sweeper_at_work(settings, pytest.fail)
     long_ago_s = 10 * settings.sweeper.interval_s + 60
@@ -42,7 +42,7 @@ def test_a_sweep_of_just_now_is_refused_and_one_of_long_ago_or_of_another_topic_
     database.rows(settings, SWEPT, "another.wait", 1)
     require_no_sweeper_at_work(settings, pytest.fail)
     database.rows(settings, SWEPT, settings.wait.topic, 5)
-    with pytest.raises(ConfigurationError, match=r"would be exported twice. Stop it"):
+    with pytest.raises(ConfigurationError, match=r"would export each expired registration twice. Stop it"):
         require_no_sweeper_at_work(settings, pytest.fail)
 
 

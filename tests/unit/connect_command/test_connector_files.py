@@ -107,10 +107,10 @@ def test_what_a_variable_stands_for_is_not_filled_in_again(tmp_path: Path) -> No
         ('{"name": "n", "config": {}}', 'has no "connector.class"'),
         ('{"name": "n", "config": {"connector.class": "x", "a": null}}', "a is null"),
         ('{"name": "n", "config": {"connector.class": "x", "a": {"b": 1}}}', "expected text, a number or a boolean"),
-        ('{"name": "n", "config": {"connector.class": "x", "a": 1, "a": 2}}', "a stands in it twice"),
+        ('{"name": "n", "config": {"connector.class": "x", "a": 1, "a": 2}}', "a is in it twice"),
         (
             '{"name": "n", "config": {"connector.class": "x", "a.${wait.topic}": 1, "a.waitreg.wait": 2}}',
-            "a.waitreg.wait stands in it twice once",
+            "a.waitreg.wait is in it twice once",
         ),
         ('{"name": "n", "config": {"connector.class": "x", "a": "${wait.topik}"}}', "my.json: a: there is no variable"),
     ],

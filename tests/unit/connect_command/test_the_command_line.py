@@ -53,7 +53,7 @@ def test_print_shows_whole_connectors_without_asking_and_without_a_password(caps
         (("watch", "wait.sink"), "unexpected extra argument (wait.sink)"),
         (("apply", "absent.json"), "can't read absent.json"),
         (("apply", "--sink", "debezium"), "sink.kind is spark: one sink keeps the view"),
-        (("apply", "--source", "debezium"), "sweeper.kind is spark: one exports what expires"),
+        (("apply", "--source", "debezium"), "sweeper.kind is spark: one service exports"),
         (("apply", "--source", "jdbc", *SET_SWEEPER, *SET_SINK), "it would be passed over for good"),
         (("status", "--set", "connect.username=me"), "connect.username is set without connect.password"),
     ],
@@ -69,7 +69,7 @@ def test_what_is_only_printed_says_what_apply_would_refuse(capsys: pytest.Captur
     assert connect("apply", "--source", "jdbc", "--print", *SET_SWEEPER, *SET_SINK) == 0
     printed = capsys.readouterr()
     assert '"name": "expired.source"' in printed.out
-    assert "apply refuses it: expired.source asks for rows by their id" in printed.err
+    assert "apply refuses it: expired.source asks for rows by their ID" in printed.err
     assert connect("apply", "--source", "debezium", "--print", *SET_SWEEPER, *SET_SINK) == 0
     assert capsys.readouterr().err == ""
 

@@ -11,7 +11,7 @@ import pytest
 from wait_registry.cli.connect.caught_up import SinksBehind
 from wait_registry.cli.connect.checks import (
     require_no_rivals,
-    require_no_source_beside_new_sinks,
+    require_no_source_with_new_sinks,
     require_sinks_at_work,
 )
 from wait_registry.cli.connect.connector_file import CONNECTORS, NAMES, Connector, Family, own_files, read_connector
@@ -103,7 +103,7 @@ def test_a_new_source_is_refused_at_once_beside_a_sink_that_is_held(
 
 def test_a_sink_that_has_failed_refuses_a_new_source_unless_it_is_applied_too() -> None:
     sink = there(ours("jdbc", settings())["dead_letter.sink"], "RUNNING", "FAILED", "no such table")
-    with pytest.raises(SinksBehind, match=r"dead_letter.sink is FAILED \(.*no such table\): mend that"):
+    with pytest.raises(SinksBehind, match=r"dead_letter.sink is FAILED \(.*no such table\): fix that"):
         require_sinks_at_work([sink], settings())
     require_sinks_at_work([sink], settings(), ["dead_letter.sink"])
 
@@ -136,14 +136,14 @@ def test_a_new_sink_is_refused_beside_a_source_that_would_not_wait_for_it(
     with pytest.raises(
         ConfigurationError, match=r"expired.source exports .* until my.sink, .*`waitreg connect remove`"
     ):
-        require_no_source_beside_new_sinks([new], [at_work])
+        require_no_source_with_new_sinks([new], [at_work])
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_sink_that_is_there_or_whose_source_is_stopped_or_elsewhere_is_not(family: Family) -> None:
     own, elsewhere = ours(family, settings()), ours(family, settings(postgres__schema="other"))
     at_work, new = there(own["expired.source"]), own["wait.sink"]
-    require_no_source_beside_new_sinks([new], [at_work, there(new, "RUNNING", "FAILED")])
-    require_no_source_beside_new_sinks([new], [there(own["expired.source"], "STOPPED")])
-    require_no_source_beside_new_sinks([new], [there(elsewhere["expired.source"]), there(own["expired.tombstones"])])
-    require_no_source_beside_new_sinks([own["expired.tombstones"]], [at_work])
+    require_no_source_with_new_sinks([new], [at_work, there(new, "RUNNING", "FAILED")])
+    require_no_source_with_new_sinks([new], [there(own["expired.source"], "STOPPED")])
+    require_no_source_with_new_sinks([new], [there(elsewhere["expired.source"]), there(own["expired.tombstones"])])
+    require_no_source_with_new_sinks([own["expired.tombstones"]], [at_work])

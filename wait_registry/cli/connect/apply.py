@@ -22,7 +22,7 @@ POLL_S: Final = 0.25
 STEADY_S: Final = 2.0
 
 T = TypeVar("T")
-Tell = Callable[[str, str, str], None]
+Report = Callable[[str, str, str], None]
 
 
 class Pace(Protocol):
@@ -38,18 +38,18 @@ class Pace(Protocol):
 class Applying:
     """Brings a worker's connectors to what their files say; done again, it changes nothing."""
 
-    def __init__(self, rest: ConnectRest, timeout_s: float, tell: Tell, pace: Pace = time) -> None:
+    def __init__(self, rest: ConnectRest, timeout_s: float, report: Report, pace: Pace = time) -> None:
         """Describe how.
 
         Args:
             rest: the worker.
             timeout_s: how long connectors may take to run, s; and a rebalance of the workers to end.
-            tell: gets what was done, to which connector, and details, as it happens.
+            report: gets what was done, to which connector, and details, as it happens.
             pace: clock and sleep.
         """
         self._rest = rest
         self._timeout_s = timeout_s
-        self._tell = tell
+        self._report = report
         self._pace = pace
 
     def apply(self, connectors: Sequence[Connector]) -> list[ConnectorState]:
@@ -100,15 +100,15 @@ class Applying:
         changed = None if before is None else changed_properties(before, connector.config)
         if changed is None or changed:
             self._patiently(lambda: self._rest.put(name, connector.config))
-            self._tell(
+            self._report(
                 *("created", name, connector.origin) if changed is None else ("changed", name, ", ".join(changed))
             )
             return
-        self._tell("unchanged", name, connector.origin)
+        self._report("unchanged", name, connector.origin)
         state = self._patiently(self._rest.states).get(name)
         if state is not None and state.to_restart:
             self._patiently(lambda: self._rest.restart_failed(name))
-            self._tell("restarted", name, "; ".join(state.failures()))
+            self._report("restarted", name, "; ".join(state.failures()))
 
     def _settled(self, names: Sequence[str]) -> list[ConnectorState]:
         deadline = self._pace.monotonic() + self._timeout_s
@@ -154,8 +154,8 @@ def verdict(state: ConnectorState) -> Verdict:
         return Verdict(False, "failed", "; ".join(state.failures()))
     if state.held:
         resume = f"PUT /connectors/{state.name}/resume"
-        return Verdict(True, state.state.lower(), f"by hand; it is left so ({resume} of the REST API lets it go on)")
-    return Verdict(False, "not running", f"{state.in_words()}; `waitreg connect status` shows how it goes on")
+        return Verdict(True, state.state.lower(), f"by hand; it is left so ({resume} of the REST API resumes it)")
+    return Verdict(False, "not running", f"{state.in_words()}; `waitreg connect status` shows its state")
 
 
 def _is_settled(state: ConnectorState | None) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
-from wait_registry.cli.connect.apply import Pace, Tell
+from wait_registry.cli.connect.apply import Pace, Report
 from wait_registry.cli.connect.postgres_checks import QUERIES, Notice, ask_postgres
 from wait_registry.cli.connect.roles import keeps_tables, sink_group, sink_topics
 from wait_registry.cli.connect.state import ConnectorState
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from psycopg.rows import TupleRow
 
 POLL_S: Final = 0.5
-TELL_EVERY_S: Final = 10.0
+REPORT_EVERY_S: Final = 10.0
 # What a worker commits sinks' offsets by, unless told otherwise (offset.flush.interval.ms).
 COMMIT_S: Final = 60.0
 
@@ -36,7 +36,7 @@ Offsets = Mapping[Place, int]
 
 
 class SinksBehind(TransientError):
-    """The sinks don't get to what was the log's end: mend them, then apply the source again."""
+    """The sinks don't reach what was the log's end: fix them, then apply the source again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ def table_sinks(states: Iterable[ConnectorState], settings: Settings) -> list[Ta
 
 
 def await_none_left(
-    sink: str, look: str, count_left: Callable[[], int], patience_s: float, tell: Tell, pace: Pace
+    sink: str, look: str, count_left: Callable[[], int], patience_s: float, report: Report, pace: Pace
 ) -> None:
     """Return once a sink lacks nothing of what stood in the log when the wait began.
 
@@ -69,14 +69,14 @@ def await_none_left(
         sink, look: for people, and where they can look at it.
         count_left: how many offsets it lacks now.
         patience_s: how long that may stay as it is, s.
-        tell: gets a word, the sink and how far it is, now and then.
+        report: gets a word, the sink and how far it is, at intervals.
         pace: clock and sleep.
 
     Raises:
         SinksBehind: it makes no progress.
     """
     least: int | None = None
-    since = told_at = pace.monotonic()
+    since = reported_at = pace.monotonic()
     while count := count_left():
         now = pace.monotonic()
         if least is None or count < least:
@@ -84,29 +84,29 @@ def await_none_left(
         if now - since > patience_s:
             raise SinksBehind(
                 f"{sink} is {count} offsets behind ({look}) and hasn't moved for {now - since:.0f} s: no source is "
-                "made before it has shown what stands in the log, or what was finished long ago would be exported. "
-                "Mend that, then run this again"
+                "made before it has read the log, or registrations that were settled long ago would be exported. "
+                "Fix that, then run this again"
             )
-        if now >= told_at:
-            tell("waiting for", sink, f"{count} offsets to what was the log's end")
-            told_at = now + TELL_EVERY_S
+        if now >= reported_at:
+            report("waiting for", sink, f"{count} offsets to what was the log's end")
+            reported_at = now + REPORT_EVERY_S
         pace.sleep(POLL_S)
 
 
 class CaughtUp:
     """Waits until sinks have come to where the log ended when the wait began."""
 
-    def __init__(self, settings: Settings, tell: Tell, pace: Pace = time) -> None:
+    def __init__(self, settings: Settings, report: Report, pace: Pace = time) -> None:
         """Describe how.
 
         Args:
             settings: the cluster, and how long a sink may make no progress: connect.start_timeout_s, and as much as a
                 worker takes between two commits.
-            tell: gets a word, a sink and how far it is, now and then.
+            report: gets a word, a sink and how far it is, at intervals.
             pace: clock and sleep.
         """
         self._settings = settings
-        self._tell = tell
+        self._report = report
         self._pace = pace
         self._admin: Admin = admin(settings.kafka)
 
@@ -126,7 +126,7 @@ class CaughtUp:
         patience_s = self._settings.connect.start_timeout_s + COMMIT_S
         count_left = partial(self._count_left, sink, ends)
         look = f"group {sink.group}, `waitreg connect status`"
-        await_none_left(sink.name, look, count_left, patience_s, self._tell, self._pace)
+        await_none_left(sink.name, look, count_left, patience_s, self._report, self._pace)
 
     def _count_left(self, sink: TableSink, ends: Offsets) -> int:
         deadline = self._pace.monotonic() + self._settings.connect.start_timeout_s
@@ -199,7 +199,7 @@ def _until_known(
             continue
         error, place = message.error(), (str(message.topic()), int(message.partition() or 0))
         if error is not None and is_access_problem(error):
-            return set(behind)  # whoever may not read can't tell markers from records
+            return set(behind)  # without READ, markers and records look the same
         if error is not None and error.code() != KafkaError._PARTITION_EOF:
             raise kafka_failure(error, f"reading {place[0]}-{place[1]}")
         if place in unknown:
@@ -224,18 +224,18 @@ class SparkSinkCaughtUp:
     as much as the sweeper was late.
     """
 
-    def __init__(self, settings: Settings, tell: Tell, notice: Notice, pace: Pace = time) -> None:
+    def __init__(self, settings: Settings, report: Report, notice: Notice, pace: Pace = time) -> None:
         """Describe how.
 
         Args:
             settings: cluster and Postgres, and how long the sink may make no progress: connect.start_timeout_s, and the
                 pause between two rows of progress of an idle one.
-            tell: gets a word, the sink and how far it is, now and then.
-            notice: gets a sentence when Postgres doesn't tell us where the sink is: it isn't awaited then.
+            report: gets a word, the sink and how far it is, at intervals.
+            notice: gets a sentence when Postgres can't say where the sink is: it isn't awaited then.
             pace: clock and sleep.
         """
         self._settings = settings
-        self._tell = tell
+        self._report = report
         self._aside = notice
         self._pace = pace
 
@@ -258,7 +258,7 @@ class SparkSinkCaughtUp:
             "`waitreg query sink_freshness`",
             lambda: self._count_left(ends),
             self._settings.connect.start_timeout_s + self._settings.sink.idle_progress_s,
-            self._tell,
+            self._report,
             self._pace,
         )
 

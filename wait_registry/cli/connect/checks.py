@@ -31,7 +31,7 @@ def require_place(connectors: Iterable[Connector], settings: Settings) -> None:
 
 
 def _require_no_other_sink(connector: Connector, settings: Settings) -> None:
-    # Beside ours it would bring back rows that ours has deleted; and the sweeper would trust a position nobody moves.
+    # With `waitreg sink` it would bring back deleted rows, and the sweeper would trust a position that no longer moves.
     if settings.sink.kind is not SinkKind.CONNECT:
         raise ConfigurationError(
             f"sink.kind is {settings.sink.kind.value}: one sink keeps the view, and {connector.name} would be a second "
@@ -43,18 +43,19 @@ def _require_no_other_sink(connector: Connector, settings: Settings) -> None:
 def _require_no_sweeper(connector: Connector, settings: Settings) -> None:
     if settings.sweeper.kind is not SweeperKind.CONNECT:
         raise ConfigurationError(
-            f"sweeper.kind is {settings.sweeper.kind.value}: one exports what expires, and beside `waitreg sweeper` "
+            f"sweeper.kind is {settings.sweeper.kind.value}: one service exports expired registrations, and "
+            "alongside `waitreg sweeper` "
             f"{connector.name} would export everything twice. Stop `waitreg sweeper`, then set sweeper.kind=connect "
             "here and for everything else that reads these settings"
         )
 
 
 def _require_steady_view(connector: Connector, settings: Settings) -> None:
-    # A Connect sink that reads a stretch of the log again shows an older state of a row for a moment. Whoever asks by
-    # id in that moment doesn't see the row's newer registration, and never asks for it again.
+    # A Connect sink that reads a stretch of the log again shows an older state of a row for a moment. A source that
+    # asks by ID in that moment doesn't see the row's newer registration, and never asks for it again.
     if settings.sink.kind is SinkKind.CONNECT and asks_by_id(connector.config):
         raise ConfigurationError(
-            f"{connector.name} asks for rows by their id, and beside a Kafka Connect sink (sink.kind=connect) a row "
+            f"{connector.name} asks for rows by their ID, and alongside a Kafka Connect sink (sink.kind=connect) a row "
             "may be hidden for a moment: it would be passed over for good. Use `--source debezium`, which reads every "
             "row of the outbox, or keep the view with `waitreg sink`"
         )
@@ -84,17 +85,17 @@ def require_no_rivals(connectors: Iterable[Connector], states: Iterable[Connecto
 def _refusal(name: str, other: str, what: str) -> ConfigurationError:
     return ConfigurationError(
         f"nothing was changed: {other} {what}, and {name} would be a second one that does: resolved rows would come "
-        f"back, or everything would be exported twice. Keep one: give the file the name {other}, which goes on where "
+        f"back, or everything would be exported twice. Keep one: give the file the name {other}, which continues where "
         f"it is, or `waitreg connect remove {other}` first"
     )
 
 
-# What is only paused keeps its task, which may go on filling the outbox.
+# What is only paused keeps its task, which may continue to fill the outbox.
 _AT_REST: Final = "STOPPED"
 
 
-def require_no_source_beside_new_sinks(connectors: Iterable[Connector], states: Iterable[ConnectorState]) -> None:
-    """Refuse sinks that aren't there yet beside a source of their registry. Pure.
+def require_no_source_with_new_sinks(connectors: Iterable[Connector], states: Iterable[ConnectorState]) -> None:
+    """Refuse sinks that don't exist yet while a source of their registry runs.
 
     A new sink reads the log from its start, and for hours shows what was finished long ago. A new source waits for it;
     one that runs doesn't.
@@ -104,7 +105,7 @@ def require_no_source_beside_new_sinks(connectors: Iterable[Connector], states: 
         states: all connectors that are there.
 
     Raises:
-        ConfigurationError: a source runs, or would if somebody mended it.
+        ConfigurationError: a source runs, or would once it is fixed.
     """
     there = list(states)
     names = {state.name for state in there}
@@ -118,13 +119,13 @@ def require_no_source_beside_new_sinks(connectors: Iterable[Connector], states: 
                 raise ConfigurationError(
                     f"nothing was changed: {state.name} exports what the view shows, and until {sink.name}, which "
                     "isn't there yet, has read the log that is what was finished long ago. `waitreg connect remove` "
-                    "the sources, then apply sinks and sources together: the source is made once the sinks have shown "
-                    "what stands in the log"
+                    "the sources, then apply sinks and sources together: the source is made once the sinks have "
+                    "read the log"
                 )
 
 
 def require_sinks_at_work(states: Iterable[ConnectorState], settings: Settings, applied: Collection[str] = ()) -> None:
-    """Refuse a new source beside sinks of its view that stand still. Pure.
+    """Refuse a new source while sinks of its tables have stopped or failed.
 
     Args:
         states: all connectors that are there.
@@ -132,25 +133,25 @@ def require_sinks_at_work(states: Iterable[ConnectorState], settings: Settings, 
         applied: names of those that are applied now, which restarts them if they have failed.
 
     Raises:
-        SinksBehind: one is held or has failed; the message says how it goes on.
+        SinksBehind: one is held or has failed; the message says how to continue.
     """
     viewed = {settings.wait.topic, *dead_letter_topics(settings, "sink")}
     refused = [
-        f"{state.name} is {_stands_still(state)}"
+        f"{state.name} is {_why_stopped(state)}"
         for state in states
         if keeps_tables(state.config) and viewed & set(sink_topics(state.config))
         if state.held or (state.failed and state.name not in applied)
     ]
     if refused:
         raise SinksBehind(
-            "nothing was changed: no source is made before its sinks have shown what stands in the log, or what was "
-            f"finished long ago would be exported. {' '.join(refused)} Then run this again"
+            "nothing was changed: no source is made before its sinks have read the log, or registrations that were "
+            f"settled long ago would be exported. {' '.join(refused)} Then run this again"
         )
 
 
-def _stands_still(state: ConnectorState) -> str:
+def _why_stopped(state: ConnectorState) -> str:
     path = f"/connectors/{state.name}"
     if state.held:
-        return f"{state.state}: let it go on with PUT {path}/resume of the REST API."
+        return f"{state.state}: resume it with PUT {path}/resume of the REST API."
     restart = f"POST {path}/restart?includeTasks=true&onlyFailed=true"
-    return f"FAILED ({'; '.join(state.failures())}): mend that, and apply its file again or {restart}."
+    return f"FAILED ({'; '.join(state.failures())}): fix that, and apply its file again or {restart}."

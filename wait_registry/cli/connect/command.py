@@ -65,7 +65,7 @@ def apply(
     alongside a running sink or sweeper of ours or the state that one has left.
     """
     from wait_registry.cli.connect.apply import Applying
-    from wait_registry.cli.connect.checks import require_no_rivals, require_no_source_beside_new_sinks, require_place
+    from wait_registry.cli.connect.checks import require_no_rivals, require_no_source_with_new_sinks, require_place
     from wait_registry.cli.connect.postgres_checks import require_no_stale_slot
 
     settings = invocation.settings()
@@ -80,7 +80,7 @@ def apply(
     applying.require_valid(connectors)
     there = applying.states().values()
     require_no_rivals(connectors, there)
-    require_no_source_beside_new_sinks(connectors, there)
+    require_no_source_with_new_sinks(connectors, there)
     last = applying.new_exporters(connectors)
     if last:
         require_no_stale_slot(last, settings, notice)
@@ -166,7 +166,7 @@ def remove(invocation: Invocation, names: tuple[str, ...]) -> int:
 
 
 class _Notice:
-    """Tells people what is none of the results, each sentence once."""
+    """Prints notices that are no results, each sentence once."""
 
     def __init__(self) -> None:
         self._told: set[str] = set()

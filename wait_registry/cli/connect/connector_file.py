@@ -60,7 +60,7 @@ def read_connector(path: Path, variable: Callable[[str], str | None]) -> Connect
     Args:
         path: of the file.
         variable: returns what a name stands for; a ConfigurationError of it names file and property, too. A property
-            with one that stands for nothing (None) is left out: connectors take an empty text for a value.
+            with one that has no value (None) is omitted: connectors take an empty text for a value.
 
     Raises:
         ConfigurationError: the file can't be read, isn't of that form, or a variable can't be filled in.
@@ -70,7 +70,7 @@ def read_connector(path: Path, variable: Callable[[str], str | None]) -> Connect
     for key, value in config.items():
         property_name = _filled(key, variable, f"{path.name}: {key}")
         if property_name in filled:
-            raise ConfigurationError(f"{path}: {property_name} stands in it twice once its variables are filled in")
+            raise ConfigurationError(f"{path}: {property_name} is in it twice once its variables are filled in")
         with contextlib.suppress(_Nothing):
             filled[property_name] = _filled(value, variable, f"{path.name}: {key}")
     if "connector.class" not in filled:
@@ -79,7 +79,7 @@ def read_connector(path: Path, variable: Callable[[str], str | None]) -> Connect
 
 
 class _Nothing(ConfigurationError):
-    """A variable stands for nothing: no name can be made of it, and a property is left out."""
+    """A variable has no value: no name can be made of it, and its property is omitted."""
 
 
 def _filled(text: str, variable: Callable[[str], str | None], where: str) -> str:
@@ -138,7 +138,7 @@ def _property(value: Any, where: str) -> str:
 def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     doubled = sorted({key for key, _ in pairs if sum(key == other for other, _ in pairs) > 1})
     if doubled:
-        raise ValueError(f"{', '.join(doubled)} stands in it twice")
+        raise ValueError(f"{', '.join(doubled)} is in it twice")
     return dict(pairs)
 
 

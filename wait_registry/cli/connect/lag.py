@@ -75,7 +75,7 @@ def lag_line(lag: ConnectLag) -> str:
     """Say in one line how old an answer from the view may be. Pure."""
     if not lag.committed:
         return (
-            f"no Kafka Connect sink has brought the view of {lag.topic} yet, as far as group {lag.group} tells "
+            f"no Kafka Connect sink has written the tables of {lag.topic} yet, by what group {lag.group} has committed "
             "(sink.connect_group): an empty answer says nothing"
         )
     behind = f"{lag.offsets} offsets behind the log"
@@ -86,12 +86,12 @@ def _all(topic: str, numbers: range) -> list[tuple[str, int]]:
     return [(topic, number) for number in numbers]
 
 
-# Lags are told beside the rest, which must not wait long for them.
+# Lags are shown with the rest, which must not wait long for them.
 _PATIENCE_S: Final = 5.0
 
 
 class SinkLags:
-    """The lags of sink connectors, as far as they can be had; a cluster that doesn't tell keeps nobody waiting."""
+    """The lags of sink connectors, as far as they are known; a cluster that doesn't answer holds nothing up."""
 
     def __init__(self, kafka: KafkaSettings) -> None:
         self._kafka = kafka.model_copy(update={"request_timeout_s": min(kafka.request_timeout_s, _PATIENCE_S)})
@@ -99,7 +99,7 @@ class SinkLags:
         self.trouble: str | None = None
 
     def of(self, connectors: Iterable[ConnectorState]) -> dict[str, int]:
-        """Return the lag of each sink among these by name; ``trouble`` says afterwards why one is left out."""
+        """Return the lag of each sink among these by name; ``trouble`` says afterwards why one is missing."""
         lags: dict[str, int] = {}
         self.trouble = None
         for connector in connectors:
@@ -127,7 +127,7 @@ def other_groups(connectors: Iterable[Connector], wait_topic: str, expected: str
         if wait_topic in sink_topics(connector.config) and group != expected:
             yield (
                 f"{connector.name} reads {wait_topic} as group {group}, sink.connect_group is {expected}: if it keeps "
-                f"the view, set sink.connect_group={group}, by which doctor and query tell how fresh that is"
+                f"the view, set sink.connect_group={group}, by which doctor and query judge how fresh that is"
             )
 
 

@@ -27,7 +27,7 @@ def ask_postgres(settings: Settings, ask: Callable[[psycopg.Connection[TupleRow]
     Args:
         settings: where it is.
         ask: puts it, on a connection that commits each statement by itself.
-        notice: gets a sentence when Postgres doesn't tell us.
+        notice: gets a sentence when Postgres can't be asked.
 
     Returns:
         What ``ask`` returned; None when Postgres is away, or the tables are missing or not ours to read.
@@ -42,7 +42,7 @@ def ask_postgres(settings: Settings, ask: Callable[[psycopg.Connection[TupleRow]
             return ask(connection)
     except (WaitRegistryError, psycopg.Error) as error:
         notice(
-            f"Postgres doesn't tell us ({error_text(error)}): whether a sink or a sweeper of ours is at work, or has "
+            f"Postgres can't be asked ({error_text(error)}): whether a sink or a sweeper of ours is at work, or has "
             "left anything behind, isn't looked at. The steps for a change from them are in connect-configs/README.md"
         )
         return None
@@ -56,7 +56,7 @@ def require_no_sink_position(settings: Settings, notice: Notice) -> None:
 
     Args:
         settings: with sink.kind=connect.
-        notice: gets a sentence when Postgres doesn't tell us; the steps in connect-configs/README.md must do then.
+        notice: gets a sentence when Postgres can't be asked; then only the steps in connect-configs/README.md help.
 
     Raises:
         ConfigurationError: it has.
@@ -77,11 +77,11 @@ def require_no_sink_position(settings: Settings, notice: Notice) -> None:
 
 
 def require_no_sweeper_at_work(settings: Settings, notice: Notice) -> None:
-    """Refuse to go on where a sweeper has swept lately; settings of its own may call it to work.
+    """Refuse to continue where a sweeper has swept lately, whatever these settings say.
 
     Args:
         settings: whose registry it is.
-        notice: gets a sentence when Postgres doesn't tell us: the setting sweeper.kind must do then.
+        notice: gets a sentence when Postgres can't be asked; then only sweeper.kind counts.
 
     Raises:
         ConfigurationError: one has.
@@ -97,7 +97,7 @@ def refusal_of_sweep(ago_s: float | None, silent_most_s: float) -> str | None:
     if ago_s is None or ago_s > silent_most_s:
         return None
     return (
-        f"a sweeper of ours swept {ago_s:.0f} s ago: beside a source every registration that expires would be exported "
+        f"a sweeper of ours swept {ago_s:.0f} s ago: together with a source it would export each expired registration "
         f"twice. Stop it; once it has been silent for {silent_most_s:.0f} s this is no longer refused"
     )
 
@@ -111,7 +111,7 @@ def require_no_stale_slot(new: Iterable[Connector], settings: Settings, notice: 
     Args:
         new: sources that aren't there yet.
         settings: whose registry it is.
-        notice: gets a sentence when Postgres doesn't tell us; the steps in connect-configs/README.md must do then.
+        notice: gets a sentence when Postgres can't be asked; then only the steps in connect-configs/README.md help.
 
     Raises:
         ConfigurationError: such a slot is there.
@@ -130,7 +130,7 @@ def require_no_stale_slot(new: Iterable[Connector], settings: Settings, notice: 
         raise ConfigurationError(
             f"nothing was changed: a sweeper of ours has swept since the last row came into expired_outbox, and what "
             f"the replication slot {', '.join(stale)} still holds from before it has exported: the source would export "
-            f"that again. It has to begin anew: {drop}; run this again. If a connector then fails because its slot is "
+            f"that again. It has to start again: {drop}; run this again. If a connector then fails because its slot is "
             'gone, its offsets are still known: steps 1, 3 and 4 of "When a source has lost its place" '
             "(connect-configs/README.md)"
         )

@@ -56,7 +56,7 @@ class ConnectRest:
 
     Every method raises `WorkerUnavailable` when no answer comes or the worker says that it can't (`WorkerBusy` during a
     rebalance), and ConfigurationError when it doesn't let us in or refuses what it was given: the message says what to
-    mend.
+    fix.
     """
 
     def __init__(self, settings: ConnectSettings) -> None:
@@ -97,7 +97,7 @@ class ConnectRest:
                 raise
             raise ConfigurationError(
                 f"the worker at {self._url} has no connector class {connector_class}: put its jars into a folder of "
-                f"the worker's plugin.path and start it anew. It has {', '.join(self.plugin_classes()) or 'none'}"
+                f"the worker's plugin.path and restart it. It has {', '.join(self.plugin_classes()) or 'none'}"
             ) from None
         values = (entry["value"] for entry in answer["configs"])
         return [PropertyError(value["name"], error) for value in values for error in value["errors"]]
@@ -157,7 +157,7 @@ class ConnectRest:
                     return None
                 raise self._refusal(refused.code, refused.read()) from None
         except (OSError, http.client.HTTPException) as error:
-            raise self._silence(error) from None  # its reason is told
+            raise self._silence(error) from None  # its reason is in the error
 
     def _refusal(self, status: int, body: bytes) -> WorkerUnavailable | ConfigurationError:
         where, said = f"the Kafka Connect worker at {self._url}", _said(body)

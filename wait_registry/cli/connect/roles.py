@@ -17,12 +17,12 @@ _EXPORTED: Final = ("expired_outbox", "expired_tombstone")
 
 
 def keeps_tables(config: Mapping[str, str]) -> bool:
-    """Tell whether a connector writes the tables that our sink would write. Pure."""
+    """Return whether a connector writes the tables that the sink would write."""
     return any(value in _ROWS for value in config.values())
 
 
 def exports(config: Mapping[str, str]) -> bool:
-    """Tell whether a connector exports from the outbox what our sweeper would export. Pure."""
+    """Return whether a connector exports from the outbox what the sweeper would export."""
     return any(table in value for value in config.values() for table in _EXPORTED)
 
 
@@ -34,7 +34,7 @@ def exporters_first(
 
 
 def asks_by_id(config: Mapping[str, str]) -> bool:
-    """Tell whether a source asks for rows with an id above the last one, as those of the JDBC family do. Pure."""
+    """Return whether a source asks for rows with an ID above the last one, as those of the JDBC family do."""
     return "query" in config
 
 
@@ -55,7 +55,7 @@ class Work:
 
 
 def works(config: Mapping[str, str]) -> frozenset[Work]:
-    """Return what a connector does that no other may do beside it. Pure."""
+    """Return what a connector does that no other may do at the same time."""
     found: set[Work] = set()
     if keeps_tables(config):
         table = next((config[name] for name in _TABLE_NAMES if name in config), "${topic}")
@@ -85,12 +85,12 @@ def registries(config: Mapping[str, str], table: str = "") -> set[tuple[str, str
 
 def what_remains(config: Mapping[str, str]) -> str:
     """Say what stays of a connector with this configuration, and what to do about it. Pure."""
-    said = ["its offsets stay: applied again, it goes on from there"]
+    said = ["its offsets stay: applied again, it continues from there"]
     if slot := config.get("slot.name"):
         said.append(
             "So does its replication slot, for which Postgres keeps all WAL from now on: if it isn't to come back, "
-            f"select pg_drop_replication_slot('{slot}'). Without its slot it can't go on: before it is applied again "
-            'its offsets must be forgotten, too (connect-configs/README.md, "When a source has lost its place")'
+            f"select pg_drop_replication_slot('{slot}'). Without its slot it can't continue: before it is applied "
+            'again its offsets must be forgotten, too (connect-configs/README.md, "When a source has lost its place")'
         )
     if exports(config):
         said.append(

@@ -13,11 +13,11 @@ from wait_registry.cli.result_rows import render_rows
 
 RUNNING: Final = "RUNNING"
 FAILED: Final = "FAILED"
-# A person asked for it: not to be mended.
+# An operator asked for it: not to be restarted.
 HELD: Final = frozenset({"PAUSED", "STOPPED"})
 # All that Kafka knows (AbstractStatus.State), as metrics have them.
 STATES: Final = ("running", "failed", "paused", "stopped", "unassigned", "restarting", "destroyed")
-# Of a line that is longer both ends are told: what it is stands first, what is wrong and what to do last.
+# Of a longer line both ends are shown: the kind of error is at its start, the reason at its end.
 _HEAD_CHARS: Final = 150
 _TAIL_CHARS: Final = 249
 
@@ -141,7 +141,7 @@ _COLUMNS = ("connector", "type", "task", "state", "worker", "lag")
 
 
 def is_well(chosen: Chosen) -> bool:
-    """Tell whether everything asked for is there and nothing has failed."""
+    """Return whether everything asked for is there and nothing has failed."""
     return not chosen.missing and not any(state.failed for state in chosen.present)
 
 

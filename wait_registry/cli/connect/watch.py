@@ -1,7 +1,7 @@
 """Keeping connectors running: a look at the workers, a restart of what has failed, over and over.
 
-Kafka Connect leaves a failed task FAILED: after an outage of its database a sink would stand still until somebody
-restarts it.
+Kafka Connect leaves a failed task FAILED: after an outage of its database a sink would remain stopped until an
+operator restarts it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from wait_registry.settings.connect import ConnectSettings
 
 @dataclass(frozen=True, slots=True)
 class RestartRules:
-    """Pauses in s: the first, the longest; and the pace at which it ends, so many restarts a window of s."""
+    """Pauses in s: the first, the longest; and the pace at which it ends, a number of restarts per window of s."""
 
     first_s: float
     longest_s: float
@@ -47,7 +47,8 @@ class Restarts:
     """The restarts of one connector. Pure: every method takes the time, in s of a clock that never steps.
 
     The limit is a pace, not a number that no window exceeds. Up to ``limit`` restarts come as their growing pauses
-    allow, since most failures pass soon. When the window that ends now has seen so many, the next is ``window / limit``
+    allow, since most failures pass soon. When the window that ends now has seen ``limit`` of them, the next is
+    ``window / limit``
     after the last: a connector that fails all the time is restarted ``limit`` times a window, evenly, and never waits
     longer than that for a restart that may help. So no window of that length, wherever it begins, sees twice the limit:
     at most ``limit`` quick ones and ``limit - 1`` at the pace.
@@ -68,7 +69,7 @@ class Restarts:
         return len(self._times)
 
     def limit_reached(self, now_s: float) -> bool:
-        """Tell whether restarting doesn't help and somebody must look.
+        """Return whether restarts don't help and an operator must look.
 
         It begins with the restart that reaches the limit, and ends when the connector has needed none for twice the
         time that they are apart then, or the window has seen fewer.
@@ -77,7 +78,7 @@ class Restarts:
         return failing and now_s < self._times[-1] + 2 * self._rules.apart_s
 
     def due(self, now_s: float) -> bool:
-        """Tell whether the next restart may be now."""
+        """Return whether the next restart may be now."""
         count = self.within_window(now_s)
         return count == 0 or now_s >= self._times[-1] + self._pause_s(count)
 
@@ -146,7 +147,7 @@ class Watch:
 
         Raises:
             ConfigurationError: the worker refuses us and always has: wrong credentials, a certificate that isn't
-                trusted, an address that is no worker's. Mend what the message names.
+                trusted, an address that is no worker's. Fix what the message names.
         """
         try:
             self._rest.require_healthy()
@@ -202,7 +203,7 @@ class Watch:
             log.warning("connector %s is not there: `waitreg connect apply` makes it", name)
         for name in sorted(set(now.at_limit) - set(before.at_limit)):
             log.error(
-                "%s fails as often as it is restarted, %d times within %g s: the cause must be mended. It is restarted "
+                "%s fails as often as it is restarted, %d times within %g s: the cause must be fixed. It is restarted "
                 "further, every %g s",
                 *(name, self._rules.limit, self._rules.window_s, self._rules.apart_s),
             )

@@ -42,7 +42,7 @@ _OLDEST: Final = {"tombstone": "oldest_due", "dead_letter": "oldest_unexported"}
 class DueLook:
     """What one look found: for how long (s) the oldest has been due that lacks its tombstone, or its dead letter.
 
-    ``trouble`` is why Postgres couldn't be asked, None when it answered. An age that took too long to find is left out.
+    ``trouble`` is why Postgres couldn't be asked, None when it answered. An age that took too long to find is missing.
     """
 
     trouble: str | None = None
@@ -65,7 +65,7 @@ class DueWatch:
         if (look.trouble is None) != (self._trouble is None):
             log.warning(
                 "%s",
-                f"what is due can't be told: {look.trouble}; Postgres is asked again"
+                f"the due registrations are unknown: {look.trouble}; Postgres is asked again"
                 if look.trouble
                 else "Postgres answers again",
             )
@@ -123,7 +123,7 @@ class WatchService:
         self._registry.collect_from(self._readings)
         with TelemetryServer(telemetry.host, telemetry.port, self._registry, self._live, self.ready) as server:
             log.info("watching %s every %g s, metrics on port %d", connect.url, connect.watch_interval_s, server.port)
-            # Beside the watch: a Postgres that doesn't answer must not keep connectors from being restarted.
+            # Apart from the watch: a Postgres that doesn't answer must not keep connectors from being restarted.
             threading.Thread(target=self._look_at_due, name="due", daemon=True).start()
             self.run_once()
             while not self._stop.wait(connect.watch_interval_s):
@@ -135,7 +135,7 @@ class WatchService:
             self._stop.wait(self._settings.connect.watch_interval_s)
 
     def run_once(self) -> Look:
-        """Look once, as `Watch.run_once`, and have metrics and health tell of it."""
+        """Look once, as `Watch.run_once`, and report it in metrics and health."""
         look = self._look = self._watch.run_once()
         for state in look.connectors:
             self._restarts.labels(state.name)  # there with 0, so that the first restart shows as an increase
@@ -152,7 +152,7 @@ class WatchService:
         self._stop.set()
 
     def ready(self) -> Health:
-        """Tell whether connectors are watched over."""
+        """Return whether connectors are watched over."""
         return Health.of(["the first look has not ended yet"] if self._look is None else self._look.reasons())
 
     def _live(self) -> Health:
