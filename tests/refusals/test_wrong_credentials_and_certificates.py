@@ -108,7 +108,7 @@ REFUSED = [
     (no_client_certificate, r"alert.*The broker refuses our certificate: kafka\.security\.certificate"),
     (client_certificate_of_a_foreign_authority, r"alert.*The broker refuses our certificate"),
     (client_certificate_out_of_date, r"alert.*The broker refuses our certificate.*be valid now"),
-    (key_of_another_certificate, r"key values mismatch.*a key must be that of its certificate"),
+    (key_of_another_certificate, r"key values mismatch.*a key must belong to its certificate"),
 ]
 
 

@@ -34,8 +34,8 @@ _REFUSALS = (
     ),
     (
         r"private key file|could not read certificate file",
-        "Correct sslcert and sslkey in postgres.url: a key must be that of its certificate, and readable by its owner "
-        "alone",
+        "Correct sslcert and sslkey in postgres.url: a key must belong to its certificate, and be readable by its "
+        "owner alone",
     ),
     (
         r"certificate verify failed|server certificate for .* does not match|root certificate file .* does not exist"

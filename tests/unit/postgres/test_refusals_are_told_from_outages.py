@@ -29,7 +29,7 @@ from wait_registry.settings.postgres import PostgresSettings
         ("FATAL:  connection requires a valid client certificate", "refuses our certificate"),
         ('certificate present, but not private key file "client.key"', "sslkey"),
         ('private key file "client.key" has group or world access', "by its owner"),
-        ('could not load private key file "client.key": key values mismatch', "that of its certificate"),
+        ('could not load private key file "client.key": key values mismatch', "belong to its certificate"),
         ('could not read certificate file "client.pem": no start line', "sslcert"),
         ("server does not support SSL, but SSL was required", "sslmode"),
         ('invalid sslmode value: "never"', "postgres.url"),
