@@ -147,7 +147,7 @@ def key_that_others_may_read(server: SecuredPostgres, user: str, password: str, 
     ("wrong", "said"),
     [
         (another_authority, r"certificate verify failed.*sslrootcert"),
-        (another_host, r"does not match host name.*hold for that host"),
+        (another_host, r"does not match host name.*issued for that host"),
         (certificate_of_a_foreign_authority, r"alert.*The server refuses our certificate"),
         (certificate_out_of_date, r"alert.*The server refuses our certificate.*be valid now"),
         (key_of_another_certificate, r"key values mismatch.*a key must belong to its certificate"),
