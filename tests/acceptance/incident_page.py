@@ -11,6 +11,7 @@ from wait_registry.cli.query_file import KINDS, load_query
 MAX_ROWS = 6
 HEADER_LINES = 2
 MAX_FIELD_LINES = 40
+LOCAL_PATH = re.compile(r'File "/[^"]*?/((?:processor/|wait_registry/)?[a-z_]+\.py)"')
 ROW_COUNT = re.compile(r"\(\d+ rows?\)")
 
 
@@ -203,7 +204,8 @@ $ {command}
 
 
 def _shortened(output: str) -> str:
-    lines = output.splitlines()
+    # Where the product lies on this machine does not belong on the page.
+    lines = LOCAL_PATH.sub(r'File "\1"', output).splitlines()
     # Below the rows: how many there are, and of what time the view is. A field may hold blank lines.
     end = next(number for number, line in enumerate(lines) if ROW_COUNT.fullmatch(line))
     rows, below = lines[:end], "\n".join(lines[end:]).split("\n\n")[0]
