@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from sink.wait_rows import SHOWABLE_MS
 from wait_registry.errors import WaitRegistryError
 
 # Only closed segments are compacted, those of an hour (segment.ms) or 1 GiB by default: 18 MB/s on one partition would
 # fill one in a minute. An idle position is written at least as often, so an ordinary restart stays below it.
 UNTOUCHED = timedelta(minutes=1)
+
+# What a timestamptz may be for every client to read it back: years 1 to 9999 (ms).
+SHOWABLE_MS: Final = range(-62_135_596_800_000, 253_402_300_800_000)
 
 
 class TopicPartition(NamedTuple):
@@ -41,7 +43,7 @@ class Position:
 Positions = Mapping[TopicPartition, Position]
 
 
-class PositionTooOld(WaitRegistryError):
+class PositionExpired(WaitRegistryError):
     """Compaction may have removed tombstones that were not seen: run ``waitreg rebuild`` (again), then start again."""
 
 
@@ -93,14 +95,14 @@ def require_fresh(positions: Positions, ends: LogEnds, delete_retention_ms: int)
     """Refuse to read on from a position older than half of the topic's delete.retention.ms.
 
     Compaction may then have removed tombstones that lie at or above the position and were never seen. A position at
-    the log's end has nothing to miss. Raises `PositionTooOld`.
+    the log's end has nothing to miss. Raises `PositionExpired`.
     """
     limit = oldest_allowed(delete_retention_ms)
     for name, position in sorted(positions.items()):
         age = ends.listed_at - position.position_time
         unread = ends.ends[name] - position.next_offset
         if unread > 0 and age > limit:
-            raise PositionTooOld(
+            raise PositionExpired(
                 f"the position {position.next_offset} of {name} dates from {position.position_time:%Y-%m-%d %H:%M:%S}Z,"
                 f" {_hours(age)} ago, and {unread} offsets follow it; after half of delete.retention.ms"
                 f" ({_hours(limit)}) tombstones may be gone that the sink has not seen. Run `waitreg rebuild`, then"
@@ -113,11 +115,11 @@ def require_read_in_time(name: TopicPartition, listed_at: datetime, now: datetim
 
     A wait may have been read before its tombstone was written or passed by the cleaner, and the tombstone have been
     removed before the reading came to it. ``listed_at`` is Postgres' clock before the reading began, ``now`` after it.
-    Raises `PositionTooOld`.
+    Raises `PositionExpired`.
     """
     limit, took = oldest_allowed(delete_retention_ms), now - listed_at
     if took > limit:
-        raise PositionTooOld(
+        raise PositionExpired(
             f"the rebuild has taken {_hours(took)} for {name}, half of delete.retention.ms is {_hours(limit)}:"
             " tombstones may have gone before it came to them, so nothing of this partition was changed. Run"
             " `waitreg rebuild` again; if nothing held it up, raise the topic's delete.retention.ms first"

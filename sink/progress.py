@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 
 import psycopg
@@ -16,6 +17,17 @@ from wait_registry.postgres.queries import Queries
 QUERIES = Queries("sink")
 
 Connection = psycopg.Connection[TupleRow]
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Counts of one committed batch; ``marked`` are expired dead letters found to have finished after all."""
+
+    table: str
+    rows: int
+    deleted: int
+    quarantined: int
+    marked: int
 
 
 def postgres_now(connection: Connection) -> datetime:

@@ -8,8 +8,14 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Literal
 
-from sink.applier import Applied
-from sink.position import TopicPartition, oldest_allowed
+import psycopg
+
+from sink.apply.applier import Applied
+from sink.position import oldest_allowed
+from sink.read.kafka_reader import ReadFailed
+from wait_registry.errors import ConfigurationError, TransientError
+from wait_registry.postgres.connection import PostgresUnavailable
+from wait_registry.postgres.error_text import error_text
 from wait_registry.telemetry import metrics
 from wait_registry.telemetry.exposition import MetricsRegistry, Reading, Readings
 from wait_registry.telemetry.health import Health
@@ -19,7 +25,7 @@ Cause = Literal["postgres", "kafka", "spark", "other"]
 
 
 class StreamState:
-    """What is known of one stream: set by its threads, read by the thread that serves /metrics and /health."""
+    """What is known of one topic's stream: set by the sink, read by the thread that serves /metrics and /health."""
 
     def __init__(self, stream: str, longest_silence_s: float, monotonic: Monotonic = time.monotonic) -> None:
         """``longest_silence_s`` is how long a healthy stream may be without a batch or a refresh."""
@@ -28,7 +34,6 @@ class StreamState:
         self._longest_silence_s = longest_silence_s
         self._guard = threading.Lock()
         self._trouble: str | None = "not started yet"
-        self._worked = False
         self._seen_at: float | None = None
         self._applied: Applied | None = None
         self._oldest_allowed_s: float | None = None
@@ -41,39 +46,34 @@ class StreamState:
             )
 
     def reading(self) -> None:
-        """A query is started; that it can read and write shows with its first batch, be it empty."""
+        """Note that reading starts; that it can read and write shows with its first batch, or when nothing is left."""
         with self._guard:
             if self._trouble is not None:
                 self._trouble = "its first batch since the start isn't written yet"
 
     def committed(self, applied: Applied) -> None:
-        """Take note of a batch, or of idle positions that were written down; a batch ends any trouble there was."""
+        """Note a batch, or idle positions that were written down; a batch ends any trouble there was."""
         with self._guard:
             if applied.written is not None:
                 self._trouble = None
-                self._worked = True
             self._seen_at = self._monotonic()
             self._applied = applied
 
+    def caught_up(self) -> None:
+        """Note that nothing is left to read, which ends any trouble there was."""
+        with self._guard:
+            self._trouble = None
+
     def broken(self, reason: str) -> None:
-        """The query doesn't run."""
+        """Note why the topic isn't read."""
         with self._guard:
             self._trouble = reason
 
-    def take_worked(self) -> bool:
-        """Tell whether a batch was committed since this was last asked."""
+    @property
+    def up(self) -> bool:
+        """Whether the topic is read and written."""
         with self._guard:
-            worked, self._worked = self._worked, False
-            return worked
-
-    def behind(self, read_to: Mapping[TopicPartition, int] | None = None) -> int:
-        """Return how many offsets lay between the positions (or ``read_to``) and the logs' ends at the last commit."""
-        with self._guard:
-            applied = self._applied
-        if applied is None:
-            return 0
-        places = read_to or {name: place.next_offset for name, place in applied.positions.items()}
-        return sum(max(0, applied.ends.ends[name] - offset) for name, offset in places.items())
+            return self._trouble is None
 
     def reasons(self) -> list[str]:
         """Return why this stream isn't ready, nothing when it is."""
@@ -88,8 +88,7 @@ class StreamState:
     def readings(self) -> Readings:
         """Return lag and staleness as of now."""
         with self._guard:
-            applied, up, limit_s = self._applied, self._trouble is None, self._oldest_allowed_s
-        yield Reading(metrics.SINK_QUERY_UP, float(up), (self.stream,))
+            applied, limit_s = self._applied, self._oldest_allowed_s
         if applied is None:
             return
         now = datetime.now(UTC)
@@ -107,9 +106,10 @@ class StreamState:
 class SinkTelemetry:
     """Counters of the whole sink, and its health."""
 
-    def __init__(self, registry: MetricsRegistry, streams: list[StreamState]) -> None:
+    def __init__(self, registry: MetricsRegistry, states: Mapping[str, StreamState]) -> None:
+        """``states`` are those of the topics, by topic."""
         self.registry = registry
-        self._streams = streams
+        self._states = states
         self._standby: str | None = "waiting for Postgres"
         self._records = registry.counter(metrics.SINK_RECORDS)
         self._batches = registry.counter(metrics.SINK_BATCHES)
@@ -137,9 +137,14 @@ class SinkTelemetry:
         self._quarantined.labels(stream).inc(written.quarantined)
         self._late.inc(written.marked)
 
-    def restart(self, stream: str, cause: Cause) -> None:
-        """Count a restart."""
-        self._restarts.labels(stream, cause).inc()
+    def state(self, topic: str) -> StreamState:
+        """Return the state of a topic."""
+        return self._states[topic]
+
+    def failed(self, topic: str, stream: str, error: Exception) -> None:
+        """Count a start that a failure makes necessary, and note why the topic isn't read."""
+        self._restarts.labels(stream, cause_of(error)).inc()
+        self._states[topic].broken(error_text(error))
 
     def postgres(self, up: bool) -> None:
         """Note whether Postgres answers."""
@@ -150,15 +155,28 @@ class SinkTelemetry:
         self._standby = reason
 
     def ready(self) -> Health:
-        """Ready: the lock held, Postgres there, every stream's query writing batches and lately heard of."""
+        """Ready: the lock held, Postgres there, every topic read, and lately heard of."""
         if self._standby is not None:
             return Health.of([self._standby])
-        return Health.of([reason for stream in self._streams for reason in stream.reasons()])
+        return Health.of([reason for state in self._states.values() for reason in state.reasons()])
 
     def live(self) -> Health:
         """Live for as long as the process answers: what can't go on ends it."""
         return Health(True)
 
     def _readings(self) -> Readings:
-        for stream in self._streams:
-            yield from stream.readings()
+        up: dict[str, bool] = {}
+        for state in self._states.values():
+            up[state.stream] = up.get(state.stream, True) and state.up
+            yield from state.readings()
+        for stream, is_up in up.items():
+            yield Reading(metrics.SINK_QUERY_UP, float(is_up), (stream,))
+
+
+def cause_of(error: Exception) -> Cause:
+    """Return where a failure came from, as restarts are counted by it."""
+    if isinstance(error, psycopg.Error | PostgresUnavailable):
+        return "postgres"
+    if isinstance(error, ReadFailed):
+        return "spark"
+    return "kafka" if isinstance(error, TransientError | ConfigurationError) else "other"

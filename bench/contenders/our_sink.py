@@ -98,7 +98,7 @@ def measure_small_batches(log: WaitLog, bench: Bench) -> Figures:
             idle = (sink.cpu_s() - cpu_s) / (time.monotonic() - began)
             sink.stop()
     p50, p95 = (percentile(visible[uncounted:], share) for share in (0.5, 0.95))
-    beyond = p95 - settings.sink.trigger_s
+    beyond = p95 - settings.sink.poll_interval_s
     return {"visible_p50_s": p50, "visible_p95_s": p95, "beyond_trigger_p95_s": beyond, "idle_cpu_percent": 100 * idle}
 
 

@@ -36,7 +36,6 @@ UNLIMITED_BYTES = 67_108_864
 FULL_HANDS_S = 3.0
 
 LINK_FAULTS = ("cut", "refuse", "stall", "half_open", "slow", "young")
-CHECKPOINT_FAULTS = ("delete_checkpoint", "truncate_checkpoint")
 HOLD_PRODUCE = "hold_produce"
 DOWNSTREAM_FAULTS = ("answer_503", "drop", "hang", "gone")
 
@@ -55,8 +54,6 @@ ANY = (
     ("freeze", "sink", 2),
     ("terminate", "sink", 1),
     ("kill_jvm", "sink", 1),
-    ("delete_checkpoint", "sink", 1),
-    ("truncate_checkpoint", "sink", 1),
     ("kill", "sweeper", 3),
     ("freeze", "sweeper", 3),
     ("terminate", "sweeper", 1),
@@ -223,7 +220,7 @@ def _duration(name: str, kind: str, ttl_s: float) -> tuple[float, float]:
         return 2.0, ttl_s + 4.0
     if name == "freeze":
         return 2.0, 9.0
-    if name in ("kill", "kill_jvm", "terminate", "stop", *CHECKPOINT_FAULTS):
+    if name in ("kill", "kill_jvm", "terminate", "stop"):
         return 0.2, 3.0
     if name in ("end_sessions", "add_partitions"):
         return 0.0, 0.0

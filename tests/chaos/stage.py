@@ -80,10 +80,6 @@ class Place:
         """What was seen from outside while the run continued."""
         return self.directory / "looks.jsonl"
 
-    def checkpoints_of(self, name: str) -> Path:
-        """Where a sink keeps its streams' checkpoints."""
-        return self.directory / f"{name}-checkpoints"
-
 
 @dataclass(frozen=True, slots=True)
 class ScenarioPlayed:
@@ -158,7 +154,6 @@ class Stage:
         variables = as_environment(settings)
         variables["PYTHONPATH"] = str(ROOT)  # where handlers may live
         variables["WAITREG_POSTGRES__URL"] = self._proxied.postgres_url_of(route)
-        variables["WAITREG_SINK__CHECKPOINT_DIR"] = str(place.checkpoints_of(name))
         return Service(name, ["processor" if kind == "visitor" else kind], place.directory, variables)
 
     def downstream(self, place: Place, mood: Mood) -> Service:
@@ -183,7 +178,7 @@ _FIXED = {
     "processor.margin_s": MARGIN_S,
     "processor.drain_timeout_s": 5,
     "processor.flush_timeout_s": 3,
-    "sink.trigger_s": 0.5,
+    "sink.poll_interval_s": 0.5,
     "sink.restart_backoff_max_s": 2,
     "sink.idle_progress_s": 2,
     "sweeper.interval_s": 1,

@@ -32,7 +32,7 @@ def test_sink_and_sweeper_go_on_from_the_restored_state_to_the_logs(
                 "postgres.url": SecretStr(server.url),
                 "wait.partitions": 1,
                 "wait.skew_allowance_s": 0,
-                "sink.trigger_s": 0.1,
+                "sink.poll_interval_s": 0.1,
                 "sink.restart_backoff_max_s": 0.2,
             }
         )

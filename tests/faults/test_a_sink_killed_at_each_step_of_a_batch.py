@@ -21,7 +21,7 @@ from tests.support.waiting import wait_until
 def test_the_next_sink_goes_on_exactly_whichever_step_the_driver_died_at(
     another_scenario: AnotherScenario, start_sink: StartSink, tmp_path: Path, killed: str
 ) -> None:
-    with stopped_sinks(another_scenario, tmp_path) as sinks:
+    with stopped_sinks(another_scenario) as sinks:
         services = start_shared("sink", [sink.settings for sink in sinks], tmp_path)
         for sink, service in zip(sinks, services, strict=True):
             sink.write_first()

@@ -21,7 +21,7 @@ from tests.support.topics import Topics
 from tests.support.waiting import wait_until
 from wait_registry.postgres.connection import connect
 
-QUICK = {"sink.trigger_s": 0.1, "sink.restart_backoff_max_s": 0.2}
+QUICK = {"sink.poll_interval_s": 0.1, "sink.restart_backoff_max_s": 0.2}
 
 
 def holds_back_more_than(link: Link, nbytes: int) -> bool:

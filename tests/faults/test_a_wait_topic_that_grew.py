@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka.admin import NewPartitions
 
-from sink.rebuild import rebuild
+from sink.rebuild.view import rebuild
 from sink.service import SinkService
 from sweeper.instruments import Instruments
 from sweeper.sweeper import Sweeper
@@ -48,7 +48,7 @@ def shown(at: Scenario, settings: Settings) -> list[str]:
 def test_what_waited_is_shown_rebuilt_and_exported_as_if_it_had_not_grown(
     scenario: ScenarioFactory, spark: SparkSession
 ) -> None:
-    at = scenario({"wait.partitions": USED, "sink.trigger_s": 0.1})
+    at = scenario({"wait.partitions": USED, "sink.poll_interval_s": 0.1})
     waiting = [
         item for partition in range(USED) for item in at.register([at.wait_record(n) for n in range(6)], partition)
     ]
@@ -68,7 +68,7 @@ def test_what_waited_is_shown_rebuilt_and_exported_as_if_it_had_not_grown(
 def test_records_beyond_what_is_used_stop_sink_sweeper_and_rebuild_and_the_way_out_exports_exactly_what_is_open(
     scenario: ScenarioFactory, spark: SparkSession, database: Database
 ) -> None:
-    at = scenario({"wait.partitions": USED, "sink.trigger_s": 0.1})
+    at = scenario({"wait.partitions": USED, "sink.poll_interval_s": 0.1})
     ours = at.register([at.wait_record(n) for n in range(4)])
     SinkService(at.settings, spark, once=True).run()
     grow(at)

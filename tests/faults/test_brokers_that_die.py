@@ -165,7 +165,7 @@ def test_with_two_brokers_of_three_dead_it_waits_says_so_and_goes_on_when_they_r
 def test_whichever_broker_dies_under_sink_and_sweeper_each_row_is_exported_once_and_the_tables_are_exact(
     cluster: EmbeddedCluster, stack: Stack, names: Names, database: Database, start_sink: StartSink
 ) -> None:
-    small = {"wait.partitions": 1, "wait.skew_allowance_s": 0, "sweeper.chunk_rows": 1, "sink.trigger_s": 0.1}
+    small = {"wait.partitions": 1, "wait.skew_allowance_s": 0, "sweeper.chunk_rows": 1, "sink.poll_interval_s": 0.1}
     quick = {
         "sink.restart_backoff_max_s": 0.5,
         "sweeper.transaction_timeout_ms": 3000,

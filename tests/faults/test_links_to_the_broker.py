@@ -30,7 +30,7 @@ QUICK = {
     "wait.partitions": 1,
     "wait.skew_allowance_s": 0,
     "kafka.request_timeout_s": 2,
-    "sink.trigger_s": 0.1,
+    "sink.poll_interval_s": 0.1,
     "sink.restart_backoff_max_s": 0.2,
     "sink.idle_progress_s": 0.5,
     "sweeper.transaction_timeout_ms": TRANSACTION_MS,

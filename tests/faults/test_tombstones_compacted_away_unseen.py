@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sink.position import PositionTooOld
-from sink.rebuild import rebuild
+from sink.position import PositionExpired
+from sink.rebuild.view import rebuild
 from sweeper.result import Skip
 from tests.integration.sink.conftest import StartSink
 from tests.integration.sweeper.conftest import ScenarioFactory
@@ -26,7 +26,7 @@ FORGOTTEN_SOON_MS, LATER_MS = 1_000, 600_000
 def test_sink_and_sweeper_refuse_and_a_rebuild_makes_the_view_exact(
     scenario: ScenarioFactory, start_sink: StartSink, spark: SparkSession
 ) -> None:
-    at = scenario({"sink.trigger_s": 0.1, "wait.delete_retention_ms": FORGOTTEN_SOON_MS})
+    at = scenario({"sink.poll_interval_s": 0.1, "wait.delete_retention_ms": FORGOTTEN_SOON_MS})
     for name, value in {**CLEANED_AT_ONCE, "delete.retention.ms": str(LATER_MS)}.items():
         at.set_config(at.settings.wait.topic, name, value)
     resolved = at.register([at.wait_record(number) for number in range(3)])
@@ -38,7 +38,7 @@ def test_sink_and_sweeper_refuse_and_a_rebuild_makes_the_view_exact(
     at.set_config(at.settings.wait.topic, "delete.retention.ms", str(FORGOTTEN_SOON_MS))
     wait_until(lambda: forgotten(at, resolved), 120, "the compaction of the tombstones", poll_s=0.5)
 
-    assert isinstance(start_sink(at.settings, once=True).wait_ended(), PositionTooOld)
+    assert isinstance(start_sink(at.settings, once=True).wait_ended(), PositionExpired)
     swept = at.sweep()
     assert (swept.counts, swept.skip) == ({}, Skip.POSITION_TOO_OLD), "three of the rows shown are resolved"
     assert "waitreg rebuild" in swept.reason

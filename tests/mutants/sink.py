@@ -16,7 +16,7 @@ Patch = pytest.MonkeyPatch
 @mutant("P1.12")
 def loses_what_it_cannot_decode(patch: Patch) -> None:
     """A record that can't be decoded is skipped without a trace."""
-    from sink import wait_writer
+    from sink.apply import wait_writer
 
     patch.setattr(wait_writer, "insert_quarantined", lambda connection, records: None)
 
@@ -24,9 +24,9 @@ def loses_what_it_cannot_decode(patch: Patch) -> None:
 @mutant("P1.13")
 def overwrites_the_rows_of_a_lost_topic(patch: Patch) -> None:
     """A recreated dead letter topic counts from 0 again, and its rows replace the last copies of the old ones."""
-    from sink import made_anew
+    from sink.read import topic_recreation
 
-    patch.setattr(made_anew, "_rename", lambda connection, topic, kept: None)
+    patch.setattr(topic_recreation, "_rename", lambda connection, topic, kept: None)
 
 
 @mutant("P3.8")
@@ -49,7 +49,7 @@ def dates_positions_by_their_reading(patch: Patch) -> None:
 @mutant("P3.13")
 def drops_tombstones_with_their_waits(patch: Patch) -> None:
     """A tombstone whose wait record is in the same batch is dropped, although an earlier batch had that record too."""
-    from sink import compaction
+    from sink.apply import compaction
 
     original = compaction._tombstones
 
@@ -62,9 +62,9 @@ def drops_tombstones_with_their_waits(patch: Patch) -> None:
 @mutant("P3.21")
 def trusts_a_slow_rebuild(patch: Patch) -> None:
     """A rebuild that was frozen for longer than tombstones stay brings back what was settled meanwhile."""
-    from sink import rebuild_partition
+    from sink.rebuild import partition
 
-    patch.setattr(rebuild_partition, "require_read_in_time", lambda *arguments: None)
+    patch.setattr(partition, "require_read_in_time", lambda *arguments: None)
 
 
 @mutant("P4.12")
@@ -82,7 +82,7 @@ def marks_no_late_outcome(patch: Patch) -> None:
 @mutant("P6.2")
 def commits_positions_before_rows(patch: Patch) -> None:
     """A failure between position and rows skips a batch for good."""
-    from sink import applier
+    from sink.apply import applier
     from sink.progress import advance_progress
 
     def advance(connection: Any, *positions: Any) -> None:
@@ -101,7 +101,7 @@ def deletes_newer_rows(patch: Patch) -> None:
 @mutant("P6.6")
 def trusts_an_old_position(patch: Patch) -> None:
     """A sink that was away for too long continues, although compaction may have removed tombstones unread."""
-    from sink import applier
+    from sink.apply import applier
 
     patch.setattr(applier, "require_fresh", lambda *arguments: None)
 
@@ -117,9 +117,9 @@ def has_no_standby(patch: Patch) -> None:
 @mutant("P6.9")
 def lets_staged_tables_grow_old(patch: Patch) -> None:
     """A sink that runs for weeks holds back the transaction IDs of the whole server."""
-    from sink.staging import Staging
+    from sink.apply.applier import Staging
 
-    patch.setattr(Staging, "keep_young", lambda self: None)
+    patch.setattr(Staging, "freeze_when_due", lambda self: None)
 
 
 @mutant("P7.8")
@@ -131,7 +131,7 @@ def reads_small_tables_whole(patch: Patch) -> None:
 @mutant("P7.9")
 def shows_a_large_letter_as_empty(patch: Patch) -> None:
     """A dead letter that is too large for its table is a row without its value."""
-    from sink import dead_letter_writer
+    from sink.apply import dead_letter_writer
 
     patch.setattr(dead_letter_writer, "LEFT_OUT_BYTES", "no such column")
 
@@ -139,8 +139,8 @@ def shows_a_large_letter_as_empty(patch: Patch) -> None:
 @mutant("P8.18")
 def is_ready_without_a_batch(patch: Patch) -> None:
     """A sink that has written nothing yet is ready."""
+    from sink.progress import Written
     from sink.telemetry import StreamState
-    from sink.written import Written
 
     original = StreamState.committed
 

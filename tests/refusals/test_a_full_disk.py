@@ -17,7 +17,6 @@ from pydantic import SecretStr
 
 from tests.conftest import SettingsFactory
 from tests.integration.sink.conftest import StartSink
-from tests.integration.sweeper.conftest import ScenarioFactory
 from tests.integration.sweeper.scenario import Scenario
 from tests.support.database import Database
 from tests.support.own_postgres import own_postgres
@@ -71,26 +70,6 @@ def in_view(settings: Settings, url: str) -> set[str]:
         return set()
 
 
-@pytest.mark.fault("F98")
-@pytest.mark.timeout(400)
-def test_no_room_for_checkpoints_is_waited_out(
-    scenario: ScenarioFactory, start_sink: StartSink, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    with small_disk(tmp_path / "disk", 4) as disk:
-        at = scenario({"sink.checkpoint_dir": str(disk), "sink.restart_backoff_max_s": 1, "sink.trigger_s": 0.2})
-        sink = start_sink(at.settings)
-        sink.wait_ready()
-        known = registered(at, 0, 3)
-        wait_until(lambda: in_view(at.settings, at.database.url) == known, 60, "the first rows")
-        ballast = fill(disk)
-        known |= registered(at, 3, 3)
-        wait_until(lambda: "No space left" in caplog.text, 90, "a line that says why")
-        assert not sink.ended
-        ballast.unlink()
-        wait_until(lambda: in_view(at.settings, at.database.url) == known, 90, "the rows of meanwhile")
-        sink.stop()
-
-
 @pytest.mark.fault("F99")
 @pytest.mark.timeout(400)
 def test_no_room_in_postgres_is_waited_out_and_the_view_is_exact_again(
@@ -107,7 +86,7 @@ def test_no_room_in_postgres_is_waited_out_and_the_view_is_exact_again(
             "wait.partitions": 1,
             "wait.skew_allowance_s": 0,
             "sink.restart_backoff_max_s": 1,
-            "sink.trigger_s": 0.2,
+            "sink.poll_interval_s": 0.2,
         }
         settings = settings_for(overrides)
         database = Database(server.url)

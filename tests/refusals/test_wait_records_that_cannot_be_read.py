@@ -52,22 +52,6 @@ def test_a_malformed_wait_record_is_quarantined_and_others_are_exported(
     assert at.dead_lettered_ids() == sorted(item.wait_id for item in (*first, *last))
 
 
-def test_sampling_gets_past_a_header_name_that_is_not_utf_8(
-    scenario: ScenarioFactory,
-) -> None:
-    from sink.position import TopicPartition
-    from sink.sampling import sample_sizes
-
-    at = scenario()
-    topic = at.settings.wait.topic
-    produce_with_header_name(at.topics.bootstrap, topic, b"\xff\xfe", b"unreadable name", key=b"odd")
-    at.topics.produce(topic, [Outgoing(b"value", b"key", (("name", b"1"),), 0)] * 100)
-    place = TopicPartition(topic, 0)
-    sample = sample_sizes(at.settings.kafka, {place: 0}, {place: at.end()}, harmless=32, max_bytes=1_000_000)
-    assert (sample.records, sample.whole) == (101, True)
-    assert sample.nbytes >= 100 * len(b"valuekeyname1")
-
-
 def with_header(record: object, name: str, value: bytes) -> tuple[tuple[str, bytes | None], ...]:
     """Return a wait record's headers with one of them changed."""
     _, headers = encode_wait_record(record)  # type: ignore[arg-type]

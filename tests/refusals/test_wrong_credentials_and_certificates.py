@@ -154,25 +154,16 @@ def test_sink_and_sweeper_that_are_not_let_in_say_why(
 
 @pytest.mark.parametrize("wrong", [wrong_password, foreign_authority])
 def test_what_spark_s_own_client_is_refused_ends_the_sink_too(
-    wrong: Wrong, secured_settings: SecuredSettings, spark: SparkSession, tmp_path: Path
+    wrong: Wrong, secured_settings: SecuredSettings, spark: SparkSession
 ) -> None:
-    from sink.kafka_query import KafkaQuery
     from sink.position import TopicPartition
+    from sink.read.kafka_reader import SparkReader
+    from sink.read.ranges import Range
 
     settings = secured_settings.of("sink", "SASL_SSL", QUICK)
-    query = KafkaQuery(
-        spark,
-        wrong(secured_settings, settings).kafka,
-        {TopicPartition(settings.wait.topic, 0): 0},
-        lambda batch, ends, began: False,
-        name="refused",
-        max_records=10,
-        trigger_s=0.1,
-        scratch=tmp_path,
-    )
+    reader = SparkReader(spark, wrong(secured_settings, settings).kafka)
     with pytest.raises(ConfigurationError, match=r"AuthenticationException.*Check kafka\.security") as caught:
-        query.wait(120)
-    query.stop()
+        reader.read({TopicPartition(settings.wait.topic, 0): Range(0, 1)})
     assert SECRET not in str(caught.value)
 
 

@@ -56,7 +56,7 @@ RULES: Mapping[str, Any] = {
     "processor.max_attempts": 1,
     "processor.handler_timeout_s": 1,
     "processor.margin_s": 0.5,
-    "sink.trigger_s": 0.2,
+    "sink.poll_interval_s": 0.2,
     "sweeper.interval_s": 1,
     "wait.skew_allowance_s": 0,
     "wait.partitions": 1,

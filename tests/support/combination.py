@@ -42,7 +42,7 @@ SETTINGS: Final[Mapping[str, Any]] = {
     # More than a sink that was killed has to read again, and no test waits for a minute.
     "connect.settle_s": 2,
     "spark.master": "local[6]",
-    "sink.trigger_s": 0.5,
+    "sink.poll_interval_s": 0.5,
     "sink.restart_backoff_max_s": 1,
     "sweeper.interval_s": 3,
 }

@@ -31,7 +31,7 @@ class SinkSettings(Section):
     dead_letter_topics: tuple[str, ...] = Field(
         (), description="dead letter topics to read; by default the one of dead_letter.topic"
     )
-    trigger_s: float = Field(1.0, ge=0.1, description="pause between micro-batches while there is no backlog, s")
+    poll_interval_s: float = Field(1.0, ge=0.1, description="pause between reads of a topic without a backlog, s")
     max_batch_records: int = Field(250_000, ge=1, description="records read or written at once, approximately")
     max_batch_bytes: int = Field(
         33_554_432,
@@ -39,9 +39,8 @@ class SinkSettings(Section):
         le=268_435_456,
         description="target size of what is read or written at once, bytes",
     )
-    checkpoint_dir: str = Field("", description="scratch for Spark's checkpoints; by default a temporary directory")
-    restart_backoff_max_s: float = Field(30.0, gt=0, description="longest pause before a failed query is restarted, s")
-    idle_progress_s: float = Field(30.0, gt=0, le=60, description="pause between progress rows of an idle stream, s")
+    restart_backoff_max_s: float = Field(30.0, gt=0, description="longest pause before a failed sink starts again, s")
+    idle_progress_s: float = Field(30.0, gt=0, le=60, description="pause between progress rows of an idle topic, s")
     offset_group: str = Field(
         "", description="consumer group that mirrors the sink's offsets; by default waitreg.sink.<wait topic>"
     )

@@ -24,21 +24,19 @@ from wait_registry.jvm import jar_directory, java_command
 from wait_registry.settings.masking import sounds_secret
 from wait_registry.settings.root import Settings
 from wait_registry.settings.runtime import SparkSettings
+from wait_registry.spark import SparkGone
 
 log = logging.getLogger(__name__)
 
 # A batch that is larger than this part of the heap fails as a job, with a message, instead of ending the JVM.
 RESULT_SHARE_OF_HEAP = 2
-# What doesn't suit streams is off, a stopped query's job is gone, and the rebuild's group id, which many jobs share, is
-# wanted.
+# A cancelled read's job is gone, and the group ID, which many reads share, is wanted.
 QUIET_LOGGERS = (
-    "org.apache.spark.sql.execution.streaming.runtime.ResolveWriteToStream",
     "org.apache.spark.scheduler.DAGScheduler",
     "org.apache.spark.sql.kafka010.KafkaSourceProvider",
 )
 # Where Spark is one process nothing of it needs to be reached from outside, nor the host's name to resolve.
 LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-CHECKPOINT_FILES = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 REDACTED = "(?i)secret|password|passwd|token|credential|jaas|access[.]?key|private|[.]key$|ssl[.].*(key|trust)store"
 # A connection that breaks is noticed before the process behind it is seen to have ended.
 END_SEEN_S = 5.0
@@ -132,6 +130,18 @@ def files_of_ones_own() -> Iterator[None]:
         os.umask(before)
 
 
+def require_spark(session: SparkSession) -> None:
+    """Raise `SparkGone` unless the session's JVM answers and its context still works."""
+    try:
+        stopped = session.sparkContext._jsc.sc().isStopped()
+    except (Py4JError, OSError, AttributeError) as error:
+        raise SparkGone(
+            "Spark's JVM has ended (out of memory? see its output above); start this service again"
+        ) from error
+    if stopped:
+        raise SparkGone("Spark has stopped its context; start this service again")
+
+
 def stop_session(session: SparkSession) -> None:
     """End a session; one whose JVM is gone has ended already, which is only logged: it must not hide why."""
     try:
@@ -146,8 +156,6 @@ def _quieten(session: SparkSession) -> None:
     levels = session.sparkContext._jvm.org.apache.logging.log4j.Level
     for logger in QUIET_LOGGERS:
         configurator.setLevel(logger, levels.ERROR)
-    # A query that fails is told by whoever runs it, in a line instead of pages.
-    configurator.setLevel("org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution", levels.OFF)
 
 
 def session_conf(settings: SparkSettings, jars: list[Path]) -> Mapping[str, str]:
@@ -170,16 +178,9 @@ def session_conf(settings: SparkSettings, jars: list[Path]) -> Mapping[str, str]
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
         "spark.sql.shuffle.partitions": "2",
-        # The checkpoint is scratch: it lives as long as one query, and what it holds is never read by another.
-        "spark.sql.streaming.minBatchesToRetain": "2",
-        # What Spark takes else for local files starts a process (chmod, readlink) for each of a batch's steps: 65 ms.
-        # This starts one (chmod) for each file: 10 ms.
-        "spark.sql.streaming.checkpointFileManagerClass": CHECKPOINT_FILES,
-        "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
-        "spark.sql.streaming.numRecentProgressUpdates": "5",
-        "spark.sql.streaming.metricsEnabled": "false",
-        "spark.sql.streaming.stopTimeout": "30s",
-        # Readers keep megabytes fetched ahead, per partition and query: let go of those of ended queries soon.
+        # Without "kafka": its first source makes every record a row of Java objects and back (docs/decisions/0022).
+        "spark.sql.sources.useV1SourceList": "avro,csv,json,orc,parquet,text",
+        # Consumers keep megabytes fetched ahead, per partition: let go soon of those that no read uses any more.
         "spark.kafka.consumer.cache.timeout": "30s",
         "spark.kafka.consumer.cache.evictorThreadRunInterval": "10s",
         "spark.kafka.consumer.fetchedData.cache.timeout": "30s",

@@ -7,7 +7,6 @@ from functools import partial
 from typing import Final
 
 from tests.chaos.drawing import LINK_FAULTS
-from tests.chaos.faults.checkpoints import delete, truncate
 from tests.chaos.faults.downstream import fails, gone, hangs
 from tests.chaos.faults.group import storm
 from tests.chaos.faults.links import broken, hold_produce
@@ -33,8 +32,6 @@ _OTHERS: Final[Mapping[str, Fault]] = {
     "freeze": freeze,
     "terminate": terminate,
     "kill_jvm": kill_jvm,
-    "delete_checkpoint": delete,
-    "truncate_checkpoint": truncate,
     "storm": storm,
     "end_sessions": end_sessions,
     "answer_503": partial(fails, status=503),

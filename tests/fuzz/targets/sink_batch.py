@@ -5,10 +5,11 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
-from sink.copy_binary import copy_stream
-from sink.dead_letter_writer import DeadLetterWriter
-from sink.wait_rows import COLUMNS, SHOWABLE_MS
-from sink.wait_writer import WaitWriter
+from sink.apply.copy_binary import copy_stream
+from sink.apply.dead_letter_writer import DeadLetterWriter
+from sink.apply.wait_rows import COLUMNS
+from sink.apply.wait_writer import WaitWriter
+from sink.position import SHOWABLE_MS
 from tests.fuzz.record_bytes import RecordInput
 from tests.fuzz.target import Target
 from tests.fuzz.targets.wait_record import seeds as wait_records

@@ -47,7 +47,6 @@ def test_a_sound_installation_has_no_errors_and_looking_leaves_no_trace(
         ("processor.handler", "{module}p:handle", "handler", "p'"),
         ("processor.ttl_s", "20", "settings.processor", "ttl_s"),
         ("spark.jars_dir", "/nowhere", "jars", "/nowhere"),
-        ("sink.checkpoint_dir", "/dev/null/here", "disk.checkpoints", "/dev/null is not a folder"),
         ("telemetry.host", "203.0.113.1", "telemetry.port", "203.0.113.1"),
         ("postgres.schema", "nowhere", "postgres.schema", "waitreg db migrate"),
     ],

@@ -46,7 +46,7 @@ OVERRIDES: Mapping[str, Any] = {
     "processor.prefetch_max": 6,
     "wait.skew_allowance_s": 0,
     "wait.max_message_bytes": 20_000,
-    "sink.trigger_s": 0.5,
+    "sink.poll_interval_s": 0.5,
     "sweeper.interval_s": 1,
 }
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from sink.applier import Applied, Applier, Writer
-from sink.dead_letter_writer import DeadLetterWriter
+from sink.apply.applier import Applied, Applier, Writer
+from sink.apply.dead_letter_writer import DeadLetterWriter
+from sink.apply.wait_writer import WaitWriter
 from sink.position import LogEnds, Position, TopicPartition
 from sink.progress import Connection, begin_progress, postgres_now, read_progress
-from sink.wait_writer import WaitWriter
 from tests.unit.sink.batches import Row, batch_of
 from wait_registry.clock import Clock
 from wait_registry.kafka.cluster import TopicIdentity

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sink.kafka_query import RESULT_LIMIT_PROPERTY
+from sink.read.kafka_reader import RESULT_LIMIT_PROPERTY
 from tests.conftest import SettingsFactory
 from tests.integration.sink.conftest import StartSink
 from tests.integration.sink.test_the_view_is_the_logs_truth import view_of
@@ -43,7 +43,7 @@ def test_it_is_halved_until_it_fits(
     start_sink: StartSink,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    settings = prepared({"sink.trigger_s": 0.1, "sink.restart_backoff_max_s": 0.2})
+    settings = prepared({"sink.poll_interval_s": 0.1, "sink.restart_backoff_max_s": 0.2})
     log = WaitTopic(topics, settings.wait.topic)
     log.write(*[wait_record(new_id(), 0, value=os.urandom(size)) for _ in range(count)])
 

@@ -18,7 +18,7 @@ MIB = 1024 * 1024
 def test_its_place_and_size_are_kept_and_the_others_are_shown(
     prepared: SettingsFactory, topics: Topics, database: Database, start_sink: StartSink
 ) -> None:
-    settings = prepared({"sink.trigger_s": 0.1, "dead_letter.partitions": 1})
+    settings = prepared({"sink.poll_interval_s": 0.1, "dead_letter.partitions": 1})
     topic = settings.dead_letter.topic
     large = [
         Outgoing(bytes(34 * MIB), b"large", (("name", b"value"),)),

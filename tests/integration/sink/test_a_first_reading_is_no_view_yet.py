@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sink.rebuild import rebuild
+from sink.rebuild.view import rebuild
 from tests.conftest import SettingsFactory
 from tests.integration.connect.outbox import Connection
 from tests.integration.sink.conftest import StartSink
@@ -36,7 +36,7 @@ create constraint trigger ask after update on sink_progress deferrable initially
 
 def beside_a_source(prepared: SettingsFactory, database: Database, **more: object) -> tuple[Settings, Connection]:
     """Return settings, and a connection to a schema in which a source asks after each batch."""
-    settings = prepared({"wait.partitions": 1, "sink.trigger_s": 0.2, **more})
+    settings = prepared({"wait.partitions": 1, "sink.poll_interval_s": 0.2, **more})
     connection = database.connect(settings)
     connection.execute(EAGER_SOURCE.format(topic=settings.wait.topic).encode())
     return settings, connection

@@ -20,7 +20,7 @@ from tests.support.waiting import wait_until
 def test_it_ends_loudly_and_the_next_start_continues(
     prepared: SettingsFactory, topics: Topics, database: Database, services: Services, start_sink: StartSink
 ) -> None:
-    settings = prepared({"sink.trigger_s": 0.2, "sink.restart_backoff_max_s": 1})
+    settings = prepared({"sink.poll_interval_s": 0.2, "sink.restart_backoff_max_s": 1})
     log, ids = WaitTopic(topics, settings.wait.topic), [new_id() for _ in range(8)]
     log.write(*[wait_record(wait_id, at % 4) for at, wait_id in enumerate(ids)])
     service = services.start("sink", settings).wait_ready()

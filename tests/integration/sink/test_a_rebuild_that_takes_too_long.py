@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sink.position import PositionTooOld
-from sink.rebuild import rebuild
+from sink.position import PositionExpired
+from sink.rebuild.view import rebuild
 from tests.conftest import SettingsFactory
 from tests.integration.sink.wait_topic import WaitTopic, new_id, tombstone, wait_record
 from tests.support.database import Database
@@ -38,7 +38,7 @@ def test_a_rebuild_frozen_between_two_chunks_for_longer_than_tombstones_stay_cha
             until_s = time.monotonic() + RETENTION_S
             wait_until(lambda: time.monotonic() > until_s, 60, "the time after which tombstones go")
 
-    with pytest.raises(PositionTooOld, match="the rebuild has taken"):
+    with pytest.raises(PositionExpired, match="the rebuild has taken"):
         rebuild(settings, spark, dry_run=dry_run, progress=freeze)
     assert database.rows(settings, "select * from wait") == []
     assert {at for (at,) in database.rows(settings, "select next_offset from sink_progress")} <= {0}

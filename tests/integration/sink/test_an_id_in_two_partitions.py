@@ -18,7 +18,7 @@ ROWS = "select wait_expiration_uuid, wait_partition, wait_offset from wait"
 def test_what_stands_in_a_partition_is_shown_whatever_another_one_says_of_its_id(
     prepared: SettingsFactory, topics: Topics, database: Database, start_sink: StartSink, together: bool
 ) -> None:
-    settings = prepared({"sink.trigger_s": 0.1})
+    settings = prepared({"sink.poll_interval_s": 0.1})
     log, twice, strayed = WaitTopic(topics, settings.wait.topic), new_id(), new_id()
 
     def sink() -> None:

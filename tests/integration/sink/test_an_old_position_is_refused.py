@@ -6,7 +6,7 @@ from contextlib import closing
 
 import pytest
 
-from sink.position import PositionTooOld
+from sink.position import PositionExpired
 from tests.conftest import SettingsFactory
 from tests.integration.sink.applying import HandFed
 from tests.support.database import Database
@@ -24,9 +24,9 @@ def test_a_batch_after_a_position_older_than_half_of_delete_retention_is_not_wri
         young.feed([Row(b"unreadable", b"v", 0, 1)])
         young.connection.execute("update sink_progress set position_time = now() - interval '13 hours'")
     with closing(HandFed(settings, retention_ms=DAY_MS)) as old:
-        with pytest.raises(PositionTooOld, match="waitreg rebuild"):
+        with pytest.raises(PositionExpired, match="waitreg rebuild"):
             old.feed([Row(b"unreadable", b"v", 0, 2)])
-        with pytest.raises(PositionTooOld):
+        with pytest.raises(PositionExpired):
             old.applier.refresh()
     assert database.rows(settings, 'select "offset" from quarantine') == [(1,)]
     assert database.rows(settings, "select max(next_offset) from sink_progress") == [(2,)]

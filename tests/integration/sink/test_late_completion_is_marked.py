@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from sink.dead_letter_writer import DeadLetterWriter
+from sink.apply.dead_letter_writer import DeadLetterWriter
+from sink.apply.wait_writer import WaitWriter
 from sink.progress import Connection
-from sink.wait_writer import WaitWriter
 from tests.conftest import SettingsFactory
 from tests.integration.sink.applying import HandFed, now_ms
 from tests.integration.sink.wait_topic import ENCODER, new_id

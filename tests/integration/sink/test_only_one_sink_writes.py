@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from sink.position import PositionTooOld
+from sink.position import PositionExpired
 from tests.conftest import SettingsFactory
 from tests.integration.sink.conftest import StartSink
 from tests.integration.sink.wait_topic import WaitTopic, new_id, tombstone, wait_record
@@ -19,7 +19,7 @@ from wait_registry.settings.root import Settings
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-QUICK = {"sink.trigger_s": 0.2, "sink.idle_progress_s": 1}
+QUICK = {"sink.poll_interval_s": 0.2, "sink.idle_progress_s": 1}
 
 
 def view_of(database: Database, settings: Settings) -> dict[str, tuple[int, int]]:
@@ -93,7 +93,7 @@ def test_an_old_position_is_refused_then_rebuilt_then_fresh(
     start_sink: StartSink,
     spark: SparkSession,
 ) -> None:
-    from sink.rebuild import rebuild
+    from sink.rebuild.view import rebuild
 
     settings = prepared({**QUICK, "sink.max_batch_records": 7})
     log = WaitTopic(topics, settings.wait.topic)
@@ -112,7 +112,7 @@ def test_an_old_position_is_refused_then_rebuilt_then_fresh(
     execute(database, settings, "delete from wait where wait_expiration_uuid = %s", ids[6])
     before = view_of(database, settings)
     refused = start_sink(settings)
-    assert isinstance(refused.wait_ended(), PositionTooOld)
+    assert isinstance(refused.wait_ended(), PositionExpired)
     assert "waitreg rebuild" in str(refused.error)
     assert view_of(database, settings) == before
 

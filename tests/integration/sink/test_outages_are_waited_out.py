@@ -26,7 +26,7 @@ def test_postgres_away_at_the_start_and_killed_in_between_and_the_broker_gone_fo
     own_stack: OwnStack, names: Names, start_sink: StartSink
 ) -> None:
     overrides = {
-        "sink.trigger_s": 0.2,
+        "sink.poll_interval_s": 0.2,
         "sink.restart_backoff_max_s": 1,
         "sink.max_batch_records": 40,
         "kafka.request_timeout_s": 3,

@@ -16,7 +16,7 @@ from tests.support.waiting import wait_until
 def test_not_before_the_first_batch_is_written_and_also_where_there_is_nothing_to_be_read(
     prepared: SettingsFactory, topics: Topics, database: Database, start_sink: StartSink
 ) -> None:
-    settings = prepared({"sink.trigger_s": 0.1})
+    settings = prepared({"sink.poll_interval_s": 0.1})
     WaitTopic(topics, settings.wait.topic).write(wait_record(new_id(), 0))
     with database.connect(settings) as other, other.transaction():
         other.execute("lock table wait in share mode")

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from sink.dead_letter_writer import DeadLetterWriter
+from sink.apply.dead_letter_writer import DeadLetterWriter
+from sink.apply.wait_writer import WaitWriter
 from sink.progress import QUERIES, Connection
-from sink.wait_writer import WaitWriter
 from tests.conftest import SettingsFactory
 from tests.integration.sink.wait_topic import new_id
 from tests.support.database import Database

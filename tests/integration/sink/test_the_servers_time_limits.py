@@ -24,7 +24,7 @@ def test_a_batch_that_takes_longer_than_the_roles_limit_is_waited_for(
     start_sink: StartSink,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    settings = prepared({"sink.trigger_s": 0.2})
+    settings = prepared({"sink.poll_interval_s": 0.2})
     log = WaitTopic(topics, settings.wait.topic)
     log.write(wait_record(new_id(), 0))
     with psycopg.connect(database.url) as slow:

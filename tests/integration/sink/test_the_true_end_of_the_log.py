@@ -21,7 +21,7 @@ from tests.support.topics import Topics
 def test_an_aborted_tombstone_resolves_nothing_and_the_position_is_the_logs_end(
     prepared: SettingsFactory, topics: Topics, database: Database, start_sink: StartSink
 ) -> None:
-    settings = prepared({"sink.trigger_s": 0.2})
+    settings = prepared({"sink.poll_interval_s": 0.2})
     log, (resolved, standing) = WaitTopic(topics, settings.wait.topic), (new_id(), new_id())
     log.write(wait_record(resolved, 0), wait_record(standing, 1))
     with transaction(topics, log.name, commit=True) as producer:

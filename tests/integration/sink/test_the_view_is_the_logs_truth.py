@@ -74,7 +74,7 @@ def random_history(chooser: random.Random, count: int) -> list[Outgoing]:
 def test_any_history_over_several_batches_and_what_comes_while_it_runs(
     prepared: SettingsFactory, topics: Topics, database: Database, start_sink: StartSink
 ) -> None:
-    settings = prepared({"sink.trigger_s": 0.2, "sink.max_batch_records": 60, "sink.idle_progress_s": 1})
+    settings = prepared({"sink.poll_interval_s": 0.2, "sink.max_batch_records": 60, "sink.idle_progress_s": 1})
     log, chooser = WaitTopic(topics, settings.wait.topic), random.Random(7)
     log.write(*random_history(chooser, 400))
     with transaction(topics, log.name, commit=False) as producer:
@@ -133,7 +133,7 @@ def older_dialect(wait_id: str) -> Outgoing:
 def test_bytes_come_through_as_they_went_in_and_what_cannot_be_read_is_set_aside(
     prepared: SettingsFactory, topics: Topics, database: Database, start_sink: StartSink
 ) -> None:
-    settings = prepared({"sink.trigger_s": 0.2})
+    settings = prepared({"sink.poll_interval_s": 0.2})
     log, ids = WaitTopic(topics, settings.wait.topic), {name: new_id() for name in (*VALUES, "older", "good then bad")}
     log.write(
         *[

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def test_a_sweep_while_the_sink_is_behind_exports_exactly_what_the_log_leaves_open(
     scenario: ScenarioFactory, spark: SparkSession
 ) -> None:
-    at = scenario({"wait.partitions": 2, "sink.trigger_s": 0.1})
+    at = scenario({"wait.partitions": 2, "sink.poll_interval_s": 0.1})
     early = [item for partition in (0, 1) for item in at.register([at.wait_record(n) for n in range(20)], partition)]
     SinkService(at.settings, spark, once=True).run()
     assert at.database.rows(at.settings, "select count(*) from wait") == [(40,)]

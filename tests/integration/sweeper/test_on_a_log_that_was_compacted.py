@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sink.rebuild import rebuild
+from sink.rebuild.view import rebuild
 from sink.service import SinkService
 from sweeper.result import RowOutcome
 from tests.integration.sweeper.conftest import ScenarioFactory
@@ -30,7 +30,7 @@ def shown(at: Scenario) -> list[tuple[str, int]]:
 
 @pytest.mark.timeout(300)
 def test_the_view_is_exact_and_what_expired_goes_out_once(scenario: ScenarioFactory, spark: SparkSession) -> None:
-    at = scenario({"sink.trigger_s": 0.1})
+    at = scenario({"sink.poll_interval_s": 0.1})
     for name, value in COMPACTED_SOON.items():
         at.set_config(at.settings.wait.topic, name, value)
     later = 600_000

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka import Consumer
 
-from sink.rebuild import rebuild
-from sink.starting import wait_start
+from sink.read.start_positions import wait_start
+from sink.rebuild.view import rebuild
 from tests.integration.sweeper.conftest import ScenarioFactory
 from tests.integration.sweeper.scenario import Scenario
 from tests.support.waiting import wait_until

@@ -126,9 +126,9 @@ def test_an_unknown_setting_ends_with_2_and_one_line_that_names_the_nearest(wait
 
 
 def test_an_unknown_variable_ends_with_2_and_names_the_nearest(waitreg: Run) -> None:
-    ended = waitreg("config", WAITREG_SINK__TRIGER_S="2")
+    ended = waitreg("config", WAITREG_SINK__POL_INTERVAL_S="2")
     assert ended.returncode == 2
-    assert "trigger_s" in ended.stderr.lower()
+    assert "poll_interval_s" in ended.stderr.lower()
 
 
 def test_a_value_out_of_bounds_ends_with_2_and_says_what_is_allowed(waitreg: Run) -> None:

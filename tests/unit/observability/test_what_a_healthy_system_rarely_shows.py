@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections import Counter
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
@@ -18,11 +17,10 @@ from processor.commits import Commits
 from processor.ending import Fault
 from processor.readings import partition_readings, stats_readings
 from processor.stats import Stats
-from sink.applier import Applied
-from sink.kafka_query import QueryFailed
+from sink.apply.applier import Applied
 from sink.position import LogEnds, Position
 from sink.position import TopicPartition as SinkPartition
-from sink.supervision import StreamThread, cause_of
+from sink.read.kafka_reader import ReadFailed
 from sink.telemetry import SinkTelemetry, StreamState
 from sweeper.housekeeping import TABLES
 from sweeper.instruments import Instruments
@@ -33,7 +31,6 @@ from wait_registry.clock import SystemClock
 from wait_registry.errors import TransientError
 from wait_registry.postgres.connection import PostgresUnavailable
 from wait_registry.records.tombstone import Outcome
-from wait_registry.retry import Backoff
 from wait_registry.telemetry import metrics as m
 from wait_registry.telemetry.exposition import HistogramReading, MetricsRegistry, Reading
 from wait_registry.telemetry.metrics import Metric
@@ -122,26 +119,18 @@ def test_a_sink_that_is_behind_shows_by_how_much_and_how_old_it_is() -> None:
     [
         (psycopg.OperationalError("gone"), "postgres"),
         (PostgresUnavailable("away"), "postgres"),
-        (QueryFailed("no leader"), "spark"),
+        (ReadFailed("no leader"), "spark"),
         (TransientError("no answer"), "kafka"),
         (ValueError("a bug"), "other"),
     ],
 )
-def test_a_stream_that_breaks_is_counted_by_what_broke_it(error: Exception, cause: str) -> None:
-    registry, state, broken = MetricsRegistry(), StreamState("wait", 90.0), threading.Event()
-
-    def run_once(stop: threading.Event) -> bool:
-        if broken.is_set():
-            return True
-        broken.set()
-        raise error
-
-    telemetry = SinkTelemetry(registry, [state])
-    thread = StreamThread("wait", run_once, state, telemetry, Backoff(0.001, 0.001, lambda: 0.0), threading.Event())
-    thread.start()
-    thread.join()
-    assert cause_of(error) == cause
-    assert f'\nwaitreg_sink_restarts_total{{cause="{cause}",stream="wait"}} 1.0\n' in registry.expose().decode()
+def test_a_failure_is_counted_by_its_cause_and_reported(error: Exception, cause: str) -> None:
+    registry, state = MetricsRegistry(), StreamState("wait", 90.0)
+    SinkTelemetry(registry, {"waits": state}).failed("waits", "wait", error)
+    exposed = registry.expose().decode()
+    assert f'\nwaitreg_sink_restarts_total{{cause="{cause}",stream="wait"}} 1.0\n' in exposed
+    assert '\nwaitreg_sink_query_up{stream="wait"} 0.0\n' in exposed
+    assert state.reasons()
 
 
 # ---- sweeper

@@ -48,9 +48,9 @@ def test_an_unknown_name_in_dotenv_names_the_file(empty_folder: Path) -> None:
 
 
 def test_an_unknown_name_in_the_file_names_the_file(empty_folder: Path) -> None:
-    (empty_folder / "waitreg.toml").write_text("[sinc]\ntrigger_s = 2\n")
-    assert "waitreg.toml: sinc.trigger_s" in (text := refused())
-    assert "did you mean sink.trigger_s?" in text
+    (empty_folder / "waitreg.toml").write_text("[sinc]\npoll_interval_s = 2\n")
+    assert "waitreg.toml: sinc.poll_interval_s" in (text := refused())
+    assert "did you mean sink.poll_interval_s?" in text
 
 
 def test_a_name_like_no_other_is_refused_with_the_way_to_the_list() -> None:
@@ -63,8 +63,8 @@ def test_a_section_as_a_whole_is_no_setting() -> None:
 
 def test_all_unknown_names_of_all_sources_are_reported_at_once(empty_folder: Path) -> None:
     (empty_folder / "waitreg.toml").write_text("[wait]\ntopik = 'x'\n")
-    text = refused({"log.levle": "INFO"}, {"WAITREG_SINK__TRIGER_S": "1"})
-    for near in ("wait.topic?", "log.level?", "WAITREG_SINK__TRIGGER_S?"):
+    text = refused({"log.levle": "INFO"}, {"WAITREG_SINK__POLL_INTERVL_S": "1"})
+    for near in ("wait.topic?", "log.level?", "WAITREG_SINK__POLL_INTERVAL_S?"):
         assert near in text
 
 

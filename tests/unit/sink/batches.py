@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from sink.batch import SCHEMA
+from sink.read.batch import SCHEMA
 
 Headers = tuple[tuple[str, bytes | None], ...]
 

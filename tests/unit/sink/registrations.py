@@ -8,8 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from sink.quarantine import Quarantined
-from sink.wait_rows import COLUMNS, WaitRows
+from sink.apply.quarantine import Quarantined
+from sink.apply.wait_rows import COLUMNS, WaitRows
 from tests.unit.sink.batches import Headers, Row
 from wait_registry.records.original import Original, Source
 from wait_registry.records.wait_record import WaitRecordEncoder

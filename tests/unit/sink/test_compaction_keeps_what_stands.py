@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
-from operator import itemgetter
 
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sink.batch import OFFSET
-from sink.compaction import MAX_PACKED_PARTITION, OFFSET_BITS, compact, condensed
-from sink.earlier_waits import EarlierWaits
-from sink.late_outcomes import late_outcomes
+from sink.apply.compaction import MAX_PACKED_PARTITION, OFFSET_BITS, compact
+from sink.read.batch import OFFSET
 from tests.unit.sink.batches import Row, batch_of
 
 IDS = [f"0193{index:04x}-0000-8000-8000-0000000000a{3 * index:x}" for index in range(6)]
@@ -85,58 +80,6 @@ def test_survivors_and_tombstones_are_those_of_a_record_by_record_reading(
         assert row["first_time_ms"] == tombstones[0].time_ms
         assert row["first_outcome"] == "done"
         assert row["first_is_tombstone"] == (resolved[place][0].value is None)
-
-
-@pytest.mark.guarantee("P6.3")
-@given(histories, undivided, st.integers(1, 8), st.lists(st.booleans(), min_size=40, max_size=40))
-def test_batches_that_were_condensed_one_by_one_say_together_what_they_say_as_one(
-    history: History, at_once: int, size: int, odd: list[bool]
-) -> None:
-    rows = [
-        replace(row, key=b"no id") if strange and row.offset % 5 == 0 else row
-        for row, strange in zip(rows_of(history), odd, strict=False)
-    ]
-    parts = [batch_of(rows[begin : begin + size]) for begin in range(0, len(rows), size)] or [batch_of([])]
-    together, whole = compact(pa.concat_tables(map(condensed, parts)), at_once), compact(batch_of(rows))
-    for name in ("survivors", "unkeyed"):
-        assert by_offset(getattr(together, name)) == by_offset(getattr(whole, name)), name
-    assert by_key(together.tombstones) == by_key(whole.tombstones)
-    assert sorted(late_outcomes(together.entwined), key=str) == sorted(late_outcomes(whole.entwined), key=str)
-
-
-@given(histories, st.integers(1, 8))
-def test_what_stands_behind_a_record_is_found_in_condensed_batches_too(history: History, size: int) -> None:
-    rows = rows_of(history)
-    parts = [condensed(batch_of(rows[begin : begin + size])) for begin in range(0, len(rows), size)]
-    if not parts:
-        return
-    whole, together = EarlierWaits(batch_of(rows)), EarlierWaits(pa.concat_tables(parts))
-    for row in (story[-1] for story in stories_of(rows).values()):  # only what came last can be found unreadable
-        if row.key is None or row.value is None:
-            continue
-        place = row.key, row.partition, row.offset
-        assert list(together.before(*place)) == list(whole.before(*place))
-
-
-def test_condensing_drops_the_value_of_a_wait_that_its_tombstone_resolves_and_no_other() -> None:
-    rows = rows_of(
-        [
-            (number, dead, False)
-            for number, dead in ((0, False), (0, True), (1, False), (2, False), (2, True), (2, False))
-        ]
-    )
-    found = {row["offset"]: row for row in condensed(batch_of(rows)).to_pylist()}
-    assert [found[offset]["value"] for offset in range(6)] == [b"", None, b"v", b"v", None, b"v"]
-    assert [name["key"] for name in found[0]["headers"]] == ["WAIT_EXPIRATION_TIME"]
-    assert [name["key"] for name in found[2]["headers"]] == ["X", "WAIT_EXPIRATION_TIME"]
-
-
-def by_offset(table: pa.Table) -> list[dict[str, object]]:
-    return sorted(table.to_pylist(), key=itemgetter("offset"))
-
-
-def by_key(table: pa.Table) -> list[dict[str, object]]:
-    return sorted(table.to_pylist(), key=itemgetter("key", "partition"))
 
 
 @given(histories, undivided)

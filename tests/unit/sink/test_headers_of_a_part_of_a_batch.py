@@ -7,7 +7,7 @@ import tracemalloc
 import pyarrow as pa
 import pytest
 
-from sink.batch import HEADERS, headers_of
+from sink.read.batch import HEADERS, headers_of
 
 RECORDS = 2_000
 VALUE_BYTES = 1_000

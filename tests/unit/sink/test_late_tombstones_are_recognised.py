@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sink.compaction import compact
-from sink.late_outcomes import Entry, late_entries, late_outcomes
+from sink.apply.compaction import compact
+from sink.apply.late_outcomes import Entry, late_entries, late_outcomes
 from tests.unit.sink.batches import Row, batch_of
 
 ID = "01930000-0000-8000-8000-0000000000ab"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from sink.batch import KEY, OFFSET
-from sink.earlier_waits import EarlierWaits
+from sink.apply.earlier_waits import EarlierWaits
+from sink.read.batch import KEY, OFFSET
 from tests.unit.sink.batches import Row, batch_of
 
 A, B, C = b"a", b"b", b"c"

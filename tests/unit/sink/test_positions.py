@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, cast
 
 import pytest
-from confluent_kafka.admin import AdminClient
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sink.position import (
     LogEnds,
     Position,
-    PositionTooOld,
+    PositionExpired,
     TopicPartition,
     advanced,
     moment,
@@ -22,27 +20,10 @@ from sink.position import (
     require_read_in_time,
     whole_from,
 )
-from sink.starting import Start
-from sink.stream import StreamContext, WaitStream
-from sink.telemetry import SinkTelemetry, StreamState
-from wait_registry.postgres.open_connections import OpenConnections
-from wait_registry.settings.root import Settings
-from wait_registry.telemetry.exposition import MetricsRegistry
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 P0, P1 = TopicPartition("wait", 0), TopicPartition("wait", 1)
 HOUR_MS = 3_600_000
 NOW = moment(1_000 * HOUR_MS)
-
-
-def a_context() -> StreamContext:
-    """What a stream needs to be made, not to run."""
-    state = StreamState("wait", 90.0)
-    telemetry = SinkTelemetry(MetricsRegistry(), [state])
-    spark, admin = cast("SparkSession", None), AdminClient({})
-    return StreamContext(Settings(), spark, admin, OpenConnections(), telemetry, state, lambda _: None)
 
 
 def ago(hours: float) -> datetime:
@@ -105,13 +86,13 @@ def test_a_position_older_than_half_of_delete_retention_is_refused_unless_it_is_
     retention_ms = 72 * HOUR_MS
     ends = LogEnds({P0: 5, P1: 7}, NOW)
     require_fresh({P0: Position(5, ago(1000)), P1: Position(6, ago(36))}, ends, retention_ms)
-    with pytest.raises(PositionTooOld, match=r"wait-1 .*`waitreg rebuild`"):
+    with pytest.raises(PositionExpired, match=r"wait-1 .*`waitreg rebuild`"):
         require_fresh({P0: Position(5, NOW), P1: Position(6, ago(36.01))}, ends, retention_ms)
 
 
 def test_a_rebuild_that_took_longer_than_half_of_delete_retention_is_refused() -> None:
     require_read_in_time(P0, ago(36), NOW, 72 * HOUR_MS)
-    with pytest.raises(PositionTooOld, match=r"the rebuild has taken 36\.1 h for wait-0"):
+    with pytest.raises(PositionExpired, match=r"the rebuild has taken 36\.1 h for wait-0"):
         require_read_in_time(P0, ago(36.1), NOW, 72 * HOUR_MS)
 
 
@@ -122,11 +103,10 @@ def test_only_what_was_read_in_time_tells_that_an_id_was_resolved_before() -> No
     assert whole_from(positions, frozenset({P0}), ends, {}) == {P0: 50, P1: 70}
 
 
-def test_a_stream_that_breaks_in_an_old_stretch_starts_again_in_the_same_stretch() -> None:
-    stream = WaitStream(a_context())
-    first = Start((), {P0: Position(0, NOW), P1: Position(6, ago(8))}, frozenset({P0}))
-    assert stream.whole_from(first, LogEnds({P0: 50, P1: 70}, NOW)) == {P0: 50, P1: 70}
-    again = Start((), {P0: Position(20, NOW), P1: Position(80, NOW)}, frozenset())
-    assert stream.whole_from(again, LogEnds({P0: 60, P1: 90}, NOW)) == {P0: 50, P1: 80}
-    long_after = Start((), {P0: Position(30, ago(8)), P1: Position(80, NOW)}, frozenset())
-    assert stream.whole_from(long_after, LogEnds({P0: 95, P1: 90}, NOW)) == {P0: 95, P1: 80}
+def test_a_start_in_an_old_stretch_that_was_begun_before_stays_in_it() -> None:
+    first = whole_from({P0: Position(0, NOW), P1: Position(6, ago(8))}, {P0}, LogEnds({P0: 50, P1: 70}, NOW), {})
+    assert first == {P0: 50, P1: 70}
+    again = whole_from({P0: Position(20, NOW), P1: Position(80, NOW)}, (), LogEnds({P0: 60, P1: 90}, NOW), first)
+    assert again == {P0: 50, P1: 80}
+    long_after = {P0: Position(30, ago(8)), P1: Position(80, NOW)}
+    assert whole_from(long_after, (), LogEnds({P0: 95, P1: 90}, NOW), again) == {P0: 95, P1: 80}

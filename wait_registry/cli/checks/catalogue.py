@@ -23,7 +23,6 @@ from wait_registry.cli.checks import settings as settings_checks
 from wait_registry.cli.checks.check import (
     EXPORTING,
     PROCESSOR,
-    SINK,
     SPARK,
     SWEEPER,
     VIEWING,
@@ -80,7 +79,6 @@ def _host(services: Sequence[Concerned]) -> Iterator[Check]:
     yield Check("jars", "jars of Spark's Kafka source", versions.jars, SPARK, fix="`waitreg jars fetch` or `make jars`")
     yield Check("handler", settings_checks.HANDLER, settings_checks.handler, PROCESSOR, fix=settings_checks.HANDLER_FIX)
     yield Check("telemetry.port", telemetry_port.SUBJECT, partial(telemetry_port.telemetry_port, services))
-    yield Check("disk.checkpoints", disk.CHECKPOINTS, disk.checkpoints, SINK)
     yield Check("disk.spark", disk.SPARK, disk.spark, SPARK)
 
 

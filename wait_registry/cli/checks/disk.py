@@ -18,14 +18,7 @@ GIB: Final = 1 << 30
 MIB: Final = 1 << 20
 LITTLE_BYTES: Final = GIB
 TOO_LITTLE_BYTES: Final = 100 * MIB
-CHECKPOINTS: Final = "disk for checkpoints"
 SPARK: Final = "disk for Spark's scratch"
-
-
-def checkpoints(settings: Settings) -> Iterator[Diagnosis]:
-    """Look at the folder of the sink's checkpoints."""
-    folder = settings.sink.checkpoint_dir or tempfile.gettempdir()
-    yield _line(CHECKPOINTS, Path(folder).expanduser(), "set sink.checkpoint_dir to another folder")
 
 
 def spark(settings: Settings) -> Iterator[Diagnosis]:

@@ -37,7 +37,8 @@ def position(settings: Settings) -> Iterator[Diagnosis]:
 def _position(settings: Settings) -> Iterator[Diagnosis]:
     from sink.position import require_fresh
     from sink.progress import read_progress
-    from sink.starting import log_ends, require_no_rows, wait_start
+    from sink.read.log_ends import log_ends
+    from sink.read.start_positions import require_no_rows, wait_start
     from wait_registry.kafka.clients import admin
     from wait_registry.kafka.topics import delete_retention_ms
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import psycopg
@@ -12,27 +10,17 @@ import pyarrow as pa
 from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
 
-from sink.batch import EXPRESSIONS, SCHEMA
-from sink.batch_limit import BatchLimit
-from sink.chunks import ChunkSpan
-from sink.kafka_query import (
-    SPARK_ERRORS,
-    BatchTooLarge,
-    SparkGone,
-    poll_options,
-    query_failure,
-    require_spark,
-    source_options,
-)
+from sink.apply.wait_writer import WaitBatch, WaitWriter, copy_columns, insert_quarantined
 from sink.position import LogEnds, Position, TopicPartition, require_read_in_time
 from sink.progress import QUERIES as SINK_QUERIES
 from sink.progress import Connection, advance_progress, postgres_now, read_progress
-from sink.sampling import sample_sizes
-from sink.wait_writer import WaitBatch, WaitWriter, copy_columns, insert_quarantined
+from sink.read.kafka_reader import BatchTooLarge, SparkReader
+from sink.read.ranges import Range, ReadLimit
 from wait_registry.kafka.positions import earliest_offsets
 from wait_registry.kafka.topics import delete_retention_ms
 from wait_registry.postgres.queries import Queries
 from wait_registry.settings.root import Settings
+from wait_registry.spark import SparkGone
 
 QUERIES = Queries("rebuild")
 
@@ -69,20 +57,18 @@ class PartitionRebuild:
         name: TopicPartition,
     ) -> None:
         self._settings = settings
-        self._spark = spark
+        self._reader = SparkReader(spark, settings.kafka)
         self._connection = connection
         self._admin = admin
         self._name = name
         self._writer = WaitWriter(name.topic)
-        # One for all chunks: Spark's readers are cached by it, and go on where the chunk before ended.
-        self._group_id = f"waitreg-rebuild-{uuid.uuid4()}"
         connection.execute(SINK_QUERIES["stage"])
         connection.execute(QUERIES["stage"])
 
     def run(self, ends: LogEnds, end: int, dry_run: bool, progress: Callable[[int, int, int], None]) -> PartitionResult:
         """Rebuild up to ``end``, the last stable offset, which was listed after ``ends``.
 
-        Errors as `sink.rebuild.rebuild`.
+        Errors as `sink.rebuild.view.rebuild`.
         """
         _, recorded = read_progress(self._connection, self._name.topic)
         with self._connection.transaction() as transaction:
@@ -92,62 +78,36 @@ class PartitionRebuild:
             result = self._compare(end, quarantined)
             if dry_run:
                 raise psycopg.Rollback(transaction)
-            # As fresh as the listing: what was read began at the log's start (see `sink.starting`). What an open
-            # transaction kept from it is still to be read.
+            # As fresh as the listing: what was read began at the log's start (see `sink.read.start_positions`). What an
+            # open transaction kept from it is still to be read.
             self._replace(recorded.get(self._name), Position(end, ends.listed_at, ends.ends[self._name]))
         return result
 
     def _read(self, end: int, progress: Callable[[int, int, int], None]) -> int:
         """Read the log into the temporary table; returns how many records could not be read."""
         begin = earliest_offsets(self._admin, self._name.topic, [self._name.partition])[self._name.partition]
-        limit = self._limit(begin, end).records
-        # One for all chunks: Spark keeps their consumer, and refuses to go on with it under other options.
-        polls, chunk = poll_options(limit, 1), ChunkSpan.of(limit)
+        sink, largest_bytes = self._settings.sink, self._settings.wait.max_message_bytes
+        limit = ReadLimit.careful(sink.max_batch_records, sink.max_batch_bytes, largest_bytes)
         at, quarantined = begin, 0
         while at < end:
-            until = min(end, at + chunk.span)
+            until = min(end, at + limit.offsets)
             try:
-                records = self._fetch(at, until, polls)
+                records = self._fetch(at, until)
             except BatchTooLarge:
-                smaller = chunk.halved()
+                smaller = limit.halved(until - at)
                 if smaller is None:
                     raise
-                chunk = smaller
+                limit = smaller
                 continue
             quarantined += self._keep(records)
-            at, chunk = until, chunk.after(records.num_rows)
+            limit = limit.after(until - at, records.num_rows, records.nbytes)
+            at = until
             progress(self._name.partition, at - begin, end - begin)
         return quarantined
 
-    def _limit(self, begin: int, end: int) -> BatchLimit:
-        settings, aim = self._settings, self._settings.sink.max_batch_bytes
-        harmless = aim // settings.wait.max_message_bytes
-        sample = sample_sizes(settings.kafka, {self._name: begin}, {self._name: end}, harmless=harmless, max_bytes=aim)
-        # What was looked at stands for the whole log: a rebuild that dies begins anew, so going slowly wins nothing.
-        return BatchLimit(settings.sink.max_batch_records, aim).sampled(
-            sample.records, sample.nbytes, whole=True, harmless=harmless
-        )
-
-    def _fetch(self, begin: int, end: int, polls: Mapping[str, str]) -> pa.Table:
-        partition = str(self._name.partition)
-        options = {
-            **source_options(self._settings.kafka),
-            "kafka.group.id": self._group_id,
-            "assign": json.dumps({self._name.topic: [self._name.partition]}),
-            "startingOffsets": json.dumps({self._name.topic: {partition: begin}}),
-            "endingOffsets": json.dumps({self._name.topic: {partition: end}}),
-            **polls,
-        }
+    def _fetch(self, begin: int, end: int) -> pa.Table:
         try:
-            frame = self._spark.read.format("kafka").options(**options).load().selectExpr(*EXPRESSIONS)
-            return frame.toArrow().cast(SCHEMA)
-        except (*SPARK_ERRORS, OSError, EOFError) as error:
-            self._require_spark(begin, end)
-            raise query_failure(error) from None
-
-    def _require_spark(self, begin: int, end: int) -> None:
-        try:
-            require_spark(self._spark)
+            return self._reader.read({self._name: Range(begin, end)}).records
         except SparkGone as gone:
             raise SparkGone(
                 f"Spark's JVM has ended while offsets {begin} to {end} of {self._name} were read (out of memory? see "

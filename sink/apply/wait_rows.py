@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from sink.batch import HEADERS, KEY, OFFSET, PARTITION, VALUE, records_of
-from sink.copy_binary import Column, int4, int8, jsonb, text, time_ms
-from sink.quarantine import Quarantined, quarantined
-from sink.uniform_waits import UniformWaits, uniform_waits
+from sink.apply.copy_binary import Column, int4, int8, jsonb, text, time_ms
+from sink.apply.quarantine import Quarantined, quarantined
+from sink.position import SHOWABLE_MS
+from sink.read.batch import HEADERS, KEY, OFFSET, PARTITION, VALUE, records_of
 from wait_registry.errors import DataError
 from wait_registry.records.headers import encode_headers_json
 from wait_registry.records.wait_record import WaitRecord, decode_wait_record
@@ -53,9 +52,6 @@ COLUMNS: Final[tuple[tuple[str, pa.DataType, Encoding], ...]] = (
     ("tracestate", pa.string(), text),
 )
 
-# What a timestamptz may be for every client to read it back: years 1 to 9999 (ms).
-SHOWABLE_MS: Final = range(-62_135_596_800_000, 253_402_300_800_000)
-
 
 @dataclass(frozen=True, slots=True)
 class WaitRows:
@@ -70,23 +66,27 @@ class WaitRows:
 
 
 def wait_rows(topic: str, survivors: pa.Table, earlier: Earlier, records_at_once: int = RECORDS_AT_ONCE) -> WaitRows:
-    """Read surviving wait records; the rows come in any order.
+    """Read surviving wait records; nothing here raises for bad data.
 
-    ``earlier`` returns, newest first, the wait records of a key in this batch, in its partition and below an offset,
-    that nothing but unreadable ones came after: where the last can't be read, the registration before it stands.
-    Nothing here raises for bad data. ``records_at_once`` bounds the memory that the reading takes, whatever the records
-    are like.
+    Args:
+        topic: the wait topic.
+        survivors: records (columns of `sink.read.batch`).
+        earlier: returns, newest first, the wait records of a key in this batch, in its partition and below an offset,
+            that nothing but unreadable ones came after: if the last can't be read, the registration before it counts.
+        records_at_once: bounds the memory that the reading takes.
     """
-    parts: list[WaitRows] = []
-    for start in range(0, survivors.num_rows, records_at_once):
-        # Copies where chunks meet in a slice, and nothing else.
-        for records in survivors.slice(start, records_at_once).combine_chunks().to_batches():
-            parts += _parts(topic, records, earlier)
-    return _joined(parts)
+    parts = [
+        _read(topic, survivors.slice(start, records_at_once), earlier)
+        for start in range(0, survivors.num_rows, records_at_once)
+    ]
+    columns = [
+        Column(name, encode, pa.concat_arrays([pa.nulls(0, kind), *(part.columns[index].values for part in parts)]))
+        for index, (name, kind, encode) in enumerate(COLUMNS)
+    ]
+    return WaitRows(columns, [record for part in parts for record in part.unreadable])
 
 
-def rows_one_by_one(topic: str, survivors: pa.Table, earlier: Earlier) -> WaitRows:
-    """Read what `wait_rows` reads, and as it does, but one record after the other: slow, and right for any record."""
+def _read(topic: str, survivors: pa.Table, earlier: Earlier) -> WaitRows:
     rows: list[tuple[Any, ...]] = []
     unreadable: list[Quarantined] = []
     for survivor in records_of(survivors):
@@ -107,43 +107,6 @@ def rows_one_by_one(topic: str, survivors: pa.Table, earlier: Earlier) -> WaitRo
 def showable_ms(moment_ms: int | None) -> int | None:
     """Return a time that a timestamptz can show, None for any other (no timestamp is -1)."""
     return moment_ms if moment_ms is not None and moment_ms != -1 and moment_ms in SHOWABLE_MS else None
-
-
-def _parts(topic: str, records: pa.RecordBatch, earlier: Earlier) -> Iterator[WaitRows]:
-    found, others = uniform_waits(records, SHOWABLE_MS)
-    for waits in found:
-        yield _uniform_rows(topic, records, waits)
-    if len(others):
-        yield rows_one_by_one(topic, pa.Table.from_batches([records]).take(others), earlier)
-
-
-def _uniform_rows(topic: str, records: pa.RecordBatch, waits: UniformWaits) -> WaitRows:
-    given_ms = waits.columns["original_timestamp_ms"]
-    values = {
-        **waits.columns,
-        "original_timestamp": pc.if_else(_are_showable(given_ms), given_ms, None),
-        "wait_topic": pa.repeat(pa.scalar(topic, pa.string()), len(waits.rows)),
-        "wait_partition": records.column(PARTITION).take(waits.rows),
-        "wait_offset": records.column(OFFSET).take(waits.rows),
-    }
-    # Only source and trace may be missing.
-    missing = {name: pa.nulls(len(waits.rows), kind) for name, kind, _ in COLUMNS if name not in values}
-    columns = [Column(name, encode, (values | missing)[name].cast(kind)) for name, kind, encode in COLUMNS]
-    return WaitRows(columns, [])
-
-
-def _are_showable(moments_ms: pa.Array) -> pa.Array:
-    """Tell, moment by moment, whether `showable_ms` returns it."""
-    within = pc.and_(pc.greater_equal(moments_ms, SHOWABLE_MS.start), pc.less(moments_ms, SHOWABLE_MS.stop))
-    return pc.and_(within, pc.not_equal(moments_ms, -1))
-
-
-def _joined(parts: list[WaitRows]) -> WaitRows:
-    columns = [
-        Column(name, encode, pa.concat_arrays([pa.nulls(0, kind), *(part.columns[index].values for part in parts)]))
-        for index, (name, kind, encode) in enumerate(COLUMNS)
-    ]
-    return WaitRows(columns, [record for part in parts for record in part.unreadable])
 
 
 def _before(survivor: dict[str, Any], earlier: Earlier) -> Iterable[dict[str, Any]]:

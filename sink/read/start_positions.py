@@ -1,16 +1,15 @@
-"""Where a stream starts: at what Postgres says, checked against what the topics are and hold now."""
+"""Where the reading of a topic starts: at the positions in Postgres, checked against the topic as it is now."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
 from confluent_kafka.admin import AdminClient
 
-from sink.made_anew import keep_apart
-from sink.position import LogEnds, Position, Positions, TopicPartition
+from sink.position import Position, Positions, TopicPartition
 from sink.progress import (
     QUERIES,
     Connection,
@@ -19,6 +18,8 @@ from sink.progress import (
     postgres_now,
     read_progress,
 )
+from sink.read.log_ends import Log, read_log
+from sink.read.topic_recreation import keep_apart
 from wait_registry.errors import ConfigurationError, TransientError
 from wait_registry.kafka.cluster import (
     TopicIdentity,
@@ -26,7 +27,6 @@ from wait_registry.kafka.cluster import (
     identity_changed,
     require_same_identity,
 )
-from wait_registry.kafka.positions import earliest_offsets, end_offsets
 from wait_registry.kafka.wait_topic import describe_wait_topic
 from wait_registry.settings.topics import WaitTopicSettings
 
@@ -34,25 +34,16 @@ log = logging.getLogger(__name__)
 
 
 class DeadLetterTopicChanged(TransientError):
-    """A dead letter topic was recreated or grew while it was read: start the stream again."""
+    """A dead letter topic was recreated or grew while it was read: start again from the positions in Postgres."""
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Where a stream starts; ``new`` are partitions that were never read before."""
-
-    identities: tuple[TopicIdentity, ...]
-    positions: Mapping[TopicPartition, Position]
-    new: frozenset[TopicPartition]
-
-
-@dataclass(frozen=True, slots=True)
-class Log:
-    """A topic as Kafka shows it now: its identity, and each partition's first offset and end."""
+    """Where the reading of a topic starts; ``new`` are partitions that were never read before."""
 
     identity: TopicIdentity
-    first: Mapping[TopicPartition, int]
-    ends: Mapping[TopicPartition, int]
+    positions: Mapping[TopicPartition, Position]
+    new: frozenset[TopicPartition]
 
 
 def wait_start(connection: Connection, admin: AdminClient, wait: WaitTopicSettings) -> Start:
@@ -64,41 +55,37 @@ def wait_start(connection: Connection, admin: AdminClient, wait: WaitTopicSettin
     """
     recorded, positions = read_progress(connection, wait.topic)
     now = postgres_now(connection)
-    seen = _log(admin, describe_wait_topic(admin, wait.topic, wait.partitions))
+    seen = read_log(admin, describe_wait_topic(admin, wait.topic, wait.partitions))
     if recorded is None:
         require_no_rows(connection, wait.topic)
         positions = _first_positions(seen, now)
         begin_progress(connection, seen.identity, positions)
         log.info("first start: reading %s from its beginning", wait.topic)
-        return Start((seen.identity,), positions, frozenset(positions))
+        return Start(seen.identity, positions, frozenset(positions))
     require_same_identity(recorded, seen.identity)
     require_within_log(positions, seen)
-    return Start((seen.identity,), positions, frozenset())
+    return Start(seen.identity, positions, frozenset())
 
 
-def dead_letter_start(connection: Connection, admin: AdminClient, topics: Iterable[str]) -> Start:
-    """Read or make the positions of the dead letter topics.
+def dead_letter_start(connection: Connection, admin: AdminClient, topic: str) -> Start:
+    """Read or make the positions of a dead letter topic.
 
-    These have a retention: a position that its log no longer holds moves to the log's start, and a topic made anew is
-    read from its beginning, the old one's rows kept apart, each with a warning. Raises ConfigurationError when a topic
-    isn't there.
+    It has a retention: a position that its log no longer holds moves to the log's start. A recreated topic is read from
+    its beginning, and the rows of the old one are kept apart. Both are logged as a warning.
+
+    Raises:
+        ConfigurationError: there is no such topic.
+        TransientError: Kafka can't be reached now; retry.
     """
-    identities: list[TopicIdentity] = []
-    positions: dict[TopicPartition, Position] = {}
-    new: set[TopicPartition] = set()
-    for topic in topics:
-        recorded, kept = read_progress(connection, topic)
-        now = postgres_now(connection)
-        seen = _log(admin, describe_topic(admin, topic))
-        if recorded is not None and recorded.topic_id != seen.identity.topic_id:
-            keep_apart(connection, topic, recorded.topic_id)
-            kept = {}
-        first = {name: place for name, place in _first_positions(seen, now).items() if name not in kept}
-        begin_progress(connection, seen.identity, first)
-        identities.append(seen.identity)
-        positions |= _within_log(connection, kept, seen) | first
-        new |= first.keys()
-    return Start(tuple(identities), positions, frozenset(new))
+    recorded, kept = read_progress(connection, topic)
+    now = postgres_now(connection)
+    seen = read_log(admin, describe_topic(admin, topic))
+    if recorded is not None and recorded.topic_id != seen.identity.topic_id:
+        keep_apart(connection, topic, recorded.topic_id)
+        kept = {}
+    first = {name: place for name, place in _first_positions(seen, now).items() if name not in kept}
+    begin_progress(connection, seen.identity, first)
+    return Start(seen.identity, _within_log(connection, kept, seen) | first, frozenset(first))
 
 
 def moved_into_log(positions: Positions, seen: Log) -> dict[TopicPartition, Position]:
@@ -140,42 +127,11 @@ def require_within_log(positions: Positions, seen: Log) -> None:
             )
 
 
-def require_same_dead_letter_topics(admin: AdminClient, identities: Iterable[TopicIdentity]) -> None:
-    """Raise `DeadLetterTopicChanged` when a dead letter topic was recreated or grew."""
-    for identity in identities:
-        changed = identity_changed(identity, describe_topic(admin, identity.topic))
-        if changed:
-            raise DeadLetterTopicChanged(f"{changed}: the dead letter stream starts again")
-
-
-def log_ends(connection: Connection, admin: AdminClient, names: Iterable[TopicPartition]) -> LogEnds:
-    """Read Postgres' clock, then the high watermarks: in this order a record at or above an end is younger."""
-    listed_at = postgres_now(connection)
-    return LogEnds(_high_watermarks(admin, names), listed_at)
-
-
-def stable_ends(admin: AdminClient, names: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-    """Return the last stable offsets: how far a read_committed reader can get now."""
-    return {
-        TopicPartition(topic, partition): offset
-        for topic, partitions in _by_topic(names).items()
-        for partition, offset in end_offsets(admin, topic, partitions).items()
-    }
-
-
-def _high_watermarks(admin: AdminClient, names: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-    return {
-        TopicPartition(topic, partition): offset
-        for topic, partitions in _by_topic(names).items()
-        for partition, offset in end_offsets(admin, topic, partitions, "read_uncommitted").items()
-    }
-
-
-def _by_topic(names: Iterable[TopicPartition]) -> dict[str, list[int]]:
-    topics: dict[str, list[int]] = {}
-    for name in sorted(names):
-        topics.setdefault(name.topic, []).append(name.partition)
-    return topics
+def require_same_dead_letter_topic(admin: AdminClient, identity: TopicIdentity) -> None:
+    """Raise `DeadLetterTopicChanged` if a dead letter topic was recreated or grew."""
+    changed = identity_changed(identity, describe_topic(admin, identity.topic))
+    if changed:
+        raise DeadLetterTopicChanged(changed)
 
 
 def _within_log(connection: Connection, kept: Positions, seen: Log) -> dict[TopicPartition, Position]:
@@ -195,18 +151,12 @@ def _within_log(connection: Connection, kept: Positions, seen: Log) -> dict[Topi
     return dict(kept) | lost
 
 
-def _log(admin: AdminClient, identity: TopicIdentity) -> Log:
-    names = [TopicPartition(identity.topic, partition) for partition in range(identity.partitions)]
-    first = earliest_offsets(admin, identity.topic, range(identity.partitions))
-    return Log(identity, {name: first[name.partition] for name in names}, _high_watermarks(admin, names))
-
-
 def first_positions(
     connection: Connection, admin: AdminClient, identity: TopicIdentity
 ) -> dict[TopicPartition, Position]:
     """Return the positions of a topic that was never read: the logs' beginnings, as of now."""
     now = postgres_now(connection)
-    return _first_positions(_log(admin, identity), now)
+    return _first_positions(read_log(admin, identity), now)
 
 
 def _first_positions(seen: Log, now: datetime) -> dict[TopicPartition, Position]:

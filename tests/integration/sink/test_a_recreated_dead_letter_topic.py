@@ -7,9 +7,9 @@ from contextlib import closing
 
 import pytest
 
-from sink import made_anew
 from sink.progress import read_progress
-from sink.starting import dead_letter_start
+from sink.read import topic_recreation
+from sink.read.start_positions import dead_letter_start
 from tests.conftest import SettingsFactory
 from tests.integration.sink.applying import PARTITIONS, HandFed, now_ms
 from tests.integration.sink.wait_topic import new_id
@@ -33,18 +33,18 @@ def letter(topic: str, offset: int, body: bytes, wait_id: str = "") -> Row:
 
 
 @pytest.mark.guarantee("P1.13")
-@pytest.mark.parametrize("rows_at_once", [1, made_anew.ROWS_AT_ONCE])
+@pytest.mark.parametrize("rows_at_once", [1, topic_recreation.ROWS_AT_ONCE])
 def test_its_letters_are_shown_beside_those_of_the_old_one(
     prepared: SettingsFactory, database: Database, monkeypatch: pytest.MonkeyPatch, rows_at_once: int
 ) -> None:
-    monkeypatch.setattr(made_anew, "ROWS_AT_ONCE", rows_at_once)
+    monkeypatch.setattr(topic_recreation, "ROWS_AT_ONCE", rows_at_once)
     settings = prepared({"dead_letter.partitions": PARTITIONS})
     topic, late = settings.dead_letter.topic, new_id()
     with closing(HandFed(settings, topic, dead_letters=True)) as old:
         old.feed([letter(topic, 0, b"old 0", late), letter(topic, 1, b"old 1"), letter(topic, 3, b"old 3")])
         recorded, _ = read_progress(old.connection, topic)
         assert recorded is not None
-        start = dead_letter_start(old.connection, admin(settings.kafka), [topic])
+        start = dead_letter_start(old.connection, admin(settings.kafka), topic)
         assert {position.next_offset for position in start.positions.values()} == {0}
 
     def shown() -> Mapping[tuple[str, int], bytes]:
@@ -56,7 +56,7 @@ def test_its_letters_are_shown_beside_those_of_the_old_one(
     with closing(HandFed(settings, topic, dead_letters=True)) as new:
         new.feed([letter(topic, 0, b"new 0"), letter(topic, 1, b"new 1")])
         assert shown() == {**of_the_old, (topic, 0): b"new 0", (topic, 1): b"new 1"}
-        dead_letter_start(new.connection, admin(settings.kafka), [topic])
+        dead_letter_start(new.connection, admin(settings.kafka), topic)
         assert shown() == {**of_the_old, (topic, 0): b"new 0", (topic, 1): b"new 1"}, "it is the same topic now"
 
     with closing(HandFed(settings)) as waits:

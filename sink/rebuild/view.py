@@ -21,8 +21,9 @@ from sink.advisory_lock import sink_lock_key, try_lock
 from sink.connect_group import require_no_second_sink, require_stopped
 from sink.position import TopicPartition
 from sink.progress import Connection, begin_progress, forget_progress, read_progress
-from sink.rebuild_partition import QUERIES, PartitionRebuild, PartitionResult
-from sink.starting import first_positions, log_ends, stable_ends
+from sink.read.log_ends import log_ends, stable_ends
+from sink.read.start_positions import first_positions
+from sink.rebuild.partition import QUERIES, PartitionRebuild, PartitionResult
 from wait_registry.errors import FencedError
 from wait_registry.kafka.clients import Admin
 from wait_registry.kafka.clients import admin as open_admin
@@ -67,7 +68,7 @@ def rebuild(
     ``progress`` is called with partition, offsets read and offsets to read. Postgres holds what is being rebuilt, in
     a temporary table; this process holds one chunk. Raises FencedError when a sink is running, ours or a Connect one,
     or with sink.kind=connect a Connect source (stop it, and standbys too), ConfigurationError when topic or schema
-    aren't what they must be, `PositionTooOld` when a partition took longer than half of delete.retention.ms,
+    aren't what they must be, `PositionExpired` when a partition took longer than half of delete.retention.ms,
     TransientError or psycopg.Error when Kafka or Postgres go away: a partition is replaced wholly or not at all, so run
     it again.
     """

@@ -8,14 +8,13 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from sink.batch import HEADERS, KEY, LEFT_OUT_BYTES, OFFSET, PARTITION, TIME_MS, TOPIC, VALUE, records_of
-from sink.copy_binary import Column, int4, int8, jsonb, text, time_ms
+from sink.apply.copy_binary import Column, int4, int8, jsonb, text, time_ms
+from sink.apply.quarantine import Quarantined, quarantined
+from sink.apply.wait_rows import RECORDS_AT_ONCE, showable_ms
+from sink.apply.wait_writer import copy_columns, insert_quarantined
 from sink.position import TopicPartition
-from sink.progress import QUERIES, Connection
-from sink.quarantine import Quarantined, quarantined
-from sink.wait_rows import RECORDS_AT_ONCE, showable_ms
-from sink.wait_writer import copy_columns, insert_quarantined
-from sink.written import Written
+from sink.progress import QUERIES, Connection, Written
+from sink.read.batch import HEADERS, KEY, LEFT_OUT_BYTES, OFFSET, PARTITION, TIME_MS, TOPIC, VALUE, records_of
 from wait_registry.records.dead_letter import decode_dead_letter
 from wait_registry.records.headers import encode_headers_json
 

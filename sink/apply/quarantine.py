@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from sink.batch import HEADERS, KEY, OFFSET, PARTITION, TIME_MS, VALUE
+from sink.read.batch import HEADERS, KEY, OFFSET, PARTITION, TIME_MS, VALUE
 from wait_registry.records.headers import encode_headers_json
 
 MAX_ERROR_CHARACTERS = 2_048
@@ -26,7 +26,7 @@ class Quarantined:
 
 
 def quarantined(topic: str, record: dict[str, Any], error: str) -> Quarantined:
-    """Return the row of a record (as `sink.batch.records_of` gives it) that ``error`` says can't be read."""
+    """Return the row of a record (as `sink.read.batch.records_of` gives it) that ``error`` says can't be read."""
     return Quarantined(
         topic,
         record[PARTITION],

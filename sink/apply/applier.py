@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 import pyarrow as pa
 
-from sink.batch import OFFSET, PARTITION, TIME_MS, TOPIC
 from sink.position import LogEnds, Position, Positions, TopicPartition, advanced, refreshed, require_fresh
-from sink.progress import Connection, advance_progress
-from sink.staging import Staging
-from sink.written import Written
+from sink.progress import QUERIES, Connection, Written, advance_progress
+from sink.read.batch import OFFSET, PARTITION, TIME_MS, TOPIC
 from wait_registry.clock import Clock, SystemClock
 
 Prepared = TypeVar("Prepared")
+
+FREEZE_EVERY_S = 3600.0
 
 
 class Writer(Protocol[Prepared]):
@@ -39,6 +38,29 @@ class Applied:
     written: Written | None
 
 
+class Staging:
+    """The staged tables of one connection.
+
+    Autovacuum can't reach another session's temporary tables. Left alone, those of a sink that runs undisturbed for
+    weeks keep Postgres' oldest transaction id where it was when they were made, until it stops giving out new ones, in
+    every database of the server.
+    """
+
+    def __init__(self, connection: Connection, clock: Clock) -> None:
+        """Make the tables, over a connection in autocommit."""
+        self._connection = connection
+        self._clock = clock
+        connection.execute(QUERIES["stage"])
+        self._frozen_at = clock.monotonic()
+
+    def freeze_when_due(self) -> None:
+        """Freeze the tables if that is due; never within a transaction. Errors are psycopg's."""
+        now = self._clock.monotonic()
+        if now - self._frozen_at >= FREEZE_EVERY_S:
+            self._connection.execute(QUERIES["freeze_staged"])
+            self._frozen_at = now
+
+
 class Applier(Generic[Prepared]):
     """Owns the positions of one stream and the connection that moves them."""
 
@@ -58,7 +80,7 @@ class Applier(Generic[Prepared]):
 
         ``list_ends`` reads Postgres' clock and then the high watermarks; ``require_same_topics`` raises when a topic
         was recreated; ``delete_retention_ms`` bounds the positions' age (None: no bound, nothing is compacted);
-        ``whole_from``: see `sink.wait_writer.WaitWriter.prepare`; ``clock`` tells when the staged tables are frozen.
+        ``whole_from``: see `sink.apply.wait_writer.WaitWriter.prepare`; ``clock`` tells when to freeze staged tables.
         """
         self._connection = connection
         self._writer = writer
@@ -67,8 +89,6 @@ class Applier(Generic[Prepared]):
         self._require_same_topics = require_same_topics
         self._delete_retention_ms = delete_retention_ms
         self._whole_from = whole_from
-        # A batch and an idle refresh come from different threads; psycopg's transactions don't nest across them.
-        self._turn = threading.Lock()
         self._staging = Staging(connection, clock or SystemClock())
 
     @property
@@ -79,33 +99,31 @@ class Applier(Generic[Prepared]):
     def apply(self, batch: pa.Table, batch_ends: Mapping[TopicPartition, int]) -> Applied:
         """Write a batch that ends at ``batch_ends`` and move the positions there, all or nothing.
 
-        Raises `FencedError` when another sink moved them, `PositionTooOld` when tombstones may be gone,
+        Raises `FencedError` when another sink moved them, `PositionExpired` when tombstones may be gone,
         ConfigurationError when a topic isn't the one it was, psycopg.Error when Postgres went away (then the outcome
         of the commit is unknown: read the positions again).
         """
         prepared = self._writer.prepare(batch, self._whole_from)
-        with self._turn:
-            ends = self._checked_ends()
-            new = moved(self._positions, batch_ends, last_append_times(batch), ends)
-            with self._connection.transaction():
-                advance_progress(self._connection, self._positions, new)
-                written = self._writer.write(self._connection, prepared)
-            self._positions.update(new)
-            return Applied(self.positions, ends, batch.num_rows, written)
+        ends = self._checked_ends()
+        new = moved(self._positions, batch_ends, last_append_times(batch), ends)
+        with self._connection.transaction():
+            advance_progress(self._connection, self._positions, new)
+            written = self._writer.write(self._connection, prepared)
+        self._positions.update(new)
+        return Applied(self.positions, ends, batch.num_rows, written)
 
     def refresh(self) -> Applied:
         """Write down that idle positions are still the log's ends; errors as `apply`.
 
-        Due by time, between two batches of a busy stream as well: so the staged tables are kept young here.
+        Due by time, between two batches of a busy stream as well: so the staged tables are frozen here.
         """
-        with self._turn:
-            self._staging.keep_young()
-            ends = self._checked_ends()
-            new = refreshed(self._positions, ends)
-            with self._connection.transaction():
-                advance_progress(self._connection, self._positions, new)
-            self._positions.update(new)
-            return Applied(self.positions, ends, 0, None)
+        self._staging.freeze_when_due()
+        ends = self._checked_ends()
+        new = refreshed(self._positions, ends)
+        with self._connection.transaction():
+            advance_progress(self._connection, self._positions, new)
+        self._positions.update(new)
+        return Applied(self.positions, ends, 0, None)
 
     def _checked_ends(self) -> LogEnds:
         self._require_same_topics()

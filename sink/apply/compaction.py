@@ -9,8 +9,8 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sink.batch import HEADERS, KEY, OFFSET, PARTITION, TIME_MS, VALUE
-from sink.header_values import header_values, times_ms
+from sink.apply.header_values import header_values, times_ms
+from sink.read.batch import HEADERS, KEY, OFFSET, PARTITION, TIME_MS, VALUE
 from wait_registry.records.names import WAIT_EXPIRATION_TIME, WAIT_OUTCOME
 
 # One int64 orders the records of a key and tells tombstones: partition, offset, is-null. A partition number has up to
@@ -47,7 +47,7 @@ class Compacted:
 
 
 def compact(batch: pa.Table, undivided_records: int = UNDIVIDED_RECORDS) -> Compacted:
-    """Compact a batch of the wait topic (columns of `sink.batch`), in any order of records.
+    """Compact a batch of the wait topic (columns of `sink.read.batch`), in any order of records.
 
     Partition and offset order the records. A key's records stand in one partition, but where other producers have been
     (docs/decisions/0014): the log keeps one story in each partition then, and so do we. The table has one row an id; of
@@ -99,36 +99,6 @@ def _standing(groups: pa.Table) -> pa.ChunkedArray:
     if pc.count_distinct(standing["key"]).as_py() == standing.num_rows:
         return standing["packed_max"]
     return standing.group_by("key", use_threads=False).aggregate([("packed_max", "max")])["packed_max_max"]
-
-
-def condensed(batch: pa.Table) -> pa.Table:
-    """Return a batch (columns of `sink.batch`) without most of what its own tombstones make superfluous.
-
-    All records stay, in another order, but of a wait that is followed by nothing but its tombstone only key, place and
-    expiry time do. `compact` says the same of the result as of the batch, alone or joined with others: such a wait is
-    never shown, not even where what comes after can't be read.
-    """
-    require_packable(batch)
-    keyed, unkeyed = _divided(batch)
-    packed = pack(keyed)
-    groups = _groups(keyed, packed)
-    resolved = pc.is_in(packed, groups["packed_min"].filter(_is_pair(groups)))
-    # Of all records, since filtering whole headers would copy them.
-    times = header_values(keyed[HEADERS], WAIT_EXPIRATION_TIME).filter(resolved.combine_chunks())
-    bare = keyed.drop_columns([VALUE, HEADERS]).filter(resolved)
-    bare = bare.append_column(VALUE, pa.repeat(pa.scalar(b"", pa.binary()), bare.num_rows))
-    bare = bare.append_column(HEADERS, _expiry_headers(times))
-    bare = bare.select(batch.column_names).cast(batch.schema)
-    return pa.concat_tables([unkeyed, keyed.filter(pc.invert(resolved)), bare])
-
-
-def _expiry_headers(times: pa.Array) -> pa.Array:
-    """Return lists of one header, the expiry time, or of none where it is null."""
-    known = pc.cast(pc.is_valid(times), pa.int32())
-    begins = pa.concat_arrays([pa.array([0], pa.int32()), pc.cast(pc.cumulative_sum(known), pa.int32())])
-    values = pc.cast(times.drop_null(), pa.binary())
-    names = pa.repeat(pa.scalar(WAIT_EXPIRATION_TIME), len(values))
-    return pa.ListArray.from_arrays(begins, pa.StructArray.from_arrays([names, values], ["key", "value"]))
 
 
 def pack(batch: pa.Table) -> pa.ChunkedArray:

@@ -10,16 +10,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from psycopg import sql
 
-from sink.batch import records_of
-from sink.compaction import Compacted, compact
-from sink.copy_binary import Column, boolean, copy_stream, int4, int8, text, time_ms
-from sink.earlier_waits import EarlierWaits
-from sink.late_outcomes import LateOutcome, late_outcomes
+from sink.apply.compaction import Compacted, compact
+from sink.apply.copy_binary import Column, boolean, copy_stream, int4, int8, text, time_ms
+from sink.apply.earlier_waits import EarlierWaits
+from sink.apply.late_outcomes import LateOutcome, late_outcomes
+from sink.apply.quarantine import Quarantined, quarantined
+from sink.apply.wait_rows import WaitRows, wait_rows
 from sink.position import TopicPartition
-from sink.progress import QUERIES, Connection
-from sink.quarantine import Quarantined, quarantined
-from sink.wait_rows import WaitRows, wait_rows
-from sink.written import Written
+from sink.progress import QUERIES, Connection, Written
+from sink.read.batch import records_of
 from wait_registry.records.tombstone import Outcome
 
 PROCESSOR_OUTCOMES = pa.array([outcome.value for outcome in Outcome if outcome.by_processor], pa.string())

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sink.batch import KEY, OFFSET, PARTITION, VALUE, records_of
+from sink.read.batch import KEY, OFFSET, PARTITION, VALUE, records_of
 
 
 class EarlierWaits:

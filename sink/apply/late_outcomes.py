@@ -9,8 +9,8 @@ from operator import itemgetter
 
 import pyarrow as pa
 
-from sink.batch import HEADERS, KEY, OFFSET, PARTITION, TIME_MS, VALUE, records_of
-from sink.header_values import header_values, times_ms
+from sink.apply.header_values import header_values, times_ms
+from sink.read.batch import HEADERS, KEY, OFFSET, PARTITION, TIME_MS, VALUE, records_of
 from wait_registry.records.names import WAIT_EXPIRATION_TIME
 from wait_registry.records.tombstone import decode_outcome
 
@@ -52,7 +52,7 @@ def late_entries(entries: Iterable[Entry]) -> Iterator[Entry]:
 
 
 def late_outcomes(entwined: pa.Table) -> list[LateOutcome]:
-    """Return what `late_entries` finds in the records of `sink.compaction.Compacted.entwined`."""
+    """Return what `late_entries` finds in the records of `sink.apply.compaction.Compacted.entwined`."""
     expiries = times_ms(header_values(entwined[HEADERS], WAIT_EXPIRATION_TIME)).to_pylist()
     records = zip(records_of(entwined), expiries, strict=True)
     ordered = sorted(

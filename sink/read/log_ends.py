@@ -1,0 +1,51 @@
+"""Where topics begin and end in Kafka now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from confluent_kafka.admin import AdminClient
+
+from sink.position import LogEnds, TopicPartition
+from sink.progress import Connection, postgres_now
+from wait_registry.kafka.cluster import TopicIdentity
+from wait_registry.kafka.positions import Isolation, earliest_offsets, end_offsets
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """A topic as Kafka shows it now: its identity, and each partition's first offset and end."""
+
+    identity: TopicIdentity
+    first: Mapping[TopicPartition, int]
+    ends: Mapping[TopicPartition, int]
+
+
+def read_log(admin: AdminClient, identity: TopicIdentity) -> Log:
+    """List where the partitions of a topic begin and end (high watermark)."""
+    names = [TopicPartition(identity.topic, partition) for partition in range(identity.partitions)]
+    first = earliest_offsets(admin, identity.topic, range(identity.partitions))
+    return Log(identity, {name: first[name.partition] for name in names}, _ends(admin, names, "read_uncommitted"))
+
+
+def log_ends(connection: Connection, admin: AdminClient, names: Iterable[TopicPartition]) -> LogEnds:
+    """Read Postgres' clock, then the high watermarks: in this order a record at or above an end is younger."""
+    listed_at = postgres_now(connection)
+    return LogEnds(_ends(admin, names, "read_uncommitted"), listed_at)
+
+
+def stable_ends(admin: AdminClient, names: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+    """Return the last stable offsets: how far a read_committed reader can get now."""
+    return _ends(admin, names, "read_committed")
+
+
+def _ends(admin: AdminClient, names: Iterable[TopicPartition], isolation: Isolation) -> dict[TopicPartition, int]:
+    topics: dict[str, list[int]] = {}
+    for name in sorted(names):
+        topics.setdefault(name.topic, []).append(name.partition)
+    return {
+        TopicPartition(topic, partition): offset
+        for topic, partitions in topics.items()
+        for partition, offset in end_offsets(admin, topic, partitions, isolation).items()
+    }

@@ -1,0 +1,222 @@
+"""One topic on its way into Postgres: plans and reads ranges of it, and applies what they held."""
+
+from __future__ import annotations
+
+import logging
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from confluent_kafka.admin import AdminClient
+
+from sink.apply.applier import Applied, Applier, Writer
+from sink.apply.dead_letter_writer import DeadLetterWriter
+from sink.apply.wait_writer import WaitWriter
+from sink.position import TopicPartition, whole_from
+from sink.progress import Connection
+from sink.read.batch import left_out_bytes
+from sink.read.kafka_reader import Batch, BatchTooLarge, RangeReader
+from sink.read.log_ends import log_ends, stable_ends
+from sink.read.ranges import Ranges, ReadLimit, offsets_of, plan
+from sink.read.start_positions import Start, dead_letter_start, require_same_dead_letter_topic, wait_start
+from wait_registry.kafka.clients import PRODUCER_MAX_MESSAGE_BYTES
+from wait_registry.kafka.topics import delete_retention_ms
+from wait_registry.kafka.wait_topic import require_same_wait_topic
+from wait_registry.settings.root import Settings
+
+log = logging.getLogger(__name__)
+
+Offsets = Mapping[TopicPartition, int]
+
+# The default heap passes on one such dead letter, and leaves out one of twice the size (bench/large_records.py).
+MAX_SHOWN_BYTES = 33_554_432
+# Room for what a dead letter says besides its record, error and stack trace above all.
+LINEAGE_BYTES = 65_536
+
+
+class SinkTopic(ABC):
+    """A topic that the sink reads, as it stays from one start to the next."""
+
+    stream: str
+
+    def __init__(self, settings: Settings, admin: AdminClient, topic: str) -> None:
+        self.topic = topic
+        self.settings = settings
+        self.admin = admin
+        # See `sink.position.whole_from`.
+        self.whole_from: dict[TopicPartition, int] = {}
+        # Where a sink that is run once stops, listed at its first start.
+        self.targets: dict[TopicPartition, int] = {}
+
+    @abstractmethod
+    def start(self, connection: Connection) -> Start:
+        """Return where to start; see `sink.read.start_positions`."""
+
+    @abstractmethod
+    def require_same(self, start: Start) -> None:
+        """Raise if the topic isn't what it was at the start."""
+
+    @abstractmethod
+    def writer(self) -> Writer[Any]:
+        """Return what writes its batches."""
+
+    @abstractmethod
+    def largest_bytes(self) -> int:
+        """Return how large a record may be, uncompressed."""
+
+    def delete_retention_ms(self) -> int | None:
+        """Return what bounds the age of a position, None for no bound."""
+        return None
+
+
+class WaitTopic(SinkTopic):
+    """The wait topic, for the table ``wait``."""
+
+    stream = "wait"
+
+    def start(self, connection: Connection) -> Start:
+        return wait_start(connection, self.admin, self.settings.wait)
+
+    def require_same(self, start: Start) -> None:
+        require_same_wait_topic(self.admin, start.identity)
+
+    def writer(self) -> Writer[Any]:
+        return WaitWriter(self.topic)
+
+    def largest_bytes(self) -> int:
+        return self.settings.wait.max_message_bytes
+
+    def delete_retention_ms(self) -> int | None:
+        return delete_retention_ms(self.admin, self.topic)
+
+
+class DeadLetterTopic(SinkTopic):
+    """A dead letter topic, for the table ``dead_letter``."""
+
+    stream = "dead_letter"
+
+    def start(self, connection: Connection) -> Start:
+        return dead_letter_start(connection, self.admin, self.topic)
+
+    def require_same(self, start: Start) -> None:
+        require_same_dead_letter_topic(self.admin, start.identity)
+
+    def writer(self) -> Writer[Any]:
+        return DeadLetterWriter()
+
+    def largest_bytes(self) -> int:
+        # A record that is too large to be registered becomes a dead letter.
+        return PRODUCER_MAX_MESSAGE_BYTES
+
+
+def max_shown_bytes(settings: Settings) -> int:
+    """Return the size beyond which a dead letter isn't read into its table."""
+    # Whatever was registered is shown: what a Connect source exports it takes from there.
+    return max(MAX_SHOWN_BYTES, settings.wait.max_message_bytes + LINEAGE_BYTES)
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What was read of a topic; ``began`` is the monotonic clock's, s."""
+
+    stream: TopicStream
+    batch: Batch
+    began: float
+
+
+class TopicStream:
+    """Reads a topic from the positions in Postgres on, and applies what it read.
+
+    `read` may run in another thread than the rest, one read at a time.
+    """
+
+    def __init__(self, topic: SinkTopic, reader: RangeReader, connection: Connection) -> None:
+        """Start where Postgres says, over a connection in autocommit.
+
+        Raises:
+            ConfigurationError: the topic isn't as it must be.
+            psycopg.Error, TransientError: Postgres or Kafka can't be reached now; retry.
+        """
+        self.topic = topic
+        self.due_at = 0.0
+        settings, admin = topic.settings.sink, topic.admin
+        self._reader = reader
+        self._pause_s = settings.poll_interval_s
+        self._limit = ReadLimit.careful(settings.max_batch_records, settings.max_batch_bytes, topic.largest_bytes())
+        self._start = start = topic.start(connection)
+        self._read_to = {name: position.next_offset for name, position in start.positions.items()}
+        topic.targets = topic.targets or stable_ends(admin, self._read_to)
+        topic.whole_from = whole_from(
+            start.positions, start.new, log_ends(connection, admin, self._read_to), topic.whole_from
+        )
+        self.delete_retention_ms = topic.delete_retention_ms()
+        self._applier: Applier[Any] = Applier(
+            connection,
+            topic.writer(),
+            start.positions,
+            list_ends=lambda: log_ends(connection, admin, start.positions),
+            require_same_topics=lambda: topic.require_same(start),
+            delete_retention_ms=self.delete_retention_ms,
+            whole_from=topic.whole_from,
+        )
+
+    def read(self) -> Read | None:
+        """Plan and read the next ranges; None if there is nothing to read now.
+
+        Raises what `RangeReader.read` raises, ConfigurationError or TransientError if the topic changed.
+        """
+        began = time.monotonic()
+        self.topic.require_same(self._start)
+        ends = stable_ends(self.topic.admin, self._read_to)
+        batch: Batch | None = None
+        ranges: Ranges = plan(self._read_to, ends, self._limit.offsets)
+        while ranges and batch is None:
+            batch, ranges = self._fetch(ranges, ends)
+        self.due_at = began + self._pause_s
+        if batch is None:
+            return None
+        self._read_to.update(batch.next_positions)
+        nbytes = batch.records.nbytes + left_out_bytes(batch.records)
+        self._limit = self._limit.after(offsets_of(ranges), batch.records.num_rows, nbytes)
+        if any(ends[name] > offset for name, offset in self._read_to.items()):
+            # At once, after those that have waited for longer.
+            self.due_at = began
+        return Read(self, batch, began)
+
+    def _fetch(self, ranges: Ranges, ends: Offsets) -> tuple[Batch | None, Ranges]:
+        """Read ranges; if they hold too much, return smaller ones instead."""
+        try:
+            return self._reader.read(ranges), ranges
+        except BatchTooLarge as error:
+            smaller = self._limit.halved(offsets_of(ranges))
+            if smaller is None:
+                raise
+            log.warning("%s: %s: reading %d offsets at once from here on", self.topic.topic, error, smaller.offsets)
+            self._limit = smaller
+            return None, plan(self._read_to, ends, smaller.offsets)
+
+    def apply(self, batch: Batch) -> Applied:
+        """Write what was read; errors as `Applier.apply`."""
+        try:
+            return self._applier.apply(batch.records, batch.next_positions)
+        finally:
+            # What the batch took is released now, before the next batch takes as much.
+            pa.default_memory_pool().release_unused()
+
+    def refresh(self) -> Applied:
+        """Write that idle positions are still the log's ends; errors as `Applier.apply`."""
+        return self._applier.refresh()
+
+    @property
+    def is_level(self) -> bool:
+        """Whether everything that was read is in Postgres; ask while no read is under way."""
+        return all(self._applier.positions[name].next_offset == offset for name, offset in self._read_to.items())
+
+    @property
+    def reached_targets(self) -> bool:
+        """Whether what was in the topic at the first start is in Postgres."""
+        positions = self._applier.positions
+        return all(positions[name].next_offset >= end for name, end in self.topic.targets.items() if name in positions)
