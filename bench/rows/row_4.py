@@ -93,7 +93,7 @@ LINES: Final = (
     _times("Sink / Debezium, the same", FAR, BUFFERED, 1.3),
     Line("100 records, publish to visible rows: median", figure((QUIET, SINK, "visible_p50_s")), "s"),
     Line(
-        "The same, 95th percentile, beyond the trigger's 1 s",
+        "The same, 95th percentile, beyond the poll interval of 1 s",
         figure((QUIET, SINK, "beyond_trigger_p95_s")),
         "s",
         most=0.5,

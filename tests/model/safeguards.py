@@ -140,7 +140,7 @@ SINK = (
     ),
     Safeguard(
         "starts-at-progress",
-        "A sink starts at the position in Postgres, not at Spark's checkpoint.",
+        "A sink starts at the position in Postgres, not at one of its own.",
         "P6.8",
         replace(_SINKS, sinks=1, restores=1, starts_at_progress=False),
         "P1",

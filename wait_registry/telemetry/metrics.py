@@ -177,7 +177,7 @@ PROCESSOR_CLOCK_SKEW_LIMIT = _gauge(
 SINK_RECORDS = _counter("waitreg_sink_records_total", "Records read, by stream", stream=STREAMS)
 SINK_BATCHES = _counter(
     "waitreg_sink_batches_total",
-    "Transactions committed to Postgres; during a backlog one holds several micro-batches",
+    "Transactions committed to Postgres",
     stream=STREAMS,
 )
 SINK_BATCH_SECONDS = _histogram(
@@ -214,7 +214,7 @@ SINK_RESTARTS = _counter(
     stream=STREAMS,
     cause=("postgres", "kafka", "spark", "other"),
 )
-SINK_QUERY_UP = _gauge("waitreg_sink_query_up", "1 while the streaming query runs", stream=STREAMS)
+SINK_QUERY_UP = _gauge("waitreg_sink_query_up", "1 while the sink reads and writes the stream", stream=STREAMS)
 SINK_STANDBY = _gauge("waitreg_sink_standby", "1 while this sink is a standby: another one holds the lock")
 SINK_POSTGRES_UP = _gauge("waitreg_sink_postgres_up", "1 while Postgres answers")
 

@@ -152,6 +152,6 @@ def test_a_wait_topic_made_anew_stops_the_sink_while_it_runs_and_at_its_start(
     topics.delete(settings.wait.topic)
     topics.create_own(settings)
     assert isinstance(running.wait_ended(), ConfigurationError)
-    assert "made anew" in str(running.error)
+    assert "recreated" in str(running.error)
     again = start_sink(settings)
     assert isinstance(again.wait_ended(), ConfigurationError)
