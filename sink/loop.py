@@ -36,7 +36,7 @@ class Step:
 class SinkLoop:
     """Brings topics into Postgres over one connection that holds the sink's lock.
 
-    A topic other than the first, the wait topic, that can't be read is reported and left out for a while: it never
+    A topic other than the first, the wait topic, that can't be read is reported and skipped for a while: it never
     stops the wait topic. What Postgres refuses, or Kafka for the wait topic, ends the loop with its error.
     """
 
@@ -57,8 +57,8 @@ class SinkLoop:
             connection: in autocommit; it holds the sink's lock.
             topics: the wait topic, then the others.
             readers: for each `SinkTopic.stream`.
-            telemetry: is told what happens.
-            backoffs: for each topic that may be left out, how long.
+            telemetry: counts and shows what happens.
+            backoffs: for each topic that may be skipped, how long.
             confirm: called with what was committed.
         """
         self._settings = settings
@@ -69,7 +69,7 @@ class SinkLoop:
         self._backoffs = backoffs
         self._confirm = confirm
         self._streams: dict[str, TopicStream] = {}
-        self._left_out_until: dict[str, float] = {}
+        self._skipped_until: dict[str, float] = {}
         self._refresh_at = time.monotonic() + settings.sink.idle_progress_s
         self._stopping = threading.Event()
 
@@ -92,9 +92,9 @@ class SinkLoop:
                 self._cancel(reading)
 
     def _turn(self, step: Step, executor: ThreadPoolExecutor, once: bool) -> Future[Step]:
-        """Begin the next read, and apply the one that ended; nothing is read while topics are opened and left out."""
+        """Begin the next read, and apply the one that ended; nothing is read while topics are opened and skipped."""
         for stream, error in step.failed:
-            self._leave_out(stream.topic, error, once)
+            self._skip(stream.topic, error, once)
         for stream in step.idle:
             if stream.is_level:
                 self._state(stream.topic).caught_up()
@@ -131,15 +131,15 @@ class SinkLoop:
         try:
             self._committed(topic, read.stream.apply(read.batch), time.monotonic() - read.began)
         except (TransientError, ConfigurationError) as error:
-            self._leave_out(topic, error, once)
+            self._skip(topic, error, once)
 
     def _open_due(self, once: bool) -> None:
         for topic in self._topics:
-            if topic.topic not in self._streams and time.monotonic() >= self._left_out_until.get(topic.topic, 0.0):
+            if topic.topic not in self._streams and time.monotonic() >= self._skipped_until.get(topic.topic, 0.0):
                 try:
                     self._open(topic)
                 except (TransientError, ConfigurationError) as error:
-                    self._leave_out(topic, error, once)
+                    self._skip(topic, error, once)
 
     def _open(self, topic: SinkTopic) -> None:
         stream = TopicStream(topic, self._readers[topic.stream], self._connection)
@@ -157,7 +157,7 @@ class SinkLoop:
             try:
                 self._committed(stream.topic, stream.refresh(), 0.0)
             except (TransientError, ConfigurationError) as error:
-                self._leave_out(stream.topic, error, once=False)
+                self._skip(stream.topic, error, once=False)
 
     def _committed(self, topic: SinkTopic, applied: Applied, seconds: float) -> None:
         self._state(topic).committed(applied)
@@ -167,7 +167,7 @@ class SinkLoop:
         if applied.written is not None:
             self._backoffs[topic.topic].reset()
 
-    def _leave_out(self, topic: SinkTopic, error: Exception, once: bool) -> None:
+    def _skip(self, topic: SinkTopic, error: Exception, once: bool) -> None:
         """Leave a topic out for a while; raises the error if that is no way to continue."""
         if topic is self._topics[0] or isinstance(error, PostgresUnavailable):
             raise error
@@ -175,9 +175,9 @@ class SinkLoop:
             raise error
         self._streams.pop(topic.topic, None)
         pause_s = self._backoffs[topic.topic].next_s()
-        self._left_out_until[topic.topic] = time.monotonic() + pause_s
+        self._skipped_until[topic.topic] = time.monotonic() + pause_s
         self._telemetry.failed(topic.topic, topic.stream, error)
-        log.warning("%s is left out for %.1f s, the wait topic is still read: %s", topic.topic, pause_s, error)
+        log.warning("%s is skipped for %.1f s, the wait topic is still read: %s", topic.topic, pause_s, error)
 
     def _state(self, topic: SinkTopic) -> StreamState:
         return self._telemetry.state(topic.topic)

@@ -26,12 +26,12 @@ class MirrorState:
         self._failures: dict[str, str | None] = {}
 
     def answered(self, error: KafkaError | None, offsets: list[Assignment]) -> None:
-        """Take the broker's answer to a commit: an error for all of it, or one beside each partition."""
+        """Take the broker's answer to a commit: an error for all of it, or one for each partition."""
         failures: dict[str, str | None] = {}
         for place in offsets:
             refused = error or place.error
             if refused is not None and refused.code() == KafkaError._WAIT_COORD and self._failures.get(place.topic):
-                continue  # why it waits was told
+                continue  # why it waits was logged
             failures[place.topic] = failures.get(place.topic) or (refused.str() if refused is not None else None)
         for topic, failure in failures.items():
             self.told(topic, failure)
@@ -46,7 +46,7 @@ class MirrorState:
 
 
 class OffsetMirror:
-    """Commits positions to a group that nobody is a member of; only a copy: nothing ever starts from it."""
+    """Commits positions to a group without members; only a copy, from which nothing ever starts."""
 
     def __init__(self, kafka: KafkaSettings, group: str) -> None:
         self._state = MirrorState()
@@ -77,7 +77,7 @@ class OffsetMirror:
     def poll(self) -> None:
         """Take the answers that have come to earlier commits; nothing is subscribed, so no record comes.
 
-        Who may not use the group is told so here, beside the commits, which then wait for its coordinator.
+        A missing permission on the group arrives here, not with the commits, which wait for its coordinator then.
         """
         event = self._consumer.poll(0)
         error = event.error() if event is not None else None

@@ -64,7 +64,7 @@ def advanced(
     """Return the position after a batch.
 
     ``end_offset`` is where the batch ended, ``last_append_ms`` the append time of its last record (None when it had
-    none, only transaction markers; a foreign record's may be any number, and then tells nothing). At the log's ``end``
+    none, only transaction markers; a foreign record's may be any number, and then means nothing). At the log's ``end``
     the time is that of reading; before it the last record's append time, since the broker's clock gave the next one the
     same or a later one; it never goes back.
     """
@@ -135,7 +135,7 @@ def whole_from(
     """Return, for each partition, the offset from which the log is read before compaction can have touched it.
 
     That is all of it while the sink keeps up. What lay unread for longer, or was there before the first reading, may
-    have lost its waits and kept their tombstones: there a tombstone without a wait tells nothing. ``earlier`` is what
+    have lost its waits and kept their tombstones: there a tombstone without a wait means nothing. ``earlier`` is what
     was returned at this stream's last start: a stretch that it broke off in stays what it was, however fresh the
     position has become (that of a first start is).
     """

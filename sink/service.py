@@ -133,7 +133,7 @@ class SinkService:
         if isinstance(error, psycopg.OperationalError | PostgresUnavailable):
             self.telemetry.postgres(up=False)
         if self._stop.is_set():
-            log.warning("the sink ends with work in hand, which the next start reads again: %s", reason)
+            log.warning("the sink ends; the next start reads again what wasn't written: %s", reason)
             return
         self._broken(reason)
         self.telemetry.failed(self._settings.wait.topic, WaitTopic.stream, error)
@@ -179,7 +179,7 @@ class SinkService:
     def _lock(self) -> Iterator[Connection | None]:
         """Open the connection that writes, and hold the lock as long as its session lives; None if stopped before.
 
-        The server ends a session, and frees its lock, when nothing of it is left to be committed. So whoever holds
+        The server ends a session, and frees its lock, when nothing of it is left to be committed. So the holder of
         the lock sees all that an earlier sink wrote.
         """
         with self._connections.open(self._settings.postgres, "waitreg sink") as connection:

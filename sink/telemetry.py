@@ -39,7 +39,7 @@ class StreamState:
         self._oldest_allowed_s: float | None = None
 
     def bounded(self, delete_retention_ms: int | None) -> None:
-        """Take note of what bounds the age of this stream's positions, None for no bound."""
+        """Note what bounds the age of this stream's positions, None for no bound."""
         with self._guard:
             self._oldest_allowed_s = (
                 None if delete_retention_ms is None else oldest_allowed(delete_retention_ms).total_seconds()
@@ -161,7 +161,7 @@ class SinkTelemetry:
         return Health.of([reason for state in self._states.values() for reason in state.reasons()])
 
     def live(self) -> Health:
-        """Live for as long as the process answers: what can't go on ends it."""
+        """Live for as long as the process answers: what can't continue ends it."""
         return Health(True)
 
     def _readings(self) -> Readings:

@@ -17,7 +17,7 @@ from sink.apply.dead_letter_writer import DeadLetterWriter
 from sink.apply.wait_writer import WaitWriter
 from sink.position import TopicPartition, whole_from
 from sink.progress import Connection
-from sink.read.batch import left_out_bytes
+from sink.read.batch import omitted_bytes
 from sink.read.kafka_reader import Batch, BatchTooLarge, RangeReader
 from sink.read.log_ends import log_ends, stable_ends
 from sink.read.ranges import Ranges, ReadLimit, offsets_of, plan
@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 Offsets = Mapping[TopicPartition, int]
 
-# The default heap passes on one such dead letter, and leaves out one of twice the size (bench/large_records.py).
+# The default heap passes on one such dead letter, and omits one of twice the size (bench/large_records.py).
 MAX_SHOWN_BYTES = 33_554_432
 # Room for what a dead letter says besides its record, error and stack trace above all.
 LINEAGE_BYTES = 65_536
@@ -179,7 +179,7 @@ class TopicStream:
         if batch is None:
             return None
         self._read_to.update(batch.next_positions)
-        nbytes = batch.records.nbytes + left_out_bytes(batch.records)
+        nbytes = batch.records.nbytes + omitted_bytes(batch.records)
         self._limit = self._limit.after(offsets_of(ranges), batch.records.num_rows, nbytes)
         if any(ends[name] > offset for name, offset in self._read_to.items()):
             # At once, after those that have waited for longer.

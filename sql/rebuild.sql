@@ -1,4 +1,4 @@
--- The view of one partition made anew from the log, in one transaction. Staged tables are those of sink.sql.
+-- The tables of one partition rebuilt from the log, in one transaction. Staged tables are those of sink.sql.
 
 -- name: stage
 create temp table if not exists rebuilt (

@@ -170,7 +170,7 @@ values (%s, %s, %s, to_timestamp(%s / 1000.0), %s, %s, %s::jsonb, %s)
 on conflict (topic, partition, "offset") do nothing;
 
 -- name: lock_marking
--- Whoever marks holds this to the end of its transaction: of two streams that bring the two halves of a late
+-- The transaction that marks holds this to its end: of two streams that bring the two halves of a late
 -- completion at the same time, the second sees what the first wrote.
 select pg_advisory_xact_lock(hashtextextended('waitreg.finished_late.' || current_schema(), 0));
 

@@ -76,11 +76,11 @@ class Applier(Generic[Prepared]):
         whole_from: dict[TopicPartition, int],
         clock: Clock | None = None,
     ) -> None:
-        """Begin at positions that stand in ``sink_progress``, over a connection in autocommit.
+        """Begin at positions that are in ``sink_progress``, over a connection in autocommit.
 
         ``list_ends`` reads Postgres' clock and then the high watermarks; ``require_same_topics`` raises when a topic
         was recreated; ``delete_retention_ms`` bounds the positions' age (None: no bound, nothing is compacted);
-        ``whole_from``: see `sink.apply.wait_writer.WaitWriter.prepare`; ``clock`` tells when to freeze staged tables.
+        ``whole_from``: see `sink.apply.wait_writer.WaitWriter.prepare`; ``clock`` is for freezing staged tables.
         """
         self._connection = connection
         self._writer = writer

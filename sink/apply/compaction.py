@@ -13,7 +13,7 @@ from sink.apply.header_values import header_values, times_ms
 from sink.read.batch import HEADERS, KEY, OFFSET, PARTITION, TIME_MS, VALUE
 from wait_registry.records.names import WAIT_EXPIRATION_TIME, WAIT_OUTCOME
 
-# One int64 orders the records of a key and tells tombstones: partition, offset, is-null. A partition number has up to
+# One int64 orders the records of a key and marks tombstones: partition, offset, is-null. A partition number has up to
 # 17 bits, an offset up to 46 (a million records a second for two years), which `require_packable` checks.
 OFFSET_BITS = 46
 PARTITION_SHIFT = OFFSET_BITS + 1
@@ -49,7 +49,7 @@ class Compacted:
 def compact(batch: pa.Table, undivided_records: int = UNDIVIDED_RECORDS) -> Compacted:
     """Compact a batch of the wait topic (columns of `sink.read.batch`), in any order of records.
 
-    Partition and offset order the records. A key's records stand in one partition, but where other producers have been
+    Partition and offset order the records. A key's records are in one partition, except where other producers have been
     (docs/decisions/0014): the log keeps one story in each partition then, and so do we. The table has one row an id; of
     two registrations that stand it gets one.
 
@@ -109,7 +109,7 @@ def pack(batch: pa.Table) -> pa.ChunkedArray:
 
 
 def require_packable(batch: pa.Table) -> None:
-    """Raise OverflowError for a partition or offset beyond what one int64 can hold beside the other."""
+    """Raise OverflowError for a partition or offset beyond what one int64 can hold together."""
     bounds = pc.min_max(batch[PARTITION]).as_py(), pc.min_max(batch[OFFSET]).as_py()
     if batch.num_rows and (bounds[0]["max"] > MAX_PACKED_PARTITION or bounds[1]["max"] >= 1 << OFFSET_BITS):
         raise OverflowError(

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 SIGNATURE: Final = b"PGCOPY\n\xff\r\n\x00" + bytes(8)
 TRAILER: Final = b"\xff\xff"
-# About so much is encoded at a time, which takes several times its size.
+# About as many bytes are encoded at a time, which takes several times its size.
 SLICE_BYTES: Final = 4 * 1024 * 1024
 WRITE_BYTES: Final = 1024 * 1024
 

@@ -14,7 +14,7 @@ from sink.apply.wait_rows import RECORDS_AT_ONCE, showable_ms
 from sink.apply.wait_writer import copy_columns, insert_quarantined
 from sink.position import TopicPartition
 from sink.progress import QUERIES, Connection, Written
-from sink.read.batch import HEADERS, KEY, LEFT_OUT_BYTES, OFFSET, PARTITION, TIME_MS, TOPIC, VALUE, records_of
+from sink.read.batch import HEADERS, KEY, OFFSET, OMITTED_BYTES, PARTITION, TIME_MS, TOPIC, VALUE, records_of
 from wait_registry.records.dead_letter import decode_dead_letter
 from wait_registry.records.headers import encode_headers_json
 
@@ -52,7 +52,7 @@ class LetterBatch:
     """The columns of the table, and the dead letters that were read without what is in them."""
 
     columns: list[Column]
-    left_out: list[Quarantined]
+    omitted: list[Quarantined]
 
 
 class DeadLetterWriter:
@@ -63,29 +63,29 @@ class DeadLetterWriter:
     def prepare(self, batch: pa.Table, whole_from: dict[TopicPartition, int]) -> LetterBatch:
         """Decode a batch into the columns of the table; pure, and bad records raise nothing."""
         parts: list[pa.Table] = []
-        left_out: list[Quarantined] = []
+        omitted: list[Quarantined] = []
         for start in range(0, batch.num_rows, RECORDS_AT_ONCE):
             records = records_of(batch.slice(start, RECORDS_AT_ONCE))
-            rows = [_values(record) for record in records if record.get(LEFT_OUT_BYTES) is None]
+            rows = [_values(record) for record in records if record.get(OMITTED_BYTES) is None]
             parts.append(_table(rows))
-            left_out += [_left_out(record) for record in records if record.get(LEFT_OUT_BYTES) is not None]
+            omitted += [_omitted(record) for record in records if record.get(OMITTED_BYTES) is not None]
         joined = pa.concat_tables([_table([]), *parts])
         columns = [Column(name, encode, joined[name].combine_chunks()) for name, _, encode in COLUMNS]
-        return LetterBatch(columns, left_out)
+        return LetterBatch(columns, omitted)
 
     def write(self, connection: Connection, batch: LetterBatch) -> Written:
         """Write within the caller's transaction; errors are psycopg's."""
-        count, left_out = len(batch.columns[0].values), len(batch.left_out)
-        insert_quarantined(connection, batch.left_out)
+        count, omitted = len(batch.columns[0].values), len(batch.omitted)
+        insert_quarantined(connection, batch.omitted)
         if not count:
-            return Written("dead_letter", 0, 0, left_out, 0)
+            return Written("dead_letter", 0, 0, omitted, 0)
         copy_columns(connection, "staged_dead_letter", batch.columns)
         connection.execute(QUERIES["analyze_dead_letters"])
         connection.execute(QUERIES["upsert_dead_letters"])
         connection.execute(QUERIES["lock_marking"])
         connection.execute(QUERIES["prefer_probes"])
         marked = connection.execute(QUERIES["mark_by_dead_letters"]).rowcount
-        return Written("dead_letter", count, 0, left_out, marked)
+        return Written("dead_letter", count, 0, omitted, marked)
 
 
 def _table(rows: list[tuple[Any, ...]]) -> pa.Table:
@@ -93,9 +93,9 @@ def _table(rows: list[tuple[Any, ...]]) -> pa.Table:
     return pa.table({name: pa.array(values, kind) for (name, kind, _), values in zip(COLUMNS, transposed, strict=True)})
 
 
-def _left_out(record: dict[str, Any]) -> Quarantined:
+def _omitted(record: dict[str, Any]) -> Quarantined:
     """Return what is kept of a dead letter that the view doesn't hold: a row without its value would be sent on so."""
-    reason = f"the dead letter is of {record[LEFT_OUT_BYTES]} bytes, more than the view takes: read it in the topic"
+    reason = f"the dead letter is of {record[OMITTED_BYTES]} bytes, more than the view takes: read it in the topic"
     return quarantined(record[TOPIC], record, reason)
 
 

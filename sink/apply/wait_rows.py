@@ -20,7 +20,7 @@ from wait_registry.records.wait_record import WaitRecord, decode_wait_record
 Encoding = Callable[[pa.Array], pa.Array]
 Earlier: TypeAlias = Callable[[bytes, int, int], Iterable[dict[str, Any]]]
 
-# Of so many records at once there may be Python objects, some 10 kB each.
+# Python objects exist of at most as many records at once, some 10 kB each.
 RECORDS_AT_ONCE: Final = 5_000
 
 # Name, Arrow type and encoding of each column, in the order of `_values`.

@@ -47,7 +47,7 @@ class WaitWriter:
         """Compact and decode a batch; pure, and bad records raise nothing.
 
         ``whole_from`` is, for each partition, the offset from which the log is known to have been read before
-        compaction could touch it: only there a tombstone without a wait tells that its id was resolved before.
+        compaction could touch it: only there a tombstone without a wait means that its ID was resolved before.
         """
         compacted = compact(batch)
         rows = wait_rows(self._topic, compacted.survivors, EarlierWaits(batch).before)

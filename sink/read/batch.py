@@ -17,7 +17,7 @@ PARTITION: Final = "partition"
 OFFSET: Final = "offset"
 TIME_MS: Final = "time_ms"
 HEADERS: Final = "headers"
-LEFT_OUT_BYTES: Final = "left_out_bytes"
+OMITTED_BYTES: Final = "omitted_bytes"
 
 # What is selected of the source's columns; the order is that of SCHEMA.
 EXPRESSIONS: Final = (
@@ -50,22 +50,22 @@ _BYTES: Final = (
 
 
 def expressions_up_to(max_bytes: int) -> tuple[str, ...]:
-    """Return EXPRESSIONS without what is in records of more bytes, whose sizes stand in a further column."""
+    """Return EXPRESSIONS without what is in records of more bytes, whose sizes are in a further column."""
     too_large = f"{_BYTES} > {max_bytes}"
     kept = (
         f"if({too_large}, null, {name}) as {name}" if name in (KEY, VALUE, HEADERS) else name for name in EXPRESSIONS
     )
-    return (*kept, f"if({too_large}, {_BYTES}, null) as {LEFT_OUT_BYTES}")
+    return (*kept, f"if({too_large}, {_BYTES}, null) as {OMITTED_BYTES}")
 
 
-SIZED_SCHEMA: Final = SCHEMA.append(pa.field(LEFT_OUT_BYTES, pa.int64()))
+SIZED_SCHEMA: Final = SCHEMA.append(pa.field(OMITTED_BYTES, pa.int64()))
 
 
-def left_out_bytes(batch: pa.Table) -> int:
+def omitted_bytes(batch: pa.Table) -> int:
     """Return the size of the records that a batch was read without."""
-    if LEFT_OUT_BYTES not in batch.column_names:
+    if OMITTED_BYTES not in batch.column_names:
         return 0
-    return int(pc.sum(batch[LEFT_OUT_BYTES]).as_py() or 0)
+    return int(pc.sum(batch[OMITTED_BYTES]).as_py() or 0)
 
 
 def headers_of(batch: pa.Table) -> list[Headers]:

@@ -93,7 +93,7 @@ class SparkReader:
         polls = poll_records(ranges)
         options = {
             **source_options(self._kafka),
-            # Spark keeps consumers by their group, and refuses one of other options. Nobody joins it.
+            # Spark keeps consumers by their group, and refuses one of other options. The group has no members.
             "kafka.group.id": f"{self._name}-{polls}",
             "kafka.max.poll.records": str(polls),
             "assign": assignment(ranges),

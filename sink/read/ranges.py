@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from sink.position import TopicPartition
 
-# A range has at most this many times the offsets of the one before: what nobody has seen yet may be of any size.
+# A range has at most this many times the offsets of the one before: what was not read yet may be of any size.
 GROWTH = 4
 # Besides key, value and headers a record costs this much in columns.
 OVERHEAD_BYTES = 64

@@ -106,7 +106,7 @@ def require_no_rows(connection: Connection, topic: str) -> None:
     if row is not None and row[0]:
         raise ConfigurationError(
             f"the view has rows of {topic}, but no sink of ours has written a position: a Kafka Connect sink wrote "
-            "them, or sink_progress was emptied. They may be older than what the log still tells: run `waitreg rebuild`"
+            "them, or sink_progress was emptied. They may be older than what the log still holds: run `waitreg rebuild`"
         )
 
 

@@ -1,4 +1,4 @@
-"""A dead letter topic that was deleted and made anew: the rows of the old one are kept, under a name of their own."""
+"""A dead letter topic that was deleted and recreated: the rows of the old one are kept, under a name of their own."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def keep_apart(connection: Connection, topic: str, topic_id: str) -> None:
     """Rename the topic of all rows of the old one, then forget the positions in it; about 40 us a row.
 
     The new topic counts its offsets from 0 again, so its dead letters would replace those of the old one, of which
-    these rows are all that is left. Broken off, it is gone on with at the next start: the old id is still recorded.
+    these rows are all that is left. If interrupted, the next start continues it: the old ID is still recorded.
 
     Args:
         connection: in autocommit, of the only stream that writes rows of this topic.

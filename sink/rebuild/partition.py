@@ -137,7 +137,7 @@ class PartitionRebuild:
         return PartitionResult(self._name.partition, rows, missing, different, orphans, quarantined, end)
 
     def _replace(self, expected: Position | None, position: Position) -> None:
-        # There is none beside a Connect sink.
+        # There is none alongside a Connect sink.
         if expected is not None:
             advance_progress(self._connection, {self._name: expected}, {self._name: position})
         self._connection.execute(QUERIES["remove_view"], self._place)

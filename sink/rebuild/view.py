@@ -3,9 +3,9 @@
 The way on after a position has become too old, after Postgres was restored to an older state, or when in doubt. What a
 partition's rows, position and position time were is replaced in one transaction, by compare-and-set.
 
-Beside a Kafka Connect sink (sink.kind=connect) rows are all there is to replace: how far that sink is stands in its
+Alongside a Kafka Connect sink (sink.kind=connect) rows are all there is to replace: the position of that sink is in its
 consumer group. It must be stopped meanwhile, or what it writes between reading and replacing would be undone. Started
-again, it goes on where its group stands, at or before the end of what was read here, and comes to the same rows.
+again, it continues at its group's offsets, at or before the end of what was read here, and comes to the same rows.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class RebuildResult:
 def rebuild(
     settings: Settings, spark: SparkSession | None = None, dry_run: bool = False, progress: Progress | None = None
 ) -> RebuildResult:
-    """Make the view of the wait topic anew from the log, or with ``dry_run`` only tell how they differ.
+    """Rebuild the view of the wait topic from the log, or with ``dry_run`` only report how they differ.
 
     ``progress`` is called with partition, offsets read and offsets to read. Postgres holds what is being rebuilt, in
     a temporary table; this process holds one chunk. Raises FencedError when a sink is running, ours or a Connect one,
@@ -82,7 +82,7 @@ def rebuild(
             )
         require_topics(settings, "sink")
         if not dry_run:
-            _require_nobody_beside(settings, connection)
+            _require_no_connector(settings, connection)
         session = spark or spark_session(settings, "waitreg-rebuild")
         try:
             return _rebuild(settings, session, connection, dry_run, progress or _log_progress)
@@ -91,15 +91,15 @@ def rebuild(
                 stop_session(session)
 
 
-def _require_nobody_beside(settings: Settings, connection: Connection) -> None:
-    """Refuse a rebuild beside a Connect sink, or where it leaves a Connect source without a sink to hold it back."""
+def _require_no_connector(settings: Settings, connection: Connection) -> None:
+    """Refuse a rebuild alongside a Connect sink, or where it leaves a Connect source without a sink to hold it back."""
     admin, group = open_admin(settings.kafka), settings.sink.connect_group
     if settings.sink.kind is SinkKind.SPARK:
         require_no_second_sink(admin, settings.kafka, group, settings.wait.topic)
         return
     require_stopped(admin, group)
     # Once our position is forgotten the outbox goes by time alone, and no sink runs yet: what is finished from now on
-    # would stand in the view, and be exported.
+    # would be in the view, and be exported.
     if connection.execute(QUERIES["outbox_read"]).fetchone() is not None:
         raise FencedError(
             "a Kafka Connect source reads expired_outbox: until the sink has caught up after this rebuild it would "

@@ -133,7 +133,7 @@ def shows_a_large_letter_as_empty(patch: Patch) -> None:
     """A dead letter that is too large for its table is a row without its value."""
     from sink.apply import dead_letter_writer
 
-    patch.setattr(dead_letter_writer, "LEFT_OUT_BYTES", "no such column")
+    patch.setattr(dead_letter_writer, "OMITTED_BYTES", "no such column")
 
 
 @mutant("P8.18")

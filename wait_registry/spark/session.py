@@ -109,7 +109,7 @@ def _refused(error: Py4JJavaError, master: str) -> WaitRegistryError:
 
 
 def _exit_status(error: Exception) -> int | None:
-    """Return how the JVM ended (negative: the signal), None where that can't be told."""
+    """Return how the JVM ended (negative: the signal), None if that is unknown."""
     gateway = SparkContext._gateway
     # Until the JVM has answered once, pyspark keeps the process to itself.
     places = [frame.f_locals.get("proc") for frame, _ in walk_tb(error.__traceback__)]
@@ -151,7 +151,7 @@ def stop_session(session: SparkSession) -> None:
 
 
 def _quieten(session: SparkSession) -> None:
-    """Silence warnings of Spark's that tell nothing a reader could act on."""
+    """Silence warnings of Spark's that a reader can't act on."""
     configurator = session.sparkContext._jvm.org.apache.logging.log4j.core.config.Configurator
     levels = session.sparkContext._jvm.org.apache.logging.log4j.Level
     for logger in QUIET_LOGGERS:
@@ -171,7 +171,7 @@ def session_conf(settings: SparkSettings, jars: list[Path]) -> Mapping[str, str]
         "spark.task.maxFailures": "1",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        # Where somebody switches the UI on: Spark's own pattern doesn't know the names of Kafka's secrets.
+        # For a user who switches the UI on: Spark's own pattern doesn't know the names of Kafka's secrets.
         "spark.redaction.regex": REDACTED,
         "spark.log.level": "WARN",
         "spark.sql.session.timeZone": "UTC",
@@ -203,9 +203,9 @@ def java_options(driver_memory: str) -> str:
         (
             # Out of memory leaves a JVM that answers and does nothing: better to end it and be restarted.
             "-XX:+ExitOnOutOfMemoryError",
-            # Beside a heap of 512 MB it takes 150 MB less than G1, and less CPU time.
+            # Next to a heap of 512 MB it takes 150 MB less than G1, and less CPU time.
             "-XX:+UseSerialGC",
-            # A heap that grows as it must, but for what is young: 100 MB less of 512 (docs/decisions/0018).
+            # A heap that grows as it must, except for the young generation: 100 MB less of 512 (docs/decisions/0018).
             f"-Xms{heap * 3 // 8}m -Xmn{heap * 9 // 32}m -XX:SurvivorRatio=4",
             "-XX:MinHeapFreeRatio=20 -XX:MaxHeapFreeRatio=40",
             "-Djava.net.preferIPv4Stack=true",

@@ -43,7 +43,7 @@ def test_a_partition_has_the_share_that_it_has_of_what_is_left() -> None:
     assert ranges == {PLACES[0]: Range(0, 100), PLACES[1]: Range(0, 300)}
 
 
-def test_a_partition_whose_end_is_not_known_is_left_out() -> None:
+def test_a_partition_without_a_known_end_is_skipped() -> None:
     assert plan({PLACES[0]: 3}, {}, 10) == {}
 
 
