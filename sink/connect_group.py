@@ -34,7 +34,7 @@ def require_no_second_sink(admin: Admin, kafka: KafkaSettings, group: str, topic
     """Refuse to keep the view where a Connect sink keeps it, whatever sink.kind says.
 
     A group is named after its connector, so that one of this name may be another registry's: what counts is that a
-    member has partitions of our wait topic. If Kafka doesn't answer that within the request limit, a warning says so and
+    member has partitions of our wait topic. If Kafka doesn't answer within the request limit, a warning says so and
     the setting must do: a sink of ours needs no group.
 
     Raises:
@@ -54,7 +54,7 @@ def require_no_second_sink(admin: Admin, kafka: KafkaSettings, group: str, topic
     if read:
         raise FencedError(
             f"a Kafka Connect sink keeps this view: its group {group} (sink.connect_group) reads the partitions "
-            f"{', '.join(map(str, read))} of {topic}. Alongside a sink of ours it would bring back what is resolved, and "
-            "a sweeper would export it. One keeps the view: `waitreg connect remove` its connectors, then `waitreg "
+            f"{', '.join(map(str, read))} of {topic}. Alongside a sink of ours it would bring back what is resolved, "
+            "and a sweeper would export it. One keeps the view: `waitreg connect remove` its connectors, then `waitreg "
             "rebuild` and `waitreg sink`; or leave it to them and set sink.kind=connect everywhere"
         )

@@ -180,7 +180,7 @@ def _tombstones(keyed: pa.Table, packed: pa.ChunkedArray, groups: pa.Table) -> p
 
 
 def _is_pair(groups: pa.Table) -> pa.ChunkedArray:
-    """Tell the stories that are a wait and then its tombstone, as nearly all are."""
+    """Mark the stories that are a wait and then its tombstone, as nearly all are."""
     one_of_two = pc.and_(pc.equal(groups["packed_count"], 2), pc.equal(groups["tombstones_sum"], 1))
     return pc.and_(one_of_two, pc.equal(groups["tombstone_max"], groups["packed_max"]))
 
