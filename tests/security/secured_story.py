@@ -113,7 +113,7 @@ class SecuredStory:
         self._look_at(processor)
         self.topics.produce(self.settings["processor"].processor.topics[0], [_marked("poison")])
         assert processor.wait() == 9, processor.log.read_text("utf-8")
-        wait_until(lambda: "stream broke" in sink.log.read_text("utf-8"), DEADLINE_S, "the sink's failure")
+        wait_until(lambda: "the sink failed" in sink.log.read_text("utf-8"), DEADLINE_S, "the sink's failure")
         self._look_at(sink)
         self._administer("alter table wait drop constraint takes_none")
         wait_until(self._exported, DEADLINE_S, "the export of what died with the processor")
