@@ -63,7 +63,6 @@ def test_all_is_well(prepared: SettingsFactory, here: Path) -> None:
         "Spark",
         "jars of Spark's Kafka source",
         "telemetry port",
-        "disk for checkpoints",
         "disk for Spark's scratch",
         "Kafka",
         "Kafka broker",

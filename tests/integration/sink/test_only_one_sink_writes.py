@@ -80,7 +80,7 @@ def test_a_restored_postgres_is_caught_up_exactly(
     )
     execute(database, settings, restore)
     log.write(tombstone(ids[7], 3))
-    # No checkpoint outlives a run, so nothing but Postgres says where to begin.
+    # Nothing but Postgres says where to begin.
     assert start_sink(settings, once=True).wait_ended() is None
     assert view_of(database, settings) == log.view
 
