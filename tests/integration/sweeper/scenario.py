@@ -81,7 +81,7 @@ class Scenario:
         self.admin = admin(settings.kafka)
 
     def through(self, bootstrap: str) -> Scenario:
-        """Return the same for somebody who reaches the broker at another address."""
+        """Return the same with another address of the broker."""
         return Scenario(with_broker(self.settings, bootstrap), self.topics, self.database)
 
     def wait_record(self, number: int = 0, expires_in_ms: int = -PAST_MS, **changes: Any) -> WaitRecord:

@@ -1,4 +1,4 @@
-"""Exported at most once and in the end exactly once, whoever else is alive and whatever an answer's fate (P4)."""
+"""Exported at most once and in the end exactly once, whichever sweeper is alive and whatever answer is lost (P4)."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def test_records_that_no_broker_takes_in_time_are_an_outage_and_no_refusal(scena
 @pytest.mark.guarantee("P3.4")
 @pytest.mark.fault("F74")
 def test_an_open_foreign_transaction_at_the_logs_end_leaves_the_partition(scenario: ScenarioFactory) -> None:
-    """What it holds may resolve the row: only its end tells."""
+    """What it holds may resolve the row: only its end decides."""
     at = scenario()
     resolved, expired = at.register([at.wait_record(1), at.wait_record(2)])
     at.show()

@@ -1,13 +1,18 @@
-"""What becomes of an expired record: dead letter, redelivery, or set aside."""
+"""What an expired record becomes: a dead letter, a redelivery, or unsendable; and topics that take little or refuse."""
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
+from sweeper.export import fence
+from sweeper.job import skip_of
 from sweeper.outgoing import Obstacle
-from sweeper.result import RowOutcome
+from sweeper.result import RowOutcome, Skip
 from tests.integration.sweeper.conftest import ScenarioFactory
 from tests.integration.sweeper.scenario import Scenario
+from wait_registry.errors import PermanentError
 from wait_registry.records.consumed import consumed
 from wait_registry.records.dead_letter import decode_dead_letter
 from wait_registry.records.original import PartialOriginal
@@ -85,7 +90,7 @@ def test_redelivery_to_the_origin_goes_to_its_very_partition(scenario: ScenarioF
 
 
 @pytest.mark.guarantee("P4.9")
-def test_a_row_too_large_for_its_dead_letter_topic_is_set_aside_and_the_others_go_on(scenario: ScenarioFactory) -> None:
+def test_a_row_too_large_for_its_dead_letter_topic_is_unsendable(scenario: ScenarioFactory) -> None:
     at = scenario()
     large, small = at.register([at.wait_record(1, value=b"x" * 40_000), at.wait_record(2)])
     at.set_config(at.settings.dead_letter.topic, "max.message.bytes", "40000")
@@ -100,11 +105,11 @@ def test_a_row_too_large_for_its_dead_letter_topic_is_set_aside_and_the_others_g
 
     needed = result.named[0].reason.rpartition("=")[2]
     at.set_config(at.settings.dead_letter.topic, "max.message.bytes", needed)
-    assert at.sweep().counts[RowOutcome.EXPORTED] == 1, "the command of the message mends it"
+    assert at.sweep().counts[RowOutcome.EXPORTED] == 1, "the command of the message fixes it"
     assert len(at.dead_letters()) == 2
 
 
-def test_a_missing_dead_letter_topic_sets_its_rows_aside_and_is_not_created(scenario: ScenarioFactory) -> None:
+def test_a_missing_dead_letter_topic_is_not_created(scenario: ScenarioFactory) -> None:
     at = scenario()
     missing = f"{at.settings.dead_letter.topic}.missing"
     orphan, other = at.register([at.wait_record(1, dead_letter_topic=missing), at.wait_record(2)])
@@ -118,7 +123,7 @@ def test_a_missing_dead_letter_topic_sets_its_rows_aside_and_is_not_created(scen
     assert missing not in at.topics.admin.list_topics(timeout=15).topics
 
 
-def test_a_registration_in_the_older_dialect_takes_the_sweepers_defaults(scenario: ScenarioFactory) -> None:
+def test_a_registration_in_the_legacy_format_takes_the_sweepers_defaults(scenario: ScenarioFactory) -> None:
     at = scenario()
     original = PartialOriginal("orders", 1, None, None, None, b"k", b"v", (("a", b"b"),))
     older = at.wait_record(
@@ -162,7 +167,7 @@ def test_several_groups_with_different_policies_share_one_sweep(scenario: Scenar
     assert len(at.topics.read(redelivery_topic(topic, "again"))) == 1
 
 
-def test_an_unreadable_row_is_set_aside(scenario: ScenarioFactory) -> None:
+def test_an_unreadable_row_is_unsendable(scenario: ScenarioFactory) -> None:
     at = scenario()
     broken, odd, good = at.register([at.wait_record(number) for number in range(3)])
     at.show()
@@ -178,7 +183,7 @@ def test_an_unreadable_row_is_set_aside(scenario: ScenarioFactory) -> None:
     assert at.dead_lettered_ids() == [good.wait_id]
 
 
-def test_a_row_without_a_key_for_a_compacted_topic_is_set_aside_and_the_others_go_on(scenario: ScenarioFactory) -> None:
+def test_a_row_without_a_key_for_a_compacted_topic_is_unsendable(scenario: ScenarioFactory) -> None:
     at = scenario()
     at.set_config(at.settings.dead_letter.topic, "cleanup.policy", "compact")
     bare, keyed = at.register([at.wait_record(1, key=None), at.wait_record(2)])
@@ -189,3 +194,65 @@ def test_a_row_without_a_key_for_a_compacted_topic_is_set_aside_and_the_others_g
     assert (result.counts[RowOutcome.EXPORTED], result.counts[RowOutcome.UNSENDABLE], result.skip) == (1, 1, None)
     assert [(row.wait_id, row.obstacle) for row in result.named] == [(bare.wait_id, Obstacle.NO_KEY)]
     assert at.dead_lettered_ids() == [keyed.wait_id]
+
+
+# Far more in one transaction than any of these topics takes in one batch, also when it is compressed.
+ROWS = 1_000
+
+
+@pytest.mark.guarantee("P4.9")
+def test_a_wait_topic_of_a_small_limit_takes_the_tombstones_of_many_due_rows(scenario: ScenarioFactory) -> None:
+    at = scenario({"wait.max_message_bytes": 10_000})
+    # They came few at a time; here all come at once.
+    at.set_config(at.settings.wait.topic, "max.message.bytes", "1000000")
+    registered = at.register([at.wait_record(number) for number in range(ROWS)])
+    at.set_config(at.settings.wait.topic, "max.message.bytes", "10000")
+    at.show()
+
+    result = at.sweep()
+
+    assert (result.skip, result.reason, result.counts[RowOutcome.EXPORTED]) == (None, "", ROWS)
+    assert at.dead_lettered_ids() == sorted(item.wait_id for item in registered)
+
+
+@pytest.mark.guarantee("P4.9")
+def test_a_registrations_own_dead_letter_topic_of_a_small_limit_takes_them_as_well(scenario: ScenarioFactory) -> None:
+    at = scenario()
+    foreign = f"{at.settings.dead_letter.topic}.foreign"
+    at.topics.create(foreign, 1, max__message__bytes="4000")
+    registered = at.register(
+        [at.wait_record(number, dead_letter_topic=foreign) for number in range(0, ROWS, 2)]
+        + [at.wait_record(number) for number in range(1, ROWS, 2)]
+    )
+    at.show()
+
+    result = at.sweep()
+
+    assert (result.skip, result.reason, result.counts[RowOutcome.EXPORTED]) == (None, "", ROWS)
+    there = sorted(record.text("WAIT_EXPIRATION_UUID") for record in at.topics.read(foreign))
+    assert sorted([*there, *at.dead_lettered_ids()]) == sorted(item.wait_id for item in registered)
+    assert len(there) == ROWS // 2
+
+
+@pytest.mark.fault("F77")
+def test_the_error_names_the_topic_and_the_next_sweep_exports_the_others(scenario: ScenarioFactory) -> None:
+    at = scenario()
+    first, large, small = at.register(
+        [at.wait_record(1), at.wait_record(2, value=os.urandom(40_000)), at.wait_record(3)]
+    )
+    at.show()
+    with at.export(chunk_rows=1) as task:
+        chunks = fence(task).snapshot().read_tail().chunks()
+        next(chunks).export()  # the topic has been looked up
+        at.set_config(at.settings.dead_letter.topic, "max.message.bytes", "20000")
+        with pytest.raises(
+            PermanentError, match=f"exporting 1 rows of .* to {at.settings.dead_letter.topic}"
+        ) as refused:
+            next(chunks).export()
+    assert skip_of(refused.value, 0) is Skip.FAILED, "its partition is left; nothing ends the process"
+    assert at.dead_lettered_ids() == [first.wait_id]
+
+    again = at.sweep()
+    assert (again.counts, again.skip) == ({"superseded": 1, "exported": 1, "unsendable": 1}, None)
+    assert [(row.wait_id, row.obstacle) for row in again.named] == [(large.wait_id, Obstacle.TOO_LARGE)]
+    assert at.dead_lettered_ids() == sorted([first.wait_id, small.wait_id])

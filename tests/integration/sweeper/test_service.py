@@ -1,4 +1,4 @@
-"""The sweeper as a process: scheduled, watched, stopped, killed."""
+"""The sweeper as a process: scheduled, watched, stopped, killed; what it refuses, it refuses before Spark starts."""
 
 from __future__ import annotations
 
@@ -6,15 +6,22 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import psutil
 import pytest
 
+from sweeper.service import SweeperService
+from tests.conftest import SettingsFactory
 from tests.integration.sweeper.conftest import ScenarioFactory
 from tests.integration.sweeper.scenario import Scenario
+from tests.support.database import Database
 from tests.support.processes import Services
+from tests.support.topics import Topics
 from tests.support.waiting import wait_until
 from wait_registry.demo.environment import as_environment
+from wait_registry.errors import ConfigurationError
+from wait_registry.local.ports import free_ports
 
 
 def test_a_sweeper_process_exports_what_expires_and_ends_cleanly(scenario: ScenarioFactory, services: Services) -> None:
@@ -85,3 +92,26 @@ def test_a_wait_topic_that_is_not_there_ends_the_process_with_2(scenario: Scenar
     run = once(at)
     assert run.returncode == 2
     assert "waitreg topics create" in run.stderr.decode()
+
+
+def test_missing_topics_and_a_missing_schema_are_refused_before_spark(
+    settings_for: SettingsFactory, topics: Topics, database: Database, tmp_path: Path
+) -> None:
+    settings = settings_for({"spark.jars_dir": str(tmp_path)})
+    with pytest.raises(ConfigurationError, match="waitreg db migrate"):
+        SweeperService(settings).run()
+    database.install(settings)
+    with pytest.raises(ConfigurationError, match="waitreg topics create"):
+        SweeperService(settings).run()
+
+
+def test_servers_that_are_away_refuse_nothing(settings_for: SettingsFactory, tmp_path: Path) -> None:
+    postgres, kafka = free_ports(2)
+    nobody = {
+        "postgres.url": f"postgresql://127.0.0.1:{postgres}/postgres",
+        "kafka.bootstrap_servers": f"127.0.0.1:{kafka}",
+        "kafka.request_timeout_s": 1,
+        "spark.jars_dir": str(tmp_path),
+    }
+    with pytest.raises(ConfigurationError, match=r"the jar .* is missing"):
+        SweeperService(settings_for(nobody)).run()

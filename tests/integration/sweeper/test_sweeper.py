@@ -70,7 +70,7 @@ def test_a_sweep_by_spark_exports_every_partition_and_is_written_down(
     sweeper.close()
 
 
-def test_nothing_due_asks_nobody(scenario: ScenarioFactory) -> None:
+def test_nothing_due_starts_no_job(scenario: ScenarioFactory) -> None:
     at = scenario()
     at.register([at.wait_record(1, expires_in_ms=600_000)])
     at.show()
@@ -215,7 +215,7 @@ def test_a_postgres_that_takes_no_writes_is_waited_for(scenario: ScenarioFactory
     )
 
     assert sweeper.run_once().counts[RowOutcome.EXPORTED] == 1, "the log takes it, and the log is what counts"
-    assert "waitreg_sweeper_postgres_up 0.0" in registry.expose().decode(), "the next sweep connects anew"
+    assert "waitreg_sweeper_postgres_up 0.0" in registry.expose().decode(), "the next sweep connects again"
     assert sweeper.run_once().counts[RowOutcome.SUPERSEDED] == 1
     assert at.database.rows(at.settings, "select count(*) from sweep") == [(0,)]
 

@@ -1,4 +1,4 @@
-"""The view of a partition stands still while it is exported, whatever the sink writes meanwhile (P3)."""
+"""The snapshot of the tables remains the same during its export, and every registered header can be read from it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,12 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
+from sweeper.due import MAX_ROW_JSON_BYTES
 from sweeper.snapshot import TableSnapshot
+from tests.conftest import SettingsFactory
 from tests.integration.sweeper.conftest import ScenarioFactory
+from tests.support.database import Database
+from wait_registry.records.headers import MAX_JSON_BYTES, Headers, decode_headers_json, encode_headers_json
 
 
 @pytest.mark.guarantee("P3.9")
@@ -47,3 +51,19 @@ def test_the_snapshot_outlasts_the_server_s_time_limits(scenario: ScenarioFactor
         assert view.ask(shown, "limit") == [("0",)]
     finally:
         view.close()
+
+
+REPEATED = 2_000
+
+
+@pytest.mark.parametrize(
+    "header", [("", None), ("", b""), ("\0", None), ("\x01", b""), ('"', None), ("\u20ac", b"\xff"), ("\ud800", None)]
+)
+def test_any_header_takes_less_than_twice_its_room(
+    header: tuple[str, bytes | None], prepared: SettingsFactory, database: Database
+) -> None:
+    headers: Headers = (header,) * REPEATED
+    registered = encode_headers_json(headers)
+    [(printed,)] = database.rows(prepared(), "select %s::jsonb::text", registered.decode())
+    assert len(printed.encode()) / len(registered) <= MAX_ROW_JSON_BYTES / MAX_JSON_BYTES
+    assert decode_headers_json(printed.encode(), MAX_ROW_JSON_BYTES) == headers
