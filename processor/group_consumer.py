@@ -127,7 +127,7 @@ class GroupConsumer:
         self._join()
 
     def _join(self) -> None:
-        self.consumer.subscribe(self._topics, on_assign=self._on_assign, on_revoke=self.on_revoke, on_lost=self.on_lost)
+        self.consumer.subscribe(self._topics, on_assign=self.on_assign, on_revoke=self.on_revoke, on_lost=self.on_lost)
 
     def _rejoin(self) -> None:
         """Leave the group and join it again, in the consumer's thread."""
@@ -279,12 +279,14 @@ class GroupConsumer:
             "--execute, and start again"
         )
 
-    def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+    def on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        """Take partitions over (the client's callback)."""
         nowhere: list[TopicPartition] | None = []
         starts = self._guarded(lambda: self._start_offsets.at_once(consumer, partitions), nowhere)
         member_id = str(consumer.memberid() or "")
 
         def take_over() -> None:
+            self._release_unrevoked(partitions)
             self._membership.assigned(member_id)
             self._given.update((p.topic, p.partition) for p in partitions)
             if starts is not None:
@@ -298,6 +300,18 @@ class GroupConsumer:
         # The client gets no partition before its start is known: librdkafka uses a position that it had to look up even
         # if another one has been set or assigned before the answer.
         self._guarded(lambda: self._assign(consumer, starts or []), None)
+
+    def _release_unrevoked(self, partitions: list[TopicPartition]) -> None:
+        """Release what the client assigns again without having revoked it.
+
+        Seen with an eager protocol when a topic got more partitions during an assignment. The records of the former
+        assignment would fill the prefetch until the process ends.
+        """
+        again = {(p.topic, p.partition) for p in partitions} if self._incremental else self.assigned
+        owners = [self.assigned.pop(place) for place in list(again) if place in self.assigned]
+        if owners:
+            log.warning("assigned again without a revocation: %s", ", ".join(map(repr, owners)))
+            self._listener.lost(owners)
 
     def _assign(self, consumer: Consumer, starts: list[TopicPartition]) -> None:
         # Eager protocols assign everything at once, and one request asks for all of it.

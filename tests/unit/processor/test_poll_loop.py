@@ -6,13 +6,14 @@ import asyncio
 from typing import Any
 
 import pytest
-from confluent_kafka import TIMESTAMP_CREATE_TIME, KafkaError, KafkaException, Message
+from confluent_kafka import TIMESTAMP_CREATE_TIME, KafkaError, KafkaException, Message, TopicPartition
 
 from processor.assigned_partition import AssignedPartition
 from processor.entry import EntryState
 from tests.unit.processor.parts import entry
 from tests.unit.processor.pipeline_bench import PipelineBench
 from wait_registry.errors import PermanentError
+from wait_registry.settings.processor import AssignmentStrategy
 
 Taken = list[tuple[AssignedPartition, Message]]
 
@@ -112,5 +113,21 @@ def test_what_the_client_raises_is_translated() -> None:
         bench.group_consumer.take = take  # type: ignore[method-assign]
         with pytest.raises(PermanentError, match="fenced instance id"):
             await bench.poll_loop.iterate()
+
+    on_loop(main)
+
+
+@pytest.mark.guarantee("P1.4")
+@pytest.mark.parametrize("strategy", AssignmentStrategy)
+def test_an_assignment_without_a_revocation_frees_the_prefetch(strategy: AssignmentStrategy) -> None:
+    async def main() -> None:
+        bench = PipelineBench(assignment_strategy=strategy)
+        held = bench.registered(0, EntryState.HELD)
+        bench.owner.warm_up.hold(held.offset, held)
+        bench.context.start_offsets.at_once = lambda *_: [TopicPartition("input", 0, 0)]  # type: ignore[method-assign]
+        bench.group_consumer.on_assign(bench.group_consumer.consumer, [TopicPartition("input", 0)])
+        assert bench.fault.error is None
+        assert bench.group_consumer.assigned["input", 0] is not bench.owner
+        assert bench.outstanding.records == 0
 
     on_loop(main)
