@@ -21,6 +21,6 @@ for topic in $WAIT_TOPIC $DEAD_LETTER_TOPICS; do
 done
 # Its offsets are mirrored to this group, for tools that show lag; without this right it works all the same.
 allow "$@" --operation Read --group "$SINK_GROUP"
-# To see a Kafka Connect sink that keeps the same view (sink.connect_group), beside which none of ours begins; without
+# To see a Kafka Connect sink that keeps the same tables (sink.connect_group); none of ours starts alongside it; without
 # this right only sink.kind says so.
 allow "$@" --operation Describe --group "$CONNECT_GROUP"

@@ -24,7 +24,7 @@ for topic in $DEAD_LETTER_TOPICS ${REDELIVERY_TOPICS:-}; do
 done
 # The client that reads the tail has a group's name and asks for it; it neither joins nor commits.
 allow "$@" --operation Describe --group "waitreg.sweep.$WAIT_TOPIC"
-# One id a partition of the wait topic: by it sweepers shut out one another. Give it to nobody else.
+# One ID per partition of the wait topic: with it sweepers fence one another. Give it to no other client.
 allow "$@" --operation Write --resource-pattern-type prefixed --transactional-id "waitreg.sweep.$WAIT_TOPIC."
 for group in ${CONSUMER_GROUPS:-}; do
     allow "$@" --operation Describe --group "$group"

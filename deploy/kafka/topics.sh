@@ -1,6 +1,6 @@
 #!/bin/sh
-# What is needed to make the topics (`waitreg topics create`) and to look at them (`waitreg topics check`): for whoever
-# sets the system up, none of the services. Run by an administrator; what stands behind the file's name is handed to
+# Permissions to create the topics (`waitreg topics create`) and to check them (`waitreg topics check`), for the setup
+# user and not for the services. An administrator runs this script; it passes the arguments after the file's name to
 # every kafka-acls:
 #
 #   PRINCIPAL=User:waitreg-setup sh deploy/kafka/topics.sh --bootstrap-server broker:9093 \

@@ -1,4 +1,4 @@
--- Who may do what in Postgres, and nothing else. Four roles that nobody logs in as; whoever logs in is made a member:
+-- Who may do what in Postgres, and nothing else. Four roles without login; make each login role a member:
 --
 --   waitreg_owner      runs `waitreg db migrate`, owns the tables
 --   waitreg_sink       the sink, and `waitreg rebuild`
@@ -14,10 +14,10 @@
 --   psql -d registry -v schema=public -v own_database=true -f deploy/postgres/roles.sql
 --
 --   schema         setting postgres.schema; public when not given
---   own_database   true: the database is the registry's alone, nobody else may connect to it or make temporary tables
+--   own_database   true: the database is the registry's alone; no other role may connect to it or make temporary tables
 --   prefix         how the roles' names begin; waitreg when not given
 --
--- Then, by psql's \password or the like, so that no password stands in a file or a shell's history:
+-- Then, by psql's \password or the like, so that no password is in a file or a shell's history:
 --
 --   create role registry_sink login in role waitreg_sink;
 --   create role registry_migrations login in role waitreg_owner;

@@ -38,7 +38,7 @@ def read_evidence(
         manifest: what the load generator wrote.
         calls: the downstream's log.
         look_at_view: compare with Postgres too; only sensible once the sink has caught up (see `sink_lag`).
-        kills_ms: when processors of the group were killed, ms since the epoch; None when nobody knows.
+        kills_ms: when processors of the group were killed, ms since the epoch; None when unknown.
 
     Raises:
         ConfigurationError: the manifest names no record, so that there is nothing to judge; or there is no such topic.

@@ -30,7 +30,7 @@ class Evidence:
     """What is known from outside about one group.
 
     ``view`` is the ids standing in Postgres, None when not looked at. ``kills_ms`` is when processors of the group were
-    killed (ms since the epoch), None when nobody knows; a processor paused beyond its records' expiry counts as killed.
+    killed (ms since the epoch), None when unknown; a processor paused beyond its records' expiry counts as killed.
     ``wait_ids`` has the ids of the published records, by which a tombstone is known whose registration was compacted
     away. A tombstone appended at ``kept_since_ms`` or later still stands; None when compaction never took one.
     """
@@ -83,8 +83,8 @@ class Reconciliation:
 
     ``done_and_dead_lettered`` is no breach: a crash between the downstream's answer and the tombstone leaves both (at
     least once), see ``Breach.FORGOTTEN``. Nor is ``handled_again``: records whose call succeeded more than once.
-    ``unjudged`` counts what could be a breach or not, since compaction took the entries of the wait topic that would
-    tell; ``not_looked_for`` are the breaches for which the evidence lacks what would show them.
+    ``unjudged`` counts possible breaches that can't be decided, since compaction removed their entries from the wait
+    topic. ``not_looked_for`` are the breaches for which the evidence is missing.
     """
 
     published: int
@@ -202,7 +202,7 @@ def _end(record: Published, done: Mapping[Coordinates, int], dead: Collection[Co
         return "discarded"
     if place in log.standing:
         return "waiting"
-    return "gone" if log.can_not_tell(record) else "lost"
+    return "gone" if log.was_compacted_away(record) else "lost"
 
 
 def _successes(calls: Iterable[Call]) -> Counter[Coordinates]:

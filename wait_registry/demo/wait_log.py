@@ -11,8 +11,8 @@ from wait_registry.demo.dead_letter_seen import DeadLetterSeen
 from wait_registry.demo.manifest import Coordinates, Published
 from wait_registry.records.tombstone import Outcome
 
-# The record continues under another id, which only its next wait record tells.
-_GOES_ON = (Outcome.RETRIED.value, Outcome.REDELIVERED.value)
+# The record continues under another ID, which only its next wait record has.
+_CONTINUES = (Outcome.RETRIED.value, Outcome.REDELIVERED.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +101,11 @@ class WaitLog:
         followed = bool(left) and left[0].offset < uncleaned_from
         return followed or letter.time_ms < self._kept_since_ms
 
-    def can_not_tell(self, published: Published) -> bool:
-        """Return whether compaction explains that the log has no end for a record."""
+    def was_compacted_away(self, published: Published) -> bool:
+        """Return whether compaction explains that the log has no outcome of a record."""
         history = self.by_id.get(self._wait_ids.get(published.coordinates, ""), ())
         if history:
-            return all(entry.original is None for entry in history) and history[-1].outcome in _GOES_ON
+            return all(entry.original is None for entry in history) and history[-1].outcome in _CONTINUES
         return published.coordinates not in self._registered and published.timestamp_ms < self._kept_since_ms
 
     def export_tombstone(self, wait_id: str, registration: tuple[int, int]) -> WaitEntry | None:

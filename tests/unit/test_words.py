@@ -1,0 +1,23 @@
+"""The words of the product are those of the list in `tests.words`."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.words import files_of, words_in
+
+# The Linux account of this name.
+ACCOUNT = "wait_registry/local/account.py"
+
+
+@pytest.mark.parametrize(
+    "place",
+    ["processor", "sink", "sweeper", "wait_registry", "sql", "deploy", "setup", "examples", "README.md"]
+    + [
+        f"docs/{page}.md"
+        for page in ("comparison", "deploy", "first-handler", "guarantees", "kafka-connect", "metrics")
+    ],
+)
+def test_no_word_of_the_list_is_used(place: str) -> None:
+    found = [str(word) for path in files_of([place]) for word in words_in(path)]
+    assert [line for line in found if ACCOUNT not in line] == []
