@@ -15,13 +15,14 @@ from sweeper.tables import ProgressPolicy, TablesPolicy, TopicChanged
 from sweeper.tail import PositionOvertaken, TailTooLong
 from sweeper.tail_reader import OpenTransaction
 from sweeper.wait_topic import WaitTopic
-from wait_registry.errors import ConfigurationError, FencedError, TransientError, WaitRegistryError
+from wait_registry.errors import ConfigurationError, FencedError, TransientError
 from wait_registry.gc_tuning import tune_gc
 from wait_registry.logs import configure_logging
 from wait_registry.postgres.connection import PostgresRefused
 from wait_registry.postgres.error_text import error_text
 from wait_registry.settings.root import Settings
 from wait_registry.settings.runtime import TelemetrySettings
+from wait_registry.spark import jvm_gone
 from wait_registry.telemetry.tracing import Tracer, start_tracing
 
 if TYPE_CHECKING:
@@ -45,10 +46,6 @@ _SKIPS: tuple[tuple[type[Exception], Skip], ...] = (
     (ConfigurationError, Skip.REFUSED),
     *((kind, Skip.UNAVAILABLE) for kind in UNAVAILABLE),
 )
-
-
-class SparkGone(WaitRegistryError):
-    """Spark's JVM has ended or doesn't answer: end this process, so that its supervisor restarts it."""
 
 
 class SweepJobFailed(TransientError):
@@ -111,7 +108,7 @@ class SparkJob:
         except Py4JJavaError as error:
             raise SweepJobFailed(f"the sweep's Spark job failed: {error.java_exception}"[:SHOWN_CHARACTERS]) from None
         except (Py4JError, OSError, EOFError) as error:
-            raise _gone(error) from error
+            raise jvm_gone(error) from error
         return results
 
     def require_alive(self) -> None:
@@ -120,16 +117,10 @@ class SparkJob:
         Raises:
             SparkGone: it has ended.
         """
-        from py4j.protocol import Py4JError
+        if self._session is not None:
+            from wait_registry.spark.session import require_spark
 
-        if self._session is None:
-            return
-        try:
-            stopped = self._session.sparkContext._jsc.sc().isStopped()
-        except (Py4JError, OSError, EOFError) as error:
-            raise _gone(error) from error
-        if stopped:
-            raise SparkGone("Spark has stopped its context: this process ends, restart it")
+            require_spark(self._session)
 
     def give_up(self) -> None:
         """Make the job that runs, if one does, fail at once; from any thread."""
@@ -150,10 +141,6 @@ class SparkJob:
             return
         stop_session(self._session)
         self._session = None
-
-
-def _gone(error: Exception) -> SparkGone:
-    return SparkGone(f"Spark's JVM is gone ({type(error).__name__}: {error}): this process ends, restart it")
 
 
 def sweep_partitions(

@@ -24,7 +24,7 @@ from wait_registry.jvm import jar_directory, java_command
 from wait_registry.settings.masking import sounds_secret
 from wait_registry.settings.root import Settings
 from wait_registry.settings.runtime import SparkSettings
-from wait_registry.spark import SparkGone
+from wait_registry.spark import SparkGone, jvm_gone
 
 log = logging.getLogger(__name__)
 
@@ -134,10 +134,8 @@ def require_spark(session: SparkSession) -> None:
     """Raise `SparkGone` unless the session's JVM answers and its context still works."""
     try:
         stopped = session.sparkContext._jsc.sc().isStopped()
-    except (Py4JError, OSError, AttributeError) as error:
-        raise SparkGone(
-            "Spark's JVM has ended (out of memory? see its output above); start this service again"
-        ) from error
+    except (Py4JError, OSError, EOFError, AttributeError) as error:
+        raise jvm_gone(error) from error
     if stopped:
         raise SparkGone("Spark has stopped its context; start this service again")
 

@@ -60,7 +60,7 @@ def test_a_sweeper_whose_jvm_dies_ends_loudly(scenario: ScenarioFactory, service
             child.kill()
 
     assert service.wait() == 1
-    assert "Spark's JVM is gone" in service.log.read_text()
+    assert "Spark's JVM has ended" in service.log.read_text()
 
 
 def once(at: Scenario) -> subprocess.CompletedProcess[bytes]:
