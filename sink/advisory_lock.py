@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import threading
+import time
 from collections.abc import Callable
 
 from sink.progress import Connection
 from wait_registry.postgres.connection import schema_of
 
 POLL_S = 1.0
+RETRY_S = 0.1
 
 
 def lock_key(*parts: str) -> int:
@@ -23,11 +25,15 @@ def sink_lock_key(connection: Connection, topic: str) -> int:
     return lock_key("sink", schema_of(connection), topic)
 
 
-def try_lock(connection: Connection, key: int) -> bool:
-    """Take the lock for as long as the connection lives, or return False when another session has it."""
-    row = connection.execute("select pg_try_advisory_lock(%s)", (key,)).fetchone()
-    assert row is not None  # a select without from has one row
-    return bool(row[0])
+def try_lock(connection: Connection, key: int, for_s: float = 0.0) -> bool:
+    """Take the lock for as long as the connection lives, or return False if another session has it for ``for_s``, s."""
+    deadline = time.monotonic() + for_s
+    while True:
+        row = connection.execute("select pg_try_advisory_lock(%s)", (key,)).fetchone()
+        assert row is not None  # a select without from has one row
+        if row[0] or time.monotonic() >= deadline:
+            return bool(row[0])
+        time.sleep(RETRY_S)
 
 
 def wait_for_lock(connection: Connection, key: int, stop: threading.Event, waiting: Callable[[], None]) -> bool:

@@ -178,6 +178,7 @@ class TopicStream:
         self.due_at = began + self._pause_s
         if batch is None:
             return None
+        log.debug("%s: read %d records up to %s", self.topic.topic, batch.records.num_rows, batch.next_positions)
         self._read_to.update(batch.next_positions)
         nbytes = batch.records.nbytes + omitted_bytes(batch.records)
         self._limit = self._limit.after(offsets_of(ranges), batch.records.num_rows, nbytes)

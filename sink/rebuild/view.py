@@ -38,6 +38,9 @@ from wait_registry.spark.session import spark_session, stop_session
 
 log = logging.getLogger(__name__)
 
+# For this long, the server may not have noticed the end of the last sink's connection.
+LAST_SINK_S = 2.0
+
 Progress = Callable[[int, int, int], None]
 
 
@@ -76,7 +79,7 @@ def rebuild(
         # The transaction of a partition is long, and idle while Spark reads.
         lift_time_limits(connection)
         require_schema(connection)
-        if not try_lock(connection, sink_lock_key(connection, settings.wait.topic)):
+        if not try_lock(connection, sink_lock_key(connection, settings.wait.topic), LAST_SINK_S):
             raise FencedError(
                 f"a sink is running on {settings.wait.topic}: stop it, and its standbys, then run the rebuild again"
             )

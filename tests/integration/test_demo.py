@@ -28,7 +28,7 @@ def test_ctrl_c_takes_everything_down(tmp_path: Path) -> None:
     )
     assert process.stdout is not None
     with process.stdout:
-        shown = "".join(iter_until(process.stdout, "Sink and sweeper start"))
+        shown = "".join(iter_until(process.stdout, "Starting the sink and the sweeper"))
         children = psutil.Process(process.pid).children(recursive=True)
         assert {"java", "postgres"} <= {child.name() for child in children}, shown
         process.send_signal(signal.SIGINT)

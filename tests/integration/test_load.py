@@ -85,7 +85,7 @@ def test_what_is_acknowledged_without_a_place_is_found_in_the_topic(
     plan = LoadPlan(topic, 56, make=maker("hostile", Keys()), manifest=tmp_path / "manifest.jsonl")
     run_load(settings_for(), replace(plan, manifest=None))  # the same, and nobody has listed it
     before = {(record.topic, record.partition, record.offset) for record in topics.read(topic)}
-    monkeypatch.setattr("waitreg.load.Producer", ForgetfulProducer)
+    monkeypatch.setattr("wait_registry.demo.load.Producer", ForgetfulProducer)
     assert run_load(settings_for(), plan).records == 56
     published = {one.coordinates: one for one in read_manifest(tmp_path / "manifest.jsonl")}
     assert len(published) == 56

@@ -71,8 +71,9 @@ def _run(kind: str, settings: Settings, spark: Any) -> None:
             SinkService(settings, spark).run()
         else:
             from sweeper.service import SweeperService
+            from wait_registry.cli.connect.sweeping import tables_policy
 
-            SweeperService(settings, spark).run()
+            SweeperService(settings, spark, tables=tables_policy(settings)).run()
     except BaseException:
         logging.exception("%s %s", kind, settings.wait.topic)
     os._exit(1)

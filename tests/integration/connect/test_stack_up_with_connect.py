@@ -71,7 +71,7 @@ def test_with_a_data_folder_the_worker_has_the_port_that_the_folder_keeps_and_it
     assert exports["WAITREG_CONNECT__URL"].rpartition(":")[2] == str(kept[3])
     assert process.returncode == 1
     assert "the embedded Kafka Connect worker has ended by itself (status 137)" in errors
-    assert f"Data and logs stay in {data_dir}: the next start with this --data-dir goes on with them" in errors
+    assert f"Data and logs stay in {data_dir}: the next start with this --data-dir uses them" in errors
     assert (data_dir / "connect" / "server.log").is_file()
 
 

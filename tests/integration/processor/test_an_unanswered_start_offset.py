@@ -51,7 +51,7 @@ def behind(silence: Silence, settings: Settings) -> Iterator[Settings]:
 
 
 def cannot_begin(running: RunningProcessor) -> bool:
-    return any("can't begin" in reason for reason in running.health.reasons)
+    return any("can't start" in reason for reason in running.health.reasons)
 
 
 def assigned(running: RunningProcessor) -> Mapping[tuple[str, int], AssignedPartition]:

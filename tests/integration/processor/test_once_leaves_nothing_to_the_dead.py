@@ -82,4 +82,4 @@ def test_it_says_what_it_leaves_to_a_member_that_is_alive(
         wait_until(lambda: alive.poll(0.1) is None and alive.assignment(), 60, "the other one's partition")
         running = processors.run_once(settings)
     assert running.settled == {}
-    assert f"left to members of the group that are alive: {topic}[0] by " in caplog.text
+    assert f"not processed here, but by live members of the group: {topic}[0] by " in caplog.text
