@@ -94,6 +94,7 @@ class Sweeper:
             ConfigurationError: a topic or the schema is wrong; the process must end.
             SparkGone: the process must end.
         """
+        log.debug("a sweep of %s starts", self._settings.wait.topic)
         started, started_at = self._clock.monotonic(), datetime.fromtimestamp(self._clock.now_ms() / 1000, UTC)
         try:
             work = self._work()
