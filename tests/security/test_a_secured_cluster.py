@@ -53,7 +53,7 @@ def test_no_payload_is_shown_anywhere(story: SecuredStory) -> None:
         assert '"level":"DEBUG"' in logs[f"the log of the {service}"], "at the least severe level"
     assert "dead-lettered to" in logs["the log of the processor"]
     assert "the sink failed" in logs["the log of the sink"]
-    assert "set aside" in logs["the log of the sweeper"]
+    assert "expired registration is unsendable" in logs["the log of the sweeper"]
     assert shown({"a payload": MARKED}, logs) == []
 
 
