@@ -45,7 +45,7 @@ def test_three_processors_one_killed_one_frozen_lose_no_record(
         killed.kill()
         assert killed.process.returncode == -9
         frozen.pause()
-        assert state(frozen) == psutil.STATUS_STOPPED
+        wait_until(lambda: state(frozen) == psutil.STATUS_STOPPED, what="the frozen processor")
         late = set(seen.publish_each(b"late"))
         wait_until(lambda: late <= calls.by(unharmed.pid), what="the partitions of the others")
         assert state(frozen) == psutil.STATUS_STOPPED, "it was frozen until another had its partitions"
