@@ -30,7 +30,8 @@ def test_the_wheel_holds_what_the_product_needs(tmp_path: Path) -> None:
             shutil.copy(ROOT / path, tree / path)
         if path.parts[0] in SOURCES and path.suffix in KINDS and path.parts[:2] != ("connect-configs", "plugin"):
             wanted.add(str(Path(SOURCES[path.parts[0]], *path.parts[1:])))
-    command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(tmp_path), "."]
+    options = ["-q", "--no-deps", "--no-build-isolation", "-w", str(tmp_path)]
+    command = [sys.executable, "-m", "pip", "wheel", *options, "."]
     built = subprocess.run(command, cwd=tree, capture_output=True, text=True, check=False, timeout=240)
     assert built.returncode == 0, built.stderr
     [wheel] = tmp_path.glob("*.whl")

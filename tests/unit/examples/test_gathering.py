@@ -41,73 +41,58 @@ class Service:
         return {name: f"{question}!" for name, question in questions.items()}
 
 
-def test_a_full_batch_leaves_at_once_and_the_rest_when_it_closes() -> None:
-    async def main() -> None:
-        service = Service()
-        service.may_answer.set()
-        batch = gathering.Gathering(service.ask, most=2, wait_s=NEVER_S)
-        answers = [asyncio.create_task(batch.answer_for(name, name)) for name in ("a", "b", "c")]
-        assert await asyncio.gather(*answers[:2]) == ["a!", "b!"]
-        assert not answers[2].done()
-        await batch.close()
-        assert await answers[2] == "c!"
-        assert service.batches == [["a", "b"], ["c"]]
-
-    asyncio.run(main())
+async def test_a_full_batch_leaves_at_once_and_the_rest_when_it_closes() -> None:
+    service = Service()
+    service.may_answer.set()
+    batch = gathering.Gathering(service.ask, most=2, wait_s=NEVER_S)
+    answers = [asyncio.create_task(batch.answer_for(name, name)) for name in ("a", "b", "c")]
+    assert await asyncio.gather(*answers[:2]) == ["a!", "b!"]
+    assert not answers[2].done()
+    await batch.close()
+    assert await answers[2] == "c!"
+    assert service.batches == [["a", "b"], ["c"]]
 
 
-def test_a_record_that_gives_up_ends_neither_its_batch_nor_the_others() -> None:
-    async def main() -> None:
-        service = Service()
-        batch = gathering.Gathering(service.ask, most=2, wait_s=NEVER_S)
-        impatient, patient = (asyncio.create_task(batch.answer_for(name, name)) for name in ("a", "b"))
-        await service.asked.wait()
-        impatient.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await impatient
-        service.may_answer.set()
-        assert await patient == "b!"
-        await batch.close()
-
-    asyncio.run(main())
+async def test_a_record_that_gives_up_ends_neither_its_batch_nor_the_others() -> None:
+    service = Service()
+    batch = gathering.Gathering(service.ask, most=2, wait_s=NEVER_S)
+    impatient, patient = (asyncio.create_task(batch.answer_for(name, name)) for name in ("a", "b"))
+    await service.asked.wait()
+    impatient.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await impatient
+    service.may_answer.set()
+    assert await patient == "b!"
+    await batch.close()
 
 
-def test_who_gave_up_before_the_batch_left_is_not_asked_about() -> None:
-    async def main() -> None:
-        service = Service()
-        service.may_answer.set()
-        batch = gathering.Gathering(service.ask, most=9, wait_s=NEVER_S)
-        gone, there = (asyncio.create_task(batch.answer_for(name, name)) for name in ("a", "b"))
-        await asyncio.sleep(0)
-        gone.cancel()
-        await asyncio.sleep(0)
-        await batch.close()
-        assert await there == "b!"
-        assert service.batches == [["b"]]
-
-    asyncio.run(main())
+async def test_who_gave_up_before_the_batch_left_is_not_asked_about() -> None:
+    service = Service()
+    service.may_answer.set()
+    batch = gathering.Gathering(service.ask, most=9, wait_s=NEVER_S)
+    gone, there = (asyncio.create_task(batch.answer_for(name, name)) for name in ("a", "b"))
+    await asyncio.sleep(0)
+    gone.cancel()
+    await asyncio.sleep(0)
+    await batch.close()
+    assert await there == "b!"
+    assert service.batches == [["b"]]
 
 
-def test_the_same_record_twice_gets_an_answer_twice() -> None:
-    async def main() -> None:
-        service = Service()
-        service.may_answer.set()
-        batch = gathering.Gathering(service.ask, most=9, wait_s=0)
-        assert await asyncio.gather(batch.answer_for("a", 1), batch.answer_for("a", 2)) == ["1!", "2!"]
-        assert service.batches == [["a"], ["a"]]
-        await batch.close()
-
-    asyncio.run(main())
+async def test_the_same_record_twice_gets_an_answer_twice() -> None:
+    service = Service()
+    service.may_answer.set()
+    batch = gathering.Gathering(service.ask, most=9, wait_s=0)
+    assert await asyncio.gather(batch.answer_for("a", 1), batch.answer_for("a", 2)) == ["1!", "2!"]
+    assert service.batches == [["a"], ["a"]]
+    await batch.close()
 
 
-def test_a_broken_batch_tells_each_of_its_records_to_ask_alone() -> None:
-    async def main() -> None:
-        async def ask(questions: dict[str, Any]) -> dict[str, Any]:
-            raise OSError("connection reset")
+async def test_a_broken_batch_tells_each_of_its_records_to_ask_alone() -> None:
+    async def ask(questions: dict[str, Any]) -> dict[str, Any]:
+        raise OSError("connection reset")
 
-        batch = gathering.Gathering(ask, most=2, wait_s=NEVER_S)
-        answers = await asyncio.gather(*(batch.answer_for(name, 0) for name in "ab"), return_exceptions=True)
-        assert [type(answer) for answer in answers] == [gathering.BatchFailed] * 2
-        await batch.close()
-
-    asyncio.run(main())
+    batch = gathering.Gathering(ask, most=2, wait_s=NEVER_S)
+    answers = await asyncio.gather(*(batch.answer_for(name, 0) for name in "ab"), return_exceptions=True)
+    assert [type(answer) for answer in answers] == [gathering.BatchFailed] * 2
+    await batch.close()

@@ -181,26 +181,23 @@ def test_no_attempt_begins_without_time_left() -> None:
     assert len(calls) == 1
 
 
-def test_the_cancellation_of_a_worker_is_no_outcome() -> None:
-    async def main() -> None:
-        started = asyncio.Event()
+async def test_the_cancellation_of_a_worker_is_no_outcome() -> None:
+    started = asyncio.Event()
 
-        async def endless(record: Record) -> None:
-            started.set()
-            await asyncio.sleep(60)
+    async def endless(record: Record) -> None:
+        started.set()
+        await asyncio.sleep(60)
 
-        bench = Bench(AsynchronousHandler(endless))
-        worker = asyncio.ensure_future(bench.attempts.run(RECORD, math.inf, Deadline(asyncio.current_task())))  # type: ignore[arg-type]
-        await started.wait()
-        worker.cancel()
-        await asyncio.wait([worker])
-        assert worker.cancelled()
-
-    asyncio.run(main())
+    bench = Bench(AsynchronousHandler(endless))
+    worker = asyncio.ensure_future(bench.attempts.run(RECORD, math.inf, Deadline(asyncio.current_task())))  # type: ignore[arg-type]
+    await started.wait()
+    worker.cancel()
+    await asyncio.wait([worker])
+    assert worker.cancelled()
 
 
 @pytest.mark.guarantee("P7.3")
-def test_a_plain_call_after_its_limit_keeps_its_slot() -> None:
+async def test_a_plain_call_after_its_limit_keeps_its_slot() -> None:
     import threading
 
     release, calls = threading.Event(), []
@@ -212,22 +209,19 @@ def test_a_plain_call_after_its_limit_keeps_its_slot() -> None:
             return Discard("late")
         return None
 
-    async def main() -> None:
-        handler = PlainFunctionHandler(blocks_at_first, 2)
-        bench = Bench(handler, handler_timeout_s=0.5)
-        assert await bench.run() is None
-        slots = handler.slots
-        assert slots is not None
-        assert (slots.free, slots.blocked) == (1, 1)
-        release.set()
-        await iterate_until(lambda: not slots.blocked)
-        assert slots.free == 2
-        assert len(calls) == 2
-
-    asyncio.run(asyncio.wait_for(main(), 30))
+    handler = PlainFunctionHandler(blocks_at_first, 2)
+    bench = Bench(handler, handler_timeout_s=0.5)
+    assert await bench.run() is None
+    slots = handler.slots
+    assert slots is not None
+    assert (slots.free, slots.blocked) == (1, 1)
+    release.set()
+    await iterate_until(lambda: not slots.blocked)
+    assert slots.free == 2
+    assert len(calls) == 2
 
 
-def test_the_next_attempt_of_a_blocked_plain_handler_waits_for_a_slot() -> None:
+async def test_the_next_attempt_of_a_blocked_plain_handler_waits_for_a_slot() -> None:
     import threading
 
     release, calls = threading.Event(), []
@@ -237,19 +231,16 @@ def test_the_next_attempt_of_a_blocked_plain_handler_waits_for_a_slot() -> None:
         if len(calls) == 1:
             release.wait(30)
 
-    async def main() -> None:
-        handler = PlainFunctionHandler(blocks_at_first, 1)
-        bench = Bench(handler, handler_timeout_s=0.5)
-        working = asyncio.ensure_future(bench.run())
-        slots = handler.slots
-        assert slots is not None
-        await iterate_until(lambda: slots.blocked)
-        assert len(calls) == 1
-        release.set()
-        assert await working is None
-        assert len(calls) == 2
-
-    asyncio.run(asyncio.wait_for(main(), 30))
+    handler = PlainFunctionHandler(blocks_at_first, 1)
+    bench = Bench(handler, handler_timeout_s=0.5)
+    working = asyncio.ensure_future(bench.run())
+    slots = handler.slots
+    assert slots is not None
+    await iterate_until(lambda: slots.blocked)
+    assert len(calls) == 1
+    release.set()
+    assert await working is None
+    assert len(calls) == 2
 
 
 @pytest.mark.parametrize("error", [ValueError("no"), SystemExit(1), StopIteration()], ids=lambda e: type(e).__name__)
@@ -277,42 +268,36 @@ class Steps:
         return 0
 
 
-def test_a_pause_of_the_whole_loop_does_not_count_against_handlers() -> None:
-    async def main() -> None:
-        steps = Steps()
-        watchdog = DeadlineWatchdog(steps, 1.0)
-        task = asyncio.ensure_future(asyncio.sleep(60))
-        deadline = watchdog.watch(task)
-        deadline.at_s = 1.0
-        watchdog.start()
-        steps.now_s = 5.0
+async def test_a_pause_of_the_whole_loop_does_not_count_against_handlers() -> None:
+    steps = Steps()
+    watchdog = DeadlineWatchdog(steps, 1.0)
+    task = asyncio.ensure_future(asyncio.sleep(60))
+    deadline = watchdog.watch(task)
+    deadline.at_s = 1.0
+    watchdog.start()
+    steps.now_s = 5.0
+    watchdog.look()
+    assert not deadline.passed, "its answer may lie unread in the socket"
+    steps.now_s += watchdog.tick_s
+    watchdog.look()
+    assert deadline.passed
+    watchdog.stop()
+    await asyncio.wait([task])
+
+
+async def test_a_loop_that_is_late_every_time_still_ends_attempts() -> None:
+    steps = Steps()
+    watchdog = DeadlineWatchdog(steps, 1.0)
+    task = asyncio.ensure_future(asyncio.sleep(60))
+    deadline = watchdog.watch(task)
+    deadline.at_s = 1.0
+    watchdog.start()
+    for _ in range(6):
+        steps.now_s += 10 * watchdog.tick_s
         watchdog.look()
-        assert not deadline.passed, "its answer may lie unread in the socket"
-        steps.now_s += watchdog.tick_s
-        watchdog.look()
-        assert deadline.passed
-        watchdog.stop()
-        await asyncio.wait([task])
-
-    asyncio.run(main())
-
-
-def test_a_loop_that_is_late_every_time_still_ends_attempts() -> None:
-    async def main() -> None:
-        steps = Steps()
-        watchdog = DeadlineWatchdog(steps, 1.0)
-        task = asyncio.ensure_future(asyncio.sleep(60))
-        deadline = watchdog.watch(task)
-        deadline.at_s = 1.0
-        watchdog.start()
-        for _ in range(6):
-            steps.now_s += 10 * watchdog.tick_s
-            watchdog.look()
-        assert deadline.passed
-        watchdog.stop()
-        await asyncio.wait([task])
-
-    asyncio.run(main())
+    assert deadline.passed
+    watchdog.stop()
+    await asyncio.wait([task])
 
 
 @pytest.mark.guarantee("P8.19")

@@ -14,7 +14,6 @@ from processor.ending import Fault
 from processor.entry import EntryState
 from processor.stats import Stats
 from tests.unit.processor.pipeline_bench import PipelineBench
-from tests.unit.processor.test_dispatch_stop import on_loop
 
 REFUSALS = [
     KafkaError._TRANSPORT,
@@ -105,20 +104,17 @@ def test_an_answer_to_a_superseded_commit_is_ignored(late: int | None) -> None:
 
 @pytest.mark.guarantee("P1.5")
 @pytest.mark.parametrize("code", [None, *REFUSALS])
-def test_lost_partitions_are_divided_behind_what_may_be_committed(code: int | None) -> None:
-    async def main() -> None:
-        bench = PipelineBench()
-        owner = bench.owner
-        owner.confirmed = owner.requested = 3
-        owner.committable = 6
-        bench.commits.send = lambda targets: None
-        bench.commits.commit([owner])
-        if code is not None:
-            bench.commits.answered(KafkaError(code), [TopicPartition("input", 0, 6)])
-        entries = [bench.registered(offset, EntryState.READY) for offset in range(8)]
-        bench.dispatcher.add(entries)
-        bench.poll_loop.lost([owner])
-        assert bench.dispatcher.offsets_of(owner) == list(range(6))
-        await bench.dispatcher.stop()
-
-    on_loop(main)
+async def test_lost_partitions_are_divided_behind_what_may_be_committed(code: int | None) -> None:
+    bench = PipelineBench()
+    owner = bench.owner
+    owner.confirmed = owner.requested = 3
+    owner.committable = 6
+    bench.commits.send = lambda targets: None
+    bench.commits.commit([owner])
+    if code is not None:
+        bench.commits.answered(KafkaError(code), [TopicPartition("input", 0, 6)])
+    entries = [bench.registered(offset, EntryState.READY) for offset in range(8)]
+    bench.dispatcher.add(entries)
+    bench.poll_loop.lost([owner])
+    assert bench.dispatcher.offsets_of(owner) == list(range(6))
+    await bench.dispatcher.stop()

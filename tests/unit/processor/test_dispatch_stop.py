@@ -54,111 +54,96 @@ def on_loop(main: Callable[[], Awaitable[Any]]) -> None:
     asyncio.run(asyncio.wait_for(main(), 30))
 
 
-def test_a_worker_stopped_during_a_clean_up_ends() -> None:
-    async def main() -> None:
-        cleaning = asyncio.Event()
-        calls: list[int] = []
+async def test_a_worker_stopped_during_a_clean_up_ends() -> None:
+    cleaning = asyncio.Event()
+    calls: list[int] = []
 
-        async def handler(record: Record) -> None:
-            calls.append(record.offset)
-            try:
-                await asyncio.sleep(3600)
-            finally:
-                cleaning.set()
-                await asyncio.sleep(3600)
+    async def handler(record: Record) -> None:
+        calls.append(record.offset)
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            cleaning.set()
+            await asyncio.sleep(3600)
 
-        bench = Bench(handler)
-        one = entry(OWNER, 0)
-        bench.dispatcher.add([one])
-        await iterate_until(lambda: calls)
-        bench.watchdog.cancel_overdue(math.inf)
-        await cleaning.wait()
-        await bench.dispatcher.stop()
-        assert all(worker.cancelled() for worker in bench.workers)
-        assert calls == [0], "not tried again"
-        assert (bench.settled, one.state) == ([], EntryState.STARTED)
-
-    on_loop(main)
+    bench = Bench(handler)
+    one = entry(OWNER, 0)
+    bench.dispatcher.add([one])
+    await iterate_until(lambda: calls)
+    bench.watchdog.cancel_overdue(math.inf)
+    await cleaning.wait()
+    await bench.dispatcher.stop()
+    assert all(worker.cancelled() for worker in bench.workers)
+    assert calls == [0], "not tried again"
+    assert (bench.settled, one.state) == ([], EntryState.STARTED)
 
 
-def test_an_error_that_stopping_made_the_handler_raise_is_no_outcome() -> None:
-    async def main() -> None:
-        async def handler(record: Record) -> None:
-            try:
-                await asyncio.sleep(3600)
-            except asyncio.CancelledError:
-                raise ValueError("while cleaning up") from None
+async def test_an_error_that_stopping_made_the_handler_raise_is_no_outcome() -> None:
+    async def handler(record: Record) -> None:
+        try:
+            await asyncio.sleep(3600)
+        except asyncio.CancelledError:
+            raise ValueError("while cleaning up") from None
 
-        bench = Bench(handler)
-        bench.dispatcher.add([entry(OWNER, 0)])
-        await iterate_until(lambda: bench.dispatcher.running)
-        await bench.dispatcher.stop()
-        assert not [result for _, result in bench.settled if isinstance(result, Failed)]
-        assert bench.settled == []
-        assert bench.fault.error is None
-
-    on_loop(main)
+    bench = Bench(handler)
+    bench.dispatcher.add([entry(OWNER, 0)])
+    await iterate_until(lambda: bench.dispatcher.running)
+    await bench.dispatcher.stop()
+    assert not [result for _, result in bench.settled if isinstance(result, Failed)]
+    assert bench.settled == []
+    assert bench.fault.error is None
 
 
-def test_an_answer_while_stopping_is_settled() -> None:
-    async def main() -> None:
-        async def stubborn(record: Record) -> None:
-            try:
-                await asyncio.sleep(3600)
-            except asyncio.CancelledError:
-                return
+async def test_an_answer_while_stopping_is_settled() -> None:
+    async def stubborn(record: Record) -> None:
+        try:
+            await asyncio.sleep(3600)
+        except asyncio.CancelledError:
+            return
 
-        bench = Bench(stubborn)
-        bench.dispatcher.add([entry(OWNER, 0), entry(OWNER, 1)])
-        await iterate_until(lambda: bench.dispatcher.running)
-        await bench.dispatcher.stop()
-        assert bench.settled == [(0, None)]
-        assert all(worker.done() for worker in bench.workers)
-        assert (bench.dispatcher.waiting, bench.dispatcher.running) == (1, 0)
-
-    on_loop(main)
+    bench = Bench(stubborn)
+    bench.dispatcher.add([entry(OWNER, 0), entry(OWNER, 1)])
+    await iterate_until(lambda: bench.dispatcher.running)
+    await bench.dispatcher.stop()
+    assert bench.settled == [(0, None)]
+    assert all(worker.done() for worker in bench.workers)
+    assert (bench.dispatcher.waiting, bench.dispatcher.running) == (1, 0)
 
 
 @pytest.mark.parametrize("worked_before", [False, True], ids=["no worker yet", "a worker that rested"])
-def test_a_record_that_comes_after_stopping_starts_nothing(worked_before: bool) -> None:
-    async def main() -> None:
-        async def handler(record: Record) -> None:
-            pass
+async def test_a_record_that_comes_after_stopping_starts_nothing(worked_before: bool) -> None:
+    async def handler(record: Record) -> None:
+        pass
 
-        bench = Bench(handler)
-        if worked_before:
-            bench.dispatcher.add([entry(OWNER, 0)])
-            await iterate_until(lambda: bench.settled)
-        before = len(bench.settled)
-        await bench.dispatcher.stop()
-        bench.dispatcher.add_first(entry(OWNER, 1))
-        for _ in range(5):
-            await asyncio.sleep(0)
-        assert len(bench.settled) == before
-        assert all(worker.done() for worker in bench.workers)
-        assert bench.dispatcher.waiting == 1
-
-    on_loop(main)
-
-
-def test_a_handler_that_ignores_cancellation_is_abandoned(caplog: pytest.LogCaptureFixture) -> None:
-    async def main() -> None:
-        released = asyncio.Event()
-
-        async def refuses(record: Record) -> None:
-            while not released.is_set():
-                try:
-                    await released.wait()
-                except asyncio.CancelledError:
-                    continue
-
-        bench = Bench(refuses, stop_limit_s=0.01)
+    bench = Bench(handler)
+    if worked_before:
         bench.dispatcher.add([entry(OWNER, 0)])
-        await iterate_until(lambda: bench.dispatcher.running)
-        with caplog.at_level(logging.WARNING):
-            await bench.dispatcher.stop()
-        assert "1 handlers" in caplog.text
-        released.set()
         await iterate_until(lambda: bench.settled)
+    before = len(bench.settled)
+    await bench.dispatcher.stop()
+    bench.dispatcher.add_first(entry(OWNER, 1))
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert len(bench.settled) == before
+    assert all(worker.done() for worker in bench.workers)
+    assert bench.dispatcher.waiting == 1
 
-    on_loop(main)
+
+async def test_a_handler_that_ignores_cancellation_is_abandoned(caplog: pytest.LogCaptureFixture) -> None:
+    released = asyncio.Event()
+
+    async def refuses(record: Record) -> None:
+        while not released.is_set():
+            try:
+                await released.wait()
+            except asyncio.CancelledError:
+                continue
+
+    bench = Bench(refuses, stop_limit_s=0.01)
+    bench.dispatcher.add([entry(OWNER, 0)])
+    await iterate_until(lambda: bench.dispatcher.running)
+    with caplog.at_level(logging.WARNING):
+        await bench.dispatcher.stop()
+    assert "1 handlers" in caplog.text
+    released.set()
+    await iterate_until(lambda: bench.settled)

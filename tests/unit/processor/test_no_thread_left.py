@@ -34,35 +34,32 @@ def on_loop(main: Any) -> None:
     asyncio.run(asyncio.wait_for(main(), 30))
 
 
-def test_no_record_gets_an_outcome_and_the_process_ends_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def main() -> None:
-        settings = ProcessorSettings(max_in_flight=1)
-        settled: list[Result] = []
-        fault, calls = Fault(), []
+async def test_no_record_gets_an_outcome_and_the_process_ends_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = ProcessorSettings(max_in_flight=1)
+    settled: list[Result] = []
+    fault, calls = Fault(), []
 
-        def settle(one: Entry, result: Result, elapsed_s: float) -> None:
-            settled.append(result)
+    def settle(one: Entry, result: Result, elapsed_s: float) -> None:
+        settled.append(result)
 
-        def handle(record: Record) -> None:
-            calls.append(record)
+    def handle(record: Record) -> None:
+        calls.append(record)
 
-        handler = PlainFunctionHandler(handle, 1)
-        decision = RetryDecision(settings, time_limits(settings), lambda: 0.0)
-        attempts = Attempts(handler, settings.handler_timeout_s, decision, CLOCK, Stats())
-        watchdog = DeadlineWatchdog(CLOCK, settings.handler_timeout_s)
-        dispatcher = Dispatcher(1, "group", attempts, watchdog, CLOCK, fault, settle, lambda renewed: None)
-        with monkeypatch.context() as patched:
-            patched.setattr(threading.Thread, "start", refuse)
-            dispatcher.add([entry(AssignedPartition("input", 0), 0)])
-            await iterate_until(lambda: fault.error or settled)
-        assert (settled, calls) == ([], [])
-        assert isinstance(fault.error, NoThreadError)
-        assert "can't start new thread" in str(fault.error)
-        assert handler.slots is not None
-        assert (handler.slots.free, handler.slots.blocked) == (1, 0)
-        await dispatcher.stop()
-
-    on_loop(main)
+    handler = PlainFunctionHandler(handle, 1)
+    decision = RetryDecision(settings, time_limits(settings), lambda: 0.0)
+    attempts = Attempts(handler, settings.handler_timeout_s, decision, CLOCK, Stats())
+    watchdog = DeadlineWatchdog(CLOCK, settings.handler_timeout_s)
+    dispatcher = Dispatcher(1, "group", attempts, watchdog, CLOCK, fault, settle, lambda renewed: None)
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refuse)
+        dispatcher.add([entry(AssignedPartition("input", 0), 0)])
+        await iterate_until(lambda: fault.error or settled)
+    assert (settled, calls) == ([], [])
+    assert isinstance(fault.error, NoThreadError)
+    assert "can't start new thread" in str(fault.error)
+    assert handler.slots is not None
+    assert (handler.slots.free, handler.slots.blocked) == (1, 0)
+    await dispatcher.stop()
 
 
 def test_a_thread_that_did_not_start_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:

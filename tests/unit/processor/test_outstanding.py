@@ -47,57 +47,45 @@ def on_loop(main: Any) -> None:
 
 
 @REFUSALS
-def test_an_unregistrable_record_counts_until_its_dead_letter_is_safe(refuse: Refuse) -> None:
-    async def main() -> None:
-        bench = TwoOnTheirWay()
-        refuse(bench, bench.first)
-        assert bench.outstanding.records == 2, "it takes room while the dead letter topic is away"
-        bench.acknowledge(bench.second)
-        assert bench.committable.advance() == []
-        bench.answer_until(lambda: not bench.outbox.unacknowledged)
-        assert (bench.outstanding.records, bench.outstanding.size) == (1, 1)
-        assert bench.first.state is EntryState.FINISHED
-        assert bench.committable.advance() == [bench.first, bench.second]
-        assert bench.owner.committable == 2
-
-    on_loop(main)
+async def test_an_unregistrable_record_counts_until_its_dead_letter_is_safe(refuse: Refuse) -> None:
+    bench = TwoOnTheirWay()
+    refuse(bench, bench.first)
+    assert bench.outstanding.records == 2, "it takes room while the dead letter topic is away"
+    bench.acknowledge(bench.second)
+    assert bench.committable.advance() == []
+    bench.answer_until(lambda: not bench.outbox.unacknowledged)
+    assert (bench.outstanding.records, bench.outstanding.size) == (1, 1)
+    assert bench.first.state is EntryState.FINISHED
+    assert bench.committable.advance() == [bench.first, bench.second]
+    assert bench.owner.committable == 2
 
 
 @REFUSALS
 @pytest.mark.parametrize("how", ["revoked", "lost"])
-def test_one_whose_partition_moves_before_that_is_counted_out_once(how: str, refuse: Refuse) -> None:
-    async def main() -> None:
-        bench = TwoOnTheirWay()
-        refuse(bench, bench.first)
-        getattr(bench.rebalance, how)([bench.owner])
-        assert bench.outstanding.records == 0
-        bench.answer_until(lambda: not bench.outbox.unacknowledged)
-        assert (bench.outstanding.records, bench.outstanding.size) == (0, 0)
-        assert bench.first.state is EntryState.DROPPED
-
-    on_loop(main)
+async def test_one_whose_partition_moves_before_that_is_counted_out_once(how: str, refuse: Refuse) -> None:
+    bench = TwoOnTheirWay()
+    refuse(bench, bench.first)
+    getattr(bench.rebalance, how)([bench.owner])
+    assert bench.outstanding.records == 0
+    bench.answer_until(lambda: not bench.outbox.unacknowledged)
+    assert (bench.outstanding.records, bench.outstanding.size) == (0, 0)
+    assert bench.first.state is EntryState.DROPPED
 
 
-def test_one_whose_partition_moves_after_that_is_counted_out_once() -> None:
-    async def main() -> None:
-        bench = TwoOnTheirWay()
-        too_large(bench, bench.first)
-        bench.answer_until(lambda: not bench.outbox.unacknowledged)
-        bench.rebalance.lost([bench.owner])
-        assert (bench.outstanding.records, bench.outstanding.size) == (0, 0)
-        assert bench.first.state is EntryState.FINISHED
-
-    on_loop(main)
+async def test_one_whose_partition_moves_after_that_is_counted_out_once() -> None:
+    bench = TwoOnTheirWay()
+    too_large(bench, bench.first)
+    bench.answer_until(lambda: not bench.outbox.unacknowledged)
+    bench.rebalance.lost([bench.owner])
+    assert (bench.outstanding.records, bench.outstanding.size) == (0, 0)
+    assert bench.first.state is EntryState.FINISHED
 
 
-def test_a_refusal_after_a_rebalance_is_left_to_the_next_owner() -> None:
-    async def main() -> None:
-        bench = TwoOnTheirWay()
-        bench.rebalance.lost([bench.owner])
-        too_large(bench, bench.first)
-        bench.acknowledge(bench.second)
-        assert (bench.outstanding.records, bench.outbox.unacknowledged) == (0, 0)
-        bench.committable.advance()
-        assert len(bench.committable) == 0, "it holds up nothing behind it"
-
-    on_loop(main)
+async def test_a_refusal_after_a_rebalance_is_left_to_the_next_owner() -> None:
+    bench = TwoOnTheirWay()
+    bench.rebalance.lost([bench.owner])
+    too_large(bench, bench.first)
+    bench.acknowledge(bench.second)
+    assert (bench.outstanding.records, bench.outbox.unacknowledged) == (0, 0)
+    bench.committable.advance()
+    assert len(bench.committable) == 0, "it holds up nothing behind it"

@@ -47,96 +47,75 @@ def on_loop(main: Any) -> None:
     asyncio.run(asyncio.wait_for(main(), 30))
 
 
-def test_an_overdue_record_behind_a_renewed_one_is_renewed() -> None:
-    async def main() -> None:
+async def test_an_overdue_record_behind_a_renewed_one_is_renewed() -> None:
+    bench = Bench()
+    bench.dispatcher.add([entry(OWNER, 5, OVERDUE), entry(OWNER, 6)])
+    bench.dispatcher.add_first(entry(OWNER, 4))
+    bench.dispatcher.renew_overdue()
+    assert [one.offset for one in bench.renewed] == [5]
+    assert bench.dispatcher.waiting == 2
+
+
+async def test_an_overdue_record_is_found_wherever_it_waits() -> None:
+    for order in itertools.permutations([0, 1, 2]):
         bench = Bench()
-        bench.dispatcher.add([entry(OWNER, 5, OVERDUE), entry(OWNER, 6)])
-        bench.dispatcher.add_first(entry(OWNER, 4))
+        # Records of a gate that opened late are older than those before them.
+        bench.dispatcher.add([entry(OTHER, offset, OVERDUE if offset == 1 else LONG) for offset in order])
         bench.dispatcher.renew_overdue()
-        assert [one.offset for one in bench.renewed] == [5]
-        assert bench.dispatcher.waiting == 2
-
-    on_loop(main)
+        assert [one.offset for one in bench.renewed] == [1]
+        assert bench.dispatcher.offsets_of(OTHER) == [offset for offset in order if offset != 1]
 
 
-def test_an_overdue_record_is_found_wherever_it_waits() -> None:
-    async def main() -> None:
-        for order in itertools.permutations([0, 1, 2]):
-            bench = Bench()
-            # Records of a gate that opened late are older than those before them.
-            bench.dispatcher.add([entry(OTHER, offset, OVERDUE if offset == 1 else LONG) for offset in order])
-            bench.dispatcher.renew_overdue()
-            assert [one.offset for one in bench.renewed] == [1]
-            assert bench.dispatcher.offsets_of(OTHER) == [offset for offset in order if offset != 1]
-
-    on_loop(main)
+async def test_an_overdue_renewed_record_is_renewed_once_more() -> None:
+    bench = Bench()
+    bench.dispatcher.add_first(entry(OWNER, 4, OVERDUE))
+    bench.dispatcher.renew_overdue()
+    assert [one.offset for one in bench.renewed] == [4]
+    assert bench.dispatcher.waiting == 0
 
 
-def test_an_overdue_renewed_record_is_renewed_once_more() -> None:
-    async def main() -> None:
-        bench = Bench()
-        bench.dispatcher.add_first(entry(OWNER, 4, OVERDUE))
-        bench.dispatcher.renew_overdue()
-        assert [one.offset for one in bench.renewed] == [4]
-        assert bench.dispatcher.waiting == 0
-
-    on_loop(main)
-
-
-def test_renewed_records_start_first_and_in_the_order_of_their_renewal() -> None:
-    async def main() -> None:
-        bench = Bench()
-        bench.dispatcher.add([entry(OWNER, 5), entry(OWNER, 6)])
-        bench.dispatcher.add_first(entry(OWNER, 1))
-        bench.dispatcher.add_first(entry(OWNER, 2))
-        assert bench.dispatcher.offsets_of(OWNER) == [1, 2, 5, 6]
-        await iterate_until(lambda: len(bench.started) == 4)
-        assert bench.started == [1, 2, 5, 6]
-        await bench.dispatcher.stop()
-
-    on_loop(main)
+async def test_renewed_records_start_first_and_in_the_order_of_their_renewal() -> None:
+    bench = Bench()
+    bench.dispatcher.add([entry(OWNER, 5), entry(OWNER, 6)])
+    bench.dispatcher.add_first(entry(OWNER, 1))
+    bench.dispatcher.add_first(entry(OWNER, 2))
+    assert bench.dispatcher.offsets_of(OWNER) == [1, 2, 5, 6]
+    await iterate_until(lambda: len(bench.started) == 4)
+    assert bench.started == [1, 2, 5, 6]
+    await bench.dispatcher.stop()
 
 
-def test_renewed_records_are_dropped_with_their_partition() -> None:
-    async def main() -> None:
-        bench = Bench()
-        bench.dispatcher.add([entry(OWNER, 5), entry(OTHER, 6)])
-        bench.dispatcher.add_first(entry(OWNER, 4))
-        assert [one.offset for one in bench.dispatcher.drop(OWNER, 4)] == [4, 5]
-        assert bench.dispatcher.waiting == 1
-
-    on_loop(main)
+async def test_renewed_records_are_dropped_with_their_partition() -> None:
+    bench = Bench()
+    bench.dispatcher.add([entry(OWNER, 5), entry(OTHER, 6)])
+    bench.dispatcher.add_first(entry(OWNER, 4))
+    assert [one.offset for one in bench.dispatcher.drop(OWNER, 4)] == [4, 5]
+    assert bench.dispatcher.waiting == 1
 
 
-def test_a_record_held_by_the_warm_up_is_renewed_and_held_again() -> None:
-    async def main() -> None:
-        bench = PipelineBench()
-        warm_up = bench.owner.warm_up
-        held, fresh = bench.registered(0, EntryState.HELD, OVERDUE), bench.registered(1, EntryState.HELD)
-        for one in (held, fresh):
-            warm_up.hold(one.offset, one)
-        bench.poll_loop.run_housekeeping(CLOCK.monotonic())
-        assert bench.registration.renewing == {held}
-        assert warm_up.held() == [(1, fresh)]
-        bench.answer_until(lambda: not bench.registration.renewing)
-        assert held.lifetime != OVERDUE
-        assert {one for _, one in warm_up.held()} == {held, fresh}
-        assert bench.dispatcher.waiting == 0
-        bench.commits.confirm(bench.owner, 2)
-        assert sorted(bench.dispatcher.offsets_of(bench.owner)) == [0, 1]
-
-    on_loop(main)
+async def test_a_record_held_by_the_warm_up_is_renewed_and_held_again() -> None:
+    bench = PipelineBench()
+    warm_up = bench.owner.warm_up
+    held, fresh = bench.registered(0, EntryState.HELD, OVERDUE), bench.registered(1, EntryState.HELD)
+    for one in (held, fresh):
+        warm_up.hold(one.offset, one)
+    bench.poll_loop.run_housekeeping(CLOCK.monotonic())
+    assert bench.registration.renewing == {held}
+    assert warm_up.held() == [(1, fresh)]
+    bench.answer_until(lambda: not bench.registration.renewing)
+    assert held.lifetime != OVERDUE
+    assert {one for _, one in warm_up.held()} == {held, fresh}
+    assert bench.dispatcher.waiting == 0
+    bench.commits.confirm(bench.owner, 2)
+    assert sorted(bench.dispatcher.offsets_of(bench.owner)) == [0, 1]
 
 
-def test_a_record_renewed_while_its_commit_is_confirmed_starts() -> None:
-    async def main() -> None:
-        bench = PipelineBench()
-        held = bench.registered(0, EntryState.HELD, OVERDUE)
-        bench.owner.warm_up.hold(0, held)
-        bench.poll_loop.run_housekeeping(CLOCK.monotonic())
-        bench.commits.confirm(bench.owner, 1)
-        assert bench.dispatcher.waiting == 0, "not before its second registration is acknowledged"
-        bench.answer_until(lambda: not bench.registration.renewing)
-        assert bench.dispatcher.offsets_of(bench.owner) == [0]
-
-    on_loop(main)
+async def test_a_record_renewed_while_its_commit_is_confirmed_starts() -> None:
+    bench = PipelineBench()
+    held = bench.registered(0, EntryState.HELD, OVERDUE)
+    bench.owner.warm_up.hold(0, held)
+    bench.poll_loop.run_housekeeping(CLOCK.monotonic())
+    bench.commits.confirm(bench.owner, 1)
+    assert bench.dispatcher.waiting == 0, "not before its second registration is acknowledged"
+    bench.answer_until(lambda: not bench.registration.renewing)
+    assert bench.dispatcher.offsets_of(bench.owner) == [0]

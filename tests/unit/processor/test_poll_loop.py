@@ -28,68 +28,59 @@ def message(offset: int) -> Message:
     )
 
 
-def test_records_polled_during_a_publication_are_buffered() -> None:
-    async def main() -> None:
-        bench = PipelineBench(producer={"queue.buffering.max.messages": 1})
-        assert bench.poll_loop.register([(bench.owner, message(0)), (bench.owner, message(1))])
-        assert not bench.poll_loop.registered()
-        late = [(bench.owner, message(2))]
-        assert not bench.poll_loop.register(late)
-        assert bench.poll_loop.buffered == late
-        assert bench.outstanding.records == 2
-
-    on_loop(main)
+async def test_records_polled_during_a_publication_are_buffered() -> None:
+    bench = PipelineBench(producer={"queue.buffering.max.messages": 1})
+    assert bench.poll_loop.register([(bench.owner, message(0)), (bench.owner, message(1))])
+    assert not bench.poll_loop.registered()
+    late = [(bench.owner, message(2))]
+    assert not bench.poll_loop.register(late)
+    assert bench.poll_loop.buffered == late
+    assert bench.outstanding.records == 2
 
 
 @pytest.mark.parametrize("paused", [False, True], ids=["polled for records", "polled without room"])
-def test_buffered_records_of_a_released_partition_are_dropped(paused: bool) -> None:
-    async def main() -> None:
-        bench = PipelineBench()
-        bench.poll_loop.buffered = [(bench.owner, message(0))]
+async def test_buffered_records_of_a_released_partition_are_dropped(paused: bool) -> None:
+    bench = PipelineBench()
+    bench.poll_loop.buffered = [(bench.owner, message(0))]
 
-        def take(count: int) -> Taken:
-            bench.poll_loop.revoked([bench.group_consumer.assigned.pop(("input", 0))])
-            return []
+    def take(count: int) -> Taken:
+        bench.poll_loop.revoked([bench.group_consumer.assigned.pop(("input", 0))])
+        return []
 
-        bench.group_consumer.take = take  # type: ignore[method-assign]
-        if paused:
-            bench.poll_loop.poll_without_room(0.0)
-        else:
-            bench.poll_loop.consume(0.0)
-        assert bench.outstanding.records == 0
-        assert bench.poll_loop.buffered == []
-
-    on_loop(main)
+    bench.group_consumer.take = take  # type: ignore[method-assign]
+    if paused:
+        bench.poll_loop.poll_without_room(0.0)
+    else:
+        bench.poll_loop.consume(0.0)
+    assert bench.outstanding.records == 0
+    assert bench.poll_loop.buffered == []
 
 
 @pytest.mark.guarantee("P2.3")
-def test_buffered_records_are_registered_before_later_ones() -> None:
-    async def main() -> None:
-        bench = PipelineBench()
-        waiting_records(bench, "input", 1)
-        polls = 0
+async def test_buffered_records_are_registered_before_later_ones() -> None:
+    bench = PipelineBench()
+    waiting_records(bench, "input", 1)
+    polls = 0
 
-        def take(count: int) -> Taken:
-            nonlocal polls
-            polls += 1
-            if polls == 1:
-                return [(bench.owner, message(0))]
-            if polls == 2:
-                bench.poll_loop.revoked([bench.group_consumer.assigned.pop(("input", 1))])
-            return []
+    def take(count: int) -> Taken:
+        nonlocal polls
+        polls += 1
+        if polls == 1:
+            return [(bench.owner, message(0))]
+        if polls == 2:
+            bench.poll_loop.revoked([bench.group_consumer.assigned.pop(("input", 1))])
+        return []
 
-        async def wait(timeout_s: float) -> Taken:
-            return [(bench.owner, message(1))]
+    async def wait(timeout_s: float) -> Taken:
+        return [(bench.owner, message(1))]
 
-        bench.group_consumer.take = take  # type: ignore[method-assign]
-        bench.group_consumer.wait = wait  # type: ignore[method-assign]
-        bench.group_consumer.read_ends = lambda: None  # type: ignore[method-assign]
-        for _ in range(4):
-            bench.poll_loop.pausing.polled(-1e9)  # the next poll without room is due
-            await bench.poll_loop.iterate()
-        assert [one.offset for one in bench.committable.entries_of(bench.owner)] == [0]
-
-    on_loop(main)
+    bench.group_consumer.take = take  # type: ignore[method-assign]
+    bench.group_consumer.wait = wait  # type: ignore[method-assign]
+    bench.group_consumer.read_ends = lambda: None  # type: ignore[method-assign]
+    for _ in range(4):
+        bench.poll_loop.pausing.polled(-1e9)  # the next poll without room is due
+        await bench.poll_loop.iterate()
+    assert [one.offset for one in bench.committable.entries_of(bench.owner)] == [0]
 
 
 def waiting_records(bench: PipelineBench, topic: str, partition: int) -> None:
@@ -103,31 +94,25 @@ def waiting_records(bench: PipelineBench, topic: str, partition: int) -> None:
         owner.warm_up.hold(one.offset, one)
 
 
-def test_what_the_client_raises_is_translated() -> None:
-    async def main() -> None:
-        bench = PipelineBench()
+async def test_what_the_client_raises_is_translated() -> None:
+    bench = PipelineBench()
 
-        def take(count: int) -> Taken:
-            raise KafkaException(KafkaError(KafkaError._FATAL, "fenced instance id"))
+    def take(count: int) -> Taken:
+        raise KafkaException(KafkaError(KafkaError._FATAL, "fenced instance id"))
 
-        bench.group_consumer.take = take  # type: ignore[method-assign]
-        with pytest.raises(PermanentError, match="fenced instance id"):
-            await bench.poll_loop.iterate()
-
-    on_loop(main)
+    bench.group_consumer.take = take  # type: ignore[method-assign]
+    with pytest.raises(PermanentError, match="fenced instance id"):
+        await bench.poll_loop.iterate()
 
 
 @pytest.mark.guarantee("P1.4")
 @pytest.mark.parametrize("strategy", AssignmentStrategy)
-def test_an_assignment_without_a_revocation_frees_the_prefetch(strategy: AssignmentStrategy) -> None:
-    async def main() -> None:
-        bench = PipelineBench(assignment_strategy=strategy)
-        held = bench.registered(0, EntryState.HELD)
-        bench.owner.warm_up.hold(held.offset, held)
-        bench.context.start_offsets.at_once = lambda *_: [TopicPartition("input", 0, 0)]  # type: ignore[method-assign]
-        bench.group_consumer.on_assign(bench.group_consumer.consumer, [TopicPartition("input", 0)])
-        assert bench.fault.error is None
-        assert bench.group_consumer.assigned["input", 0] is not bench.owner
-        assert bench.outstanding.records == 0
-
-    on_loop(main)
+async def test_an_assignment_without_a_revocation_frees_the_prefetch(strategy: AssignmentStrategy) -> None:
+    bench = PipelineBench(assignment_strategy=strategy)
+    held = bench.registered(0, EntryState.HELD)
+    bench.owner.warm_up.hold(held.offset, held)
+    bench.context.start_offsets.at_once = lambda *_: [TopicPartition("input", 0, 0)]  # type: ignore[method-assign]
+    bench.group_consumer.on_assign(bench.group_consumer.consumer, [TopicPartition("input", 0)])
+    assert bench.fault.error is None
+    assert bench.group_consumer.assigned["input", 0] is not bench.owner
+    assert bench.outstanding.records == 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 
 import pytest
@@ -82,24 +81,21 @@ def test_polling_resumes_at_a_quarter_of_the_whole_capacity() -> None:
 
 
 @pytest.mark.guarantee("P7.5")
-def test_polling_resumes_if_no_record_is_unfinished() -> None:
-    async def main() -> None:
-        poll_loop = PipelineBench().poll_loop
+async def test_polling_resumes_if_no_record_is_unfinished() -> None:
+    poll_loop = PipelineBench().poll_loop
 
-        @given(
-            st.integers(1, 3000),
-            st.integers(1, 30_000),
-            st.integers(1, 1 << 28),
-            st.lists(st.tuples(st.integers(1, 1000), st.integers(0, 1 << 30)), max_size=10),
-        )
-        def resumes(n: int, max_records: int, max_bytes: int, fetches: list[tuple[int, int]]) -> None:
-            poll_loop.prefetch = Prefetch(n, max_records, max_bytes)
-            for records, size in fetches:
-                poll_loop.prefetch.observe_size(records, size)
-            poll_loop.pausing.paused = True
-            poll_loop.consume(0.0)
-            assert not poll_loop.pausing.paused, f"a bound of {poll_loop.prefetch.bound}"
+    @given(
+        st.integers(1, 3000),
+        st.integers(1, 30_000),
+        st.integers(1, 1 << 28),
+        st.lists(st.tuples(st.integers(1, 1000), st.integers(0, 1 << 30)), max_size=10),
+    )
+    def resumes(n: int, max_records: int, max_bytes: int, fetches: list[tuple[int, int]]) -> None:
+        poll_loop.prefetch = Prefetch(n, max_records, max_bytes)
+        for records, size in fetches:
+            poll_loop.prefetch.observe_size(records, size)
+        poll_loop.pausing.paused = True
+        poll_loop.consume(0.0)
+        assert not poll_loop.pausing.paused, f"a bound of {poll_loop.prefetch.bound}"
 
-        resumes()
-
-    asyncio.run(main())
+    resumes()

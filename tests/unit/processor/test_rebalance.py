@@ -81,31 +81,25 @@ def on_loop(main: Callable[[], Any]) -> None:
 
 @pytest.mark.guarantee("P1.4")
 @pytest.mark.parametrize("how", ["revoked", "lost"])
-def test_what_may_be_committed_stays_and_the_rest_is_the_next_owners(how: str) -> None:
-    async def main() -> None:
-        bench = Bench()
-        await bench.begin()
-        if how == "revoked":
-            assert bench.rebalance.revoked([bench.owner]) == {bench.owner: REQUESTED}, "not past the first unstarted"
-        else:
-            bench.rebalance.lost([bench.owner])
-        assert bench.kept() == list(range(1, REQUESTED)), "no other process will see these"
-        assert bench.dropped() == list(range(REQUESTED, PREFIX + 2))
-        assert bench.outstanding.records == REQUESTED
-        await bench.dispatcher.stop()
-
-    on_loop(main)
+async def test_what_may_be_committed_stays_and_the_rest_is_the_next_owners(how: str) -> None:
+    bench = Bench()
+    await bench.begin()
+    if how == "revoked":
+        assert bench.rebalance.revoked([bench.owner]) == {bench.owner: REQUESTED}, "not past the first unstarted"
+    else:
+        bench.rebalance.lost([bench.owner])
+    assert bench.kept() == list(range(1, REQUESTED)), "no other process will see these"
+    assert bench.dropped() == list(range(REQUESTED, PREFIX + 2))
+    assert bench.outstanding.records == REQUESTED
+    await bench.dispatcher.stop()
 
 
 @pytest.mark.guarantee("P1.6")
 @pytest.mark.parametrize("how", ["revoked", "lost"])
-def test_no_tombstone_is_written_because_a_partition_moves(how: str) -> None:
-    async def main() -> None:
-        bench = Bench()
-        await bench.begin()
-        getattr(bench.rebalance, how)([bench.owner])
-        assert bench.dropped()
-        assert (bench.settled, len(bench.producer), bench.outbox.unacknowledged) == ([], 0, 0)
-        await bench.dispatcher.stop()
-
-    on_loop(main)
+async def test_no_tombstone_is_written_because_a_partition_moves(how: str) -> None:
+    bench = Bench()
+    await bench.begin()
+    getattr(bench.rebalance, how)([bench.owner])
+    assert bench.dropped()
+    assert (bench.settled, len(bench.producer), bench.outbox.unacknowledged) == ([], 0, 0)
+    await bench.dispatcher.stop()

@@ -25,43 +25,34 @@ def renewing(bench: PipelineBench, offset: int = 3) -> Entry:
     return one
 
 
-def test_a_rebalance_waits_for_renewals() -> None:
-    async def main() -> None:
-        bench = PipelineBench()
-        one = renewing(bench)
-        targets = bench.poll_loop.revoked([bench.owner])
-        assert bench.registration.renewing == set()
-        assert one.state is EntryState.DROPPED
-        assert targets == {bench.owner: 3}
-        assert bench.outstanding.records == 0
-
-    on_loop(main)
+async def test_a_rebalance_waits_for_renewals() -> None:
+    bench = PipelineBench()
+    one = renewing(bench)
+    targets = bench.poll_loop.revoked([bench.owner])
+    assert bench.registration.renewing == set()
+    assert one.state is EntryState.DROPPED
+    assert targets == {bench.owner: 3}
+    assert bench.outstanding.records == 0
 
 
-def test_renewals_that_wait_for_room_are_sent_meanwhile() -> None:
-    async def main() -> None:
-        bench = PipelineBench(producer={"queue.buffering.max.messages": 1})
-        bench.outbox.send(bench.outbox.receipt("a tombstone", "wait", lambda message: None), 0, b"id", None, [])
-        one = renewing(bench)
-        assert bench.outbox.full
-        bench.poll_loop.revoked([bench.owner])
-        assert one.state is EntryState.DROPPED
-        assert not bench.outbox.unacknowledged
-
-    on_loop(main)
+async def test_renewals_that_wait_for_room_are_sent_meanwhile() -> None:
+    bench = PipelineBench(producer={"queue.buffering.max.messages": 1})
+    bench.outbox.send(bench.outbox.receipt("a tombstone", "wait", lambda message: None), 0, b"id", None, [])
+    one = renewing(bench)
+    assert bench.outbox.full
+    bench.poll_loop.revoked([bench.owner])
+    assert one.state is EntryState.DROPPED
+    assert not bench.outbox.unacknowledged
 
 
 @pytest.mark.parametrize("how", ["revoked", "lost"])
-def test_a_record_whose_renewal_is_not_acknowledged_in_time_stays_ours(how: str) -> None:
-    async def main() -> None:
-        bench = PipelineBench(flush_timeout_s=0.01, producer={"test.mock.broker.rtt": 200})
-        one = renewing(bench)
-        targets = getattr(bench.poll_loop, how)([bench.owner])
-        assert one.state is EntryState.RENEWING
-        assert bench.outstanding.records == 1
-        if how == "revoked":
-            assert targets == {bench.owner: 4}, "its first registration stands: the commit may pass it"
-        bench.answer_until(lambda: not bench.registration.renewing)
-        assert bench.dispatcher.offsets_of(bench.owner) == [3]
-
-    on_loop(main)
+async def test_a_record_whose_renewal_is_not_acknowledged_in_time_stays_ours(how: str) -> None:
+    bench = PipelineBench(flush_timeout_s=0.01, producer={"test.mock.broker.rtt": 200})
+    one = renewing(bench)
+    targets = getattr(bench.poll_loop, how)([bench.owner])
+    assert one.state is EntryState.RENEWING
+    assert bench.outstanding.records == 1
+    if how == "revoked":
+        assert targets == {bench.owner: 4}, "its first registration stands: the commit may pass it"
+    bench.answer_until(lambda: not bench.registration.renewing)
+    assert bench.dispatcher.offsets_of(bench.owner) == [3]
