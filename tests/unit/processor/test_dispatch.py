@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Any
+from collections.abc import Callable
 
 import pytest
 
@@ -57,10 +56,6 @@ class Bench:
 
 def _breaks(one: Entry, result: Result, elapsed_s: float) -> None:
     raise ZeroDivisionError
-
-
-def on_loop(main: Callable[[], Awaitable[Any]]) -> None:
-    asyncio.run(asyncio.wait_for(main(), 30))
 
 
 @pytest.mark.guarantee("P7.2")

@@ -50,10 +50,6 @@ class Bench:
         return self.dispatcher.workers
 
 
-def on_loop(main: Callable[[], Awaitable[Any]]) -> None:
-    asyncio.run(asyncio.wait_for(main(), 30))
-
-
 async def test_a_worker_stopped_during_a_clean_up_ends() -> None:
     cleaning = asyncio.Event()
     calls: list[int] = []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Any
 
 import pytest
 
@@ -15,10 +14,6 @@ from wait_registry.errors import PermanentError
 from wait_registry.handler import Record
 
 BROKEN = PermanentError("a tombstone was refused")
-
-
-def on_loop(main: Any) -> None:
-    asyncio.run(asyncio.wait_for(main(), 30))
 
 
 async def endless(record: Record) -> None:

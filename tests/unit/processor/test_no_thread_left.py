@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
-from typing import Any
 
 import pytest
 
@@ -28,10 +26,6 @@ CLOCK = SystemClock()
 
 def refuse(thread: threading.Thread) -> None:
     raise RuntimeError("can't start new thread")
-
-
-def on_loop(main: Any) -> None:
-    asyncio.run(asyncio.wait_for(main(), 30))
 
 
 async def test_no_record_gets_an_outcome_and_the_process_ends_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:

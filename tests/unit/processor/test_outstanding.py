@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, Message
@@ -40,10 +38,6 @@ class TwoOnTheirWay(PipelineBench):
 
     def acknowledge(self, one: Entry) -> None:
         one.delivered(None, Message(topic="wait", partition=0, offset=one.offset))
-
-
-def on_loop(main: Any) -> None:
-    asyncio.run(asyncio.wait_for(main(), 30))
 
 
 @REFUSALS

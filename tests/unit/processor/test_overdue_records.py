@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
-from typing import Any
 
 from processor.assigned_partition import AssignedPartition
 from processor.attempts import Attempts, Result
@@ -41,10 +39,6 @@ class Bench:
 
     def _settle(self, one: Entry, result: Result, elapsed_s: float) -> None:
         pass
-
-
-def on_loop(main: Any) -> None:
-    asyncio.run(asyncio.wait_for(main(), 30))
 
 
 async def test_an_overdue_record_behind_a_renewed_one_is_renewed() -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from typing import Any
-
 import pytest
 from confluent_kafka import TIMESTAMP_CREATE_TIME, KafkaError, KafkaException, Message, TopicPartition
 
@@ -16,10 +13,6 @@ from wait_registry.errors import PermanentError
 from wait_registry.settings.processor import AssignmentStrategy
 
 Taken = list[tuple[AssignedPartition, Message]]
-
-
-def on_loop(main: Any) -> None:
-    asyncio.run(asyncio.wait_for(main(), 30))
 
 
 def message(offset: int) -> Message:

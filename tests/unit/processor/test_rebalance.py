@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 from confluent_kafka import Producer
@@ -73,10 +71,6 @@ class Bench:
     def dropped(self) -> list[int]:
         entries: list[Entry] = [*self.registered, *self.on_their_way]
         return [one.offset for one in entries if one.state is EntryState.DROPPED]
-
-
-def on_loop(main: Callable[[], Any]) -> None:
-    asyncio.run(asyncio.wait_for(main(), 30))
 
 
 @pytest.mark.guarantee("P1.4")

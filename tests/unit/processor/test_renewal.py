@@ -3,18 +3,11 @@ follows, so no registration expires although the next owner has done the work.""
 
 from __future__ import annotations
 
-import asyncio
-from typing import Any
-
 import pytest
 
 from processor.entry import Entry, EntryState
 from tests.unit.processor.parts import LONG
 from tests.unit.processor.pipeline_bench import PipelineBench
-
-
-def on_loop(main: Any) -> None:
-    asyncio.run(asyncio.wait_for(main(), 30))
 
 
 def renewing(bench: PipelineBench, offset: int = 3) -> Entry:
