@@ -259,15 +259,16 @@ SWEEPER_SKIPPED = _counter(
     ),
 )
 SWEEPER_STALENESS = _gauge(
-    "waitreg_sweeper_view_staleness_seconds",
-    "Age of the view (oldest partition) when the sweeper last looked, plus the time since",
+    "waitreg_sweeper_tables_staleness_seconds",
+    "Age of the tables (oldest partition) at the sweeper's last check, plus the time since",
 )
 SWEEPER_STALENESS_LIMIT = _gauge(
-    "waitreg_sweeper_view_staleness_limit_seconds",
+    "waitreg_sweeper_tables_staleness_limit_seconds",
     "The age from which nothing is exported until a rebuild: half of delete.retention.ms",
 )
 SWEEPER_CONNECT_SINK = _gauge(
-    "waitreg_sweeper_connect_sink", "1 when a Kafka Connect sink keeps the view (sink.kind): no sink of ours is missed"
+    "waitreg_sweeper_connect_sink",
+    "1 when a Kafka Connect sink keeps the tables (sink.kind=connect), so that no `waitreg sink` runs",
 )
 SWEEPER_PURGED = _counter(
     "waitreg_sweeper_purged_rows_total",

@@ -111,7 +111,7 @@ def test_a_row_that_the_log_does_not_hold_any_more_is_not_exported_and_asks_for_
     assert (left[0]["rows"], "waitreg rebuild" in left[0]["reason"]) == (1, True)
     exposed = registry.expose().decode()
     assert '\nwaitreg_sweeper_rows_total{outcome="unseen"} 1.0\n' in exposed
-    assert "\nwaitreg_sweeper_view_staleness_seconds " not in exposed, "nobody knows it: no alarm about it"
+    assert "\nwaitreg_sweeper_tables_staleness_seconds " not in exposed, "nobody knows it: no alarm about it"
 
 
 @pytest.mark.guarantee("P3.7")

@@ -173,12 +173,12 @@ def test_a_failed_sweep_is_no_sweep_and_forgets_no_unsendable_row() -> None:
 def test_the_age_of_the_tables_grows_while_postgres_is_unavailable() -> None:
     registry, now_s = MetricsRegistry(), [100.0]
     instruments = Instruments(registry, lambda: now_s[0])
-    assert "waitreg_sweeper_view_staleness_seconds" not in registry.expose().decode(), "nothing is known yet"
+    assert "waitreg_sweeper_tables_staleness_seconds" not in registry.expose().decode(), "nothing is known yet"
     instruments.tables(30.0, 7_200_000)
     now_s[0] += 50
     text = registry.expose().decode()
-    assert "\nwaitreg_sweeper_view_staleness_seconds 80.0\n" in text
-    assert "\nwaitreg_sweeper_view_staleness_limit_seconds 3600.0\n" in text
+    assert "\nwaitreg_sweeper_tables_staleness_seconds 80.0\n" in text
+    assert "\nwaitreg_sweeper_tables_staleness_limit_seconds 3600.0\n" in text
 
 
 # ---- label values
