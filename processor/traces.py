@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from processor.entry import Entry
-from wait_registry.telemetry.tracing import RecordTaken, RecordTrace, Registered, Tracer
+from wait_registry.telemetry.tracing import RecordTaken, RecordTrace, Tracer
 
 log = logging.getLogger(__name__)
 
@@ -32,23 +32,21 @@ class Traces:
 
     def begin(self, entry: Entry) -> RecordTrace | None:
         """Begin the trace of a record that is registered, or can't be; None if the tracer fails."""
-        batch = entry.batch
+        batch, owner = entry.batch, entry.owner
         assert batch is not None
-        registered = None
-        if entry.wait_offset is not None and entry.wait_offset >= 0:
-            registered = Registered(entry.wait_partition, entry.wait_offset, batch.acknowledged_ms)
-        owner, (group, instance) = entry.owner, self._process
+        known = entry.wait_offset is not None and entry.wait_offset >= 0
         event = RecordTaken(
             owner.topic,
             owner.partition,
             entry.offset,
             entry.original,
-            group,
-            instance,
+            *self._process,
             entry.wait_id,
             entry.delivery,
             batch.sent_ms,
-            registered,
+            entry.wait_partition,
+            entry.wait_offset if known else None,
+            batch.acknowledged_ms,
         )
         try:
             entry.trace = self._tracer.record_taken(event)

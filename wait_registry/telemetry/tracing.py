@@ -20,20 +20,12 @@ HttpHeadersSource = Callable[[], HttpHeaders]
 
 
 @dataclass(frozen=True, slots=True)
-class Registered:
-    """Where the broker wrote a wait record, and when it acknowledged it (ms since the epoch, this host's clock)."""
-
-    partition: int
-    offset: int
-    at_ms: int
-
-
-@dataclass(frozen=True, slots=True)
 class RecordTaken:
     """A record that is about to be processed.
 
     ``topic``, ``partition`` and ``offset`` are where it was consumed now, ``original`` is its first delivery,
-    ``delivery`` counts deliveries from 1, ``taken_ms`` is when it was consumed (ms since the epoch).
+    ``delivery`` counts deliveries from 1. It was consumed at ``taken_ms``; its wait record was acknowledged at
+    ``registered_ms`` (ms since the epoch), and ``wait_offset`` is None if it has none, or one that is unknown.
     """
 
     topic: str
@@ -45,7 +37,9 @@ class RecordTaken:
     wait_id: str
     delivery: int
     taken_ms: int
-    registered: Registered | None
+    wait_partition: int = 0
+    wait_offset: int | None = None
+    registered_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)

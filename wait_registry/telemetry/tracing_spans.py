@@ -8,7 +8,8 @@ part of a record's key, value or headers, and no error message, becomes an attri
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
 from hashlib import sha256
 from typing import Any, Final, NamedTuple, Self
@@ -30,7 +31,7 @@ from wait_registry.records.system_headers import SystemHeaders
 from wait_registry.records.tombstone import Outcome
 from wait_registry.settings.runtime import TelemetrySettings
 from wait_registry.telemetry.tracing import HttpHeaders, RecordPublished, RecordTaken
-from wait_registry.telemetry.tracing_export import SpanSender
+from wait_registry.telemetry.tracing_export import SpanSender, limit_log_lines
 
 SCHEMA_URL: Final = "https://opentelemetry.io/schemas/1.44.0"
 LEFT: Final = "left"
@@ -79,6 +80,17 @@ class _ChosenIds(RandomIdGenerator):
         return _chosen_ids.get()[1] or super().generate_span_id()
 
 
+@contextmanager
+def _chosen(parent: Context, trace_id: int, span_id: int | None = None) -> Iterator[None]:
+    """Give the span that is started meanwhile these IDs; one with a parent keeps the parent's trace."""
+    has_parent = trace.get_current_span(parent).get_span_context().is_valid
+    token = _chosen_ids.set((None if has_parent else trace_id, span_id))
+    try:
+        yield
+    finally:
+        _chosen_ids.reset(token)
+
+
 class SpanTracer:
     """Makes spans; log lines that are written while a span is current carry its IDs.
 
@@ -99,6 +111,7 @@ class SpanTracer:
     @classmethod
     def to_collector(cls, settings: TelemetrySettings, service: str) -> Self:
         """Send spans to an OTLP/HTTP receiver; the user's own spans too, unless the process has a provider."""
+        limit_log_lines()
         sender = SpanSender(OTLPSpanExporter(settings.traces_endpoint or None))
         tracer = cls(sender, _resource(settings.traces_service_name, service))
         if isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
@@ -109,36 +122,35 @@ class SpanTracer:
         parent = context_of(taken.original.headers)
         first = FirstDelivery(*taken.original[:4], taken.group)
         links = [_redelivery(parent, first, taken.delivery)] if taken.delivery > 1 else []
-        attributes = _taken_attributes(taken)
-        name, start_ns = f"process {taken.topic}", taken.taken_ms * 1_000_000
-        span = self._start(first, name, parent, SpanKind.CONSUMER, attributes, links, start_ns)
-        if (at := taken.registered) is not None:
-            where = {"waitreg.wait.partition": at.partition, "waitreg.wait.offset": at.offset}
-            span.add_event("registered", where, at.at_ms * 1_000_000)
+        with _chosen(parent, first.trace_id()):
+            span = self.tracer.start_span(
+                f"process {taken.topic}",
+                parent,
+                SpanKind.CONSUMER,
+                _taken_attributes(taken),
+                links,
+                taken.taken_ms * 1_000_000,
+            )
+        if taken.wait_offset is not None:
+            where = {"waitreg.wait.partition": taken.wait_partition, "waitreg.wait.offset": taken.wait_offset}
+            span.add_event("registered", where, taken.registered_ms * 1_000_000)
         return _RecordSpan(self.tracer, span)
 
     def record_published(self, published: RecordPublished) -> None:
         originals, lineage, _ = split_lineage(published.headers)
         if lineage is None:
             return
-        delivery = lineage.delivery or 1
-        first = FirstDelivery(
-            lineage.original_topic,
-            lineage.original_partition,
-            lineage.original_offset,
-            lineage.original_timestamp_ms,
-            lineage.group,
-        )
-        attributes = {
-            **_messaging_attributes("send", published.topic, lineage.wait_id, delivery),
-            "waitreg.outcome": published.outcome,
-            "waitreg.group": lineage.group,
-            "waitreg.instance": lineage.instance,
-        }
-        attributes = {name: value for name, value in attributes.items() if value is not None}
-        name, parent, start_ns = f"send {published.topic}", context_of(originals), published.began_ns
+        delivery, parent = lineage.delivery or 1, context_of(originals)
+        first = FirstDelivery(*lineage[:4], lineage.group)
+        attributes = _messaging_attributes("send", published.topic, lineage.wait_id, delivery)
+        attributes["waitreg.outcome"] = published.outcome
+        by = {"waitreg.group": lineage.group, "waitreg.instance": lineage.instance}
+        attributes |= {name: value for name, value in by.items() if value is not None}
         span_id = first.redelivery_span_id(delivery) if published.outcome == Outcome.REDELIVERED else None
-        span = self._start(first, name, parent, SpanKind.PRODUCER, attributes, [], start_ns, span_id)
+        with _chosen(parent, first.trace_id(), span_id):
+            span = self.tracer.start_span(
+                f"send {published.topic}", parent, SpanKind.PRODUCER, attributes, start_time=published.began_ns
+            )
         span.end(published.ended_ns)
 
     def http_headers(self) -> HttpHeaders:
@@ -152,26 +164,6 @@ class SpanTracer:
     def stop(self) -> None:
         take_fields_from(None)
         self.provider.shutdown()
-
-    def _start(
-        self,
-        first: FirstDelivery,
-        name: str,
-        parent: Context,
-        kind: SpanKind,
-        attributes: dict[str, Any],
-        links: list[Link],
-        start_ns: int,
-        span_id: int | None = None,
-    ) -> Span:
-        has_parent = trace.get_current_span(parent).get_span_context().is_valid
-        token = _chosen_ids.set((None if has_parent else first.trace_id(), span_id))
-        try:
-            return self.tracer.start_span(
-                name, parent, kind, attributes, links, start_ns, record_exception=False, set_status_on_exception=False
-            )
-        finally:
-            _chosen_ids.reset(token)
 
 
 class _RecordSpan:

@@ -71,8 +71,7 @@ def test_without_a_collector_every_record_is_processed(
     service = services.start("processor", settings, "--once", environment={"OTEL_EXPORTER_OTLP_TIMEOUT": "1"})
     assert service.wait(120) == 0, service.log.read_text("utf-8")
     assert sum(record.value is None for record in topics.read(settings.wait.topic)) == 3000
-    said = [line["message"] for line in service.log_lines() if "spans" in str(line.get("message"))]
-    assert len(said) == 2, said
-    assert said[0].startswith("spans are lost, records are processed as before: ")
-    assert said[1] == "6000 of 6000 spans could not be sent"
+    lines = [str(line["message"]) for line in service.log_lines() if "opentelemetry" in str(line.get("logger"))]
+    assert 0 < len(lines) <= 3, lines
+    assert "Connection refused" in lines[0]
     assert "Traceback" not in service.log.read_text("utf-8")

@@ -21,7 +21,7 @@ from wait_registry.records.dead_letter import Failure, Reason, dead_letter_heade
 from wait_registry.records.lineage import Lineage, redelivery_headers
 from wait_registry.records.original import Original
 from wait_registry.settings.runtime import LogSettings
-from wait_registry.telemetry.tracing import RecordPublished, RecordTaken, Registered
+from wait_registry.telemetry.tracing import RecordPublished, RecordTaken
 from wait_registry.telemetry.tracing_spans import FirstDelivery, context_of
 
 TRACE_IDS = st.integers(1, 2**128 - 1)
@@ -105,9 +105,7 @@ WAIT_ID = "019a4f8e-0000-8000-8000-000000000001"
 TRACE, PARENT = 0x0AF7651916CD43DD8448EB211C80319C, 0xB7AD6B7169203331
 PARENTED = (("tenant", b"acme"), traceparent(TRACE, PARENT))
 ORIGINAL = Original("orders", 3, 42, 1_795_227_600_123, "create", b"card 4711", b"amount 4711", PARENTED)
-TAKEN = RecordTaken(
-    "orders", 3, 42, ORIGINAL, "shop", "host-1", WAIT_ID, 1, 1_795_227_600_500, Registered(2, 9, 1_795_227_600_510)
-)
+TAKEN = RecordTaken("orders", 3, 42, ORIGINAL, "shop", "host-1", WAIT_ID, 1, 1_795_227_600_500, 2, 9, 1_795_227_600_510)
 AGAIN = replace(TAKEN, topic="orders.shop.redeliver", partition=0, offset=5, delivery=2)
 LINEAGE = Lineage.of(
     ORIGINAL, wait_id=WAIT_ID, wait_partition=2, wait_offset=9, group="shop", instance="host-1", delivery=2
