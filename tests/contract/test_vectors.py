@@ -15,6 +15,7 @@ import pytest
 from sweeper.due import due_row
 from sweeper.outgoing import Outgoing, Policy, Unsendable, outgoing
 from sweeper.targets import Target
+from tests.support.wait_record_encoding import encode_wait_record
 from tests.vectors.generate import golden_files
 from wait_registry.errors import ConfigurationError, DataError
 from wait_registry.records.consumed import consumed
@@ -32,7 +33,7 @@ from wait_registry.records.times import format_utc_ms, parse_utc_ms
 from wait_registry.records.tombstone import Outcome, decode_outcome, tombstone_headers
 from wait_registry.records.topics import redelivery_topic
 from wait_registry.records.wait_id import wait_id
-from wait_registry.records.wait_record import WaitRecord, WaitRecordEncoder, decode_wait_record, encode_wait_record
+from wait_registry.records.wait_record import WaitRecord, WaitRecordEncoder, decode_wait_record
 
 FOLDER = Path(__file__).parents[1] / "vectors"
 

@@ -16,8 +16,8 @@ from sweeper.result import RowOutcome
 from tests.integration.sweeper.conftest import ScenarioFactory
 from tests.integration.sweeper.scenario import Scenario
 from tests.support.kafka_io import Headers, Outgoing, produce
+from tests.support.wait_record_encoding import encode_wait_record
 from wait_registry.records import names
-from wait_registry.records.wait_record import encode_wait_record
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -8,7 +8,7 @@ from sweeper.result import RowOutcome
 from tests.integration.sweeper.conftest import ScenarioFactory
 from tests.support.kafka_io import Outgoing
 from tests.support.raw_headers import produce_with_header_name
-from wait_registry.records.wait_record import encode_wait_record
+from tests.support.wait_record_encoding import encode_wait_record
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -15,11 +15,12 @@ from enum import StrEnum
 from pathlib import Path
 
 from tests.support.kafka_io import Headers, Outgoing
+from tests.support.wait_record_encoding import encode_wait_record
 from wait_registry.demo.hostile import ODDITIES, hostile
 from wait_registry.records.original import Original, PartialOriginal, Source, TimestampType
 from wait_registry.records.times import format_utc_ms
 from wait_registry.records.tombstone import Outcome, tombstone_headers
-from wait_registry.records.wait_record import WaitRecord, encode_wait_record
+from wait_registry.records.wait_record import WaitRecord
 
 TOPIC, GROUP, INSTANCE = "orders", "billing", "host-1/2026-11-21T02:00:00Z"
 TIMESTAMP_MS = 1_795_227_600_123

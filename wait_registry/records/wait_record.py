@@ -12,7 +12,6 @@ from wait_registry.records.headers import (
     MAX_JSON_BYTES,
     Headers,
     decode_headers_json,
-    encode_headers_json,
     readable_headers_json,
 )
 from wait_registry.records.original import Original, PartialOriginal, Source, TimestampType
@@ -149,38 +148,6 @@ def _delivery_header(delivery: int) -> tuple[str, bytes]:
     return names.WAIT_DELIVERY, b"%d" % delivery
 
 
-def encode_wait_record(record: WaitRecord) -> tuple[bytes, list[tuple[str, bytes | None]]]:
-    """Return the value and the headers of a wait record, whose key is its wait ID; unknown fields get no header."""
-    original = record.original
-    texts = (
-        (names.ORIGINAL_TOPIC, original.topic),
-        (names.ORIGINAL_PARTITION, original.partition),
-        (names.ORIGINAL_OFFSET, original.offset),
-        (names.ORIGINAL_TIMESTAMP, original.timestamp_ms),
-        (names.ORIGINAL_TIMESTAMP_TYPE, original.timestamp_type),
-    )
-    registration = (
-        (names.WAIT_EXPIRATION_UUID, record.wait_id),
-        (names.WAIT_EXPIRATION_TIME, format_utc_ms(record.expires_at_ms)),
-        (names.WAIT_GROUP, record.group),
-        (names.WAIT_INSTANCE, record.instance),
-        (names.WAIT_DELIVERY, record.delivery),
-        (names.WAIT_DEAD_LETTER_TOPIC, record.dead_letter_topic),
-        (names.WAIT_EXPIRY_POLICY, record.expiry_policy),
-        (names.WAIT_MAX_DELIVERIES, record.max_deliveries),
-    )
-    headers: list[tuple[str, bytes | None]] = [
-        *_known(texts),
-        (names.ORIGINAL_KEY, original.key),
-        (names.ORIGINAL_HEADERS, encode_headers_json(original.headers)),
-        (names.ORIGINAL_VALUE_NULL, b"true" if original.value is None else b"false"),
-        *_known(registration),
-        *(_source_headers(record.source) if record.source is not None else ()),
-        *_known(((names.TRACEPARENT, record.traceparent), (names.TRACESTATE, record.tracestate))),
-    ]
-    return original.value or b"", headers
-
-
 def decode_wait_record(
     key: bytes | str | None, value: bytes | None, headers: Iterable[tuple[str, bytes | None]] | None
 ) -> WaitRecord:
@@ -221,10 +188,6 @@ def _too_large(size: int, limit: int) -> DataError:
         f"value, key and headers in JSON: saw {size} bytes before any compression, expected at most "
         f"wait.max_message_bytes = {limit}"
     )
-
-
-def _known(texts: Iterable[tuple[str, str | int | None]]) -> list[tuple[str, bytes | None]]:
-    return [(name, str(text).encode()) for name, text in texts if text is not None]
 
 
 def _source_headers(source: Source) -> list[tuple[str, bytes | None]]:

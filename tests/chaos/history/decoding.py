@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from tests.chaos.history.entries import Lineage, Registration, Republished, WaitEntry
+from tests.support.wait_record_encoding import encode_wait_record
 from wait_registry.demo.fingerprint import Fingerprint, fingerprint
 from wait_registry.errors import DataError
 from wait_registry.records import lineage as blocks
@@ -18,7 +19,7 @@ from wait_registry.records.dead_letter import dead_letter_headers, decode_dead_l
 from wait_registry.records.names import TRACEPARENT, TRACESTATE, WAIT_GROUP
 from wait_registry.records.original import Original
 from wait_registry.records.tombstone import decode_outcome, tombstone_headers
-from wait_registry.records.wait_record import WaitRecord, decode_wait_record, encode_wait_record
+from wait_registry.records.wait_record import WaitRecord, decode_wait_record
 
 Headers = tuple[tuple[str, bytes | None], ...]
 

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from tests.fuzz.record_bytes import RecordInput
 from tests.fuzz.target import Target
 from tests.fuzz.vectors import records
+from tests.support.wait_record_encoding import encode_wait_record
 from wait_registry.errors import DataError
-from wait_registry.records.wait_record import WaitRecord, decode_wait_record, encode_wait_record
+from wait_registry.records.wait_record import WaitRecord, decode_wait_record
 
 MAX_MESSAGE = 1000
 

@@ -10,9 +10,10 @@ from pathlib import Path
 
 from tests.support.kafka_io import Outgoing
 from tests.support.topics import Topics
+from tests.support.wait_record_encoding import encode_wait_record
 from wait_registry.cli.connect.connector_file import own_files
 from wait_registry.records.original import Original
-from wait_registry.records.wait_record import WaitRecord, encode_wait_record
+from wait_registry.records.wait_record import WaitRecord
 from wait_registry.settings.root import Settings
 
 HOUR_MS = 3_600_000

@@ -19,13 +19,14 @@ from tests.support.kafka_io import Outgoing
 from tests.support.prometheus import Prometheus
 from tests.support.raw_headers import produce_with_header_name
 from tests.support.topics import Topics
+from tests.support.wait_record_encoding import encode_wait_record
 from tests.support.waiting import wait_until
 from wait_registry.handler import Discard, Record
 from wait_registry.local.ports import LOOPBACK, free_ports
 from wait_registry.records.original import Original
 from wait_registry.records.tombstone import Outcome, tombstone_headers
 from wait_registry.records.topics import redelivery_topic
-from wait_registry.records.wait_record import WaitRecord, encode_wait_record
+from wait_registry.records.wait_record import WaitRecord
 from wait_registry.settings.root import Settings
 
 if TYPE_CHECKING:

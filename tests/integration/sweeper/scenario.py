@@ -21,13 +21,14 @@ from tests.support.database import Database
 from tests.support.kafka_io import Outgoing, ReadRecord
 from tests.support.settings import with_broker
 from tests.support.topics import Topics
+from tests.support.wait_record_encoding import encode_wait_record
 from wait_registry.cli.connect.sweeping import tables_policy
 from wait_registry.kafka.clients import admin
 from wait_registry.kafka.positions import end_offsets
 from wait_registry.records.headers import encode_headers_json
 from wait_registry.records.original import Original
 from wait_registry.records.tombstone import Outcome, tombstone_headers
-from wait_registry.records.wait_record import WaitRecord, decode_wait_record, encode_wait_record
+from wait_registry.records.wait_record import WaitRecord, decode_wait_record
 from wait_registry.settings.root import Settings
 
 PAST_MS = 60_000

@@ -7,13 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sweeper.targets import record_size
+from tests.support.wait_record_encoding import encode_wait_record
 from tests.unit.records.strategies import HEADER_VALUES, ORIGINALS, WAIT_IDS, WAIT_RECORDS
 from wait_registry.errors import ConfigurationError, DataError
 from wait_registry.records import names
 from wait_registry.records.dead_letter import DEAD_LETTER_EXTRA_BYTES
 from wait_registry.records.headers import MAX_JSON_BYTES, Headers, encode_headers_json
 from wait_registry.records.original import Original
-from wait_registry.records.wait_record import WaitRecord, WaitRecordEncoder, decode_wait_record, encode_wait_record
+from wait_registry.records.wait_record import WaitRecord, WaitRecordEncoder, decode_wait_record
 
 ENCODER = WaitRecordEncoder("billing", "host-1", "waitreg.dlq", "dlq", 3)
 SYSTEM_NAMES = sorted(
