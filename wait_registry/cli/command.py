@@ -48,8 +48,8 @@ class Invocation:
             ConfigurationError: for a missing file, an unknown name, a value out of bounds or a secret on the command
                 line. Let it end the command, since its message says what to write instead.
         """
-        from wait_registry.settings.command_line_secrets import refuse_secrets
         from wait_registry.settings.loading import load_settings
+        from wait_registry.settings.secrets import refuse_secrets
 
         if self.config_file is not None and not self.config_file.is_file():
             missing = f"settings file {str(self.config_file)!r} is missing"
@@ -130,6 +130,20 @@ def require_extra(extra: str) -> None:
             f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not installed. "
             f"Fix: pip install 'wait-registry[{extra}]'"
         )
+
+
+def exclusive(given: Mapping[str, bool]) -> None:
+    """Refuse options that exclude each other.
+
+    Args:
+        given: whether each option is given, by its name.
+
+    Raises:
+        click.UsageError: more than one is given.
+    """
+    if sum(given.values()) > 1:
+        names = [name for name, there in given.items() if there]
+        raise click.UsageError(f"{' and '.join(names)} exclude each other: give one of them")
 
 
 def settings_options() -> list[click.Parameter]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from wait_registry.cli.settings_reference import SettingReference, section_titles, settings_reference
+from wait_registry.settings.names import FROM_FILE, SettingName, setting_names
+from wait_registry.settings.root import Settings
 
 _HEAD = """\
 # Configuration
@@ -45,16 +46,17 @@ _TABLE_HEAD = "| setting | default | type and bounds | what it is |\n|---|---|--
 
 def configuration_page() -> str:
     """Return the whole page."""
-    titles = section_titles()
     parts = [_HEAD]
-    for section, settings in groupby(settings_reference(), key=lambda setting: setting.name.partition(".")[0]):
+    for section, settings in groupby(setting_names().values(), key=lambda setting: setting.name.partition(".")[0]):
+        title = (Settings.model_fields[section].annotation.__doc__ or "").splitlines()[0].replace("``", "`")
         rows = "\n".join(map(_row, settings))
-        parts.append(f"## {section}\n\n{titles.get(section, '')}\n\n{_TABLE_HEAD}\n{rows}\n")
+        parts.append(f"## {section}\n\n{title}\n\n{_TABLE_HEAD}\n{rows}\n")
     return "\n".join(parts)
 
 
-def _row(setting: SettingReference) -> str:
+def _row(setting: SettingName) -> str:
     default = f"`{setting.default}`" if setting.default else ""
-    bounds = ", ".join(filter(None, (setting.kind, setting.bounds, "*file*" if setting.from_file else "")))
-    cells = (f"`{setting.name}`", default, bounds, setting.description)
+    from_file = "*file*" if setting.name in FROM_FILE else ""
+    bounds = ", ".join(filter(None, (setting.kind, setting.bounds, from_file)))
+    cells = (f"`{setting.name}`", default, bounds, setting.field.description or "")
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
 import click
 
-from wait_registry.cli.command import Command, Invocation, require_extra
+from wait_registry.cli.command import Command, Invocation, exclusive, require_extra
 from wait_registry.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -35,10 +35,10 @@ _LIST: Final = "LIST"
 )
 @click.argument("name", metavar="LIST|NAME")
 @click.argument("parameters", metavar="[PARAMETER=VALUE]...", nargs=-1)
-@click.option("--json", "form", flag_value="json", help="Print one JSON object per row.")
-@click.option("--csv", "form", flag_value="csv", help="Print comma-separated values.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per row.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print comma-separated values.")
 @click.pass_obj
-def command(invocation: Invocation, name: str, parameters: tuple[str, ...], form: str | None) -> int:
+def command(invocation: Invocation, name: str, parameters: tuple[str, ...], as_json: bool, as_csv: bool) -> int:
     """Run a ready-made incident query.
 
     LIST names all queries of sql/queries with the question that each answers. A query is read-only. It prints how old
@@ -50,13 +50,14 @@ def command(invocation: Invocation, name: str, parameters: tuple[str, ...], form
     """
     from wait_registry.cli.query_file import bind, load_query, query_names
 
+    exclusive({"--json": as_json, "--csv": as_csv})
     if name.upper() == _LIST:
         for line in list_lines(map(load_query, query_names())):
             print(line)
         return 0
     query = load_query(name)
     values = bind(query, _given(parameters))
-    shown = cast("Form", form or "table")
+    shown: Form = "json" if as_json else "csv" if as_csv else "table"
     require_extra("query")
     _ask(invocation.settings(), query, values, shown)
     if shown == "table":

@@ -10,7 +10,6 @@ from pydantic import ValidationError
 
 from wait_registry.errors import ConfigurationError
 from wait_registry.settings.bad_values import bad_values
-from wait_registry.settings.masking import describe
 from wait_registry.settings.root import Settings
 from wait_registry.settings.sources import (
     Given,
@@ -20,8 +19,6 @@ from wait_registry.settings.sources import (
     from_environment,
     from_toml,
 )
-
-__all__ = ["DEFAULT_FILE", "describe", "load_settings"]
 
 DEFAULT_FILE = Path("waitreg.toml")
 DOTENV_FILE = Path(".env")

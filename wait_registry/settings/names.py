@@ -1,12 +1,13 @@
-"""The names of all settings, as each source spells them, and the nearest name to an unknown one."""
+"""Every setting: its name as each source spells it, its type, bounds and default; the nearest to an unknown name."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import Enum
 from functools import cache
-from typing import Any, get_origin
+from typing import Any, Final, get_args, get_origin
 
 from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
@@ -29,6 +30,18 @@ FROM_FILE = frozenset(
         "connect.ca",
     }
 )
+
+_TYPES: Final = {int: "whole number", float: "number", bool: "true or false", SecretStr: "secret"}
+_UNITS: Final = {"_ms": " ms", "_s": " s", "_bytes": " bytes", "_days": " days"}
+_BOUNDS: Final = {
+    "ge": ">= {}{}",
+    "gt": "> {}{}",
+    "le": "<= {}{}",
+    "lt": "< {}{}",
+    "min_length": "not empty",
+    "max_length": "{} or fewer characters",
+    "pattern": "like {}",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +79,32 @@ class SettingName:
     @property
     def holds_secret(self) -> bool:
         """Whether the value is a password or key; certificates are masked only because they are long."""
-        return SecretStr in _union_members(self.field.annotation)
+        return SecretStr in _members(self.field)
+
+    @property
+    def kind(self) -> str:
+        """The type of the value, in words."""
+        if self.is_table:
+            return "table"
+        names = " or ".join(_type_name(member) for member in _members(self.field) if member not in (type(None), ...))
+        return f"list of {names}" if self.is_list else names
+
+    @property
+    def bounds(self) -> str:
+        """The bounds of the value, with its unit; empty if it has none."""
+        unit = next((unit for suffix, unit in _UNITS.items() if self.name.endswith(suffix)), "")
+        limits = ((text, getattr(rule, name, None)) for rule in self.field.metadata for name, text in _BOUNDS.items())
+        return ", ".join(text.format(limit, unit) for text, limit in limits if limit is not None)
+
+    @property
+    def default(self) -> str:
+        """The default as it is written in a source; empty if there is none."""
+        value = self.field.default
+        if isinstance(value, tuple):
+            return f"[{', '.join(map(str, value))}]" if value else ""
+        if isinstance(value, SecretStr):
+            return value.get_secret_value()
+        return "" if value is None or value == {} else str(value)
 
 
 @cache
@@ -117,5 +155,11 @@ def _walk(model: type[BaseModel], prefix: str) -> Iterator[SettingName]:
             yield SettingName(dotted, field)
 
 
-def _union_members(annotation: Any) -> tuple[Any, ...]:
-    return getattr(annotation, "__args__", None) or (annotation,)
+def _members(field: FieldInfo) -> tuple[Any, ...]:
+    return get_args(field.annotation) or (field.annotation,)
+
+
+def _type_name(kind: Any) -> str:
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return "one of " + ", ".join(str(member.value) for member in kind)
+    return _TYPES.get(kind, "text")

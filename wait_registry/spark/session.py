@@ -21,9 +21,9 @@ from pyspark.sql import SparkSession
 
 from wait_registry.errors import ConfigurationError, TransientError, WaitRegistryError
 from wait_registry.jvm import jar_directory, java_command
-from wait_registry.settings.masking import sounds_secret
 from wait_registry.settings.root import Settings
 from wait_registry.settings.runtime import SparkSettings
+from wait_registry.settings.secrets import sounds_secret
 from wait_registry.spark import SparkGone, jvm_gone
 
 log = logging.getLogger(__name__)

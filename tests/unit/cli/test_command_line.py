@@ -102,6 +102,9 @@ def test_wrong_usage_ends_with_2(waitreg: Run, arguments: tuple[str, ...]) -> No
         ("load --topic t --rate inf", "x>0"),
         ("topics create --input-partitions 0", "x>=1"),
         ("query", "Missing argument 'LIST|NAME'"),
+        ("query --json --csv LIST", "--json and --csv exclude each other"),
+        ("config --all --markdown", "--all and --markdown exclude each other"),
+        ("query record_by_key key=a key=b", "key is given twice, 'a' and 'b'"),
         ("procesor", "Did you mean 'processor'?"),
         ("processor --onse", "Did you mean one of: '--once'"),
     ],
@@ -109,11 +112,6 @@ def test_wrong_usage_ends_with_2(waitreg: Run, arguments: tuple[str, ...]) -> No
 def test_wrong_usage_says_what_is_right(capsys: pytest.CaptureFixture[str], line: str, said: str) -> None:
     assert main(line.split()) == 2
     assert said in capsys.readouterr().err
-
-
-def test_a_parameter_of_a_query_that_is_given_twice_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["query", "record_by_key", "key=a", "key=b"]) == 2
-    assert "key is given twice, 'a' and 'b'" in capsys.readouterr().err
 
 
 def test_an_unknown_setting_ends_with_2_and_one_line_that_names_the_nearest(waitreg: Run) -> None:

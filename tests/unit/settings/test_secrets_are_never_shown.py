@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from wait_registry.errors import ConfigurationError
-from wait_registry.settings.loading import describe, load_settings
+from wait_registry.settings.loading import load_settings
 from wait_registry.settings.names import setting_names
+from wait_registry.settings.secrets import describe
 
 SECRET = "hunter2-s3cr3t"
 PEM = f"-----BEGIN PRIVATE KEY-----\n{SECRET}\n-----END PRIVATE KEY-----"

@@ -6,7 +6,7 @@ import pytest
 
 from wait_registry.cli.main import main
 from wait_registry.errors import ConfigurationError
-from wait_registry.settings.command_line_secrets import refuse_secrets
+from wait_registry.settings.secrets import refuse_secrets
 
 SECRET = "hunter2-s3cr3t"
 

@@ -51,7 +51,7 @@ def handler(settings: Settings) -> Iterator[Diagnosis]:
     """
     from processor.handlers.loading import load_handler
     from wait_registry.cli.processor import make_handlers_importable
-    from wait_registry.settings.masking import without_credentials
+    from wait_registry.settings.secrets import without_credentials
 
     name = settings.processor.handler
     if not name:

@@ -12,9 +12,9 @@ from sweeper.outgoing import Policy
 from wait_registry.errors import ConfigurationError
 from wait_registry.kafka.topic_specs import dead_letter_topics
 from wait_registry.records.dead_letter import DEAD_LETTER_EXTRA_BYTES
-from wait_registry.settings.masking import value_of
 from wait_registry.settings.names import find_setting, nearest, setting_names
 from wait_registry.settings.root import Settings
+from wait_registry.settings.secrets import value_of
 
 DEFAULT_PORT: Final = "5432"
 # What libpq and pgjdbc call alike; the files they name are the worker's.
