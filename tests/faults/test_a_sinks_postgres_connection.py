@@ -11,11 +11,10 @@ import pytest
 
 from tests.conftest import SettingsFactory
 from tests.faults.a_sinks_log import SinksLog
-from tests.faults.behind_a_link import behind_link, link_to_postgres
 from tests.integration.sink.commit_cut import CommitCut
 from tests.integration.sink.conftest import StartSink
 from tests.support.database import Database
-from tests.support.network import Link
+from tests.support.network import Link, behind_link, link_to_postgres
 from tests.support.settings import with_postgres
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from sweeper.service import SweeperService
-from tests.faults.behind_a_link import behind_link, link_to_postgres
 from tests.faults.sweeping import Sweeping
 from tests.integration.sweeper.conftest import ScenarioFactory
 from tests.integration.sweeper.scenario import Registered, Scenario
-from tests.support.network import Link
+from tests.support.network import Link, behind_link, link_to_postgres
 from tests.support.waiting import wait_until
 from wait_registry.settings.root import Settings
 

@@ -1,11 +1,11 @@
-"""Fuzz the readers of everything that somebody else may have written.
+"""Fuzz the readers of everything that another client may have written.
 
-    make fuzz MINUTES=60                        every target by turns
+    make fuzz MINUTES=60                        every target in turn
     make fuzz MINUTES=5 TARGET=headers_json     one of them
-    make fuzz ARGS=--list                       what there is
+    make fuzz ARGS=--list                       the targets
 
 Each target runs under atheris (libFuzzer) in a process of its own, beginning with the golden vectors and the corpus in
-tests/fuzz/corpus. What reached new code is minimised and kept there; an ordinary test replays it. A finding is kept in
+tests/fuzz/corpus. What reached new code is minimized and kept there; an ordinary test replays it. A finding is kept in
 .waitreg/fuzz and printed with the line that repeats it. Exit status: 0 nothing found, 1 something, 2 no atheris.
 """
 
@@ -13,42 +13,87 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import re
+import subprocess
 import sys
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterable
+from hashlib import sha256
+from pathlib import Path
 
-from tests.fuzz.campaign import Outcome, fuzz
-from tests.fuzz.catalogue import target_names, target_of
+from tests.fuzz.inputs import corpus_of, keep
+from tests.fuzz.target import Target
+from tests.fuzz.targets import TARGETS
+
+ROOT = Path(__file__).parents[2]
+FINDINGS = ROOT / ".waitreg" / "fuzz"
+# An input that takes longer is a finding, and so is a process of more MB.
+LIMITS = ("-max_len=2048", "-timeout=10", "-rss_limit_mb=2048")
+MERGE_LIMIT_S = 300
+_EXECUTIONS = re.compile(r"stat::number_of_executed_units:\s*(\d+)")
+_ERROR = re.compile(r"=== Uncaught Python exception: ===\n(.*?)(?:\n==|\Z)", re.DOTALL)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main() -> int:
     """Run as the module's docstring says; returns the exit status."""
-    options = _parser().parse_args(arguments)
+    options = _parser().parse_args()
     if options.list:
-        print("\n".join(target_names()))
+        print("\n".join(sorted(TARGETS)))
         return 0
     if importlib.util.find_spec("atheris") is None:
         print("saw no atheris, expected it on PYTHONPATH. Run it by `make fuzz`, which fetches it", file=sys.stderr)
         return 2
-    chosen = [target_of(name) for name in options.target or target_names()]
+    chosen = [TARGETS[name] for name in options.target or sorted(TARGETS)]
     share_s = options.minutes * 60 / sum(target.share for target in chosen)
-    outcomes = []
-    for target in chosen:
-        outcomes.append(fuzz(target, max(5, round(share_s * target.share))))
-        print(outcomes[-1], flush=True)
-    return _conclude(outcomes)
-
-
-def _conclude(outcomes: Sequence[Outcome]) -> int:
-    found = [outcome for outcome in outcomes if outcome.finding is not None]
-    executions = sum(outcome.executions for outcome in outcomes)
-    print(f"{len(outcomes)} targets, {executions} executions, {len(found)} targets with a finding")
+    found = sum([fuzz(target, max(5, round(share_s * target.share))) for target in chosen])
+    print(f"{len(chosen)} targets, {found} targets with a finding")
     return 1 if found else 0
+
+
+def fuzz(target: Target, seconds: int) -> bool:
+    """Fuzz a target for a number of seconds, write its corpus again, and return whether an input broke something."""
+    FINDINGS.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="waitreg-fuzz-") as scratch:
+        seeds, new, least = (Path(scratch, name) for name in ("seeds", "found", "least"))
+        for folder in (seeds, new, least):
+            folder.mkdir()
+        _unpack([*target.seeds(), *corpus_of(target.name)], seeds)
+        words = Path(scratch, "words")
+        words.write_text("".join(f'"{_escaped(word)}"\n' for word in target.words), "ascii")
+        limits = (f"-max_total_time={seconds}", "-print_final_stats=1", f"-dict={words}")
+        said = _run(target, *limits, f"-artifact_prefix={FINDINGS}/{target.name}-", str(new), str(seeds))
+        _run(target, "-merge=1", f"-max_total_time={MERGE_LIMIT_S}", str(least), str(seeds), str(new))
+        kept = keep(target.name, (path.read_bytes() for path in least.iterdir()))
+    executions = _EXECUTIONS.search(said)
+    print(f"{target.name}: {executions[1] if executions else 0} executions, {kept} inputs kept", flush=True)
+    finding = re.search(r"Test unit written to (\S+)", said)
+    if finding is not None:
+        error = _ERROR.search(said)
+        print(f"FOUND {finding[1]}\n{(error[1] if error else said)[-3_000:]}")
+        print(f"repeat it by: python -m tests.fuzz.child {target.name} {finding[1]}")
+    return finding is not None
+
+
+def _run(target: Target, *options: str) -> str:
+    command = [sys.executable, "-m", "tests.fuzz.child", target.name, *LIMITS, *options]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, errors="replace", check=False)
+    return done.stdout + done.stderr
+
+
+def _unpack(inputs: Iterable[bytes], folder: Path) -> None:
+    """Write each input as a file, named by its hash, as libFuzzer reads them."""
+    for one in inputs:
+        (folder / sha256(one).hexdigest()[:16]).write_bytes(one)
+
+
+def _escaped(word: bytes) -> str:
+    return "".join(f"\\x{byte:02x}" for byte in word)
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument("--minutes", type=float, default=5.0, help="for all targets together")
-    parser.add_argument("--target", action="append", choices=target_names(), help="only this one; may be repeated")
+    parser.add_argument("--target", action="append", choices=sorted(TARGETS), help="only this one; may be repeated")
     parser.add_argument("--list", action="store_true", help="print the targets")
     return parser
 

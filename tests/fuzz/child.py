@@ -12,8 +12,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from tests.fuzz.catalogue import target_of
-from tests.fuzz.record_mutation import mutated_record
+from tests.fuzz.record_bytes import mutated
 from tests.fuzz.target import Target, require_bounded
 
 # Not one of the locked packages: setup/fuzz.sh puts it alongside them.
@@ -27,7 +26,7 @@ MEASURED_ONE_IN = 512
 def main(arguments: list[str]) -> None:
     """Fuzz until libFuzzer ends the process, with another status than 0 where it found something."""
     with atheris.instrument_imports(include=INSTRUMENTED):
-        target = target_of(arguments[1])
+        target: Target = importlib.import_module("tests.fuzz.targets").TARGETS[arguments[1]]
     # Merging, libFuzzer starts the process again by a shell, as its first argument says.
     itself = shlex.join([sys.executable, "-m", "tests.fuzz.child", target.name])
     mutator = _mutator(target) if target.records else None
@@ -56,7 +55,7 @@ def _mutator(target: Target) -> Callable[[bytes, int, int], bytes]:
         random = Random(seed)
         if random.random() < 0.5:
             return part(data, max_size)
-        return mutated_record(data, random, target.words, part)[:max_size]
+        return mutated(data, random, target.words, part)[:max_size]
 
     return mutate
 

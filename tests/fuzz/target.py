@@ -1,4 +1,4 @@
-"""What is fuzzed: a reader, what it must do with any bytes, where to begin, and what reading may take."""
+"""One fuzz target: a reader, what it must do with any bytes, where to begin, and what reading may take."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ BASE_SECONDS = 2.0
 def require_bounded(target: Target, data: bytes) -> None:
     """Read an input and measure it.
 
-    :raises AssertionError: it took more than its size allows.
+    Raises:
+        AssertionError: it took more than its size allows.
     """
     tracemalloc.start()
     try:

@@ -1,49 +1,80 @@
-"""A TCP proxy for one address, to break a real connection with: cut it, refuse it, stall it, half-open it, slow it."""
+"""A TCP proxy for one server, to break a real connection with: cut it, refuse it, stall it, half-open it, slow it."""
 
 from __future__ import annotations
 
-import selectors
+import asyncio
 import socket
 import struct
+import sys
 import threading
-import time
-from collections.abc import Callable
-from concurrent.futures import Future
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from queue import SimpleQueue
+from dataclasses import dataclass, field, replace
 from typing import Any, Self, TypeVar
+from urllib.parse import urlsplit, urlunsplit
 
-from tests.support.network_pair import Conduct, Pair
+from tests.support.settings import with_postgres
 from wait_registry.local.ports import LOOPBACK, free_ports
+from wait_registry.settings.root import Settings
 
 T = TypeVar("T")
 
-ATTEMPTS = 5
-# Closed with this, a socket sends a reset instead of an orderly end.
-RESET = struct.pack("ii", 1, 0)
+READ_BYTES = 262_144
+SLOW_STEP_S = 0.1
 ANSWER_S = 30.0
+ATTEMPTS = 5
+# A socket closed with this option sends a reset instead of an orderly end.
+RESET = struct.pack("ii", 1, 0)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass
 class Figures:
-    """What became of connections and bytes so far: the proof that a fault happened."""
+    """The connections and bytes so far, which prove that a fault happened."""
 
     connections: int = 0
     connections_cut: int = 0
     connections_broken_young: int = 0
     bytes_carried: int = 0
     bytes_held_back: int = 0
-    """Came while they were not let through; they go on when the link flows again."""
+    """Bytes that came while the link was closed; the link sends them on when it flows again."""
     bytes_slowed: int = 0
     bytes_dropped: int = 0
-    """Were taken from one side, and the connection ended before they reached the other."""
+    """Bytes read from one side of a connection that ended before the other side had them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conduct:
+    """How a link treats bytes; see the methods of `Link`."""
+
+    to_server: bool = True
+    to_client: bool = True
+    bytes_per_s: int = 0
+    delay_s: float = 0.0
+    held_request: int | None = None
+    ends_after: tuple[int, ...] = ()
+
+
+@dataclass(eq=False)
+class Pair:
+    """One connection of a client and the link's own to the server; the link's first pair has the number 0."""
+
+    number: int
+    task: asyncio.Task[Any] | None
+    carried: int = 0
+    api_keys: set[int] = field(default_factory=set)
+    """The kinds of Kafka requests that have begun on this connection."""
+
+    def bytes_left(self, conduct: Conduct) -> int:
+        """Return how many bytes this connection may still carry."""
+        if not conduct.ends_after:
+            return sys.maxsize
+        return max(conduct.ends_after[self.number % len(conduct.ends_after)] - self.carried, 0)
 
 
 class Link:
-    """Carries the connections of whoever connects to it to one server; a context manager, with one thread.
+    """Carries the connections of all its clients to one server; a context manager, with one thread.
 
-    A fault lasts until `flow`; `cut` is over at once. All methods return when it has happened.
+    A fault lasts until `flow`, except `cut`, which is over at once. Each method returns when the fault has happened.
     """
 
     def __init__(self, target: tuple[str, int], port: int = 0) -> None:
@@ -54,16 +85,15 @@ class Link:
             port: to listen on; a free one when 0.
         """
         self._target = target
-        self._listener: socket.socket | None = _listen(port)
-        self.port: int = self._listener.getsockname()[1]
-        self._selector = selectors.DefaultSelector()
-        self._orders: SimpleQueue[Callable[[], None]] = SimpleQueue()
-        self._alarm, self._bell = socket.socketpair()
-        self._pairs: set[Pair] = set()
+        self._socket: socket.socket | None = _listen(port)
+        self.port: int = self._socket.getsockname()[1]
+        self._server: asyncio.Server | None = None
         self._conduct = Conduct()
-        self._ended = Figures()  # of connections that are gone
-        self._running = True
-        self._thread = threading.Thread(target=self._serve, name=f"link to {target[1]}", daemon=True)
+        self._changed = asyncio.Condition()
+        self._pairs: set[Pair] = set()
+        self._figures = Figures()
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name=f"link to {target[1]}", daemon=True)
 
     @property
     def address(self) -> str:
@@ -73,197 +103,230 @@ class Link:
     @property
     def figures(self) -> Figures:
         """The figures of this moment."""
-        return self._order(self._sum) if self._thread.is_alive() else self._ended
+        return replace(self._figures)
 
     def __enter__(self) -> Self:
-        self._selector.register(self._bell, selectors.EVENT_READ, self._heed)
-        self._watch_listener()
         self._thread.start()
+        self.allow()
         return self
 
-    def __exit__(self, *of_no_interest: object) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
         """End every connection and the listener. May be called again."""
         if self._thread.is_alive():
-            self._order(self._end)
+            self.refuse()
+            self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join(ANSWER_S)
-        if self._listener is not None:
-            self._listener.close()
+            self._loop.close()
+        elif self._socket is not None:
+            self._socket.close()
 
     def cut(self) -> int:
-        """Reset all connections of this moment; new ones are accepted. Returns how many there were."""
-        return self._order(self._cut)
+        """Reset all connections of this moment and return how many there were; new ones are accepted."""
+        return self._order(self._cut())
 
     def refuse(self) -> int:
-        """Refuse new connections until `allow`, and cut the old ones. Returns how many there were."""
-        return self._order(self._refuse)
+        """Refuse new connections until `allow`, reset the old ones, and return how many there were."""
+
+        async def refuse() -> int:
+            if self._server is not None:
+                self._server.close()
+                self._server = None
+            return await self._cut()
+
+        return self._order(refuse())
 
     def allow(self) -> None:
         """Accept connections again, at the same port."""
-        self._order(self._allow)
+
+        async def allow() -> None:
+            if self._server is None:
+                listener, self._socket = self._socket or _listen(self.port), None
+                self._server = await asyncio.start_server(self._serve, sock=listener)
+
+        self._order(allow())
 
     def stall(self) -> None:
         """Let no byte through in either direction; connections stay open."""
         self._behave(Conduct(to_server=False, to_client=False))
 
     def half_open(self) -> None:
-        """Let what clients send arrive, and hold back what is answered."""
+        """Let what clients send arrive, and hold back the answers."""
         self._behave(Conduct(to_client=False))
 
     def slow(self, bytes_per_s: int, delay_s: float) -> None:
-        """Let so much through a second, in each direction of each connection, and that so much later."""
+        """Send on this many bytes per second, in each direction of each connection, and that much later."""
         self._behave(Conduct(bytes_per_s=bytes_per_s, delay_s=delay_s))
 
     def hold_requests(self, api_key: int) -> None:
-        """Hold back connections on which requests of this kind of Kafka's came or come; the others flow."""
+        """Hold back every connection on which such a request of Kafka's has come or comes; the others flow."""
         self._behave(Conduct(held_request=api_key))
 
     def break_young(self, ends_after: tuple[int, ...]) -> None:
-        """Reset each connection when it has carried so many bytes: the first of the link the first count, and so on."""
+        """Reset each connection after a number of bytes: the first connection after the first count, and so on."""
         self._behave(Conduct(ends_after=ends_after))
 
     def flow(self) -> None:
-        """End stall, half-open, slow, held requests and early ends: what was held back goes on."""
+        """End stall, half-open, slow, held requests and early ends; what was held back is sent on."""
         self._behave(Conduct())
 
+    def _order(self, work: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(ANSWER_S)
+
     def _behave(self, conduct: Conduct) -> None:
-        def change() -> None:
+        async def change() -> None:
             self._conduct = conduct
+            for pair in self._pairs:
+                self._break_if_young(pair)
+            async with self._changed:
+                self._changed.notify_all()
 
-        self._order(change)
+        self._order(change())
 
-    def _order(self, what: Callable[[], T]) -> T:
-        """Have the link's thread do something, between two looks at its sockets."""
-        done: Future[T] = Future()
+    async def _cut(self) -> int:
+        tasks = [pair.task for pair in self._pairs if pair.task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._figures.connections_cut += len(tasks)
+        return len(tasks)
 
-        def do() -> None:
-            try:
-                done.set_result(what())
-            except BaseException as error:  # noqa: BLE001 - raised where it was asked for
-                done.set_exception(error)
-
-        self._orders.put(do)
-        self._alarm.send(b"!")
-        return done.result(ANSWER_S)
-
-    def _serve(self) -> None:
-        pause: float | None = None
-        while self._running:
-            for key, events in self._selector.select(pause):
-                key.data(key.fileobj, events)
-            pause = self._advance()
-        for each in (self._alarm, self._bell):
-            each.close()
-        self._selector.close()
-
-    def _advance(self) -> float | None:
-        """Move what may move; return after how many seconds there is more to move without anybody's doing."""
-        now = time.monotonic()
-        due = [pair.advance(self._conduct, now) for pair in self._pairs]
-        for pair in [pair for pair in self._pairs if pair.ended]:
-            self._forget(pair)
-        for pair in self._pairs:
-            for side, events in pair.wanted(self._conduct):
-                self._watch(side, events, pair)
-        waits = [at for at in due if at is not None]
-        return max(min(waits) - now, 0.0) if waits else None
-
-    def _watch(self, side: socket.socket, events: int, pair: Pair) -> None:
-        known = self._selector.get_map().get(side)
-        if known is None and events:
-            self._selector.register(side, events, pair.ready)
-        elif known is not None and not events:
-            self._selector.unregister(side)
-        elif known is not None and known.events != events:
-            self._selector.modify(side, events, pair.ready)
-
-    def _heed(self, bell: Any, events: int) -> None:
-        bell.recv(4096)
-        while not self._orders.empty():
-            self._orders.get()()
-
-    def _watch_listener(self) -> None:
-        assert self._listener is not None
-        self._listener.setblocking(False)
-        self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
-
-    def _accept(self, listener: Any, events: int) -> None:
+    async def _serve(self, client: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
+        pair = Pair(self._figures.connections, asyncio.current_task())
+        self._figures.connections += 1
+        self._pairs.add(pair)
+        ends = [to_client]
+        in_order = False
         try:
-            client, _ = listener.accept()
-        except OSError:  # it left before we came
-            return
-        server = socket.socket()
-        for side in (client, server):
-            side.setblocking(False)
-            side.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        server.connect_ex(self._target)  # a refusal shows at the first look
-        self._pairs.add(Pair(client, server, self._ended.connections))
-        self._ended = replace(self._ended, connections=self._ended.connections + 1)
+            server, to_server = await asyncio.open_connection(*self._target)
+            ends.append(to_server)
+            for end in ends:
+                end.transport.set_write_buffer_limits(0)  # so that `drain` waits until the kernel has all
+            async with asyncio.TaskGroup() as both:
+                up = both.create_task(self._carry(pair, client, to_server, upwards=True))
+                down = both.create_task(self._carry(pair, server, to_client, upwards=False))
+            in_order = up.result() and down.result()
+        except* OSError:
+            pass  # one side has ended the connection, or the server isn't there
+        finally:
+            self._pairs.discard(pair)
+            for end in ends:
+                _close(end, reset=not in_order)
 
-    def _cut(self) -> int:
-        count = len(self._pairs)
-        for pair in list(self._pairs):
-            self._forget(pair)
-        self._ended = replace(self._ended, connections_cut=self._ended.connections_cut + count)
-        return count
+    async def _carry(
+        self, pair: Pair, source: asyncio.StreamReader, target: asyncio.StreamWriter, upwards: bool
+    ) -> bool:
+        """Carry one direction of a connection to its end; returns whether the target knows of an orderly end."""
+        requests = Requests(pair.api_keys)
 
-    def _refuse(self) -> int:
-        if self._listener is not None:
-            self._selector.unregister(self._listener)
-            self._listener.close()
-            self._listener = None
-        return self._cut()
+        def is_open() -> bool:
+            conduct = self._conduct
+            if not upwards:
+                return conduct.to_client
+            return conduct.to_server and conduct.held_request not in pair.api_keys
 
-    def _allow(self) -> None:
-        if self._listener is None:
-            self._listener = _listen(self.port)
-            self._watch_listener()
+        while data := await self._read(source, is_open):
+            if upwards:
+                requests.feed(data)
+            self._figures.bytes_held_back += 0 if is_open() else len(data)
+            self._figures.bytes_slowed += len(data) if self._conduct.bytes_per_s or self._conduct.delay_s else 0
+            await self._send(pair, data, target, is_open)
+        await self._until(is_open)
+        target.write_eof()
+        return True
 
-    def _end(self) -> None:
-        for pair in list(self._pairs):
-            self._forget(pair)
-        self._running = False
+    async def _read(self, source: asyncio.StreamReader, is_open: Callable[[], bool]) -> bytes:
+        try:
+            return await source.read(READ_BYTES)
+        except OSError:
+            await self._until(is_open)  # the other side doesn't hear of it before
+            raise
 
-    def _forget(self, pair: Pair) -> None:
-        """Close a connection: with a reset, unless both sides have ended it in order."""
-        self._pairs.discard(pair)
-        for side in (pair.client, pair.server):
-            with suppress(KeyError):
-                self._selector.unregister(side)
-            if not pair.ended_in_order:
-                side.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
-            side.close()
-        left = sum(way.waiting_bytes for way in pair.ways)
-        self._ended = replace(
-            _with(self._ended, pair),
-            connections_broken_young=self._ended.connections_broken_young + pair.broke_young,
-            bytes_dropped=self._ended.bytes_dropped + left,
-        )
+    async def _send(self, pair: Pair, data: bytes, target: asyncio.StreamWriter, is_open: Callable[[], bool]) -> None:
+        try:
+            await asyncio.sleep(self._conduct.delay_s)
+            while data:
+                await self._until(is_open)
+                rate = self._conduct.bytes_per_s
+                step = max(int(rate * SLOW_STEP_S), 1) if rate else len(data)
+                portion = data[: min(step, pair.bytes_left(self._conduct))]
+                target.write(portion)
+                await target.drain()
+                data = data[len(portion) :]
+                pair.carried += len(portion)
+                self._figures.bytes_carried += len(portion)
+                self._break_if_young(pair)
+                await asyncio.sleep(len(portion) / rate if rate else 0)
+        finally:
+            self._figures.bytes_dropped += len(data)
 
-    def _sum(self) -> Figures:
-        total = self._ended
-        for pair in self._pairs:
-            total = _with(total, pair)
-        return total
+    async def _until(self, is_open: Callable[[], bool]) -> None:
+        async with self._changed:
+            await self._changed.wait_for(is_open)
+
+    def _break_if_young(self, pair: Pair) -> None:
+        if pair.task is not None and pair.bytes_left(self._conduct) == 0 and not pair.task.cancelling():
+            self._figures.connections_broken_young += 1
+            pair.task.cancel()
 
 
-def _with(figures: Figures, pair: Pair) -> Figures:
-    return replace(
-        figures,
-        bytes_carried=figures.bytes_carried + sum(way.carried for way in pair.ways),
-        bytes_held_back=figures.bytes_held_back + sum(way.held_back for way in pair.ways),
-        bytes_slowed=figures.bytes_slowed + sum(way.slowed for way in pair.ways),
-    )
+class Requests:
+    """Follows the frames of one Kafka connection from its first byte on; of another protocol it makes nonsense."""
+
+    _HEAD = struct.Struct(">ih")  # the length of the rest, then the API key
+
+    def __init__(self, api_keys: set[int]) -> None:
+        """Begin with a connection.
+
+        Args:
+            api_keys: where the kinds of all requests that have begun are added.
+        """
+        self._api_keys = api_keys
+        self._head = bytearray()
+        self._left = 0
+
+    def feed(self, data: bytes) -> None:
+        """Take the next bytes, cut anywhere."""
+        while data:
+            if self._left:
+                self._left, data = max(self._left - len(data), 0), data[self._left :]
+                continue
+            missing = self._HEAD.size - len(self._head)
+            self._head += data[:missing]
+            data = data[missing:]
+            if len(self._head) == self._HEAD.size:
+                length, api_key = self._HEAD.unpack(self._head)
+                self._api_keys.add(api_key)
+                self._left = max(length - 2, 0)
+                self._head.clear()
+
+
+def link_to_postgres(url: str) -> Link:
+    """Return a link to this Postgres, to be entered."""
+    parts = urlsplit(url)
+    return Link((parts.hostname or "", parts.port or 5432))
+
+
+def behind_link(settings: Settings, link: Link) -> Settings:
+    """Return the settings with the link's address instead of that of Postgres."""
+    parts = urlsplit(settings.postgres.url.get_secret_value())
+    user, at, _ = parts.netloc.rpartition("@")
+    return with_postgres(settings, urlunsplit(parts._replace(netloc=f"{user}{at}{link.address}")))
+
+
+def _close(end: asyncio.StreamWriter, *, reset: bool) -> None:
+    if reset:
+        end.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+        end.transport.abort()
+    else:
+        end.close()
 
 
 def _listen(port: int) -> socket.socket:
-    """Listen on a port; a chosen one is outside of the range from which clients of others get theirs."""
-    for attempt in range(1, ATTEMPTS + 1):
-        try:
+    """Listen on a port; a chosen one is outside of the range from which other clients get theirs."""
+    for _ in range(ATTEMPTS - 1):
+        with suppress(OSError):
             return socket.create_server((LOOPBACK, port or free_ports(1)[0]), backlog=128)
-        except OSError:
-            if port or attempt == ATTEMPTS:
-                raise
-    raise AssertionError("not reached")
+    return socket.create_server((LOOPBACK, port or free_ports(1)[0]), backlog=128)

@@ -9,8 +9,8 @@ from contextlib import ExitStack
 from tests.chaos.schedule import PlannedFault
 from tests.chaos.service import listens
 from tests.chaos.stage import Scene
-from tests.support.kafka_requests import PRODUCE
 from tests.support.network import Figures, Link
+from tests.support.tcp_proxy import PRODUCE
 
 BETWEEN_CUTS_S = 1.0
 # A line on which nothing is sent has no fault to feel: it stays broken until something was, so long at most.

@@ -11,7 +11,7 @@ from sweeper.outgoing import Outgoing, Policy, Unsendable, outgoing
 from sweeper.targets import Target as Topic
 from tests.fuzz.record_bytes import RecordInput
 from tests.fuzz.target import Target
-from tests.fuzz.targets.wait_record import decoded, seeds
+from tests.fuzz.targets.records import decoded, wait_records
 from wait_registry.records.dead_letter import decode_dead_letter
 from wait_registry.records.headers import encode_headers_json
 from wait_registry.records.lineage import split_lineage
@@ -67,6 +67,5 @@ def _columns(record: WaitRecord) -> dict[str, object]:
     }
 
 
-TARGET = Target(
-    "due_row", _read, _check, seeds, (b"redeliver", b"2147483646", b"2147483647", b"{topic}", b"a/b"), records=True
-)
+WORDS = (b"redeliver", b"2147483646", b"2147483647", b"{topic}", b"a/b")
+TARGET = Target("due_row", _read, _check, wait_records, WORDS, records=True)

@@ -10,10 +10,10 @@ from sink.apply.dead_letter_writer import DeadLetterWriter
 from sink.apply.wait_rows import COLUMNS
 from sink.apply.wait_writer import WaitWriter
 from sink.position import SHOWABLE_MS
+from tests.fuzz.inputs import records
 from tests.fuzz.record_bytes import RecordInput
 from tests.fuzz.target import Target
-from tests.fuzz.targets.wait_record import seeds as wait_records
-from tests.fuzz.vectors import records
+from tests.fuzz.targets.records import wait_records
 from tests.unit.sink.batches import Row, batch_of
 from wait_registry.errors import DataError
 from wait_registry.records.headers import decode_headers_json
@@ -92,7 +92,8 @@ def _readable(row: Row) -> bool:
 def rows_of_copy(stream: bytes) -> Rows:
     """Return the rows of a stream in PostgreSQL's binary COPY format, as its documentation describes it.
 
-    :raises AssertionError: it isn't one, or has more behind its end.
+    Raises:
+        AssertionError: it isn't one, or has more behind its end.
     """
     assert stream[:19] == b"PGCOPY\n\xff\r\n\0" + bytes(8), "the signature"
     rows: Rows = []

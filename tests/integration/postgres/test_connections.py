@@ -11,8 +11,8 @@ import pytest
 from pydantic import SecretStr
 
 from tests.conftest import SettingsFactory
-from tests.faults.behind_a_link import behind_link, link_to_postgres
 from tests.support.database import Database
+from tests.support.network import behind_link, link_to_postgres
 from tests.support.stack import Stack
 from tests.support.waiting import wait_until
 from wait_registry.errors import TransientError

@@ -7,10 +7,10 @@ from contextlib import closing
 from dataclasses import replace
 
 from tests.conftest import SettingsFactory
-from tests.fuzz.corpus import corpus_of
+from tests.fuzz.inputs import corpus_of
 from tests.fuzz.record_bytes import RecordInput
 from tests.fuzz.target import Target
-from tests.fuzz.targets import dead_letter, wait_record
+from tests.fuzz.targets.records import DEAD_LETTER, WAIT_RECORD
 from tests.integration.sink.applying import HandFed, now_ms
 from tests.support.database import Database
 from tests.unit.sink.batches import Row
@@ -50,7 +50,7 @@ def test_wait_records_become_the_rows_that_were_decoded_and_the_others_are_quara
     prepared: SettingsFactory, database: Database
 ) -> None:
     settings = prepared()
-    given = [keyed(row) for row in records(wait_record.TARGET)]
+    given = [keyed(row) for row in records(WAIT_RECORD)]
     with closing(HandFed(settings)) as sink:
         sink.feed(given)
 
@@ -89,7 +89,7 @@ def test_wait_records_become_the_rows_that_were_decoded_and_the_others_are_quara
 
 def test_whatever_stands_in_a_dead_letter_topic_is_shown(prepared: SettingsFactory, database: Database) -> None:
     settings = prepared()
-    given = records(dead_letter.TARGET)
+    given = records(DEAD_LETTER)
     with closing(HandFed(settings, dead_letters=True)) as sink:
         sink.feed(given)
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.fuzz.catalogue import target_names, target_of
-from tests.fuzz.corpus import FOLDER, MAX_FILE_BYTES, corpus_of
-from tests.fuzz.target import require_bounded
+from tests.fuzz.inputs import CORPUS, MAX_FILE_BYTES, corpus_of
+from tests.fuzz.target import Target, require_bounded
+from tests.fuzz.targets import TARGETS
 
 MEASURED_ONE_IN = 8
 BOMB_BYTES = 512 * 1024
@@ -33,10 +33,9 @@ def bombs() -> Iterator[tuple[str, bytes]]:
     yield "blanks", b" " * size + b"[]"
 
 
-@pytest.mark.parametrize("name", target_names())
-def test_every_kept_input_is_read_as_it_must_be(name: str) -> None:
-    target = target_of(name)
-    inputs = [*target.seeds(), *corpus_of(name)]
+@pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
+def test_every_kept_input_is_read_as_it_must_be(target: Target) -> None:
+    inputs = [*target.seeds(), *corpus_of(target.name)]
     assert inputs
     for number, data in enumerate(inputs):
         try:
@@ -44,16 +43,16 @@ def test_every_kept_input_is_read_as_it_must_be(name: str) -> None:
             if number % MEASURED_ONE_IN == 0:
                 require_bounded(target, data)
         except Exception as error:
-            error.add_note(f"target {name}, input {data!r}")
+            error.add_note(f"target {target.name}, input {data!r}")
             raise
 
 
 @pytest.mark.guarantee("P7.12")
-@pytest.mark.parametrize(("kind", "data"), [pytest.param(*bomb, id=bomb[0]) for bomb in bombs()])
-def test_a_bomb_of_headers_takes_memory_and_time_in_proportion(kind: str, data: bytes) -> None:
-    require_bounded(target_of("headers_json"), data)
+@pytest.mark.parametrize("data", [pytest.param(data, id=kind) for kind, data in bombs()])
+def test_a_bomb_of_headers_takes_memory_and_time_in_proportion(data: bytes) -> None:
+    require_bounded(TARGETS["headers_json"], data)
 
 
 def test_the_corpora_stay_small_and_belong_to_a_target() -> None:
-    assert {path.stem for path in FOLDER.iterdir()} <= set(target_names())
-    assert all(path.stat().st_size <= MAX_FILE_BYTES for path in FOLDER.iterdir())
+    assert {path.stem for path in CORPUS.iterdir()} <= TARGETS.keys()
+    assert all(path.stat().st_size <= MAX_FILE_BYTES for path in CORPUS.iterdir())
