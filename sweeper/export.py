@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
@@ -22,7 +22,7 @@ from sweeper.fence import FencedProducer
 from sweeper.outgoing import Outgoing, Policy, Unsendable, outgoing
 from sweeper.result import RowOutcome
 from sweeper.snapshot import TableSnapshot
-from sweeper.tables import ProgressPolicy, Start, TablesPolicy
+from sweeper.tables import OUR_SINK, Start, TablesPolicy
 from sweeper.tail import Position, Verdict, require_not_overtaken
 from sweeper.tail_reader import TailReader
 from sweeper.targets import Targets
@@ -43,8 +43,7 @@ _JUDGED = {Verdict.SUPERSEDED: RowOutcome.SUPERSEDED, Verdict.UNSEEN: RowOutcome
 class Closeable(Protocol):
     """A client or a connection."""
 
-    def close(self) -> None:
-        """Close it."""
+    def close(self) -> None: ...
 
 
 Part = TypeVar("Part", bound=Closeable)
@@ -57,6 +56,13 @@ class Held(ExitStack):
         """Close this part at the end, whatever the others do."""
         self.callback(_close, part)
         return part
+
+
+def _close(part: Closeable) -> None:
+    try:
+        part.close()
+    except Exception as error:  # noqa: BLE001 - whatever it is, the other parts must be closed as well
+        log.warning("could not close %s: %s", type(part).__name__, error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +83,7 @@ class Task:
     topic: WaitTopic
     partition: int
     held: Held
-    tables: TablesPolicy = field(default_factory=ProgressPolicy)
+    tables: TablesPolicy = OUR_SINK
     tracer: Tracer | None = None
     clock: Clock = field(default_factory=SystemClock)
 
@@ -94,62 +100,52 @@ def fence(task: Task) -> Fenced:
 class Fenced:
     """A partition of which only this producer can commit exports."""
 
-    _task: Task
-    _admin: Admin
-    _producer: FencedProducer
+    task: Task
+    admin: Admin
+    producer: FencedProducer
 
     def snapshot(self) -> Snapshot:
         """Take the snapshot of the tables; errors as `TableSnapshot` and `TablesPolicy.start`."""
-        task = self._task
+        task = self.task
         tables = task.held.keep(TableSnapshot(task.settings, task.partition))
         start = task.tables.start(tables, task.settings, task.topic, task.partition, self._log_end)
-        reader = TailReader(task.settings, self._admin, task.clock, task.partition, start.tail)
-        return Snapshot(task, self._producer, Targets(self._admin), tables, start, task.held.keep(reader))
+        reader = TailReader(task.settings, self.admin, task.clock, task.partition, start.tail)
+        return Snapshot(self, tables, start, task.held.keep(reader))
 
     def _log_end(self) -> int:
-        topic, partition = self._task.settings.wait.topic, self._task.partition
-        return end_offsets(self._admin, topic, [partition], "read_uncommitted")[partition]
+        topic, partition = self.task.settings.wait.topic, self.task.partition
+        return end_offsets(self.admin, topic, [partition], "read_uncommitted")[partition]
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """The due rows as the tables show them, which may be long behind the log."""
 
-    _task: Task
-    _producer: FencedProducer
-    _targets: Targets
-    _tables: TableSnapshot
-    _start: Start
-    _reader: TailReader
+    fenced: Fenced
+    tables: TableSnapshot
+    start: Start
+    reader: TailReader
 
     def read_tail(self) -> DueRows:
         """Read what the log says since; errors as `TailReader.read_on`, `require_not_overtaken`, `Start.confirm`."""
-        rows = DueRows(self._task, self._producer, self._targets, self._tables, self._start, self._reader)
+        rows = DueRows(self)
         rows.read_on()
-        self._start.confirm(self._reader)
+        self.start.confirm(self.reader)
         return rows
 
 
 class DueRows:
     """The due rows and all that the log says of them."""
 
-    def __init__(
-        self,
-        task: Task,
-        producer: FencedProducer,
-        targets: Targets,
-        tables: TableSnapshot,
-        start: Start,
-        reader: TailReader,
-    ) -> None:
+    def __init__(self, snapshot: Snapshot) -> None:
         """Made by `Snapshot.read_tail`."""
-        self._task = task
-        self._producer = producer
-        self._targets = targets
-        self._tables = tables
-        self._position = start.position
-        self._tail = start.tail
-        self._reader = reader
+        self._fenced = snapshot.fenced
+        self._task = snapshot.fenced.task
+        self._tables = snapshot.tables
+        self._position = snapshot.start.position
+        self._tail = snapshot.start.tail
+        self._reader = snapshot.reader
+        self._targets = Targets(snapshot.fenced.admin)
 
     def read_on(self) -> None:
         """Read the tail on to the end of the log; errors as `TailReader.read_on` and `require_not_overtaken`."""
@@ -173,7 +169,7 @@ class DueRows:
                 yield self._chunk(keys, policy)
                 self._tail.ignore(key.wait_id for key in keys)
         finally:
-            self._producer.retire()
+            self._fenced.producer.retire()
 
     def _chunk(self, keys: Sequence[DueKey], policy: Policy) -> Chunk:
         verdicts = [self._tail.verdict(key.wait_id, key.wait_offset) for key in keys]
@@ -181,16 +177,12 @@ class DueRows:
         rows, unreadable = self._tables.rows(still_open) if still_open else ([], [])
         now_ms = self._task.clock.now_ms()
         decided = [outgoing(row, policy, self._targets, now_ms) for row in rows]
+        letters = [item for item in decided if isinstance(item, Outgoing)]
         unsendable = [*unreadable, *(item for item in decided if isinstance(item, Unsendable))]
         counts = Counter(_JUDGED[verdict] for verdict in verdicts if verdict is not Verdict.OPEN)
-        return Chunk(
-            [item for item in decided if isinstance(item, Outgoing)],
-            unsendable,
-            counts + Counter({RowOutcome.UNSENDABLE: len(unsendable)}),
-            self._task,
-            self._producer,
-            self._targets,
-        )
+        counts += Counter({RowOutcome.UNSENDABLE: len(unsendable)})
+        limits = {topic: self._targets(topic).max_message_bytes for topic in {letter.topic for letter in letters}}
+        return Chunk(letters, limits, unsendable, counts, self._fenced)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,16 +191,17 @@ class Chunk:
 
     Attributes:
         letters: what is to be written for the open rows.
+        limits: max.message.bytes of the letters' topics.
         unsendable: open rows that no topic takes.
         counts: rows by outcome, those of ``letters`` excepted.
+        fenced: writes the letters.
     """
 
     letters: Sequence[Outgoing]
+    limits: Mapping[str, int]
     unsendable: Sequence[Unsendable]
     counts: Counter[RowOutcome]
-    _task: Task
-    _producer: FencedProducer
-    _targets: Targets
+    fenced: Fenced
 
     def export(self) -> Counter[RowOutcome]:
         """Write the open rows' records and tombstones in one transaction; errors as `FencedProducer.export`.
@@ -216,30 +209,21 @@ class Chunk:
         Returns:
             Rows by how they were exported.
         """
-        if not self.letters:
-            return Counter()
-        limits = {topic: self._targets(topic).max_message_bytes for topic in {letter.topic for letter in self.letters}}
-        started_ns = time.time_ns()
-        self._producer.export(self.letters, limits)
-        self._trace(started_ns)
+        if self.letters:
+            started_ns = time.time_ns()
+            self.fenced.producer.export(self.letters, self.limits)
+            self._trace(started_ns)
         return Counter(_EXPORTED[letter.outcome] for letter in self.letters)
 
     def _trace(self, started_ns: int) -> None:
-        if self._task.tracer is None:
+        tracer, ended_ns = self.fenced.task.tracer, time.time_ns()
+        if tracer is None:
             return
-        ended_ns = time.time_ns()
         try:
             for letter in self.letters:
-                self._task.tracer.record_published(
-                    RecordPublished(letter.topic, tuple(letter.headers), letter.outcome, started_ns, ended_ns)
-                )
+                headers = tuple(letter.headers)
+                tracer.record_published(RecordPublished(letter.topic, headers, letter.outcome, started_ns, ended_ns))
         except Exception as error:  # noqa: BLE001 - whatever it is, it costs spans and no export
             # Only its class: the text of a tracer's error may quote a header.
-            log.warning("partition %d: no traces of exported records: %s", self._task.partition, type(error).__name__)
-
-
-def _close(part: Closeable) -> None:
-    try:
-        part.close()
-    except Exception as error:  # noqa: BLE001 - whatever it is, the other parts must be closed as well
-        log.warning("could not close %s: %s", type(part).__name__, error)
+            partition = self.fenced.task.partition
+            log.warning("partition %d: no traces of exported records: %s", partition, type(error).__name__)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
@@ -28,29 +28,27 @@ def transactional_id(wait_topic: str, partition: int) -> str:
     return f"waitreg.sweep.{wait_topic}.{partition}"
 
 
-class BatchRoom:
-    """The records of one transaction that may still be put into one batch, by topic."""
+def batches(letters: Sequence[Outgoing], limits: Mapping[str, int]) -> Iterator[list[Outgoing]]:
+    """Split the records of a transaction, so that what the client puts into one batch is never refused for its size.
 
-    def __init__(self, limits: Mapping[str, int]) -> None:
-        """Start empty.
+    Args:
+        letters: of which each alone fits into its topic.
+        limits: max.message.bytes of the topics that take less than a full batch; no other topic is counted.
 
-        Args:
-            limits: max.message.bytes of the topics that take less than a full batch; no other topic is counted.
-        """
-        self._limits = limits
-        self._queued: Counter[str] = Counter()
-
-    def is_full(self, letter: Outgoing) -> bool:
-        """Count a record; True when all before it must have been sent, since a batch of all would be refused."""
-        limit = self._limits.get(letter.topic)
-        if limit is None:
-            return False
-        size = record_size(letter.key, letter.value, letter.headers)
-        full = self._queued[letter.topic] > 0 and self._queued[letter.topic] + size > limit
-        if full:
-            self._queued.clear()
-        self._queued[letter.topic] += size
-        return full
+    Returns:
+        Records that may be sent together, in their order.
+    """
+    together: list[Outgoing] = []
+    queued: Counter[str] = Counter()
+    for letter in letters:
+        limit = limits.get(letter.topic)
+        size = 0 if limit is None else record_size(letter.key, letter.value, letter.headers)
+        if limit is not None and queued[letter.topic] and queued[letter.topic] + size > limit:
+            yield together
+            together, queued = [], Counter()
+        together.append(letter)
+        queued[letter.topic] += size
+    yield together
 
 
 class FencedProducer:
@@ -67,6 +65,8 @@ class FencedProducer:
         self._partition = partition
         self._timeout_s = settings.sweeper.transaction_timeout_ms / 1000
         self._broken = False
+        # Without these reports only the next record, or the commit, would fail, with an error that gives no reason.
+        self._failed: list[KafkaError] = []
         # Uncompressed and with its overhead, so that no batch of tombstones is larger than their topic takes.
         self._batch_bytes = min(BATCH_BYTES, settings.wait.max_message_bytes)
         self._producer = Producer(
@@ -120,18 +120,15 @@ class FencedProducer:
         # A refusal by one topic fails the transaction, and its error need not name the topic.
         topics = ", ".join(sorted({letter.topic for letter in letters}))
         doing = f"exporting {len(letters)} rows of {self._wait_topic}-{self._partition} to {topics}"
-        failed: list[KafkaError] = []
         try:
             self._producer.begin_transaction()
-            small = {topic: limit for topic, limit in limits.items() if limit < self._batch_bytes}
-            self._produce(letters, small, failed)
-        except KafkaException as error:
+            self._produce(letters, limits)
+        except BaseException as error:
             self._abort()
-            raise kafka_failure(error, doing) from error
-        except BaseException:
-            self._abort()
+            if isinstance(error, KafkaException):
+                raise kafka_failure(error, doing) from error
             raise
-        self._commit(doing, failed)
+        self._commit(doing)
         self._broken = False
 
     def retire(self) -> None:
@@ -144,32 +141,32 @@ class FencedProducer:
         self._producer.purge()
         del self._producer
 
-    def _produce(self, letters: Sequence[Outgoing], small: Mapping[str, int], failed: list[KafkaError]) -> None:
-        room = BatchRoom(small)
-        # Without these reports only the next record, or the commit, would fail, with an error that gives no reason.
-        reported = partial(_note_failure, failed)
+    def _produce(self, letters: Sequence[Outgoing], limits: Mapping[str, int]) -> None:
+        small = {topic: limit for topic, limit in limits.items() if limit < self._batch_bytes}
+        reported = partial(_note_failure, self._failed)
         produce = self._producer.produce
-        for letter in letters:
-            if room.is_full(letter):
-                self._flush(failed)
-            place = {} if letter.partition is None else {"partition": letter.partition}
-            produce(letter.topic, letter.value, letter.key, headers=letter.headers, on_delivery=reported, **place)
-            produce(
-                self._wait_topic,
-                None,
-                letter.wait_id.encode(),
-                partition=letter.wait_partition,
-                headers=tombstone_headers(letter.outcome),
-                on_delivery=reported,
-            )
+        for number, together in enumerate(batches(letters, small)):
+            if number > 0:
+                self._flush()
+            for letter in together:
+                place = {} if letter.partition is None else {"partition": letter.partition}
+                produce(letter.topic, letter.value, letter.key, headers=letter.headers, on_delivery=reported, **place)
+                produce(
+                    self._wait_topic,
+                    None,
+                    letter.wait_id.encode(),
+                    partition=letter.wait_partition,
+                    headers=tombstone_headers(letter.outcome),
+                    on_delivery=reported,
+                )
 
-    def _flush(self, failed: Sequence[KafkaError]) -> None:
+    def _flush(self) -> None:
         if self._producer.flush(self._timeout_s):
             raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
-        if failed:
-            raise KafkaException(failed[0])
+        if self._failed:
+            raise KafkaException(self._failed[0])
 
-    def _commit(self, doing: str, failed: Sequence[KafkaError]) -> None:
+    def _commit(self, doing: str) -> None:
         try:
             self._producer.commit_transaction(self._timeout_s)
         except KafkaException as error:
@@ -179,7 +176,7 @@ class FencedProducer:
                 self._abort()
             # "Messages failed delivery": a record says why, and whether that is an outage or a refusal.
             inconsistent = isinstance(cause, KafkaError) and cause.code() == KafkaError._INCONSISTENT
-            reason = KafkaException(failed[0]) if inconsistent and failed else error
+            reason = KafkaException(self._failed[0]) if inconsistent and self._failed else error
             raise kafka_failure(reason, f"committing after {doing}") from error
 
     def _abort(self) -> None:

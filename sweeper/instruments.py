@@ -5,9 +5,8 @@ from __future__ import annotations
 import logging
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import datetime
-from typing import NamedTuple
 
 from sweeper.result import PartitionResult, RowOutcome, Skip, Sweep, SweepResult, unseen_rows
 from sweeper.tail import oldest_allowed
@@ -28,13 +27,6 @@ _LEVELS = {
     Skip.REFUSED: logging.ERROR,
     Skip.FAILED: logging.ERROR,
 }
-
-
-class _Tables(NamedTuple):
-    """Since when, on the monotonic clock, the tables are what they are; and how old they may become, s."""
-
-    since_s: float
-    oldest_allowed_s: float
 
 
 class _Outage:
@@ -83,7 +75,8 @@ class Instruments:
         self._postgres_up = registry.gauge(metrics.SWEEPER_POSTGRES_UP)
         self._monotonic = monotonic
         self._outage = _Outage()
-        self._tables: _Tables | None = None
+        # Since when, on the monotonic clock, the tables are what they are; and how old they may become, s.
+        self._tables: tuple[float, float] | None = None
         registry.collect_from(self._table_readings)
 
     def swept(self, sweep: Sweep) -> None:
@@ -92,14 +85,16 @@ class Instruments:
         self._seconds.observe(sweep.duration_s)
         for outcome, count in sweep.counts.items():
             self._rows.labels(outcome.value).inc(count)
-        for skipped in sweep.skipped:
-            self._skipped.labels(skipped.skip.value).inc()
         ended = sweep.started_at.timestamp() + sweep.duration_s
         if sweep.result in (SweepResult.DONE, SweepResult.PARTIAL):
             self._last_sweep.set(ended)
             self._unsendable.set(sweep.counts[RowOutcome.UNSENDABLE])
         if sweep.result is SweepResult.DONE:
             self._last_success.set(ended)
+        for result in sweep.partitions:
+            if result.skip is not None:
+                self._skipped.labels(result.skip.value).inc()
+            _log_partition(sweep.wait_topic, result)
         log.log(self._level(sweep), "%s", sweep.in_words(), extra={"sweep": sweep.as_fields()})
 
     def _level(self, sweep: Sweep) -> int:
@@ -111,22 +106,6 @@ class Instruments:
             log.info("%s", over)
         return logging.WARNING if sweep.result is SweepResult.PARTIAL else logging.INFO
 
-    def skipped(self, wait_topic: str, results: Sequence[PartitionResult]) -> None:
-        """Log partitions that were not finished and the first of the unsendable rows, each by name.
-
-        Rows that the log doesn't have are only counted: no wait record could name them.
-        """
-        for result in results:
-            at = record_fields(topic=wait_topic, partition=result.partition)
-            if unseen := result.counts[RowOutcome.UNSEEN]:
-                log.error("%s", unseen_rows(unseen), extra=at)
-            if result.skip is not None:
-                level = _LEVELS.get(result.skip, logging.WARNING)
-                log.log(level, "partition skipped (%s): %s", result.skip.value, result.reason, extra=at)
-            for row in result.named:
-                of = record_fields(wait_id=row.wait_id, topic=row.topic, partition=row.partition, offset=row.offset)
-                log.error("expired registration is unsendable (%s): %s", row.obstacle.value, row.reason, extra=of)
-
     def due(self, rows: int, oldest: datetime | None, now: datetime) -> None:
         """Report how many rows are due, and since when."""
         self._due.set(rows)
@@ -134,7 +113,7 @@ class Instruments:
 
     def tables(self, staleness_s: float, delete_retention_ms: int) -> None:
         """Report how old the oldest position of the tables is, and what bounds its age."""
-        self._tables = _Tables(self._monotonic() - staleness_s, oldest_allowed(delete_retention_ms).total_seconds())
+        self._tables = (self._monotonic() - staleness_s, oldest_allowed(delete_retention_ms).total_seconds())
 
     def purged(self, rows: dict[str, int]) -> None:
         """Report rows deleted because of their age."""
@@ -150,5 +129,22 @@ class Instruments:
     def _table_readings(self) -> Readings:
         # The age grows while the sweeper can't ask Postgres, which is when it matters.
         if self._tables is not None:
-            yield Reading(metrics.SWEEPER_STALENESS, max(0.0, self._monotonic() - self._tables.since_s))
-            yield Reading(metrics.SWEEPER_STALENESS_LIMIT, self._tables.oldest_allowed_s)
+            since_s, oldest_allowed_s = self._tables
+            yield Reading(metrics.SWEEPER_STALENESS, max(0.0, self._monotonic() - since_s))
+            yield Reading(metrics.SWEEPER_STALENESS_LIMIT, oldest_allowed_s)
+
+
+def _log_partition(wait_topic: str, result: PartitionResult) -> None:
+    """Log why a partition was not finished and the first of its unsendable rows, each by name.
+
+    Rows that the log doesn't have are only counted: no wait record could name them.
+    """
+    at = record_fields(topic=wait_topic, partition=result.partition)
+    if unseen := result.counts[RowOutcome.UNSEEN]:
+        log.error("%s", unseen_rows(unseen), extra=at)
+    if result.skip is not None:
+        level = _LEVELS.get(result.skip, logging.WARNING)
+        log.log(level, "partition skipped (%s): %s", result.skip.value, result.reason, extra=at)
+    for row in result.named:
+        of = record_fields(wait_id=row.wait_id, topic=row.topic, partition=row.partition, offset=row.offset)
+        log.error("expired registration is unsendable (%s): %s", row.obstacle.value, row.reason, extra=of)

@@ -46,7 +46,7 @@ class Outgoing(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Unsendable:
-    """A row that no topic takes, and why; the others are exported. It is logged, so make it by `Unsendable.at`."""
+    """A row that no topic takes, and why; the others are exported. It is logged, so make it by `unsendable`."""
 
     wait_id: str
     topic: str | None
@@ -55,12 +55,12 @@ class Unsendable:
     obstacle: Obstacle
     reason: str
 
-    @classmethod
-    def at(
-        cls, wait_id: str, topic: str, partition: int | None, offset: int | None, obstacle: Obstacle, reason: str
-    ) -> Unsendable:
-        """Name a row by what its record says of itself, bounded, since that may be any text of any length."""
-        return cls(wait_id, topic[:MAX_TOPIC_LENGTH], partition, offset, obstacle, reason[:MAX_REASON_CHARACTERS])
+
+def unsendable(
+    wait_id: str, topic: str, partition: int | None, offset: int | None, obstacle: Obstacle, reason: str
+) -> Unsendable:
+    """Name a row by what its record says of itself, bounded, since that may be any text of any length."""
+    return Unsendable(wait_id, topic[:MAX_TOPIC_LENGTH], partition, offset, obstacle, reason[:MAX_REASON_CHARACTERS])
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,33 +97,38 @@ def outgoing(row: DueRow, policy: Policy, targets: Callable[[str], Target], now_
         The redelivery while the row's policy and deliveries allow it and it fits, else the dead letter; or the reason
         why no topic takes either.
     """
-    try:
-        require_sendable_names(row.record.original.headers)
-        candidates = [_redelivery(row, policy), _dead_letter(row, policy, now_ms)]
-    except (DataError, ConfigurationError) as error:
-        return unsendable(row, Obstacle.UNREADABLE, str(error))
-    reason = ""
-    for candidate in candidates:
-        if candidate is None:
-            continue
-        target = targets(candidate.topic)
-        if target.problem is not None:
-            return unsendable(row, Obstacle.NO_TOPIC, target.problem)
-        if candidate.partition is not None and candidate.partition >= target.partitions:
-            return unsendable(row, Obstacle.NO_TOPIC, f"{target.topic} has lost its partition {candidate.partition}")
-        if candidate.key is None and target.compacted:
-            return unsendable(row, Obstacle.NO_KEY, _without_key(target))
-        size = record_size(candidate.key, candidate.value, candidate.headers)
-        if size <= target.max_message_bytes:
-            return candidate
-        reason = _too_large(target, size)
-    return unsendable(row, Obstacle.TOO_LARGE, reason)
-
-
-def unsendable(row: DueRow, obstacle: Obstacle, reason: str) -> Unsendable:
-    """Name a row that no topic takes, for log and metrics."""
     original = row.record.original
-    return Unsendable.at(row.record.wait_id, original.topic, original.partition, original.offset, obstacle, reason)
+    try:
+        require_sendable_names(original.headers)
+        candidates = [letter for letter in (_redelivery(row, policy), _dead_letter(row, policy, now_ms)) if letter]
+    except (DataError, ConfigurationError) as error:
+        found = Obstacle.UNREADABLE, str(error)
+    else:
+        for letter in candidates:
+            refused = _refusal(letter, targets(letter.topic))
+            if refused is None:
+                return letter
+            found = refused
+            if found[0] is not Obstacle.TOO_LARGE:
+                break
+    return unsendable(row.record.wait_id, original.topic, original.partition, original.offset, *found)
+
+
+def _refusal(letter: Outgoing, target: Target) -> tuple[Obstacle, str] | None:
+    """Return why this topic doesn't take this record, and the fix; None if it does."""
+    topic, fix = target.topic, "kafka-configs --alter --topic"
+    if target.problem is not None:
+        return Obstacle.NO_TOPIC, target.problem
+    if letter.partition is not None and letter.partition >= target.partitions:
+        return Obstacle.NO_TOPIC, f"{topic} has lost its partition {letter.partition}"
+    if letter.key is None and target.compacted:
+        problem = f"the record has no key, which a compacted topic such as {topic} refuses"
+        return Obstacle.NO_KEY, f"{problem}. Change it: {fix} {topic} --add-config cleanup.policy=delete"
+    size = record_size(letter.key, letter.value, letter.headers)
+    if size > target.max_message_bytes:
+        problem = f"{size} bytes with its headers, {topic} takes {target.max_message_bytes}"
+        return Obstacle.TOO_LARGE, f"{problem}. Raise the limit: {fix} {topic} --add-config max.message.bytes={size}"
+    return None
 
 
 def _redelivery(row: DueRow, policy: Policy) -> Outgoing | None:
@@ -188,18 +193,4 @@ def _published(
         row.record.wait_id,
         row.wait_partition,
         outcome,
-    )
-
-
-def _too_large(target: Target, size: int) -> str:
-    return (
-        f"{size} bytes with its headers, {target.topic} takes {target.max_message_bytes}. Raise the limit: "
-        f"kafka-configs --alter --topic {target.topic} --add-config max.message.bytes={size}"
-    )
-
-
-def _without_key(target: Target) -> str:
-    return (
-        f"the record has no key, which a compacted topic such as {target.topic} refuses. Change it: "
-        f"kafka-configs --alter --topic {target.topic} --add-config cleanup.policy=delete"
     )

@@ -1,13 +1,13 @@
-"""What a sweep did, as values: rows by outcome per partition, which Spark's workers return, and the sum of them."""
+"""What a sweep did, as values: the result of each partition, which Spark's workers return, and their sum."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any
 
 from sweeper.outgoing import Unsendable
 from wait_registry.records.times import format_utc_ms
@@ -70,14 +70,6 @@ class SweepResult(StrEnum):
     FAILED = "failed"
 
 
-class SkippedPartition(NamedTuple):
-    """A partition that was not finished."""
-
-    partition: int
-    skip: Skip
-    reason: str
-
-
 @dataclass(frozen=True, slots=True)
 class Sweep:
     """One sweep.
@@ -86,41 +78,56 @@ class Sweep:
         wait_topic: the topic swept.
         started_at: when the sweep started.
         duration_s: how long it took, s.
-        result: how it ended.
-        reason: why, if it failed or was skipped.
         due: rows that Postgres showed as due when it started.
-        counts: these rows by outcome.
-        skipped: partitions that were not finished.
-        partitions: number of partitions that had due rows.
+        partitions: what was done in each partition that had due rows.
+        unswept: ``failed`` or ``skipped`` when no partition was swept, for this reason; else the partitions decide.
+        reason: why, if it failed or was skipped.
     """
 
     wait_topic: str
     started_at: datetime
-    duration_s: float
-    result: SweepResult
-    reason: str = ""
+    duration_s: float = 0.0
     due: int = 0
-    counts: Counter[RowOutcome] = field(default_factory=Counter)
-    skipped: tuple[SkippedPartition, ...] = ()
-    partitions: int = 0
+    partitions: Sequence[PartitionResult] = ()
+    unswept: SweepResult | None = None
+    reason: str = ""
+
+    @property
+    def counts(self) -> Counter[RowOutcome]:
+        """Rows by outcome."""
+        return sum((result.counts for result in self.partitions), Counter[RowOutcome]())
+
+    @property
+    def skipped(self) -> tuple[PartitionResult, ...]:
+        """The partitions that were not finished."""
+        return tuple(result for result in self.partitions if result.skip is not None)
+
+    @property
+    def result(self) -> SweepResult:
+        """How it ended."""
+        if self.unswept is not None:
+            return self.unswept
+        return SweepResult.PARTIAL if self.skipped or self.counts[RowOutcome.UNSENDABLE] else SweepResult.DONE
 
     def trouble(self) -> str | None:
         """Return why nothing at all could be done; a partition that another sweeper fenced is no trouble."""
         if self.result is SweepResult.FAILED:
             return self.reason
-        reasons = [item.reason for item in self.skipped if item.skip is not Skip.FENCED]
-        return reasons[0] if reasons and len(self.skipped) == self.partitions else None
+        reasons = [result.reason for result in self.skipped if result.skip is not Skip.FENCED]
+        return reasons[0] if reasons and len(self.skipped) == len(self.partitions) else None
 
     def as_fields(self) -> dict[str, Any]:
         """Return it as plain JSON values, for a log line."""
-        plain = {item.name: getattr(self, item.name) for item in fields(self) if item.name != "counts"}
         return {
-            **plain,
-            **self.counts_as_json(),
+            "wait_topic": self.wait_topic,
             "started_at": format_utc_ms(int(self.started_at.timestamp() * 1000)),
             "duration_s": round(self.duration_s, 3),
             "result": self.result.value,
+            "reason": self.reason,
+            "due": self.due,
+            **self.counts_as_json(),
             "skipped": self.skipped_as_json(),
+            "partitions": len(self.partitions),
         }
 
     def in_words(self) -> str:
@@ -129,17 +136,14 @@ class Sweep:
         counts = ", ".join(f"{name} {count}" for name, count in numbers.items() if count) or "nothing due"
         return f"sweep {self.result.value} in {self.duration_s:.3f} s: {self.reason or counts}"
 
-    def ended(self, result: SweepResult, reason: str) -> Sweep:
-        """Return it with another end than the partitions' results would give."""
-        return replace(self, result=result, reason=reason)
-
     def counts_as_json(self) -> dict[str, int]:
         """Return the rows by each outcome, also those of none."""
-        return {outcome.value: self.counts[outcome] for outcome in RowOutcome}
+        counts = self.counts
+        return {outcome.value: counts[outcome] for outcome in RowOutcome}
 
     def skipped_as_json(self) -> list[dict[str, Any]]:
         """Return the partitions that were not finished, and rows that only a rebuild removes, as plain JSON values."""
-        left = [{"partition": item.partition, "skip": item.skip.value, "reason": item.reason} for item in self.skipped]
+        left = [{"partition": each.partition, "skip": each.skip, "reason": each.reason} for each in self.skipped]
         unseen = self.counts[RowOutcome.UNSEEN]
         return [*left, {"rows": unseen, "reason": unseen_rows(unseen)}] if unseen else left
 
@@ -147,34 +151,3 @@ class Sweep:
 def unseen_rows(count: int) -> str:
     """Return what due rows without a wait record mean, and what to do."""
     return f"{count} due rows whose wait record isn't in the wait topic, not exported: run `waitreg rebuild`"
-
-
-def swept(
-    wait_topic: str,
-    started_at: datetime,
-    duration_s: float,
-    due: int,
-    results: Sequence[PartitionResult],
-    warnings: tuple[str, ...] = (),
-) -> Sweep:
-    """Add up the partitions' results.
-
-    Args:
-        wait_topic: the topic swept.
-        started_at: when the sweep started.
-        duration_s: how long it took, s.
-        due: rows due when it started.
-        results: of the partitions that had due rows.
-    """
-    counts = sum((result.counts for result in results), Counter[RowOutcome]())
-    skipped = tuple(SkippedPartition(r.partition, r.skip, r.reason) for r in results if r.skip is not None)
-    return Sweep(
-        wait_topic=wait_topic,
-        started_at=started_at,
-        duration_s=duration_s,
-        result=SweepResult.PARTIAL if skipped or counts[RowOutcome.UNSENDABLE] else SweepResult.DONE,
-        due=due,
-        counts=counts,
-        skipped=skipped,
-        partitions=len(results),
-    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from threading import Condition, Event
+from threading import Event, Lock
 
 from apscheduler.schedulers.background import BackgroundScheduler
 
@@ -29,8 +29,7 @@ class Schedule:
         self._job = job
         self._error: BaseException | None = None
         self._ended = Event()
-        self._running = False
-        self._idle = Condition()
+        self._at_work = Lock()
         self._interval = timedelta(seconds=interval_s)
         self._scheduler = BackgroundScheduler(timezone=UTC)
         self.planned = self._scheduler.add_job(
@@ -51,7 +50,7 @@ class Schedule:
     @property
     def running(self) -> bool:
         """Whether the job runs now."""
-        return self._running
+        return self._at_work.locked()
 
     def run(self, drain_s: float) -> None:
         """Work until `request_stop` or an error.
@@ -68,9 +67,10 @@ class Schedule:
                 self._follow_the_clock()
         finally:
             self._scheduler.shutdown(wait=False)
-            with self._idle:
-                if not self._idle.wait_for(lambda: not self._running, drain_s):
-                    log.warning("a sweep still runs after %g s, stopping without it", drain_s)
+            if self._at_work.acquire(timeout=drain_s):
+                self._at_work.release()
+            else:
+                log.warning("a sweep still runs after %g s, stopping without it", drain_s)
         if self._error is not None:
             raise self._error
 
@@ -86,16 +86,11 @@ class Schedule:
             self.planned.modify(next_run_time=latest)
 
     def _run(self) -> None:
-        with self._idle:
+        with self._at_work:
             if self._ended.is_set():
                 return
-            self._running = True
-        try:
-            self._job()
-        except BaseException as error:  # noqa: BLE001 - handed to `run`, which raises it
-            self._error = error
-            self._ended.set()
-        finally:
-            with self._idle:
-                self._running = False
-                self._idle.notify_all()
+            try:
+                self._job()
+            except BaseException as error:  # noqa: BLE001 - handed to `run`, which raises it
+                self._error = error
+                self._ended.set()

@@ -8,9 +8,9 @@ import socket
 import time
 from collections.abc import Callable
 from threading import Event
-from typing import TYPE_CHECKING
 
 import orjson
+from pyspark.sql import SparkSession
 
 from sweeper.health import readiness
 from sweeper.instruments import Instruments
@@ -18,7 +18,7 @@ from sweeper.job import SparkJob
 from sweeper.result import Sweep, SweepResult
 from sweeper.schedule import Schedule
 from sweeper.sweeper import Sweeper
-from sweeper.tables import TablesPolicy
+from sweeper.tables import OUR_SINK, TablesPolicy
 from wait_registry.errors import WaitRegistryError
 from wait_registry.postgres.open_connections import OpenConnections
 from wait_registry.settings.relations import require_relations
@@ -31,9 +31,6 @@ from wait_registry.telemetry.health import Health
 from wait_registry.telemetry.metrics import READY, SWEEPER_CONNECT_SINK, SWEEPER_INTERVAL
 from wait_registry.telemetry.server import TelemetryServer
 from wait_registry.telemetry.tracing import require_tracing
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 log = logging.getLogger(__name__)
 
@@ -55,7 +52,7 @@ class SweeperService:
         settings: Settings,
         spark: SparkSession | None = None,
         once: bool = False,
-        tables: TablesPolicy | None = None,
+        tables: TablesPolicy = OUR_SINK,
         require_startable: Callable[[OpenConnections], None] | None = None,
     ) -> None:
         """Check the settings; nothing is opened yet.
@@ -64,7 +61,7 @@ class SweeperService:
             settings: of the sweeper.
             spark: a session to use instead of an own one.
             once: sweep a single time, print what was done, and end.
-            tables: what may be assumed of the tables; that the sink of this project keeps them when not given.
+            tables: what may be assumed of the tables.
             require_startable: another check before the start, with the connections of the service.
 
         Raises:

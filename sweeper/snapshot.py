@@ -13,7 +13,7 @@ from psycopg import IsolationLevel
 from psycopg.rows import TupleRow, dict_row
 
 from sweeper.due import QUERIES, DueKey, DueRow, due_row
-from sweeper.outgoing import Obstacle, Unsendable
+from sweeper.outgoing import Obstacle, Unsendable, unsendable
 from wait_registry.errors import DataError
 from wait_registry.postgres.connection import connect, lift_time_limits
 from wait_registry.postgres.queries import Queries
@@ -111,7 +111,7 @@ class TableSnapshot:
                 except DataError as error:
                     wait_id, topic = columns["wait_expiration_uuid"], columns["original_topic"]
                     partition, offset = columns["original_partition"], columns["original_offset"]
-                    unreadable.append(Unsendable.at(wait_id, topic, partition, offset, Obstacle.UNREADABLE, str(error)))
+                    unreadable.append(unsendable(wait_id, topic, partition, offset, Obstacle.UNREADABLE, str(error)))
         return rows, unreadable
 
     def close(self) -> None:

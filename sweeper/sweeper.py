@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import psycopg
@@ -14,10 +14,9 @@ from psycopg.rows import TupleRow
 from sweeper.due import QUERIES, find_due
 from sweeper.housekeeping import ROWS_AT_ONCE, purge, record_sweep
 from sweeper.instruments import Instruments
-from sweeper.job import Job
-from sweeper.result import PartitionResult, Skip, Sweep, SweepResult, swept
+from sweeper.result import PartitionResult, Skip, Sweep, SweepResult
 from sweeper.snapshot import UNAVAILABLE
-from sweeper.tables import ProgressPolicy, TablesPolicy
+from sweeper.tables import OUR_SINK, TablesPolicy
 from sweeper.wait_topic import WaitTopic, look_up
 from wait_registry.clock import Clock, SystemClock
 from wait_registry.errors import ConfigurationError, TransientError
@@ -35,15 +34,7 @@ log = logging.getLogger(__name__)
 IDENTITY_CHECK_S = 30.0
 PURGE_INTERVAL_S = 3600.0
 
-
-@dataclass(frozen=True, slots=True)
-class _Work:
-    """What was done about due rows; ``result`` is None when the partitions' results decide it."""
-
-    due: int = 0
-    partitions: Sequence[PartitionResult] = ()
-    result: SweepResult | None = None
-    reason: str = ""
+Job = Callable[[Settings, WaitTopic, Sequence[int]], list[PartitionResult]]
 
 
 class Sweeper:
@@ -57,7 +48,7 @@ class Sweeper:
         instance: str = "",
         clock: Clock | None = None,
         connections: OpenConnections | None = None,
-        tables: TablesPolicy | None = None,
+        tables: TablesPolicy = OUR_SINK,
     ) -> None:
         """Open nothing yet.
 
@@ -68,7 +59,7 @@ class Sweeper:
             instance: this process's name in the sweep table.
             clock: for durations and intervals; the clock of Postgres decides which rows are due.
             connections: those of the service, to be given up with it.
-            tables: what may be assumed of the tables, as the job does; `ProgressPolicy` when not given.
+            tables: what may be assumed of the tables, as the job does.
         """
         self._settings = settings
         self._job = job
@@ -77,7 +68,7 @@ class Sweeper:
         self._clock = clock or SystemClock()
         self._admin = admin(settings.kafka)
         self._connections = connections or OpenConnections()
-        self._tables = tables or ProgressPolicy()
+        self._tables = tables
         self._held = ExitStack()
         self._connection: psycopg.Connection[TupleRow] | None = None
         self._topic: WaitTopic | None = None
@@ -94,41 +85,42 @@ class Sweeper:
             ConfigurationError: a topic or the schema is wrong; the process must end.
             SparkGone: the process must end.
         """
-        log.debug("a sweep of %s starts", self._settings.wait.topic)
-        started, started_at = self._clock.monotonic(), datetime.fromtimestamp(self._clock.now_ms() / 1000, UTC)
+        began_s, sweep = self._clock.monotonic(), Sweep(self._settings.wait.topic, self._now())
+        log.debug("a sweep of %s starts", sweep.wait_topic)
         try:
-            work = self._work()
+            sweep = self._sweep(sweep)
         except (TransientError, *UNAVAILABLE) as error:
             if isinstance(error, (PostgresUnavailable, *UNAVAILABLE)):
-                self._disconnect()
-            work = _Work(result=SweepResult.FAILED, reason=error_text(error))
-        duration_s = self._clock.monotonic() - started
-        sweep = swept(self._settings.wait.topic, started_at, duration_s, work.due, work.partitions)
-        if work.result is not None:
-            sweep = sweep.ended(work.result, work.reason)
+                self.close()
+            sweep = replace(sweep, unswept=SweepResult.FAILED, reason=error_text(error))
+        sweep = replace(sweep, duration_s=self._clock.monotonic() - began_s)
         self._instruments.swept(sweep)
         self._record(sweep)
         _require_no_refusal(sweep)
         return sweep
 
     def close(self) -> None:
-        """Close the connection."""
-        self._disconnect()
+        """Close the connection; the next sweep opens another one."""
+        self._connection = None
+        self._held.close()
+        self._instruments.postgres(up=False)
 
-    def _work(self) -> _Work:
+    def _sweep(self, sweep: Sweep) -> Sweep:
         connection = self._connected()
         with self._lock(connection) as ours:
             if not ours:
-                return _Work(result=SweepResult.SKIPPED, reason="another sweep")
+                return replace(sweep, unswept=SweepResult.SKIPPED, reason="another sweep")
             topic = self._wait_topic(connection)
             due = find_due(connection, self._settings, topic.identity.partitions)
-            self._instruments.due(due.rows, due.oldest, datetime.fromtimestamp(self._clock.now_ms() / 1000, UTC))
+            self._instruments.due(due.rows, due.oldest, self._now())
             if not due.partitions:
-                return _Work()
+                return sweep
             self._look_up_at = 0.0
             results = self._job(self._settings, self._wait_topic(connection), due.partitions)
-            self._instruments.skipped(self._settings.wait.topic, results)
-            return _Work(due.rows, results)
+            return replace(sweep, due=due.rows, partitions=results)
+
+    def _now(self) -> datetime:
+        return datetime.fromtimestamp(self._clock.now_ms() / 1000, UTC)
 
     def _connected(self) -> psycopg.Connection[TupleRow]:
         if self._connection is None:
@@ -140,11 +132,6 @@ class Sweeper:
             self._instruments.postgres(up=True)
         return self._connection
 
-    def _disconnect(self) -> None:
-        self._connection = None
-        self._held.close()
-        self._instruments.postgres(up=False)
-
     @contextmanager
     def _lock(self, connection: psycopg.Connection[TupleRow]) -> Iterator[bool]:
         """Try to be the only sweep; this avoids wasted work, the fence keeps exports exact."""
@@ -154,17 +141,13 @@ class Sweeper:
         try:
             yield ours
         finally:
-            if ours:
-                self._unlock(connection, name)
-
-    def _unlock(self, connection: psycopg.Connection[TupleRow], name: dict[str, str]) -> None:
-        """Release the lock; a connection that is lost, or is closed here, has released it."""
-        try:
-            connection.execute(QUERIES["unlock"], name)
-        except psycopg.Error as error:
-            # This changes neither what the sweep did nor why it failed.
-            log.warning("could not release the sweep's lock, closing its connection: %s", error_text(error))
-            self._disconnect()
+            try:
+                if ours:
+                    connection.execute(QUERIES["unlock"], name)
+            except psycopg.Error as error:
+                # A closed connection has released it; this changes neither what the sweep did nor why it failed.
+                log.warning("could not release the sweep's lock, closing its connection: %s", error_text(error))
+                self.close()
 
     def _wait_topic(self, connection: psycopg.Connection[TupleRow]) -> WaitTopic:
         """Return the wait topic, checked against what was recorded within the last `IDENTITY_CHECK_S`."""
@@ -198,7 +181,7 @@ class Sweeper:
         except psycopg.Error as error:
             # A server that has become a standby refuses writes; a new connection may find the one that accepts them.
             log.warning("could not record the sweep: %s", error_text(error))
-            self._disconnect()
+            self.close()
 
 
 def _require_no_refusal(sweep: Sweep) -> None:

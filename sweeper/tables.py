@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 import psycopg
 from psycopg.rows import TupleRow
@@ -35,31 +35,35 @@ class RecordedTopic(NamedTuple):
     staleness_s: float
 
 
-class Start(Protocol):
-    """Where the tail of a partition starts, and what is to be done when it has been read."""
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Where the tail of a partition starts: below it the tables are exact, or nothing counts; the tail is empty."""
 
-    @property
-    def position(self) -> Position:
-        """The tables are exact below it, or the tail holds all that counts from it on."""
-
-    @property
-    def tail(self) -> Tail:
-        """Empty, from the position on."""
+    position: Position
+    tail: Tail
 
     def confirm(self, reader: TailReader) -> None:
-        """Take another look at the log, if the policy needs it; errors as `TailReader.read_on`."""
+        """Take another look at the log once the tail is read, if the policy needs it; errors as `TailReader.read_on`.
+
+        By default none is needed.
+        """
 
 
-class TablesPolicy(Protocol):
-    """What the sweeper may assume of the tables."""
+class TablesPolicy:
+    """What the sweeper may assume of tables that the sink of this project keeps; another sink needs another policy.
+
+    That sink writes rows and progress in one transaction, so the tables are exact below its position.
+    """
 
     def recorded_topics(self, connection: psycopg.Connection[TupleRow], topic: str) -> list[RecordedTopic]:
-        """Return the topics of this name that the tables were made from, as far as the sink has recorded them."""
+        """Return the topics of this name that the tables were made from; none before the sink's first start."""
+        rows = connection.execute(QUERIES["recorded_topic"], {"topic": topic}).fetchall()
+        return [RecordedTopic(TopicIdentity(topic, topic_id, count), age_s) for topic_id, count, age_s in rows]
 
     def start(
         self, tables: TableSnapshot, settings: Settings, topic: WaitTopic, partition: int, log_end: Callable[[], int]
     ) -> Start:
-        """Return where the tail of a partition starts.
+        """Return where the tail of a partition starts: at the sink's position.
 
         Args:
             tables: the snapshot.
@@ -69,38 +73,9 @@ class TablesPolicy(Protocol):
             log_end: asks for the partition's high watermark.
 
         Raises:
-            WaitRegistryError: the partition can't be swept now.
-            psycopg.Error: Postgres is unavailable; retry.
-        """
-
-
-@dataclass(frozen=True, slots=True)
-class ExactBelow:
-    """The tables are exact below the position: nothing remains to be confirmed."""
-
-    position: Position
-    tail: Tail
-
-    def confirm(self, reader: TailReader) -> None:
-        """Do nothing."""
-
-
-class ProgressPolicy:
-    """The sink of this project writes rows and progress in one transaction: the tables are exact below its position."""
-
-    def recorded_topics(self, connection: psycopg.Connection[TupleRow], topic: str) -> list[RecordedTopic]:
-        """Return what the sink recorded; none before its first start."""
-        rows = connection.execute(QUERIES["recorded_topic"], {"topic": topic}).fetchall()
-        return [RecordedTopic(TopicIdentity(topic, topic_id, count), age_s) for topic_id, count, age_s in rows]
-
-    def start(
-        self, tables: TableSnapshot, settings: Settings, topic: WaitTopic, partition: int, log_end: Callable[[], int]
-    ) -> ExactBelow:
-        """Start at the sink's position.
-
-        Raises:
             TopicChanged: the sink has read another topic of this name.
             MissingSinkProgress: no sink has recorded progress, or sink.kind names another.
+            psycopg.Error: Postgres is unavailable; retry.
         """
         progress, wait_topic = tables.progress, settings.wait.topic
         if settings.sink.kind is not SinkKind.SPARK:
@@ -116,4 +91,7 @@ class ProgressPolicy:
                 f"{topic.identity.topic_id} now: it was recreated. Stop all services; see wait.topic"
             )
         position = Position(progress.next_offset, progress.position_time)
-        return ExactBelow(position, Tail(position.next_offset, settings.sweeper.max_tail_records))
+        return Start(position, Tail(position.next_offset, settings.sweeper.max_tail_records))
+
+
+OUR_SINK: Final = TablesPolicy()

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from sweeper.instruments import Instruments
-from sweeper.job import sweep_partition
+from sweeper.partition import sweep_partition
 from sweeper.result import PartitionResult
 from sweeper.schedule import Schedule
 from sweeper.sweeper import Sweeper

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from sweeper.export import fence
-from sweeper.job import sweep_partition
+from sweeper.partition import sweep_partition
 from sweeper.result import RowOutcome, Skip
 from tests.faults.a_sinks_log import SinksLog
 from tests.integration.sink.conftest import StartSink

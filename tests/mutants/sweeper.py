@@ -82,13 +82,13 @@ def exports_what_the_log_does_not_show(patch: Patch) -> None:
 @mutant("P3.6")
 def trusts_the_position_of_another_sink(patch: Patch) -> None:
     """A row that a restore or a zombie brought back is exported, although the log has settled it."""
-    from sweeper.tables import ExactBelow
+    from sweeper.tables import Start
     from sweeper.tail import Position, Tail
     from wait_registry.cli.connect.sweeping import LogPolicy
 
-    def start(self: Any, tables: Any, settings: Any, *others: Any) -> ExactBelow:
+    def start(self: Any, tables: Any, settings: Any, *others: Any) -> Start:
         position = Position(tables.progress.next_offset, tables.progress.position_time)
-        return ExactBelow(position, Tail(position.next_offset, settings.sweeper.max_tail_records))
+        return Start(position, Tail(position.next_offset, settings.sweeper.max_tail_records))
 
     patch.setattr(LogPolicy, "start", start)
 
@@ -146,7 +146,7 @@ def fences_after_the_snapshot(patch: Patch) -> None:
 
     def read_and_fence(self: Any) -> Any:
         rows = original(self)
-        FencedProducer.fence(self._producer)
+        FencedProducer.fence(self.fenced.producer)
         return rows
 
     patch.setattr(export, "FencedProducer", Late)
@@ -184,9 +184,9 @@ def continues_after_an_unknown_commit(patch: Patch) -> None:
         try:
             return original(self)
         except Exception:  # noqa: BLE001 - the fault that is planted
-            another = FencedProducer(self._task.settings, self._task.partition)
+            another = FencedProducer(self.fenced.task.settings, self.fenced.task.partition)
             another.fence()
-            return original(replace(self, _producer=another))
+            return original(replace(self, fenced=replace(self.fenced, producer=another)))
 
     patch.setattr(Chunk, "export", export)
 
@@ -236,15 +236,15 @@ def is_interrupted_by_the_server(patch: Patch) -> None:
 @mutant("P8.12")
 def takes_the_tables_of_another_topic(patch: Patch) -> None:
     """A recreated wait topic is swept by the tables of the old one."""
-    from sweeper.tables import ProgressPolicy
+    from sweeper.tables import TablesPolicy
 
-    original = ProgressPolicy.start
+    original = TablesPolicy.start
 
     def start(self: Any, tables: Any, settings: Any, topic: Any, *others: Any) -> Any:
         same = replace(topic.identity, topic_id=tables.progress.topic_id)
         return original(self, tables, settings, replace(topic, identity=same), *others)
 
-    patch.setattr(ProgressPolicy, "start", start)
+    patch.setattr(TablesPolicy, "start", start)
 
 
 @mutant("P8.13")

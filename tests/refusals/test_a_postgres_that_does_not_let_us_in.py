@@ -15,7 +15,7 @@ import pytest
 from pydantic import SecretStr
 
 from sweeper.instruments import Instruments
-from sweeper.job import skip_of
+from sweeper.partition import skip_of
 from sweeper.result import Skip, SweepResult
 from sweeper.sweeper import Sweeper
 from tests.conftest import SettingsFactory

@@ -13,7 +13,7 @@ from sink.advisory_lock import sink_lock_key, try_lock
 from sink.progress import forget_progress
 from sweeper.due import find_due
 from sweeper.housekeeping import purge, record_sweep
-from sweeper.result import Sweep, SweepResult
+from sweeper.result import Sweep
 from sweeper.snapshot import TableSnapshot
 from tests.conftest import SettingsFactory
 from tests.integration.connect.test_a_sweeper_beside_a_source import FILLED
@@ -102,7 +102,7 @@ def test_a_sweeper_with_these_rights_reads_the_view_keeps_its_book_and_purges(
     with connect(settings.postgres, autocommit=True) as connection:
         require_schema(connection)
         assert find_due(connection, settings, 4).rows == 0
-        record_sweep(connection, Sweep("wait", datetime.now(UTC), 1.0, SweepResult.DONE), "here")
+        record_sweep(connection, Sweep("wait", datetime.now(UTC), 1.0), "here")
         assert purge(connection, 30)["quarantine"] == 1
     with closing(TableSnapshot(settings, 0)) as view:
         assert view.next_keys(10, 1000) == []

@@ -14,7 +14,7 @@ import psycopg
 from psycopg.rows import TupleRow
 
 from sweeper.export import Chunk, Held, Task
-from sweeper.job import sweep_partition
+from sweeper.partition import sweep_partition
 from sweeper.result import PartitionResult, RowOutcome
 from sweeper.wait_topic import WaitTopic, look_up
 from tests.support.database import Database

@@ -13,7 +13,7 @@ import pytest
 
 from sweeper.export import fence
 from sweeper.instruments import Instruments
-from sweeper.job import sweep_partition
+from sweeper.partition import sweep_partition
 from sweeper.result import PartitionResult, RowOutcome, Skip, SweepResult
 from sweeper.sweeper import Sweeper
 from sweeper.tables import Start

@@ -7,8 +7,8 @@ import os
 import pytest
 
 from sweeper.export import fence
-from sweeper.job import skip_of
 from sweeper.outgoing import Obstacle
+from sweeper.partition import skip_of
 from sweeper.result import RowOutcome, Skip
 from tests.integration.sweeper.conftest import ScenarioFactory
 from tests.integration.sweeper.scenario import Scenario

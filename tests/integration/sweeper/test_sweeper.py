@@ -10,9 +10,10 @@ import pytest
 from pydantic import SecretStr
 
 from sweeper.instruments import Instruments
-from sweeper.job import Job, SparkJob, SweepJobFailed, sweep_partition
+from sweeper.job import SparkJob, SweepJobFailed
+from sweeper.partition import sweep_partition
 from sweeper.result import PartitionResult, RowOutcome, SweepResult
-from sweeper.sweeper import Sweeper
+from sweeper.sweeper import Job, Sweeper
 from sweeper.wait_topic import WaitTopic
 from tests.conftest import SettingsFactory
 from tests.integration.sweeper.conftest import ScenarioFactory

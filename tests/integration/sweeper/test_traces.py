@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
-from sweeper.job import SparkJob, sweep_partition
+from sweeper.job import SparkJob
+from sweeper.partition import sweep_partition
 from sweeper.result import RowOutcome
 from tests.integration.sweeper.conftest import ScenarioFactory
 from tests.support.collector import Collector

@@ -24,7 +24,7 @@ from sink.read.kafka_reader import ReadFailed
 from sink.telemetry import SinkTelemetry, StreamState
 from sweeper.housekeeping import TABLES
 from sweeper.instruments import Instruments
-from sweeper.result import PartitionResult, RowOutcome, Skip, SweepResult, swept
+from sweeper.result import PartitionResult, RowOutcome, Skip, Sweep, SweepResult
 from tests.unit.processor.parts import batch, entry
 from tests.unit.processor.pipeline_bench import PipelineBench
 from wait_registry.clock import SystemClock
@@ -145,7 +145,7 @@ def test_what_a_sweep_skips_is_counted_by_reason_and_row() -> None:
     instruments = Instruments(registry)
     counts = Counter({RowOutcome.SUPERSEDED: 4, RowOutcome.UNSEEN: 3, RowOutcome.UNSENDABLE: 2})
     results = [PartitionResult(0, counts), *(PartitionResult(1, skip=s) for s in Skip)]
-    instruments.swept(swept("waits", NOW, 1.5, 9, results))
+    instruments.swept(Sweep("waits", NOW, 1.5, 9, results))
     text = registry.expose().decode()
     for line in (
         'waitreg_sweeper_rows_total{outcome="superseded"} 4.0',
@@ -164,8 +164,8 @@ def test_what_a_sweep_skips_is_counted_by_reason_and_row() -> None:
 def test_a_failed_sweep_is_no_sweep_and_forgets_no_unsendable_row() -> None:
     registry = MetricsRegistry()
     instruments = Instruments(registry)
-    instruments.swept(swept("waits", NOW, 1.0, 1, [PartitionResult(0, Counter({RowOutcome.UNSENDABLE: 1}))]))
-    instruments.swept(swept("waits", NOW, 9.0, 0, ()).ended(SweepResult.FAILED, "Postgres is away"))
+    instruments.swept(Sweep("waits", NOW, 1.0, 1, [PartitionResult(0, Counter({RowOutcome.UNSENDABLE: 1}))]))
+    instruments.swept(Sweep("waits", NOW, 9.0, unswept=SweepResult.FAILED, reason="Postgres is away"))
     assert "\nwaitreg_sweeper_unsendable_rows 1.0\n" in registry.expose().decode()
     assert last_sweep(registry) == NOW.timestamp() + 1.0
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sweeper.fence import BatchRoom
+from sweeper.fence import batches
 from sweeper.outgoing import Outgoing
 from sweeper.targets import record_size
 from wait_registry.records.tombstone import Outcome
@@ -21,20 +22,25 @@ letters = st.builds(
 )
 
 
+def sizes(batch: list[Outgoing]) -> Counter[str]:
+    """Return the bytes of a batch by topic."""
+    counted = Counter[str]()
+    for letter in batch:
+        counted[letter.topic] += record_size(letter.key, letter.value, letter.headers)
+    return counted
+
+
 @given(st.lists(letters, max_size=50))
-def test_what_is_queued_for_a_small_topic_fits_into_a_batch(exported: list[Outgoing]) -> None:
-    room, queued = BatchRoom(LIMITS), Counter[str]()
-    for letter in exported:
-        size = record_size(letter.key, letter.value, letter.headers)
-        fits = queued[letter.topic] + size <= LIMITS.get(letter.topic, 10**9)
-        full = room.is_full(letter)
-        assert full is not fits
-        if full:
-            queued.clear()
-        queued[letter.topic] += size
+def test_batches_fit_into_small_topics_and_end_only_when_full(exported: list[Outgoing]) -> None:
+    split = list(batches(exported, LIMITS))
+    assert [letter for batch in split for letter in batch] == exported
+    assert [batch for batch in split if any(sizes(batch)[topic] > limit for topic, limit in LIMITS.items())] == []
+    for batch, following in pairwise(split):
+        topic = following[0].topic
+        assert sizes([*batch, following[0]])[topic] > LIMITS[topic]
 
 
 def test_a_record_as_large_as_its_topic_takes_waits_for_nothing() -> None:
     letter = Outgoing("small", None, None, bytes(300), [], "id", 0, Outcome.EXPIRED)
     assert record_size(letter.key, letter.value, letter.headers) > 300
-    assert not BatchRoom({"small": 300}).is_full(letter)
+    assert list(batches([letter], {"small": 300})) == [[letter]]

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from sweeper.export import Held
-from sweeper.job import skip_of, sweep_partition, task_tracer
+from sweeper.partition import skip_of, sweep_partition, task_tracer
 from sweeper.result import Skip
 from sweeper.service import SweeperService
 from sweeper.tail import PositionOvertaken, TailTooLong

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
 from sweeper.health import readiness
 from sweeper.instruments import REMINDER_S, Instruments
-from sweeper.result import SweepResult, swept
+from sweeper.result import Sweep, SweepResult
 from wait_registry.telemetry.exposition import MetricsRegistry
 
-DONE = swept("waits", datetime(2026, 1, 1, tzinfo=UTC), 1.0, 0, ())
+DONE = Sweep("waits", datetime(2026, 1, 1, tzinfo=UTC), 1.0)
 
 
 @pytest.mark.parametrize(
@@ -54,7 +55,7 @@ def test_an_outage_is_logged_at_its_start_at_intervals_and_at_its_end(caplog: py
     instruments = Instruments(registry, lambda: now_s[0])
 
     def sweep_fails(reason: str) -> list[tuple[str, str]]:
-        instruments.swept(DONE.ended(SweepResult.FAILED, reason))
+        instruments.swept(replace(DONE, unswept=SweepResult.FAILED, reason=reason))
         return logged(caplog)
 
     instruments.swept(DONE)

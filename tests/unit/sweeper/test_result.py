@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import orjson
 import pytest
 
 from sweeper.outgoing import Obstacle, Unsendable
-from sweeper.result import PartitionResult, RowOutcome, Skip, Sweep, SweepResult, swept
+from sweeper.result import PartitionResult, RowOutcome, Skip, Sweep, SweepResult
 
 AT = datetime(2026, 11, 21, 2, 20, tzinfo=UTC)
 OLD = PartitionResult(1, skip=Skip.POSITION_TOO_OLD, reason="too old")
@@ -18,7 +19,7 @@ EXPORTED = PartitionResult(2, Counter({RowOutcome.EXPORTED: 1}))
 
 
 def swept_now(*results: PartitionResult) -> Sweep:
-    return swept("wait", AT, 1.5, 12, results)
+    return Sweep("wait", AT, 1.5, 12, results)
 
 
 def test_partitions_are_added_up() -> None:
@@ -46,7 +47,7 @@ def test_skipped_partitions_and_unsendable_rows_make_a_sweep_partial() -> None:
 
 
 def test_its_fields_are_plain_json() -> None:
-    fields = swept_now().ended(SweepResult.SKIPPED, "another sweep").as_fields()
+    fields = replace(swept_now(), unswept=SweepResult.SKIPPED, reason="another sweep").as_fields()
     read = orjson.loads(orjson.dumps(fields))
     assert (read["started_at"], read["result"], read["reason"]) == (
         "2026-11-21T02:20:00.000Z", "skipped", "another sweep")  # fmt: skip
@@ -58,4 +59,4 @@ def test_its_fields_are_plain_json() -> None:
 )
 def test_a_sweep_that_skipped_every_partition_is_in_trouble(results: list[PartitionResult], trouble: str) -> None:
     assert swept_now(*results).trouble() == trouble
-    assert swept_now(*results).ended(SweepResult.FAILED, "away").trouble() == "away"
+    assert replace(swept_now(*results), unswept=SweepResult.FAILED, reason="away").trouble() == "away"

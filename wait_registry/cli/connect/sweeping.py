@@ -17,7 +17,7 @@ from psycopg.rows import TupleRow
 
 from sweeper.health import longest_silence_s
 from sweeper.snapshot import TableSnapshot
-from sweeper.tables import ProgressPolicy, RecordedTopic, TablesPolicy
+from sweeper.tables import OUR_SINK, RecordedTopic, Start, TablesPolicy
 from sweeper.tail import Position, Tail, TailTooLong, oldest_allowed
 from sweeper.tail_reader import TailReader
 from sweeper.wait_topic import WaitTopic
@@ -34,7 +34,7 @@ QUERIES = Queries("connect")
 
 def tables_policy(settings: Settings) -> TablesPolicy:
     """Return what a sweeper may assume of the tables, by the sink that keeps them (sink.kind)."""
-    return LogPolicy() if settings.sink.kind is SinkKind.CONNECT else ProgressPolicy()
+    return LogPolicy() if settings.sink.kind is SinkKind.CONNECT else OUR_SINK
 
 
 class TailOfIds(Tail):
@@ -83,10 +83,9 @@ class TailOfIds(Tail):
 
 
 @dataclass(frozen=True, slots=True)
-class FirstDueRow:
+class FirstDueRow(Start):
     """The tail starts at the first due row's own wait record."""
 
-    position: Position
     tail: TailOfIds
 
     def confirm(self, reader: TailReader) -> None:
@@ -103,7 +102,7 @@ class FirstDueRow:
             self.tail.confirm(again, end)
 
 
-class LogPolicy:
+class LogPolicy(TablesPolicy):
     """A Connect sink keeps the tables: they only name candidates, the log decides."""
 
     def recorded_topics(self, connection: psycopg.Connection[TupleRow], topic: str) -> list[RecordedTopic]:
