@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from wait_registry.diagnosis import Diagnosis, error, refuse_errors
 from wait_registry.settings.connect import ConnectSecretSettings, ConnectSettings
+from wait_registry.settings.kafka_relations import more_than, pair_problems, pem_problems
 
 # What Kafka's ConfigTransformer takes between `${` and `}`: a provider, perhaps a path, a key.
 _REFERENCE: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*:[^{}$\s]+")
@@ -38,18 +39,12 @@ def _access_problems(settings: ConnectSettings) -> Iterator[Diagnosis]:
         )
     if any("@" in one.netloc for one in addresses):
         yield error("connect.url names a user: give connect.username and connect.password instead")
-    if (settings.username is None) != (settings.password is None):
-        there, absent = ("username", "password") if settings.password is None else ("password", "username")
-        yield error(f"connect.{there} is set without connect.{absent}: basic authentication needs both")
+    yield from pair_problems("connect", "basic authentication", username=settings.username, password=settings.password)
     if settings.ca is not None and all(one.scheme == "http" for one in addresses):
         yield error(
             "connect.ca is set, but connect.url is http://, which doesn't use it: make it https://, or remove the CA"
         )
-    if settings.ca is not None and "-----BEGIN" not in settings.ca:
-        yield error(
-            "connect.ca isn't PEM text (it has no '-----BEGIN' line): give the text, or the path of its file as "
-            "connect.ca_file"
-        )
+    yield from pem_problems("connect.ca", settings.ca)
 
 
 def _secret_problems(settings: ConnectSettings) -> Iterator[Diagnosis]:
@@ -71,10 +66,8 @@ def _secret_problems(settings: ConnectSettings) -> Iterator[Diagnosis]:
 
 def _restart_problems(settings: ConnectSettings) -> Iterator[Diagnosis]:
     if settings.restart_backoff_s > settings.restart_backoff_max_s:
-        yield error(
-            f"connect.restart_backoff_s is {settings.restart_backoff_s:g} s, more than connect.restart_backoff_max_s = "
-            f"{settings.restart_backoff_max_s:g} s: lower the first or raise the second"
-        )
+        first_s, longest_s = settings.restart_backoff_s, settings.restart_backoff_max_s
+        yield more_than("connect.restart_backoff_s", first_s, "connect.restart_backoff_max_s", longest_s, unit=" s")
     apart_s = settings.restart_window_s / settings.restart_limit
     # If restarts are further apart, no window reaches the limit.
     for name, pause_s in (

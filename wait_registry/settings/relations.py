@@ -11,7 +11,7 @@ from typing import Final, Literal
 from wait_registry.diagnosis import Diagnosis, error, log_warnings, refuse_errors, warning
 from wait_registry.records.dead_letter import DEAD_LETTER_EXTRA_BYTES
 from wait_registry.records.topics import is_topic_name
-from wait_registry.settings.kafka_relations import kafka_problems
+from wait_registry.settings.kafka_relations import kafka_problems, more_than
 from wait_registry.settings.processor import AssignmentStrategy, ExpiryPolicy, GroupProtocol, ProcessorSettings
 from wait_registry.settings.root import Settings, unresolved_placeholders
 from wait_registry.settings.runtime import TelemetrySettings
@@ -46,17 +46,10 @@ def require_relations(settings: Settings, service: Service) -> None:
 def relation_problems(settings: Settings, service: Service) -> list[Diagnosis]:
     """List the contradictions among the settings that this service uses."""
     problems = [*kafka_problems(settings.kafka), *_topic_problems(settings)]
-    if service != "sink":  # which has nothing to trace
-        problems += _telemetry_problems(settings.telemetry)
-    if service != "sink":  # which produces nothing
-        problems += _queue_problems(settings)
-    if service == "processor":
-        problems += _processor_problems(settings)
-    if service == "sink":
-        problems += _sink_problems(settings)
-    if service == "sweeper":
-        problems += _sweeper_problems(settings)
-    return problems
+    if service == "sink":  # which traces and produces nothing
+        return [*problems, *_sink_problems(settings)]
+    problems += [*_telemetry_problems(settings.telemetry), *_queue_problems(settings)]
+    return [*problems, *(_processor_problems if service == "processor" else _sweeper_problems)(settings)]
 
 
 def steady_prefetch(processor: ProcessorSettings) -> int:
@@ -102,11 +95,9 @@ def _processor_problems(settings: Settings) -> Iterator[Diagnosis]:
 
 def _expiry_problems(settings: Settings) -> Iterator[Diagnosis]:
     processor = settings.processor
-    if processor.backoff_initial_s > processor.backoff_max_s:
-        yield error(
-            f"processor.backoff_initial_s is {processor.backoff_initial_s:g} s, more than processor.backoff_max_s = "
-            f"{processor.backoff_max_s:g} s: lower the first or raise the second"
-        )
+    first_s, longest_s = processor.backoff_initial_s, processor.backoff_max_s
+    if first_s > longest_s:
+        yield more_than("processor.backoff_initial_s", first_s, "processor.backoff_max_s", longest_s, unit=" s")
     least_s = least_ttl_s(settings)
     if processor.ttl_s > least_s:
         return
@@ -123,16 +114,13 @@ def _expiry_problems(settings: Settings) -> Iterator[Diagnosis]:
 
 def _limit_problems(settings: Settings) -> Iterator[Diagnosis]:
     processor, wait = settings.processor, settings.wait
-    if processor.prefetch_max < processor.max_in_flight:
-        yield error(
-            f"processor.prefetch_max is {processor.prefetch_max}, less than processor.max_in_flight = "
-            f"{processor.max_in_flight}: slots would never be filled; raise the first or lower the second"
-        )
-    if processor.prefetch_max_bytes < wait.max_message_bytes:
-        yield error(
-            f"processor.prefetch_max_bytes is {processor.prefetch_max_bytes} bytes, less than one record of "
-            f"wait.max_message_bytes = {wait.max_message_bytes}: raise the first or lower the second"
-        )
+    slots, size = processor.max_in_flight, wait.max_message_bytes
+    if slots > processor.prefetch_max:
+        why = ", so slots would never be filled"
+        yield more_than("processor.max_in_flight", slots, "processor.prefetch_max", processor.prefetch_max, why)
+    if size > processor.prefetch_max_bytes:
+        name = "processor.prefetch_max_bytes"
+        yield more_than("wait.max_message_bytes", size, name, processor.prefetch_max_bytes, unit=" bytes")
 
 
 def _queue_problems(settings: Settings) -> Iterator[Diagnosis]:
@@ -152,10 +140,8 @@ def _topic_problems(settings: Settings) -> Iterator[Diagnosis]:
     template, group = dead_letter.topic, processor.group
     letters = {template, *(template.replace("{topic}", name).replace("{group}", group) for name in processor.topics)}
     if wait.min_insync_replicas > wait.replication_factor:
-        yield error(
-            f"wait.min_insync_replicas is {wait.min_insync_replicas}, more than wait.replication_factor = "
-            f"{wait.replication_factor}: nothing could be written; lower the first or raise the second"
-        )
+        why, replicas = ", so nothing could be written", wait.replication_factor
+        yield more_than("wait.min_insync_replicas", wait.min_insync_replicas, "wait.replication_factor", replicas, why)
     if wait.delete_retention_ms < 24 * HOUR_MS:
         yield warning(
             f"wait.delete_retention_ms is {wait.delete_retention_ms} ms, below 24 h: a sink that stops for half of "

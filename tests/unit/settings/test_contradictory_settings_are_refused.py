@@ -110,8 +110,8 @@ def test_the_least_ttl_covers_every_round_of_the_look_ahead(
     ("changes", "says"),
     [
         ({"processor__backoff_initial_s": 20}, "more than processor.backoff_max_s = 10 s"),
-        ({"processor__prefetch_max": 49}, "less than processor.max_in_flight = 50"),
-        ({"processor__prefetch_max_bytes": 2_000_000}, "less than one record of wait.max_message_bytes = 2097152"),
+        ({"processor__prefetch_max": 49}, "processor.max_in_flight is 50, more than processor.prefetch_max = 49"),
+        ({"processor__prefetch_max_bytes": 2_000_000}, "wait.max_message_bytes is 2097152 bytes, more than"),
         (
             {"processor__group_protocol": "consumer", "processor__assignment_strategy": "range"},
             "with processor.group_protocol=consumer the broker assigns",
