@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from wait_registry.diagnosis import Diagnosis, Severity
 from wait_registry.kafka.topic_specs import TopicRole, TopicSpec
@@ -24,15 +25,69 @@ class TopicState:
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """A rule about one property: the severity if it is broken, and the value or the advice that fixes it."""
+    """What a property must be: ``holds`` compares what the broker reports, or None, with the specified value."""
 
     name: str
-    holds: bool
-    expected: str
-    fixed: str
     why: str
+    holds: Callable[[str | None, str], bool]
+    expected: str = "{}"
     broken: Severity = Severity.ERROR
-    advice: str = ""
+
+
+def _exactly(name: str, why: str, broken: Severity = Severity.ERROR) -> _Rule:
+    return _Rule(name, why, lambda seen, wanted: seen == wanted, broken=broken)
+
+
+def _at_most(name: str, why: str) -> _Rule:
+    return _Rule(
+        name, why, lambda seen, wanted: seen is not None and int(seen) <= int(wanted), "at most {}", Severity.WARNING
+    )
+
+
+def _at_least(name: str, why: str) -> _Rule:
+    return _Rule(name, why, lambda seen, wanted: int(seen or 0) >= int(wanted), "at least {}")
+
+
+def _kept_for_an_hour(seen: str | None, _: str) -> bool:
+    return not 0 <= int(seen or -1) < HOUR_MS
+
+
+_UNCOMPACTED: Final = (
+    _exactly("cleanup.policy", "compaction keeps only the last record of a key, and refuses records without one"),
+    _exactly(
+        "message.timestamp.type",
+        "its time is the writer's: an hour ahead is refused (KIP-937), far behind has records deleted early",
+        Severity.WARNING,
+    ),
+    _at_least("max.message.bytes", "the largest wait record and its lineage block must fit"),
+    _exactly("unclean.leader.election.enable", "a stale leader would forget dead letters"),
+)
+_LOST_UNREAD: Final = "a record that its group hasn't consumed yet would be lost"
+_RULES: Final[Mapping[TopicRole, tuple[_Rule, ...]]] = {
+    TopicRole.WAIT: (
+        _exactly("cleanup.policy", "deletion by age would lose open registrations"),
+        _exactly("message.timestamp.type", "freshness and clock checks need the broker's time"),
+        _at_most("segment.ms", "open segments are never compacted"),
+        _at_most("max.compaction.lag.ms", "settled registrations stay readable and use disk space"),
+        _exactly("unclean.leader.election.enable", "a stale leader would forget registrations"),
+        _at_least("max.message.bytes", "records up to wait.max_message_bytes must be registrable"),
+    ),
+    TopicRole.DEAD_LETTER: (
+        *_UNCOMPACTED,
+        _Rule(
+            "retention.ms",
+            "a dead letter may be deleted before the sink has read it",
+            _kept_for_an_hour,
+            f"{HOUR_MS} or more, or -1",
+            Severity.WARNING,
+        ),
+    ),
+    TopicRole.REDELIVERY: (
+        *_UNCOMPACTED,
+        _exactly("retention.ms", _LOST_UNREAD, Severity.WARNING),
+        _exactly("retention.bytes", _LOST_UNREAD, Severity.WARNING),
+    ),
+}
 
 
 def missing(spec: TopicSpec, bootstrap_servers: str, existing: Iterable[str] = ()) -> Diagnosis:
@@ -41,23 +96,21 @@ def missing(spec: TopicSpec, bootstrap_servers: str, existing: Iterable[str] = (
     if not spec.owned:
         plain = f"kafka-topics --bootstrap-server {bootstrap_servers} --create --topic {spec.topic}"
         fix = f"{plain}, or `waitreg topics create --input-partitions 6`"
-    return _diagnosis(spec, f"the {spec.role} topic", Severity.ERROR, _absent(spec.topic, existing), "to exist", fix)
+    names = [name for name in existing if name != spec.topic and not name.startswith("__")]
+    close = difflib.get_close_matches(spec.topic, names, 1, 0.75)
+    seen = f"missing, did you mean {close[0]}?" if close else "missing"
+    return _diagnosis(spec, f"the {spec.role} topic", Severity.ERROR, seen, "to exist", fix)
 
 
 def _diagnosis(
-    spec: TopicSpec, rule: str, severity: Severity, seen: str, expected: str, fix: str = "", why: str = ""
+    spec: TopicSpec, rule: str, severity: Severity, seen: object, expected: str, fix: str = "", why: str = ""
 ) -> Diagnosis:
     role = f"topic.{spec.role.replace(' ', '_')}"
     name = "missing" if rule == f"the {spec.role} topic" else rule.replace(" ", ".")
-    reason = f" ({why})" if why and severity is not Severity.OK else ""
-    message = f"{rule} is {seen}, expected {expected}{reason}"
+    if severity is Severity.OK:
+        fix = why = ""
+    message = f"{rule} is {seen}, expected {expected}{f' ({why})' if why else ''}"
     return Diagnosis(f"topic {spec.topic}", severity, message, fix, f"{role}.{name}")
-
-
-def _absent(topic: str, existing: Iterable[str]) -> str:
-    names = [name for name in existing if name != topic and not name.startswith("__")]
-    close = difflib.get_close_matches(topic, names, 1, 0.75)
-    return f"missing, did you mean {close[0]}?" if close else "missing"
 
 
 def check_topic(spec: TopicSpec, state: TopicState, bootstrap_servers: str) -> list[Diagnosis]:
@@ -66,48 +119,39 @@ def check_topic(spec: TopicSpec, state: TopicState, bootstrap_servers: str) -> l
     Returns:
         A diagnosis for every rule of the topic's role, satisfied ones included.
     """
-    rules = {
-        TopicRole.WAIT: _wait_rules,
-        TopicRole.DEAD_LETTER: _dead_letter_rules,
-        TopicRole.REDELIVERY: _redelivery_rules,
-        TopicRole.INPUT: _input_rules,
-    }[spec.role]
+    if not spec.owned:
+        return [_input_size(spec, state)]
     alter = (
         f"kafka-configs --bootstrap-server {bootstrap_servers} --alter --entity-type topics "
         f"--entity-name {spec.topic} --add-config"
     )
-    found = [_judged(spec, state, rule, alter) for rule in rules(spec, state)]
+    found = [_judged(spec, state, rule, alter) for rule in _RULES[spec.role]]
     if spec.role is TopicRole.WAIT:
-        found.append(_partitions(spec, state))
-    return [*found, *_replication(spec, state, alter)] if spec.owned else found
+        found += [_tombstones(spec, state, alter), _partitions(spec, state)]
+    return [*found, *_replication(spec, state, alter)]
 
 
 def _judged(spec: TopicSpec, state: TopicState, rule: _Rule, alter: str) -> Diagnosis:
-    seen = state.config.get(rule.name, "unknown")
-    severity = Severity.OK if rule.holds else rule.broken
-    fix = "" if rule.holds else rule.advice or f"{alter} {rule.name}={rule.fixed}"
-    return _diagnosis(spec, rule.name, severity, seen, rule.expected, fix, rule.why)
+    seen, wanted = state.config.get(rule.name), spec.creation_config[rule.name]
+    severity = Severity.OK if rule.holds(seen, wanted) else rule.broken
+    expected, fix = rule.expected.format(wanted), f"{alter} {rule.name}={wanted}"
+    return _diagnosis(spec, rule.name, severity, seen or "unknown", expected, fix, rule.why)
 
 
-def _wait_rules(spec: TopicSpec, state: TopicState) -> Iterator[_Rule]:
-    yield _exactly(spec, state, "cleanup.policy", "deletion by age would lose open registrations")
-    yield _exactly(spec, state, "message.timestamp.type", "freshness and clock checks need the broker's time")
-    yield from _tombstones(spec, state)
-    yield _at_most(spec, state, "segment.ms", "open segments are never compacted")
-    yield _at_most(spec, state, "max.compaction.lag.ms", "settled registrations stay readable and use disk space")
-    yield _exactly(spec, state, "unclean.leader.election.enable", "a stale leader would forget registrations")
-    wanted = spec.wait.max_message_bytes
-    yield _at_least(
-        spec, state, "max.message.bytes", wanted, "records up to wait.max_message_bytes must be registrable"
-    )
+def _tombstones(spec: TopicSpec, state: TopicState, alter: str) -> Diagnosis:
+    name, wanted = "delete.retention.ms", spec.wait.delete_retention_ms
+    seen, least = int(state.config.get(name, 0)), min(DAY_MS, wanted)
+    severity = Severity.OK if seen >= wanted else Severity.WARNING if seen >= least else Severity.ERROR
+    why = "a sink or sweeper that is behind by half of it needs a rebuild, since tombstones may be gone"
+    return _diagnosis(spec, name, severity, seen, f"{wanted} (at least {least})", f"{alter} {name}={wanted}", why)
 
 
 def _partitions(spec: TopicSpec, state: TopicState) -> Diagnosis:
-    rule, seen, expected = "number of partitions", str(state.partitions), f"wait.partitions = {spec.partitions}"
-    if state.partitions == spec.partitions:
+    rule, seen, expected = "number of partitions", state.partitions, f"wait.partitions = {spec.partitions}"
+    if seen == spec.partitions:
         return _diagnosis(spec, rule, Severity.OK, seen, expected)
-    if state.partitions < spec.partitions:
-        fix = f"set wait.partitions to {state.partitions}, for every service, if the topic was created with that number"
+    if seen < spec.partitions:
+        fix = f"set wait.partitions to {seen}, for every service, if the topic was created with that number"
         return _diagnosis(spec, rule, Severity.ERROR, seen, expected, fix, "some keys would have no partition")
     why = "partitions were added, or it was created with another number; the others stay empty and unread"
     fix = (
@@ -117,92 +161,34 @@ def _partitions(spec: TopicSpec, state: TopicState) -> Diagnosis:
     return _diagnosis(spec, rule, Severity.WARNING, seen, expected, fix, why)
 
 
-def _tombstones(spec: TopicSpec, state: TopicState) -> Iterator[_Rule]:
-    name, wanted = "delete.retention.ms", spec.wait.delete_retention_ms
-    why = "a sink or sweeper that is behind by half of it needs a rebuild, since tombstones may be gone"
-    least = min(DAY_MS, wanted)
-    enough = _number(state, name, 0) >= least
-    broken = Severity.WARNING if enough else Severity.ERROR
-    yield _Rule(name, _number(state, name, 0) >= wanted, f"{wanted} (at least {least})", str(wanted), why, broken)
-
-
-def _dead_letter_rules(spec: TopicSpec, state: TopicState) -> Iterator[_Rule]:
-    yield from _uncompacted_rules(spec, state)
-    name, wanted = "retention.ms", spec.creation_config["retention.ms"]
-    kept = not 0 <= _number(state, name, -1) < HOUR_MS
-    why = "a dead letter may be deleted before the sink has read it"
-    yield _Rule(name, kept, f"{HOUR_MS} or more, or -1", wanted, why, Severity.WARNING)
-
-
-def _redelivery_rules(spec: TopicSpec, state: TopicState) -> Iterator[_Rule]:
-    yield from _uncompacted_rules(spec, state)
-    why = "a record that its group hasn't consumed yet would be lost"
-    for name in ("retention.ms", "retention.bytes"):
-        yield _exactly(spec, state, name, why, Severity.WARNING)
-
-
-def _uncompacted_rules(spec: TopicSpec, state: TopicState) -> Iterator[_Rule]:
-    seen = state.config.get("cleanup.policy", "")
-    # With compaction a second dead letter of the same key removes the first.
-    why = "compaction keeps only the last record of a key, and refuses records without one"
-    yield _Rule("cleanup.policy", seen == "delete", "delete", "delete", why)
-    clock = "its time is the writer's: an hour ahead is refused (KIP-937), far behind has records deleted early"
-    yield _exactly(spec, state, "message.timestamp.type", clock, Severity.WARNING)
-    wanted = _number_of(spec.creation_config["max.message.bytes"])
-    yield _at_least(spec, state, "max.message.bytes", wanted, "the largest wait record and its lineage block must fit")
-    yield _exactly(spec, state, "unclean.leader.election.enable", "a stale leader would forget dead letters")
-
-
-def _input_rules(spec: TopicSpec, state: TopicState) -> Iterator[_Rule]:
-    largest, fits = _number(state, "max.message.bytes", 0), spec.wait.max_message_bytes
+def _input_size(spec: TopicSpec, state: TopicState) -> Diagnosis:
+    name, fits = "max.message.bytes", spec.wait.max_message_bytes
+    largest = int(state.config.get(name, 0))
+    severity = Severity.OK if largest <= fits else Severity.WARNING
     why = "a record too large for the wait topic can't be registered and goes to the dead letter topic at once"
-    at_most = f"at most wait.max_message_bytes = {fits}"
     # The producers of the input know what they need, so the wait topic has to follow.
-    advice = (
+    fix = (
         f"set wait.max_message_bytes to {largest}, then run `waitreg topics check` for the topics that must accept more"
     )
-    yield _Rule("max.message.bytes", largest <= fits, at_most, "", why, Severity.WARNING, advice)
+    return _diagnosis(spec, name, severity, largest, f"at most wait.max_message_bytes = {fits}", fix, why)
 
 
 def _replication(spec: TopicSpec, state: TopicState, alter: str) -> Iterator[Diagnosis]:
-    development = "fewer is for development: a lost disk loses acknowledged records"
-    fix = "nothing on a single broker; kafka-reassign-partitions with three or more"
     # An operator in a hurry might recreate the topic instead and lose its records.
-    fix += f". Never delete the {spec.role} topic for this"
-    yield _least(spec, "replication factor", state.replicas, 3, development, fix)
-    name, insync = "min.insync.replicas", _number(state, "min.insync.replicas", 1)
-    if insync <= state.replicas:
-        if state.replicas >= 2:  # with a single replica the diagnosis above is enough
-            yield _least(spec, name, insync, 2, development, f"{alter} {name}=2")
-        return
-    most, why = f"at most {state.replicas}, the number of replicas", "nothing could be written"
-    yield _diagnosis(spec, name, Severity.ERROR, str(insync), most, f"{alter} {name}={state.replicas}", why)
+    fix = (
+        "nothing on a single broker; kafka-reassign-partitions with three or more. "
+        f"Never delete the {spec.role} topic for this"
+    )
+    yield _replicated(spec, "replication factor", state.replicas, 3, fix)
+    name, insync = "min.insync.replicas", int(state.config.get("min.insync.replicas", 1))
+    if insync > state.replicas:
+        most, fix = f"at most {state.replicas}, the number of replicas", f"{alter} {name}={state.replicas}"
+        yield _diagnosis(spec, name, Severity.ERROR, insync, most, fix, "nothing could be written")
+    elif state.replicas >= 2:  # with a single replica the diagnosis above is enough
+        yield _replicated(spec, name, insync, 2, f"{alter} {name}=2")
 
 
-def _least(spec: TopicSpec, rule: str, seen: int, least: int, why: str, fix: str) -> Diagnosis:
-    if seen >= least:
-        return _diagnosis(spec, rule, Severity.OK, str(seen), f"at least {least}")
-    return _diagnosis(spec, rule, Severity.WARNING, str(seen), f"at least {least}", fix, why)
-
-
-def _exactly(spec: TopicSpec, state: TopicState, name: str, why: str, broken: Severity = Severity.ERROR) -> _Rule:
-    wanted = spec.creation_config[name]
-    return _Rule(name, state.config.get(name) == wanted, wanted, wanted, why, broken)
-
-
-def _at_most(spec: TopicSpec, state: TopicState, name: str, why: str) -> _Rule:
-    wanted = spec.creation_config[name]
-    holds = _number(state, name, 2**63 - 1) <= int(wanted)
-    return _Rule(name, holds, f"at most {wanted}", wanted, why, Severity.WARNING)
-
-
-def _at_least(spec: TopicSpec, state: TopicState, name: str, wanted: int, why: str) -> _Rule:
-    return _Rule(name, _number(state, name, 0) >= wanted, f"at least {wanted}", str(wanted), why)
-
-
-def _number(state: TopicState, name: str, absent: int) -> int:
-    return _number_of(state.config[name]) if name in state.config else absent
-
-
-def _number_of(text: str) -> int:
-    return int(text)
+def _replicated(spec: TopicSpec, rule: str, seen: int, least: int, fix: str) -> Diagnosis:
+    severity = Severity.OK if seen >= least else Severity.WARNING
+    why = "fewer is for development: a lost disk loses acknowledged records"
+    return _diagnosis(spec, rule, severity, seen, f"at least {least}", fix, why)
