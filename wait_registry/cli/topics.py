@@ -40,8 +40,11 @@ def create(invocation: Invocation, input_partitions: int | None) -> int:
     redelivery topics under the policy `redeliver`. Topics that exist stay as they are. Then it does what
     `waitreg topics check` does.
     """
+    from wait_registry.kafka.topics import create_topics
+
     settings = invocation.settings()
-    _create(settings, input_partitions)
+    for topic in create_topics(settings, input_partitions):
+        print(f"created   topic {topic}")
     return _report([*_check(settings), *_unnamed(settings)])
 
 
@@ -81,16 +84,6 @@ def _check_as_json(invocation: Invocation) -> int:
     return code
 
 
-def _create(settings: Settings, input_partitions: int | None) -> None:
-    from wait_registry.kafka.topics import create_topics
-
-    created = create_topics(settings)
-    if input_partitions is not None:
-        created += create_input_topics(settings, input_partitions)
-    for topic in created:
-        print(f"created   topic {topic}")
-
-
 def _unnamed(settings: Settings) -> list[Diagnosis]:
     """Report dead letter topics that are missing because the settings don't give their names."""
     from wait_registry.diagnosis import Diagnosis, Severity
@@ -111,44 +104,3 @@ def _check(settings: Settings) -> list[Diagnosis]:
     from wait_registry.kafka.topics import check_topics
 
     return list(by_topic(check_topics(settings)))
-
-
-def create_input_topics(settings: Settings, partitions: int) -> list[str]:
-    """Create the missing topics of ``processor.topics``, with the broker's defaults.
-
-    Returns:
-        Their names.
-
-    Raises:
-        ConfigurationError: the broker refuses; the message says why.
-        TransientError: it can't be reached.
-    """
-    from confluent_kafka.admin import NewTopic
-
-    from wait_registry.kafka.clients import admin
-    from wait_registry.kafka.requests import answer, timeout_of
-    from wait_registry.kafka.topics import await_leaders
-
-    client = admin(settings.kafka)
-    wanted = [NewTopic(name, partitions, settings.wait.replication_factor) for name in settings.processor.topics]
-    if not wanted:
-        return []
-    futures = client.create_topics(wanted, request_timeout=timeout_of(client))
-    created = []
-    for name, future in futures.items():
-        try:
-            answer(client, future, f"creating topic {name}")
-        except WaitRegistryError as error:
-            if not _exists_already(error):
-                raise
-        else:
-            created.append(name)
-    await_leaders(client, created)
-    return created
-
-
-def _exists_already(error: WaitRegistryError) -> bool:
-    from confluent_kafka import KafkaError, KafkaException
-
-    cause = error.__cause__
-    return isinstance(cause, KafkaException) and cause.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from confluent_kafka import TopicCollection
-from confluent_kafka.admin import AdminClient, ClusterMetadata
+from confluent_kafka.admin import AdminClient, ClusterMetadata, TopicDescription
 
 from wait_registry.errors import ConfigurationError, TransientError
 from wait_registry.kafka.errors import is_unknown_topic
-from wait_registry.kafka.requests import answer, answered, timeout_of
+from wait_registry.kafka.requests import answer, answered, answers_of_existing, timeout_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,17 +36,12 @@ def cluster_id(admin: AdminClient) -> str:
 
 
 def topic_names(admin: AdminClient) -> frozenset[str]:
-    """Return the names of all topics that we may see.
-
-    Raises:
-        TransientError: the cluster can't be reached now; retry.
-        ConfigurationError: the broker refuses us.
-    """
+    """Return the names of all topics that we may see; raises as `describe_existing`."""
     return frozenset(_metadata(admin, "for its topics").topics)
 
 
 def broker_ids(admin: AdminClient) -> list[int]:
-    """Return the sorted IDs of the live brokers; raises as `topic_names`."""
+    """Return the sorted IDs of the live brokers; raises as `describe_existing`."""
     return sorted(_metadata(admin, "for its brokers").brokers)
 
 
@@ -77,8 +72,8 @@ def describe_topic(admin: AdminClient, topic: str) -> TopicIdentity:
     return TopicIdentity(topic, str(described.topic_id), len(described.partitions))
 
 
-def topic_ids(admin: AdminClient, topics: Iterable[str]) -> dict[str, str]:
-    """Return the IDs of those topics that exist.
+def describe_existing(admin: AdminClient, topics: Iterable[str]) -> dict[str, TopicDescription]:
+    """Describe those topics that exist.
 
     Raises:
         ConfigurationError: the broker refuses us.
@@ -86,14 +81,12 @@ def topic_ids(admin: AdminClient, topics: Iterable[str]) -> dict[str, str]:
     """
     asked = list(topics)
     futures = admin.describe_topics(TopicCollection(asked), request_timeout=timeout_of(admin)) if asked else {}
-    ids: dict[str, str] = {}
-    for topic, future in futures.items():
-        try:
-            ids[topic] = str(answer(admin, future, f"describing topic {topic}").topic_id)
-        except ConfigurationError as error:
-            if not is_unknown_topic(error):
-                raise
-    return ids
+    return answers_of_existing(admin, futures, "describing topic")
+
+
+def topic_ids(admin: AdminClient, topics: Iterable[str]) -> dict[str, str]:
+    """Return the IDs of those topics that exist; raises as `describe_existing`."""
+    return {topic: str(described.topic_id) for topic, described in describe_existing(admin, topics).items()}
 
 
 def no_such_topic(admin: AdminClient, topic: str) -> ConfigurationError:

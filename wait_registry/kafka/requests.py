@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from wait_registry.clock import Clock, SystemClock
-from wait_registry.errors import TransientError, WaitRegistryError
+from wait_registry.errors import ConfigurationError, TransientError, WaitRegistryError
 from wait_registry.kafka.clients import Admin
-from wait_registry.kafka.errors import kafka_failure
+from wait_registry.kafka.errors import is_unknown_topic, kafka_failure
 
 T = TypeVar("T")
 
@@ -65,6 +65,19 @@ def answered(admin: AdminClient, request: Callable[[], T], doing: str) -> T:
     if isinstance(admin, Admin):
         admin.end_request()
     return result
+
+
+def answers_of_existing(admin: AdminClient, futures: Mapping[Any, Future[T]], doing: str) -> dict[str, T]:
+    """Wait for one request per topic (or resource), as `answer` does; omit topics that don't exist."""
+    found: dict[str, T] = {}
+    for asked, future in futures.items():
+        name = str(getattr(asked, "name", asked))
+        try:
+            found[name] = answer(admin, future, f"{doing} {name}")
+        except ConfigurationError as error:
+            if not is_unknown_topic(error):
+                raise
+    return found
 
 
 def persistently(admin: AdminClient, request: Callable[[], T], clock: Clock | None = None) -> T:

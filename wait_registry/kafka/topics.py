@@ -3,34 +3,35 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
-from typing import Any
 
-from confluent_kafka import KafkaError, TopicCollection
+from confluent_kafka import KafkaError
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
 from wait_registry.diagnosis import Diagnosis, log_warnings, refuse_errors
 from wait_registry.errors import ConfigurationError, TransientError, WaitRegistryError
 from wait_registry.kafka.clients import admin as open_admin
-from wait_registry.kafka.cluster import no_such_topic, topic_names
-from wait_registry.kafka.errors import cause_of, is_unknown_topic
-from wait_registry.kafka.requests import answer, persistently, timeout_of
+from wait_registry.kafka.cluster import describe_existing, no_such_topic, topic_names
+from wait_registry.kafka.errors import cause_of
+from wait_registry.kafka.requests import answer, answers_of_existing, persistently, timeout_of
 from wait_registry.kafka.topic_rules import TopicState, check_topic, missing
-from wait_registry.kafka.topic_specs import TopicSpec, topic_specs
+from wait_registry.kafka.topic_specs import topic_specs
 from wait_registry.settings.relations import Service
 from wait_registry.settings.root import Settings
-
-__all__ = ["check_topics", "create_topics", "require_topics", "topic_config"]
 
 log = logging.getLogger(__name__)
 
 
-def create_topics(settings: Settings) -> list[str]:
-    """Make the wait topic and the dead letter and redelivery topics that the settings name; existing ones stay.
+def create_topics(settings: Settings, input_partitions: int | None = None) -> list[str]:
+    """Create the wait topic and the dead letter and redelivery topics that the settings name; existing ones stay.
+
+    Args:
+        settings: what they must be.
+        input_partitions: create the missing input topics too, with so many partitions and the broker's defaults.
 
     Returns:
-        The names of those that were made now.
+        The names of those that were created now.
 
     Raises:
         ConfigurationError: the broker refuses (permission, more replicas than brokers); the message says what to do.
@@ -38,11 +39,13 @@ def create_topics(settings: Settings) -> list[str]:
     """
     client = open_admin(settings.kafka)
     specs = [spec for spec in topic_specs(settings) if spec.owned]
-    futures = client.create_topics([_new_topic(spec) for spec in specs], request_timeout=timeout_of(client))
-    made = [spec for spec in specs if _created(client, spec, futures[spec.topic])]
-    names = [spec.topic for spec in made]
-    await_leaders(client, names)
-    return names
+    new = [_new_topic(spec.topic, spec.partitions, settings, spec.creation_config) for spec in specs]
+    if input_partitions is not None:
+        new += [_new_topic(topic, input_partitions, settings, {}) for topic in settings.processor.topics]
+    futures = client.create_topics(new, request_timeout=timeout_of(client))
+    created = [one.topic for one in new if _created(client, one, futures[one.topic])]
+    await_leaders(client, created)
+    return created
 
 
 def check_topics(settings: Settings, service: Service | None = None) -> list[Diagnosis]:
@@ -98,25 +101,21 @@ def delete_retention_ms(admin: AdminClient, topic: str) -> int:
     return int(topic_config(admin, topic)["delete.retention.ms"])
 
 
-def _new_topic(spec: TopicSpec) -> NewTopic:
-    return NewTopic(
-        spec.topic,
-        num_partitions=spec.partitions,
-        replication_factor=spec.replication_factor,
-        config=dict(spec.creation_config),
-    )
+def _new_topic(topic: str, partitions: int, settings: Settings, config: Mapping[str, str]) -> NewTopic:
+    replicas = settings.wait.replication_factor
+    return NewTopic(topic, num_partitions=partitions, replication_factor=replicas, config=dict(config))
 
 
-def _created(client: AdminClient, spec: TopicSpec, future: object) -> bool:
+def _created(client: AdminClient, new: NewTopic, future: Future[None]) -> bool:
     try:
-        answer(client, future, f"creating topic {spec.topic}")  # type: ignore[arg-type]
+        answer(client, future, f"creating topic {new.topic}")
     except WaitRegistryError as error:
         cause = cause_of(error)
         if cause is not None and cause.code() == KafkaError.TOPIC_ALREADY_EXISTS:
             return False
         if cause is not None and cause.code() == KafkaError.INVALID_REPLICATION_FACTOR:
             raise ConfigurationError(
-                f"topic {spec.topic} can't have {spec.replication_factor} replicas: {cause.str().rstrip('.')}. "
+                f"topic {new.topic} can't have {new.replication_factor} replicas: {cause.str().rstrip('.')}. "
                 "Set wait.replication_factor (and wait.min_insync_replicas) to what the cluster has brokers for; "
                 "below 3 and 2 a lost disk can lose registrations."
             ) from error
@@ -131,17 +130,13 @@ def await_leaders(client: AdminClient, topics: list[str]) -> None:
         TransientError: some still have none; retry.
     """
 
-    def ask() -> None:
-        futures = client.describe_topics(TopicCollection(topics), request_timeout=timeout_of(client))
-        for topic, future in futures.items():
-            described = _if_there(client, future, f"describing topic {topic}")
-            if described is None or any(partition.leader is None for partition in described.partitions):
-                raise TransientError(
-                    f"topic {topic} was created and isn't ready yet: it has partitions without a leader"
-                )
+    def require() -> None:
+        described = describe_existing(client, topics)
+        for topic in topics:
+            if topic not in described or any(partition.leader is None for partition in described[topic].partitions):
+                raise TransientError(f"topic {topic} was created and isn't ready: it has partitions without a leader")
 
-    if topics:
-        persistently(client, ask)
+    persistently(client, require)
 
 
 def _look_up(client: AdminClient, topics: list[str]) -> tuple[dict[str, TopicState], frozenset[str]]:
@@ -160,33 +155,18 @@ def _look_up(client: AdminClient, topics: list[str]) -> tuple[dict[str, TopicSta
 
 def read_states(client: AdminClient, topics: list[str]) -> dict[str, TopicState]:
     """Return the state of each topic that exists."""
-    descriptions = client.describe_topics(TopicCollection(topics), request_timeout=timeout_of(client)) if topics else {}
-    found: dict[str, tuple[int, int]] = {}
-    for topic, future in descriptions.items():
-        described = _if_there(client, future, f"describing topic {topic}")
-        if described is not None:
-            found[topic] = (len(described.partitions), min(len(p.replicas) for p in described.partitions))
-    configs = _read_configs(client, found)
+    described = describe_existing(client, topics)
+    configs = _read_configs(client, described)
     # A topic that was deleted between the two requests is missing.
-    return {topic: TopicState(*shape, configs[topic]) for topic, shape in found.items() if topic in configs}
+    return {
+        topic: TopicState(len(found.partitions), min(len(p.replicas) for p in found.partitions), configs[topic])
+        for topic, found in described.items()
+        if topic in configs
+    }
 
 
 def _read_configs(client: AdminClient, topics: Iterable[str]) -> dict[str, dict[str, str]]:
     resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in topics]
     futures = client.describe_configs(resources, request_timeout=timeout_of(client)) if resources else {}
-    configs: dict[str, dict[str, str]] = {}
-    for resource, future in futures.items():
-        entries = _if_there(client, future, f"reading the configuration of topic {resource.name}")
-        if entries is not None:
-            configs[resource.name] = {name: str(entry.value) for name, entry in entries.items()}
-    return configs
-
-
-def _if_there(client: AdminClient, future: Future[Any], doing: str) -> Any:
-    """Wait for an answer about a topic; None if it doesn't exist."""
-    try:
-        return answer(client, future, doing)
-    except ConfigurationError as error:
-        if is_unknown_topic(error):
-            return None
-        raise
+    found = answers_of_existing(client, futures, "reading the configuration of topic")
+    return {topic: {name: str(entry.value) for name, entry in entries.items()} for topic, entries in found.items()}
