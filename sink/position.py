@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple
@@ -148,14 +148,14 @@ def whole_from(
     return {name: max(offset, earlier.get(name, 0)) for name, offset in found.items()}
 
 
-def expected_of(positions: Positions, names: Iterable[TopicPartition]) -> list[int]:
-    """Return the next offsets that compare-and-set expects for these partitions, in their order."""
-    return [positions[name].next_offset for name in names]
-
-
 def moment(time_ms: int) -> datetime:
     """Return ms since the epoch as a time in UTC."""
     return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=time_ms)
+
+
+def showable(time_ms: int | None) -> datetime | None:
+    """Return ms since the epoch as a time in UTC; None for no timestamp (-1) and for what a timestamptz can't show."""
+    return moment(time_ms) if time_ms is not None and time_ms != -1 and time_ms in SHOWABLE_MS else None
 
 
 def _hours(duration: timedelta) -> str:

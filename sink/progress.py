@@ -9,7 +9,7 @@ from datetime import datetime
 import psycopg
 from psycopg.rows import TupleRow
 
-from sink.position import Position, Positions, TopicPartition, expected_of
+from sink.position import Position, Positions, TopicPartition
 from wait_registry.errors import FencedError
 from wait_registry.kafka.cluster import TopicIdentity
 from wait_registry.postgres.queries import Queries
@@ -83,7 +83,7 @@ def advance_progress(connection: Connection, expected: Positions, new: Mapping[T
         {
             "topics": [name.topic for name in names],
             "partitions": [name.partition for name in names],
-            "expected": expected_of(expected, names),
+            "expected": [expected[name].next_offset for name in names],
             "next_offsets": [new[name].next_offset for name in names],
             "position_times": [new[name].position_time for name in names],
             "read_until": [new[name].read_until for name in names],

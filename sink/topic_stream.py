@@ -7,7 +7,6 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 from confluent_kafka.admin import AdminClient
@@ -60,7 +59,7 @@ class SinkTopic(ABC):
         """Raise if the topic isn't what it was at the start."""
 
     @abstractmethod
-    def writer(self) -> Writer[Any]:
+    def writer(self) -> Writer:
         """Return what writes its batches."""
 
     @abstractmethod
@@ -83,7 +82,7 @@ class WaitTopic(SinkTopic):
     def require_same(self, start: Start) -> None:
         require_same_wait_topic(self.admin, start.identity)
 
-    def writer(self) -> Writer[Any]:
+    def writer(self) -> Writer:
         return WaitWriter(self.topic)
 
     def largest_bytes(self) -> int:
@@ -104,7 +103,7 @@ class DeadLetterTopic(SinkTopic):
     def require_same(self, start: Start) -> None:
         require_same_dead_letter_topic(self.admin, start.identity)
 
-    def writer(self) -> Writer[Any]:
+    def writer(self) -> Writer:
         return DeadLetterWriter()
 
     def largest_bytes(self) -> int:
@@ -153,7 +152,7 @@ class TopicStream:
             start.positions, start.new, log_ends(connection, admin, self._read_to), topic.whole_from
         )
         self.delete_retention_ms = topic.delete_retention_ms()
-        self._applier: Applier[Any] = Applier(
+        self._applier: Applier = Applier(
             connection,
             topic.writer(),
             start.positions,

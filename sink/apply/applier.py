@@ -4,28 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Protocol
 
 import pyarrow as pa
 
+from sink.apply.staging import Staging
 from sink.position import LogEnds, Position, Positions, TopicPartition, advanced, refreshed, require_fresh
-from sink.progress import QUERIES, Connection, Written, advance_progress
+from sink.progress import Connection, Written, advance_progress
 from sink.read.batch import OFFSET, PARTITION, TIME_MS, TOPIC
 from wait_registry.clock import Clock, SystemClock
 
-Prepared = TypeVar("Prepared")
 
-FREEZE_EVERY_S = 3600.0
+class Writer(Protocol):
+    """What one kind of topic does with a batch."""
 
-
-class Writer(Protocol[Prepared]):
-    """What one kind of topic does with a batch; called by one thread at a time."""
-
-    def prepare(self, batch: pa.Table, whole_from: dict[TopicPartition, int]) -> Prepared:
-        """Decode a batch; must not raise for bad data, nor touch Postgres."""
-
-    def write(self, connection: Connection, batch: Prepared) -> Written:
-        """Write it within the caller's transaction; what it raises rolls all of it back."""
+    def write(self, connection: Connection, batch: pa.Table, whole_from: dict[TopicPartition, int]) -> Written:
+        """Write it within the caller's transaction, and raise nothing for bad data; an error rolls all of it back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,36 +32,13 @@ class Applied:
     written: Written | None
 
 
-class Staging:
-    """The staged tables of one connection.
-
-    Autovacuum can't reach another session's temporary tables. Left alone, those of a sink that runs undisturbed for
-    weeks keep Postgres' oldest transaction id where it was when they were made, until it stops giving out new ones, in
-    every database of the server.
-    """
-
-    def __init__(self, connection: Connection, clock: Clock) -> None:
-        """Make the tables, over a connection in autocommit."""
-        self._connection = connection
-        self._clock = clock
-        connection.execute(QUERIES["stage"])
-        self._frozen_at = clock.monotonic()
-
-    def freeze_when_due(self) -> None:
-        """Freeze the tables if that is due; never within a transaction. Errors are psycopg's."""
-        now = self._clock.monotonic()
-        if now - self._frozen_at >= FREEZE_EVERY_S:
-            self._connection.execute(QUERIES["freeze_staged"])
-            self._frozen_at = now
-
-
-class Applier(Generic[Prepared]):
+class Applier:
     """Owns the positions of one stream and the connection that moves them."""
 
     def __init__(
         self,
         connection: Connection,
-        writer: Writer[Prepared],
+        writer: Writer,
         positions: Positions,
         *,
         list_ends: Callable[[], LogEnds],
@@ -80,7 +51,7 @@ class Applier(Generic[Prepared]):
 
         ``list_ends`` reads Postgres' clock and then the high watermarks; ``require_same_topics`` raises when a topic
         was recreated; ``delete_retention_ms`` bounds the positions' age (None: no bound, nothing is compacted);
-        ``whole_from``: see `sink.apply.wait_writer.WaitWriter.prepare`; ``clock`` is for freezing staged tables.
+        ``whole_from``: see `sink.apply.wait_writer.WaitWriter.stage`; ``clock`` is for freezing staged tables.
         """
         self._connection = connection
         self._writer = writer
@@ -93,7 +64,7 @@ class Applier(Generic[Prepared]):
 
     @property
     def positions(self) -> dict[TopicPartition, Position]:
-        """Where the stream stands, as committed."""
+        """The committed positions."""
         return dict(self._positions)
 
     def apply(self, batch: pa.Table, batch_ends: Mapping[TopicPartition, int]) -> Applied:
@@ -103,12 +74,11 @@ class Applier(Generic[Prepared]):
         ConfigurationError when a topic isn't the one it was, psycopg.Error when Postgres went away (then the outcome
         of the commit is unknown: read the positions again).
         """
-        prepared = self._writer.prepare(batch, self._whole_from)
         ends = self._checked_ends()
         new = moved(self._positions, batch_ends, last_append_times(batch), ends)
         with self._connection.transaction():
             advance_progress(self._connection, self._positions, new)
-            written = self._writer.write(self._connection, prepared)
+            written = self._writer.write(self._connection, batch, self._whole_from)
         self._positions.update(new)
         return Applied(self.positions, ends, batch.num_rows, written)
 

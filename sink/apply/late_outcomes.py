@@ -6,11 +6,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
+from typing import NamedTuple
 
 import pyarrow as pa
 
 from sink.apply.header_values import header_values, times_ms
-from sink.read.batch import HEADERS, KEY, OFFSET, PARTITION, TIME_MS, VALUE, records_of
+from sink.read.batch import HEADERS, KEY, OFFSET, PARTITION, TIME_MS, TOPIC, VALUE, records_of
 from wait_registry.records.names import WAIT_EXPIRATION_TIME
 from wait_registry.records.tombstone import decode_outcome
 
@@ -27,14 +28,14 @@ class Entry:
     expires_at_ms: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class LateOutcome:
-    """A tombstone to be kept because it came too late."""
+class LateOutcome(NamedTuple):
+    """A tombstone to be kept because it came too late: one row of the table ``late_outcome``."""
 
     wait_id: str
+    outcome: str | None
+    topic: str
     partition: int
     offset: int
-    outcome: str | None
     time_ms: int
 
 
@@ -54,15 +55,14 @@ def late_entries(entries: Iterable[Entry]) -> Iterator[Entry]:
 def late_outcomes(entwined: pa.Table) -> list[LateOutcome]:
     """Return what `late_entries` finds in the records of `sink.apply.compaction.Compacted.entwined`."""
     expiries = times_ms(header_values(entwined[HEADERS], WAIT_EXPIRATION_TIME)).to_pylist()
-    records = zip(records_of(entwined), expiries, strict=True)
     ordered = sorted(
-        ((record[KEY].decode(), record[PARTITION], _entry(record, expiry)) for record, expiry in records),
-        key=lambda item: (item[0], item[1], item[2].offset),
+        (record[KEY].decode(), record[TOPIC], record[PARTITION], record[OFFSET], _entry(record, expiry))
+        for record, expiry in zip(records_of(entwined), expiries, strict=True)
     )
     return [
-        LateOutcome(key, partition, entry.offset, entry.outcome, entry.time_ms)
-        for (key, partition), items in groupby(ordered, key=itemgetter(0, 1))
-        for entry in late_entries(item[2] for item in items)
+        LateOutcome(key, entry.outcome, topic, partition, entry.offset, entry.time_ms)
+        for (key, topic, partition), items in groupby(ordered, key=itemgetter(0, 1, 2))
+        for entry in late_entries(item[-1] for item in items)
     ]
 
 

@@ -1,18 +1,17 @@
-"""Records of the wait topic that can't be read: kept whole, so that nothing is lost and nothing is held up."""
+"""Records that can't be decoded: kept whole in a table, so that nothing is lost and nothing is held up."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from sink.read.batch import HEADERS, KEY, OFFSET, PARTITION, TIME_MS, VALUE
+from sink.progress import QUERIES, Connection
+from sink.read.batch import HEADERS, KEY, OFFSET, PARTITION, TIME_MS, TOPIC, VALUE
 from wait_registry.records.headers import encode_headers_json
 
 MAX_ERROR_CHARACTERS = 2_048
 
 
-@dataclass(frozen=True, slots=True)
-class Quarantined:
+class Quarantined(NamedTuple):
     """One row of the table ``quarantine``; ``headers_json`` as in ORIGINAL_HEADERS, but of the record itself."""
 
     topic: str
@@ -25,10 +24,10 @@ class Quarantined:
     body: bytes | None
 
 
-def quarantined(topic: str, record: dict[str, Any], error: str) -> Quarantined:
-    """Return the row of a record (as `sink.read.batch.records_of` gives it) that ``error`` says can't be read."""
+def quarantined(record: dict[str, Any], error: str) -> Quarantined:
+    """Return the row of a record (as `sink.read.batch.records_of` gives it) that ``error`` says can't be decoded."""
     return Quarantined(
-        topic,
+        record[TOPIC],
         record[PARTITION],
         record[OFFSET],
         record[TIME_MS],
@@ -37,3 +36,9 @@ def quarantined(topic: str, record: dict[str, Any], error: str) -> Quarantined:
         encode_headers_json(record[HEADERS]).decode(),
         record[VALUE],
     )
+
+
+def insert_quarantined(connection: Connection, records: list[Quarantined]) -> None:
+    """Insert quarantined records; those that are there already stay as they are."""
+    with connection.cursor() as cursor:
+        cursor.executemany(QUERIES["quarantine"], records)

@@ -1,116 +1,114 @@
-"""Surviving wait records as rows of the table ``wait``; what can't be read goes to quarantine."""
+"""Surviving wait records as rows of the table ``wait``; those that can't be decoded go to quarantine."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
 from itertools import chain
 from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
+import pyarrow.compute as pc
+from psycopg.types.json import Jsonb
 
-from sink.apply.copy_binary import Column, int4, int8, jsonb, text, time_ms
 from sink.apply.quarantine import Quarantined, quarantined
-from sink.position import SHOWABLE_MS
-from sink.read.batch import HEADERS, KEY, OFFSET, PARTITION, VALUE, records_of
+from sink.position import SHOWABLE_MS, moment, showable
+from sink.read.batch import HEADERS, KEY, OFFSET, PARTITION, TOPIC, VALUE, records_of
 from wait_registry.errors import DataError
-from wait_registry.records.headers import encode_headers_json
+from wait_registry.records.headers import Headers, encode_headers_json
 from wait_registry.records.wait_record import WaitRecord, decode_wait_record
 
-Encoding = Callable[[pa.Array], pa.Array]
 Earlier: TypeAlias = Callable[[bytes, int, int], Iterable[dict[str, Any]]]
 
-# Python objects exist of at most as many records at once, some 10 kB each.
-RECORDS_AT_ONCE: Final = 5_000
-
-# Name, Arrow type and encoding of each column, in the order of `_values`.
-COLUMNS: Final[tuple[tuple[str, pa.DataType, Encoding], ...]] = (
-    ("wait_expiration_uuid", pa.string(), text),
-    ("original_topic", pa.string(), text),
-    ("original_partition", pa.int32(), int4),
-    ("original_offset", pa.int64(), int8),
-    ("original_key", pa.binary(), text),
-    ("original_timestamp", pa.int64(), time_ms),
-    ("original_timestamp_ms", pa.int64(), int8),
-    ("original_timestamp_type", pa.string(), text),
-    ("original_headers", pa.binary(), jsonb),
-    ("wait_expiration_time", pa.int64(), time_ms),
-    ("body", pa.binary(), text),
-    ("consumer_group", pa.string(), text),
-    ("instance", pa.string(), text),
-    ("delivery", pa.int32(), int4),
-    ("dead_letter_topic", pa.string(), text),
-    ("expiry_policy", pa.string(), text),
-    ("max_deliveries", pa.int32(), int4),
-    ("wait_topic", pa.string(), text),
-    ("wait_partition", pa.int32(), int4),
-    ("wait_offset", pa.int64(), int8),
-    ("source_topic", pa.string(), text),
-    ("source_partition", pa.int32(), int4),
-    ("source_offset", pa.int64(), int8),
-    ("traceparent", pa.string(), text),
-    ("tracestate", pa.string(), text),
-)
+# Name and type of each column, in the order of `_values`.
+COLUMNS: Final = {
+    "wait_expiration_uuid": "text",
+    "original_topic": "text",
+    "original_partition": "int4",
+    "original_offset": "int8",
+    "original_key": "bytea",
+    "original_timestamp": "timestamptz",
+    "original_timestamp_ms": "int8",
+    "original_timestamp_type": "text",
+    "original_headers": "jsonb",
+    "wait_expiration_time": "timestamptz",
+    "body": "bytea",
+    "consumer_group": "text",
+    "instance": "text",
+    "delivery": "int4",
+    "dead_letter_topic": "text",
+    "expiry_policy": "text",
+    "max_deliveries": "int4",
+    "wait_topic": "text",
+    "wait_partition": "int4",
+    "wait_offset": "int8",
+    "source_topic": "text",
+    "source_partition": "int4",
+    "source_offset": "int8",
+    "traceparent": "text",
+    "tracestate": "text",
+}
 
 
-@dataclass(frozen=True, slots=True)
-class WaitRows:
-    """The rows of one batch, with the records that could not be read."""
-
-    columns: list[Column]
-    unreadable: list[Quarantined]
-
-    @property
-    def count(self) -> int:
-        return len(self.columns[0].values)
-
-
-def wait_rows(topic: str, survivors: pa.Table, earlier: Earlier, records_at_once: int = RECORDS_AT_ONCE) -> WaitRows:
-    """Read surviving wait records; nothing here raises for bad data.
+def wait_rows(survivors: pa.Table, earlier: Earlier, unreadable: list[Quarantined]) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of surviving wait records; nothing here raises for bad data.
 
     Args:
-        topic: the wait topic.
         survivors: records (columns of `sink.read.batch`).
-        earlier: returns, newest first, the wait records of a key in this batch, in its partition and below an offset,
-            that nothing but unreadable ones came after: if the last can't be read, the registration before it counts.
-        records_at_once: bounds the memory that the reading takes.
+        earlier: `EarlierWaits.before` of the batch: if the last registration of a key can't be decoded, the one before
+            it counts.
+        unreadable: receives the records that can't be decoded.
     """
-    parts = [
-        _read(topic, survivors.slice(start, records_at_once), earlier)
-        for start in range(0, survivors.num_rows, records_at_once)
-    ]
-    columns = [
-        Column(name, encode, pa.concat_arrays([pa.nulls(0, kind), *(part.columns[index].values for part in parts)]))
-        for index, (name, kind, encode) in enumerate(COLUMNS)
-    ]
-    return WaitRows(columns, [record for part in parts for record in part.unreadable])
-
-
-def _read(topic: str, survivors: pa.Table, earlier: Earlier) -> WaitRows:
-    rows: list[tuple[Any, ...]] = []
-    unreadable: list[Quarantined] = []
     for survivor in records_of(survivors):
         for record in chain([survivor], _before(survivor, earlier)):
             decoded = _decoded(record)
             if isinstance(decoded, WaitRecord):
-                rows.append(_values(topic, record, decoded))
+                yield _values(record, decoded)
                 break
-            unreadable.append(quarantined(topic, record, decoded))
-    transposed = zip(*rows, strict=True) if rows else [()] * len(COLUMNS)
-    columns = [
-        Column(name, encode, pa.array(values, kind))
-        for (name, kind, encode), values in zip(COLUMNS, transposed, strict=True)
-    ]
-    return WaitRows(columns, unreadable)
+            unreadable.append(quarantined(record, decoded))
 
 
-def showable_ms(moment_ms: int | None) -> int | None:
-    """Return a time that a timestamptz can show, None for any other (no timestamp is -1)."""
-    return moment_ms if moment_ms is not None and moment_ms != -1 and moment_ms in SHOWABLE_MS else None
+class EarlierWaits:
+    """Looks back in a batch; the batch is scanned once, at the first look, however many follow."""
+
+    def __init__(self, batch: pa.Table) -> None:
+        self._batch = batch
+
+    def before(self, key: bytes, partition: int, offset: int) -> Iterator[dict[str, Any]]:
+        """Yield the wait records of a key below an offset, newest first, up to the tombstone that ends them."""
+        rows = self._rows.get((key, partition))
+        if rows is None:
+            return
+        for record in records_of(self.repeated.take(rows)):
+            if record[OFFSET] >= offset:
+                continue
+            if record[VALUE] is None:
+                return
+            yield record
+
+    @cached_property
+    def repeated(self) -> pa.Table:
+        """The records of keys that have more than one, newest first: only these have something before them."""
+        counts = self._batch.select([KEY]).group_by(KEY).aggregate([(KEY, "count")])
+        keys = counts.filter(pc.greater(counts[f"{KEY}_count"], 1))[KEY]
+        return self._batch.filter(pc.is_in(self._batch[KEY], keys)).sort_by([(OFFSET, "descending")])
+
+    @cached_property
+    def _rows(self) -> dict[tuple[bytes, int], list[int]]:
+        rows: dict[tuple[bytes, int], list[int]] = {}
+        places = zip(self.repeated[KEY].to_pylist(), self.repeated[PARTITION].to_pylist(), strict=True)
+        for row, place in enumerate(places):
+            rows.setdefault(place, []).append(row)
+        return rows
+
+
+def headers_value(headers: Headers) -> Jsonb:
+    """Return headers as a value of a jsonb column."""
+    return Jsonb(encode_headers_json(headers), dumps=bytes)
 
 
 def _before(survivor: dict[str, Any], earlier: Earlier) -> Iterable[dict[str, Any]]:
-    # A generator, so that nothing is looked for where the survivor can be read.
+    # A generator, so that nothing is looked for where the survivor can be decoded.
     yield from earlier(survivor[KEY], survivor[PARTITION], survivor[OFFSET])
 
 
@@ -122,19 +120,19 @@ def _decoded(record: dict[str, Any]) -> WaitRecord | str:
     return decoded if decoded.expires_at_ms in SHOWABLE_MS else "the expiry time is outside of the years 1 to 9999"
 
 
-def _values(topic: str, record: dict[str, Any], decoded: WaitRecord) -> tuple[Any, ...]:
-    original, source = decoded.original, decoded.source
+def _values(record: dict[str, Any], decoded: WaitRecord) -> tuple[Any, ...]:
+    original = decoded.original
     return (
         decoded.wait_id,
         original.topic,
         original.partition,
         original.offset,
         original.key,
-        showable_ms(original.timestamp_ms),
+        showable(original.timestamp_ms),
         original.timestamp_ms,
         original.timestamp_type,
-        encode_headers_json(original.headers),
-        decoded.expires_at_ms,
+        headers_value(original.headers),
+        moment(decoded.expires_at_ms),
         original.value,
         decoded.group,
         decoded.instance,
@@ -142,12 +140,10 @@ def _values(topic: str, record: dict[str, Any], decoded: WaitRecord) -> tuple[An
         decoded.dead_letter_topic,
         decoded.expiry_policy,
         decoded.max_deliveries,
-        topic,
+        record[TOPIC],
         record[PARTITION],
         record[OFFSET],
-        source.topic if source else None,
-        source.partition if source else None,
-        source.offset if source else None,
+        *(decoded.source or (None, None, None)),
         decoded.traceparent,
         decoded.tracestate,
     )

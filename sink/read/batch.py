@@ -1,7 +1,8 @@
-"""A micro-batch as it comes from Spark's Kafka source: one Arrow table."""
+"""A batch as it comes from Spark's Kafka source: one Arrow table."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, Final
 
@@ -18,6 +19,9 @@ OFFSET: Final = "offset"
 TIME_MS: Final = "time_ms"
 HEADERS: Final = "headers"
 OMITTED_BYTES: Final = "omitted_bytes"
+
+# Python objects exist of at most as many records at once, some 10 kB each.
+RECORDS_AT_ONCE: Final = 5_000
 
 # What is selected of the source's columns; the order is that of SCHEMA.
 EXPRESSIONS: Final = (
@@ -81,8 +85,11 @@ def headers_of(batch: pa.Table) -> list[Headers]:
     return found
 
 
-def records_of(batch: pa.Table) -> list[dict[str, Any]]:
-    """Return the records as dictionaries by column name, headers as tuples of pairs."""
-    columns = {name: batch[name].to_pylist() for name in batch.column_names if name != HEADERS}
-    columns[HEADERS] = headers_of(batch)
-    return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+def records_of(batch: pa.Table, at_once: int = RECORDS_AT_ONCE) -> Iterator[dict[str, Any]]:
+    """Yield the records as dictionaries by column name, headers as tuples of pairs; ``at_once`` bounds the memory."""
+    for start in range(0, batch.num_rows, at_once):
+        part = batch.slice(start, at_once)
+        columns = {name: part[name].to_pylist() for name in part.column_names if name != HEADERS}
+        columns[HEADERS] = headers_of(part)
+        for values in zip(*columns.values(), strict=True):
+            yield dict(zip(columns, values, strict=True))

@@ -10,7 +10,8 @@ import pyarrow as pa
 from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
 
-from sink.apply.wait_writer import WaitBatch, WaitWriter, copy_columns, insert_quarantined
+from sink.apply.quarantine import insert_quarantined
+from sink.apply.wait_writer import WaitWriter
 from sink.position import LogEnds, Position, TopicPartition, require_read_in_time
 from sink.progress import QUERIES as SINK_QUERIES
 from sink.progress import Connection, advance_progress, postgres_now, read_progress
@@ -116,17 +117,15 @@ class PartitionRebuild:
             ) from gone
 
     def _keep(self, records: pa.Table) -> int:
-        batch: WaitBatch = self._writer.prepare(records, {})
         self._connection.execute(QUERIES["next_chunk"])
-        if len(batch.tombstones[0].values):
-            copy_columns(self._connection, "staged_tombstone", batch.tombstones)
+        staged = self._writer.stage(self._connection, records, {})
+        if staged.tombstones:
             self._connection.execute(QUERIES["resolve"])
-        if batch.rows.count:
-            copy_columns(self._connection, "staged_wait", batch.rows.columns)
+        if staged.rows:
             self._connection.execute(QUERIES["forget_renewed"])
             self._connection.execute(QUERIES["keep"])
-        insert_quarantined(self._connection, batch.unreadable)
-        return len(batch.unreadable)
+        insert_quarantined(self._connection, staged.unreadable)
+        return len(staged.unreadable)
 
     def _compare(self, end: int, quarantined: int) -> PartitionResult:
         self._connection.execute(QUERIES["analyze"])

@@ -117,7 +117,7 @@ def has_no_standby(patch: Patch) -> None:
 @mutant("P6.9")
 def lets_staged_tables_grow_old(patch: Patch) -> None:
     """A sink that runs for weeks holds back the transaction IDs of the whole server."""
-    from sink.apply.applier import Staging
+    from sink.apply.staging import Staging
 
     patch.setattr(Staging, "freeze_when_due", lambda self: None)
 

@@ -1,30 +1,32 @@
-"""A batch of the sink: every record becomes a row, is quarantined or resolved, and what goes to COPY can be read."""
+"""A batch of the sink: every record becomes a row, is quarantined or resolved, and COPY takes every value."""
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator
 
-from sink.apply.copy_binary import copy_stream
-from sink.apply.dead_letter_writer import DeadLetterWriter
-from sink.apply.wait_rows import COLUMNS
-from sink.apply.wait_writer import WaitWriter
+from sink.apply.compaction import compact
+from sink.apply.dead_letter_writer import COLUMNS as DEAD_LETTER_COLUMNS
+from sink.apply.dead_letter_writer import dead_letter_rows
+from sink.apply.quarantine import Quarantined
+from sink.apply.wait_rows import COLUMNS, EarlierWaits, wait_rows
+from sink.apply.wait_writer import staged_tombstones
 from sink.position import SHOWABLE_MS
+from sink.read.batch import OFFSET
 from tests.fuzz.inputs import records
 from tests.fuzz.record_bytes import RecordInput
 from tests.fuzz.target import Target
 from tests.fuzz.targets.records import wait_records
 from tests.unit.sink.batches import Row, batch_of
+from tests.unit.sink.test_wait_rows import as_copied
 from wait_registry.errors import DataError
 from wait_registry.records.headers import decode_headers_json
 from wait_registry.records.wait_id import is_wait_id
 from wait_registry.records.wait_record import decode_wait_record
 
-Rows = list[list[bytes | None]]
-
 CUT = b"\xf0\x9f\x94\xaa"
 MAX_RECORDS = 6
-_OFFSET = [name for name, _, _ in COLUMNS].index("wait_offset")
+_OFFSET = list(COLUMNS).index("wait_offset")
+_HEADERS = list(DEAD_LETTER_COLUMNS).index("headers")
 
 
 def rows_of(data: bytes) -> list[Row]:
@@ -39,29 +41,30 @@ def _showable(record: RecordInput) -> tuple[tuple[str, bytes | None], ...]:
 
 
 def _read(data: bytes) -> object:
-    batch = batch_of(rows_of(data))
-    waits, letters = WaitWriter("wait").prepare(batch, {}), DeadLetterWriter().prepare(batch, {})
-    return waits, [
-        b"".join(copy_stream(columns)) for columns in (waits.rows.columns, waits.tombstones, letters.columns)
-    ]
+    batch, unreadable = batch_of(rows_of(data)), list[Quarantined]()
+    compacted = compact(batch)
+    waits = as_copied(wait_rows(compacted.survivors, EarlierWaits(batch).before, unreadable), COLUMNS)
+    letters = as_copied(dead_letter_rows(batch, []), DEAD_LETTER_COLUMNS)
+    return waits, unreadable, staged_tombstones(compacted, "wait", {}), letters
 
 
 def _check(data: bytes) -> None:
     rows = rows_of(data)
-    batch = batch_of(rows)
-    waits = WaitWriter("wait").prepare(batch, {})
-    written = rows_of_copy(b"".join(copy_stream(waits.rows.columns)))
-    expected, unreadable = _model(rows)
-    assert sorted(_key_and_place(row) for row in written) == expected, "other rows"
-    assert sorted(record.offset for record in waits.unreadable) == unreadable, "others in quarantine"
-    tombstones = {row.key for row in rows if row.value is None and _keyed(row)}
-    found = rows_of_copy(b"".join(copy_stream(waits.tombstones)))
-    assert sorted(row[0] or b"" for row in found) == sorted(key or b"" for key in tombstones), "other tombstones"
-    letters = rows_of_copy(b"".join(copy_stream(DeadLetterWriter().prepare(batch, {}).columns)))
+    batch, unreadable = batch_of(rows), list[Quarantined]()
+    compacted = compact(batch)
+    waits = list(wait_rows(compacted.survivors, EarlierWaits(batch).before, unreadable))
+    expected, expected_unreadable = _model(rows)
+    assert sorted((row[0].encode(), row[_OFFSET]) for row in waits) == expected, "other rows"
+    quarantined = [record.offset for record in unreadable] + compacted.unkeyed[OFFSET].to_pylist()
+    assert sorted(quarantined) == expected_unreadable, "others in quarantine"
+    tombstones = {row.key.decode() for row in rows if row.value is None and row.key is not None and _keyed(row)}
+    found = staged_tombstones(compacted, "wait", {})["wait_expiration_uuid"].to_pylist()
+    assert sorted(found) == sorted(tombstones), "other tombstones"
+    letters = as_copied(dead_letter_rows(batch, []), DEAD_LETTER_COLUMNS)
     assert len(letters) == len(rows), "a dead letter lost"
     for letter in letters:
-        assert letter[4] is not None and letter[4][:1] == b"\x01"
-        decode_headers_json(letter[4][1:])
+        assert letter[_HEADERS][:1] == b"\x01"
+        decode_headers_json(letter[_HEADERS][1:])
 
 
 def _model(rows: list[Row]) -> tuple[list[tuple[bytes, int]], list[int]]:
@@ -87,37 +90,6 @@ def _readable(row: Row) -> bool:
         return decode_wait_record(row.key, row.value, row.headers or ()).expires_at_ms in SHOWABLE_MS
     except DataError:
         return False
-
-
-def rows_of_copy(stream: bytes) -> Rows:
-    """Return the rows of a stream in PostgreSQL's binary COPY format, as its documentation describes it.
-
-    Raises:
-        AssertionError: it isn't one, or has more behind its end.
-    """
-    assert stream[:19] == b"PGCOPY\n\xff\r\n\0" + bytes(8), "the signature"
-    rows: Rows = []
-    at = 19
-    while True:
-        (fields,) = struct.unpack_from(">h", stream, at)
-        at += 2
-        if fields == -1:
-            assert at == len(stream), f"{len(stream) - at} bytes behind the end"
-            return rows
-        row: list[bytes | None] = []
-        for _ in range(fields):
-            (length,) = struct.unpack_from(">i", stream, at)
-            at += 4
-            row.append(None if length == -1 else stream[at : at + length])
-            assert length >= -1 and at + length <= len(stream), f"a field of {length} bytes"
-            at += max(length, 0)
-        rows.append(row)
-
-
-def _key_and_place(row: list[bytes | None]) -> tuple[bytes, int]:
-    offset = row[_OFFSET]
-    assert row[0] is not None and offset is not None
-    return row[0], struct.unpack(">q", offset)[0]
 
 
 def _seeds() -> Iterator[bytes]:

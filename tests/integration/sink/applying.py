@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
 
 from sink.apply.applier import Applied, Applier, Writer
 from sink.apply.dead_letter_writer import DeadLetterWriter
@@ -42,8 +41,8 @@ class HandFed:
             {name: Position(0, postgres_now(self.connection)) for name in names},
         )
         _, positions = read_progress(self.connection, topic)
-        writer: Writer[Any] = DeadLetterWriter() if dead_letters else WaitWriter(topic)
-        self.applier: Applier[Any] = Applier(
+        writer: Writer = DeadLetterWriter() if dead_letters else WaitWriter(topic)
+        self.applier: Applier = Applier(
             self.connection,
             writer,
             positions,

@@ -170,11 +170,11 @@ def test_two_streams_that_bring_the_halves_at_the_same_moment_do_not_miss_each_o
 
         def write_late() -> None:
             writer = WaitWriter("wait")
-            writer.write(waits.connection, writer.prepare(late, {}))
+            writer.write(waits.connection, late, {})
 
         def write_letter() -> None:
             writer = DeadLetterWriter()
-            writer.write(letters.connection, writer.prepare(letter, {}))
+            writer.write(letters.connection, letter, {})
 
         steps: list[tuple[Connection, Callable[[], None]]] = [
             (waits.connection, write_late),

@@ -6,7 +6,7 @@ from contextlib import closing
 
 import pytest
 
-from sink.apply.applier import FREEZE_EVERY_S
+from sink.apply.staging import FREEZE_EVERY_S
 from tests.conftest import SettingsFactory
 from tests.integration.sink.applying import HandFed
 from tests.unit.processor.parts import HaltedClock

@@ -94,12 +94,12 @@ def test_no_statement_of_a_batch_reads_a_whole_table(filled: Settings, database:
 
 def write_a_tombstone(connection: Connection) -> None:
     writer = WaitWriter("wait")
-    writer.write(connection, writer.prepare(batch_of([Row(new_id().encode(), None, 9, 1)]), {}))
+    writer.write(connection, batch_of([Row(new_id().encode(), None, 9, 1)]), {})
 
 
 def write_a_dead_letter(connection: Connection) -> None:
     writer = DeadLetterWriter()
-    writer.write(connection, writer.prepare(batch_of([Row(b"key", b"body", 9, 1, topic="dlq")]), {}))
+    writer.write(connection, batch_of([Row(b"key", b"body", 9, 1, topic="dlq")]), {})
 
 
 @pytest.mark.guarantee("P7.8")

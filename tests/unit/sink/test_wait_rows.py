@@ -2,18 +2,61 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
+import psycopg
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from psycopg.adapt import PyFormat, Transformer
 
-from sink.apply.earlier_waits import EarlierWaits
-from sink.apply.wait_rows import wait_rows
+from sink.apply.quarantine import Quarantined
+from sink.apply.wait_rows import COLUMNS, EarlierWaits, wait_rows
+from sink.read.batch import KEY, OFFSET, records_of
 from tests.unit.records.strategies import HEADER_VALUES, INT64
 from tests.unit.sink.batches import Row, batch_of
-from tests.unit.sink.registrations import in_chunks, quarantined_in_order, registration, rows_in_order, with_header
 from wait_registry.records import names
+from wait_registry.records.original import Original
+from wait_registry.records.wait_record import WaitRecordEncoder
+
+Values = tuple[Any, ...]
+
+A, B, C = b"a", b"b", b"c"
+ENCODER = WaitRecordEncoder("billing", "host-1", "waitreg.dlq", "dlq", 3)
+ORIGINAL = Original("orders", 3, 42, 1_795_227_600_000, "create", b"customer-1", b"paid", (("tenant", b"acme"),))
+
+
+def as_copied(rows: Iterable[tuple[Any, ...]], types: Mapping[str, str]) -> list[Values]:
+    """Return what COPY takes of each value; psycopg raises for what a column can't hold."""
+    oids = [psycopg.postgres.types[name].oid for name in types.values()]
+    dumper = Transformer()
+    dumper.set_dumper_types(oids, psycopg.pq.Format.BINARY)
+    return [tuple(dumper.dump_sequence(row, [PyFormat.BINARY] * len(oids))) for row in rows]
+
+
+def registration(offset: int) -> Row:
+    """Return a wait record that the real encoder wrote, with an ID of its own."""
+    wait_id = f"019fc448-d29b-8abc-9def-{offset:012x}"
+    headers = ENCODER.headers(ORIGINAL, wait_id, 1_795_314_000_123, 1 + offset % 3, None, None)
+    return Row(wait_id.encode(), ORIGINAL.value, offset % 4, offset, headers=tuple(headers))
+
+
+def with_header(row: Row, name: str, value: bytes | None) -> Row:
+    """Return the record with another value in one header, which stays in its place."""
+    return replace(row, headers=tuple((key, value if key == name else held) for key, held in row.headers or ()))
+
+
+def in_chunks(batch: pa.Table, lengths: Sequence[int]) -> pa.Table:
+    """Return the same records in chunks of these lengths, which are parts of longer ones; the rest is the last."""
+    chunks, start = [], 0
+    for length in lengths:
+        chunks.append(batch.slice(start, length))
+        start += length
+    return pa.concat_tables([*chunks, batch.slice(start)])
+
 
 SYSTEM_NAMES = st.sampled_from([name for name, _ in registration(0).headers or ()])
 TEXTS = INT64.map(str) | st.sampled_from(
@@ -24,22 +67,57 @@ changed = st.builds(with_header, st.integers(0, 50).map(registration), SYSTEM_NA
 odd = st.builds(replace, changed, headers=st.none()) | st.builds(replace, changed, value=st.sampled_from([b"", b"x"]))
 
 
+def read(survivors: pa.Table, earlier: Callable[..., Any]) -> tuple[list[Values], list[Quarantined]]:
+    unreadable: list[Quarantined] = []
+    return as_copied(wait_rows(survivors, earlier, unreadable), COLUMNS), unreadable
+
+
 @pytest.mark.guarantee("P1.17")
 @given(st.lists(changed | odd, max_size=12), st.lists(st.integers(0, 4), max_size=4), st.integers(1, 12))
 def test_every_record_is_a_row_or_quarantined_however_batches_are_cut(
     rows: list[Row], lengths: list[int], at_once: int
 ) -> None:
-    rows = [replace(row, offset=offset) for offset, row in enumerate(rows)]
-    batch, nothing_before = batch_of(rows), lambda key, partition, offset: ()
-    found = wait_rows("wait", in_chunks(batch, lengths), nothing_before, at_once)
-    whole = wait_rows("wait", batch, nothing_before)
-    assert rows_in_order(found) == rows_in_order(whole)
-    assert quarantined_in_order(found) == quarantined_in_order(whole)
-    assert found.count + len(found.unreadable) == len(rows)
+    batch = batch_of([replace(row, offset=offset) for offset, row in enumerate(rows)])
+    nothing_before = lambda key, partition, offset: ()  # noqa: E731
+    whole, unreadable = read(batch, nothing_before)
+    assert read(in_chunks(batch, lengths), nothing_before) == (whole, unreadable)
+    assert list(records_of(in_chunks(batch, lengths), at_once)) == list(records_of(batch))
+    assert len(whole) + len(unreadable) == len(rows)
 
 
 def test_if_the_last_record_of_a_key_is_unreadable_the_one_before_counts() -> None:
     unreadable = with_header(registration(0), names.WAIT_DELIVERY, b"0")
     batch = batch_of([replace(registration(0), offset=0), replace(unreadable, offset=1)])
-    found = wait_rows("wait", batch.slice(1), EarlierWaits(batch).before)
-    assert (found.count, [record.offset for record in found.unreadable]) == (1, [1])
+    rows, quarantined = read(batch.slice(1), EarlierWaits(batch).before)
+    assert (len(rows), [record.offset for record in quarantined]) == (1, [1])
+
+
+def offsets(earlier: EarlierWaits, key: bytes, offset: int, partition: int = 0) -> list[int]:
+    return [record[OFFSET] for record in earlier.before(key, partition, offset)]
+
+
+@pytest.mark.guarantee("P6.12")
+def test_what_another_partition_has_of_a_key_came_neither_before_nor_behind_it() -> None:
+    earlier = EarlierWaits(batch_of([Row(A, b"", 0, 1), Row(A, None, 1, 2), Row(A, b"", 1, 3), Row(A, b"", 0, 4)]))
+    assert offsets(earlier, A, 4) == [1]
+    assert offsets(earlier, A, 3, partition=1) == []
+
+
+def test_earlier_waits_come_newest_first_up_to_a_tombstone() -> None:
+    rows = [Row(A, b"", 0, 1), Row(A, None, 0, 2), Row(A, b"", 0, 3), Row(B, b"", 1, 2), Row(A, b"", 0, 5)]
+    earlier = EarlierWaits(batch_of([*rows, Row(A, b"", 0, 4), Row(A, b"", 0, 9)]))
+    assert offsets(earlier, A, 5) == [4, 3]
+    assert offsets(earlier, A, 2) == [1]
+    assert offsets(earlier, B, 2) == []
+    assert offsets(earlier, C, 2) == []
+
+
+def test_only_keys_with_several_records_are_searched_and_the_batch_is_scanned_once() -> None:
+    lone = [Row(f"lone-{offset}".encode(), b"", 0, offset) for offset in range(100)]
+    unkeyed = [Row(None, b"", 0, 200), Row(None, b"", 0, 201)]
+    earlier = EarlierWaits(batch_of([*lone, Row(A, b"", 0, 101), Row(A, b"", 0, 102), *unkeyed]))
+    scanned = earlier.repeated
+    assert scanned[KEY].to_pylist() == [A, A]
+    assert [offsets(earlier, row.key or b"", row.offset) for row in lone] == [[]] * len(lone)
+    assert offsets(earlier, A, 102) == [101]
+    assert earlier.repeated is scanned

@@ -1,0 +1,62 @@
+"""The staged tables of one connection: filled by COPY, frozen from time to time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pyarrow as pa
+from psycopg import sql
+from pyarrow import csv
+
+from sink.progress import QUERIES, Connection
+from wait_registry.clock import Clock
+
+FREEZE_EVERY_S = 3600.0
+
+
+class Staging:
+    """The staged tables of one connection.
+
+    Autovacuum can't reach another session's temporary tables. Left alone, those of a sink that runs undisturbed for
+    weeks keep Postgres' oldest transaction ID where it was when they were created, until it stops giving out new ones,
+    in every database of the server.
+    """
+
+    def __init__(self, connection: Connection, clock: Clock) -> None:
+        """Create the tables, over a connection in autocommit."""
+        self._connection = connection
+        self._clock = clock
+        connection.execute(QUERIES["stage"])
+        self._frozen_at = clock.monotonic()
+
+    def freeze_when_due(self) -> None:
+        """Freeze the tables if that is due; never within a transaction. Errors are psycopg's."""
+        now = self._clock.monotonic()
+        if now - self._frozen_at >= FREEZE_EVERY_S:
+            self._connection.execute(QUERIES["freeze_staged"])
+            self._frozen_at = now
+
+
+def copy_rows(connection: Connection, table: str, types: Mapping[str, str], rows: Iterable[tuple[Any, ...]]) -> int:
+    """Copy rows into a table, one at a time, and return their number; ``types`` are those of the columns, by name."""
+    with connection.cursor() as cursor:
+        with cursor.copy(_statement(table, types, "binary")) as copy:
+            copy.set_types(list(types.values()))
+            for row in rows:
+                copy.write_row(row)
+        return cursor.rowcount
+
+
+def copy_table(connection: Connection, table: str, values: pa.Table) -> None:
+    """Copy an Arrow table into a table, without a Python object per row: in CSV only text is in quotes, not null."""
+    written = pa.BufferOutputStream()
+    csv.write_csv(values, written, csv.WriteOptions(include_header=False))
+    with connection.cursor() as cursor, cursor.copy(_statement(table, values.column_names, "csv")) as copy:
+        copy.write(memoryview(written.getvalue()))
+
+
+def _statement(table: str, columns: Iterable[str], form: str) -> sql.Composed:
+    return sql.SQL("copy {} ({}) from stdin (format {})").format(
+        sql.Identifier(table), sql.SQL(", ").join(map(sql.Identifier, columns)), sql.Identifier(form)
+    )
