@@ -5,19 +5,21 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from sink.apply.applier import Applied
+from sink.position import Positions
 from sink.progress import Connection
 from sink.read.kafka_reader import RangeReader
-from sink.telemetry import SinkTelemetry, StreamState
-from sink.topic_stream import Read, SinkTopic, TopicStream
+from sink.telemetry import SinkTelemetry
+from sink.topic_sync import Read, TopicSync
+from sink.topics import WAIT, SinkTopic
 from wait_registry.errors import ConfigurationError, TransientError
 from wait_registry.postgres.connection import PostgresUnavailable
-from wait_registry.retry import Backoff
-from wait_registry.settings.root import Settings
+from wait_registry.settings.sink import SinkSettings
 
 log = logging.getLogger(__name__)
 
@@ -26,11 +28,11 @@ POLL_S = 0.25
 
 @dataclass(slots=True)
 class Step:
-    """What one turn of the reading thread came to: one batch at most, and which topics had nothing or failed."""
+    """What one iteration of the reading thread found: one batch at most, and the topics without records or failed."""
 
     read: Read | None = None
-    idle: list[TopicStream] = field(default_factory=list)
-    failed: list[tuple[TopicStream, Exception]] = field(default_factory=list)
+    idle: list[TopicSync] = field(default_factory=list)
+    failed: list[tuple[TopicSync, Exception]] = field(default_factory=list)
 
 
 class SinkLoop:
@@ -42,35 +44,33 @@ class SinkLoop:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: SinkSettings,
         connection: Connection,
         topics: Sequence[SinkTopic],
         readers: Mapping[str, RangeReader],
         telemetry: SinkTelemetry,
-        backoffs: Mapping[str, Backoff],
-        confirm: Callable[[Applied], None],
+        confirm: Callable[[Positions], None],
     ) -> None:
-        """Describe it.
+        """Prepare; reads nothing.
 
         Args:
             settings: of the sink.
             connection: in autocommit; it holds the sink's lock.
             topics: the wait topic, then the others.
-            readers: for each `SinkTopic.stream`.
+            readers: for each `TopicState.stream`.
             telemetry: counts and shows what happens.
-            backoffs: for each topic that may be skipped, how long.
-            confirm: called with what was committed.
+            confirm: called with the committed positions.
         """
         self._settings = settings
         self._connection = connection
         self._topics = topics
         self._readers = readers
         self._telemetry = telemetry
-        self._backoffs = backoffs
         self._confirm = confirm
-        self._streams: dict[str, TopicStream] = {}
+        self._once = False
+        self._syncs: dict[str, TopicSync] = {}
         self._skipped_until: dict[str, float] = {}
-        self._refresh_at = time.monotonic() + settings.sink.idle_progress_s
+        self._refresh_at = time.monotonic() + settings.idle_progress_s
         self._stopping = threading.Event()
 
     def run(self, stop: threading.Event, *, once: bool) -> None:
@@ -78,7 +78,8 @@ class SinkLoop:
 
         Raises what ended it.
         """
-        self._open_due(once)
+        self._once = once
+        self._open_due()
         with ThreadPoolExecutor(1, "sink-reader") as executor:
             reading = executor.submit(self._read)
             try:
@@ -86,111 +87,103 @@ class SinkLoop:
                     wait([reading], POLL_S)
                     self._refresh_due()
                     if reading.done():
-                        reading = self._turn(reading.result(), executor, once)
+                        reading = self._iterate(reading.result(), executor)
             finally:
                 self._stopping.set()
                 self._cancel(reading)
 
-    def _turn(self, step: Step, executor: ThreadPoolExecutor, once: bool) -> Future[Step]:
+    def _iterate(self, step: Step, executor: ThreadPoolExecutor) -> Future[Step]:
         """Begin the next read, and apply the one that ended; nothing is read while topics are opened and skipped."""
-        for stream, error in step.failed:
-            self._skip(stream.topic, error, once)
-        for stream in step.idle:
-            if stream.is_level:
-                self._state(stream.topic).caught_up()
-        self._open_due(once)
+        for sync, error in step.failed:
+            self._skip(sync.topic, error)
+        for sync in step.idle:
+            if sync.is_level:
+                sync.topic.state.caught_up()
+        self._open_due()
         reading = executor.submit(self._read)
-        if step.read is not None and step.read.stream in self._streams.values():
-            self._apply(step.read, once)
+        if step.read is not None and step.read.sync in self._syncs.values():
+            self._apply(step.read)
         return reading
 
     def _read(self) -> Step:
         """Read one range of the first topic that has something; runs in the reading thread."""
         step, now = Step(), time.monotonic()
-        for stream in sorted([*self._streams.values()], key=lambda each: each.due_at):
-            if stream.due_at > now:
+        for sync in sorted([*self._syncs.values()], key=lambda each: each.due_at):
+            if sync.due_at > now:
                 continue
             try:
-                step.read = stream.read()
+                step.read = sync.read()
             except (TransientError, ConfigurationError) as error:
-                if stream.topic is self._topics[0]:
+                if sync.topic is self._topics[0]:
                     raise
-                step.failed.append((stream, error))
+                step.failed.append((sync, error))
                 continue
             if step.read is not None:
                 return step
-            step.idle.append(stream)
+            step.idle.append(sync)
         if not step.failed:
-            self._readers["wait"].require_alive()
-            due_at = min((stream.due_at for stream in [*self._streams.values()]), default=now + POLL_S)
+            self._readers[WAIT].require_alive()
+            due_at = min((sync.due_at for sync in [*self._syncs.values()]), default=now + POLL_S)
             self._stopping.wait(max(0.0, due_at - time.monotonic()))
         return step
 
-    def _apply(self, read: Read, once: bool) -> None:
-        topic = read.stream.topic
-        try:
-            self._committed(topic, read.stream.apply(read.batch), time.monotonic() - read.began)
-        except (TransientError, ConfigurationError) as error:
-            self._skip(topic, error, once)
+    def _apply(self, read: Read) -> None:
+        with self._skipping(read.sync.topic):
+            self._committed(read.sync.topic, read.sync.apply(read.batch), time.monotonic() - read.began)
 
-    def _open_due(self, once: bool) -> None:
+    def _open_due(self) -> None:
         for topic in self._topics:
-            if topic.topic not in self._streams and time.monotonic() >= self._skipped_until.get(topic.topic, 0.0):
-                try:
+            if topic.name not in self._syncs and time.monotonic() >= self._skipped_until.get(topic.name, 0.0):
+                with self._skipping(topic):
                     self._open(topic)
-                except (TransientError, ConfigurationError) as error:
-                    self._skip(topic, error, once)
 
     def _open(self, topic: SinkTopic) -> None:
-        stream = TopicStream(topic, self._readers[topic.stream], self._connection)
-        self._state(topic).bounded(stream.delete_retention_ms)
+        sync = TopicSync(topic, self._readers[topic.state.stream], self._settings, self._connection)
         # Before the first record is read: a position that is too old is refused.
-        self._committed(topic, stream.refresh(), 0.0)
-        self._streams[topic.topic] = stream
-        self._state(topic).reading()
+        self._committed(topic, sync.refresh(), 0.0)
+        self._syncs[topic.name] = sync
+        topic.state.reading(sync.delete_retention_ms)
 
     def _refresh_due(self) -> None:
         if time.monotonic() < self._refresh_at:
             return
-        self._refresh_at = time.monotonic() + self._settings.sink.idle_progress_s
-        for stream in list(self._streams.values()):
-            try:
-                self._committed(stream.topic, stream.refresh(), 0.0)
-            except (TransientError, ConfigurationError) as error:
-                self._skip(stream.topic, error, once=False)
+        self._refresh_at = time.monotonic() + self._settings.idle_progress_s
+        for sync in list(self._syncs.values()):
+            with self._skipping(sync.topic):
+                self._committed(sync.topic, sync.refresh(), 0.0)
 
     def _committed(self, topic: SinkTopic, applied: Applied, seconds: float) -> None:
-        self._state(topic).committed(applied)
+        topic.state.committed(applied)
         self._telemetry.postgres(up=True)
-        self._telemetry.batch(topic.stream, applied, seconds)
-        self._confirm(applied)
+        self._telemetry.batch(topic.state.stream, applied, seconds)
+        self._confirm(applied.positions)
         if applied.written is not None:
-            self._backoffs[topic.topic].reset()
+            topic.backoff.reset()
 
-    def _skip(self, topic: SinkTopic, error: Exception, once: bool) -> None:
-        """Leave a topic out for a while; raises the error if that is no way to continue."""
-        if topic is self._topics[0] or isinstance(error, PostgresUnavailable):
-            raise error
-        if once and isinstance(error, ConfigurationError):
-            raise error
-        self._streams.pop(topic.topic, None)
-        pause_s = self._backoffs[topic.topic].next_s()
-        self._skipped_until[topic.topic] = time.monotonic() + pause_s
-        self._telemetry.failed(topic.topic, topic.stream, error)
-        log.warning("%s is skipped for %.1f s, the wait topic is still read: %s", topic.topic, pause_s, error)
+    @contextmanager
+    def _skipping(self, topic: SinkTopic) -> Iterator[None]:
+        try:
+            yield
+        except (TransientError, ConfigurationError) as error:
+            self._skip(topic, error)
 
-    def _state(self, topic: SinkTopic) -> StreamState:
-        return self._telemetry.state(topic.topic)
+    def _skip(self, topic: SinkTopic, error: Exception) -> None:
+        """Skip a topic for a while; raises the error if that is no way to continue."""
+        final = self._once and isinstance(error, ConfigurationError)
+        if final or topic is self._topics[0] or isinstance(error, PostgresUnavailable):
+            raise error
+        self._syncs.pop(topic.name, None)
+        pause_s = topic.backoff.next_s()
+        self._skipped_until[topic.name] = time.monotonic() + pause_s
+        self._telemetry.failed(topic.state, error)
+        log.warning("%s is skipped for %.1f s, the wait topic is still read: %s", topic.name, pause_s, error)
 
     @property
     def _drained(self) -> bool:
-        return len(self._streams) == len(self._topics) and all(
-            stream.reached_targets for stream in self._streams.values()
-        )
+        return len(self._syncs) == len(self._topics) and all(sync.reached_targets for sync in self._syncs.values())
 
     def _cancel(self, reading: Future[Step]) -> None:
         """End a read that is under way: what it reads is dropped, and read again from the positions in Postgres."""
-        if reading.cancel() or reading.done():
-            return
-        for reader in self._readers.values():
-            reader.cancel()
+        if not reading.cancel() and not reading.done():
+            for reader in self._readers.values():
+                reader.cancel()

@@ -20,8 +20,8 @@ from sink.mirror import OffsetMirror
 from sink.position import PositionExpired
 from sink.progress import Connection
 from sink.read.kafka_reader import SparkReader
-from sink.telemetry import SinkTelemetry, StreamState
-from sink.topic_stream import DeadLetterTopic, SinkTopic, WaitTopic, max_shown_bytes
+from sink.telemetry import SinkTelemetry, TopicState
+from sink.topics import DEAD_LETTER, WAIT, SinkTopic, dead_letter_topic, max_shown_bytes, wait_topic
 from wait_registry.errors import ConfigurationError, FencedError, TransientError
 from wait_registry.kafka.clients import Admin
 from wait_registry.kafka.clients import admin as open_admin
@@ -63,13 +63,12 @@ class SinkService:
         self._once = once
         self._stop = threading.Event()
         self._connections = OpenConnections()
-        self._backoff = self._new_backoff()
-        self._dead_letter_topics = dead_letter_topics(settings, "sink")
         silence_s = SILENCE_FACTOR * settings.sink.idle_progress_s
-        states = {settings.wait.topic: StreamState(WaitTopic.stream, silence_s)}
-        states |= {topic: StreamState(DeadLetterTopic.stream, silence_s) for topic in self._dead_letter_topics}
-        self._states = states
-        self.telemetry = SinkTelemetry(MetricsRegistry(), states)
+        self._wait_state = TopicState(WAIT, silence_s)
+        self._dead_letter_states = {
+            topic: TopicState(DEAD_LETTER, silence_s) for topic in dead_letter_topics(settings, "sink")
+        }
+        self.telemetry = SinkTelemetry(MetricsRegistry(), [self._wait_state, *self._dead_letter_states.values()])
         self.telemetry_port: int | None = None
 
     def request_stop(self) -> None:
@@ -109,8 +108,14 @@ class SinkService:
                     stop_session(spark)
 
     def _topics(self, admin: Admin) -> list[SinkTopic]:
-        letters = [DeadLetterTopic(self._settings, admin, topic) for topic in self._dead_letter_topics]
-        return [WaitTopic(self._settings, admin, self._settings.wait.topic), *letters]
+        """Return the wait topic, then the others."""
+        return [
+            wait_topic(self._settings, admin, self._wait_state, self._new_backoff()),
+            *(
+                dead_letter_topic(topic, admin, state, self._new_backoff())
+                for topic, state in self._dead_letter_states.items()
+            ),
+        ]
 
     def _retry(self, spark: SparkSession, topics: list[SinkTopic]) -> None:
         """Run the loop again and again, with pauses: each time it starts from the positions in Postgres."""
@@ -121,33 +126,33 @@ class SinkService:
                 self._run_loop(spark, topics)
                 return
             except FATAL as error:
-                self._broken(str(error))
+                self._broken(topics, str(error))
                 raise
             except Exception as error:  # noqa: BLE001 - whatever it is: nothing is lost, and it starts again
                 if time.monotonic() - began > LONG_RUN_S:
-                    self._backoff.reset()
-                self._pause(error)
+                    topics[0].backoff.reset()
+                self._pause(topics, error)
 
-    def _pause(self, error: Exception) -> None:
+    def _pause(self, topics: list[SinkTopic], error: Exception) -> None:
         reason = error_text(error)
         if isinstance(error, psycopg.OperationalError | PostgresUnavailable):
             self.telemetry.postgres(up=False)
         if self._stop.is_set():
             log.warning("the sink ends; the next start reads again what wasn't written: %s", reason)
             return
-        self._broken(reason)
-        self.telemetry.failed(self._settings.wait.topic, WaitTopic.stream, error)
+        self._broken(topics, reason)
+        self.telemetry.failed(topics[0].state, error)
         self.telemetry.waiting(reason)
-        pause_s = self._backoff.next_s()
+        pause_s = topics[0].backoff.next_s()
         # The trace of an outage or of Spark's own error says nothing, and that of a refusal by Postgres ends with the
         # rows that were refused; that of anything else may be all there is.
         known = isinstance(error, psycopg.Error | TransientError)
         log.warning("the sink failed (%s); starts again in %.1f s", reason, pause_s, exc_info=None if known else error)
         self._stop.wait(pause_s)
 
-    def _broken(self, reason: str) -> None:
-        for state in self._states.values():
-            state.broken(reason)
+    def _broken(self, topics: list[SinkTopic], reason: str) -> None:
+        for topic in topics:
+            topic.state.broken(reason)
 
     def _run_loop(self, spark: SparkSession, topics: list[SinkTopic]) -> None:
         settings = self._settings
@@ -157,22 +162,13 @@ class SinkService:
             require_topics(settings, "sink")
             require_no_second_sink(topics[0].admin, settings.kafka, settings.sink.connect_group, settings.wait.topic)
             readers = {
-                WaitTopic.stream: SparkReader(spark, settings.kafka),
-                DeadLetterTopic.stream: SparkReader(spark, settings.kafka, max_record_bytes=max_shown_bytes(settings)),
+                WAIT: SparkReader(spark, settings.kafka),
+                DEAD_LETTER: SparkReader(spark, settings.kafka, max_record_bytes=max_shown_bytes(settings)),
             }
             group = settings.sink.offset_group or f"waitreg.sink.{settings.wait.topic}"
-            backoffs = {topic.topic: self._new_backoff() for topic in topics} | {settings.wait.topic: self._backoff}
             with closing(OffsetMirror(settings.kafka, group)) as mirror:
                 self.telemetry.waiting(None)
-                loop = SinkLoop(
-                    settings,
-                    connection,
-                    topics,
-                    readers,
-                    self.telemetry,
-                    backoffs,
-                    confirm=lambda applied: mirror.commit(applied.positions),
-                )
+                loop = SinkLoop(settings.sink, connection, topics, readers, self.telemetry, mirror.commit)
                 loop.run(self._stop, once=self._once)
 
     @contextmanager

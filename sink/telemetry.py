@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Literal
 
@@ -24,11 +24,11 @@ Monotonic = Callable[[], float]
 Cause = Literal["postgres", "kafka", "spark", "other"]
 
 
-class StreamState:
-    """What is known of one topic's stream: set by the sink, read by the thread that serves /metrics and /health."""
+class TopicState:
+    """What is known of one topic: set by the sink, read by the thread that serves /metrics and /health."""
 
     def __init__(self, stream: str, longest_silence_s: float, monotonic: Monotonic = time.monotonic) -> None:
-        """``longest_silence_s`` is how long a healthy stream may be without a batch or a refresh."""
+        """``stream`` labels the metrics; a healthy topic has a batch or a refresh within ``longest_silence_s``."""
         self.stream = stream
         self._monotonic = monotonic
         self._longest_silence_s = longest_silence_s
@@ -38,18 +38,16 @@ class StreamState:
         self._applied: Applied | None = None
         self._oldest_allowed_s: float | None = None
 
-    def bounded(self, delete_retention_ms: int | None) -> None:
-        """Note what bounds the age of this stream's positions, None for no bound."""
-        with self._guard:
-            self._oldest_allowed_s = (
-                None if delete_retention_ms is None else oldest_allowed(delete_retention_ms).total_seconds()
-            )
+    def reading(self, delete_retention_ms: int | None) -> None:
+        """Note that reading starts; that it can read and write shows with its first batch, or when nothing is left.
 
-    def reading(self) -> None:
-        """Note that reading starts; that it can read and write shows with its first batch, or when nothing is left."""
+        ``delete_retention_ms`` bounds the age of the topic's positions, None for no bound.
+        """
         with self._guard:
             if self._trouble is not None:
                 self._trouble = "its first batch since the start isn't written yet"
+            if delete_retention_ms is not None:
+                self._oldest_allowed_s = oldest_allowed(delete_retention_ms).total_seconds()
 
     def committed(self, applied: Applied) -> None:
         """Note a batch, or idle positions that were written down; a batch ends any trouble there was."""
@@ -76,7 +74,7 @@ class StreamState:
             return self._trouble is None
 
     def reasons(self) -> list[str]:
-        """Return why this stream isn't ready, nothing when it is."""
+        """Return why this topic isn't ready, nothing when it is."""
         with self._guard:
             if self._trouble is not None:
                 return [f"{self.stream} stream: {self._trouble}"]
@@ -106,8 +104,8 @@ class StreamState:
 class SinkTelemetry:
     """Counters of the whole sink, and its health."""
 
-    def __init__(self, registry: MetricsRegistry, states: Mapping[str, StreamState]) -> None:
-        """``states`` are those of the topics, by topic."""
+    def __init__(self, registry: MetricsRegistry, states: Sequence[TopicState]) -> None:
+        """``states`` are those of the topics."""
         self.registry = registry
         self._states = states
         self._standby: str | None = "waiting for Postgres"
@@ -137,14 +135,10 @@ class SinkTelemetry:
         self._quarantined.labels(stream).inc(written.quarantined)
         self._late.inc(written.marked)
 
-    def state(self, topic: str) -> StreamState:
-        """Return the state of a topic."""
-        return self._states[topic]
-
-    def failed(self, topic: str, stream: str, error: Exception) -> None:
+    def failed(self, state: TopicState, error: Exception) -> None:
         """Count a start that a failure makes necessary, and note why the topic isn't read."""
-        self._restarts.labels(stream, cause_of(error)).inc()
-        self._states[topic].broken(error_text(error))
+        self._restarts.labels(state.stream, cause_of(error)).inc()
+        state.broken(error_text(error))
 
     def postgres(self, up: bool) -> None:
         """Note whether Postgres answers."""
@@ -158,7 +152,7 @@ class SinkTelemetry:
         """Ready: the lock held, Postgres there, every topic read, and lately heard of."""
         if self._standby is not None:
             return Health.of([self._standby])
-        return Health.of([reason for state in self._states.values() for reason in state.reasons()])
+        return Health.of([reason for state in self._states for reason in state.reasons()])
 
     def live(self) -> Health:
         """Live for as long as the process answers: what can't continue ends it."""
@@ -166,7 +160,7 @@ class SinkTelemetry:
 
     def _readings(self) -> Readings:
         up: dict[str, bool] = {}
-        for state in self._states.values():
+        for state in self._states:
             up[state.stream] = up.get(state.stream, True) and state.up
             yield from state.readings()
         for stream, is_up in up.items():

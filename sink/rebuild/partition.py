@@ -69,7 +69,7 @@ class PartitionRebuild:
     def run(self, ends: LogEnds, end: int, dry_run: bool, progress: Callable[[int, int, int], None]) -> PartitionResult:
         """Rebuild up to ``end``, the last stable offset, which was listed after ``ends``.
 
-        Errors as `sink.rebuild.view.rebuild`.
+        Errors as `sink.rebuild.tables.rebuild`.
         """
         _, recorded = read_progress(self._connection, self._name.topic)
         with self._connection.transaction() as transaction:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka.admin import NewPartitions
 
-from sink.rebuild.view import rebuild
+from sink.rebuild.tables import rebuild
 from sink.service import SinkService
 from sweeper.instruments import Instruments
 from sweeper.sweeper import Sweeper

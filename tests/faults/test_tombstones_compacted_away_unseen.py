@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from sink.position import PositionExpired
-from sink.rebuild.view import rebuild
+from sink.rebuild.tables import rebuild
 from sweeper.result import Skip
 from tests.integration.sink.conftest import StartSink
 from tests.integration.sweeper.conftest import ScenarioFactory

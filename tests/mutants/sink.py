@@ -140,11 +140,11 @@ def shows_a_large_letter_as_empty(patch: Patch) -> None:
 def is_ready_without_a_batch(patch: Patch) -> None:
     """A sink that has written nothing yet is ready."""
     from sink.progress import Written
-    from sink.telemetry import StreamState
+    from sink.telemetry import TopicState
 
-    original = StreamState.committed
+    original = TopicState.committed
 
-    def committed(self: StreamState, applied: Any) -> None:
+    def committed(self: TopicState, applied: Any) -> None:
         original(self, replace(applied, written=applied.written or Written("wait", 0, 0, 0, 0)))
 
-    patch.setattr(StreamState, "committed", committed)
+    patch.setattr(TopicState, "committed", committed)

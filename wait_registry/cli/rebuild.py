@@ -32,7 +32,7 @@ def command(invocation: Invocation, dry_run: bool) -> int:
     """
     import psycopg
 
-    from sink.rebuild.view import rebuild
+    from sink.rebuild.tables import rebuild
     from wait_registry.logs import configure_logging
     from wait_registry.postgres.error_text import error_text
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sink.rebuild.view import rebuild
+from sink.rebuild.tables import rebuild
 from tests.conftest import SettingsFactory
 from tests.integration.connect.sink_family import SinkFamily
 from tests.integration.sink.wait_topic import WaitTopic, new_id, tombstone, wait_record

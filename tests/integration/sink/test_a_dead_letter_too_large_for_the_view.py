@@ -44,4 +44,4 @@ def test_its_place_and_size_are_kept_and_the_others_are_shown(
         34 * MIB + len("value" + "key" + "name"),
     ]
     for (*_, error), size in zip(kept, sizes, strict=True):
-        assert f"of {size} bytes, more than the view takes: read it in the topic" in error
+        assert f"of {size} bytes, more than the table takes: read the topic" in error

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sink.rebuild.view import rebuild
+from sink.rebuild.tables import rebuild
 from tests.conftest import SettingsFactory
 from tests.integration.connect.outbox import Connection
 from tests.integration.sink.conftest import StartSink

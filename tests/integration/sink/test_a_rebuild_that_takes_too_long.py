@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from sink.position import PositionExpired
-from sink.rebuild.view import rebuild
+from sink.rebuild.tables import rebuild
 from tests.conftest import SettingsFactory
 from tests.integration.sink.wait_topic import WaitTopic, new_id, tombstone, wait_record
 from tests.support.database import Database

@@ -93,7 +93,7 @@ def test_an_old_position_is_refused_then_rebuilt_then_fresh(
     start_sink: StartSink,
     spark: SparkSession,
 ) -> None:
-    from sink.rebuild.view import rebuild
+    from sink.rebuild.tables import rebuild
 
     settings = prepared({**QUICK, "sink.max_batch_records": 7})
     log = WaitTopic(topics, settings.wait.topic)

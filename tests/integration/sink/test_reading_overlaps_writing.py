@@ -13,10 +13,10 @@ from sink.loop import SinkLoop
 from sink.read.batch import SCHEMA
 from sink.read.kafka_reader import Batch
 from sink.read.ranges import Ranges
-from sink.telemetry import SinkTelemetry, StreamState
-from sink.topic_stream import WaitTopic
+from sink.telemetry import SinkTelemetry, TopicState
+from sink.topics import wait_topic
 from tests.conftest import SettingsFactory
-from tests.integration.sink import wait_topic
+from tests.integration.sink.wait_topic import WaitTopic, new_id, wait_record
 from tests.support.database import Database
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
@@ -52,20 +52,18 @@ class CountingReader:
 @pytest.fixture
 def settings(prepared: SettingsFactory, topics: Topics) -> Settings:
     settings = prepared({"wait.partitions": 1, "sink.max_batch_records": 1, "sink.poll_interval_s": 0.1})
-    log = wait_topic.WaitTopic(topics, settings.wait.topic)
-    log.write(*[wait_topic.wait_record(wait_topic.new_id(), 0) for _ in range(RECORDS)])
+    log = WaitTopic(topics, settings.wait.topic)
+    log.write(*[wait_record(new_id(), 0) for _ in range(RECORDS)])
     return settings
 
 
 def run(settings: Settings, database: Database, reader: CountingReader) -> None:
-    name = settings.wait.topic
-    telemetry = SinkTelemetry(MetricsRegistry(), {name: StreamState("wait", 90.0)})
-    topic, backoff = WaitTopic(settings, admin(settings.kafka), name), Backoff(1, 1, random.random)
+    state = TopicState("wait", 90.0)
+    topic = wait_topic(settings, admin(settings.kafka), state, Backoff(1, 1, random.random))
     with closing(database.connect(settings)) as connection:
         connection.autocommit = True
-        loop = SinkLoop(
-            settings, connection, [topic], {"wait": reader}, telemetry, {name: backoff}, lambda applied: None
-        )
+        telemetry = SinkTelemetry(MetricsRegistry(), [state])
+        loop = SinkLoop(settings.sink, connection, [topic], {"wait": reader}, telemetry, lambda positions: None)
         loop.run(threading.Event(), once=True)
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sink.rebuild.view import rebuild
+from sink.rebuild.tables import rebuild
 from sink.service import SinkService
 from sweeper.result import RowOutcome
 from tests.integration.sweeper.conftest import ScenarioFactory

@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import Consumer
 
 from sink.read.start_positions import wait_start
-from sink.rebuild.view import rebuild
+from sink.rebuild.tables import rebuild
 from tests.integration.sweeper.conftest import ScenarioFactory
 from tests.integration.sweeper.scenario import Scenario
 from tests.support.waiting import wait_until

@@ -21,7 +21,7 @@ from sink.apply.applier import Applied
 from sink.position import LogEnds, Position
 from sink.position import TopicPartition as SinkPartition
 from sink.read.kafka_reader import ReadFailed
-from sink.telemetry import SinkTelemetry, StreamState
+from sink.telemetry import SinkTelemetry, TopicState
 from sweeper.housekeeping import TABLES
 from sweeper.instruments import Instruments
 from sweeper.result import PartitionResult, RowOutcome, Skip, Sweep, SweepResult
@@ -104,8 +104,8 @@ def test_a_processor_that_has_done_nothing_shows_zeros() -> None:
 
 
 def test_a_sink_that_is_behind_shows_by_how_much_and_how_old_it_is() -> None:
-    state, place = StreamState("wait", 90.0), SinkPartition("waits", 0)
-    state.bounded(7_200_000)
+    state, place = TopicState("wait", 90.0), SinkPartition("waits", 0)
+    state.reading(7_200_000)
     an_hour_ago = datetime.now(UTC) - timedelta(hours=1)
     state.committed(Applied({place: Position(5, an_hour_ago)}, LogEnds({place: 30}, an_hour_ago), 5, None))
     found = list(state.readings())
@@ -125,8 +125,8 @@ def test_a_sink_that_is_behind_shows_by_how_much_and_how_old_it_is() -> None:
     ],
 )
 def test_a_failure_is_counted_by_its_cause_and_reported(error: Exception, cause: str) -> None:
-    registry, state = MetricsRegistry(), StreamState("wait", 90.0)
-    SinkTelemetry(registry, {"waits": state}).failed("waits", "wait", error)
+    registry, state = MetricsRegistry(), TopicState("wait", 90.0)
+    SinkTelemetry(registry, [state]).failed(state, error)
     exposed = registry.expose().decode()
     assert f'\nwaitreg_sink_restarts_total{{cause="{cause}",stream="wait"}} 1.0\n' in exposed
     assert '\nwaitreg_sink_query_up{stream="wait"} 0.0\n' in exposed
