@@ -1,4 +1,4 @@
-"""The consumer group of a Kafka Connect sink: the one thing of it that can be seen from here."""
+"""The consumer group of a Kafka Connect sink, which shows whether one runs."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def require_stopped(admin: Admin, group: str) -> None:
 
 
 def require_no_second_sink(admin: Admin, kafka: KafkaSettings, group: str, topic: str) -> None:
-    """Refuse to keep the view where a Connect sink keeps it, whatever sink.kind says.
+    """Refuse to write tables that a Connect sink writes, whatever sink.kind says.
 
-    A group is named after its connector, so that one of this name may be another registry's: what counts is that a
-    member has partitions of our wait topic. If Kafka doesn't answer within the request limit, a warning says so and
+    A group is named after its connector, so one of this name may be another registry's: what counts is that a member
+    has partitions of our wait topic. If Kafka doesn't answer within the request limit, a warning says so and
     the setting must do: a sink of ours needs no group.
 
     Raises:
@@ -53,8 +53,8 @@ def require_no_second_sink(admin: Admin, kafka: KafkaSettings, group: str, topic
     read = sorted(number for name, number in places if name == topic)
     if read:
         raise FencedError(
-            f"a Kafka Connect sink keeps this view: its group {group} (sink.connect_group) reads the partitions "
+            f"a Kafka Connect sink writes these tables: its group {group} (sink.connect_group) reads the partitions "
             f"{', '.join(map(str, read))} of {topic}. Alongside a sink of ours it would bring back what is resolved, "
-            "and a sweeper would export it. One keeps the view: `waitreg connect remove` its connectors, then `waitreg "
+            "and a sweeper would export it. Let one write: `waitreg connect remove` its connectors, then `waitreg "
             "rebuild` and `waitreg sink`; or leave it to them and set sink.kind=connect everywhere"
         )

@@ -40,7 +40,7 @@ def postgres_now(connection: Connection) -> datetime:
 
 
 def read_progress(connection: Connection, topic: str) -> tuple[TopicIdentity | None, dict[TopicPartition, Position]]:
-    """Return the topic as it was when the sink first saw it (None: never) and the positions written down."""
+    """Return the topic as it was when the sink first saw it (None: never) and the recorded positions."""
     rows = connection.execute(QUERIES["read_progress"], {"topic": topic}).fetchall()
     if not rows:
         return None, {}
@@ -49,16 +49,9 @@ def read_progress(connection: Connection, topic: str) -> tuple[TopicIdentity | N
 
 
 def begin_progress(connection: Connection, identity: TopicIdentity, positions: Positions) -> None:
-    """Write down the first positions of a topic's partitions; those that have one keep it."""
+    """Record the first positions of a topic's partitions; those that have one keep it."""
     rows = [
-        {
-            "topic": name.topic,
-            "topic_id": identity.topic_id,
-            "partition": name.partition,
-            "next_offset": position.next_offset,
-            "position_time": position.position_time,
-            "read_until": position.read_until,
-        }
+        (*name, position.next_offset, position.position_time, position.read_until, identity.topic_id)
         for name, position in sorted(positions.items())
     ]
     # All rows at once: their number is what the sweeper compares with the partition count.

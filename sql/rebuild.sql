@@ -32,7 +32,7 @@ where wait.wait_expiration_uuid = rebuilt.wait_expiration_uuid and wait.wait_top
 analyze rebuilt;
 
 -- name: compare
--- Rows: what the log holds; missing and different in the view; orphans of the view, which the log doesn't hold.
+-- Rows: what the log holds; missing and different in the table; orphans, which the log doesn't hold.
 select
     count(rebuilt.wait_expiration_uuid),
     count(*) filter (where wait.wait_expiration_uuid is null),
@@ -43,21 +43,21 @@ from rebuilt
 full join (select * from wait where wait_topic = %(topic)s and wait_partition = %(partition)s) as wait
     using (wait_expiration_uuid);
 
--- name: remove_view
+-- name: remove_rows
 delete from wait where wait_topic = %(topic)s and wait_partition = %(partition)s;
 
 -- name: remove_topic
 delete from wait where wait_topic = %(topic)s;
 
 -- name: remove_moved
--- The same id from another topic or partition: the log that is being read now is what counts.
+-- The same ID from another topic or partition: the log that is read now counts.
 delete from wait using rebuilt where wait.wait_expiration_uuid = rebuilt.wait_expiration_uuid;
 
--- name: insert_view
+-- name: insert_rows
 insert into wait select * from rebuilt;
 
 -- name: outbox_read
--- Whether Debezium's source reads this schema's outbox now: a row when it does. Anybody may ask this.
+-- Whether Debezium's source reads this schema's outbox now: a row when it does. Every role may ask this.
 select 1
 from pg_replication_slots
 where slot_name = 'waitreg_' || current_schema() || '_expired' and database = current_database() and active;

@@ -13,26 +13,15 @@ order by partition;
 select exists (select from wait where wait_topic = %(topic)s);
 
 -- name: insert_progress
-insert into sink_progress (topic, topic_id, partition, next_offset, position_time, seen_at, read_until)
-values (
-    %(topic)s, %(topic_id)s, %(partition)s, %(next_offset)s, %(position_time)s, clock_timestamp(), %(read_until)s
-)
+insert into sink_progress (topic, partition, next_offset, position_time, read_until, topic_id, seen_at)
+values (%s, %s, %s, %s, %s, %s, clock_timestamp())
 on conflict (topic, partition) do nothing;
 
 -- name: forget_progress
 delete from sink_progress where topic = %(topic)s;
 
--- name: dead_letter_ranges
-select partition, min("offset"), max("offset")
-from dead_letter
-where topic = %(topic)s
-group by partition
-order by partition;
-
 -- name: rename_dead_letters
-update dead_letter
-set topic = %(kept)s
-where topic = %(topic)s and partition = %(partition)s and "offset" >= %(first)s and "offset" < %(beyond)s;
+update dead_letter set topic = %(kept)s where topic = %(topic)s;
 
 -- name: advance
 update sink_progress as held

@@ -1,4 +1,4 @@
-"""The rebuild of one partition of the view: chunk by chunk into a temporary table, then all at once into the view."""
+"""The rebuild of one partition: chunk by chunk into a temporary table, then all at once into the table ``wait``."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ QUERIES = Queries("rebuild")
 
 @dataclass(frozen=True, slots=True)
 class PartitionResult:
-    """What the log holds in one partition, and how the view differed from it."""
+    """What the log holds in one partition, and how the table differed from it."""
 
     partition: int
     rows: int
@@ -40,14 +40,14 @@ class PartitionResult:
 
     def __str__(self) -> str:
         return (
-            f"partition {self.partition}: {self.rows} waits up to offset {self.next_offset}; the view lacked "
+            f"partition {self.partition}: {self.rows} waits up to offset {self.next_offset}; the table lacked "
             f"{self.missing}, had {self.different} different and {self.orphans} that the log doesn't hold; "
             f"{self.quarantined} records unreadable"
         )
 
 
 class PartitionRebuild:
-    """Reads one partition from its start to an end listed before, and replaces its part of the view."""
+    """Reads one partition from its start to an end listed before, and replaces its rows."""
 
     def __init__(
         self,
@@ -139,9 +139,9 @@ class PartitionRebuild:
         # There is none alongside a Connect sink.
         if expected is not None:
             advance_progress(self._connection, {self._name: expected}, {self._name: position})
-        self._connection.execute(QUERIES["remove_view"], self._place)
+        self._connection.execute(QUERIES["remove_rows"], self._place)
         self._connection.execute(QUERIES["remove_moved"])
-        self._connection.execute(QUERIES["insert_view"])
+        self._connection.execute(QUERIES["insert_rows"])
 
     @property
     def _place(self) -> dict[str, str | int]:

@@ -1,7 +1,7 @@
-"""Rebuilds the view from the log: a Spark batch over the compacted wait topic, partition by partition.
+"""Rebuilds the tables from the log: Spark reads the compacted wait topic, partition by partition.
 
-The way on after a position has become too old, after Postgres was restored to an older state, or when in doubt. What a
-partition's rows, position and position time were is replaced in one transaction, by compare-and-set.
+Run it after a position has become too old, after Postgres was restored to an older state, or when in doubt. A
+partition's rows, position and position time are replaced in one transaction, by compare-and-set.
 
 Alongside a Kafka Connect sink (sink.kind=connect) rows are all there is to replace: the position of that sink is in its
 consumer group. It must be stopped meanwhile, or what it writes between reading and replacing would be undone. Started
@@ -20,8 +20,8 @@ from pyspark.sql import SparkSession
 from sink.advisory_lock import sink_lock_key, try_lock
 from sink.connect_group import require_no_second_sink, require_stopped
 from sink.position import TopicPartition
-from sink.progress import Connection, begin_progress, forget_progress, read_progress
-from sink.read.log_ends import log_ends, stable_ends
+from sink.progress import Connection, begin_progress, forget_progress, postgres_now, read_progress
+from sink.read.log_ends import log_ends, read_log, stable_ends
 from sink.read.start_positions import first_positions
 from sink.rebuild.partition import QUERIES, PartitionRebuild, PartitionResult
 from wait_registry.errors import FencedError
@@ -53,7 +53,7 @@ class RebuildResult:
 
     @property
     def changed(self) -> int:
-        """Rows in which log and view differed."""
+        """Rows in which log and table differed."""
         return sum(part.missing + part.different + part.orphans for part in self.partitions)
 
     def __str__(self) -> str:
@@ -63,10 +63,14 @@ class RebuildResult:
         return "\n".join([*lines, f"{len(lines)} partitions, {total} waits, {self.changed} rows {did}"])
 
 
+def _log_progress(partition: int, done: int, total: int) -> None:
+    log.info("partition %d: %d of %d offsets read", partition, done, total)
+
+
 def rebuild(
-    settings: Settings, spark: SparkSession | None = None, dry_run: bool = False, progress: Progress | None = None
+    settings: Settings, spark: SparkSession | None = None, dry_run: bool = False, progress: Progress = _log_progress
 ) -> RebuildResult:
-    """Rebuild the view of the wait topic from the log, or with ``dry_run`` only report how they differ.
+    """Rebuild the table of the wait topic from the log, or with ``dry_run`` only report how they differ.
 
     ``progress`` is called with partition, offsets read and offsets to read. Postgres holds what is being rebuilt, in
     a temporary table; this process holds one chunk. Raises FencedError when a sink is running, ours or a Connect one,
@@ -88,7 +92,7 @@ def rebuild(
             _require_no_connector(settings, connection)
         session = spark or spark_session(settings, "waitreg-rebuild")
         try:
-            return _rebuild(settings, session, connection, dry_run, progress or _log_progress)
+            return _rebuild(settings, session, connection, dry_run, progress)
         finally:
             if spark is None:
                 stop_session(session)
@@ -102,7 +106,7 @@ def _require_no_connector(settings: Settings, connection: Connection) -> None:
         return
     require_stopped(admin, group)
     # Once our position is forgotten the outbox goes by time alone, and no sink runs yet: what is finished from now on
-    # would be in the view, and be exported.
+    # would be in the table, and be exported.
     if connection.execute(QUERIES["outbox_read"]).fetchone() is not None:
         raise FencedError(
             "a Kafka Connect source reads expired_outbox: until the sink has caught up after this rebuild it would "
@@ -132,18 +136,15 @@ def _rebuild(
 
 
 def _begin(connection: Connection, admin: Admin, identity: TopicIdentity, dry_run: bool) -> None:
-    """Make positions to replace, where a sink of ours has never been."""
+    """Create initial positions for a schema without a sink of ours."""
     recorded, _ = read_progress(connection, identity.topic)
     if recorded is not None:
         require_same_identity(recorded, identity)
     elif not dry_run:
-        positions = first_positions(connection, admin, identity)
-        # Rows of another's making go at once: a sink started after a rebuild that broke off would take them for its
+        now = postgres_now(connection)
+        positions = first_positions(read_log(admin, identity), now)
+        # The rows of another sink go at once: a sink started after a rebuild that broke off would take them for its
         # own. All partitions at once, too: their number is what is recorded of the topic.
         with connection.transaction():
             connection.execute(QUERIES["remove_topic"], {"topic": identity.topic})
             begin_progress(connection, identity, positions)
-
-
-def _log_progress(partition: int, done: int, total: int) -> None:
-    log.info("partition %d: %d of %d offsets read", partition, done, total)

@@ -79,8 +79,8 @@ def test_a_sink_with_these_rights_fills_and_clears_every_table(
         waits.feed([unreadable, done])
         rebuild = Queries("rebuild")
         waits.connection.execute(rebuild["stage"])
-        waits.connection.execute(rebuild["remove_view"], {"topic": "wait", "partition": 0})
-        waits.connection.execute(rebuild["insert_view"])
+        waits.connection.execute(rebuild["remove_rows"], {"topic": "wait", "partition": 0})
+        waits.connection.execute(rebuild["insert_rows"])
         forget_progress(letters.connection, "dlq")
     counts = (
         "select (select count(*) from wait), (select count(*) from quarantine), (select count(*) from late_outcome)"

@@ -8,7 +8,6 @@ from contextlib import closing
 import pytest
 
 from sink.progress import read_progress
-from sink.read import topic_recreation
 from sink.read.start_positions import dead_letter_start
 from tests.conftest import SettingsFactory
 from tests.integration.sink.applying import PARTITIONS, HandFed, now_ms
@@ -33,11 +32,7 @@ def letter(topic: str, offset: int, body: bytes, wait_id: str = "") -> Row:
 
 
 @pytest.mark.guarantee("P1.13")
-@pytest.mark.parametrize("rows_at_once", [1, topic_recreation.ROWS_AT_ONCE])
-def test_its_letters_are_shown_beside_those_of_the_old_one(
-    prepared: SettingsFactory, database: Database, monkeypatch: pytest.MonkeyPatch, rows_at_once: int
-) -> None:
-    monkeypatch.setattr(topic_recreation, "ROWS_AT_ONCE", rows_at_once)
+def test_its_letters_are_shown_beside_those_of_the_old_one(prepared: SettingsFactory, database: Database) -> None:
     settings = prepared({"dead_letter.partitions": PARTITIONS})
     topic, late = settings.dead_letter.topic, new_id()
     with closing(HandFed(settings, topic, dead_letters=True)) as old:

@@ -58,7 +58,6 @@ LARGE = {"wait", "dead_letter", "late_outcome"}
 WRITES: dict[str, dict[str, Any]] = {
     "upsert_waits": {},
     "upsert_dead_letters": {},
-    "rename_dead_letters": {"topic": "dlq", "kept": "dlq@id", "partition": 0, "first": 1, "beyond": 10_001},
 }
 LOOKS: dict[str, dict[str, Any]] = {"settle": {"topic": "wait"}, "mark_by_tombstones": {}, "mark_by_dead_letters": {}}
 
