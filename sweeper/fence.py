@@ -55,12 +55,7 @@ class FencedProducer:
     """The transactional producer of one partition, usable from its fence to the first error and never after it."""
 
     def __init__(self, settings: Settings, partition: int) -> None:
-        """Make the producer; nothing is sent to the broker yet.
-
-        Args:
-            settings: cluster, wait topic and the limits of a transaction.
-            partition: of the wait topic.
-        """
+        """Make the producer; nothing is sent to the broker yet."""
         self._wait_topic = settings.wait.topic
         self._partition = partition
         self._timeout_s = settings.sweeper.transaction_timeout_ms / 1000
@@ -183,12 +178,8 @@ class FencedProducer:
         try:
             self._producer.abort_transaction(ABORT_TIMEOUT_S)
         except KafkaException as error:
-            log.warning(
-                "%s-%d: could not abort the failed transaction, the broker will do it after its timeout: %s",
-                self._wait_topic,
-                self._partition,
-                error,
-            )
+            of = f"{self._wait_topic}-{self._partition}"
+            log.warning("%s: could not abort the failed transaction, the broker will after its timeout: %s", of, error)
 
 
 def _note_failure(failed: list[KafkaError], error: KafkaError | None, _: Message) -> None:

@@ -16,12 +16,7 @@ ROWS_AT_ONCE: Final = 10_000
 
 
 def record_sweep(connection: psycopg.Connection[TupleRow], sweep: Sweep, instance: str) -> None:
-    """Insert a sweep into the table `sweep`.
-
-    Args:
-        connection: in autocommit.
-        sweep: what was done; its reason, if it has one of its own, goes to the column of what was skipped.
-        instance: name of the sweeper process.
+    """Insert a sweep and the name of its process into the table `sweep`; the column of what was skipped has its reason.
 
     Raises:
         psycopg.Error: Postgres is unavailable; the sweep itself is not affected.
@@ -43,11 +38,11 @@ def record_sweep(connection: psycopg.Connection[TupleRow], sweep: Sweep, instanc
 
 
 def purge(connection: psycopg.Connection[TupleRow], retention_days: int) -> dict[str, int]:
-    """Delete rows older than the retention, at most `ROWS_AT_ONCE` per table; the next sweep continues.
+    """Delete rows older than the retention (by Postgres' clock), at most `ROWS_AT_ONCE` per table.
 
     Args:
         connection: in autocommit, so that each table's locks are short.
-        retention_days: age by the clock of Postgres.
+        retention_days: age of the rows.
 
     Returns:
         Rows deleted, by table.

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from datetime import datetime
 
+from sweeper.due import Due
 from sweeper.result import PartitionResult, RowOutcome, Skip, Sweep, SweepResult, unseen_rows
 from sweeper.tail import oldest_allowed
 from wait_registry.logs import record_fields
@@ -38,23 +39,23 @@ class _Outage:
         self._logged_s = 0.0
         self._logged = ""
 
-    def failed(self, now_s: float, reason: str) -> bool:
-        """Note a sweep that failed for a reason; return whether to log it."""
+    def failed(self, now_s: float, reason: str) -> int:
+        """Note a sweep that failed for a reason; return the level at which to log it."""
         starts, kind = self._failed == 0, NUMBERS.sub("", reason)
         self._failed += 1
         if starts:
             self._started_s = now_s
         if not starts and kind == self._logged and now_s - self._logged_s < REMINDER_S:
-            return False
+            return logging.DEBUG
         self._logged_s, self._logged = now_s, kind
-        return True
+        return logging.ERROR
 
-    def over(self, now_s: float) -> str | None:
-        """Note a sweep that didn't fail; return the message about the outage before it, None for none."""
-        failed, self._failed = self._failed, 0
-        if failed == 0:
-            return None
-        return f"sweeps work again: {failed} had failed, the first of them {now_s - self._started_s:.0f} s ago"
+    def over(self, now_s: float) -> None:
+        """Note a sweep that didn't fail, and log the end of the outage before it."""
+        if self._failed:
+            since_s = now_s - self._started_s
+            log.info("sweeps work again: %d had failed, the first of them %.0f s ago", self._failed, since_s)
+            self._failed = 0
 
 
 class Instruments:
@@ -100,16 +101,14 @@ class Instruments:
     def _level(self, sweep: Sweep) -> int:
         """Return the level at which to log a sweep; the end of an outage is logged here."""
         if sweep.result is SweepResult.FAILED:
-            return logging.ERROR if self._outage.failed(self._monotonic(), sweep.reason) else logging.DEBUG
-        over = self._outage.over(self._monotonic())
-        if over is not None:
-            log.info("%s", over)
+            return self._outage.failed(self._monotonic(), sweep.reason)
+        self._outage.over(self._monotonic())
         return logging.WARNING if sweep.result is SweepResult.PARTIAL else logging.INFO
 
-    def due(self, rows: int, oldest: datetime | None, now: datetime) -> None:
+    def due(self, due: Due, now: datetime) -> None:
         """Report how many rows are due, and since when."""
-        self._due.set(rows)
-        self._oldest_due.set(0 if oldest is None else max(0.0, (now - oldest).total_seconds()))
+        self._due.set(due.rows)
+        self._oldest_due.set(0 if due.oldest is None else max(0.0, (now - due.oldest).total_seconds()))
 
     def tables(self, staleness_s: float, delete_retention_ms: int) -> None:
         """Report how old the oldest position of the tables is, and what bounds its age."""

@@ -31,13 +31,7 @@ class SparkJob:
     """Runs sweeps in one Spark session, which is started when it is first needed or asked for."""
 
     def __init__(self, settings: Settings, session: SparkSession | None = None, tables: TablesPolicy = OUR_SINK):
-        """Start nothing yet.
-
-        Args:
-            settings: of the sweeper.
-            session: one to use, neither configured nor stopped here.
-            tables: what may be assumed of the tables.
-        """
+        """Start nothing yet; a given session is neither configured nor stopped here."""
         self._settings = settings
         self._tables = tables
         self._session = session

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
@@ -19,6 +19,8 @@ from wait_registry.records.topics import MAX_TOPIC_LENGTH, redelivery_topic
 from wait_registry.settings.root import Settings
 
 MAX_REASON_CHARACTERS = 2_048
+
+Header = tuple[str, bytes | None]
 
 
 class Obstacle(StrEnum):
@@ -38,7 +40,7 @@ class Outgoing(NamedTuple):
     partition: int | None
     key: bytes | None
     value: bytes | None
-    headers: list[tuple[str, bytes | None]]
+    headers: list[Header]
     wait_id: str
     wait_partition: int
     outcome: Outcome
@@ -176,21 +178,6 @@ def _lineage(row: DueRow, delivery: int | None) -> Lineage:
     )
 
 
-def _published(
-    row: DueRow,
-    topic: str,
-    partition: int | None,
-    headers: Sequence[tuple[str, bytes | None]],
-    outcome: Outcome,
-) -> Outgoing:
-    original = row.record.original
-    return Outgoing(
-        topic,
-        partition,
-        original.key,
-        original.value,
-        list(headers),
-        row.record.wait_id,
-        row.wait_partition,
-        outcome,
-    )
+def _published(row: DueRow, topic: str, partition: int | None, headers: list[Header], outcome: Outcome) -> Outgoing:
+    original, wait_id = row.record.original, row.record.wait_id
+    return Outgoing(topic, partition, original.key, original.value, headers, wait_id, row.wait_partition, outcome)

@@ -60,7 +60,7 @@ class SweeperService:
         Args:
             settings: of the sweeper.
             spark: a session to use instead of an own one.
-            once: sweep a single time, print what was done, and end.
+            once: run one sweep, print what was done, and end.
             tables: what may be assumed of the tables.
             require_startable: another check before the start, with the connections of the service.
 
@@ -76,9 +76,8 @@ class SweeperService:
         self._require_startable = require_startable or (lambda _: None)
         self._spark = SparkJob(settings, spark, tables)
         instance = f"{socket.gethostname()}-{os.getpid()}"
-        self._sweeper = Sweeper(
-            settings, self._spark, Instruments(self._registry), instance, connections=self._connections, tables=tables
-        )
+        instruments = Instruments(self._registry)
+        self._sweeper = Sweeper(settings, self._spark, instruments, instance, None, self._connections, tables)
         self._schedule = Schedule(self._sweep, settings.sweeper.interval_s)
         self._last: Sweep | None = None
         self._last_ended = 0.0

@@ -38,19 +38,11 @@ class TableSnapshot:
     def __init__(self, settings: Settings, partition: int) -> None:
         """Open the snapshot.
 
-        Args:
-            settings: Postgres, wait topic, skew allowance.
-            partition: of the wait topic.
-
         Raises:
-            PostgresUnavailable: no connection; retry.
-            psycopg.Error: Postgres is unavailable; retry.
+            PostgresUnavailable, psycopg.Error: Postgres is unavailable; retry.
         """
-        self._question = {
-            "topic": settings.wait.topic,
-            "partition": partition,
-            "skew_s": settings.wait.skew_allowance_s,
-        }
+        wait = settings.wait
+        self._question = {"topic": wait.topic, "partition": partition, "skew_s": wait.skew_allowance_s}
         self._pending: deque[DueKey] = deque()
         self._connection = connect(settings.postgres, application_name=f"waitreg-sweeper-{partition}")
         try:
@@ -58,7 +50,8 @@ class TableSnapshot:
             lift_time_limits(self._connection)
             self._connection.isolation_level = IsolationLevel.REPEATABLE_READ
             self._connection.read_only = True
-            self.progress = self._read_progress()
+            progress = self.ask(QUERIES, "progress")
+            self.progress = Progress(*progress[0]) if progress else None
             self._cursor = self._connection.cursor(name="due")
             self._cursor.execute(QUERIES["due_keys"], self._question)
         except BaseException:
@@ -78,15 +71,14 @@ class TableSnapshot:
 
     def clock(self) -> datetime:
         """Return the time of Postgres' clock now, not that of the snapshot."""
-        ((time,),) = self.ask(QUERIES, "clock")
-        now: datetime = time
+        now: datetime = self.ask(QUERIES, "clock")[0][0]
         return now
 
     def next_keys(self, max_rows: int, max_bytes: int) -> list[DueKey]:
         """Return the next due rows' keys, earliest expiry first; none after the last row.
 
         Args:
-            max_rows: rows, at most.
+            max_rows: number of rows, at most.
             max_bytes: of their keys, values and headers together, at most; a single row may be larger.
         """
         keys: list[DueKey] = []
@@ -117,7 +109,3 @@ class TableSnapshot:
     def close(self) -> None:
         """End the snapshot."""
         self._connection.close()
-
-    def _read_progress(self) -> Progress | None:
-        found = self.ask(QUERIES, "progress")
-        return Progress(*found[0]) if found else None

@@ -54,7 +54,7 @@ class Sweeper:
 
         Args:
             settings: of the sweeper.
-            job: sweeps partitions that have rows due.
+            job: sweeps the partitions that have due rows.
             instruments: where sweeps are reported.
             instance: this process's name in the sweep table.
             clock: for durations and intervals; the clock of Postgres decides which rows are due.
@@ -112,7 +112,7 @@ class Sweeper:
                 return replace(sweep, unswept=SweepResult.SKIPPED, reason="another sweep")
             topic = self._wait_topic(connection)
             due = find_due(connection, self._settings, topic.identity.partitions)
-            self._instruments.due(due.rows, due.oldest, self._now())
+            self._instruments.due(due, self._now())
             if not due.partitions:
                 return sweep
             self._look_up_at = 0.0

@@ -24,10 +24,6 @@ class TopicChanged(ConfigurationError):
     """The tables were made from another topic of the same name: stop every service."""
 
 
-class MissingSinkProgress(ConfigurationError):
-    """Rows are due, and no sink has recorded its progress in this schema."""
-
-
 class RecordedTopic(NamedTuple):
     """The topic that the sink recorded as the one it reads, and how old its oldest position is, s."""
 
@@ -74,14 +70,14 @@ class TablesPolicy:
 
         Raises:
             TopicChanged: the sink has read another topic of this name.
-            MissingSinkProgress: no sink has recorded progress, or sink.kind names another.
+            ConfigurationError: no sink has recorded its progress in this schema, or sink.kind names another.
             psycopg.Error: Postgres is unavailable; retry.
         """
         progress, wait_topic = tables.progress, settings.wait.topic
         if settings.sink.kind is not SinkKind.SPARK:
-            raise MissingSinkProgress(f"sink.kind is {settings.sink.kind.value}: start `waitreg sweeper`")
+            raise ConfigurationError(f"sink.kind is {settings.sink.kind.value}: start `waitreg sweeper`")
         if progress is None:
-            raise MissingSinkProgress(
+            raise ConfigurationError(
                 f"rows of {wait_topic}-{partition} are due, but no sink has recorded its progress in this schema. Set "
                 "sink.kind to connect if a Kafka Connect sink keeps the tables; else run `waitreg rebuild`"
             )

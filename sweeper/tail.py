@@ -76,12 +76,7 @@ class Tail:
     """
 
     def __init__(self, start: int, max_ids: int) -> None:
-        """Start at an offset.
-
-        Args:
-            start: the tables are exact below it.
-            max_ids: IDs held, at most; this bounds the memory (about 160 bytes per ID).
-        """
+        """Start at an offset; the number of IDs that are held bounds the memory (about 160 bytes per ID)."""
         self.start = start
         self._max_ids = max_ids
         self._last: dict[bytes, int] = {}
@@ -91,8 +86,7 @@ class Tail:
         """Add a record; call in the order of offsets.
 
         Args:
-            key: of the record.
-            offset: of the record.
+            key, offset: of the record.
             timestamp_ms: its time by the broker's clock; only some policies of the tables need it.
 
         Raises:
@@ -114,12 +108,7 @@ class Tail:
             self._last.pop(key, None)
 
     def verdict(self, wait_id: str, wait_offset: int) -> Verdict:
-        """Judge a row of the tables.
-
-        Args:
-            wait_id: its wait ID.
-            wait_offset: the offset of its wait record.
-        """
+        """Judge a row of the tables by its wait ID and the offset of its wait record."""
         last = self._last.get(wait_id.encode(), -1)
         if last > wait_offset:
             return Verdict.SUPERSEDED

@@ -32,11 +32,11 @@ class TailReader:
         """Prepare to start at the tail's start; nothing is read yet.
 
         Args:
-            settings: cluster, wait topic, and the limit of the wait.
+            settings: cluster, wait topic, and the limit of each wait.
             admin: asked for the log's end.
             clock: for deadlines.
             partition: of the wait topic.
-            tail: gets what is read.
+            tail: receives the records.
         """
         self._settings = settings
         self._topic = settings.wait.topic

@@ -57,11 +57,7 @@ class Targets:
     """Looks topics up and remembers them."""
 
     def __init__(self, admin: Admin) -> None:
-        """Ask nothing yet.
-
-        Args:
-            admin: asked once per topic.
-        """
+        """Ask nothing yet; ``admin`` is asked once per topic."""
         self._admin = admin
         self._known: dict[str, Target] = {}
 
