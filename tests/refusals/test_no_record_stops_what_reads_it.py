@@ -16,6 +16,7 @@ from sweeper.result import RowOutcome
 from tests.integration.sweeper.conftest import ScenarioFactory
 from tests.integration.sweeper.scenario import Scenario
 from tests.support.kafka_io import Headers, Outgoing, produce
+from tests.support.raw_headers import produce_with_header_name
 from tests.support.wait_record_encoding import encode_wait_record
 from wait_registry.records import names
 
@@ -43,7 +44,11 @@ def bad_headers() -> Iterator[tuple[str, bytes | None]]:
     yield names.WAIT_MAX_DELIVERIES, b"0"
     yield names.WAIT_GROUP, b"a\x00b"
     yield names.ORIGINAL_TOPIC, b"\xed\xa0\x80"
+    yield names.ORIGINAL_TOPIC, b"\xff\xfe"
+    yield names.WAIT_EXPIRATION_TIME, b"tomorrow"
     for document in (
+        b"[[broken",
+        b'[["name", "*"]]',
         b"[" * LONG,
         b"[" * (LONG // 2) + b"]" * (LONG // 2),
         b"[" + b"[]," * (LONG // 3) + b"[]]",
@@ -108,7 +113,7 @@ def test_no_record_of_the_wait_topic_stops_the_sink_or_the_sweeper(
     at = scenario()
     wait_topic = at.settings.wait.topic
     good = at.register([at.wait_record(1)])
-    bad = [Outgoing(b"body", key, (), 0) for key in bad_keys()]
+    bad = [Outgoing(b"body", key, (), 0) for key in (b"00000000-0000-8000-8000-000000000009", *bad_keys())]
     bad += [with_header(at, number, header) for number, header in enumerate(bad_headers(), 10)]
     odd = [with_header(at, number, header) for number, header in enumerate(odd_headers(), 50)]
     unsendable = [with_header(at, number, header) for number, header in enumerate(unsendable_headers(), 90)]
@@ -118,6 +123,7 @@ def test_no_record_of_the_wait_topic_stops_the_sink_or_the_sweeper(
         Outgoing(None, b"00000000-0000-8000-8000-000000009998", ((names.WAIT_OUTCOME, b"\xff\x00"),), 0),
     ]
     produce(at.topics.bootstrap, wait_topic, [*bad, *odd, *unsendable, *resolving], compression="zstd")
+    produce_with_header_name(at.topics.bootstrap, wait_topic, b"\xff\xfe", b"unreadable name", key=b"odd")
     good += at.register([at.wait_record(2)])
 
     foreign = [replace(letter, partition=0) for letter in letters()]
@@ -128,9 +134,10 @@ def test_no_record_of_the_wait_topic_stops_the_sink_or_the_sweeper(
         at.settings, "select next_offset from sink_progress where topic = %s", at.settings.wait.topic
     )
     assert progress == [(at.end(),)], "the position moves on"
-    quarantined = at.database.rows(at.settings, 'select "offset", error from quarantine order by 1')
-    assert len(quarantined) == len(bad) + 1
-    assert all(len(str(error)) < 2_100 for _, error in quarantined)
+    quarantined = at.database.rows(at.settings, 'select body, error from quarantine order by "offset"')
+    assert [body for body, _ in quarantined] == [*(record.value for record in bad), None, b"unreadable name"]
+    assert all(0 < len(str(error)) < 2_100 for _, error in quarantined)
+    assert [error for _, error in quarantined if names.WAIT_EXPIRATION_TIME in error and "tomorrow" in error]
     rows = at.database.rows(at.settings, "select wait_expiration_uuid from wait")
     assert len(rows) == len([*odd, *unsendable, *good])
 

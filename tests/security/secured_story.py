@@ -22,7 +22,6 @@ from pydantic import SecretStr
 
 from tests.integration.doctor.looking import look
 from tests.refusals.secured_settings import SecuredSettings
-from tests.security.marks import MARKED
 from tests.support.certificates import Certificate
 from tests.support.command import Ended, run_waitreg
 from tests.support.database import Database
@@ -45,6 +44,8 @@ from wait_registry.records.wait_record import WaitRecordEncoder
 from wait_registry.settings.relations import Service
 from wait_registry.settings.root import Settings
 
+# A mark in payloads, to look for in everything that the services print.
+MARKED = f"telltale{secrets.token_hex(8)}"
 DEADLINE_S = 400.0
 DATABASE = "registry"
 SERVICES: Mapping[Service, str] = {"processor": "SASL_SSL", "sink": "SASL_SSL", "sweeper": "SSL"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -45,10 +46,12 @@ class HttpService:
 
     Args:
         answer: called in that thread, one call after another.
+        tls: serves HTTPS with it when given.
     """
 
-    def __init__(self, answer: Callable[[Call], Answer]) -> None:
+    def __init__(self, answer: Callable[[Call], Answer], tls: ssl.SSLContext | None = None) -> None:
         self.calls: list[Call] = []
+        self._tls = tls
         self._answer = answer
         self._loop = asyncio.new_event_loop()
         self._runner: web.AppRunner | None = None
@@ -71,7 +74,7 @@ class HttpService:
         """Where to POST to, without a path."""
         assert self._runner is not None
         host, port = self._runner.addresses[0][:2]
-        return f"http://{host}:{port}"
+        return f"{'https' if self._tls else 'http'}://{host}:{port}"
 
     async def _start(self) -> None:
         application = web.Application()
@@ -79,7 +82,7 @@ class HttpService:
         # A caller that gives up doesn't end what it asked for: the work is done, only the answer is lost.
         self._runner = web.AppRunner(application, handler_cancellation=False)
         await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
+        await web.TCPSite(self._runner, "127.0.0.1", 0, ssl_context=self._tls).start()
 
     async def _end(self) -> None:
         assert self._runner is not None

@@ -1,5 +1,5 @@
 -- A small incident, every row of it known by name: what each query must answer stands in
--- test_every_query_tells_the_incident.py. Times are relative to now.
+-- answers.txt. Times are relative to now.
 insert into wait (
     wait_expiration_uuid, original_topic, original_partition, original_offset, original_key, original_headers,
     wait_expiration_time, body, consumer_group, instance, delivery, dead_letter_topic, expiry_policy, max_deliveries,

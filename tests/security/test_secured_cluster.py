@@ -5,17 +5,59 @@ P3, P4, P8 with TLS, SASL, certificates, an authorizer and roles; what they say 
 
 from __future__ import annotations
 
+import base64
+from collections.abc import Iterator, Mapping
+
 import pytest
 
-from tests.security.marks import MARKED, shown
-from tests.security.secured_story import ENDS, SERVICES, SecuredStory
+from tests.security.secured_story import ENDS, MARKED, SERVICES, SecuredStory
+from tests.support.secured_broker import SecuredBroker
+from tests.support.secured_postgres import SecuredPostgres
 from tests.support.waiting import wait_until
 from wait_registry.diagnosis import Severity
 
 pytestmark = pytest.mark.timeout(900)
 
 
-def test_with_exactly_these_rights_every_record_comes_to_its_end(story: SecuredStory) -> None:
+@pytest.fixture(scope="module")
+def story(
+    secured: SecuredBroker, secured_postgres: SecuredPostgres, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[SecuredStory]:
+    """Three services on a secured cluster, after everything has happened."""
+    with SecuredStory(secured, secured_postgres, tmp_path_factory.mktemp("secured-story")) as played:
+        played.play()
+        yield played
+
+
+def forms(mark: str) -> Iterator[str]:
+    """Yield how a text may be written: as it is, in hexadecimal, in base64 wherever it begins within a longer one."""
+    raw = mark.encode()
+    yield mark
+    yield raw.hex()
+    for before in range(3):
+        encoded = base64.b64encode(bytes(before) + raw).decode().rstrip("=")
+        # What depends on its neighbours doesn't count.
+        yield encoded[4 if before else 0 : -2]
+
+
+def shown(marks: Mapping[str, str], places: Mapping[str, str]) -> list[str]:
+    """Return where which mark is shown, with the text around it.
+
+    Args:
+        marks: a mark's meaning -> the mark.
+        places: where something was said -> what was said.
+    """
+    found: list[str] = []
+    for meaning, mark in marks.items():
+        for where, text in places.items():
+            lower = text.lower()
+            at = [lower.find(form.lower()) for form in forms(mark)]
+            for place in [place for place in at if place >= 0]:
+                found.append(f"{meaning} in {where}: ...{text[max(0, place - 200) : place + 100]}...")
+    return found
+
+
+def test_with_exactly_these_permissions_every_record_is_settled(story: SecuredStory) -> None:
     letters = list(story.topics.read(story.settings["sink"].dead_letter.topic))
     reasons = sorted(letter.text("DLQ_REASON") for letter in letters)
     assert reasons == sorted([*ENDS.values(), "malformed", "expired"])

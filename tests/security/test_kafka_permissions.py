@@ -10,8 +10,14 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
+from tests.conftest import SettingsFactory
 from tests.evidence import all_tests
-from tests.support.rights import Right, rights_in
+from tests.support.naming import Names
+from tests.support.rights import Right, grant, rights_in
+from tests.support.secured_broker import SecuredBroker
+from tests.support.topics import Topics
+from wait_registry.errors import ConfigurationError
+from wait_registry.kafka.topics import create_topics, require_topics
 
 AT_START = "test_each_permission_that_a_start_needs_is_named_when_missing"
 OF_A_PROCESSOR = "test_a_processor_without_a_right_ends_and_has_committed_nothing"
@@ -84,3 +90,23 @@ def test_the_file_of_a_service_gives_these_rights_and_no_others(service: str) ->
 def test_every_test_that_is_said_to_show_a_right_exists() -> None:
     shown = {test for rights in NEEDED.values() for _, test in rights.values() if test is not None}
     assert shown - {test.name for test in all_tests()} == set()
+
+
+def test_topics_sh_grants_what_creating_the_topics_takes_and_no_more(
+    secured: SecuredBroker, settings_for: SettingsFactory, names: Names
+) -> None:
+    user = f"{names.prefix}-setup"
+    settings = settings_for(secured.security("SASL_SSL", user, secured.add_user(user)))
+    own = Topics(secured.operator)
+    own.create(settings.processor.topics[0], 1)
+    own.delete_at_end(settings.wait.topic, settings.dead_letter.topic)
+    with pytest.raises(ConfigurationError, match="CREATE"):
+        create_topics(settings)
+    named = {"WAIT_TOPIC": settings.wait.topic, "DEAD_LETTER_TOPICS": settings.dead_letter.topic}
+    grant(secured, user, rights_in("topics.sh", {**named, "INPUT_TOPICS": settings.processor.topics[0]}))
+    assert sorted(create_topics(settings)) == sorted([settings.wait.topic, settings.dead_letter.topic])
+    require_topics(settings, "processor")
+    other = settings.model_copy(update={"wait": settings.wait.model_copy(update={"topic": names("other")})})
+    with pytest.raises(ConfigurationError, match=r"other.*(DESCRIBE|CREATE)"):
+        create_topics(other)
+    own.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -9,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import SettingsFactory
-from tests.support.certificates import Authority, openssl_is_there
-from tests.support.https_server import HttpsServer
+from tests.integration.examples.http_service import Answer, HttpService
+from tests.support.certificates import Authority, Certificate, openssl_is_there
 from tests.support.naming import Names
 from tests.support.processes import Services
 from tests.support.topics import Topics
@@ -29,7 +30,7 @@ def authority(tmp_path: Path) -> Authority:
 
 
 @pytest.fixture
-def servers(tmp_path: Path, authority: Authority) -> Iterator[dict[str, HttpsServer]]:
+def servers(tmp_path: Path, authority: Authority) -> Iterator[dict[str, HttpService]]:
     """One that shows the right certificate, one with another authority's, one with another host's."""
     certificates = {
         RIGHT: authority.issue(RIGHT, f"IP:{LOOPBACK}"),
@@ -37,12 +38,18 @@ def servers(tmp_path: Path, authority: Authority) -> Iterator[dict[str, HttpsSer
         MISNAMED: authority.issue(MISNAMED, "DNS:elsewhere.example"),
     }
     with ExitStack() as running:
-        yield {name: running.enter_context(HttpsServer(shown)) for name, shown in certificates.items()}
+        yield {name: running.enter_context(https(shown)) for name, shown in certificates.items()}
 
 
-def test_only_who_shows_the_right_certificate_gets_a_record(
+def https(shown: Certificate) -> HttpService:
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(shown.certificate_file, shown.key_file)
+    return HttpService(lambda call: Answer(), tls)
+
+
+def test_only_a_server_with_the_right_certificate_gets_a_record(
     authority: Authority,
-    servers: dict[str, HttpsServer],
+    servers: dict[str, HttpService],
     prepared: SettingsFactory,
     names: Names,
     topics: Topics,
@@ -53,12 +60,12 @@ def test_only_who_shows_the_right_certificate_gets_a_record(
     store = {"SSL_CERT_FILE": str(authority.certificate_file)}
     started = []
     for name, server in servers.items():
-        own = {"group": names(name), "handler": f"https://{LOOPBACK}:{server.port}/orders"}
+        own = {"group": names(name), "handler": f"{server.address}/orders"}
         one = settings.model_copy(update={"processor": settings.processor.model_copy(update=own)})
         started.append(services.start("processor", one, "--once", environment=store))
     for service in started:
         assert service.wait() == 0, service.log.read_text("utf-8")
-    assert {name: server.received for name, server in servers.items()} == {
+    assert {name: [call.body for call in server.calls] for name, server in servers.items()} == {
         RIGHT: [b"a secret of ours"],
         STRANGER: [],
         MISNAMED: [],
@@ -68,6 +75,6 @@ def test_only_who_shows_the_right_certificate_gets_a_record(
     assert set(said) == {names(STRANGER), names(MISNAMED)}
     for name, reason in ((STRANGER, "unable to get local issuer certificate"), (MISNAMED, "IP address mismatch")):
         message = said[names(name)]
-        assert f"the certificate that {LOOPBACK}:{servers[name].port} shows is refused: " in message
+        assert f"the certificate that {servers[name].address.removeprefix('https://')} shows is refused: " in message
         assert reason in message
         assert "SSL_CERT_FILE" in message
