@@ -34,7 +34,7 @@ ROOT = Path(__file__).parents[1]
 
 # `make mutants` starts one stack for its many runs of a single test.
 GIVEN_STACK = GivenStack.of(os.environ)
-# Connectors of the Confluent and Aiven family can't be had from Maven Central: whoever has their jars says where.
+# Connectors of the Confluent and Aiven family aren't in Maven Central: this variable names a folder with their jars.
 GIVEN_JDBC_CONNECTOR = os.environ.get("WAITREG_TEST_JDBC_CONNECTOR_DIR", "")
 
 # Spark's Python workers and service processes import this checkout, and plant the mutant of the run.
@@ -120,7 +120,7 @@ def breakable(pytestconfig: pytest.Config) -> Iterator[OwnStack]:
 
 @pytest.fixture
 def own_stack(breakable: OwnStack) -> Iterator[OwnStack]:
-    """A broker and a Postgres that nobody else uses meanwhile, to be stopped, killed and paused; mended afterwards."""
+    """A broker and a Postgres that no other test uses meanwhile, to be stopped, killed and paused; fixed afterwards."""
     yield breakable
     for server in (breakable.broker, breakable.postgres):
         (server.resume if server.running else server.start)()
@@ -140,7 +140,7 @@ def secured_postgres() -> Iterator[SecuredPostgres]:
     """A Postgres of the run that asks for certificates and passwords, started when the first test wants it."""
     if not openssl_is_there():
         pytest.skip("no `openssl` command here to make certificates with")
-    # Not in pytest's own folder, which nobody else may enter: as root, Postgres runs under another account.
+    # Not in pytest's own folder, which no other account may enter: as root, Postgres runs under another one.
     directory = Path(tempfile.mkdtemp(prefix="waitreg-secured-"))
     directory.chmod(0o755)
     try:

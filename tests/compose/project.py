@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-# Below the range that systems hand out themselves, so that nobody takes one between now and the start.
+# Below the range that systems hand out themselves, so that no other process takes one before the start.
 PORTS = range(20000, 30000)
 POLL_S = 1.0
 NO_VARIABLES: Mapping[str, str] = {}

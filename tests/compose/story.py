@@ -81,7 +81,7 @@ def kills(project: Project, say: Say) -> None:
     )
     handled = _handled(project)
     project.wait_until(lambda: _handled(project) > handled + 150, START_S, "work on the second load")
-    # A sweeper that can't go on: what is left stands until it was seen, however late the sink writes it.
+    # The sweeper is paused, so that its rows stay until they were seen, however late the sink writes them.
     project.compose("--profile", "demo", "pause", "sweeper", limit_s=60)
     _kill(project, "processor")
     project.wait_until(lambda: _rows(project) > 0, 120, "rows of what it left")
@@ -214,7 +214,7 @@ def _prometheus(project: Project, what: str) -> Any:
 
 
 def _show(say: Say, printed: str, only: str = "") -> None:
-    """Say the lines, of one service if wanted, without those that tell of progress."""
+    """Say the lines, of one service if wanted, without those about progress."""
     for line in printed.splitlines():
         shown = line.partition("| ")[2] if only else line
         if shown.strip() and line.startswith(only) and not shown.strip().startswith("ended "):

@@ -24,6 +24,6 @@ def three_brokers() -> Iterator[EmbeddedCluster]:
 
 @pytest.fixture
 def cluster(three_brokers: EmbeddedCluster) -> EmbeddedCluster:
-    """The cluster, all of it running; what a test has broken is mended when the next one comes."""
+    """The cluster, all of it running; what a test has broken is fixed before the next one."""
     three_brokers.start(three_brokers.brokers)
     return three_brokers

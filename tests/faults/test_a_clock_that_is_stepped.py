@@ -43,7 +43,7 @@ def test_the_clock_is_shifted_and_the_monotonic_one_is_not(tmp_path: Path) -> No
 
 
 @pytest.mark.fault("F101")
-def test_a_processor_whose_clock_is_stepped_stops_and_has_started_nothing_under_a_wrong_expiry(
+def test_a_processor_whose_clock_is_stepped_starts_nothing_and_stops(
     another_scenario: AnotherScenario, topics: Topics, services: Services, tmp_path: Path
 ) -> None:
     hosts = [Host(another_scenario, topics, services, tmp_path / f"{step_s:g}", step_s) for step_s in STEPS_S]
@@ -114,9 +114,7 @@ class Host:
 
 
 @pytest.mark.fault("F102")
-def test_a_sweeper_goes_on_whatever_its_hosts_clock_says_since_that_of_postgres_decides(
-    scenario: ScenarioFactory, tmp_path: Path
-) -> None:
+def test_a_sweeper_continues_whatever_the_clock_of_its_host_says(scenario: ScenarioFactory, tmp_path: Path) -> None:
     at, clock = scenario({"sweeper.interval_s": 0.5}), HostClock(tmp_path / "clock")
     at.show()  # a sink's first word, without which nothing is exported
     sweeper = start_sweeper_without_spark(at.settings, tmp_path, clock.environment)

@@ -1,4 +1,4 @@
-"""P4, P6: Postgres goes back to an earlier state while sink and sweeper go on: exact again, nothing exported twice."""
+"""P4, P6: Postgres goes back to an earlier state while sink and sweeper run: exact again, nothing exported twice."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LATER_MS = 600_000
 
 
 @pytest.mark.fault("F95")
-def test_sink_and_sweeper_go_on_from_the_restored_state_to_the_logs(
+def test_sink_and_sweeper_continue_from_the_restored_state(
     settings_for: SettingsFactory, topics: Topics, start_sink: StartSink
 ) -> None:
     with own_postgres() as server:

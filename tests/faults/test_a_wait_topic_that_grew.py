@@ -1,4 +1,4 @@
-"""Partitions added to the wait topic while records wait in it: nobody notices, until somebody writes there."""
+"""Partitions added to the wait topic while records wait in it: nothing changes until a client writes there."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_what_waited_is_shown_rebuilt_and_exported_as_if_it_had_not_grown(
 
 
 @pytest.mark.fault("F79")
-def test_records_beyond_what_is_used_stop_sink_sweeper_and_rebuild_and_the_way_out_exports_exactly_what_is_open(
+def test_records_in_new_partitions_stop_all_until_the_runbook_is_followed(
     scenario: ScenarioFactory, spark: SparkSession, database: Database
 ) -> None:
     at = scenario({"wait.partitions": USED, "sink.poll_interval_s": 0.1})

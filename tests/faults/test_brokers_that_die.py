@@ -40,7 +40,7 @@ pytestmark = pytest.mark.timeout(400)
 WAVE = 120
 # Each in a transaction of its own.
 EXPORTS = 40
-# Kafka names any living broker as the controller: each of so many may have been told another one.
+# Kafka names any living broker as the controller, so these clients may know different ones.
 CLIENTS = 8
 REPLICATED: dict[str, Any] = {"wait.replication_factor": 3, "wait.min_insync_replicas": 2}
 TRANSACTIONS = "__transaction_state"
@@ -96,7 +96,7 @@ def work_off(running: RunningProcessor, seen: Observation, calls: Counter[Place]
 
 
 @pytest.mark.fault("F52")
-def test_leaders_that_move_and_one_broker_that_dies_lose_nothing_and_stop_nobody(
+def test_moved_leaders_and_a_dead_broker_lose_nothing_and_stop_no_service(
     cluster: EmbeddedCluster, settings: Settings, processors: Processors, seen: Observation, calls: Counter[Place]
 ) -> None:
     wait_topic = settings.wait.topic
@@ -134,7 +134,7 @@ def test_leaders_that_move_and_one_broker_that_dies_lose_nothing_and_stop_nobody
 
 
 @pytest.mark.fault("F53")
-def test_with_two_brokers_of_three_dead_it_waits_says_so_and_goes_on_when_they_return(
+def test_a_processor_waits_while_two_brokers_of_three_are_dead(
     cluster: EmbeddedCluster,
     settings: Settings,
     processors: Processors,
@@ -162,7 +162,7 @@ def test_with_two_brokers_of_three_dead_it_waits_says_so_and_goes_on_when_they_r
 
 
 @pytest.mark.fault("F54")
-def test_whichever_broker_dies_under_sink_and_sweeper_each_row_is_exported_once_and_the_tables_are_exact(
+def test_each_row_is_exported_once_whichever_broker_dies(
     cluster: EmbeddedCluster, stack: Stack, names: Names, database: Database, start_sink: StartSink
 ) -> None:
     small = {"wait.partitions": 1, "wait.skew_allowance_s": 0, "sweeper.chunk_rows": 1, "sink.poll_interval_s": 0.1}

@@ -63,7 +63,7 @@ def at(linked: ProxiedStack, direct: Settings) -> Scenario:
 
 
 @pytest.mark.fault("F82")
-def test_a_sink_whose_link_is_cut_half_open_or_stalled_goes_on(
+def test_a_sink_whose_link_is_cut_half_open_or_stalled_continues(
     linked: ProxiedStack, at: Scenario, start_sink: StartSink
 ) -> None:
     link, log = linked.link(SINK), SinksLog(at.settings, at.topics, at.database)
@@ -83,9 +83,7 @@ def test_a_sink_whose_link_is_cut_half_open_or_stalled_goes_on(
 
 
 @pytest.mark.fault("F83")
-def test_a_sweeper_whose_link_breaks_leaves_the_partition_and_the_next_sweep_exports_each_row_once(
-    linked: ProxiedStack, at: Scenario
-) -> None:
+def test_a_sweeper_whose_link_breaks_exports_each_row_in_the_next_sweep(linked: ProxiedStack, at: Scenario) -> None:
     link, behind = linked.link(SWEEPER), at.through(linked.bootstrap_of(SWEEPER))
     due, topic = with_rows_due(at), at.topic()
     for break_link in (link.stall, link.half_open):
@@ -106,7 +104,7 @@ def test_a_sweeper_whose_link_breaks_leaves_the_partition_and_the_next_sweep_exp
 
 
 @pytest.mark.fault("F84")
-def test_a_sweeper_that_is_cut_off_in_its_transaction_holds_nobody_up_for_longer_than_it_may_last(
+def test_a_sweeper_cut_off_in_its_transaction_blocks_readers_briefly(
     at: Scenario,
 ) -> None:
     due = with_rows_due(at)
@@ -116,7 +114,7 @@ def test_a_sweeper_that_is_cut_off_in_its_transaction_holds_nobody_up_for_longer
         with behind.export() as task, pytest.raises(TransientError, match="committing"):
             export_all(fence(task).snapshot().read_tail().chunks())
         assert proxy.lost.is_set()
-        # Nobody fences or aborts it: the broker does, and readers get on.
+        # No client fences or aborts it: the broker does, and readers continue.
         at.topics.wait_settled(at.settings.wait.topic)
         assert at.dead_letters() == []
     assert at.sweep().counts[RowOutcome.EXPORTED] == ROWS

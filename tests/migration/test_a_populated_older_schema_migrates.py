@@ -155,7 +155,7 @@ def test_two_at_once_apply_each_step_once(older: Settings) -> None:
     assert sorted(applied) == [[], [step.version for step in migrations()[1:]]]
 
 
-def test_a_table_in_use_for_long_ends_the_migration_and_leaves_everything_as_it_was(
+def test_a_table_in_use_for_long_ends_the_migration_and_changes_nothing(
     older: Settings, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(migrating, "LOCK_TIMEOUT_S", 1)
@@ -186,9 +186,7 @@ def test_no_time_limit_of_the_server_s_ends_a_migration(older: Settings, databas
         assert [step.version for step in migrating_now.result(60)] == [step.version for step in migrations()[1:]]
 
 
-def test_a_migration_that_is_cancelled_says_so_and_leaves_everything_as_it_was(
-    older: Settings, database: Database
-) -> None:
+def test_a_cancelled_migration_says_so_and_changes_nothing(older: Settings, database: Database) -> None:
     names = columns(database, older)
     before = contents(database, older, names)
     with (

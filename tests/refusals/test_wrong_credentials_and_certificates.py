@@ -90,7 +90,7 @@ REFUSED: dict[str, tuple[Wrong, str]] = {
         r"certificate verify failed.*must be valid now",
     ),
     "plain password": (plain_password, r"Invalid username or password.*Check kafka\.security"),
-    "user": (lambda own, right: changed(right, username="nobody"), r"invalid credentials .*Check kafka\.security"),
+    "user": (lambda own, right: changed(right, username="unknown"), r"invalid credentials .*Check kafka\.security"),
     "no client certificate": (
         lambda own, right: changed(reconnected(own, right, "SSL"), certificate=None, key=None),
         r"alert.*The broker refuses our certificate: kafka\.security\.certificate",

@@ -9,7 +9,7 @@ from wait_registry.handler import Record, TransientError
 
 
 class Refused(Exception):
-    """What somebody's library raises."""
+    """What a user's library raises."""
 
 
 async def handle(record: Record) -> None:

@@ -55,7 +55,10 @@ NEEDED: Mapping[str, Mapping[str, tuple[str, str | None]]] = {
         "READ topic dlq": ("the table dead_letter is made of it", AT_START),
         "DESCRIBE_CONFIGS topic dlq": (LIMITS, AT_START),
         "READ group waitreg.sink.wait": ("its offsets are mirrored for lag tools", OF_A_SINKS_GROUP),
-        "DESCRIBE group connect-wait.sink": ("to begin beside no Kafka Connect sink; works without", OF_ANOTHER_SINK),
+        "DESCRIBE group connect-wait.sink": (
+            "to start only without a Kafka Connect sink; works without",
+            OF_ANOTHER_SINK,
+        ),
     },
     "sweeper": {
         "READ topic wait": ("the tail", OF_A_SWEEPER),

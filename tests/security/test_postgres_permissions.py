@@ -46,7 +46,7 @@ def settings(settings_for: SettingsFactory, database: Database, logins: Mapping[
 
 
 def as_role(settings: Settings, database: Database, role: str) -> Settings:
-    """Return the settings of somebody else."""
+    """Return the settings of another role."""
     url = SecretStr(psycopg.conninfo.make_conninfo(database.url, user=role))
     return settings.model_copy(update={"postgres": settings.postgres.model_copy(update={"url": url})})
 

@@ -36,7 +36,7 @@ class Certificate:
 
 
 class Authority:
-    """Signs certificates; whoever trusts `certificate` trusts them.
+    """Signs certificates; a client that trusts `certificate` trusts them.
 
     Args:
         folder: where its files go.

@@ -27,7 +27,7 @@ class ChosenStack:
 
     Args:
         kind: `embedded` or `containers`.
-        given: somebody else's stack, in place of the run's own; a test's own stack is of that kind all the same.
+        given: a stack that runs already, instead of the run's own; a test's own stack is of that kind all the same.
     """
 
     def __init__(self, kind: str, given: GivenStack | None) -> None:
@@ -58,7 +58,7 @@ class ChosenStack:
         return f"stack: containers, {engine_problem_of_the_run() or f'{KAFKA_IMAGE} and {POSTGRES_IMAGE}'}"
 
     def not_tested(self, skipped: int) -> str:
-        """Return the last line of a run in which so many tests had no engine."""
+        """Return the last line of a run in which tests had no engine."""
         problem = engine_problem_of_the_run()
         return f"{_NOT_TESTED}: all {skipped} tests that need Kafka or Postgres were skipped, {problem}"
 
@@ -69,7 +69,7 @@ def is_for_want_of_an_engine(reason: str) -> bool:
 
 
 def skips_are_failures() -> bool:
-    """Return whether a run must not pass without its stack: on a CI machine nobody reads what was skipped."""
+    """Return whether a run must not pass without its stack: on a CI machine no developer reads what was skipped."""
     return os.environ.get("CI", "").lower() in ("1", "true")
 
 

@@ -31,7 +31,7 @@ REPLICATED: Mapping[str, str] = {
     "share.coordinator.state.topic.min.isr": "2",
     # Only an election that is asked for moves a leader back.
     "auto.leader.rebalance.enable": "false",
-    # A killed broker is noticed, and a follower that stands still leaves the in-sync replicas, in seconds.
+    # A killed broker is noticed, and a follower that is stalled leaves the in-sync replicas, in seconds.
     "broker.session.timeout.ms": "2500",
     "broker.heartbeat.interval.ms": "500",
     "replica.lag.time.max.ms": "3000",
@@ -41,7 +41,7 @@ REPLICATED: Mapping[str, str] = {
 
 
 class PartitionState(NamedTuple):
-    """Who leads a partition (None: nobody), and which brokers are in sync."""
+    """Which broker leads a partition (None: no broker), and which brokers are in sync."""
 
     leader: int | None
     in_sync: frozenset[int]
@@ -121,7 +121,7 @@ class EmbeddedCluster:
                 started.result()
 
     def states(self, topic: str) -> dict[int, PartitionState] | None:
-        """Return each partition's state; None while the cluster can't tell."""
+        """Return each partition's state; None while the cluster doesn't answer."""
         try:
             told = self.admin.list_topics(topic, timeout=5).topics[topic]
         except KafkaException:
@@ -132,7 +132,7 @@ class EmbeddedCluster:
         }
 
     def leaders(self, topic: str) -> dict[int, int | None]:
-        """Return who leads each partition; empty while the cluster can't tell."""
+        """Return who leads each partition; empty while the cluster doesn't answer."""
         return {partition: state.leader for partition, state in (self.states(topic) or {}).items()}
 
     def wait_known(self, topic: str) -> None:
@@ -161,7 +161,7 @@ class EmbeddedCluster:
         if not asked:
             return False
         answers: dict[TopicPartition, KafkaError | None]
-        # Without its time-outs: the client's binding can't parse them.
+        # Without its timeouts: the client's binding can't parse them.
         answers = self.admin.elect_leaders(ElectionType.PREFERRED, asked).result(30)
         return all(_elected(error) for error in answers.values())
 

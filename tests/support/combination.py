@@ -115,7 +115,7 @@ class Combination:
         self.services: dict[Role, Service] = {}
 
     def with_chunks(self, rows: int) -> Settings:
-        """Return the settings of an exporter that takes so many rows at once."""
+        """Return the settings of an exporter that takes this many rows at once."""
         return self.settings.model_copy(
             update={"sweeper": self.settings.sweeper.model_copy(update={"chunk_rows": rows})}
         )
@@ -181,7 +181,7 @@ class Combination:
         return self._stage.database.rows(self.settings, question, *parameters)
 
     def expected_letters(self, but: Collection[str] = ()) -> list[Letter]:
-        """Return the dead letters of all registrations that stand, but for these ids, in the order of `letters`."""
+        """Return the dead letters of all open registrations except these ids, in the order of `letters`."""
         standing = (entry for wait_id, entry in self.written.standing.items() if wait_id not in but)
         return ordered(expected_letter(item, *place) for item, *place in standing)
 

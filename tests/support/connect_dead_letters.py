@@ -30,7 +30,7 @@ FAILURE = Failure(Reason.FAILED, "orders.Refused", "no such €", "line 1\nline 
 
 
 def dead_letters(partitions: int) -> list[Outgoing]:
-    """Return them all, with null and empty values among them, over so many partitions."""
+    """Return them all, with null and empty values among them, over a number of partitions."""
     letters: list[tuple[bytes | None, bytes | None, Headers]] = []
     for vector in json.loads(VECTORS.read_text("ascii"))["vectors"]:
         if vector["operation"] == "decode":

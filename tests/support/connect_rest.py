@@ -15,7 +15,7 @@ REQUEST_S = 30.0
 
 
 class ConnectRest:
-    """One worker's API; an address that nobody listens at answers nothing."""
+    """One worker's API; an address without a listener answers nothing."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -51,7 +51,7 @@ class ConnectRest:
         self._ask("DELETE", f"/connectors/{name}/offsets")
 
     def resume(self, name: str) -> None:
-        """Let a stopped connector go on."""
+        """Let a stopped connector continue."""
         self._ask("PUT", f"/connectors/{name}/resume")
 
     def status(self, name: str) -> dict[str, Any]:

@@ -75,7 +75,7 @@ class ContainerServer(ABC):
         self._container.get_wrapped_container().pause()
 
     def resume(self) -> None:
-        """Let it go on after `pause`; nothing happens when it isn't paused."""
+        """Let it continue after `pause`; nothing happens when it isn't paused."""
         self._container.reload()
         if self._container.status == "paused":
             self._container.get_wrapped_container().unpause()

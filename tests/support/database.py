@@ -26,7 +26,7 @@ class Database:
         self.drop_at_end(settings)
 
     def drop_at_end(self, settings: Settings) -> None:
-        """Drop the schema of these settings when the test ends, whoever made it."""
+        """Drop the schema of these settings when the test ends, even if another process made it."""
         self._installed.append(settings.postgres.schema_name)
 
     def connect(self, settings: Settings) -> psycopg.Connection[Any]:

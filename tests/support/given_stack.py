@@ -1,4 +1,4 @@
-"""A stack that somebody else runs: its two addresses are all that is known of it."""
+"""A stack that runs already, of which the tests know two addresses."""
 
 from __future__ import annotations
 

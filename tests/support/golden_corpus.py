@@ -1,6 +1,6 @@
 """One corpus of wait records for all that keeps the view or exports from it: shapes, histories, what can't be read.
 
-A registration is a wait record as it must be read, and as it stands in the log. What is expected of it is worked out
+A registration is a wait record as it must be read, and as it is in the log. What is expected of it is worked out
 from its fields in `golden_corpus_expectation`, by nothing of the project's own.
 """
 
@@ -56,7 +56,7 @@ class History(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """One wait id: what it must be read as, how that stands in the log, and its history."""
+    """One wait id: what it must be read as, how that is in the log, and its history."""
 
     name: str
     record: WaitRecord
@@ -162,7 +162,7 @@ class Corpus:
             yield self.plain(f"hostile{oddity.__name__}", key=odd.key, value=odd.value, headers=tuple(odd.headers))
         yield from self._originals()
         yield from self._deliveries()
-        yield from self._older_dialect()
+        yield from self._legacy_format()
 
     def _originals(self) -> Iterator[Registration]:
         stamps: dict[str, tuple[int, TimestampType]] = {
@@ -192,7 +192,7 @@ class Corpus:
         yield self.plain("traced", traceparent=TRACEPARENT, tracestate="vendor=1")
         yield self.plain("a group of other letters", group="расчёты-€", instance="hôte-1")
 
-    def _older_dialect(self) -> Iterator[Registration]:
+    def _legacy_format(self) -> Iterator[Registration]:
         known: dict[str, object] = {"key": b"k", "value": b"{}", "headers": (("a", b"1"), ("b", None), ("c", b""))}
         json_object = b'{"a": "1", "b": null, "c": ""}'
         full: Headers = (
@@ -226,7 +226,7 @@ def id_of(name: str) -> str:
 
 
 def in_log_order(items: list[Registration | Malformed]) -> list[Entry]:
-    """Return all entries as they stand in the log: what is a long way apart has everybody else's entry between."""
+    """Return all entries as they are in the log: between two that are a long way apart are those of all other IDs."""
     stretches: dict[int, list[Entry]] = {}
     for item in items:
         entries = item.entries() if isinstance(item, Registration) else [(0, Entry(item, item.outgoing))]

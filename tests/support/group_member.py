@@ -8,7 +8,7 @@ from confluent_kafka import Consumer
 
 
 def group_member(bootstrap: str, group: str, topics: Iterable[str]) -> Consumer:
-    """Return a consumer that has subscribed and commits nothing; whoever asks for it closes it."""
+    """Return a consumer that has subscribed and commits nothing; the caller closes it."""
     member = Consumer(
         {
             "bootstrap.servers": bootstrap,

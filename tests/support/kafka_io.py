@@ -44,7 +44,7 @@ class Outgoing:
 
 @dataclass(frozen=True, slots=True)
 class ReadRecord:
-    """A record as it stands in the topic."""
+    """A record as it is in the topic."""
 
     topic: str
     partition: int

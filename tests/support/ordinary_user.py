@@ -11,7 +11,7 @@ from wait_registry.local.account import unprivileged_account
 
 
 def as_ordinary_user(work: Callable[[], str], folder: Path) -> str:
-    """Do some work in a child process that stands in a folder nobody may enter; return what it returned.
+    """Do some work in a child process whose current folder no user may enter; return what it returned.
 
     ``work`` is called in a fork of this process: what it needs is imported already. What it raises comes back as a
     traceback, text too.
@@ -29,7 +29,7 @@ def as_ordinary_user(work: Callable[[], str], folder: Path) -> str:
                 os.setgid(account.gid)
                 os.setuid(account.uid)
             said = work()
-        except BaseException:  # noqa: BLE001 - the child must not go on as a second test run
+        except BaseException:  # noqa: BLE001 - the child must not become a second test run
             said = traceback.format_exc()
         finally:
             os.write(writing, said.encode())

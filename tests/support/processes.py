@@ -39,7 +39,7 @@ class Service:
         return self.process.pid
 
     def get(self, path: str) -> tuple[int, str]:
-        """Return status and body of its telemetry port; status 0 while nobody listens."""
+        """Return status and body of its telemetry port; status 0 while there is no listener."""
         connection = http.client.HTTPConnection(LOOPBACK, self.telemetry_port, timeout=5)
         try:
             connection.request("GET", path)
@@ -93,7 +93,7 @@ class Service:
         signal_tree(self.pid, signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Let it and its children go on."""
+        """Let it and its children continue."""
         signal_tree(self.pid, signal.SIGCONT)
 
     def log_lines(self) -> list[dict[str, Any]]:

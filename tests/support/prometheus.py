@@ -61,7 +61,7 @@ class Prometheus:
         return [rule for group in self._get("rules")["groups"] for rule in group["rules"]]
 
     def is_up(self) -> bool:
-        """Tell whether it answers."""
+        """Return whether it answers."""
         try:
             with urllib.request.urlopen(f"{self._url}/-/ready", timeout=5) as answer:
                 return bool(answer.status == 200)

@@ -21,7 +21,7 @@ PLAIN_LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 class ProxiedStack:
     """A broker and a Postgres that each route reaches through links that can be cut, stalled, half-opened and slowed.
 
-    The broker has one more listener a route, which it advertises at that route's link: whoever begins there stays
+    The broker has one more listener a route, which it advertises at that route's link: a client that begins there stays
     behind it, whatever the broker says of itself. `stack` has the addresses without any link.
     """
 
@@ -93,7 +93,7 @@ class ProxiedStack:
 
 
 class _RoutedStack(EmbeddedStack):
-    """The stack whose broker has the listeners; ports are known when the servers are made, at each try anew."""
+    """The stack whose broker has the listeners; ports are known when the servers are made, again at each attempt."""
 
     def __init__(self, routes: Sequence[str], passwords: Mapping[str, str], **stack: Any) -> None:
         super().__init__(**stack)
@@ -112,7 +112,7 @@ class _RoutedStack(EmbeddedStack):
 
     def _make_servers(self, ports: tuple[int, int, int]) -> None:
         self._close_links()
-        # All at once: nobody listens at the broker's ports and the stack's own yet, so that they look free.
+        # All at once: the broker's ports and the stack's own have no listener yet, so they look free.
         count = len(self._routes)
         free = [port for port in free_ports(2 * count + len(ports)) if port not in ports]
         behind = dict(zip(self._routes, free[:count], strict=True))

@@ -49,7 +49,7 @@ def rights_in(file: str, variables: Mapping[str, str]) -> list[Right]:
 
     Args:
         file: its name.
-        variables: what it is told by the environment, ``PRINCIPAL`` apart.
+        variables: the variables of its environment, ``PRINCIPAL`` apart.
     """
     return [_right(call.splitlines()) for call in _calls(file, tuple(sorted(variables.items())))]
 
@@ -67,7 +67,7 @@ def grant(secured: SecuredBroker, user: str, rights: list[Right]) -> None:
 
 @cache
 def _calls(file: str, variables: tuple[tuple[str, str], ...]) -> list[str]:
-    environment = {"PATH": os.environ["PATH"], "KAFKA_ACLS": str(KAFKA_ACLS), "PRINCIPAL": "User:somebody"}
+    environment = {"PATH": os.environ["PATH"], "KAFKA_ACLS": str(KAFKA_ACLS), "PRINCIPAL": "User:any"}
     command = ["sh", str(FILES / file), "--bootstrap-server", "broker:9093"]
     done = subprocess.run(command, env={**environment, **dict(variables)}, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{file}: {done.stderr}"
@@ -78,7 +78,7 @@ def _right(words: list[str]) -> Right:
     options = list(_options(words))
     given = dict(options)
     assert given["--bootstrap-server"] == "broker:9093", words
-    assert given["--allow-principal"] == "User:somebody", words
+    assert given["--allow-principal"] == "User:any", words
     assert "--add" in words, words
     [resource] = {"--topic", "--group", "--transactional-id"} & set(given)
     operations = tuple(OPERATIONS.get(value, value.upper()) for name, value in options if name == "--operation")

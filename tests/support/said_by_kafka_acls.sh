@@ -1,3 +1,3 @@
 #!/bin/sh
-# Stands in for kafka-acls: a word a line, an empty line after each call.
+# Instead of kafka-acls: a word per line, an empty line after each call.
 printf '%s\n' "$@" ''

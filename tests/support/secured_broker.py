@@ -1,6 +1,6 @@
 """A broker that asks who one is: SASL and TLS listeners, users, certificates and access control, all for real.
 
-Its plain listener is the operator's: whoever comes that way may do everything. The users of the others may do nothing
+Its plain listener is the operator's: a client there may do everything. The users of the others may do nothing
 but what `SecuredBroker.grant` gives them.
 """
 
@@ -89,7 +89,7 @@ class SecuredBroker:
 
     @property
     def operator(self) -> str:
-        """The address at which nobody is asked and everything is allowed."""
+        """The address without authentication, where everything is allowed."""
         return self.broker.bootstrap_servers
 
     @property

@@ -75,7 +75,7 @@ class SecuredPostgres:
 
     @property
     def administrator(self) -> str:
-        """The address at which nobody is asked and everything is allowed."""
+        """The address without authentication, where everything is allowed."""
         return self._server.url
 
     @property

@@ -1,4 +1,4 @@
-"""What tests may ask of a stack, whoever runs it: the embedded one, containers, or somebody else."""
+"""What tests may ask of a stack: the embedded one, containers, or one that runs already."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class StackServer(Protocol):
         """Freeze it: connections stay open and nothing answers."""
 
     def resume(self) -> None:
-        """Let it go on after `pause`; nothing happens when it isn't paused."""
+        """Let it continue after `pause`; nothing happens when it isn't paused."""
 
 
 class OwnStack(Stack, Protocol):

@@ -45,7 +45,7 @@ class Topics:
                 self.create(name, input_partitions)
 
     def delete_at_end(self, *names: str) -> None:
-        """Delete these topics when the test ends, whoever made them."""
+        """Delete these topics when the test ends, even if another process made them."""
         self._created += names
 
     def delete(self, name: str) -> None:

@@ -1,6 +1,6 @@
 """Shifts the wall clock of a Python process: with this folder on PYTHONPATH Python imports it before anything else.
 
-By how much, stands in the file that SHIFTED_CLOCK names (a double, s), and may change while the process runs: the clock
+The file that SHIFTED_CLOCK names holds by how much (a double, s), which may change while the process runs: the clock
 steps. What reads the wall clock through ``time`` and ``datetime`` sees it, and so do the timestamps that producers of
 confluent-kafka give to records. Monotonic clocks, other C code and other programs (Spark's JVM, Postgres) don't.
 """

@@ -120,7 +120,7 @@ def test_ports_are_variables_and_on_loopback(services: dict[str, Service]) -> No
 
 def test_every_variable_is_given_and_used() -> None:
     assert used_variables() == given_variables().keys() - {"COMPOSE_PROFILES"}
-    # The command reads a .env beside it too.
+    # The command reads the same .env.
     assert not [name for name in given_variables() if name.startswith(PREFIX)]
 
 
@@ -152,7 +152,7 @@ def test_what_ends_by_itself_does_not_end_the_demo(services: dict[str, Service])
     assert services["demo"]["restart"] == "no" and services["demo"].get("attach", True)
 
 
-def test_whoever_is_waited_for_says_that_it_is_ready(services: dict[str, Service]) -> None:
+def test_services_that_others_wait_for_have_a_health_check(services: dict[str, Service]) -> None:
     for name, service in services.items():
         for needed, how in service.get("depends_on", {}).items():
             assert set(services[needed].get("profiles", ["any"])) & {"any", *service.get("profiles", ())}, (
@@ -177,7 +177,7 @@ def test_a_processor_told_to_stop_has_time_to_drain(services: dict[str, Service]
     assert grace_s >= defaults.drain_timeout_s + defaults.flush_timeout_s + 10
 
 
-def test_the_processor_is_told_nothing_of_postgres(services: dict[str, Service]) -> None:
+def test_the_processor_gets_no_setting_of_postgres(services: dict[str, Service]) -> None:
     processor = services["processor"]
     assert not [name for name in processor["environment"] if "POSTGRES" in name]
     assert processor["depends_on"].keys() == {"kafka", "setup"}

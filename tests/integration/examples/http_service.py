@@ -34,7 +34,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the service says; ``held_back``: not before the service ends, when nobody waits for it any more."""
+    """What the service says; ``held_back``: only when the service ends and no caller waits any more."""
 
     status: int = 200
     body: object = None

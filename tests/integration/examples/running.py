@@ -74,7 +74,7 @@ class Example:
         assert ended.returncode == 0, self._log.read_text("utf-8", errors="replace")[-4000:]
 
     def stories(self) -> dict[bytes, Story]:
-        """Return what the wait topic tells, by the records' keys (which the tests choose to be unique)."""
+        """Return each record's history in the wait topic, by its key (which the tests choose to be unique)."""
         told = stories(self._topics.read(self._settings.wait.topic)).values()
         return {story.waits[0].header("ORIGINAL_KEY") or b"": story for story in told}
 

@@ -41,7 +41,7 @@ class Enrichment:
         if kind == "busy" and self._asked[item["id"]] == 1:
             return {"id": item["id"], "status": 503}
         if kind == "forgotten":
-            return {"id": "of nobody", "status": 200}
+            return {"id": "of no order", "status": 200}
         return {"id": item["id"], "status": 200}
 
 
@@ -73,7 +73,7 @@ def test_records_share_calls_and_keep_their_own_outcomes(example: Example) -> No
     }
     assert max(len(batch) for batch in enrichment.batches) <= 20
     assert len(enrichment.batches) < 50, "more than two records a call on average"
-    assert enrichment.singles == {"forgotten": 1}, "only what the batch left out is asked about alone"
+    assert enrichment.singles == {"forgotten": 1}, "only what the batch skipped is asked about alone"
     ids = example.wait_ids()
     asked = Counter(wait_id for batch in enrichment.batches for wait_id in batch)
     assert asked[ids["busy"]] == 2, "tried again in a later batch"

@@ -115,7 +115,7 @@ def test_what_is_chosen_is_worked_on_again_and_nothing_else(
     }
 
 
-def test_what_stands_unfinished_in_a_view_whose_topic_is_lost_is_chosen_with_open(
+def test_open_chooses_registrations_whose_topic_is_lost(
     prepared: Callable[..., Settings],
     topics: Topics,
     redeliver: ModuleType,
@@ -145,7 +145,7 @@ def test_what_stands_unfinished_in_a_view_whose_topic_is_lost_is_chosen_with_ope
     assert (origin(sent), sent.text("WAIT_DELIVERY")) == ((topic, "1", "7"), "2")
 
 
-def test_more_letters_than_the_client_s_queue_holds_are_published_and_one_too_large_is_told(
+def test_more_letters_than_the_queue_holds_are_published(
     settings_for: Callable[..., Settings], topics: Topics, names: Names, redeliver: ModuleType
 ) -> None:
     settings = settings_for()

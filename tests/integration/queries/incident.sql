@@ -1,4 +1,4 @@
--- A small incident, every row of it known by name: what each query must answer stands in
+-- A small incident, every row of it known by name: what each query must answer is in
 -- answers.txt. Times are relative to now.
 insert into wait (
     wait_expiration_uuid, original_topic, original_partition, original_offset, original_key, original_headers,

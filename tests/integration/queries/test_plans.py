@@ -208,9 +208,7 @@ def test_the_plan_does_what_its_rule_allows(name: str, large: psycopg.Connection
         ("dead_letter_time", "dead_letters_over_time", "reads all of ['dead_letter']"),
     ],
 )
-def test_without_its_index_a_query_is_told_off(
-    index: str, name: str, told: str, large: psycopg.Connection[Any]
-) -> None:
+def test_the_rule_notices_a_missing_index(index: str, name: str, told: str, large: psycopg.Connection[Any]) -> None:
     with large.transaction(force_rollback=True):
         large.execute(f"drop index {index}".encode())
         found = complaints(executed(large, load_query(name), RULES[name].parameters), RULES[name])

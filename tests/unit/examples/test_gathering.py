@@ -27,7 +27,7 @@ NEVER_S = 3600.0
 
 
 class Service:
-    """Answers a batch when it is told to."""
+    """Answers a batch when it may."""
 
     def __init__(self) -> None:
         self.batches: list[list[str]] = []
@@ -88,7 +88,7 @@ async def test_the_same_record_twice_gets_an_answer_twice() -> None:
     await batch.close()
 
 
-async def test_a_broken_batch_tells_each_of_its_records_to_ask_alone() -> None:
+async def test_each_record_of_a_broken_batch_must_ask_alone() -> None:
     async def ask(questions: dict[str, Any]) -> dict[str, Any]:
         raise OSError("connection reset")
 

@@ -1,4 +1,4 @@
-"""A known vulnerability fails the gate until its day, and what nobody looked up is said to be that."""
+"""A known vulnerability fails the gate until its day, and a package that was not looked up is reported as such."""
 
 from __future__ import annotations
 

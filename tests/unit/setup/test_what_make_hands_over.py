@@ -39,6 +39,6 @@ def test_arguments_reach_the_program(asked: tuple[str, ...], program: str) -> No
     assert " ".join(last.split()) == f".venv/bin/python -m {program}"
 
 
-def test_a_benchmark_begins_with_the_program_which_knows_what_is_to_be_fetched() -> None:
+def test_a_benchmark_fetches_nothing_before_the_program_runs() -> None:
     setup, _ = commands("bench", "ROW=2")
     assert setup == "sh setup/environment.sh"
