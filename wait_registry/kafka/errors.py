@@ -8,15 +8,31 @@ from confluent_kafka import KafkaError, KafkaException
 
 from wait_registry.errors import ConfigurationError, FencedError, PermanentError, TransientError, WaitRegistryError
 
-_AUTHENTICATION = frozenset(
-    {
-        KafkaError._AUTHENTICATION,
-        KafkaError._SSL,
-        KafkaError.SASL_AUTHENTICATION_FAILED,
-        KafkaError.UNSUPPORTED_SASL_MECHANISM,
-        KafkaError.ILLEGAL_SASL_STATE,
-    }
+
+def _codes(names: str) -> frozenset[int]:
+    return frozenset(getattr(KafkaError, name) for name in names.split())
+
+
+_AUTHENTICATION = _codes(
+    "_AUTHENTICATION _SSL SASL_AUTHENTICATION_FAILED UNSUPPORTED_SASL_MECHANISM ILLEGAL_SASL_STATE"
 )
+_AUTHORIZATION = _codes(
+    "TOPIC_AUTHORIZATION_FAILED GROUP_AUTHORIZATION_FAILED CLUSTER_AUTHORIZATION_FAILED "
+    "TRANSACTIONAL_ID_AUTHORIZATION_FAILED SECURITY_DISABLED"
+)
+_UNKNOWN_TOPIC = _codes("_UNKNOWN_TOPIC UNKNOWN_TOPIC_OR_PART")
+_FENCED = _codes("_FENCED PRODUCER_FENCED INVALID_PRODUCER_EPOCH")
+# _PARTIAL: the broker knows of no live broker. ..._LEADER_EPOCH: after a broker's restart the client or the broker
+# doesn't know the new leader yet.
+_TRANSIENT = _codes("""
+    _TRANSPORT _ALL_BROKERS_DOWN _TIMED_OUT _TIMED_OUT_QUEUE _MSG_TIMED_OUT _RESOLVE _WAIT_COORD _RETRY _PARTIAL
+    _QUEUE_FULL _DESTROY _DESTROY_BROKER
+    COORDINATOR_LOAD_IN_PROGRESS COORDINATOR_NOT_AVAILABLE NOT_COORDINATOR NOT_ENOUGH_REPLICAS
+    NOT_ENOUGH_REPLICAS_AFTER_APPEND LEADER_NOT_AVAILABLE NOT_LEADER_FOR_PARTITION FENCED_LEADER_EPOCH
+    UNKNOWN_LEADER_EPOCH REQUEST_TIMED_OUT NETWORK_EXCEPTION BROKER_NOT_AVAILABLE REPLICA_NOT_AVAILABLE NOT_CONTROLLER
+    KAFKA_STORAGE_ERROR REBALANCE_IN_PROGRESS CONCURRENT_TRANSACTIONS OFFSET_NOT_AVAILABLE UNSTABLE_OFFSET_COMMIT
+    THROTTLING_QUOTA_EXCEEDED
+""")
 # With TLS 1.3 the broker refuses a client's certificate after the handshake, which comes as a broken connection.
 # Alerts about the broker's own trouble or its shutdown are not refusals.
 _CERTIFICATE_ALERT = re.compile(
@@ -42,55 +58,6 @@ _TOPIC_PERMISSIONS = {
     "committing after exporting": "WRITE",
     "creating": "CREATE",
 }
-_AUTHORIZATION = frozenset(
-    {
-        KafkaError.TOPIC_AUTHORIZATION_FAILED,
-        KafkaError.GROUP_AUTHORIZATION_FAILED,
-        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
-        KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-        KafkaError.SECURITY_DISABLED,
-    }
-)
-_UNKNOWN_TOPIC = frozenset({KafkaError._UNKNOWN_TOPIC, KafkaError.UNKNOWN_TOPIC_OR_PART})
-_FENCED = frozenset({KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH})
-_TRANSIENT = frozenset(
-    {
-        KafkaError._TRANSPORT,
-        KafkaError._ALL_BROKERS_DOWN,
-        KafkaError._TIMED_OUT,
-        KafkaError._TIMED_OUT_QUEUE,
-        KafkaError._MSG_TIMED_OUT,
-        KafkaError._RESOLVE,
-        KafkaError._WAIT_COORD,
-        KafkaError._RETRY,
-        # The broker knows of no live broker.
-        KafkaError._PARTIAL,
-        KafkaError._QUEUE_FULL,
-        KafkaError._DESTROY,
-        KafkaError._DESTROY_BROKER,
-        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
-        KafkaError.COORDINATOR_NOT_AVAILABLE,
-        KafkaError.NOT_COORDINATOR,
-        KafkaError.NOT_ENOUGH_REPLICAS,
-        KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
-        KafkaError.LEADER_NOT_AVAILABLE,
-        KafkaError.NOT_LEADER_FOR_PARTITION,
-        # The client or the broker doesn't know the new leader yet, after a broker's restart.
-        KafkaError.FENCED_LEADER_EPOCH,
-        KafkaError.UNKNOWN_LEADER_EPOCH,
-        KafkaError.REQUEST_TIMED_OUT,
-        KafkaError.NETWORK_EXCEPTION,
-        KafkaError.BROKER_NOT_AVAILABLE,
-        KafkaError.REPLICA_NOT_AVAILABLE,
-        KafkaError.NOT_CONTROLLER,
-        KafkaError.KAFKA_STORAGE_ERROR,
-        KafkaError.REBALANCE_IN_PROGRESS,
-        KafkaError.CONCURRENT_TRANSACTIONS,
-        KafkaError.OFFSET_NOT_AVAILABLE,
-        KafkaError.UNSTABLE_OFFSET_COMMIT,
-        KafkaError.THROTTLING_QUOTA_EXCEEDED,
-    }
-)
 
 
 def is_transient(error: KafkaError) -> bool:
@@ -102,12 +69,16 @@ def is_access_problem(error: KafkaError) -> bool:
     """Return whether the broker refused our credentials, certificate or permissions."""
     if _is_broken_handshake(error):
         return False
-    return error.code() in _AUTHENTICATION or error.code() in _AUTHORIZATION or _is_certificate_refused(error)
+    return error.code() in _AUTHENTICATION or error.code() in _AUTHORIZATION or _refuses_certificate(error)
 
 
 def _is_broken_handshake(error: KafkaError) -> bool:
     set_up = error.code() in (KafkaError._AUTHENTICATION, KafkaError._SSL)
     return set_up and _BROKEN_HANDSHAKE.search(error.str() or "") is not None
+
+
+def _refuses_certificate(error: KafkaError) -> bool:
+    return _CERTIFICATE_ALERT.search(error.str() or "") is not None
 
 
 def _missing_permission(error: KafkaError, doing: str) -> str:
@@ -122,10 +93,6 @@ def _missing_permission(error: KafkaError, doing: str) -> str:
             (f"{name} on it" for word, name in _TOPIC_PERMISSIONS.items() if doing.startswith(word)), "this permission"
         )
     return "this permission on the cluster"
-
-
-def _is_certificate_refused(error: KafkaError) -> bool:
-    return _CERTIFICATE_ALERT.search(error.str() or "") is not None
 
 
 def cause_of(error: WaitRegistryError) -> KafkaError | None:
@@ -157,29 +124,32 @@ def kafka_failure(error: KafkaError | KafkaException, doing: str) -> WaitRegistr
     seen = f"{doing} failed: {cause.str()} ({cause.name()})"
     if _is_broken_handshake(cause):
         return TransientError(seen)
-    if _is_certificate_refused(cause):
-        return ConfigurationError(
-            f"{seen}. The broker refuses our certificate: kafka.security.certificate and key must be set, be valid now "
-            "and be signed by an authority that the broker trusts."
-        )
-    if cause.code() == KafkaError._SSL:
-        return ConfigurationError(
-            f"{seen}. The broker's certificate must be valid now, be signed by kafka.security.ca and be issued for "
-            "the host name in kafka.bootstrap_servers; and the listener must use TLS."
-        )
-    if cause.code() in _AUTHENTICATION:
-        return ConfigurationError(
-            f"{seen}. Check kafka.security: protocol, mechanism, username, password and certificates must match "
-            "the broker's listener."
-        )
-    if cause.code() in _AUTHORIZATION:
-        permission = _missing_permission(cause, doing)
-        return ConfigurationError(f"{seen}. Grant the user of kafka.security {permission} (kafka-acls --add).")
-    if cause.code() in _UNKNOWN_TOPIC:
-        return ConfigurationError(f"{seen}. Create the topic, or correct its name in the settings.")
     if cause.code() in _FENCED:
         return FencedError(f"{seen}. Another instance has taken over.")
+    if (fix := _fix_of_settings(cause, doing)) is not None:
+        return ConfigurationError(f"{seen}. {fix}")
     if cause.code() == KafkaError._UNKNOWN_PARTITION:
         # The topic was deleted after the client had used it, or the partition never existed.
         return PermanentError(f"{seen}. The topic, or this partition of it, doesn't exist (any more).")
     return TransientError(seen) if is_transient(cause) else PermanentError(seen)
+
+
+def _fix_of_settings(cause: KafkaError, doing: str) -> str | None:
+    if _refuses_certificate(cause):
+        return (
+            "The broker refuses our certificate: kafka.security.certificate and key must be set, be valid now and be "
+            "signed by an authority that the broker trusts."
+        )
+    if cause.code() == KafkaError._SSL:
+        return (
+            "The broker's certificate must be valid now, be signed by kafka.security.ca and be issued for the host "
+            "name in kafka.bootstrap_servers; and the listener must use TLS."
+        )
+    if cause.code() in _AUTHENTICATION:
+        return (
+            "Check kafka.security: protocol, mechanism, username, password and certificates must match the broker's "
+            "listener."
+        )
+    if cause.code() in _AUTHORIZATION:
+        return f"Grant the user of kafka.security {_missing_permission(cause, doing)} (kafka-acls --add)."
+    return "Create the topic, or correct its name in the settings." if cause.code() in _UNKNOWN_TOPIC else None

@@ -53,23 +53,23 @@ class MetricsRegistry:
 
     def __init__(self) -> None:
         self.prometheus = CollectorRegistry()
-        self._instruments: dict[str, Counter | Gauge | Histogram] = {}
         ProcessCollector(registry=self.prometheus)
         PlatformCollector(registry=self.prometheus)
         GCCollector(registry=self.prometheus)
         self.gauge(BUILD_INFO).labels(version("wait-registry")).set(1)
 
     def counter(self, metric: Metric) -> Counter:
-        """Return the counter of this definition, created at the first call; ValueError if it isn't a counter."""
-        return self._instrument(metric, "counter", Counter)
+        """Create the counter of this definition; a second one is refused."""
+        return _labelled(Counter(metric.name, metric.help, metric.labels, registry=self.prometheus), metric)
 
     def gauge(self, metric: Metric) -> Gauge:
-        """Return the gauge of this definition, created at the first call; ValueError if it isn't a gauge."""
-        return self._instrument(metric, "gauge", Gauge)
+        """Create the gauge of this definition; a second one is refused."""
+        return _labelled(Gauge(metric.name, metric.help, metric.labels, registry=self.prometheus), metric)
 
     def histogram(self, metric: Metric) -> Histogram:
-        """Return the histogram of this definition, created at the first call; ValueError if it isn't a histogram."""
-        return self._instrument(metric, "histogram", Histogram)
+        """Create the histogram of this definition; a second one is refused."""
+        made = Histogram(metric.name, metric.help, metric.labels, registry=self.prometheus, buckets=metric.buckets)
+        return _labelled(made, metric)
 
     def collect_from(self, read: Callable[[], Readings]) -> None:
         """Call ``read`` at every scrape, for numbers that a hot loop keeps as plain integers.
@@ -83,18 +83,11 @@ class MetricsRegistry:
         """Render all metrics as text (Prometheus' format 0.0.4)."""
         return generate_latest(self.prometheus)
 
-    def _instrument(self, metric: Metric, kind: str, make: type[Instrument]) -> Instrument:
-        if metric.kind != kind:
-            raise ValueError(f"{metric.name} is a {metric.kind}, not a {kind}")
-        known = self._instruments.get(metric.name)
-        if known is None:
-            further = {"buckets": metric.buckets} if metric.buckets else {}
-            known = make(metric.name, metric.help, metric.labels, registry=self.prometheus, **further)  # type: ignore[arg-type]
-            for values in metric.known:
-                known.labels(*values)
-            self._instruments[metric.name] = known
-        assert isinstance(known, make)
-        return known
+
+def _labelled(instrument: Instrument, metric: Metric) -> Instrument:
+    for values in metric.known:
+        instrument.labels(*values)
+    return instrument
 
 
 class _Reader(Collector):

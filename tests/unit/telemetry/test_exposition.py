@@ -36,16 +36,6 @@ def test_instruments_count() -> None:
     assert seen["waitreg_test_seconds_bucket", (("le", "1.0"), ("outcome", "done"))] == 1
 
 
-def test_asking_twice_gives_the_same_instrument() -> None:
-    registry = MetricsRegistry()
-    assert registry.counter(COUNTER) is registry.counter(COUNTER)
-
-
-def test_a_definition_of_another_kind_is_refused() -> None:
-    with pytest.raises(ValueError, match="waitreg_test_depth is a gauge, not a counter"):
-        MetricsRegistry().counter(GAUGE)
-
-
 def test_plain_numbers_are_read_at_every_scrape() -> None:
     counts = {"orders": 1, "refunds": 7}
 
