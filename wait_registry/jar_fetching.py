@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,7 +18,6 @@ from pathlib import Path
 from wait_registry.errors import ConfigurationError
 from wait_registry.jvm import JAR_KINDS, committed_sums, jar_lists, java_command, verify_jars
 
-RESOLVED = re.compile(r"^\s+found (?P<module>\S+) in ")
 DOWNLOADED = re.compile(r"\[SUCCESSFUL ] \S+#(?P<name>[^;]+);(?P<revision>[^!]+)!\S+ \((?P<time>\d+ms)\)")
 RETRIEVE_PATTERN = "[conf]/[artifact]-[revision](-[classifier]).[ext]"
 
@@ -102,19 +100,10 @@ def _run_ivy(kinds: Mapping[str, Mapping[str, str]], target: Path, lists: Traver
 
 
 def _show_progress(lines: Iterator[str], last: deque[str]) -> None:
-    resolved = downloaded = 0
     for line in lines:
         last.append(line.rstrip())
-        if RESOLVED.match(line):
-            resolved += 1
-            print(f"\rjars: {resolved} resolved" if sys.stdout.isatty() else ".", end="", flush=True)
-        elif match := DOWNLOADED.search(line):
-            if not downloaded:
-                print(flush=True)
-            downloaded += 1
-            print(f"  {downloaded:3} {match['name']} {match['revision']} ({match['time']})", flush=True)
-    if not downloaded:
-        print(flush=True)
+        if match := DOWNLOADED.search(line):
+            print(f"  {match['name']} {match['revision']} ({match['time']})", flush=True)
 
 
 def _put_in_place(kinds: Mapping[str, Mapping[str, str]], scratch: Path, home: Path) -> None:

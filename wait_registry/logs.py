@@ -97,7 +97,7 @@ class JsonFormatter(logging.Formatter):
         for name, value in _extra_fields(record).items():
             line.setdefault(name, value)
         line.update(_error_fields(self, record))
-        return orjson.dumps(_encodable(line), option=orjson.OPT_NON_STR_KEYS).decode()
+        return orjson.dumps(_shown(line)).decode()
 
 
 class ConsoleFormatter(logging.Formatter):
@@ -125,15 +125,18 @@ def _extra_fields(record: logging.LogRecord) -> dict[str, object]:
 
 
 def _shown(value: object) -> object:
+    """Return what JSON can hold: texts are UTF-8 (names may hold lone surrogates), large integers become text."""
     if isinstance(value, (bytes, bytearray, memoryview)):
         return f"<{len(value)} bytes>"
-    if value is None or isinstance(value, (bool, int, float, str)):
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value if -(2**63) <= value < 2**64 else str(value)
+    if value is None or isinstance(value, (bool, float)):
         return value
     if isinstance(value, (list, tuple)):
         return [_shown(item) for item in value]
     if isinstance(value, dict):
-        return {str(name): _shown(item) for name, item in value.items()}
-    return str(value)
+        return {str(_shown(str(name))): _shown(item) for name, item in value.items()}
+    return str(value).encode("utf-8", "backslashreplace").decode()
 
 
 def _error_fields(formatter: logging.Formatter, record: logging.LogRecord) -> dict[str, object]:
@@ -146,16 +149,3 @@ def _error_fields(formatter: logging.Formatter, record: logging.LogRecord) -> di
         "error_message": str(error)[:MAX_ERROR_MESSAGE_CHARS],
         "traceback": formatter.formatException(record.exc_info)[-MAX_TRACEBACK_CHARS:],
     }
-
-
-def _encodable(value: object) -> object:
-    """Make any text UTF-8 (names may hold lone surrogates) and any integer fit into JSON."""
-    if isinstance(value, str):
-        return value.encode("utf-8", "backslashreplace").decode()
-    if isinstance(value, int) and not isinstance(value, bool) and not -(2**63) <= value < 2**64:
-        return str(value)
-    if isinstance(value, list):
-        return [_encodable(item) for item in value]
-    if isinstance(value, dict):
-        return {_encodable(name): _encodable(item) for name, item in value.items()}
-    return value

@@ -52,19 +52,7 @@ class Lineage(NamedTuple):
         delivery: int | None,
     ) -> Lineage:
         """Return the lineage of an original record and its registration."""
-        return cls(
-            original.topic,
-            original.partition,
-            original.offset,
-            original.timestamp_ms,
-            original.timestamp_type,
-            wait_id,
-            wait_partition,
-            wait_offset,
-            group,
-            instance,
-            delivery,
-        )
+        return cls(*original[:5], wait_id, wait_partition, wait_offset, group, instance, delivery)
 
 
 def append_lineage(

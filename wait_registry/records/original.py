@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from wait_registry.records.headers import Headers
@@ -35,8 +34,7 @@ class Source(NamedTuple):
     offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class PartialOriginal:
+class PartialOriginal(NamedTuple):
     """An original from a wait record in the legacy format; fields that it lacks are None."""
 
     topic: str

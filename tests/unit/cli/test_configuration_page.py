@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from wait_registry.cli.configuration_page import configuration_page
+from wait_registry.cli.config import configuration_page
 from wait_registry.settings.names import setting_names
 
 _PAGE = Path(__file__).parents[3] / "docs" / "configuration.md"

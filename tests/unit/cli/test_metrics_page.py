@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from wait_registry.cli.metrics_page import metrics_page
+from wait_registry.cli.metrics import metrics_page
 from wait_registry.telemetry.metrics import all_metrics
 
 _PAGES = Path(__file__).parents[3] / "docs"
