@@ -13,7 +13,7 @@ from confluent_kafka import KafkaError
 
 from processor.ending import Fault
 from wait_registry.errors import TransientError
-from wait_registry.kafka.clients import log_client_error
+from wait_registry.kafka.client_log import log_client_error
 from wait_registry.kafka.errors import is_access_problem, kafka_failure
 
 log = logging.getLogger(__name__)

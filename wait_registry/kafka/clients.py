@@ -18,17 +18,6 @@ from wait_registry.kafka.errors import is_access_problem
 from wait_registry.kafka.security import java_security, librdkafka_security
 from wait_registry.settings.kafka import KafkaSettings
 
-__all__ = [
-    "Admin",
-    "admin",
-    "consumer_config",
-    "java_client_config",
-    "log_client_error",
-    "plain_properties",
-    "producer_config",
-    "usable_settings",
-]
-
 log = logging.getLogger(__name__)
 
 # librdkafka's own limit (1 MB) would hide the topics' limits, which are created and checked.

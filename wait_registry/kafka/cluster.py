@@ -26,7 +26,6 @@ def cluster_id(admin: AdminClient) -> str:
     """Return the cluster's ID, which is part of every wait ID.
 
     Raises:
-        TransientError: the cluster can't be reached now; retry.
         ConfigurationError: the broker refuses us, or reports no cluster ID.
     """
     seen = _metadata(admin, "for its cluster ID")
@@ -36,12 +35,12 @@ def cluster_id(admin: AdminClient) -> str:
 
 
 def topic_names(admin: AdminClient) -> frozenset[str]:
-    """Return the names of all topics that we may see; raises as `describe_existing`."""
+    """Return the names of all topics that we may see."""
     return frozenset(_metadata(admin, "for its topics").topics)
 
 
 def broker_ids(admin: AdminClient) -> list[int]:
-    """Return the sorted IDs of the live brokers; raises as `describe_existing`."""
+    """Return the sorted IDs of the live brokers."""
     return sorted(_metadata(admin, "for its brokers").brokers)
 
 
@@ -60,7 +59,6 @@ def describe_topic(admin: AdminClient, topic: str) -> TopicIdentity:
 
     Raises:
         ConfigurationError: there is no such topic; the message has the command that creates it.
-        TransientError: the cluster can't be reached now; retry.
     """
     futures = admin.describe_topics(TopicCollection([topic]), request_timeout=timeout_of(admin))
     try:
@@ -73,19 +71,14 @@ def describe_topic(admin: AdminClient, topic: str) -> TopicIdentity:
 
 
 def describe_existing(admin: AdminClient, topics: Iterable[str]) -> dict[str, TopicDescription]:
-    """Describe those topics that exist.
-
-    Raises:
-        ConfigurationError: the broker refuses us.
-        TransientError: the cluster can't be reached now; retry.
-    """
+    """Describe those topics that exist."""
     asked = list(topics)
     futures = admin.describe_topics(TopicCollection(asked), request_timeout=timeout_of(admin)) if asked else {}
     return answers_of_existing(admin, futures, "describing topic")
 
 
 def topic_ids(admin: AdminClient, topics: Iterable[str]) -> dict[str, str]:
-    """Return the IDs of those topics that exist; raises as `describe_existing`."""
+    """Return the IDs of those topics that exist."""
     return {topic: str(described.topic_id) for topic, described in describe_existing(admin, topics).items()}
 
 

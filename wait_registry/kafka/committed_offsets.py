@@ -31,7 +31,6 @@ def committed_offsets(
 
     Raises:
         ConfigurationError: no permission (DESCRIBE) on the group or a topic.
-        TransientError: no answer in that time; retry.
     """
     asked = [TopicPartition(topic, number) for topic, number in partitions]
     if not asked:

@@ -100,7 +100,6 @@ def group_members(admin: AdminClient, group: str) -> int:
 
     Raises:
         ConfigurationError: no permission (DESCRIBE) on the group.
-        TransientError: no answer in that time; retry.
     """
 
     def ask() -> int:

@@ -40,14 +40,13 @@ def end_offsets(
         The offset after the last record (or transaction marker) of each partition.
 
     Raises:
-        TransientError: the cluster can't be reached now; retry.
         ConfigurationError: no such topic or partition, or no permission.
     """
     return _offsets(admin, topic, partitions, OffsetSpec.latest(), isolation)
 
 
 def earliest_offsets(admin: AdminClient, topic: str, partitions: Iterable[int]) -> dict[int, int]:
-    """List the first offset still in the log of each partition; errors as `end_offsets`."""
+    """List the first offset still in the log of each partition."""
     return _offsets(admin, topic, partitions, OffsetSpec.earliest(), "read_uncommitted")
 
 

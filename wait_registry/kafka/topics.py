@@ -35,7 +35,6 @@ def create_topics(settings: Settings, input_partitions: int | None = None) -> li
 
     Raises:
         ConfigurationError: the broker refuses (permission, more replicas than brokers); the message says what to do.
-        TransientError: the cluster can't be reached now; retry.
     """
     client = open_admin(settings.kafka)
     specs = [spec for spec in topic_specs(settings) if spec.owned]
@@ -57,10 +56,6 @@ def check_topics(settings: Settings, service: Service | None = None) -> list[Dia
 
     Returns:
         A diagnosis per topic and rule, satisfied rules included, each with the command that fixes it.
-
-    Raises:
-        ConfigurationError: the broker refuses us.
-        TransientError: the cluster can't be reached now; retry.
     """
     client = open_admin(settings.kafka)
     specs = topic_specs(settings, service)
@@ -78,7 +73,6 @@ def require_topics(settings: Settings, service: Service | None = None) -> None:
 
     Raises:
         ConfigurationError: lists every error with the command that fixes it.
-        TransientError: the cluster can't be reached now; retry.
     """
     found = check_topics(settings, service)
     log_warnings(found, log)
@@ -86,7 +80,7 @@ def require_topics(settings: Settings, service: Service | None = None) -> None:
 
 
 def topic_config(admin: AdminClient, topic: str) -> dict[str, str]:
-    """Read a topic's effective configuration, defaults of the broker included; errors as `check_topics`."""
+    """Read a topic's effective configuration, defaults of the broker included."""
     configs = _read_configs(admin, [topic])
     if topic not in configs:
         raise no_such_topic(admin, topic)
@@ -94,7 +88,7 @@ def topic_config(admin: AdminClient, topic: str) -> dict[str, str]:
 
 
 def delete_retention_ms(admin: AdminClient, topic: str) -> int:
-    """Return how long a topic keeps a tombstone at least, ms; errors as `topic_config`.
+    """Return how long a topic keeps a tombstone at least, ms.
 
     The topic's own value, not the setting, since compaction follows it.
     """

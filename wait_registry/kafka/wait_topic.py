@@ -29,7 +29,6 @@ def describe_wait_topic(admin: AdminClient, topic: str, partitions: int) -> Topi
     Raises:
         ConfigurationError: there is no such topic, it has fewer partitions, or an unused partition has records, since
             a client writes with another number and no service would read them.
-        TransientError: the cluster can't be reached now; retry.
     """
     return _used(admin, describe_topic(admin, topic), partitions)
 
@@ -39,7 +38,6 @@ def require_same_wait_topic(admin: AdminClient, recorded: TopicIdentity) -> None
 
     Raises:
         ConfigurationError: deleted or recreated, or as `describe_wait_topic`; the service must stop.
-        TransientError: the cluster can't be reached now; retry.
     """
     try:
         now = describe_topic(admin, recorded.topic)

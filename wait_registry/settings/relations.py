@@ -19,8 +19,6 @@ from wait_registry.settings.sink import SinkKind
 from wait_registry.settings.sweeper import SweeperKind
 from wait_registry.settings.topics import HOUR_MS
 
-__all__ = ["Service", "least_ttl_s", "relation_problems", "require_relations", "steady_prefetch"]
-
 Service = Literal["processor", "sink", "sweeper"]
 
 log = logging.getLogger(__name__)

@@ -101,9 +101,7 @@ PROCESSOR_HANDLER_SECONDS = _histogram(
     outcome=OUTCOMES,
 )
 PROCESSOR_QUEUE_SECONDS = _histogram(
-    "waitreg_processor_queue_seconds",
-    "From the last registration of a record to its first attempt",
-    QUEUE_SECONDS,
+    "waitreg_processor_queue_seconds", "From the last registration of a record to its first attempt", QUEUE_SECONDS
 )
 PROCESSOR_QUEUE_LIMIT = _gauge(
     "waitreg_processor_queue_limit_seconds",
@@ -122,8 +120,7 @@ PROCESSOR_BLOCKED_SLOTS = _gauge(
     "Worker slots held by calls that timed out and haven't ended: plain handlers, or async ones that ignore it",
 )
 PROCESSOR_STALLED = _gauge(
-    "waitreg_processor_stalled_seconds",
-    "For how long the event loop has been blocked, by a handler or a lack of CPU",
+    "waitreg_processor_stalled_seconds", "For how long the event loop has been blocked, by a handler or a lack of CPU"
 )
 PROCESSOR_WAITING = _gauge("waitreg_processor_waiting", "Registered records that wait for a free worker slot")
 PROCESSOR_PREFETCH = _gauge("waitreg_processor_prefetch", "Records registered (or being registered) and not settled")
@@ -175,11 +172,7 @@ PROCESSOR_CLOCK_SKEW_LIMIT = _gauge(
 # ---- sink -----------------------------------------------------------------------------------------------------------
 
 SINK_RECORDS = _counter("waitreg_sink_records_total", "Records read, by stream", stream=STREAMS)
-SINK_BATCHES = _counter(
-    "waitreg_sink_batches_total",
-    "Transactions committed to Postgres",
-    stream=STREAMS,
-)
+SINK_BATCHES = _counter("waitreg_sink_batches_total", "Transactions committed to Postgres", stream=STREAMS)
 SINK_BATCH_SECONDS = _histogram(
     "waitreg_sink_batch_seconds",
     "From the start of a batch to its commit in Postgres (during a backlog, from the start of the first of several)",
