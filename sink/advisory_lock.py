@@ -14,15 +14,13 @@ POLL_S = 1.0
 RETRY_S = 0.1
 
 
-def lock_key(*parts: str) -> int:
-    """Return the key of a lock named by ``parts``: a signed 64-bit number, the same on every host."""
-    digest = hashlib.sha256("\n".join(("waitreg", *parts)).encode()).digest()
-    return int.from_bytes(digest[:8], "big", signed=True)
-
-
 def sink_lock_key(connection: Connection, topic: str) -> int:
-    """Return the key of the lock that the one active sink of a wait topic and schema holds, or a rebuild."""
-    return lock_key("sink", schema_of(connection), topic)
+    """Return the key of the lock of the one active sink, or rebuild, of a wait topic and schema.
+
+    It is a signed 64-bit number, the same on every host.
+    """
+    digest = hashlib.sha256("\n".join(("waitreg", "sink", schema_of(connection), topic)).encode()).digest()
+    return int.from_bytes(digest[:8], "big", signed=True)
 
 
 def try_lock(connection: Connection, key: int, for_s: float = 0.0) -> bool:

@@ -153,9 +153,7 @@ class SinkLoop:
                 self._committed(sync.topic, sync.refresh(), 0.0)
 
     def _committed(self, topic: SinkTopic, applied: Applied, seconds: float) -> None:
-        topic.state.committed(applied)
-        self._telemetry.postgres(up=True)
-        self._telemetry.batch(topic.state.stream, applied, seconds)
+        self._telemetry.committed(topic.state, applied, seconds)
         self._confirm(applied.positions)
         if applied.written is not None:
             topic.backoff.reset()

@@ -59,15 +59,16 @@ class LogEnds:
 
 
 def advanced(
-    position: Position, end_offset: int, last_append_ms: int | None, end: int, listed_at: datetime
+    position: Position, end_offset: int | None, last_append_ms: int | None, end: int, listed_at: datetime
 ) -> Position:
-    """Return the position after a batch.
+    """Return the position after a batch, also of a partition that it didn't move: its time may have.
 
-    ``end_offset`` is where the batch ended, ``last_append_ms`` the append time of its last record (None when it had
-    none, only transaction markers; a foreign record's may be any number, and then means nothing). At the log's ``end``
-    the time is that of reading; before it the last record's append time, since the broker's clock gave the next one the
-    same or a later one; it never goes back.
+    ``end_offset`` is where the batch ended (None: it had nothing of the partition), ``last_append_ms`` the append time
+    of its last record (None when it had none, only transaction markers; a foreign record's may be any number, and then
+    means nothing). At the log's ``end`` the time is that of reading; before it the last record's append time, since the
+    broker's clock gave the next one the same or a later one; it never goes back.
     """
+    end_offset = position.next_offset if end_offset is None else end_offset
     if end_offset >= end:
         return replace(position, next_offset=end_offset, position_time=listed_at)
     if last_append_ms is None or last_append_ms not in SHOWABLE_MS:

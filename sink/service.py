@@ -126,7 +126,7 @@ class SinkService:
                 self._run_loop(spark, topics)
                 return
             except FATAL as error:
-                self._broken(topics, str(error))
+                self.telemetry.broken(str(error))
                 raise
             except Exception as error:  # noqa: BLE001 - whatever it is: nothing is lost, and it starts again
                 if time.monotonic() - began > LONG_RUN_S:
@@ -140,7 +140,7 @@ class SinkService:
         if self._stop.is_set():
             log.warning("the sink ends; the next start reads again what wasn't written: %s", reason)
             return
-        self._broken(topics, reason)
+        self.telemetry.broken(reason)
         self.telemetry.failed(topics[0].state, error)
         self.telemetry.waiting(reason)
         pause_s = topics[0].backoff.next_s()
@@ -149,10 +149,6 @@ class SinkService:
         known = isinstance(error, psycopg.Error | TransientError)
         log.warning("the sink failed (%s); starts again in %.1f s", reason, pause_s, exc_info=None if known else error)
         self._stop.wait(pause_s)
-
-    def _broken(self, topics: list[SinkTopic], reason: str) -> None:
-        for topic in topics:
-            topic.state.broken(reason)
 
     def _run_loop(self, spark: SparkSession, topics: list[SinkTopic]) -> None:
         settings = self._settings

@@ -89,16 +89,14 @@ class TopicState:
             applied, limit_s = self._applied, self._oldest_allowed_s
         if applied is None:
             return
-        now = datetime.now(UTC)
-        oldest: dict[str, datetime] = {}
         for name, position in applied.positions.items():
             lag = max(0, applied.ends.ends[name] - position.next_offset)
             yield Reading(metrics.SINK_LAG, float(lag), (name.topic, str(name.partition)))
-            oldest[name.topic] = min(oldest.get(name.topic, position.position_time), position.position_time)
-        for topic, position_time in oldest.items():
-            yield Reading(metrics.SINK_STALENESS, max(0.0, (now - position_time).total_seconds()), (topic,))
-            if limit_s is not None:
-                yield Reading(metrics.SINK_STALENESS_LIMIT, limit_s, (topic,))
+        oldest_s = max((datetime.now(UTC) - each.position_time).total_seconds() for each in applied.positions.values())
+        topic = next(iter(applied.positions)).topic
+        yield Reading(metrics.SINK_STALENESS, max(0.0, oldest_s), (topic,))
+        if limit_s is not None:
+            yield Reading(metrics.SINK_STALENESS_LIMIT, limit_s, (topic,))
 
 
 class SinkTelemetry:
@@ -122,23 +120,30 @@ class SinkTelemetry:
         self._postgres_up = registry.gauge(metrics.SINK_POSTGRES_UP)
         registry.collect_from(self._readings)
 
-    def batch(self, stream: str, applied: Applied, seconds: float) -> None:
-        """Count a committed batch."""
+    def committed(self, state: TopicState, applied: Applied, seconds: float) -> None:
+        """Note what was committed, and count it if it was a batch, which took ``seconds`` since its reading began."""
+        state.committed(applied)
+        self._postgres_up.set(1.0)
         written = applied.written
         if written is None:
             return
-        self._records.labels(stream).inc(applied.records)
-        self._batches.labels(stream).inc()
-        self._seconds.labels(stream).observe(seconds)
+        self._records.labels(state.stream).inc(applied.records)
+        self._batches.labels(state.stream).inc()
+        self._seconds.labels(state.stream).observe(seconds)
         self._rows.labels(written.table).inc(written.rows)
         self._deleted.inc(written.deleted)
-        self._quarantined.labels(stream).inc(written.quarantined)
+        self._quarantined.labels(state.stream).inc(written.quarantined)
         self._late.inc(written.marked)
 
     def failed(self, state: TopicState, error: Exception) -> None:
         """Count a start that a failure makes necessary, and note why the topic isn't read."""
         self._restarts.labels(state.stream, cause_of(error)).inc()
         state.broken(error_text(error))
+
+    def broken(self, reason: str) -> None:
+        """Note why no topic is read."""
+        for state in self._states:
+            state.broken(reason)
 
     def postgres(self, up: bool) -> None:
         """Note whether Postgres answers."""

@@ -33,39 +33,36 @@ class Applied:
 
 
 class Applier:
-    """Owns the positions of one stream and the connection that moves them."""
+    """Owns the positions of one topic and the connection that moves them.
+
+    Args:
+        connection: in autocommit.
+        writer: writes the topic's batches.
+        positions: those in ``sink_progress``.
+        list_ends: checks that the topic is the same, reads Postgres' clock and then the high watermarks.
+        delete_retention_ms: bounds the positions' age (None: no bound, nothing is compacted).
+        whole_from: see `sink.apply.wait_writer.WaitWriter.stage`.
+        clock: for freezing staged tables.
+    """
 
     def __init__(
         self,
         connection: Connection,
         writer: Writer,
         positions: Positions,
-        *,
         list_ends: Callable[[], LogEnds],
-        require_same_topics: Callable[[], None],
+        *,
         delete_retention_ms: int | None,
         whole_from: dict[TopicPartition, int],
         clock: Clock | None = None,
     ) -> None:
-        """Begin at positions that are in ``sink_progress``, over a connection in autocommit.
-
-        ``list_ends`` reads Postgres' clock and then the high watermarks; ``require_same_topics`` raises when a topic
-        was recreated; ``delete_retention_ms`` bounds the positions' age (None: no bound, nothing is compacted);
-        ``whole_from``: see `sink.apply.wait_writer.WaitWriter.stage`; ``clock`` is for freezing staged tables.
-        """
         self._connection = connection
         self._writer = writer
-        self._positions = dict(positions)
+        self.positions: Positions = dict(positions)
         self._list_ends = list_ends
-        self._require_same_topics = require_same_topics
         self._delete_retention_ms = delete_retention_ms
         self._whole_from = whole_from
         self._staging = Staging(connection, clock or SystemClock())
-
-    @property
-    def positions(self) -> dict[TopicPartition, Position]:
-        """The committed positions."""
-        return dict(self._positions)
 
     def apply(self, batch: pa.Table, batch_ends: Mapping[TopicPartition, int]) -> Applied:
         """Write a batch that ends at ``batch_ends`` and move the positions there, all or nothing.
@@ -75,12 +72,16 @@ class Applier:
         of the commit is unknown: read the positions again).
         """
         ends = self._checked_ends()
-        new = moved(self._positions, batch_ends, last_append_times(batch), ends)
+        append_times = last_append_times(batch)
+        new = {
+            name: advanced(position, batch_ends.get(name), append_times.get(name), ends.ends[name], ends.listed_at)
+            for name, position in self.positions.items()
+        }
         with self._connection.transaction():
-            advance_progress(self._connection, self._positions, new)
+            advance_progress(self._connection, self.positions, new)
             written = self._writer.write(self._connection, batch, self._whole_from)
-        self._positions.update(new)
-        return Applied(self.positions, ends, batch.num_rows, written)
+        self.positions = new
+        return Applied(new, ends, batch.num_rows, written)
 
     def refresh(self) -> Applied:
         """Write down that idle positions are still the log's ends; errors as `apply`.
@@ -89,37 +90,17 @@ class Applier:
         """
         self._staging.freeze_when_due()
         ends = self._checked_ends()
-        new = refreshed(self._positions, ends)
+        new = refreshed(self.positions, ends)
         with self._connection.transaction():
-            advance_progress(self._connection, self._positions, new)
-        self._positions.update(new)
-        return Applied(self.positions, ends, 0, None)
+            advance_progress(self._connection, self.positions, new)
+        self.positions = new
+        return Applied(new, ends, 0, None)
 
     def _checked_ends(self) -> LogEnds:
-        self._require_same_topics()
         ends = self._list_ends()
         if self._delete_retention_ms is not None:
-            require_fresh(self._positions, ends, self._delete_retention_ms)
+            require_fresh(self.positions, ends, self._delete_retention_ms)
         return ends
-
-
-def moved(
-    positions: Positions,
-    batch_ends: Mapping[TopicPartition, int],
-    append_times: Mapping[TopicPartition, int],
-    ends: LogEnds,
-) -> dict[TopicPartition, Position]:
-    """Return all positions after a batch, also those that it didn't move (their time may have)."""
-    return {
-        name: advanced(
-            position,
-            batch_ends.get(name, position.next_offset),
-            append_times.get(name),
-            ends.ends[name],
-            ends.listed_at,
-        )
-        for name, position in positions.items()
-    }
 
 
 def last_append_times(batch: pa.Table) -> dict[TopicPartition, int]:

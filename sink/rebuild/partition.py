@@ -15,8 +15,8 @@ from sink.apply.wait_writer import WaitWriter
 from sink.position import LogEnds, Position, TopicPartition, require_read_in_time
 from sink.progress import QUERIES as SINK_QUERIES
 from sink.progress import Connection, advance_progress, postgres_now, read_progress
-from sink.read.kafka_reader import BatchTooLarge, SparkReader
-from sink.read.ranges import Range, ReadLimit
+from sink.read.kafka_reader import Batch, SparkReader
+from sink.read.limited_reader import LimitedReader
 from wait_registry.kafka.positions import earliest_offsets
 from wait_registry.kafka.topics import delete_retention_ms
 from wait_registry.postgres.queries import Queries
@@ -57,8 +57,8 @@ class PartitionRebuild:
         admin: AdminClient,
         name: TopicPartition,
     ) -> None:
-        self._settings = settings
-        self._reader = SparkReader(spark, settings.kafka)
+        reader = SparkReader(spark, settings.kafka)
+        self._reader = LimitedReader(reader, settings.sink, settings.wait.max_message_bytes)
         self._connection = connection
         self._admin = admin
         self._name = name
@@ -85,34 +85,22 @@ class PartitionRebuild:
         return result
 
     def _read(self, end: int, progress: Callable[[int, int, int], None]) -> int:
-        """Read the log into the temporary table; returns how many records could not be read."""
+        """Read the log into the temporary table; return how many records can't be decoded."""
         begin = earliest_offsets(self._admin, self._name.topic, [self._name.partition])[self._name.partition]
-        sink, largest_bytes = self._settings.sink, self._settings.wait.max_message_bytes
-        limit = ReadLimit.careful(sink.max_batch_records, sink.max_batch_bytes, largest_bytes)
-        at, quarantined = begin, 0
-        while at < end:
-            until = min(end, at + limit.offsets)
-            try:
-                records = self._fetch(at, until)
-            except BatchTooLarge:
-                smaller = limit.halved(until - at)
-                if smaller is None:
-                    raise
-                limit = smaller
-                continue
-            quarantined += self._keep(records)
-            limit = limit.after(until - at, records.num_rows, records.nbytes)
-            at = until
-            progress(self._name.partition, at - begin, end - begin)
+        at, quarantined = {self._name: begin}, 0
+        while batch := self._next_batch(at, end):
+            quarantined += self._keep(batch.records)
+            at.update(batch.next_positions)
+            progress(self._name.partition, at[self._name] - begin, end - begin)
         return quarantined
 
-    def _fetch(self, begin: int, end: int) -> pa.Table:
+    def _next_batch(self, at: dict[TopicPartition, int], end: int) -> Batch | None:
         try:
-            return self._reader.read({self._name: Range(begin, end)}).records
+            return self._reader.read(at, {self._name: end})
         except SparkGone as gone:
             raise SparkGone(
-                f"Spark's JVM has ended while offsets {begin} to {end} of {self._name} were read (out of memory? see "
-                "its output above); this partition is as it was. Run the rebuild again, with a higher "
+                f"Spark's JVM has ended while {self._name} was read from offset {at[self._name]} on (out of memory? "
+                "see its output above); this partition is as it was. Run the rebuild again, with a higher "
                 "spark.driver_memory or a lower sink.max_batch_records (500, say) where records are large"
             ) from gone
 

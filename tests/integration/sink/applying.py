@@ -47,7 +47,6 @@ class HandFed:
             writer,
             positions,
             list_ends=lambda: LogEnds(dict.fromkeys(names, self.log_end), postgres_now(self.connection)),
-            require_same_topics=lambda: None,
             delete_retention_ms=retention_ms,
             whole_from=dict.fromkeys(names, whole_from),
             clock=clock,
