@@ -70,7 +70,7 @@ def migrations() -> tuple[Migration, ...]:
 
 def status(connection: psycopg.Connection[TupleRow]) -> list[MigrationStatus]:
     """Return the state of every migration in the connection's schema, which need not exist."""
-    applied = _applied(connection)
+    applied = applied_migrations(connection)
     return [MigrationStatus(migration, applied.get(migration.version)) for migration in migrations()]
 
 
@@ -139,7 +139,7 @@ def fix_of_changed(migration: Migration) -> str:
 
 
 def _require_none_newer(connection: psycopg.Connection[TupleRow], schema: str) -> None:
-    found, newest = max(_applied(connection), default=0), migrations()[-1].version
+    found, newest = max(applied_migrations(connection), default=0), migrations()[-1].version
     if found > newest:
         raise ConfigurationError(
             f'the schema "{schema}" has version {found}, newer than version {newest} of this wait registry: '
@@ -160,7 +160,8 @@ def lock_migrations(connection: psycopg.Connection[TupleRow]) -> None:
     connection.execute("select pg_advisory_xact_lock(%s)", (LOCK_KEY,))
 
 
-def _applied(connection: psycopg.Connection[TupleRow]) -> dict[int, str]:
+def applied_migrations(connection: psycopg.Connection[TupleRow]) -> dict[int, str]:
+    """Return the checksum of each applied migration of the connection's schema, by number; none without a schema."""
     found = connection.execute(
         "select to_regclass(quote_ident(%s) || '.wait_registry_migration')", (schema_of(connection),)
     ).fetchone()

@@ -8,7 +8,14 @@ from psycopg.rows import TupleRow
 
 from wait_registry.errors import ConfigurationError
 from wait_registry.postgres.connection import schema_of
-from wait_registry.postgres.migrations import lock_migrations, migrations, record, require_unchanged, status
+from wait_registry.postgres.migrations import (
+    applied_migrations,
+    lock_migrations,
+    migrations,
+    record,
+    require_unchanged,
+    status,
+)
 from wait_registry.postgres.queries import sql_text
 
 OLDEST_SERVER = 140_000
@@ -34,13 +41,7 @@ def install_schema(connection: psycopg.Connection[TupleRow], schema: str) -> Non
 
 def schema_version(connection: psycopg.Connection[TupleRow]) -> int | None:
     """Return the number of the newest migration in the connection's schema, or None if there is no schema."""
-    found = connection.execute(
-        "select to_regclass(quote_ident(%s) || '.wait_registry_migration')", (schema_of(connection),)
-    ).fetchone()
-    if found is None or found[0] is None:
-        return None
-    row = connection.execute("select max(version) from wait_registry_migration").fetchone()
-    return None if row is None else row[0]
+    return max(applied_migrations(connection), default=None)
 
 
 def require_schema(connection: psycopg.Connection[TupleRow]) -> None:
