@@ -8,17 +8,15 @@ import subprocess
 import uuid
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping
-from importlib import resources
 from pathlib import Path
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from wait_registry.errors import ConfigurationError
-from wait_registry.jvm import jar_directory, java_command
-from wait_registry.local.child import Program, log_tail
+from wait_registry.local.child import log_tail
 from wait_registry.local.ports import LOOPBACK
-from wait_registry.local.server import EmbeddedServer
+from wait_registry.local.server import JvmServer
 
 log = logging.getLogger(__name__)
 
@@ -54,10 +52,12 @@ PROPERTIES: Mapping[str, str] = {
 }
 
 
-class EmbeddedBroker(EmbeddedServer):
+class EmbeddedBroker(JvmServer):
     """One Kafka broker on loopback."""
 
     name = "Kafka broker"
+    jars = "broker"
+    log4j_file = "broker-log4j2.properties"
 
     def __init__(
         self,
@@ -86,8 +86,6 @@ class EmbeddedBroker(EmbeddedServer):
         self._properties = dict(properties or {})
         self._cluster_id = cluster_id
         self._heap = heap
-        self._java = ""
-        self._class_path = ""
 
     @property
     def bootstrap_servers(self) -> str:
@@ -100,12 +98,8 @@ class EmbeddedBroker(EmbeddedServer):
         return self.directory / "server.properties"
 
     def _prepare(self) -> None:
-        if not self._java:
-            self._java = java_command()
-            self._class_path = f"{jar_directory('broker')}/*"
+        super()._prepare()
         self.properties_file.write_text("".join(f"{k}={v}\n" for k, v in self._all_properties().items()), "utf-8")
-        log4j = resources.files("wait_registry_jvm").joinpath("broker-log4j2.properties").read_text("utf-8")
-        (self.directory / "log4j2.properties").write_text(log4j, "utf-8")
         if not (self.directory / "data" / "meta.properties").exists():
             self._format()
 
@@ -120,18 +114,13 @@ class EmbeddedBroker(EmbeddedServer):
             **self._properties,
         }
 
-    def _java_call(self, *options: str) -> list[str]:
-        configuration = f"-Dlog4j2.configurationFile={self.directory / 'log4j2.properties'}"
-        return [self._java, *options, configuration, f"-Dwaitreg.log={self.log}", "-cp", self._class_path]
-
     def _format(self) -> None:
-        """Give the data folder its cluster id."""
+        """Give the data folder its cluster ID."""
         cluster_id = self._cluster_id or urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
         # TieredStopAtLevel: the tool runs for a second, compiling it well would take longer.
         call = self._java_call("-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
-        # "=": one id in 64 begins with a dash, which behind "-t" would be taken for an option.
-        quorum = self._first_voters()
-        arguments = ["kafka.tools.StorageTool", "format", quorum, f"--cluster-id={cluster_id}", "-c"]
+        # "=": one ID in 64 begins with a dash, and "-t ID" would take that for an option.
+        arguments = ["kafka.tools.StorageTool", "format", self._first_voters(), f"--cluster-id={cluster_id}", "-c"]
         done = subprocess.run(
             [*call, *arguments, str(self.properties_file)], capture_output=True, text=True, check=False
         )
@@ -142,17 +131,11 @@ class EmbeddedBroker(EmbeddedServer):
             )
 
     def _first_voters(self) -> str:
-        """Return the option that says who the controllers are at first (KIP-853: a quorum of one that could grow)."""
+        """Return the option that names the first controllers (KIP-853: a quorum of one that could grow)."""
         return "--standalone"
 
-    def _program(self) -> Program:
-        return Program(
-            command=[*self._java_call(f"-Xmx{self._heap}"), "kafka.Kafka", str(self.properties_file)],
-            log=self.log,
-            cwd=self.directory,
-            remove_when_orphaned=self.directory if self.temporary else None,
-            inherited_fds=self._inherited_fds,
-        )
+    def _command(self) -> list[str]:
+        return [*self._java_call(f"-Xmx{self._heap}"), "kafka.Kafka", str(self.properties_file)]
 
     def _serving(self) -> bool:
         try:

@@ -12,7 +12,6 @@ from pathlib import Path
 from types import FrameType
 
 import psycopg
-from pydantic import SecretStr
 
 from wait_registry.kafka.topics import create_topics
 from wait_registry.local.child import log_tail
@@ -46,44 +45,68 @@ def run_stack(settings: Settings, data_dir: Path | None = None, *, connect: bool
     """
     plugin = plugin_jar(CHECKOUT) if connect else None
     with stop_requests() as stop, ExitStack() as running:
-        running.callback(_say, "Stopped.")
-        _say("Starting Kafka and Postgres (10 s; a minute on a busy machine)...")
+        running.callback(_report, "Stopped.")
+        _report("Starting Kafka and Postgres (10 s; a minute on a busy machine)...")
         stack = running.enter_context(EmbeddedStack(data_dir, postgres_settings=LOGICAL_DECODING if connect else None))
-        here = settings_at(stack, settings)
-        _say("Creating topics and tables...")
-        create_topics(here)
-        with psycopg.connect(stack.postgres_url, autocommit=True) as connection:
-            install_schema(connection, here.postgres.schema_name)
+        _report("Creating topics and tables...")
+        _create_topics_and_tables(stack, settings)
         servers: list[EmbeddedServer] = [stack.broker, stack.postgres]
-        variables = stack_variables(stack)
+        variables = {**stack.environment, **{f"WAITREG_WAIT__{name.upper()}": str(n) for name, n in ONE_BROKER.items()}}
         if plugin is not None:
-            _say("Starting the Kafka Connect worker...")
-            worker = running.enter_context(connect_worker_of(stack, plugin))
+            _report("Starting the Kafka Connect worker...")
+            worker = running.enter_context(
+                ConnectWorker(
+                    stack.data_dir / "connect",
+                    stack.worker_port(),
+                    stack.bootstrap_servers,
+                    plugins=[plugin],
+                    temporary=stack.temporary,
+                )
+            )
             servers.append(worker)
             variables["WAITREG_CONNECT__URL"] = worker.url
-        print(addresses(stack, variables, kept=data_dir is not None), flush=True)
-        status = watch(servers, stop, stack)
-        _say("Stopping...")
+        print(_addresses(stack, variables), flush=True)
+        status = _watch(servers, stop, stack)
+        _report("Stopping...")
         return status
 
 
-def _say(text: str) -> None:
+def _report(text: str) -> None:
     # On standard error: standard output is for the shell that evaluates the export lines.
     print(text, file=sys.stderr, flush=True)
 
 
-def watch(servers: Sequence[EmbeddedServer], stop: threading.Event, stack: EmbeddedStack) -> int:
+def _create_topics_and_tables(stack: EmbeddedStack, settings: Settings) -> None:
+    create_topics(
+        settings.model_copy(
+            update={
+                "kafka": settings.kafka.model_copy(update={"bootstrap_servers": stack.bootstrap_servers}),
+                "wait": settings.wait.model_copy(update=ONE_BROKER),
+            }
+        )
+    )
+    with psycopg.connect(stack.postgres_url, autocommit=True) as connection:
+        install_schema(connection, settings.postgres.schema_name)
+
+
+def _addresses(stack: EmbeddedStack, variables: Mapping[str, str]) -> str:
+    """Return the environment as lines for a shell, and whether the data is kept."""
+    ending = "deleted at the end (--data-dir keeps them)" if stack.temporary else "which stay"
+    exports = [f"export {name}={shlex.quote(value)}" for name, value in variables.items()]
+    return "\n".join([*exports, f"# data and logs, {ending}: {stack.data_dir}", "# Ctrl-C ends it"])
+
+
+def _watch(servers: Sequence[EmbeddedServer], stop: threading.Event, stack: EmbeddedStack) -> int:
     """Wait for a request to stop (returns 0), or for a server that ends by itself (prints why, returns 1)."""
     while not stop.wait(LOOK_S):
         for server in servers:
             if not server.running:
-                _say(end_of_server(server, stack))
+                _report(_end_of_server(server, stack))
                 return 1
     return 0
 
 
-def end_of_server(server: EmbeddedServer, stack: EmbeddedStack) -> str:
-    """Return the last lines of a server that ended by itself, and what happens to the data."""
+def _end_of_server(server: EmbeddedServer, stack: EmbeddedStack) -> str:
     data = (
         f"Data and logs in {stack.data_dir} are deleted with it; --data-dir DIR keeps them"
         if stack.temporary
@@ -97,48 +120,8 @@ def end_of_server(server: EmbeddedServer, stack: EmbeddedStack) -> str:
 
 
 @contextmanager
-def connect_worker_of(stack: EmbeddedStack, plugin: Path) -> Iterator[ConnectWorker]:
-    """Run a Kafka Connect worker against a stack, in the stack's folder."""
-    worker = ConnectWorker(
-        stack.data_dir / "connect",
-        stack.worker_port(),
-        stack.bootstrap_servers,
-        plugins=[plugin],
-        temporary=stack.temporary,
-    )
-    worker.start()
-    try:
-        yield worker
-    finally:
-        worker.stop()
-
-
-def settings_at(stack: EmbeddedStack, settings: Settings) -> Settings:
-    """Return the settings with the stack's addresses and what a single broker can keep."""
-    return settings.model_copy(
-        update={
-            "kafka": settings.kafka.model_copy(update={"bootstrap_servers": stack.bootstrap_servers}),
-            "postgres": settings.postgres.model_copy(update={"url": SecretStr(stack.postgres_url)}),
-            "wait": settings.wait.model_copy(update=ONE_BROKER),
-        }
-    )
-
-
-def stack_variables(stack: EmbeddedStack) -> dict[str, str]:
-    """Return the environment that points a service to the stack."""
-    return {**stack.environment, **{f"WAITREG_WAIT__{name.upper()}": str(n) for name, n in ONE_BROKER.items()}}
-
-
-def addresses(stack: EmbeddedStack, variables: Mapping[str, str], *, kept: bool) -> str:
-    """Return the environment as lines for a shell, and whether the stack's data outlives it."""
-    ending = "data and logs, which stay" if kept else "data and logs, deleted at the end (--data-dir keeps them)"
-    exports = [f"export {name}={shlex.quote(value)}" for name, value in variables.items()]
-    return "\n".join([*exports, f"# {ending}: {stack.data_dir}", "# Ctrl-C ends it"])
-
-
-@contextmanager
 def stop_requests() -> Iterator[threading.Event]:
-    """Turn SIGTERM and Ctrl-C into an event, heeded as soon as the stack stands (a few seconds at most)."""
+    """Turn SIGTERM and Ctrl-C into an event; the stack checks it once it serves, a few seconds later at most."""
     stop = threading.Event()
 
     def request(number: int, frame: FrameType | None) -> None:

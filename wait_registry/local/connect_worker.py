@@ -5,19 +5,16 @@ from __future__ import annotations
 import http.client
 import logging
 from collections.abc import Mapping, Sequence
-from importlib import resources
 from pathlib import Path
 
 from wait_registry.errors import ConfigurationError
-from wait_registry.jvm import CONNECT_JAR_KINDS, JarKind, jar_directory, java_command
-from wait_registry.local.child import Program
+from wait_registry.jvm import CONNECT_JAR_KINDS, jar_directory
 from wait_registry.local.ports import LOOPBACK
-from wait_registry.local.server import EmbeddedServer
+from wait_registry.local.server import JvmServer
 
 log = logging.getLogger(__name__)
 
 PROBE_S = 2.0
-WORKER: JarKind = "connect"
 PROVIDERS = "org.apache.kafka.common.config.provider"
 # One worker on a laptop: topics of one replica, and a killed member is given up after seconds, since members are killed
 # on purpose here. connect-configs/README.md lists what a connector of this project needs of any worker.
@@ -45,10 +42,12 @@ PROPERTIES: Mapping[str, str] = {
 }
 
 
-class ConnectWorker(EmbeddedServer):
-    """One Kafka Connect worker on loopback; its connectors and offsets live in Kafka and survive its folder."""
+class ConnectWorker(JvmServer):
+    """One Kafka Connect worker on loopback; its connectors and offsets are in Kafka and survive its folder."""
 
     name = "Kafka Connect worker"
+    jars = "connect"
+    log4j_file = "connect-log4j2.properties"
     start_timeout_s = 120.0
 
     def __init__(
@@ -74,7 +73,7 @@ class ConnectWorker(EmbeddedServer):
             plugins: jars or folders of jars, in addition to Debezium's; `plugin_jar` finds this project's.
             group: names its group and its three topics (``<group>-configs``, ``-offsets``, ``-status``).
             properties: further worker properties; they win over ours. They may hold secrets.
-            environment: variables for it, what ``${env:NAME}`` in a connector's configuration is looked up in.
+            environment: variables for it; ``${env:NAME}`` in a connector's configuration reads them.
             heap: the JVM's -Xmx.
             temporary: see `EmbeddedServer`.
             inherited_fds: see `EmbeddedServer`.
@@ -83,10 +82,8 @@ class ConnectWorker(EmbeddedServer):
         self.port = port
         self.group = group
         self._plugins = tuple(plugins)
-        self._environment = dict(environment or {})
+        self.environment = dict(environment or {})
         self._heap = heap
-        self._java = ""
-        self._class_path = ""
         self._properties = {
             **PROPERTIES,
             "bootstrap.servers": bootstrap_servers,
@@ -110,39 +107,24 @@ class ConnectWorker(EmbeddedServer):
         return self.directory / "plugins"
 
     def _prepare(self) -> None:
-        if not self._java:
-            self._java = java_command()
-            self._class_path = f"{jar_directory(WORKER)}/*"
-            self._link_plugins()
+        super()._prepare()
+        self._link_plugins()
         lines = (f"{name}={_escaped(value)}\n" for name, value in self._properties.items())
         file = self.directory / "worker.properties"
         file.touch(mode=0o600)
         file.write_text("".join(lines), "utf-8")
-        log4j = resources.files("wait_registry_jvm").joinpath("connect-log4j2.properties").read_text("utf-8")
-        (self.directory / "log4j2.properties").write_text(log4j, "utf-8")
 
     def _link_plugins(self) -> None:
         self.plugin_path.mkdir(exist_ok=True)
-        debezium = [jar_directory(kind) for kind in CONNECT_JAR_KINDS if kind != WORKER]
+        debezium = [jar_directory(kind) for kind in CONNECT_JAR_KINDS if kind != self.jars]
         for plugin in (*debezium, *self._plugins):
             link = self.plugin_path / plugin.name
             link.unlink(missing_ok=True)
             link.symlink_to(plugin.absolute())
 
-    def _program(self) -> Program:
-        return Program(
-            command=[
-                *(self._java, f"-Xmx{self._heap}", "-XX:+UseSerialGC"),
-                *(f"-Dlog4j2.configurationFile={self.directory / 'log4j2.properties'}", f"-Dwaitreg.log={self.log}"),
-                *("-cp", self._class_path, "org.apache.kafka.connect.cli.ConnectDistributed"),
-                str(self.directory / "worker.properties"),
-            ],
-            log=self.log,
-            cwd=self.directory,
-            environment=self._environment,
-            remove_when_orphaned=self.directory if self.temporary else None,
-            inherited_fds=self._inherited_fds,
-        )
+    def _command(self) -> list[str]:
+        call = self._java_call(f"-Xmx{self._heap}", "-XX:+UseSerialGC")
+        return [*call, "org.apache.kafka.connect.cli.ConnectDistributed", str(self.directory / "worker.properties")]
 
     def _serving(self) -> bool:
         """Ask GET /health (KIP-1017): 200 once the worker has joined its group and read its topics."""

@@ -12,7 +12,6 @@ from pathlib import Path
 
 from wait_registry.errors import ConfigurationError
 from wait_registry.local.account import Account, unprivileged_account, unreachable_part
-from wait_registry.local.child import Program
 from wait_registry.local.ports import LOOPBACK
 from wait_registry.local.server import EmbeddedServer
 
@@ -27,6 +26,7 @@ class EmbeddedPostgres(EmbeddedServer):
     """One Postgres server on loopback: UTF-8, no password, durable unless told otherwise."""
 
     name = "Postgres"
+    stop_signal = signal.SIGINT  # "fast": sessions end, the data is left clean
 
     def __init__(
         self,
@@ -51,7 +51,6 @@ class EmbeddedPostgres(EmbeddedServer):
         super().__init__(directory, temporary=temporary, inherited_fds=inherited_fds)
         self.port = port
         self._settings = {**SETTINGS, **(settings or {})}
-        self._account: Account | None = None
         self._shipped = programs
         self._programs = Path()
 
@@ -66,30 +65,29 @@ class EmbeddedPostgres(EmbeddedServer):
         return self.directory / "data"
 
     def _prepare(self) -> None:
-        self._account = unprivileged_account()
+        self.account = unprivileged_account()
         self._programs = self._reachable_programs(self._shipped or _shipped_programs())
         self.log.touch()
-        if self._account is not None:
-            self._hand_over()
+        if self.account is not None:
+            self._hand_over(self.account)
         if not (self.data / "PG_VERSION").exists():
             self._initdb()
 
-    def _hand_over(self) -> None:
-        assert self._account is not None
+    def _hand_over(self, account: Account) -> None:
         self.directory.chmod(0o755)
         barred = unreachable_part(self.directory)
         if barred is not None:
             raise ConfigurationError(
-                f"we are root, so Postgres runs as '{self._account.name}', who may not enter {barred}: choose a data "
+                f"we are root, so Postgres runs as '{account.name}', who may not enter {barred}: choose a data "
                 f"folder that this user can reach, or start as an ordinary user"
             )
         self.data.mkdir(mode=0o700, exist_ok=True)
-        if self.data.stat().st_uid != self._account.uid:
-            os.chown(self.data, self._account.uid, self._account.gid)
+        if self.data.stat().st_uid != account.uid:
+            os.chown(self.data, account.uid, account.gid)
 
     def _reachable_programs(self, shipped: Path) -> Path:
         """Return the folder of programs, copied next to the data when the account can't reach the environment."""
-        if self._account is None or unreachable_part(shipped) is None:
+        if self.account is None or unreachable_part(shipped) is None:
             return shipped
         site = shipped.parents[2]
         copy = self.directory / "programs"
@@ -101,7 +99,7 @@ class EmbeddedPostgres(EmbeddedServer):
         return copy / shipped.relative_to(site)
 
     def _initdb(self) -> None:
-        account = self._account
+        account = self.account
         done = subprocess.run(
             [str(self._programs / "initdb"), "--pgdata", str(self.data), *INITDB_OPTIONS],
             capture_output=True,
@@ -115,24 +113,12 @@ class EmbeddedPostgres(EmbeddedServer):
         if done.returncode != 0:
             raise ConfigurationError(f"initdb failed:\n{done.stdout}{done.stderr}")
 
-    def _program(self) -> Program:
+    def _command(self) -> list[str]:
         # No Unix socket: its path is bounded at about 100 bytes, a data folder's is not.
-        settings = {
-            "listen_addresses": LOOPBACK,
-            "port": str(self.port),
-            "unix_socket_directories": "",
-            **self._settings,
-        }
+        own = {"listen_addresses": LOOPBACK, "port": str(self.port), "unix_socket_directories": ""}
+        settings = {**own, **self._settings}
         options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
-        return Program(
-            command=[str(self._programs / "postgres"), "-D", str(self.data), *options],
-            log=self.log,
-            cwd=self.directory,
-            account=self._account,
-            stop_signal=signal.SIGINT,  # "fast": open sessions are ended, the data is left clean
-            remove_when_orphaned=self.directory if self.temporary else None,
-            inherited_fds=self._inherited_fds,
-        )
+        return [str(self._programs / "postgres"), "-D", str(self.data), *options]
 
     def _serving(self) -> bool:
         # The file's first line is the pid, its eighth the state; one left by a killed server has another pid.

@@ -7,8 +7,8 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from types import TracebackType
 
@@ -16,11 +16,11 @@ from wait_registry.errors import ConfigurationError
 from wait_registry.local.broker import EmbeddedBroker
 from wait_registry.local.ports import free_ports, is_free
 from wait_registry.local.postgres import EmbeddedPostgres
-from wait_registry.local.server import PortTakenError
+from wait_registry.local.server import EmbeddedServer, PortTakenError
 
 START_ATTEMPTS = 3
 PORTS_FILE = "ports.json"
-# The broker's two and Postgres'; a worker's follows them in the file once there was one.
+# The broker has two and Postgres one; the file holds the worker's after them once a worker has run.
 SERVER_PORTS = 3
 
 
@@ -58,6 +58,7 @@ class EmbeddedStack:
         self._broker_heap = broker_heap
         self._cluster_id = cluster_id
         self._lock_fd: int | None = None
+        self._servers: tuple[EmbeddedServer, ...] = ()
         self.data_dir = Path()
 
     @property
@@ -87,6 +88,11 @@ class EmbeddedStack:
     ) -> None:
         self.close()
 
+    @property
+    def temporary(self) -> bool:
+        """Whether the stack removes its data at the end."""
+        return self._given_dir is None
+
     def start(self) -> None:
         """Start both servers at once and wait until they serve.
 
@@ -102,20 +108,17 @@ class EmbeddedStack:
                 except PortTakenError:
                     if attempt == START_ATTEMPTS:
                         raise
-                    self.broker.stop()
-                    self.postgres.stop()
+                    for server in self._servers:
+                        server.stop()
         except BaseException:
             self.close()
             raise
 
     def close(self) -> None:
-        """End both servers; a temporary stack leaves nothing behind. May be called again."""
-        for server in (getattr(self, "broker", None), getattr(self, "postgres", None)):
-            if server is None:
-                continue
+        """End both servers; a temporary stack removes its data. May be called again."""
+        for server in self._servers:
             if self.temporary:
                 server.kill()
-                server.remove_data()
             else:
                 server.stop()
         if self.temporary and self.data_dir != Path():
@@ -127,13 +130,11 @@ class EmbeddedStack:
     def worker_port(self) -> int:
         """Return a free port for a Kafka Connect worker of the running stack.
 
-        With a data folder it is the port of the last start if that is free, so that `connect watch` finds the worker.
+        It is the port of the last start in this data folder if that is free, so that `connect watch` finds the worker.
 
         Raises:
             ConfigurationError: hardly any port is free.
         """
-        if self.temporary:
-            return free_ports(1)[0]
         known = self._known_ports()
         for port in known[SERVER_PORTS:]:
             if is_free(port):
@@ -141,11 +142,6 @@ class EmbeddedStack:
         (port,) = free_ports(1)
         self._keep_ports([*known[:SERVER_PORTS], port])
         return port
-
-    @property
-    def temporary(self) -> bool:
-        """Whether nothing of it stays."""
-        return self._given_dir is None
 
     def _take_data_dir(self) -> None:
         if self._given_dir is None:
@@ -165,30 +161,25 @@ class EmbeddedStack:
             ) from None
 
     def _ports(self, *, fresh: bool) -> tuple[int, int, int]:
-        """Return the ports of the last start when they are free, else new ones."""
-        if self.temporary:
-            client, controller, postgres = free_ports(SERVER_PORTS)
-            return client, controller, postgres
+        """Return the ports of the last start in this data folder if they are free, else new ones."""
         known = self._known_ports()
-        if known and not fresh:
-            client, controller, postgres = known[:SERVER_PORTS]
-            if all(map(is_free, (client, controller, postgres))):
-                return client, controller, postgres
-        client, controller, postgres = free_ports(SERVER_PORTS)
-        self._keep_ports([client, controller, postgres, *known[SERVER_PORTS:]])
+        servers = known[:SERVER_PORTS]
+        if fresh or not servers or not all(map(is_free, servers)):
+            servers = [*free_ports(SERVER_PORTS)]
+            self._keep_ports([*servers, *known[SERVER_PORTS:]])
+        client, controller, postgres = servers
         return client, controller, postgres
 
     def _known_ports(self) -> list[int]:
-        """Return the ports of the last start, the worker's last if there was one; none before the first."""
         record = self.data_dir / PORTS_FILE
         ports: list[int] = json.loads(record.read_text("ascii")) if record.exists() else []
         return ports
 
-    def _keep_ports(self, ports: list[int]) -> None:
+    def _keep_ports(self, ports: Sequence[int]) -> None:
         (self.data_dir / PORTS_FILE).write_text(json.dumps(ports), "ascii")
 
     def _make_servers(self, ports: tuple[int, int, int]) -> None:
-        # The guards hold the lock too: after a kill -9 of this process it is free once the servers are gone.
+        # The guards hold the lock too: after a kill -9 of this process it is free once the servers have ended.
         held = () if self._lock_fd is None else (self._lock_fd,)
         self.broker = EmbeddedBroker(
             self.data_dir / "broker",
@@ -206,15 +197,14 @@ class EmbeddedStack:
             temporary=self.temporary,
             inherited_fds=held,
         )
+        self._servers = (self.broker, self.postgres)
 
     def _start_servers(self) -> None:
-        with ThreadPoolExecutor(2, thread_name_prefix="stack") as pool:
-            starts = [pool.submit(server.start) for server in (self.broker, self.postgres)]
+        with ThreadPoolExecutor(len(self._servers), thread_name_prefix="stack") as pool:
             try:
-                done, _ = wait(starts, return_when=FIRST_EXCEPTION)
-                for start in done:
+                for start in as_completed([pool.submit(server.start) for server in self._servers]):
                     start.result()
             except BaseException:
-                self.broker.abandon()
-                self.postgres.abandon()
+                for server in self._servers:
+                    server.abandon()
                 raise
