@@ -64,7 +64,7 @@ class Stage:
         }
         section = ProcessorSettings(group=group, topics=(topic,), handler=handler, instance=instance, **values)
         settings = self.limited(self.platform.settings_of(section, noticed_soon=True))
-        return self.platform.start_processor(instance, settings)
+        return self.platform.backgrounds.service("processor", settings, instance)
 
     @staticmethod
     def limited(settings: Settings) -> Settings:
@@ -122,7 +122,7 @@ def stage() -> Iterator[Stage]:
         platform.settings = Stage.limited(platform.settings)
         platform.prepare()
         platform.create_inputs(TOPICS)
-        sink, sweeper = platform.start_sink(), platform.start_sweeper()
+        sink, sweeper = (backgrounds.service(service, platform.settings) for service in ("sink", "sweeper"))
         sink.wait_ready(DEADLINE_S)
         sweeper.wait_ready(DEADLINE_S)
         yield Stage(platform, sink, sweeper)

@@ -24,17 +24,16 @@ from confluent_kafka.admin import AdminClient
 from tests.support.waiting import wait_until
 from wait_registry.demo.background import Background, Backgrounds
 from wait_registry.demo.evidence import sink_lag
-from wait_registry.demo.plan import MIXTURE, DemoPlan
+from wait_registry.demo.plan import DemoPlan
 from wait_registry.demo.platform import Platform
 from wait_registry.demo.reconciliation import Reconciliation
-from wait_registry.demo.run import Run
+from wait_registry.demo.run import Run, crash_run
 from wait_registry.demo.screen import Screen
 from wait_registry.demo.verdict import show_reconciliations
 from wait_registry.errors import ReconciliationError
 from wait_registry.kafka.clients import admin
 from wait_registry.kafka.positions import end_offsets
 from wait_registry.local.stack import EmbeddedStack
-from wait_registry.settings.processor import ProcessorSettings
 from wait_registry.settings.sweeper import SweeperSettings
 
 SERVICES = ("processor", "sink", "sweeper")
@@ -50,30 +49,20 @@ class Theatre:
     """The running system; sink and sweeper are replaced when they have been killed."""
 
     platform: Platform
-    backgrounds: Backgrounds
-    directory: Path
     chance: random.Random
     sink: Background
     sweeper: Background
 
+    def start(self, service: str) -> Background:
+        """Start the sink or the sweeper; not ready yet."""
+        return self.platform.backgrounds.service(service, self.platform.settings)
+
     def run(self, name: str) -> Run:
         """Describe a run with its topic filled and its downstream listening."""
-        downstream = self.backgrounds.downstream(MIXTURE, self.directory / f"{name}.calls.jsonl", f"downstream-{name}")
-        processor = ProcessorSettings(
-            group=f"kill-{name}",
-            topics=(f"orders-{name}",),
-            handler=downstream.address,
-            max_in_flight=N,
-            handler_timeout_s=PLAN.crash_timeout_s,
-            max_attempts=1,
-            ttl_s=PLAN.crash_ttl_s,
-            margin_s=PLAN.crash_margin_s,
-        )
-        settings = self.platform.settings_of(processor, noticed_soon=True)
-        run = Run(name, RECORDS, settings, self.directory, downstream)
+        run = crash_run(self.platform, name, RECORDS, N)
         self.platform.create_inputs([run.topic])
         run.publish()
-        downstream.wait_ready()
+        run.downstream.wait_ready()
         return run
 
 
@@ -92,23 +81,23 @@ def theatre(seed: int) -> Iterator[Theatre]:
             update={"sweeper": SweeperSettings(interval_s=PLAN.sweep_interval_s, chunk_rows=2)}
         )
         platform.prepare()
-        sink, sweeper = platform.start_sink(), platform.start_sweeper()
+        sink, sweeper = (backgrounds.service(service, platform.settings) for service in ("sink", "sweeper"))
         sink.wait_ready()
         sweeper.wait_ready()
-        yield Theatre(platform, backgrounds, directory, random.Random(seed), sink, sweeper)
+        yield Theatre(platform, random.Random(seed), sink, sweeper)
 
 
 def kill_once(stage: Theatre, service: str, number: int) -> Reconciliation:
     """Kill a service in the middle of a run and return where every record of the run ended."""
     run = stage.run(f"{service}-{number}")
-    victim = stage.platform.start_processor(f"processor-{run.name}-a", run.settings)
+    victim = run.start_processor(f"processor-{run.name}-a")
     wait_for(lambda: run.completed() > 0, "the processor that will be killed has partitions")
-    other = stage.platform.start_processor(f"processor-{run.name}-b", run.settings)
+    other = run.start_processor(f"processor-{run.name}-b")
     moment = stage.chance.randrange(50, RECORDS // 2)
     wait_for(lambda: run.completed() >= moment, "the run is in full swing")
     run.kill(victim)
     KILLS[service](stage, run, number)
-    third = stage.platform.start_processor(f"processor-{run.name}-c", run.settings)
+    third = run.start_processor(f"processor-{run.name}-c")
     wait_for(lambda: has_ended(stage, run), f"every record of {run.topic} has its end")
     result = run.reconcile()
     for background in (other, third, run.downstream):
@@ -126,7 +115,7 @@ def kill(background: Background, *, only_itself: bool) -> None:
 def kill_sink(stage: Theatre, _run: Run, number: int) -> None:
     """Kill the sink while it takes the load in, its JVM with it or not, and start another one."""
     kill(stage.sink, only_itself=bool(number % 2))
-    stage.sink = stage.platform.start_sink()
+    stage.sink = stage.start("sink")
 
 
 def kill_sweeper(stage: Theatre, run: Run, number: int) -> None:
@@ -135,7 +124,7 @@ def kill_sweeper(stage: Theatre, run: Run, number: int) -> None:
     before = dead_letter_ends(client, run)
     wait_for(lambda: dead_letter_ends(client, run) > before, f"an export of {run.topic} has begun")
     kill(stage.sweeper, only_itself=bool(number % 2))
-    stage.sweeper = stage.platform.start_sweeper()
+    stage.sweeper = stage.start("sweeper")
 
 
 KILLS: dict[str, Callable[[Theatre, Run, int], None]] = {

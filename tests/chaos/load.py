@@ -34,7 +34,7 @@ class Flow:
     def __init__(self, place: Place, bootstrap: str, rate_per_s: float, shape: str = "tiny") -> None:
         kafka = KafkaSettings(bootstrap_servers=bootstrap, request_timeout_s=60)
         self._settings = place.settings.model_copy(update={"kafka": kafka})
-        self._plan = LoadPlan(place.input, None, rate_per_s, make=shape_named(shape).make)
+        self._plan = LoadPlan(place.input, None, rate_per_s, make=shape_named(shape))
         self._stop = threading.Event()
         self._threads = ThreadPoolExecutor(1)
         self._running: Future[None] = Future()

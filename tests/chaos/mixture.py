@@ -64,4 +64,4 @@ def _make(kind: str, registration_bytes: int, random: Random, seed: int, index: 
     if kind == "too_large":
         size = random.randint(registration_bytes + 1, max_input_bytes(registration_bytes) - ROOM_BYTES)
         return replace(order(seed, index), value=random.randbytes(size))
-    return shape_named(kind).make(seed, index)
+    return shape_named(kind)(seed, index)

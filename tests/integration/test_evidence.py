@@ -14,12 +14,13 @@ from tests.support.database import Database
 from tests.support.kafka_io import Outgoing
 from tests.support.raw_headers import produce_with_header_name
 from tests.support.topics import Topics
-from wait_registry.demo.calls import Call, CallLog
+from wait_registry.demo.breaches import Breach
+from wait_registry.demo.calls import Call
 from wait_registry.demo.evidence import read_evidence, sink_lag
-from wait_registry.demo.fingerprint import fingerprint
+from wait_registry.demo.json_lines import JsonLines
 from wait_registry.demo.load import LoadPlan, run_load
-from wait_registry.demo.manifest import Published, read_manifest
-from wait_registry.demo.reconciliation import Breach, reconcile
+from wait_registry.demo.manifest import Published, fingerprint, read_manifest
+from wait_registry.demo.reconciliation import reconcile
 from wait_registry.kafka.clients import admin
 from wait_registry.kafka.cluster import cluster_id
 from wait_registry.records.dead_letter import Failure, Reason, dead_letter_headers
@@ -82,7 +83,7 @@ def scene(prepared: SettingsFactory, topics: Topics, tmp_path: Path) -> Scene:
         Original(one.topic, one.partition, one.offset, one.timestamp_ms, "create", one.key, one.value, one.headers)
         for one in topics.read(settings.processor.topics[0])
     )
-    with CallLog(calls) as log:
+    with JsonLines(calls) as log:
         log.append(as_call(next(read_manifest(manifest))))
     waits = [wait_record(settings, original) for original in (done, expired)]
     landed = topics.produce(settings.wait.topic, [*waits])

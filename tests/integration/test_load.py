@@ -14,11 +14,9 @@ from confluent_kafka import KafkaError, Message, Producer
 from tests.conftest import SettingsFactory
 from tests.support.naming import Names
 from tests.support.topics import Topics
-from wait_registry.demo.fingerprint import fingerprint
-from wait_registry.demo.load import LoadPlan, run_load
-from wait_registry.demo.manifest import read_manifest
+from wait_registry.demo.load import LoadPlan, places_of, run_load
+from wait_registry.demo.manifest import fingerprint, read_manifest
 from wait_registry.demo.shapes import Keys, maker
-from wait_registry.demo.unplaced import places_of
 from wait_registry.errors import ConfigurationError, TransientError
 from wait_registry.settings.kafka import KafkaSettings
 

@@ -157,9 +157,9 @@ class Corpus:
         return [*found, Malformed("a tombstone of no wait id", Outgoing(None, b"no id", ()))]
 
     def _shapes(self) -> Iterator[Registration]:
-        for index, oddity in enumerate(ODDITIES):
+        for index, name in enumerate(ODDITIES):
             odd = hostile(7, index)
-            yield self.plain(f"hostile{oddity.__name__}", key=odd.key, value=odd.value, headers=tuple(odd.headers))
+            yield self.plain(f"hostile_{name}", key=odd.key, value=odd.value, headers=tuple(odd.headers))
         yield from self._originals()
         yield from self._deliveries()
         yield from self._legacy_format()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -9,6 +10,7 @@ import click
 
 from wait_registry.cli.command import Command, Invocation
 from wait_registry.errors import ConfigurationError, ReconciliationError, WaitRegistryError
+from wait_registry.settings.sink import SinkKind
 
 if TYPE_CHECKING:
     from wait_registry.demo.reconciliation import Reconciliation
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 
 # September 2001: the first moment of 13 digits, so that a moment in seconds is recognized.
 _FIRST_MS: Final = 1_000_000_000_000
+_POLL_S: Final = 2.0
 
 
 class EpochMs(click.ParamType[int]):
@@ -100,21 +103,30 @@ def command(
 def _reconcile(
     settings: Settings, manifest: Path, calls: Path, deadline_s: float, kills_ms: tuple[int, ...] | None
 ) -> int:
-    from wait_registry.demo.awaited_reconciliation import Awaiting, reconcile_when_ended
-    from wait_registry.demo.screen import Bar, Screen
+    """Read the evidence until every record has its end and Postgres shows the same as the log, then judge.
+
+    After the deadline the evidence is judged as it is: records without an end count as waiting or lost.
+    """
+    from wait_registry.demo.breaches import Breach
+    from wait_registry.demo.evidence import read_evidence, sink_lag
+    from wait_registry.demo.reconciliation import reconcile
+    from wait_registry.demo.screen import Screen
     from wait_registry.demo.verdict import show_reconciliations
 
     screen = Screen()
-    with screen.progress([Bar("ended", 0)]) as bars:
-
-        def show(now: Reconciliation, lag: int) -> None:
-            bar = bars.bars[0]
-            bar.total, bar.completed = now.published, now.published - now.lost - now.waiting
-            bar.note = f"(the sink has {lag} entries to read)" if lag else ""
-            bars.show()
-
-        result = reconcile_when_ended(Awaiting(settings, manifest, calls, deadline_s, kills_ms), show)
-        show(result, 0)
+    deadline = time.monotonic() + deadline_s
+    with screen.progress({"ended": 0}) as bars:
+        while True:
+            # The lag first: what the sink reads while the rest is read can't hide. A connector's position isn't in
+            # Postgres, so only the comparison of its table counts.
+            lag = sink_lag(settings) if settings.sink.kind is SinkKind.SPARK else 0
+            result = reconcile(read_evidence(settings, manifest, calls, look_at_view=True, kills_ms=kills_ms))
+            ended = result.published - result.lost - result.waiting
+            bars.show("ended", ended, result.published, f"(the sink has {lag} entries to read)" if lag else "")
+            settled = ended == result.published and not result.breaches[Breach.VIEW_DIFFERS]
+            if (settled and not lag) or time.monotonic() > deadline:
+                break
+            time.sleep(_POLL_S)
     if show_reconciliations(screen, {str(settings.processor.group): result}):
         return 0
     raise unproven(result, manifest)
@@ -122,7 +134,7 @@ def _reconcile(
 
 def unproven(result: Reconciliation, manifest: Path) -> WaitRegistryError:
     """Return the error of a reconciliation that does not show every guarantee kept."""
-    from wait_registry.demo.reconciliation import Breach
+    from wait_registry.demo.breaches import Breach
 
     if result.ok and result.finished:
         exports = result.unjudged.get(Breach.UNPAIRED, 0)

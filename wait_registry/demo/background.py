@@ -10,8 +10,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 from wait_registry.demo.environment import PREFIX, as_environment
 from wait_registry.errors import WaitRegistryError
@@ -105,22 +104,17 @@ class Backgrounds:
     """Starts background processes and ends them all."""
 
     def __init__(self, directory: Path) -> None:
-        """Take the folder for their logs and scratch files.
-
-        It is also where they run, so that no settings file of ours is read.
-        """
-        self._directory = directory
+        """Take the folder for their logs and scratch files; they run there, so that they read no settings file."""
+        self.directory = directory
         self._scratch = directory / "scratch"
         self._scratch.mkdir()
         self._started: list[Background] = []
 
-    def __enter__(self) -> Backgrounds:
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        # In order where there is time for it: services remove their scratch files then.
+    def __exit__(self, *_: object) -> None:
+        # Gracefully if there is time: services remove their scratch files then.
         with ThreadPoolExecutor(max(1, len(self._started))) as pool:
             for background in self._started:
                 pool.submit(background.stop)
@@ -144,25 +138,17 @@ class Backgrounds:
     def _start(
         self, name: str, arguments: Sequence[str], variables: dict[str, str], port: int, ready_path: str
     ) -> Background:
-        log = self._directory / f"{name}.log"
+        log = self.directory / f"{name}.log"
         inherited = [key for key in os.environ if key.startswith(PREFIX) and key not in (*variables, JARS_VARIABLE)]
         unset = [part for key in inherited for part in ("-u", key)]
-        child = GuardedChild(
-            Program(
-                command=["env", *unset, sys.executable, "-m", *arguments],
-                log=log,
-                cwd=self._directory,
-                environment={**variables, **self._own_variables()},
-            )
-        )
-        background = Background(name, log, port, ready_path, child)
-        self._started.append(background)
-        return background
-
-    def _own_variables(self) -> dict[str, str]:
-        # Python's and Spark's temporary files: what is killed can't remove its own.
-        return {
+        own = {
             "PYTHONUNBUFFERED": "1",
+            # Python's and Spark's temporary files: a killed process can't remove its own.
             "TMPDIR": str(self._scratch),
             "SPARK_SUBMIT_OPTS": f"-Djava.io.tmpdir={self._scratch}",
         }
+        command = ["env", *unset, sys.executable, "-m", *arguments]
+        child = GuardedChild(Program(command, log, self.directory, environment={**variables, **own}))
+        background = Background(name, log, port, ready_path, child)
+        self._started.append(background)
+        return background

@@ -1,17 +1,18 @@
-"""The downstream's own record of every call it answered: an append-only file of JSON lines."""
+"""The downstream's own record of its calls: a line per call in a file, and a summary of their latencies."""
 
 from __future__ import annotations
 
-import os
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from math import ceil, log
 from pathlib import Path
-from types import TracebackType
 
-import orjson
+from wait_registry.demo.json_lines import read_json_lines
+from wait_registry.demo.manifest import Coordinates
 
-from wait_registry.errors import DataError
-
+GROWTH = 1.01  # each bucket is 1 % wider than the one before: percentiles are right to 1 %
+FLOOR_S = 1e-6
 ABORTED = 499  # the caller hung up before the answer (nginx' number for it): no work was done
 
 
@@ -44,44 +45,50 @@ class Call:
         return self.finished_s - self.started_s
 
     @property
+    def coordinates(self) -> Coordinates | None:
+        """Return the record's topic, partition and offset; None when the caller sent none."""
+        if self.topic is None or self.partition is None or self.offset is None:
+            return None
+        return (self.topic, self.partition, self.offset)
+
+    @property
     def succeeded(self) -> bool:
         """Return whether the work was done."""
         return 200 <= self.status < 300
 
 
-class CallLog:
-    """Appends calls to a file, one write a line, so that a killed downstream leaves only whole lines behind."""
-
-    def __init__(self, path: Path) -> None:
-        self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-
-    def __enter__(self) -> CallLog:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        os.close(self._descriptor)
-
-    def append(self, call: Call) -> None:
-        """Write one call; raise OSError when the disk is full."""
-        line = orjson.dumps(asdict(call)) + b"\n"
-        if os.write(self._descriptor, line) != len(line):
-            raise OSError("short write to the call log: is the disk full?")
-
-
 def read_calls(path: Path) -> Iterator[Call]:
-    """Return the calls of a log file, in order; a last line without its newline is a call that never finished.
+    """Return the calls of a log, in order; raise DataError, naming the line, when the file is something else."""
+    return read_json_lines(path, "downstream's log", lambda line: Call(**line))
 
-    Raises DataError, naming the line, when the file is not a call log.
-    """
-    with path.open("rb") as lines:
-        for number, line in enumerate(lines, start=1):
-            if not line.endswith(b"\n"):
-                return
-            try:
-                yield Call(**orjson.loads(line))
-            except (orjson.JSONDecodeError, TypeError) as error:
-                raise DataError(
-                    f"{path}, line {number}: not a call ({error}); expected one of a downstream log"
-                ) from error
+
+class LatencySummary:
+    """Count, exact mean and slowest, and percentiles to 1 %, in bounded memory."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.total_s = 0.0
+        self.slowest_s = 0.0
+        self._buckets: Counter[int] = Counter()
+
+    def add(self, seconds: float) -> None:
+        """Count one latency, s."""
+        self.count += 1
+        self.total_s += seconds
+        self.slowest_s = max(self.slowest_s, seconds)
+        self._buckets[ceil(log(max(seconds, FLOOR_S) / FLOOR_S, GROWTH))] += 1
+
+    @property
+    def mean_s(self) -> float:
+        """Return the mean, s; 0 before the first."""
+        return self.total_s / self.count if self.count else 0.0
+
+    def percentile_s(self, percent: float) -> float:
+        """Return the latency, s, that ``percent`` of all did not exceed; 0 before the first."""
+        wanted = ceil(self.count * percent / 100)
+        seen = 0
+        for bucket in sorted(self._buckets):
+            seen += self._buckets[bucket]
+            if seen >= wanted:
+                return float(min(FLOOR_S * GROWTH**bucket, self.slowest_s))
+        return 0.0

@@ -3,81 +3,111 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from wait_registry.demo.background import Background, BackgroundError
-from wait_registry.demo.calls import read_calls
-from wait_registry.demo.platform import Platform
-from wait_registry.demo.rates import Measurement, batch_limit_per_s, registry_limit_per_s, steady_rate_per_s
+from wait_registry.demo.calls import Call, read_calls
 from wait_registry.demo.run import Run
-from wait_registry.demo.screen import Bar, Screen
+from wait_registry.demo.screen import Screen
 
 POLL_S = 0.2
 STALLED_S = 60.0
+LEAST_COMPLETIONS = 20
 
-REGISTRY_TARGET = 0.95
-BATCH_TARGET = 0.85
+SHARE_TARGETS = {"batch": 0.85, "registry": 0.95}
 RATIO_TARGET = 3.2
 
 
-def compare(screen: Screen, platform: Platform, runs: Sequence[Run]) -> list[Measurement]:
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """One run of one strategy: its rate and the limit that the strategy sets."""
+
+    strategy: str
+    max_in_flight: int
+    records: int
+    rate_per_s: float
+    limit_per_s: float
+
+    @property
+    def share_of_limit(self) -> float:
+        """Return the rate as a share of its limit."""
+        return self.rate_per_s / self.limit_per_s
+
+
+def compare(screen: Screen, runs: Sequence[Run]) -> list[Measurement]:
     """Run both at the same time until their records are done; return the measurements.
 
-    Raises BackgroundError when a process ends or nothing is completed for a minute.
+    Raises:
+        BackgroundError: a process ended, or no call was completed for a minute.
     """
-    processors = [_start(platform, run) for run in runs]
-    with screen.progress([Bar(run.name, run.records) for run in runs]) as bars:
+    processors = [run.start_processor(f"processor-{run.name}") for run in runs]
+    with screen.progress({run.name: run.records for run in runs}) as bars:
+        completed = [0] * len(runs)
         last_progress_s = time.monotonic()
-        while any(bar.completed < bar.total for bar in bars.bars):
+        while any(count < run.records for count, run in zip(completed, runs, strict=True)):
             time.sleep(POLL_S)
-            before = sum(bar.completed for bar in bars.bars)
-            for run, bar, processor in zip(runs, bars.bars, processors, strict=True):
+            for processor in processors:
                 processor.require_running()
-                bar.completed = min(run.completed(), bar.total)
-            bars.show()
-            if sum(bar.completed for bar in bars.bars) > before:
+            before, completed = completed, [min(run.completed(), run.records) for run in runs]
+            for run, count in zip(runs, completed, strict=True):
+                bars.show(run.name, count)
+            if completed != before:
                 last_progress_s = time.monotonic()
             _require_progress(last_progress_s, processors)
     for processor in processors:
         if status := processor.stop():
             raise BackgroundError(f"{processor.name} ended with status {status} after SIGTERM")
-    return [measure(run) for run in runs]
+    return [_measure(run) for run in runs]
 
 
-def _start(platform: Platform, run: Run) -> Background:
-    start = platform.start_baseline if run.strategy == "batch" else platform.start_processor
-    return start(f"processor-{run.name}", run.settings)
+def _require_progress(last_progress_s: float, processors: Sequence[Background]) -> None:
+    if time.monotonic() >= last_progress_s + STALLED_S:
+        logs = ", ".join(str(processor.log) for processor in processors)
+        raise BackgroundError(f"no call was completed for {STALLED_S:.0f} s; see {logs}")
 
 
-def measure(run: Run) -> Measurement:
+def _measure(run: Run) -> Measurement:
     """Return the rate and the limit of a finished run, both measured by its downstream."""
-    processor = run.settings.processor
+    max_in_flight = run.settings.processor.max_in_flight
     stats = run.downstream.get_json("/stats")
-    if run.strategy == "batch":
-        limit = batch_limit_per_s(processor.max_in_flight, stats["slowest_s"])
-    else:
-        limit = registry_limit_per_s(processor.max_in_flight, stats["mean_s"])
-    rate = steady_rate_per_s(read_calls(run.calls))
-    return Measurement(run.strategy, processor.max_in_flight, run.records, rate, limit)
+    limit = limit_per_s(run.strategy, max_in_flight, stats["slowest_s"], stats["mean_s"])
+    return Measurement(run.strategy, max_in_flight, run.records, steady_rate_per_s(read_calls(run.calls)), limit)
+
+
+def limit_per_s(strategy: str, max_in_flight: int, slowest_call_s: float, mean_call_s: float) -> float:
+    """Return the highest possible rate: a batch ends with its slowest call, N worker slots follow Little's law."""
+    return max_in_flight / (slowest_call_s if strategy == "batch" else mean_call_s)
+
+
+def steady_rate_per_s(calls: Iterable[Call]) -> float:
+    """Return completions per second between the first and the last tenth of completions; raise ValueError under 20.
+
+    The first and the last tenth are skipped: startup, and slow calls at the end while other slots are idle.
+    """
+    finished = sorted(call.finished_s for call in calls if call.succeeded)
+    if len(finished) < LEAST_COMPLETIONS:
+        raise ValueError(f"{len(finished)} completions are too few to measure a rate; {LEAST_COMPLETIONS} are needed")
+    tenth = len(finished) // 10
+    first, last = tenth, len(finished) - tenth
+    return (last - first) / (finished[last] - finished[first])
 
 
 def show_measurements(screen: Screen, measurements: Sequence[Measurement]) -> None:
     """Print rates and limits, and which rates are lower than expected."""
-    batch = {m.max_in_flight: m.rate_per_s for m in measurements if m.strategy == "batch"}
-    rows = []
-    for one in measurements:
-        ratio = one.rate_per_s / batch[one.max_in_flight]
-        rows.append(
-            (
-                one.strategy,
-                str(one.max_in_flight),
-                str(one.records),
-                f"{one.rate_per_s:.1f}/s",
-                f"{one.limit_per_s:.1f}/s",
-                f"{one.share_of_limit:.1%}",
-                "" if one.strategy == "batch" else f"{ratio:.2f}x",
-            )
+    ratios = _ratios(measurements)
+    rows = [
+        (
+            one.strategy,
+            str(one.max_in_flight),
+            str(one.records),
+            f"{one.rate_per_s:.1f}/s",
+            f"{one.limit_per_s:.1f}/s",
+            f"{one.share_of_limit:.1%}",
+            f"{ratios[one]:.2f}x" if one in ratios else "",
         )
+        for one in measurements
+    ]
     columns = ("strategy", "#N", "#records", "#rate", "#limit", "#of limit", "#against batch")
     screen.table(
         "Completions per second without the first and the last tenth, measured by the downstream", columns, rows
@@ -92,26 +122,18 @@ def show_measurements(screen: Screen, measurements: Sequence[Measurement]) -> No
 
 def shortfalls(measurements: Sequence[Measurement]) -> list[str]:
     """Return which rates are lower than expected on an idle machine."""
-    batch = {m.max_in_flight: m.rate_per_s for m in measurements if m.strategy == "batch"}
+    ratios = _ratios(measurements)
     found = []
     for one in measurements:
-        target = BATCH_TARGET if one.strategy == "batch" else REGISTRY_TARGET
+        name, target = f"{one.strategy} at N={one.max_in_flight}", SHARE_TARGETS[one.strategy]
         if one.share_of_limit < target:
-            found.append(
-                f"{one.strategy} at N={one.max_in_flight}: {one.share_of_limit:.1%} of its limit, "
-                f"expected at least {target:.0%}"
-            )
-        if one.strategy != "batch" and one.rate_per_s < RATIO_TARGET * batch[one.max_in_flight]:
-            ratio = one.rate_per_s / batch[one.max_in_flight]
-            found.append(
-                f"{one.strategy} at N={one.max_in_flight}: {ratio:.2f} times the rate of batch, "
-                f"expected at least {RATIO_TARGET}"
-            )
+            found.append(f"{name}: {one.share_of_limit:.1%} of its limit, expected at least {target:.0%}")
+        if ratios.get(one, RATIO_TARGET) < RATIO_TARGET:
+            found.append(f"{name}: {ratios[one]:.2f} times the rate of batch, expected at least {RATIO_TARGET}")
     return found
 
 
-def _require_progress(last_progress_s: float, processors: Sequence[Background]) -> None:
-    if time.monotonic() < last_progress_s + STALLED_S:
-        return
-    logs = ", ".join(str(processor.log) for processor in processors)
-    raise BackgroundError(f"no call was completed for {STALLED_S:.0f} s; see {logs}")
+def _ratios(measurements: Sequence[Measurement]) -> dict[Measurement, float]:
+    """Return how many times the rate of batch each other strategy reached at the same N."""
+    batch = {one.max_in_flight: one.rate_per_s for one in measurements if one.strategy == "batch"}
+    return {one: one.rate_per_s / batch[one.max_in_flight] for one in measurements if one.strategy != "batch"}

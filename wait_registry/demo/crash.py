@@ -9,14 +9,12 @@ from datetime import datetime
 
 from wait_registry.demo.background import Background, BackgroundError
 from wait_registry.demo.calls import ABORTED, read_calls
-from wait_registry.demo.dead_letter_seen import DeadLetterSeen
 from wait_registry.demo.evidence import read_dead_letters, sink_lag
 from wait_registry.demo.manifest import read_manifest
-from wait_registry.demo.plan import DemoPlan
-from wait_registry.demo.platform import Platform
 from wait_registry.demo.reconciliation import EXPIRED
 from wait_registry.demo.run import Run
-from wait_registry.demo.screen import Bar, Screen
+from wait_registry.demo.screen import Screen
+from wait_registry.demo.wait_log import DeadLetterSeen
 
 POLL_S = 0.25
 DEADLINE_S = 120.0
@@ -39,7 +37,7 @@ class Standing:
     expires_at: datetime
 
 
-def crash(screen: Screen, platform: Platform, run: Run, plan: DemoPlan) -> None:
+def crash(screen: Screen, run: Run) -> None:
     """Kill the run's processor, show its rows in Postgres, and wait for the outcome of every record.
 
     The reconciliation judges records that are not settled after two minutes.
@@ -47,28 +45,24 @@ def crash(screen: Screen, platform: Platform, run: Run, plan: DemoPlan) -> None:
     Raises:
         BackgroundError: a process ended.
     """
-    victim = platform.start_processor("processor-killed", run.settings)
-    with screen.progress([Bar("before the kill", plan.kill_after)]) as bars:
-        bar = bars.bars[0]
-        while bar.completed < plan.kill_after:
-            time.sleep(POLL_S / 5)
+    victim = run.start_processor("processor-killed")
+    kill_after = run.platform.plan.kill_after
+    with screen.progress({"before the kill": kill_after}) as bars:
+        while (completed := run.completed()) < kill_after:
+            bars.show("before the kill", completed)
             victim.require_running()
-            bar.completed = min(run.completed(), plan.kill_after)
-            bars.show()
+            time.sleep(POLL_S / 5)
+        bars.show("before the kill", kill_after)
     run.kill(victim)
     screen.step(f"Processor {victim.pid} killed with SIGKILL; its running calls are interrupted")
-    standing = _standing_after_the_kill(platform, run)
-    _show_standing(screen, run, standing)
-    screen.step("Another processor of the group consumes the uncommitted records; the others expire")
-    replacement = platform.start_processor("processor-replacement", run.settings)
-    _await_ends(screen, platform, run, standing, replacement)
-    _show_ends(screen, run, standing)
-
-
-def _standing_after_the_kill(platform: Platform, run: Run) -> list[Standing]:
     if not _poll(lambda: sink_lag(run.settings) == 0):
         raise BackgroundError(f"the sink did not catch up within {DEADLINE_S:.0f} s")
-    return [Standing(*row) for row in platform.query(STANDING, run.settings.processor.group)]
+    standing = [Standing(*row) for row in run.platform.query(STANDING, run.settings.processor.group)]
+    _show_standing(screen, run, standing)
+    screen.step("Another processor of the group consumes the uncommitted records; the others expire")
+    replacement = run.start_processor("processor-replacement")
+    _await_ends(screen, run, standing, replacement)
+    _show_ends(screen, run, standing)
 
 
 def _show_standing(screen: Screen, run: Run, standing: Sequence[Standing]) -> None:
@@ -83,23 +77,22 @@ def _show_standing(screen: Screen, run: Run, standing: Sequence[Standing]) -> No
     screen.table("select * from wait_readable", ("wait ID", "record", "processor", "expires"), rows)
 
 
-def _await_ends(
-    screen: Screen, platform: Platform, run: Run, standing: Sequence[Standing], replacement: Background
-) -> None:
+def _await_ends(screen: Screen, run: Run, standing: Sequence[Standing], replacement: Background) -> None:
     ids = {one.wait_id for one in standing}
-    done, settled = Bar("completed calls", run.records), Bar("settled of the killed processor's", len(standing))
-    with screen.progress([done, settled]) as bars:
+    done, settled = "completed calls", "settled of the killed processor's"
+    with screen.progress({done: run.records, settled: len(standing)}) as bars:
 
         def everything_ended() -> bool:
             replacement.require_running()
-            left = {row[0] for row in platform.query(STANDING, run.settings.processor.group)}
-            done.completed, settled.completed = run.completed(), len(standing) - len(ids & left)
-            bars.show()
+            left = {row[0] for row in run.platform.query(STANDING, run.settings.processor.group)}
+            completed = run.completed()
+            bars.show(settled, len(standing) - len(ids & left))
+            bars.show(done, completed)
             if left or sink_lag(run.settings):
                 return False
             result = run.reconcile(look_at_view=False)
-            done.total = done.completed if not result.lost else done.total
-            bars.show()
+            if not result.lost:
+                bars.show(done, completed, total=completed)
             return result.finished and not result.lost
 
         ended = _poll(everything_ended)

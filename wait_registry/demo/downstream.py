@@ -1,7 +1,7 @@
 """A local HTTP service with a chosen mixture of latencies and failures: what a processor is tried against.
 
-Which call is slow and which one fails goes by the server's own counter, so that two runs are comparable. Every call
-that ends is appended to a log file and counted in /stats. The mixture can be changed while it runs.
+The server's own counter decides which call is slow and which one fails, so that two runs are comparable. Every call
+that ends is appended to a log file and counted in /stats. The mixture can be changed while the server runs.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from typing import Any
 
 from aiohttp import web
 
-from wait_registry.demo.behaviour import DROPPED, Behaviour
-from wait_registry.demo.calls import ABORTED, Call, CallLog
-from wait_registry.demo.latencies import LatencySummary
+from wait_registry.demo.calls import ABORTED, Call, LatencySummary
+from wait_registry.demo.json_lines import JsonLines
+from wait_registry.demo.mixture import DROPPED, Behaviour
 from wait_registry.errors import ConfigurationError
 
 MAX_BODY_BYTES = 64 * 1024 * 1024
-STOP_S = 0.5  # what still runs at the end, or hangs, is given up
+STOP_S = 0.5  # how long the end waits for calls that still run, or hang
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Downstream:
         self._options = options
         self._behaviour = Behaviour.read(options.mixture, options.failures)
         self._resources = ExitStack()
-        self._log: CallLog | None = None
+        self._log: JsonLines | None = None
         self._runner: web.AppRunner | None = None
         self._started = 0
         self._in_flight = 0
@@ -74,11 +74,11 @@ class Downstream:
         application.router.add_get("/mixture", self._answer_mixture)
         application.router.add_post("/mixture", self._change_mixture)
         application.router.add_post("/{path:.*}", self._answer_call)
-        # A caller that dies takes its call with it: what it would have done counts as not done.
+        # When a caller dies its call ends with it, and its work counts as not done.
         self._runner = web.AppRunner(application, handler_cancellation=True, access_log=None, shutdown_timeout=STOP_S)
         try:
             if self._options.log is not None:
-                self._log = self._resources.enter_context(CallLog(self._options.log))
+                self._log = self._resources.enter_context(JsonLines(self._options.log))
             await self._runner.setup()
             await web.TCPSite(self._runner, self._options.host, self._options.port, backlog=1024).start()
         except OSError as error:
@@ -90,13 +90,13 @@ class Downstream:
         self.port = self._runner.addresses[0][1]
 
     async def stop(self) -> None:
-        """Stop listening, abort what is running, close the log."""
+        """Stop listening, abort running calls, close the log."""
         if self._runner is not None:
             await self._runner.cleanup()
         self._resources.close()
 
     def stats(self) -> dict[str, Any]:
-        """Return what the service measured so far: counts, and latencies in seconds."""
+        """Return counts, and latencies in seconds."""
         return {
             "count": self._summary.count,
             "in_flight": self._in_flight,
@@ -107,17 +107,17 @@ class Downstream:
             **{f"p{percent}_s": self._summary.percentile_s(percent) for percent in (50, 90, 95, 99)},
         }
 
-    async def _answer_stats(self, request: web.Request) -> web.Response:
-        return web.json_response(self.stats())
-
     def change(self, mixture: str | None, failures: str | None) -> None:
-        """Behave otherwise from the next call on; None leaves one of the two as it is. Raises ConfigurationError."""
+        """Change the behaviour from the next call on; None keeps one of the two. Raises ConfigurationError."""
         now = self._behaviour
         self._behaviour = Behaviour.read(
             now.mixture if mixture is None else mixture, now.failures if failures is None else failures
         )
 
-    async def _answer_mixture(self, request: web.Request) -> web.Response:
+    async def _answer_stats(self, _: web.Request) -> web.Response:
+        return web.json_response(self.stats())
+
+    async def _answer_mixture(self, _: web.Request) -> web.Response:
         return web.json_response({"mixture": self._behaviour.mixture, "fail": self._behaviour.failures})
 
     async def _change_mixture(self, request: web.Request) -> web.Response:
@@ -128,7 +128,7 @@ class Downstream:
         return await self._answer_mixture(request)
 
     async def _answer_call(self, request: web.Request) -> web.Response:
-        started_s, started_ms = time.monotonic(), time.time_ns() // 1_000_000
+        started_s, started_ms = time.monotonic(), _now_ms()
         self._started += 1
         number, behaviour = self._started, self._behaviour
         self._in_flight += 1
@@ -157,7 +157,7 @@ class Downstream:
             Call(
                 number=number,
                 started_ms=started_ms,
-                finished_ms=time.time_ns() // 1_000_000,
+                finished_ms=_now_ms(),
                 started_s=started_s,
                 finished_s=finished_s,
                 wait_id=headers.get("Idempotency-Key"),
@@ -208,6 +208,10 @@ def _wanted(text: str) -> tuple[str | None, str | None]:
     if given or not all(isinstance(part, str | None) for part in (mixture, failures)):
         raise ConfigurationError('expected {"mixture": "10%:1s,90%:200ms", "fail": "1%:503"}, or one of the two')
     return mixture, failures
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
 
 
 def _number(text: str | None) -> int | None:

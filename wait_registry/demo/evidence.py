@@ -10,11 +10,9 @@ from confluent_kafka import Message
 
 from wait_registry.demo.calls import read_calls
 from wait_registry.demo.committed_records import read_committed, read_headers
-from wait_registry.demo.dead_letter_seen import DeadLetterSeen
-from wait_registry.demo.fingerprint import fingerprint
-from wait_registry.demo.manifest import Coordinates, Published, read_manifest
+from wait_registry.demo.manifest import Coordinates, Published, fingerprint, read_manifest
 from wait_registry.demo.reconciliation import Evidence
-from wait_registry.demo.wait_log import WaitEntry
+from wait_registry.demo.wait_log import DeadLetterSeen, WaitEntry
 from wait_registry.errors import ConfigurationError, DataError
 from wait_registry.kafka.clients import admin
 from wait_registry.kafka.cluster import cluster_id, describe_topic
@@ -56,23 +54,20 @@ def read_evidence(
         dead_letter_topic(settings.dead_letter.topic, topic, processor.group) for topic in processor.topics
     }
     client = admin(settings.kafka)
-    # The log last: what ends meanwhile then looks unfinished, and not as if half of it had happened.
-    called = list(read_calls(calls))
-    dead_letters = [
-        letter for topic in sorted(letter_topics) for letter in read_dead_letters(settings, topic, processor.group)
-    ]
-    wait_log = list(read_wait_log(settings, processor.group))
-    # Once it is read: what was removed meanwhile counts as removed.
-    kept_since_ms = time.time_ns() // 1_000_000 - delete_retention_ms(client, settings.wait.topic)
+    # Arguments are evaluated in this order. The log comes after calls and dead letters: a record that ends meanwhile
+    # then looks unfinished, and not as if only half of its end had happened. The retention comes after the log: what
+    # compaction removed meanwhile counts as removed.
     return Evidence(
         published=published,
-        calls=called,
-        dead_letters=dead_letters,
-        wait_log=wait_log,
-        view=view_ids(settings, processor.group) if look_at_view else None,
+        calls=list(read_calls(calls)),
+        dead_letters=[
+            letter for topic in sorted(letter_topics) for letter in read_dead_letters(settings, topic, processor.group)
+        ],
+        wait_log=list(read_wait_log(settings, processor.group)),
+        kept_since_ms=time.time_ns() // 1_000_000 - delete_retention_ms(client, settings.wait.topic),
+        view=_view_ids(settings, processor.group) if look_at_view else None,
         kills_ms=kills_ms,
-        wait_ids=wait_ids(published, processor.group, cluster_id(client)),
-        kept_since_ms=kept_since_ms,
+        wait_ids=_wait_ids(published, processor.group, cluster_id(client)),
     )
 
 
@@ -119,16 +114,15 @@ def read_wait_log(settings: Settings, group: str) -> Iterator[WaitEntry]:
             yield WaitEntry(partition, offset, append_ms, key, (original.topic, original.partition, original.offset))
 
 
-def wait_ids(published: Iterable[Published], group: str, cluster: str) -> dict[Coordinates, str]:
-    """Return the id under which a group registers each record when it consumes it for the first time."""
+def _wait_ids(published: Iterable[Published], group: str, cluster: str) -> dict[Coordinates, str]:
+    """Return the ID under which a group registers each record when it consumes it for the first time."""
     return {
         one.coordinates: wait_id(cluster, one.topic, one.partition, one.offset, group, one.timestamp_ms)
         for one in published
     }
 
 
-def view_ids(settings: Settings, group: str) -> frozenset[str]:
-    """Return the ids of a group that are in Postgres."""
+def _view_ids(settings: Settings, group: str) -> frozenset[str]:
     with connect(settings.postgres, autocommit=True, application_name="waitreg reconciliation") as connection:
         rows = connection.execute("select wait_expiration_uuid from wait where consumer_group = %s", (group,))
         return frozenset(row[0] for row in rows)

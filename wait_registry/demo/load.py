@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import count
@@ -11,11 +12,11 @@ from pathlib import Path
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from wait_registry.demo.fingerprint import Fingerprint, fingerprint
-from wait_registry.demo.manifest import ManifestWriter, Published, read_manifest
+from wait_registry.demo.committed_records import read_committed, read_headers
+from wait_registry.demo.json_lines import JsonLines
+from wait_registry.demo.manifest import Coordinates, Fingerprint, Published, fingerprint, read_manifest
 from wait_registry.demo.orders import Order, order
 from wait_registry.demo.shapes import Maker
-from wait_registry.demo.unplaced import Unplaced, places_of
 from wait_registry.errors import ConfigurationError, TransientError
 from wait_registry.kafka.clients import producer_config
 from wait_registry.kafka.errors import kafka_failure
@@ -24,6 +25,9 @@ from wait_registry.settings.root import Settings
 POLL_EVERY = 100
 DELIVERY_TIMEOUT_MS = 60_000
 NEW_TOPIC_S = 3.0
+
+Unplaced = tuple[int, Fingerprint]
+"""Partition and content of a record whose offset is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +65,7 @@ class LoadResult:
 class _Publication:
     """The deliveries of one load; the producer's callbacks run in the thread that polls."""
 
-    def __init__(self, producer: Producer, manifest: ManifestWriter | None, progress: Callable[[int], None]) -> None:
+    def __init__(self, producer: Producer, manifest: JsonLines | None, progress: Callable[[int], None]) -> None:
         self.acknowledged = 0
         self.unplaced: list[Unplaced] = []
         self._error: KafkaError | None = None
@@ -127,7 +131,7 @@ def run_load(
     _require_topic(producer, plan.topic, settings)
     started = time.monotonic()
     with ExitStack() as resources:
-        manifest = resources.enter_context(ManifestWriter(plan.manifest)) if plan.manifest else None
+        manifest = resources.enter_context(JsonLines(plan.manifest)) if plan.manifest else None
         publication = _Publication(producer, manifest, progress)
         for number in count() if plan.records is None else range(plan.records):
             if stopping():
@@ -177,3 +181,39 @@ def _pace(publication: _Publication, due: float, stopping: Callable[[], bool]) -
     publication.poll(0)
     while (ahead := due - time.monotonic()) > 0 and not stopping():
         publication.poll(min(ahead, 0.1))
+
+
+def places_of(
+    settings: Settings, topic: str, unplaced: Iterable[Unplaced], listed: Collection[Coordinates]
+) -> Sequence[Published]:
+    """Find records by what they hold, reading their topic from its beginning.
+
+    An idempotent producer whose batch was written, and whose answer was lost, sends it again; the broker then
+    acknowledges a duplicate without its offset. That is rare, so it may take long.
+
+    Args:
+        settings: name the cluster.
+        topic: theirs.
+        unplaced: their partitions and contents.
+        listed: places that are known to be others'. Of equal records that aren't listed the last ones are taken.
+
+    Raises:
+        TransientError: they can't be read, or one of them isn't there.
+    """
+    wanted = Counter(unplaced)
+    found: dict[Unplaced, list[Published]] = defaultdict(list)
+    for message in read_committed(settings, topic):
+        partition, offset, headers = message.partition(), message.offset(), read_headers(message)
+        assert partition is not None and offset is not None
+        if (topic, partition, offset) in listed or headers is None:
+            continue
+        content = fingerprint(message.key(), message.value(), headers)
+        if (partition, content) in wanted:
+            found[partition, content].append(Published(topic, partition, offset, message.timestamp()[1], content))
+    placed = [one for content, count in wanted.items() for one in found[content][-count:]]
+    if len(placed) < wanted.total():
+        raise TransientError(
+            f"{wanted.total() - len(placed)} records were acknowledged without a place, and {topic} doesn't show them: "
+            "the manifest lacks them. Start again with another topic and another manifest"
+        )
+    return placed

@@ -17,7 +17,7 @@ from wait_registry.demo.crash import crash
 from wait_registry.demo.plan import DemoPlan
 from wait_registry.demo.platform import Platform
 from wait_registry.demo.run import Run, comparison_run, crash_run
-from wait_registry.demo.screen import Bar, Screen
+from wait_registry.demo.screen import Screen
 from wait_registry.demo.verdict import show_reconciliations
 from wait_registry.errors import ReconciliationError
 from wait_registry.local.stack import EmbeddedStack
@@ -96,28 +96,21 @@ def _set_up(screen: Screen, resources: ExitStack, directory: Path, plan: DemoPla
     backgrounds = resources.enter_context(Backgrounds(directory))
     platform = Platform(stack, backgrounds, plan)
     comparisons = [
-        comparison_run(platform, backgrounds, plan, directory, strategy, max_in_flight)
-        for max_in_flight in plan.in_flight
-        for strategy in STRATEGIES
+        comparison_run(platform, strategy, max_in_flight) for max_in_flight in plan.in_flight for strategy in STRATEGIES
     ]
-    crashed = crash_run(platform, backgrounds, plan, directory)
+    crashed = crash_run(platform, "crash", plan.crash_records, plan.crash_in_flight)
     runs = [*comparisons, crashed]
     platform.prepare()
     platform.create_inputs([run.topic for run in runs])
     screen.step("Starting the sink and the sweeper (two Spark sessions) and publishing orders")
-    sink, sweeper = platform.start_sink(), platform.start_sweeper()
-    _publish(screen, runs)
+    sink, sweeper = (backgrounds.service(command, platform.settings) for command in ("sink", "sweeper"))
+    with screen.progress({run.topic: run.records for run in runs}) as bars:
+        for run in runs:
+            run.publish()
+            bars.show(run.topic, run.records)
     for part in (sink, sweeper, *(run.downstream for run in runs)):
         part.wait_ready()
     return Scene(platform, sink, sweeper, comparisons, crashed)
-
-
-def _publish(screen: Screen, runs: Sequence[Run]) -> None:
-    with screen.progress([Bar(run.topic, run.records) for run in runs]) as bars:
-        for run, bar in zip(runs, bars.bars, strict=True):
-            run.publish()
-            bar.completed = run.records
-            bars.show()
 
 
 def _play(screen: Screen, scene: Scene, plan: DemoPlan) -> bool:
@@ -127,10 +120,10 @@ def _play(screen: Screen, scene: Scene, plan: DemoPlan) -> bool:
         screen.step(
             f"Batch consumer and wait-registry at N={max_in_flight}; one call in ten takes 1 s, the others 200 ms"
         )
-        measurements += compare(screen, scene.platform, runs)
+        measurements += compare(screen, runs)
     show_measurements(screen, measurements)
     screen.step(f"Starting a processor with N={plan.crash_in_flight} that will be killed during its work")
-    crash(screen, scene.platform, scene.crashed, plan)
+    crash(screen, scene.crashed)
     screen.step("Reconciliation")
     return show_reconciliations(screen, {run.name: run.reconcile() for run in (*scene.comparisons, scene.crashed)})
 

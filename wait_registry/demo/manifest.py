@@ -1,25 +1,46 @@
-"""What the load generator published, as JSON lines: the first column of every reconciliation."""
+"""What the load generator published, by place and content: the first column of every reconciliation."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
-from types import TracebackType
 
-import orjson
-
-from wait_registry.demo.fingerprint import Fingerprint
-from wait_registry.errors import DataError
+from wait_registry.demo.json_lines import read_json_lines
 
 Coordinates = tuple[str, int, int]
 """Topic, partition and offset of a record."""
 
 
 @dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """SHA-256 (hex) of key, value and headers; None for a null key or value."""
+
+    key: str | None
+    value: str | None
+    headers: str
+
+
+def fingerprint(
+    key: bytes | None, value: bytes | None, headers: Iterable[tuple[str, bytes | None]] | None
+) -> Fingerprint:
+    """Return the fingerprint of a record; two records share it only if no byte of them differs."""
+    digest = sha256()
+    for name, content in headers or ():
+        encoded = name.encode("utf-8", "surrogatepass")
+        digest.update(b"%d:%b" % (len(encoded), encoded))
+        digest.update(b"null;" if content is None else b"%d:%b;" % (len(content), content))
+    return Fingerprint(_digest(key), _digest(value), digest.hexdigest())
+
+
+def _digest(content: bytes | None) -> str | None:
+    return None if content is None else sha256(content).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
 class Published:
-    """One record the broker acknowledged: where it is, its timestamp (ms) and the fingerprint of its content."""
+    """One record the broker acknowledged: its place, its timestamp (ms) and the fingerprint of its content."""
 
     topic: str
     partition: int
@@ -33,38 +54,8 @@ class Published:
         return (self.topic, self.partition, self.offset)
 
 
-class ManifestWriter:
-    """Appends published records to a file, one write a line, so that a killed load leaves only whole lines behind."""
-
-    def __init__(self, path: Path) -> None:
-        self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-
-    def __enter__(self) -> ManifestWriter:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        os.close(self._descriptor)
-
-    def append(self, published: Published) -> None:
-        """Write one record; raise OSError when the disk is full."""
-        line = orjson.dumps(asdict(published)) + b"\n"
-        if os.write(self._descriptor, line) != len(line):
-            raise OSError("short write to the manifest: is the disk full?")
-
-
 def read_manifest(path: Path) -> Iterator[Published]:
-    """Return the records of a manifest; a last line without its newline is a record that was not written down.
-
-    Raises DataError, naming the line, when the file is something else.
-    """
-    with path.open("rb") as lines:
-        for number, line in enumerate(lines, start=1):
-            if not line.endswith(b"\n"):
-                return
-            try:
-                fields = orjson.loads(line)
-                yield Published(**{**fields, "fingerprint": Fingerprint(**fields["fingerprint"])})
-            except (orjson.JSONDecodeError, TypeError, KeyError) as error:
-                raise DataError(f"{path}, line {number}: not a manifest line ({error})") from error
+    """Return the records of a manifest; raise DataError, naming the line, when the file is something else."""
+    return read_json_lines(
+        path, "manifest", lambda line: Published(**{**line, "fingerprint": Fingerprint(**line["fingerprint"])})
+    )

@@ -8,7 +8,7 @@ from typing import Any
 from confluent_kafka.admin import NewTopic
 from pydantic import SecretStr
 
-from wait_registry.demo.background import Background, Backgrounds
+from wait_registry.demo.background import Backgrounds
 from wait_registry.demo.plan import DemoPlan
 from wait_registry.kafka.clients import admin
 from wait_registry.kafka.requests import answer
@@ -26,7 +26,6 @@ from wait_registry.settings.sweeper import SweeperSettings
 from wait_registry.settings.topics import DeadLetterSettings, WaitTopicSettings
 
 SCHEMA = "public"
-WAIT_PARTITIONS = 4
 INPUT_PARTITIONS = 4
 # The shortest that a broker allows by default.
 SESSION_TIMEOUT_MS = 6000
@@ -37,65 +36,45 @@ class Platform:
 
     def __init__(self, stack: EmbeddedStack, backgrounds: Backgrounds, plan: DemoPlan) -> None:
         self.stack = stack
-        self._backgrounds = backgrounds
-        self._plan = plan
+        self.backgrounds = backgrounds
+        self.plan = plan
         self.settings = self.settings_of(ProcessorSettings())
 
     def settings_of(self, processor: ProcessorSettings, *, noticed_soon: bool = False) -> Settings:
-        """Return the settings of all services, with this processor section; nothing else of this host enters them.
+        """Return the settings of all services with this processor section, and nothing else of this host.
 
         With ``noticed_soon`` the broker misses a killed member of the group after 6 s instead of 45.
         """
-        plan = self._plan
         return Settings(
             kafka=KafkaSettings(
                 bootstrap_servers=self.stack.bootstrap_servers,
                 librdkafka={"session.timeout.ms": SESSION_TIMEOUT_MS} if noticed_soon else {},
             ),
             wait=WaitTopicSettings(
-                partitions=WAIT_PARTITIONS,
-                replication_factor=1,
-                min_insync_replicas=1,
-                skew_allowance_s=plan.skew_allowance_s,
+                partitions=4, replication_factor=1, min_insync_replicas=1, skew_allowance_s=self.plan.skew_allowance_s
             ),
             dead_letter=DeadLetterSettings(partitions=2),
             postgres=PostgresSettings(url=SecretStr(self.stack.postgres_url), schema=SCHEMA),
             processor=processor,
             sink=SinkSettings(),
-            sweeper=SweeperSettings(interval_s=plan.sweep_interval_s),
+            sweeper=SweeperSettings(interval_s=self.plan.sweep_interval_s),
             spark=SparkSettings(),
             telemetry=TelemetrySettings(port=0),
             log=LogSettings(format=LogFormat.CONSOLE),
         )
 
     def prepare(self) -> None:
-        """Make the wait and dead letter topics and the schema."""
+        """Create the wait and dead letter topics and the schema."""
         create_topics(self.settings)
         with connect(self.settings.postgres, autocommit=True, application_name="waitreg demo") as connection:
             install_schema(connection, SCHEMA)
 
     def create_inputs(self, topics: Sequence[str]) -> None:
-        """Make input topics."""
+        """Create input topics."""
         client = admin(self.settings.kafka)
-        made = client.create_topics([NewTopic(topic, INPUT_PARTITIONS, 1) for topic in topics])
-        for topic, future in made.items():
+        created = client.create_topics([NewTopic(topic, INPUT_PARTITIONS, 1) for topic in topics])
+        for topic, future in created.items():
             answer(client, future, f"creating topic {topic}")
-
-    def start_sink(self) -> Background:
-        """Start the sink; not ready yet."""
-        return self._backgrounds.service("sink", self.settings)
-
-    def start_sweeper(self) -> Background:
-        """Start the sweeper; not ready yet."""
-        return self._backgrounds.service("sweeper", self.settings)
-
-    def start_processor(self, name: str, settings: Settings) -> Background:
-        """Start a processor; not ready yet."""
-        return self._backgrounds.service("processor", settings, name)
-
-    def start_baseline(self, name: str, settings: Settings) -> Background:
-        """Start the baseline that the registry is compared with; it has no health endpoint."""
-        return self._backgrounds.baseline(name, settings)
 
     def query(self, text: str, *parameters: Any) -> list[tuple[Any, ...]]:
         """Return the rows of a query."""

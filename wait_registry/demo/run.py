@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from wait_registry.demo.background import Background, Backgrounds
+from wait_registry.demo.background import Background
 from wait_registry.demo.evidence import read_evidence
 from wait_registry.demo.load import LoadPlan, run_load
-from wait_registry.demo.plan import MIXTURE, DemoPlan
+from wait_registry.demo.plan import MIXTURE
 from wait_registry.demo.platform import Platform
 from wait_registry.demo.reconciliation import Reconciliation, reconcile
 from wait_registry.settings.processor import ProcessorSettings
@@ -18,14 +18,15 @@ from wait_registry.settings.root import Settings
 
 @dataclass(slots=True)
 class Run:
-    """A strategy at one N, with its own topic, group and downstream."""
+    """A strategy at one N, with its own topic, group and downstream; the files lie in the platform's folder."""
 
+    platform: Platform
     name: str
     records: int
     settings: Settings
-    directory: Path
     downstream: Background
-    strategy: str = "registry"
+    calls: Path
+    strategy: str
     kills_ms: list[int] = field(default_factory=list)
 
     @property
@@ -34,19 +35,20 @@ class Run:
         return self.settings.processor.topics[0]
 
     @property
-    def calls(self) -> Path:
-        """Return the downstream's log."""
-        return self.directory / f"{self.name}.calls.jsonl"
-
-    @property
     def manifest(self) -> Path:
         """Return the list of published records."""
-        return self.directory / f"{self.name}.published.jsonl"
+        return self.calls.with_name(f"{self.name}.published.jsonl")
 
     def publish(self) -> None:
         """Publish the orders; the seed is the run's name, so that no two runs have the same ones."""
         seed = sum(self.name.encode())
         run_load(self.settings, LoadPlan(self.topic, self.records, seed=seed, manifest=self.manifest))
+
+    def start_processor(self, name: str) -> Background:
+        """Start a processor of the group, or the baseline; not ready yet."""
+        if self.strategy == "batch":
+            return self.platform.backgrounds.baseline(name, self.settings)
+        return self.platform.backgrounds.service("processor", self.settings, name)
 
     def completed(self) -> int:
         """Return how many calls the downstream has answered with success."""
@@ -66,40 +68,37 @@ class Run:
         return reconcile(evidence)
 
 
-def comparison_run(
-    platform: Platform, backgrounds: Backgrounds, plan: DemoPlan, directory: Path, strategy: str, max_in_flight: int
-) -> Run:
-    """Describe a run of one strategy at one N, with its downstream started."""
-    name = f"{strategy}-{max_in_flight}"
+def comparison_run(platform: Platform, strategy: str, max_in_flight: int) -> Run:
+    """Start the downstream for a run of one strategy at one N."""
+    records = platform.plan.records(strategy, max_in_flight)
     processor = ProcessorSettings(max_in_flight=max_in_flight)
-    run = _run(platform, backgrounds, directory, name, plan.records(strategy, max_in_flight), processor)
-    return replace(run, strategy=strategy)
+    return _run(platform, f"{strategy}-{max_in_flight}", records, processor, strategy)
 
 
-def crash_run(platform: Platform, backgrounds: Backgrounds, plan: DemoPlan, directory: Path) -> Run:
-    """Describe the run whose processor is killed: one attempt, and records that expire soon."""
+def crash_run(platform: Platform, name: str, records: int, max_in_flight: int) -> Run:
+    """Start the downstream for a run whose processor is killed: one attempt, and records that expire soon."""
+    plan = platform.plan
     processor = ProcessorSettings(
-        max_in_flight=plan.crash_in_flight,
+        max_in_flight=max_in_flight,
         handler_timeout_s=plan.crash_timeout_s,
         max_attempts=1,
         ttl_s=plan.crash_ttl_s,
         margin_s=plan.crash_margin_s,
     )
-    return _run(platform, backgrounds, directory, "crash", plan.crash_records, processor, noticed_soon=True)
+    return _run(platform, name, records, processor, noticed_soon=True)
 
 
 def _run(
     platform: Platform,
-    backgrounds: Backgrounds,
-    directory: Path,
     name: str,
     records: int,
     processor: ProcessorSettings,
+    strategy: str = "registry",
     *,
     noticed_soon: bool = False,
 ) -> Run:
-    calls = directory / f"{name}.calls.jsonl"
-    downstream = backgrounds.downstream(MIXTURE, calls, f"downstream-{name}")
+    calls = platform.backgrounds.directory / f"{name}.calls.jsonl"
+    downstream = platform.backgrounds.downstream(MIXTURE, calls, f"downstream-{name}")
     own = {"group": f"demo-{name}", "topics": (f"orders-{name}",), "handler": downstream.address}
     settings = platform.settings_of(processor.model_copy(update=own), noticed_soon=noticed_soon)
-    return Run(name, records, settings, directory, downstream)
+    return Run(platform, name, records, settings, downstream, calls, strategy)

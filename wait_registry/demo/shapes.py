@@ -24,14 +24,6 @@ BINARY_BYTES: Final = (16, 16_384)
 
 
 @dataclass(frozen=True, slots=True)
-class NamedShape:
-    """One kind of record: what it is good for, and what makes a record of a seed and an index."""
-
-    summary: str
-    make: Maker
-
-
-@dataclass(frozen=True, slots=True)
 class Keys:
     """Shares (0 to 1) of records whose key is null, or the one hot key; None leaves null keys to the shape."""
 
@@ -39,8 +31,8 @@ class Keys:
     hot: float = 0.0
 
 
-def shape_named(name: str) -> NamedShape:
-    """Return a shape; raise ConfigurationError that lists the names there are."""
+def shape_named(name: str) -> Maker:
+    """Return what makes the records of a shape; raise ConfigurationError that lists the names there are."""
     if name not in SHAPES:
         raise ConfigurationError(f"{name!r} is no shape of records; they are {', '.join(SHAPES)}")
     return SHAPES[name]
@@ -51,7 +43,7 @@ def maker(name: str, keys: Keys, orders: Shape | None = None) -> Maker:
 
     Args:
         name: of the shape.
-        keys: what becomes of the keys.
+        keys: shares of null and hot keys.
         orders: how orders differ from the usual ones; only for the shape ``orders``.
 
     Raises:
@@ -60,7 +52,7 @@ def maker(name: str, keys: Keys, orders: Shape | None = None) -> Maker:
     for what, share in (("null", keys.null or 0.0), ("hot", keys.hot), ("both", (keys.null or 0.0) + keys.hot)):
         if not 0 <= share <= 1:
             raise ConfigurationError(f"the share of {what} keys is {share:g}; it must lie between 0 and 1")
-    make = shape_named(name).make
+    make = shape_named(name)
     if orders is not None:
         if name != "orders":
             raise ConfigurationError(f"sizes and shares of values are settings of the shape orders, not of {name}")
@@ -114,12 +106,10 @@ def _size(random: Random, least: int, most: int) -> int:
     return int(exp(random.uniform(log(least), log(most))))
 
 
-SHAPES: Final[Mapping[str, NamedShape]] = {
-    "orders": NamedShape(
-        "JSON orders with nested and duplicate headers; some null keys, binary, empty, null values", order
-    ),
-    "tiny": NamedShape("a few bytes, no headers: what the machinery itself costs", _tiny),
-    "binary": NamedShape("keys, values (16 B to 16 KiB, most of them small) and headers of any bytes", _binary),
-    "large": NamedShape("JSON of 64 KiB to 900 kB, most of it at the lower end", _large),
-    "hostile": NamedShape("what makes codecs and consumers stumble, one oddity a record", hostile),
+SHAPES: Final[Mapping[str, Maker]] = {
+    "orders": order,
+    "tiny": _tiny,
+    "binary": _binary,
+    "large": _large,
+    "hostile": hostile,
 }

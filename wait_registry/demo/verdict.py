@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from wait_registry.demo.reconciliation import Breach, Reconciliation
+from wait_registry.demo.breaches import Breach
+from wait_registry.demo.reconciliation import Reconciliation
 from wait_registry.demo.screen import Screen
 
 ENDS = {

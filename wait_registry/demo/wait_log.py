@@ -1,4 +1,4 @@
-"""The wait topic's log by id, as far as it still stands: compaction removes what has a later entry of its id."""
+"""The wait topic's log by ID, as far as it is kept: compaction removes an entry that has a later one of its ID."""
 
 from __future__ import annotations
 
@@ -7,12 +7,24 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from wait_registry.demo.dead_letter_seen import DeadLetterSeen
-from wait_registry.demo.manifest import Coordinates, Published
+from wait_registry.demo.manifest import Coordinates, Fingerprint, Published
 from wait_registry.records.tombstone import Outcome
 
 # The record continues under another ID, which only its next wait record has.
 _CONTINUES = (Outcome.RETRIED.value, Outcome.REDELIVERED.value)
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetterSeen:
+    """One dead letter, with the original cut out of it; ``time_ms`` is when it was dead-lettered."""
+
+    original: Coordinates
+    timestamp_ms: int
+    reason: str
+    wait_id: str
+    registration: tuple[int, int] | None
+    time_ms: int
+    fingerprint: Fingerprint
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +38,18 @@ class WaitEntry:
     original: Coordinates | None
     outcome: str | None = None
 
+    @property
+    def place(self) -> tuple[int, int]:
+        """Return partition and offset."""
+        return (self.partition, self.offset)
+
 
 class WaitLog:
-    """The log's entries by id, narrowed to the published records, and what compaction can have taken of them.
+    """The log's entries by ID, narrowed to the published records, and what compaction can have taken of them.
 
-    Compaction takes of an id, in a partition, everything before its last entry in the part that it has cleaned, and
-    that entry too once it is a tombstone older than delete.retention.ms. So what is left is the end of the id's
-    history; and where two entries of one id stand, no cleaning has reached the second one.
+    Compaction takes of an ID, in a partition, every entry before the last one in the part that it has cleaned. It takes
+    that last entry too once that is a tombstone older than delete.retention.ms. So the end of the ID's history is left,
+    and where two entries of one ID are left, no cleaning has reached the second one.
     """
 
     def __init__(
@@ -49,9 +66,9 @@ class WaitLog:
         Args:
             entries: what was read, in any order.
             topics: those of the published records.
-            wait_ids: the ids that published records get at their first delivery, as far as known.
-            named: further ids that belong to them, though only tombstones may be left of these.
-            kept_since_ms: a tombstone appended at or after it still stands; None when none was ever taken.
+            wait_ids: the IDs that published records get at their first delivery, as far as known.
+            named: further IDs that belong to them, though only tombstones may be left of these.
+            kept_since_ms: a tombstone appended then or later is still there; None when none was ever taken.
         """
         by_id: dict[str, list[WaitEntry]] = defaultdict(list)
         by_place: dict[tuple[str, int], list[int]] = defaultdict(list)
@@ -70,7 +87,7 @@ class WaitLog:
         self.standing_ids = {wait_id for wait_id, history in self.by_id.items() if _stands(history)}
         self.standing = self._originals(self.standing_ids)
         self.discarded = self._originals(
-            wait_id for wait_id, history in self.by_id.items() if _says(history, Outcome.DISCARDED)
+            entry.wait_id for history in self.by_id.values() for entry in history if entry.outcome == Outcome.DISCARDED
         )
         self._registered = self._originals(self.by_id)
 
@@ -85,7 +102,7 @@ class WaitLog:
     def registration(self, letter: DeadLetterSeen) -> WaitEntry | None:
         """Return the entry that a dead letter names."""
         for entry in self.by_id.get(letter.wait_id, ()):
-            if entry.original is not None and (entry.partition, entry.offset) == letter.registration:
+            if entry.original is not None and entry.place == letter.registration:
                 return entry
         return None
 
@@ -116,16 +133,15 @@ class WaitLog:
         return None
 
     def belongs_elsewhere(self, answered_ms: int, registered: WaitEntry) -> bool:
-        """Return whether a call that succeeded then was made for an earlier or a later registration of the id."""
-        place = (registered.partition, registered.offset)
+        """Return whether a call that succeeded then was made for an earlier or a later registration of the ID."""
         later = any(
-            entry.original is not None and _follows(place, entry) and entry.append_ms <= answered_ms
+            entry.original is not None and _follows(registered.place, entry) and entry.append_ms <= answered_ms
             for entry in self.by_id[registered.wait_id]
         )
         return later or answered_ms < registered.append_ms
 
     def resolved_before(self, letter: DeadLetterSeen) -> bool:
-        """Return whether a later entry of the id stood in the topic when the dead letter was made."""
+        """Return whether the topic held a later entry of the ID when the dead letter was made."""
         registered = self.registration(letter)
         if letter.registration is None or (registered is None and not self.may_have_taken(letter)):
             return False
@@ -140,17 +156,13 @@ def _is_of(history: Iterable[WaitEntry], topics: Collection[str]) -> bool:
     return any(entry.original is not None and entry.original[0] in topics for entry in history)
 
 
-def _says(history: Iterable[WaitEntry], outcome: Outcome) -> bool:
-    return any(entry.outcome == outcome for entry in history)
-
-
 def _stands(history: Sequence[WaitEntry]) -> bool:
     last = {entry.partition: entry for entry in history}
     return any(entry.original is not None for entry in last.values())
 
 
 def _uncleaned_from(by_place: Mapping[tuple[str, int], Sequence[int]]) -> Mapping[int, float]:
-    """Return, by partition, an offset that no cleaning has reached: the lowest second entry of any id."""
+    """Return, by partition, an offset that no cleaning has reached: the lowest second entry of any ID."""
     lowest: dict[int, float] = defaultdict(lambda: math.inf)
     for (_, partition), offsets in by_place.items():
         if len(offsets) > 1:
@@ -165,5 +177,5 @@ def _follows(registration: tuple[int, int], entry: WaitEntry) -> bool:
 def _between(registration: tuple[int, int], registered: WaitEntry | None, entry: WaitEntry, own: WaitEntry) -> bool:
     if entry.partition == registration[0]:
         return registration[1] < entry.offset < own.offset
-    # An id in two partitions is a fault of its own; only the broker's clock orders the two.
+    # An ID in two partitions is a fault of its own; only the broker's clock orders the two.
     return registered is not None and registered.append_ms <= entry.append_ms

@@ -176,6 +176,8 @@ class EmbeddedStack:
         return ports
 
     def _keep_ports(self, ports: Sequence[int]) -> None:
+        if self.temporary:
+            return  # the guards remove their own folders and then this one, if it is empty
         (self.data_dir / PORTS_FILE).write_text(json.dumps(ports), "ascii")
 
     def _make_servers(self, ports: tuple[int, int, int]) -> None:

@@ -10,8 +10,7 @@ from tests.chaos.checker.violation import Kind, Violation
 from tests.chaos.history.decoding import UNREADABLE_HEADERS
 from tests.chaos.history.entries import EXPORTS, MALFORMED, UNREGISTRABLE, Lineage, Republished, WaitEntry
 from wait_registry.demo.calls import ABORTED, Call
-from wait_registry.demo.fingerprint import Fingerprint, fingerprint
-from wait_registry.demo.manifest import Coordinates, Published
+from wait_registry.demo.manifest import Coordinates, Fingerprint, Published, fingerprint
 
 NO_HEADERS = fingerprint(None, None, ()).headers
 EMPTY_BODY = fingerprint(None, b"", ()).value

@@ -14,7 +14,7 @@ from tests.chaos.faults.processes import freeze, kill, kill_everything, kill_gro
 from tests.chaos.faults.servers import add, end_sessions, freeze_server, kill_server, stop_server
 from tests.chaos.schedule import PlannedFault
 from tests.chaos.stage import Scene
-from wait_registry.demo.behaviour import DROPPED
+from wait_registry.demo.mixture import DROPPED
 
 Fault = Callable[[Scene, PlannedFault], str]
 """Makes it happen, heals it, and returns the proof that it happened; an empty one when it didn't.

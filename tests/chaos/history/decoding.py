@@ -12,7 +12,7 @@ from typing import Final
 
 from tests.chaos.history.entries import Lineage, Registration, Republished, WaitEntry
 from tests.support.wait_record_encoding import encode_wait_record
-from wait_registry.demo.fingerprint import Fingerprint, fingerprint
+from wait_registry.demo.manifest import Fingerprint, fingerprint
 from wait_registry.errors import DataError
 from wait_registry.records import lineage as blocks
 from wait_registry.records.dead_letter import dead_letter_headers, decode_dead_letter

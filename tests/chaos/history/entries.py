@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from wait_registry.demo.fingerprint import Fingerprint
-from wait_registry.demo.manifest import Coordinates
+from wait_registry.demo.manifest import Coordinates, Fingerprint
 
 DONE, DISCARDED, DEAD_LETTERED = "done", "discarded", "dead_lettered"
 RETRIED = "retried"

@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 from tests.chaos.history.entries import Place, Registration, Republished, WaitEntry
 from wait_registry.demo.calls import Call
-from wait_registry.demo.fingerprint import Fingerprint
-from wait_registry.demo.manifest import Coordinates, Published
+from wait_registry.demo.manifest import Coordinates, Fingerprint, Published
 from wait_registry.records.topics import redelivery_topic
 from wait_registry.settings.root import Settings
 

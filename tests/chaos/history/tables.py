@@ -17,7 +17,7 @@ from psycopg.rows import dict_row
 from tests.chaos.companion import Companion
 from tests.chaos.history.entries import Registration
 from tests.chaos.history.history import DeadLetterRow, ProgressRow, QuarantineRow, Tables, View, WaitRow
-from wait_registry.demo.fingerprint import Fingerprint, fingerprint
+from wait_registry.demo.manifest import Fingerprint, fingerprint
 from wait_registry.errors import DataError
 from wait_registry.records.headers import decode_headers_json
 

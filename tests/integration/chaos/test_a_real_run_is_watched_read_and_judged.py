@@ -27,7 +27,7 @@ def publish(settings: Settings, where: Where) -> None:
     """Publish orders and what is allowed and nobody expects, and one record that no manifest names."""
     topic = where.inputs[0]
     run_load(settings, LoadPlan(topic, ORDERS, manifest=where.manifest))
-    run_load(settings, LoadPlan(topic, HOSTILE, make=shape_named("hostile").make, manifest=where.manifest))
+    run_load(settings, LoadPlan(topic, HOSTILE, make=shape_named("hostile"), manifest=where.manifest))
 
 
 def judged(where: Where, looks: Sequence[Look]) -> Verdict:

@@ -27,9 +27,10 @@ from tests.support.kafka_io import Outgoing as Written
 from tests.support.kafka_io import read_all
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
-from wait_registry.demo.calls import Call, CallLog
-from wait_registry.demo.fingerprint import fingerprint
+from wait_registry.demo.calls import Call
+from wait_registry.demo.json_lines import JsonLines
 from wait_registry.demo.load import LoadPlan, run_load
+from wait_registry.demo.manifest import fingerprint
 from wait_registry.records.original import Original
 from wait_registry.records.tombstone import tombstone_headers
 from wait_registry.records.wait_id import wait_id
@@ -45,7 +46,7 @@ class Judged:
     def __init__(self, at: Scenario, folder: Path) -> None:
         self.at = at
         self.where = Where.of(at.settings, folder)
-        self.calls = CallLog(folder / "calls.jsonl")
+        self.calls = JsonLines(folder / "calls.jsonl")
         self.registered = self._register()
         self.looks: list[Look] = []
 

@@ -9,10 +9,11 @@ import pytest
 from tests.conftest import SettingsFactory
 from tests.support.command import Ended, run_waitreg
 from tests.support.topics import Topics
-from wait_registry.demo.calls import Call, CallLog
+from wait_registry.demo.breaches import EMPTY_BODY
+from wait_registry.demo.calls import Call
+from wait_registry.demo.json_lines import JsonLines
 from wait_registry.demo.load import LoadPlan, run_load
 from wait_registry.demo.manifest import Published, read_manifest
-from wait_registry.demo.reconciliation import EMPTY_BODY
 from wait_registry.settings.root import Settings
 
 
@@ -45,7 +46,7 @@ class Files:
 
     def answer_all_but(self, unanswered: int) -> None:
         published = list(read_manifest(self.manifest))
-        with CallLog(self.calls) as log:
+        with JsonLines(self.calls) as log:
             for number, one in enumerate(published[unanswered:], start=1):
                 log.append(call_for(one, number))
 

@@ -22,7 +22,7 @@ from tests.chaos.history.history import (
     WaitRow,
 )
 from tests.unit.chaos.script import DLQ, INPUT, LIMITS, TOLD, TTL_MS, WAIT, WAIT_PARTITIONS, clean_run
-from wait_registry.demo.fingerprint import fingerprint
+from wait_registry.demo.manifest import fingerprint
 
 CONSTANTS = {"NO_HEADERS": fingerprint(None, None, ()).headers, "UNREADABLE": UNREADABLE_HEADERS}
 _OF_ENTRY = {one: one for one in ("call", "letter", "export", "expire")} | {"stone": "tombstone"}

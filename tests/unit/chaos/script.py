@@ -32,8 +32,7 @@ from tests.chaos.history.history import (
     WaitRow,
 )
 from wait_registry.demo.calls import Call
-from wait_registry.demo.fingerprint import Fingerprint, fingerprint
-from wait_registry.demo.manifest import Coordinates, Published
+from wait_registry.demo.manifest import Coordinates, Fingerprint, Published, fingerprint
 from wait_registry.records.wait_id import wait_id as derived
 
 CLUSTER, GROUP, WAIT, DLQ, INPUT = "cluster", "billing", "wait", "dlq", "orders"

@@ -18,8 +18,7 @@ from tests.chaos.history.reading import with_input
 from tests.chaos.history.topics import OpenTransactionError, wait_settled
 from tests.chaos.settling import Patience
 from tests.unit.chaos.play import Play
-from wait_registry.demo.fingerprint import fingerprint
-from wait_registry.demo.manifest import Published
+from wait_registry.demo.manifest import Published, fingerprint
 
 RAW = RawRecord("orders", 0, 3, 17, b"key", b"value", (("name", b"12345"), ("null", None)))
 

@@ -33,7 +33,8 @@ from tests.chaos.stage import settings_of
 from tests.chaos.workers import Played
 from tests.support.naming import Names
 from tests.support.settings import settings_against
-from wait_registry.demo.calls import Call, CallLog
+from wait_registry.demo.calls import Call
+from wait_registry.demo.json_lines import JsonLines
 from wait_registry.settings.relations import Service, relation_problems
 
 BEGAN_MS, ENDED_MS = 1_000_000, 1_005_000
@@ -119,7 +120,7 @@ def test_a_traceback_in_a_log_is_found(line: str, faults: list[FaultDone], fine:
 def test_a_downstream_failed_when_calls_meanwhile_did(
     calls: list[tuple[int, int]], happened: bool, tmp_path: Path
 ) -> None:
-    with CallLog(tmp_path / "calls.jsonl") as log:
+    with JsonLines(tmp_path / "calls.jsonl") as log:
         for after_ms, status in calls:
             log.append(Call(1, BEGAN_MS + after_ms, ENDED_MS, 0, 0, None, None, None, None, None, status, ""))
     assert bool(felt(tmp_path / "calls.jsonl", BEGAN_MS, ENDED_MS, 503)) is happened

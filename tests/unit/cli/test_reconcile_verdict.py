@@ -11,7 +11,8 @@ import pytest
 from tests.support.command_line import parsed
 from wait_registry.cli.main import main
 from wait_registry.cli.reconcile import EpochMs, unproven
-from wait_registry.demo.reconciliation import Breach, Reconciliation
+from wait_registry.demo.breaches import Breach
+from wait_registry.demo.reconciliation import Reconciliation
 
 MANIFEST = Path("published.jsonl")
 KEPT = Reconciliation(100, 80, 20, 0, 0, 0, 0, 0, dict.fromkeys(Breach, 0), ())

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from wait_registry.demo.behaviour import DROPPED, Behaviour, Latency, parse_latency, parse_status
+from wait_registry.demo.mixture import DROPPED, Behaviour, Latency, parse_latency, parse_status
 from wait_registry.errors import ConfigurationError
 
 

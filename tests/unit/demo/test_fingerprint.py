@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wait_registry.demo.fingerprint import fingerprint
+from wait_registry.demo.manifest import fingerprint
 
 CONTENT = st.none() | st.binary(max_size=4)
 HEADERS = st.lists(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wait_registry.demo.latencies import LatencySummary
+from wait_registry.demo.calls import LatencySummary
 
 
 @given(st.lists(st.floats(0.0001, 100), min_size=1, max_size=200), st.sampled_from([1, 50, 90, 99, 100]))

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from wait_registry.demo.evidence import read_evidence
-from wait_registry.demo.fingerprint import fingerprint
-from wait_registry.demo.manifest import ManifestWriter, Published, read_manifest
+from wait_registry.demo.json_lines import JsonLines
+from wait_registry.demo.manifest import Published, fingerprint, read_manifest
 from wait_registry.demo.orders import order
 from wait_registry.errors import ConfigurationError, DataError
 from wait_registry.settings.root import Settings
@@ -22,7 +22,7 @@ RECORDS = [
 def test_a_manifest_is_read_back_as_it_was_written_across_two_openings(tmp_path: Path) -> None:
     path = tmp_path / "manifest.jsonl"
     for half in (RECORDS[:20], RECORDS[20:]):
-        with ManifestWriter(path) as writer:
+        with JsonLines(path) as writer:
             for record in half:
                 writer.append(record)
     assert list(read_manifest(path)) == RECORDS
@@ -30,7 +30,7 @@ def test_a_manifest_is_read_back_as_it_was_written_across_two_openings(tmp_path:
 
 def test_a_line_stands_whole_in_the_file_before_the_next_one_is_written(tmp_path: Path) -> None:
     path = tmp_path / "manifest.jsonl"
-    with ManifestWriter(path) as writer:
+    with JsonLines(path) as writer:
         for number, record in enumerate(RECORDS, start=1):
             writer.append(record)
             assert path.read_bytes().count(b"\n") == number
@@ -39,7 +39,7 @@ def test_a_line_stands_whole_in_the_file_before_the_next_one_is_written(tmp_path
 
 def test_a_torn_last_line_is_a_record_that_was_not_written_down(tmp_path: Path) -> None:
     path = tmp_path / "manifest.jsonl"
-    with ManifestWriter(path) as writer:
+    with JsonLines(path) as writer:
         writer.append(RECORDS[0])
     path.write_bytes(path.read_bytes() + b'{"topic": "ord')
     assert list(read_manifest(path)) == RECORDS[:1]

@@ -9,9 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wait_registry.demo.calls import ABORTED, Call
-from wait_registry.demo.comparison import shortfalls
+from wait_registry.demo.comparison import (
+    Measurement,
+    limit_per_s,
+    shortfalls,
+    steady_rate_per_s,
+)
 from wait_registry.demo.plan import SLOWEST_S, DemoPlan
-from wait_registry.demo.rates import Measurement, batch_limit_per_s, registry_limit_per_s, steady_rate_per_s
 
 CALL = Call(1, 0, 0, 0.0, 0.0, None, None, None, None, None, 200, "")
 
@@ -51,12 +55,12 @@ def test_a_batch_that_runs_ideally_measures_its_limit(max_in_flight: int) -> Non
         for batch in range(records // max_in_flight)
         for number in range(max_in_flight)
     ]
-    assert steady_rate_per_s(finished_at(*times)) == pytest.approx(batch_limit_per_s(max_in_flight, SLOWEST_S))
+    assert steady_rate_per_s(finished_at(*times)) == pytest.approx(limit_per_s("batch", max_in_flight, SLOWEST_S, 0.28))
 
 
 def test_the_limits_are_the_slowest_call_and_littles_law() -> None:
-    assert batch_limit_per_s(50, 1.0) == 50
-    assert registry_limit_per_s(50, 0.28) == pytest.approx(178.57, abs=0.01)
+    assert limit_per_s("batch", 50, 1.0, 0.28) == 50
+    assert limit_per_s("registry", 50, 1.0, 0.28) == pytest.approx(178.57, abs=0.01)
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,11 @@ from dataclasses import replace
 
 import pytest
 
+from wait_registry.demo.breaches import TOMBSTONE_MS, Breach
 from wait_registry.demo.calls import ABORTED, Call
-from wait_registry.demo.dead_letter_seen import DeadLetterSeen
-from wait_registry.demo.fingerprint import fingerprint
-from wait_registry.demo.manifest import Published
-from wait_registry.demo.reconciliation import TOMBSTONE_MS, Breach, Evidence, Reconciliation, reconcile
-from wait_registry.demo.wait_log import WaitEntry
+from wait_registry.demo.manifest import Published, fingerprint
+from wait_registry.demo.reconciliation import Evidence, Reconciliation, reconcile
+from wait_registry.demo.wait_log import DeadLetterSeen, WaitEntry
 
 TOPIC = "orders"
 VALUE = b'{"order":1}'

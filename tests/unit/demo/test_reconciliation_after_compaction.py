@@ -10,12 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from wait_registry.demo.breaches import Breach
 from wait_registry.demo.calls import Call
-from wait_registry.demo.dead_letter_seen import DeadLetterSeen
-from wait_registry.demo.fingerprint import fingerprint
-from wait_registry.demo.manifest import Published
-from wait_registry.demo.reconciliation import Breach, Evidence, Reconciliation, reconcile
-from wait_registry.demo.wait_log import WaitEntry
+from wait_registry.demo.manifest import Published, fingerprint
+from wait_registry.demo.reconciliation import Evidence, Reconciliation, reconcile
+from wait_registry.demo.wait_log import DeadLetterSeen, WaitEntry
 
 TOPIC = "orders"
 CONTENT = fingerprint(b"k", b"v", [])

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wait_registry.demo.rotation import Rotation, parse_duration_s, parse_rotation
+from wait_registry.demo.mixture import Rotation, parse_duration_s, parse_rotation
 from wait_registry.errors import ConfigurationError
 
 

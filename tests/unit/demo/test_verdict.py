@@ -8,8 +8,9 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from wait_registry.demo.reconciliation import Breach, Problem, Reconciliation
-from wait_registry.demo.screen import Bar, Screen
+from wait_registry.demo.breaches import Breach, Problem
+from wait_registry.demo.reconciliation import Reconciliation
+from wait_registry.demo.screen import Screen
 from wait_registry.demo.verdict import equation, show_reconciliations
 
 KEPT = Reconciliation(100, 80, 20, 0, 0, 0, 0, 0, dict.fromkeys(Breach, 0), ())
@@ -90,9 +91,8 @@ def test_records_both_done_and_dead_lettered_are_said_to_be_so() -> None:
 
 
 def test_without_a_terminal_progress_is_a_plain_line(screen: Screen, output: io.StringIO) -> None:
-    with screen.progress([Bar("orders", 10)]) as bars:
-        bars.bars[0].completed = 4
-        bars.show()
-        bars.show()
-        bars.bars[0].completed = 10
+    with screen.progress({"orders": 10}) as bars:
+        bars.show("orders", 4)
+        bars.show("orders", 4)
+        bars.show("orders", 10)
     assert output.getvalue() == "         orders 4/10\n         orders 10/10\n"

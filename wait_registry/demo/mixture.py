@@ -1,17 +1,24 @@
-"""Weighted choices taken in a fixed turn: a share of 10 % is every tenth call, not merely a likely one."""
+"""How the downstream behaves: shares of latencies and of failures, each taken in a fixed turn.
+
+A share of 10 % is every tenth call, not merely a likely one, so that two runs are comparable.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
-from math import lcm
-from typing import Generic, TypeVar
+from random import Random
+from typing import Final, Generic, TypeVar
 
 from wait_registry.errors import ConfigurationError
 
 T = TypeVar("T")
 
-MAX_PERIOD = 100_000
+MAX_PERIOD: Final = 100_000
+OK: Final = 200
+DROPPED: Final = 0  # the connection is closed without an answer
 
 
 class Rotation(Generic[T]):
@@ -22,7 +29,7 @@ class Rotation(Generic[T]):
         total = sum((share for share, _ in shares), Fraction(0))
         if not shares or total != 1 or any(share < 0 for share, _ in shares):
             raise ConfigurationError(f"shares add up to {float(total * 100):g} %; they must add up to 100 %")
-        period = lcm(*(share.denominator for share, _ in shares))
+        period = math.lcm(*(share.denominator for share, _ in shares))
         if period > MAX_PERIOD:
             raise ConfigurationError(f"shares this fine repeat only after {period} calls; use at most three decimals")
         choices = _spread([int(share * period) for share, _ in shares], period)
@@ -77,6 +84,42 @@ def _share(part: str, parse_choice: Callable[[str], T]) -> tuple[Fraction, T]:
         raise ConfigurationError(f"can't read {part!r}; expected SHARE%:CHOICE, for example 10%:1s") from None
 
 
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """Seconds from ``least_s`` to ``most_s``, evenly; infinite ones hang until the caller gives up."""
+
+    least_s: float
+    most_s: float
+
+    def of_call(self, number: int) -> float:
+        """Return the seconds of a call: the same for the same number, so that runs are comparable."""
+        if self.least_s == self.most_s:
+            return self.least_s
+        return Random(number).uniform(self.least_s, self.most_s)
+
+
+def parse_latency(text: str) -> Latency:
+    """Read ``200ms``, ``1s-5s`` or ``hang``; raise ValueError otherwise."""
+    if text == "hang":
+        return Latency(math.inf, math.inf)
+    least, dash, most = text.partition("-")
+    least_s = parse_duration_s(least.strip())
+    most_s = parse_duration_s(most.strip()) if dash else least_s
+    if most_s < least_s:
+        raise ValueError(text)
+    return Latency(least_s, most_s)
+
+
+def parse_status(text: str) -> int:
+    """Read an HTTP status, or ``drop``; raise ValueError otherwise."""
+    if text == "drop":
+        return DROPPED
+    status = int(text)
+    if not 200 <= status <= 599:
+        raise ValueError(text)
+    return status
+
+
 def parse_duration_s(text: str) -> float:
     """Return the seconds of ``200ms``, ``1s`` or ``1.5s``; raise ValueError otherwise."""
     for suffix, factor in (("ms", 0.001), ("s", 1.0)):
@@ -86,3 +129,27 @@ def parse_duration_s(text: str) -> float:
                 raise ValueError(text)
             return seconds
     raise ValueError(text)
+
+
+@dataclass(frozen=True, slots=True)
+class Behaviour:
+    """A mixture of latencies and one of statuses, each with the text that it was read from."""
+
+    mixture: str
+    failures: str
+    latencies: Rotation[Latency]
+    statuses: Rotation[int]
+
+    @classmethod
+    def read(cls, mixture: str, failures: str) -> Behaviour:
+        """Read both mixtures.
+
+        Args:
+            mixture: shares of latencies: ``10%:1s-5s,1%:hang,89%:200ms``, or one latency.
+            failures: shares of calls that fail after their latency: ``1%:503,0.5%:drop``; the others answer 200.
+
+        Raises:
+            ConfigurationError: quotes what can't be read.
+        """
+        statuses = parse_rotation(failures or str(OK), parse_status, rest=OK)
+        return cls(mixture, failures, parse_rotation(mixture, parse_latency), statuses)

@@ -1,0 +1,181 @@
+"""Every way in which a reconciliation can find a guarantee broken, a function for each."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from hashlib import sha256
+
+from wait_registry.demo.calls import ABORTED, Call
+from wait_registry.demo.manifest import Coordinates, Published
+from wait_registry.demo.wait_log import DeadLetterSeen, WaitLog
+from wait_registry.records.tombstone import Outcome
+
+EMPTY_BODY = sha256(b"").hexdigest()
+# Milliseconds pass between the downstream's answer and the tombstone in the log, or a busy machine's hiccup.
+TOMBSTONE_MS = 2000
+
+
+class Breach(StrEnum):
+    """The ways in which a guarantee can be broken.
+
+    LOST (P1): neither done nor dead-lettered nor discarded nor registered in the wait topic.
+    DOUBLED (P4): one registration has more than one ``expired`` dead letter.
+    UNPAIRED (P4): an ``expired`` dead letter without its tombstone, such a tombstone without its dead letter, or a
+    dead letter of a registration that is not in the log.
+    FALSELY_EXPORTED (P3): the wait topic held a later entry of the ID when the dead letter was made. An entry appended
+    while the export was on its way is no breach: the sweeper had read the tail before.
+    CHANGED (P5): key, value, headers or timestamp are not those published, or no such record was published.
+    FORGOTTEN (P4): a record's call succeeded and its registration expired all the same, and no kill between the answer
+    and its tombstone explains that. Looked for only where the times of the kills are known.
+    VIEW_DIFFERS (P6): Postgres and the wait topic have different registrations, once the sink has caught up.
+    """
+
+    LOST = "lost"
+    DOUBLED = "doubled"
+    UNPAIRED = "unpaired"
+    FALSELY_EXPORTED = "falsely exported"
+    CHANGED = "changed"
+    FORGOTTEN = "forgotten"
+    VIEW_DIFFERS = "view differs"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One breach and the record or registration that it is about."""
+
+    breach: Breach
+    about: str
+
+
+def doubled(expired: Iterable[DeadLetterSeen]) -> Iterator[Problem]:
+    """Return one problem per dead letter beyond the first of a registration."""
+    copies = Counter((letter.wait_id, letter.registration) for letter in expired)
+    for (wait_id, registration), count in copies.items():
+        for _ in range(count - 1):
+            yield Problem(Breach.DOUBLED, f"wait {wait_id} registered at {registration} has {count} dead letters")
+
+
+def unpaired(expired: Iterable[DeadLetterSeen], log: WaitLog) -> tuple[Sequence[Problem], int]:
+    """Match the ``expired`` dead letters with the ``expired`` tombstones, by wait ID.
+
+    A registration that compaction took leaves its tombstone, and both are a pair. If the tombstone is gone too, the
+    dead letter can't be judged.
+
+    Returns:
+        The problems, and how many dead letters can't be judged.
+    """
+    letters: dict[str, list[DeadLetterSeen]] = defaultdict(list)
+    for letter in expired:
+        letters[letter.wait_id].append(letter)
+    tombstones = {
+        wait_id: count
+        for wait_id, history in log.by_id.items()
+        if (count := sum(entry.outcome == Outcome.EXPIRED for entry in history))
+    }
+    found: list[str] = []
+    unjudged = 0
+    for wait_id in sorted(letters.keys() | tombstones.keys()):
+        own, count = letters.get(wait_id, []), tombstones.get(wait_id, 0)
+        whole = [letter for letter in own if not log.may_have_taken(letter)]
+        if not len(whole) <= count <= len(own) or any(_lacks_tombstone(letter, log) for letter in whole):
+            found.append(f"wait {wait_id}: {len(own)} expired dead letters, {count} expired tombstones")
+            continue
+        unjudged += len(own) - count
+        found += [
+            f"wait {wait_id}: a dead letter names a registration at {letter.registration}, which is not in the log"
+            for letter in whole
+            if log.registration(letter) is None
+        ]
+    return [Problem(Breach.UNPAIRED, about) for about in found], unjudged
+
+
+def _lacks_tombstone(letter: DeadLetterSeen, log: WaitLog) -> bool:
+    registered = log.registration(letter)
+    return registered is not None and log.export_tombstone(letter.wait_id, registered.place) is None
+
+
+def falsely_exported(expired: Iterable[DeadLetterSeen], log: WaitLog) -> tuple[Sequence[Problem], int]:
+    """Return the dead letters of settled registrations as problems, and how many can't be judged."""
+    problems, unjudged = [], 0
+    for letter in expired:
+        if log.resolved_before(letter):
+            problems.append(Problem(Breach.FALSELY_EXPORTED, _described_letter(letter)))
+        elif log.may_have_taken(letter):
+            unjudged += 1
+    return problems, unjudged
+
+
+def changed(
+    published: Mapping[Coordinates, Published], dead_letters: Iterable[DeadLetterSeen], calls: Iterable[Call]
+) -> Iterator[Problem]:
+    """Return the dead letters and the calls whose content differs from what was published."""
+    topics = {topic for topic, _, _ in published}
+    for letter in dead_letters:
+        record = published.get(letter.original)
+        if record is None:
+            yield Problem(Breach.CHANGED, f"{_described_letter(letter)}: no such record was published")
+        elif difference := _difference(record, letter):
+            yield Problem(Breach.CHANGED, f"{_described_letter(letter)}: {difference} differs from what was published")
+    for call in calls:
+        place = call.coordinates
+        if place is None or place[0] not in topics or call.status == ABORTED:
+            continue
+        record = published.get(place)
+        if record is None or call.body_sha256 != (record.fingerprint.value or EMPTY_BODY):
+            yield Problem(Breach.CHANGED, f"{described(place)}: the downstream got another body than was published")
+
+
+def _difference(record: Published, letter: DeadLetterSeen) -> str:
+    for part in ("key", "value", "headers"):
+        if getattr(record.fingerprint, part) != getattr(letter.fingerprint, part):
+            return part
+    return "" if record.timestamp_ms == letter.timestamp_ms else "timestamp"
+
+
+def forgotten(
+    expired: Iterable[DeadLetterSeen], calls: Iterable[Call], kills_ms: Sequence[int] | None, log: WaitLog
+) -> tuple[Sequence[Problem], int]:
+    """Return the expired dead letters of calls that had succeeded, and how many can't be judged.
+
+    A kill within two seconds after the answer explains that its tombstone is missing.
+    """
+    if kills_ms is None:
+        return [], 0
+    answers: dict[Coordinates, list[int]] = defaultdict(list)
+    for call in calls:
+        if call.succeeded and call.coordinates:
+            answers[call.coordinates].append(call.finished_ms)
+    suspected = [
+        (letter, answered_ms)
+        for letter in expired
+        for answered_ms in answers[letter.original]
+        if not any(0 <= kill_ms - answered_ms <= TOMBSTONE_MS for kill_ms in kills_ms)
+    ]
+    problems = [
+        Problem(Breach.FORGOTTEN, f"{_described_letter(letter)}: its call had succeeded, and no kill explains it")
+        for letter, answered_ms in suspected
+        if (registered := log.registration(letter)) and not log.belongs_elsewhere(answered_ms, registered)
+    ]
+    return problems, sum(log.may_have_taken(letter) for letter, _ in suspected)
+
+
+def view_differences(view: Collection[str] | None, log: WaitLog) -> Iterator[Problem]:
+    """Return the registrations that only one of Postgres and the wait topic has."""
+    if view is None:
+        return
+    for wait_id in sorted(log.standing_ids - set(view)):
+        yield Problem(Breach.VIEW_DIFFERS, f"wait {wait_id} is in the wait topic but not in Postgres")
+    for wait_id in sorted((set(view) & log.by_id.keys()) - log.standing_ids):
+        yield Problem(Breach.VIEW_DIFFERS, f"wait {wait_id} is in Postgres but is resolved in the wait topic")
+
+
+def described(record: Coordinates) -> str:
+    """Return topic, partition and offset for a message."""
+    return f"{record[0]}/{record[1]}@{record[2]}"
+
+
+def _described_letter(letter: DeadLetterSeen) -> str:
+    return f"dead letter of {described(letter.original)} (wait {letter.wait_id})"
