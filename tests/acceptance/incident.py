@@ -15,7 +15,7 @@ import sys
 import tempfile
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,12 +24,11 @@ from tests.acceptance.incident_page import CHAPTERS, Answer, page
 from tests.support.command import run_waitreg
 from tests.support.kafka_io import Outgoing, produce
 from tests.support.waiting import wait_until
-from wait_registry.demo.background import Background, Backgrounds
+from wait_registry.demo.background import Background
 from wait_registry.demo.plan import DemoPlan
-from wait_registry.demo.platform import INPUT_PARTITIONS, Platform
+from wait_registry.demo.platform import INPUT_PARTITIONS, Platform, running_platform
 from wait_registry.demo.screen import Screen
 from wait_registry.local.guard import signal_tree
-from wait_registry.local.stack import EmbeddedStack
 from wait_registry.records.names import ORIGINAL_KEY, ORIGINAL_OFFSET, ORIGINAL_PARTITION, ORIGINAL_TOPIC
 from wait_registry.settings.processor import ProcessorSettings
 from wait_registry.settings.root import Settings
@@ -111,18 +110,13 @@ def unreadable() -> list[Outgoing]:
 @contextmanager
 def stage() -> Iterator[Stage]:
     """Start everything but the processors."""
-    with ExitStack() as resources:
-        # A killed service's JVM may still write there when we leave.
-        temporary = tempfile.TemporaryDirectory(prefix="waitreg-incident-", ignore_cleanup_errors=True)
-        directory = Path(resources.enter_context(temporary))
-        shutil.copy(Path(__file__).with_name("incident_shop.py"), directory / "shop.py")
-        stack = resources.enter_context(EmbeddedStack())
-        backgrounds = resources.enter_context(Backgrounds(directory))
-        platform = Platform(stack, backgrounds, PLAN)
+    # A killed service's JVM may still write there when we leave.
+    temporary = tempfile.TemporaryDirectory(prefix="waitreg-incident-", ignore_cleanup_errors=True)
+    with temporary as name, running_platform(Path(name), PLAN) as platform:
+        shutil.copy(Path(__file__).with_name("incident_shop.py"), Path(name, "shop.py"))
         platform.settings = Stage.limited(platform.settings)
-        platform.prepare()
         platform.create_inputs(TOPICS)
-        sink, sweeper = (backgrounds.service(service, platform.settings) for service in ("sink", "sweeper"))
+        sink, sweeper = platform.start("sink"), platform.start("sweeper")
         sink.wait_ready(DEADLINE_S)
         sweeper.wait_ready(DEADLINE_S)
         yield Stage(platform, sink, sweeper)

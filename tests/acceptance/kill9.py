@@ -15,17 +15,17 @@ import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from confluent_kafka.admin import AdminClient
 
 from tests.support.waiting import wait_until
-from wait_registry.demo.background import Background, Backgrounds
+from wait_registry.demo.background import Background
 from wait_registry.demo.evidence import sink_lag
 from wait_registry.demo.plan import DemoPlan
-from wait_registry.demo.platform import Platform
+from wait_registry.demo.platform import Platform, running_platform
 from wait_registry.demo.reconciliation import Reconciliation
 from wait_registry.demo.run import Run, crash_run
 from wait_registry.demo.screen import Screen
@@ -33,7 +33,6 @@ from wait_registry.demo.verdict import show_reconciliations
 from wait_registry.errors import ReconciliationError
 from wait_registry.kafka.clients import admin
 from wait_registry.kafka.positions import end_offsets
-from wait_registry.local.stack import EmbeddedStack
 from wait_registry.settings.sweeper import SweeperSettings
 
 SERVICES = ("processor", "sink", "sweeper")
@@ -53,10 +52,6 @@ class Theatre:
     sink: Background
     sweeper: Background
 
-    def start(self, service: str) -> Background:
-        """Start the sink or the sweeper; not ready yet."""
-        return self.platform.backgrounds.service(service, self.platform.settings)
-
     def run(self, name: str) -> Run:
         """Describe a run with its topic filled and its downstream listening."""
         run = crash_run(self.platform, name, RECORDS, N)
@@ -69,19 +64,14 @@ class Theatre:
 @contextmanager
 def theatre(seed: int) -> Iterator[Theatre]:
     """Start everything once for all kills."""
-    with ExitStack() as resources:
-        # A killed service's JVM may still write there when we leave.
-        temporary = tempfile.TemporaryDirectory(prefix="waitreg-kill9-", ignore_cleanup_errors=True)
-        directory = Path(resources.enter_context(temporary))
-        stack = resources.enter_context(EmbeddedStack())
-        backgrounds = resources.enter_context(Backgrounds(directory))
-        platform = Platform(stack, backgrounds, PLAN)
+    # A killed service's JVM may still write there when we leave.
+    temporary = tempfile.TemporaryDirectory(prefix="waitreg-kill9-", ignore_cleanup_errors=True)
+    with temporary as directory, running_platform(Path(directory), PLAN) as platform:
         # Small chunks: an export takes long enough to be killed in its middle.
         platform.settings = platform.settings.model_copy(
             update={"sweeper": SweeperSettings(interval_s=PLAN.sweep_interval_s, chunk_rows=2)}
         )
-        platform.prepare()
-        sink, sweeper = (backgrounds.service(service, platform.settings) for service in ("sink", "sweeper"))
+        sink, sweeper = platform.start("sink"), platform.start("sweeper")
         sink.wait_ready()
         sweeper.wait_ready()
         yield Theatre(platform, random.Random(seed), sink, sweeper)
@@ -115,7 +105,7 @@ def kill(background: Background, *, only_itself: bool) -> None:
 def kill_sink(stage: Theatre, _run: Run, number: int) -> None:
     """Kill the sink while it takes the load in, its JVM with it or not, and start another one."""
     kill(stage.sink, only_itself=bool(number % 2))
-    stage.sink = stage.start("sink")
+    stage.sink = stage.platform.start("sink")
 
 
 def kill_sweeper(stage: Theatre, run: Run, number: int) -> None:
@@ -124,7 +114,7 @@ def kill_sweeper(stage: Theatre, run: Run, number: int) -> None:
     before = dead_letter_ends(client, run)
     wait_for(lambda: dead_letter_ends(client, run) > before, f"an export of {run.topic} has begun")
     kill(stage.sweeper, only_itself=bool(number % 2))
-    stage.sweeper = stage.start("sweeper")
+    stage.sweeper = stage.platform.start("sweeper")
 
 
 KILLS: dict[str, Callable[[Theatre, Run, int], None]] = {
@@ -143,7 +133,7 @@ def has_ended(stage: Theatre, run: Run) -> bool:
     )
     if standing:
         return False
-    result = run.reconcile(look_at_view=False)
+    result = run.reconcile()
     return result.finished and not result.lost
 
 

@@ -50,7 +50,7 @@ class Scene:
         return Outgoing(value, self.expired.key, headers)
 
     def judge(self) -> dict[Breach, int]:
-        result = reconcile(read_evidence(self.settings, self.manifest, self.calls, look_at_view=True))
+        result = reconcile(read_evidence(self.settings, self.manifest, self.calls))
         return {breach: count for breach, count in result.breaches.items() if count}
 
 

@@ -120,9 +120,9 @@ def _reconcile(
             # The lag first: what the sink reads while the rest is read can't hide. A connector's position isn't in
             # Postgres, so only the comparison of its table counts.
             lag = sink_lag(settings) if settings.sink.kind is SinkKind.SPARK else 0
-            result = reconcile(read_evidence(settings, manifest, calls, look_at_view=True, kills_ms=kills_ms))
+            result = reconcile(read_evidence(settings, manifest, calls, kills_ms))
             ended = result.published - result.lost - result.waiting
-            bars.show("ended", ended, result.published, f"(the sink has {lag} entries to read)" if lag else "")
+            bars.show({"ended": ended}, result.published, f"(the sink has {lag} entries to read)" if lag else "")
             settled = ended == result.published and not result.breaches[Breach.VIEW_DIFFERS]
             if (settled and not lag) or time.monotonic() > deadline:
                 break

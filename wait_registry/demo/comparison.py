@@ -50,8 +50,7 @@ def compare(screen: Screen, runs: Sequence[Run]) -> list[Measurement]:
             for processor in processors:
                 processor.require_running()
             before, completed = completed, [min(run.completed(), run.records) for run in runs]
-            for run, count in zip(runs, completed, strict=True):
-                bars.show(run.name, count)
+            bars.show({run.name: count for run, count in zip(runs, completed, strict=True)})
             if completed != before:
                 last_progress_s = time.monotonic()
             _require_progress(last_progress_s, processors)

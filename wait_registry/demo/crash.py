@@ -49,10 +49,10 @@ def crash(screen: Screen, run: Run) -> None:
     kill_after = run.platform.plan.kill_after
     with screen.progress({"before the kill": kill_after}) as bars:
         while (completed := run.completed()) < kill_after:
-            bars.show("before the kill", completed)
+            bars.show({"before the kill": completed})
             victim.require_running()
             time.sleep(POLL_S / 5)
-        bars.show("before the kill", kill_after)
+        bars.show({"before the kill": kill_after})
     run.kill(victim)
     screen.step(f"Processor {victim.pid} killed with SIGKILL; its running calls are interrupted")
     if not _poll(lambda: sink_lag(run.settings) == 0):
@@ -86,13 +86,12 @@ def _await_ends(screen: Screen, run: Run, standing: Sequence[Standing], replacem
             replacement.require_running()
             left = {row[0] for row in run.platform.query(STANDING, run.settings.processor.group)}
             completed = run.completed()
-            bars.show(settled, len(standing) - len(ids & left))
-            bars.show(done, completed)
+            bars.show({done: completed, settled: len(standing) - len(ids & left)})
             if left or sink_lag(run.settings):
                 return False
-            result = run.reconcile(look_at_view=False)
+            result = run.reconcile()
             if not result.lost:
-                bars.show(done, completed, total=completed)
+                bars.show({done: completed}, total=completed)
             return result.finished and not result.lost
 
         ended = _poll(everything_ended)

@@ -26,20 +26,19 @@ from wait_registry.records.wait_record import decode_wait_record
 from wait_registry.settings.root import Settings
 
 
-def read_evidence(
-    settings: Settings, manifest: Path, calls: Path, *, look_at_view: bool, kills_ms: Sequence[int] | None = None
-) -> Evidence:
+def read_evidence(settings: Settings, manifest: Path, calls: Path, kills_ms: Sequence[int] | None = None) -> Evidence:
     """Read everything known from outside about the processor's group of these settings.
+
+    What Postgres shows agrees with the log only once the sink has caught up (see `sink_lag`).
 
     Args:
         settings: name cluster, wait and dead letter topics, group and input topics, and Postgres.
         manifest: what the load generator wrote.
         calls: the downstream's log.
-        look_at_view: compare with Postgres too; only sensible once the sink has caught up (see `sink_lag`).
         kills_ms: when processors of the group were killed, ms since the epoch; None when unknown.
 
     Raises:
-        ConfigurationError: the manifest names no record, so that there is nothing to judge; or there is no such topic.
+        ConfigurationError: the manifest names no record, or there is no such topic.
         DataError: a file is something else.
         TransientError: Kafka or Postgres can't be reached; try again.
     """
@@ -65,7 +64,7 @@ def read_evidence(
         ],
         wait_log=list(read_wait_log(settings, processor.group)),
         kept_since_ms=time.time_ns() // 1_000_000 - delete_retention_ms(client, settings.wait.topic),
-        view=_view_ids(settings, processor.group) if look_at_view else None,
+        view=_view_ids(settings, processor.group),
         kills_ms=kills_ms,
         wait_ids=_wait_ids(published, processor.group, cluster_id(client)),
     )

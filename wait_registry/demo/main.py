@@ -7,33 +7,20 @@ import shutil
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager
 from pathlib import Path
 
-from wait_registry.demo.background import Background, Backgrounds
+from wait_registry.demo.background import Background
 from wait_registry.demo.comparison import compare, show_measurements
 from wait_registry.demo.crash import crash
 from wait_registry.demo.plan import DemoPlan
-from wait_registry.demo.platform import Platform
+from wait_registry.demo.platform import Platform, running_platform
 from wait_registry.demo.run import Run, comparison_run, crash_run
 from wait_registry.demo.screen import Screen
 from wait_registry.demo.verdict import show_reconciliations
 from wait_registry.errors import ReconciliationError
-from wait_registry.local.stack import EmbeddedStack
 
 STRATEGIES = ("batch", "registry")
-
-
-@dataclass(frozen=True, slots=True)
-class Scene:
-    """The processes and runs of the demo."""
-
-    platform: Platform
-    sink: Background
-    sweeper: Background
-    comparisons: Sequence[Run]
-    crashed: Run
 
 
 def run_demo(keep: bool = False, plan: DemoPlan | None = None, screen: Screen | None = None) -> int:
@@ -50,12 +37,19 @@ def run_demo(keep: bool = False, plan: DemoPlan | None = None, screen: Screen | 
     """
     plan, screen = plan or DemoPlan(), screen or Screen()
     with _working_directory(screen) as directory:
-        with ExitStack() as resources:
-            resources.enter_context(_logs_into(directory / "demo.log"))
-            scene = _set_up(screen, resources, directory, plan)
-            kept = _play(screen, scene, plan)
+        screen.step("Starting a Kafka broker and a Postgres as child processes")
+        with _logs_into(directory / "demo.log"), running_platform(directory, plan) as platform:
+            screen.note(f"Kafka {platform.stack.bootstrap_servers}, Postgres {platform.stack.postgres_url}")
+            comparisons = [
+                comparison_run(platform, strategy, max_in_flight)
+                for max_in_flight in plan.in_flight
+                for strategy in STRATEGIES
+            ]
+            crashed = crash_run(platform, "crash", plan.crash_records, plan.crash_in_flight)
+            services = _start(screen, platform, [*comparisons, crashed])
+            kept = _play(screen, plan, comparisons, crashed)
             if keep:
-                _keep_running(screen, scene, directory)
+                _keep_running(screen, platform, [*services, crashed.downstream])
         if not kept:
             raise ReconciliationError("a guarantee was broken; see the table above")
     return 0
@@ -63,22 +57,22 @@ def run_demo(keep: bool = False, plan: DemoPlan | None = None, screen: Screen | 
 
 @contextmanager
 def _working_directory(screen: Screen) -> Iterator[Path]:
-    """Make a folder for logs, manifests and call logs; delete it unless something failed."""
-    directory = Path(tempfile.mkdtemp(prefix="waitreg-demo-"))
+    """Create a folder for logs, manifests and call logs; delete it unless something failed."""
+    directory, failed = Path(tempfile.mkdtemp(prefix="waitreg-demo-")), False
     try:
         yield directory
     except Exception:
+        failed = True
         screen.note(f"logs, manifests and call logs are kept in {directory}")
         raise
-    except BaseException:
-        shutil.rmtree(directory, ignore_errors=True)
-        raise
-    shutil.rmtree(directory, ignore_errors=True)
+    finally:
+        if not failed:
+            shutil.rmtree(directory, ignore_errors=True)
 
 
 @contextmanager
 def _logs_into(file: Path) -> Iterator[None]:
-    """Keep what the client libraries log off the screen."""
+    """Keep the client libraries' logs off the screen."""
     handler = logging.FileHandler(file)
     root = logging.getLogger()
     root.addHandler(handler)
@@ -89,53 +83,42 @@ def _logs_into(file: Path) -> Iterator[None]:
         handler.close()
 
 
-def _set_up(screen: Screen, resources: ExitStack, directory: Path, plan: DemoPlan) -> Scene:
-    screen.step("Starting a Kafka broker and a Postgres as child processes")
-    stack = resources.enter_context(EmbeddedStack())
-    screen.note(f"Kafka {stack.bootstrap_servers}, Postgres {stack.postgres_url}")
-    backgrounds = resources.enter_context(Backgrounds(directory))
-    platform = Platform(stack, backgrounds, plan)
-    comparisons = [
-        comparison_run(platform, strategy, max_in_flight) for max_in_flight in plan.in_flight for strategy in STRATEGIES
-    ]
-    crashed = crash_run(platform, "crash", plan.crash_records, plan.crash_in_flight)
-    runs = [*comparisons, crashed]
-    platform.prepare()
+def _start(screen: Screen, platform: Platform, runs: Sequence[Run]) -> Sequence[Background]:
     platform.create_inputs([run.topic for run in runs])
     screen.step("Starting the sink and the sweeper (two Spark sessions) and publishing orders")
-    sink, sweeper = (backgrounds.service(command, platform.settings) for command in ("sink", "sweeper"))
+    services = [platform.start(command) for command in ("sink", "sweeper")]
     with screen.progress({run.topic: run.records for run in runs}) as bars:
         for run in runs:
             run.publish()
-            bars.show(run.topic, run.records)
-    for part in (sink, sweeper, *(run.downstream for run in runs)):
+            bars.show({run.topic: run.records})
+    for part in (*services, *(run.downstream for run in runs)):
         part.wait_ready()
-    return Scene(platform, sink, sweeper, comparisons, crashed)
+    return services
 
 
-def _play(screen: Screen, scene: Scene, plan: DemoPlan) -> bool:
+def _play(screen: Screen, plan: DemoPlan, comparisons: Sequence[Run], crashed: Run) -> bool:
     measurements = []
     for max_in_flight in plan.in_flight:
-        runs = [run for run in scene.comparisons if run.settings.processor.max_in_flight == max_in_flight]
+        runs = [run for run in comparisons if run.settings.processor.max_in_flight == max_in_flight]
         screen.step(
             f"Batch consumer and wait-registry at N={max_in_flight}; one call in ten takes 1 s, the others 200 ms"
         )
         measurements += compare(screen, runs)
     show_measurements(screen, measurements)
     screen.step(f"Starting a processor with N={plan.crash_in_flight} that will be killed during its work")
-    crash(screen, scene.crashed)
+    crash(screen, crashed)
     screen.step("Reconciliation")
-    return show_reconciliations(screen, {run.name: run.reconcile() for run in (*scene.comparisons, scene.crashed)})
+    return show_reconciliations(screen, {run.name: run.reconcile() for run in (*comparisons, crashed)})
 
 
-def _keep_running(screen: Screen, scene: Scene, directory: Path) -> None:
-    stack = scene.platform.stack
+def _keep_running(screen: Screen, platform: Platform, running: Sequence[Background]) -> None:
     screen.step("Everything continues to run; press Ctrl-C to end it")
-    for name, value in stack.environment.items():
+    for name, value in platform.stack.environment.items():
         screen.note(f"export {name}={value}")
-    for part in (scene.sink, scene.sweeper):
+    *services, downstream = running
+    for part in services:
         screen.note(f"{part.name}: {part.address}metrics, {part.address}health/ready")
-    screen.note(f"downstream: {scene.crashed.downstream.address}stats; logs: {directory}")
+    screen.note(f"downstream: {downstream.address}stats; logs: {platform.backgrounds.directory}")
     try:
         threading.Event().wait()
     except KeyboardInterrupt:

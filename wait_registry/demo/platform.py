@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from confluent_kafka.admin import NewTopic
 from pydantic import SecretStr
 
-from wait_registry.demo.background import Backgrounds
+from wait_registry.demo.background import Background, Backgrounds
 from wait_registry.demo.plan import DemoPlan
 from wait_registry.kafka.clients import admin
 from wait_registry.kafka.requests import answer
@@ -63,6 +65,10 @@ class Platform:
             log=LogSettings(format=LogFormat.CONSOLE),
         )
 
+    def start(self, service: str) -> Background:
+        """Start the sink or the sweeper; not ready yet."""
+        return self.backgrounds.service(service, self.settings)
+
     def prepare(self) -> None:
         """Create the wait and dead letter topics and the schema."""
         create_topics(self.settings)
@@ -80,3 +86,12 @@ class Platform:
         """Return the rows of a query."""
         with connect(self.settings.postgres, autocommit=True, application_name="waitreg demo") as connection:
             return connection.execute(text.encode(), parameters or None).fetchall()
+
+
+@contextmanager
+def running_platform(directory: Path, plan: DemoPlan) -> Iterator[Platform]:
+    """Run a stack with wait topic, dead letter topic and schema; logs and scratch files go into the folder."""
+    with EmbeddedStack() as stack, Backgrounds(directory) as backgrounds:
+        platform = Platform(stack, backgrounds, plan)
+        platform.prepare()
+        yield platform

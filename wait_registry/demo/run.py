@@ -60,12 +60,9 @@ class Run:
         processor.kill()
         self.kills_ms.append(time.time_ns() // 1_000_000)
 
-    def reconcile(self, *, look_at_view: bool = True) -> Reconciliation:
+    def reconcile(self) -> Reconciliation:
         """Judge the run from outside."""
-        evidence = read_evidence(
-            self.settings, self.manifest, self.calls, look_at_view=look_at_view, kills_ms=self.kills_ms
-        )
-        return reconcile(evidence)
+        return reconcile(read_evidence(self.settings, self.manifest, self.calls, self.kills_ms))
 
 
 def comparison_run(platform: Platform, strategy: str, max_in_flight: int) -> Run:

@@ -33,9 +33,10 @@ class Bars:
         self._tasks = {name: self._progress.add_task(name, total=total, note="") for name, total in totals.items()}
         self._printed_s = 0.0
 
-    def show(self, name: str, completed: int, total: int | None = None, note: str = "") -> None:
-        """Show how far a bar is, and its total if that has changed; ``note`` follows the count."""
-        self._progress.update(self._tasks[name], completed=completed, total=total, note=note)
+    def show(self, completed: Mapping[str, int], total: int | None = None, note: str = "") -> None:
+        """Show how far bars are; ``total`` is their new total if it has changed, ``note`` follows the count."""
+        for name, count in completed.items():
+            self._progress.update(self._tasks[name], completed=count, total=total, note=note)
         if not self._console.is_terminal and time.monotonic() >= self._printed_s + PLAIN_EVERY_S:
             self._print()
 

@@ -47,11 +47,10 @@ def maker(name: str, keys: Keys, orders: Shape | None = None) -> Maker:
         orders: how orders differ from the usual ones; only for the shape ``orders``.
 
     Raises:
-        ConfigurationError: no such shape, a share outside of 0 to 1, or settings of orders for another shape.
+        ConfigurationError: no such shape, shares of keys beyond 1 in all, or settings of orders for another shape.
     """
-    for what, share in (("null", keys.null or 0.0), ("hot", keys.hot), ("both", (keys.null or 0.0) + keys.hot)):
-        if not 0 <= share <= 1:
-            raise ConfigurationError(f"the share of {what} keys is {share:g}; it must lie between 0 and 1")
+    if (share := (keys.null or 0.0) + keys.hot) > 1:
+        raise ConfigurationError(f"the shares of null and hot keys add up to {share:g}; together they can't exceed 1")
     make = shape_named(name)
     if orders is not None:
         if name != "orders":

@@ -58,4 +58,4 @@ def test_a_manifest_that_names_no_record_is_judged_by_nobody(tmp_path: Path, con
     manifest.write_bytes(content)
     # Refused before Kafka is asked: there is none here.
     with pytest.raises(ConfigurationError, match=r"names no record.*waitreg load --manifest"):
-        read_evidence(Settings(), manifest, tmp_path / "calls.jsonl", look_at_view=False)
+        read_evidence(Settings(), manifest, tmp_path / "calls.jsonl")

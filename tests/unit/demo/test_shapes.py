@@ -82,9 +82,7 @@ def test_without_a_share_of_null_keys_they_are_as_the_shape_has_them() -> None:
     ("name", "keys", "orders", "said"),
     [
         ("huge", Keys(), None, "orders, tiny, binary, large, hostile"),
-        ("tiny", Keys(null=1.5), None, "null keys is 1.5"),
-        ("tiny", Keys(hot=-0.1), None, "hot keys is -0.1"),
-        ("tiny", Keys(null=0.6, hot=0.6), None, "both keys is 1.2"),
+        ("tiny", Keys(null=0.6, hot=0.6), None, "add up to 1.2"),
         ("tiny", Keys(), Shape(), "not of tiny"),
     ],
 )

@@ -92,7 +92,7 @@ def test_records_both_done_and_dead_lettered_are_said_to_be_so() -> None:
 
 def test_without_a_terminal_progress_is_a_plain_line(screen: Screen, output: io.StringIO) -> None:
     with screen.progress({"orders": 10}) as bars:
-        bars.show("orders", 4)
-        bars.show("orders", 4)
-        bars.show("orders", 10)
+        bars.show({"orders": 4})
+        bars.show({"orders": 4})
+        bars.show({"orders": 10})
     assert output.getvalue() == "         orders 4/10\n         orders 10/10\n"
