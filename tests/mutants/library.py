@@ -85,7 +85,7 @@ def lets_acknowledgments_be_switched_off(patch: Patch) -> None:
     """A client property switches acknowledgments off, and the processor waits for them indefinitely."""
     from wait_registry.settings import kafka_relations
 
-    patch.setattr(kafka_relations, "_OURS_IN_LIBRDKAFKA", {})
+    patch.setattr(kafka_relations, "_OURS_IN_LIBRDKAFKA", frozenset())
 
 
 @mutant("P4.16")
