@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import subprocess
 import sys
@@ -11,40 +10,32 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.command import Ended, run_waitreg
 from tests.support.command_line import all_commands, parsed
 from wait_registry.cli.command import EXTRAS
 from wait_registry.cli.main import COMMANDS, Entry, main
 
-Run = Callable[..., "subprocess.CompletedProcess[str]"]
+Run = Callable[..., Ended]
 
 
 @pytest.fixture
 def waitreg(tmp_path: Path) -> Run:
-    """Run `python -m wait_registry` in an empty directory, without any WAITREG_ variable of this process."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("WAITREG_")}
+    """Run `waitreg` in an empty directory, with the variables that the test gives."""
 
-    def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "wait_registry", *arguments],
-            cwd=tmp_path,
-            env={**environment, **variables},
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-        )
+    def run(*arguments: str, **variables: str) -> Ended:
+        return run_waitreg(tmp_path, *arguments, variables=variables, deadline_s=60)
 
     return run
 
 
 def test_help_names_every_command_and_every_exit_code(waitreg: Run) -> None:
     shown = waitreg("--help", COLUMNS="150")
-    assert shown.returncode == 0
+    assert shown.code == 0
     for command in COMMANDS:
-        assert f"  {command.name}" in shown.stdout
-        assert command.summary in shown.stdout
-    assert "0 done, 1 failed, 2 usage or configuration, 3 fenced" in shown.stdout
-    assert "4 reconciliation broken" in shown.stdout
+        assert f"  {command.name}" in shown.output
+        assert command.summary in shown.output
+    assert "0 done, 1 failed, 2 usage or configuration, 3 fenced" in shown.output
+    assert "4 reconciliation broken" in shown.output
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
@@ -72,7 +63,7 @@ def test_the_examples_in_the_help_can_be_typed(path: str) -> None:
 def test_version_is_the_distribution_s(waitreg: Run) -> None:
     from importlib.metadata import version
 
-    assert waitreg("--version").stdout == f"waitreg {version('wait-registry')}\n"
+    assert waitreg("--version").output == f"waitreg {version('wait-registry')}\n"
 
 
 @pytest.mark.parametrize(
@@ -81,9 +72,9 @@ def test_version_is_the_distribution_s(waitreg: Run) -> None:
 )
 def test_wrong_usage_ends_with_2(waitreg: Run, arguments: tuple[str, ...]) -> None:
     ended = waitreg(*arguments)
-    assert ended.returncode == 2
-    assert "Usage:" in ended.stderr
-    assert "Traceback" not in ended.stderr
+    assert ended.code == 2
+    assert "Usage:" in ended.errors
+    assert "Traceback" not in ended.errors
 
 
 @pytest.mark.parametrize(
@@ -114,63 +105,32 @@ def test_wrong_usage_says_what_is_right(capsys: pytest.CaptureFixture[str], line
     assert said in capsys.readouterr().err
 
 
-def test_an_unknown_setting_ends_with_2_and_one_line_that_names_the_nearest(waitreg: Run) -> None:
-    ended = waitreg("config", "--set", "processor.max_inflight=3")
-    assert ended.returncode == 2
-    assert ended.stderr.startswith("waitreg config: ")
-    assert "processor.max_inflight" in ended.stderr
-    assert "processor.max_in_flight" in ended.stderr
-    assert "Traceback" not in ended.stderr
-
-
-def test_an_unknown_variable_ends_with_2_and_names_the_nearest(waitreg: Run) -> None:
-    ended = waitreg("config", WAITREG_SINK__POL_INTERVAL_S="2")
-    assert ended.returncode == 2
-    assert "poll_interval_s" in ended.stderr.lower()
-
-
-def test_a_value_out_of_bounds_ends_with_2_and_says_what_is_allowed(waitreg: Run) -> None:
-    ended = waitreg("config", "--set", "processor.max_in_flight=0")
-    assert ended.returncode == 2
-    assert "processor.max_in_flight" in ended.stderr
-    assert "1" in ended.stderr
-
-
-def test_options_before_and_after_the_command_both_count_and_the_later_wins(waitreg: Run) -> None:
-    shown = waitreg(
-        "--set", "processor.group=first", "--set", "log.level=DEBUG", "config", "--set", "processor.group=second"
-    )
-    assert shown.returncode == 0
-    assert "second" in shown.stdout
-    assert "first" not in shown.stdout
-    assert "DEBUG" in shown.stdout
-
-
-def test_the_command_line_beats_the_environment_and_the_environment_beats_the_file(
-    waitreg: Run, tmp_path: Path
+@pytest.mark.parametrize(
+    ("arguments", "variables", "said"),
+    [
+        (["--set", "processor.max_inflight=3"], {}, "did you mean processor.max_in_flight?"),
+        ([], {"WAITREG_SINK__POL_INTERVAL_S": "2"}, "did you mean WAITREG_SINK__POLL_INTERVAL_S?"),
+        (["--set", "processor.max_in_flight=0"], {}, "processor.max_in_flight is '0'; allowed: whole number >= 1"),
+        (["--config", "nowhere.toml"], {}, "settings file 'nowhere.toml' is missing"),
+    ],
+)
+def test_wrong_settings_end_with_2_and_one_line_that_says_what_is_right(
+    waitreg: Run, arguments: list[str], variables: dict[str, str], said: str
 ) -> None:
+    ended = waitreg("config", *arguments, **variables)
+    assert (ended.code, ended.errors.count("\n")) == (2, 1)
+    assert ended.errors.startswith("waitreg config: ")
+    assert said in ended.errors
+
+
+def test_options_before_and_after_the_command_count_and_the_later_wins(waitreg: Run, tmp_path: Path) -> None:
     (tmp_path / "own.toml").write_text('[processor]\ngroup = "file"\ninstance = "file"\nhandler = "a.b:c"\n')
-    shown = waitreg(
-        "config",
-        "--config",
-        "own.toml",
-        "--set",
-        "processor.group=line",
-        WAITREG_PROCESSOR__GROUP="variable",
-        WAITREG_PROCESSOR__INSTANCE="variable",
-    )
-    effective = dict(line.split(" = ", 1) for line in shown.stdout.splitlines() if " = " in line)
-    assert [effective[f"processor.{name}"].strip("'\"") for name in ("group", "instance", "handler")] == [
-        "line",
-        "variable",
-        "a.b:c",
-    ]
-
-
-def test_a_settings_file_that_is_missing_ends_with_2(waitreg: Run) -> None:
-    ended = waitreg("config", "--config", "nowhere.toml")
-    assert ended.returncode == 2
-    assert "nowhere.toml" in ended.stderr
+    before = ("--set", "processor.group=first", "--set", "log.level=DEBUG")
+    after = ("--config", "own.toml", "--set", "processor.group=line")
+    shown = waitreg(*before, "config", *after, WAITREG_PROCESSOR__INSTANCE="variable").output
+    for line in ("group = 'line'", "instance = 'variable'", "handler = 'a.b:c'"):
+        assert f"processor.{line}\n" in shown
+    assert "log.level = 'DEBUG'\n" in shown
 
 
 def test_secrets_are_masked(waitreg: Run) -> None:
@@ -180,18 +140,8 @@ def test_secrets_are_masked(waitreg: Run) -> None:
         WAITREG_KAFKA__SECURITY__PASSWORD="hunter2",
         WAITREG_KAFKA__SECURITY__KEY="hunter2",
     )
-    assert shown.returncode == 0
-    assert "hunter2" not in shown.stdout + shown.stderr
-
-
-def test_the_processor_s_command_loads_neither_postgres_nor_spark() -> None:
-    # In a process of its own: this one has loaded everything.
-    script = (
-        "import sys; from wait_registry.cli.main import main; main(['processor', '--help']); import "
-        "processor.service; print(*{'psycopg', 'pyspark', 'pyarrow', 'apscheduler'} & set(sys.modules))"
-    )
-    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
-    assert ended.stdout.splitlines()[-1] == ""
+    assert shown.code == 0
+    assert "hunter2" not in shown.output + shown.errors
 
 
 def test_files_with_the_names_of_our_packages_replace_none_of_them(waitreg: Run, tmp_path: Path) -> None:
@@ -204,8 +154,8 @@ def test_files_with_the_names_of_our_packages_replace_none_of_them(waitreg: Run,
         WAITREG_PROCESSOR__GROUP="shop",
         WAITREG_PROCESSOR__TOPICS="orders",
     )
-    assert ended.returncode == 2
-    assert "No module named 'absent'" in ended.stderr
+    assert ended.code == 2
+    assert "No module named 'absent'" in ended.errors
 
 
 def test_a_command_without_its_extra_says_in_one_line_what_to_install() -> None:
@@ -226,16 +176,21 @@ def test_a_command_without_its_extra_says_in_one_line_what_to_install() -> None:
         assert line.endswith(f"not installed. Fix: pip install 'wait-registry[{extra}]'")
 
 
-def test_the_help_loads_no_client_library() -> None:
-    script = (
-        "import sys; from wait_registry.cli.main import main; main(['--help']); "
-        "print(*{'confluent_kafka', 'pydantic', 'aiohttp', 'psycopg', 'pyspark', 'rich'} & set(sys.modules))"
-    )
-    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
-    assert ended.stdout.splitlines()[-1] == ""
+@pytest.mark.parametrize(
+    ("script", "foreign"),
+    [
+        ("main(['--help'])", {"confluent_kafka", "pydantic", "aiohttp", "psycopg", "pyspark", "rich"}),
+        ("main(['processor', '--help']); import processor.service", {"psycopg", "pyspark", "pyarrow", "apscheduler"}),
+    ],
+)
+def test_a_command_loads_only_what_it_needs(script: str, foreign: set[str]) -> None:
+    # In a process of its own, since this one has loaded everything.
+    whole = f"import sys; from wait_registry.cli.main import main; {script}; print({foreign} & set(sys.modules))"
+    ended = subprocess.run([sys.executable, "-c", whole], capture_output=True, text=True, check=True, timeout=60)
+    assert ended.stdout.splitlines()[-1] == "set()"
 
 
 def test_config_all_lists_every_setting_with_its_variable(waitreg: Run) -> None:
-    shown = waitreg("config", "--all").stdout
+    shown = waitreg("config", "--all").output
     assert "postgres.schema = public" in shown
     assert "WAITREG_PROCESSOR__HTTP__RETRY_STATUSES" in shown

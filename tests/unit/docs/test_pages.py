@@ -1,0 +1,104 @@
+"""The pages: links, metrics, the incident's queries, the table of refusals and the README's handler are right."""
+
+from __future__ import annotations
+
+import re
+import sys
+from types import ModuleType
+
+import pytest
+
+from processor.handlers.loading import load_handler
+from processor.handlers.python import ContextualHandler
+from tests.acceptance.incident_page import CHAPTERS
+from tests.evidence import ROOT, all_tests
+from tests.support.pages import Page, pages, read
+from wait_registry.cli.config import configuration_page
+from wait_registry.cli.metrics import metrics_page
+from wait_registry.cli.query_file import load_query, query_names
+from wait_registry.settings.names import setting_names
+from wait_registry.settings.processor import ProcessorSettings
+from wait_registry.telemetry.metrics import all_metrics
+
+DOCS = ROOT / "docs"
+LINKS = [(page, link) for page in pages() for link in page.links if not link.startswith(("http://", "https://"))]
+
+
+@pytest.mark.parametrize(("page", "link"), LINKS, ids=[f"{page.name}->{link}" for page, link in LINKS])
+def test_a_link_leads_to_a_file_and_a_heading(page: Page, link: str) -> None:
+    path, _, anchor = link.partition("#")
+    target = (ROOT / page.name).parent / path if path else ROOT / page.name
+    assert target.exists(), f"{page.name} links to {path}, which is not there"
+    if anchor:
+        assert target.suffix == ".md"
+        assert anchor in read(target.resolve()).anchors, f"{path or page.name} has no heading #{anchor}"
+
+
+def test_the_configuration_page_is_current_and_complete() -> None:
+    page = (DOCS / "configuration.md").read_text("utf-8")
+    assert page == configuration_page(), "run `waitreg config --markdown > docs/configuration.md`"
+    assert [name for name, setting in setting_names().items() if not setting.field.description] == []
+
+
+def test_the_metrics_pages_are_current_and_complete() -> None:
+    page = (DOCS / "metrics-reference.md").read_text("utf-8")
+    assert page == metrics_page(), "run `waitreg metrics --markdown > docs/metrics-reference.md`"
+    questions = (DOCS / "metrics.md").read_text("utf-8")
+    assert [metric.name for metric in all_metrics() if f"`{metric.name}`" not in questions] == []
+
+
+NAME = re.compile(r"\bwaitreg_(?:processor|sink|sweeper|ready|build)\w*")
+NAMED = sorted({(page.name, name) for page in pages() for name in NAME.findall(page.text)})
+EXPOSED = {
+    metric.name + part
+    for metric in all_metrics()
+    for part in ("", *(("_bucket", "_sum", "_count") if metric.kind == "histogram" else ()))
+}
+
+
+@pytest.mark.parametrize(("page", "name"), NAMED, ids=[f"{page}: {name}" for page, name in NAMED])
+def test_a_metric_that_a_page_names_exists(page: str, name: str) -> None:
+    assert name in EXPOSED
+
+
+INCIDENT = (DOCS / "incident.md").read_text("utf-8")
+SECTIONS = dict(re.findall(r"^### (\w+)\n(.*?)(?=^##|\Z)", INCIDENT, re.MULTILINE | re.DOTALL))
+
+
+def test_the_incident_page_has_a_section_for_every_query() -> None:
+    assert set(SECTIONS) == set(query_names()) == {chapter.name for chapter in CHAPTERS}
+
+
+@pytest.mark.parametrize("name", query_names())
+def test_a_query_has_its_question_its_command_and_an_answer(name: str) -> None:
+    section = SECTIONS.get(name, "")
+    assert load_query(name).question in section, "play it again: make incident"
+    assert f"$ waitreg query {name}" in section
+    rows = re.search(r"^\((\d+) rows?\)$", section, re.MULTILINE)
+    assert rows is not None
+    assert int(rows[1]) > 0
+
+
+REFUSALS = (DOCS / "refusals.md").read_text("utf-8")
+NAMED_TESTS = set(re.findall(r"`(test_\w+)`", REFUSALS))
+# The tables of permissions name no tests.
+WITHOUT = ("| service ", "| processor | READ", "| sink | READ", "| sweeper | READ")
+
+
+def test_the_refusals_page_and_the_tests_name_each_other() -> None:
+    tests = all_tests()
+    assert NAMED_TESTS - {test.name for test in tests} == set()
+    refusals = [test for test in tests if test.file.is_relative_to(ROOT / "tests" / "refusals")]
+    assert {test.file for test in refusals} == {test.file for test in refusals if test.name in NAMED_TESTS}
+    rows = [line for line in REFUSALS.splitlines() if line.startswith("| ") and "| test |" not in line]
+    assert [row for row in rows if "`test_" not in row and not row.startswith(WITHOUT)] == []
+
+
+def test_the_processor_takes_the_readme_s_handler(monkeypatch: pytest.MonkeyPatch) -> None:
+    (code,) = [block for block in read(ROOT / "README.md").blocks if "class ChargeOrder" in block]
+    module = ModuleType("orders_of_the_readme")
+    exec(compile(code, "README.md", "exec"), module.__dict__)
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    handler = load_handler(ProcessorSettings(handler=f"{module.__name__}:ChargeOrder"))
+    assert isinstance(handler, ContextualHandler)
+    assert "export WAITREG_PROCESSOR__HANDLER=orders:ChargeOrder" in read(DOCS / "first-handler.md").text
