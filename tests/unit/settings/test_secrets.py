@@ -1,4 +1,4 @@
-"""A secret on the command line, which the process list shows, is refused and not repeated."""
+"""No way of printing settings shows a secret, and one on the command line is refused."""
 
 from __future__ import annotations
 
@@ -6,9 +6,63 @@ import pytest
 
 from wait_registry.cli.main import main
 from wait_registry.errors import ConfigurationError
-from wait_registry.settings.secrets import refuse_secrets
+from wait_registry.settings.loading import load_settings
+from wait_registry.settings.names import setting_names
+from wait_registry.settings.secrets import describe, refuse_secrets
 
 SECRET = "hunter2-s3cr3t"
+PEM = f"-----BEGIN PRIVATE KEY-----\n{SECRET}\n-----END PRIVATE KEY-----"
+
+GIVEN = {
+    "postgres.url": f"postgresql://waitreg:{SECRET}@db/shop",
+    "kafka.security.password": SECRET,
+    "kafka.security.ca": PEM,
+    "kafka.security.certificate": PEM,
+    "kafka.security.key": PEM,
+    "kafka.librdkafka.ssl.key.password": SECRET,
+    "kafka.librdkafka.sasl.oauthbearer.client.credentials.client.secret": SECRET,
+    "kafka.java.sasl.jaas.config": SECRET,
+    "kafka.java.ssl.keystore.key": PEM,
+    "spark.conf.spark.hadoop.fs.s3a.access.key": SECRET,
+    "processor.handler": f"https://user:{SECRET}@pay.example/charge",
+}
+
+
+def test_the_listing_has_every_setting_and_no_secret() -> None:
+    listing = describe(load_settings(GIVEN, env={}))
+    assert SECRET not in listing
+    assert "pay.example/charge" in listing
+    tables = ("kafka.librdkafka", "kafka.java", "spark.conf")
+    for name in setting_names():
+        assert f"{name}." in listing if name in tables else f"{name} = " in listing
+
+
+@pytest.mark.parametrize("name", [name for name in GIVEN if name != "processor.handler"])
+def test_the_repr_of_settings_has_no_secret(name: str) -> None:
+    settings = load_settings({name: GIVEN[name]}, env={})
+    assert SECRET not in repr(settings)
+    assert SECRET not in str(settings)
+
+
+@pytest.mark.parametrize("name", ["kafka.security.password", "kafka.security.key", "postgres.url"])
+def test_a_refused_secret_is_not_shown(name: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        load_settings({name: SECRET, "wait.partitions": "0"}, env={})
+    assert SECRET not in str(caught.value)
+
+
+def test_a_table_that_is_no_json_is_not_shown() -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        load_settings({"kafka.librdkafka": f"sasl.password={SECRET}"}, env={})
+    assert SECRET not in str(caught.value)
+    assert caught.value.__cause__ is None
+
+
+def test_a_bad_value_of_a_secret_table_key_is_not_shown() -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        load_settings({"kafka.librdkafka": f'{{"ssl.key.password": ["{SECRET}"]}}'}, env={})
+    assert "kafka.librdkafka.ssl.key.password is **********" in str(caught.value)
+    assert SECRET not in str(caught.value)
 
 
 @pytest.mark.parametrize(

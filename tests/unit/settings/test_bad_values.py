@@ -23,42 +23,48 @@ def refused(overrides: dict[str, str] | None = None, env: dict[str, str] | None 
     return str(caught.value)
 
 
-def test_an_unknown_name_on_the_command_line_is_answered_with_the_nearest() -> None:
-    text = refused({"processor.max_inflight": "1"})
-    assert text == (
-        "--set processor.max_inflight: there is no setting processor.max_inflight; "
-        "did you mean processor.max_in_flight?"
-    )
-
-
-def test_an_unknown_variable_is_answered_with_the_nearest_variable() -> None:
-    text = refused(env={"WAITREG_PROCESSOR__MAX_INFLIGHT": "1"})
-    assert "environment variable WAITREG_PROCESSOR__MAX_INFLIGHT" in text
-    assert text.endswith("did you mean WAITREG_PROCESSOR__MAX_IN_FLIGHT?")
-
-
-def test_a_single_underscore_between_the_levels_is_recognised() -> None:
-    assert "did you mean WAITREG_LOG__LEVEL?" in refused(env={"WAITREG_LOG_LEVEL": "DEBUG"})
-
-
-def test_an_unknown_name_in_dotenv_names_the_file(empty_folder: Path) -> None:
-    (empty_folder / ".env").write_text("WAITREG_WAIT__PARTITION=3\n")
-    assert ".env: WAITREG_WAIT__PARTITION" in (text := refused())
-    assert "did you mean WAITREG_WAIT__PARTITIONS?" in text
-
-
-def test_an_unknown_name_in_the_file_names_the_file(empty_folder: Path) -> None:
-    (empty_folder / "waitreg.toml").write_text("[sinc]\npoll_interval_s = 2\n")
-    assert "waitreg.toml: sinc.poll_interval_s" in (text := refused())
-    assert "did you mean sink.poll_interval_s?" in text
-
-
-def test_a_name_like_no_other_is_refused_with_the_way_to_the_list() -> None:
-    assert refused({"xyzzy": "1"}).endswith("`waitreg config --all` lists them all")
-
-
-def test_a_section_as_a_whole_is_no_setting() -> None:
-    assert "there is no setting processor" in refused(env={"WAITREG_PROCESSOR": "{}"})
+@pytest.mark.parametrize(
+    ("source", "text", "said"),
+    [
+        (
+            "--set",
+            "processor.max_inflight",
+            "--set processor.max_inflight: there is no setting processor.max_inflight; "
+            "did you mean processor.max_in_flight?",
+        ),
+        ("--set", "xyzzy", "--set xyzzy: there is no setting xyzzy; `waitreg config --all` lists them all"),
+        (
+            "environment",
+            "WAITREG_PROCESSOR__MAX_INFLIGHT",
+            "environment variable WAITREG_PROCESSOR__MAX_INFLIGHT: there is no setting processor.max_inflight; "
+            "did you mean WAITREG_PROCESSOR__MAX_IN_FLIGHT?",
+        ),
+        (
+            "environment",
+            "WAITREG_LOG_LEVEL",
+            "environment variable WAITREG_LOG_LEVEL: there is no setting log_level; did you mean WAITREG_LOG__LEVEL?",
+        ),
+        ("environment", "WAITREG_PROCESSOR", "environment variable WAITREG_PROCESSOR: there is no setting processor"),
+        (
+            ".env",
+            "WAITREG_WAIT__PARTITION=3",
+            ".env: WAITREG_WAIT__PARTITION: there is no setting wait.partition; did you mean WAITREG_WAIT__PARTITIONS?",
+        ),
+        (
+            "waitreg.toml",
+            "[sinc]\npoll_interval_s = 2",
+            "waitreg.toml: sinc.poll_interval_s: there is no setting sinc.poll_interval_s; "
+            "did you mean sink.poll_interval_s?",
+        ),
+    ],
+)
+def test_an_unknown_name_is_answered_with_its_source_and_the_nearest(
+    empty_folder: Path, source: str, text: str, said: str
+) -> None:
+    if source in (".env", "waitreg.toml"):
+        (empty_folder / source).write_text(f"{text}\n")
+    overrides = {text: "1"} if source == "--set" else {}
+    assert refused(overrides, {text: "{}"} if source == "environment" else {}).startswith(said)
 
 
 def test_all_unknown_names_of_all_sources_are_reported_at_once(empty_folder: Path) -> None:

@@ -10,7 +10,9 @@ from tests.support.ordinary_user import as_ordinary_user
 from wait_registry.errors import ConfigurationError
 from wait_registry.settings.kafka import SecurityProtocol
 from wait_registry.settings.loading import load_settings
+from wait_registry.settings.names import variable_of
 from wait_registry.settings.root import Settings
+from wait_registry.settings.secrets import value_of
 
 
 @pytest.fixture(autouse=True)
@@ -77,29 +79,22 @@ def test_a_dollar_sign_in_dotenv_stays_a_dollar_sign(empty_folder: Path) -> None
     assert password.get_secret_value() == "a${HOME}b"
 
 
-@pytest.mark.parametrize("text", ["orders,refunds", "orders, refunds ", '["orders", "refunds"]'])
-def test_a_list_is_written_with_commas_or_as_json(text: str) -> None:
-    assert load_settings({"processor.topics": text}, env={}).processor.topics == ("orders", "refunds")
-    assert load_settings(env={"WAITREG_PROCESSOR__TOPICS": text}).processor.topics == ("orders", "refunds")
-
-
-def test_a_list_of_numbers_is_converted() -> None:
-    settings = load_settings({"processor.http.retry_statuses": "500,503"}, env={})
-    assert settings.processor.http.retry_statuses == (500, 503)
-
-
-def test_the_schema_is_set_by_its_public_name() -> None:
-    assert load_settings({"postgres.schema": "shop"}, env={}).postgres.schema_name == "shop"
-    assert load_settings(env={"WAITREG_POSTGRES__SCHEMA": "shop"}).postgres.schema_name == "shop"
-
-
-def test_an_enumeration_is_set_by_its_value() -> None:
-    settings = load_settings({"kafka.security.protocol": "SASL_SSL"}, env={})
-    assert settings.kafka.security.protocol is SecurityProtocol.SASL_SSL
-
-
-def test_an_empty_variable_leaves_an_optional_setting_unset() -> None:
-    assert load_settings(env={"WAITREG_KAFKA__SECURITY__MECHANISM": ""}).kafka.security.mechanism is None
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("processor.topics", "orders,refunds", ("orders", "refunds")),
+        ("processor.topics", "orders, refunds ", ("orders", "refunds")),
+        ("processor.topics", '["orders", "refunds"]', ("orders", "refunds")),
+        ("processor.http.retry_statuses", "500,503", (500, 503)),
+        ("postgres.schema", "shop", "shop"),
+        ("kafka.security.protocol", "SASL_SSL", SecurityProtocol.SASL_SSL),
+        ("kafka.security.mechanism", "", None),
+        ("spark.conf", '{"spark.executor.memoryOverhead": "1g"}', {"spark.executor.memoryOverhead": "1g"}),
+    ],
+)
+def test_a_text_becomes_a_value_of_the_setting_s_type(name: str, text: str, value: object) -> None:
+    assert value_of(load_settings({name: text}, env={}), name) == value
+    assert value_of(load_settings(env={variable_of(name): text}), name) == value
 
 
 def test_tables_are_merged_key_by_key_over_all_sources(empty_folder: Path) -> None:
@@ -119,11 +114,6 @@ def test_tables_are_merged_key_by_key_over_all_sources(empty_folder: Path) -> No
         "debug": "cgrp",
         "fetch.min.bytes": "3",
     }
-
-
-def test_a_table_is_given_whole_as_json() -> None:
-    environment = {"WAITREG_SPARK__CONF": '{"spark.executor.memoryOverhead": "1g"}'}
-    assert load_settings(env=environment).spark.conf == {"spark.executor.memoryOverhead": "1g"}
 
 
 def test_secrets_and_certificates_are_read_from_files(empty_folder: Path) -> None:
