@@ -113,14 +113,6 @@ def java_major(printed: str) -> int | None:
     return int(match.group(1)) if match else None
 
 
-def _known_kinds(names: Sequence[str]) -> tuple[JarKind, ...]:
-    known = {kind: kind for kind in (*JAR_KINDS, *CONNECT_JAR_KINDS)}
-    for name in names:
-        if name not in known:
-            raise ConfigurationError(f"there are no jars of the kind {name!r}; the kinds are {', '.join(known)}")
-    return tuple(known[kind] for kind in known if kind in names)
-
-
 def main(arguments: Sequence[str]) -> int:
     """Run `fetch` (download missing or changed jars) or `verify` for some kinds of jars; returns 0.
 
@@ -131,7 +123,9 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("action", choices=("fetch", "verify"))
     parser.add_argument("kind", nargs="*", metavar="KIND", help=f"default: {' '.join(JAR_KINDS)}")
     given = parser.parse_args(arguments)
-    kinds = _known_kinds(given.kind) or JAR_KINDS
+    if unknown := set(given.kind) - {*JAR_KINDS, *CONNECT_JAR_KINDS}:
+        parser.error(f"no jars of the kind {' or '.join(unknown)}")
+    kinds = given.kind or JAR_KINDS
     if given.action == "fetch":
         from wait_registry.jar_fetching import fetch_jars
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from wait_registry.cli.command import Command, Group, Invocation
+from wait_registry.jvm import CONNECT_JAR_KINDS, JAR_KINDS, main
 
 _EXAMPLES = ("waitreg jars fetch", "waitreg jars fetch connect debezium-jdbc", "waitreg jars verify")
 _KINDS = "The kinds are spark and broker (both when you name none), connect, debezium-jdbc and debezium-postgres."
@@ -25,20 +26,16 @@ def command() -> None:
     against the committed SHA-256 sums. A second run does nothing. {_KINDS} Name those of Kafka Connect explicitly: the
     worker (`connect`) and two plugins.""",
 )
-@click.argument("kinds", metavar="[KIND]...", nargs=-1)
+@click.argument("kinds", metavar="[KIND]...", nargs=-1, type=click.Choice(JAR_KINDS + CONNECT_JAR_KINDS))
 @click.pass_obj
 def fetch(_: Invocation, kinds: tuple[str, ...]) -> int:
     """Download what is missing."""
-    from wait_registry.jvm import main
-
     return main(["fetch", *kinds])
 
 
 @command.command("verify", cls=Command, examples=_EXAMPLES, help=f"Compare the jars with their sums. {_KINDS}")
-@click.argument("kinds", metavar="[KIND]...", nargs=-1)
+@click.argument("kinds", metavar="[KIND]...", nargs=-1, type=click.Choice(JAR_KINDS + CONNECT_JAR_KINDS))
 @click.pass_obj
 def verify(_: Invocation, kinds: tuple[str, ...]) -> int:
     """Only compare the sums."""
-    from wait_registry.jvm import main
-
     return main(["verify", *kinds])

@@ -1,4 +1,4 @@
-"""`waitreg metrics`; with --markdown it prints docs/metrics-reference.md."""
+"""`waitreg metrics`; with --markdown it prints the tables of docs/metrics-reference.md."""
 
 from __future__ import annotations
 
@@ -10,14 +10,6 @@ import click
 from wait_registry.cli.command import Command, Invocation
 from wait_registry.telemetry.metrics import Metric, all_metrics
 
-_HEAD: Final = """\
-# Metrics reference
-
-<!-- Generated: `waitreg metrics --markdown > docs/metrics-reference.md`. Edit wait_registry/telemetry/metrics.py. -->
-
-A series whose label values are listed exists from the start, with 0, so that `rate()` and `increase()` see the first
-event. *Any* means that topics, partitions or settings bound the values. [metrics.md](metrics.md) says how to read them.
-"""
 _TITLES: Final = {
     "": "All services",
     "processor": "Processor",
@@ -28,7 +20,7 @@ _TITLES: Final = {
 
 
 @click.command("metrics", cls=Command, examples=("waitreg metrics",), exit_codes=(0, 2))
-@click.option("--markdown", is_flag=True, help="Print the list as docs/metrics-reference.md.")
+@click.option("--markdown", is_flag=True, help="Print the list as the tables of docs/metrics-reference.md.")
 @click.pass_obj
 def command(_: Invocation, markdown: bool) -> int:
     """List all metrics.
@@ -36,7 +28,7 @@ def command(_: Invocation, markdown: bool) -> int:
     Lists the metrics that the services serve at /metrics of their telemetry ports, with kind, labels and meaning.
     """
     if markdown:
-        print(metrics_page(), end="")
+        print(metrics_tables(), end="")
         return 0
     for metric in all_metrics():
         labels = f"{{{','.join(metric.labels)}}}" if metric.labels else ""
@@ -45,13 +37,13 @@ def command(_: Invocation, markdown: bool) -> int:
     return 0
 
 
-def metrics_page() -> str:
-    """Return the whole page."""
+def metrics_tables() -> str:
+    """Return the tables of the page, a section for each service."""
     sections = [
         f"## {title}\n\n{_table([metric for metric in all_metrics() if metric.service == service])}"
         for service, title in _TITLES.items()
     ]
-    return "\n".join([_HEAD, *sections])
+    return "\n".join(sections)
 
 
 def _table(metrics: Sequence[Metric]) -> str:

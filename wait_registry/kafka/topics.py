@@ -28,7 +28,7 @@ def create_topics(settings: Settings, input_partitions: int | None = None) -> li
 
     Args:
         settings: what they must be.
-        input_partitions: create the missing input topics too, with so many partitions and the broker's defaults.
+        input_partitions: partitions of missing input topics, which are created too, with the broker's defaults.
 
     Returns:
         The names of those that were created now.
