@@ -1,4 +1,4 @@
--- What a sweeper and `waitreg connect` ask Postgres where Kafka Connect works.
+-- What a sweeper and `waitreg connect` ask Postgres if Kafka Connect replaces the sink or the sweeper.
 
 -- name: outbox_read
 -- Whether Debezium's source reads this schema's outbox now: a row if so. Every role may ask this.
@@ -20,6 +20,9 @@ where wait_topic = %(topic)s
     and wait_partition = %(partition)s
     and wait_expiration_time < now() - make_interval(secs => %(skew_s)s)
 limit %(limit)s;
+
+-- name: limit_statements
+select set_config('statement_timeout', %(timeout)s, false);
 
 -- name: oldest_due
 -- For how long the oldest registration has been due, s; 0 when none is. One probe of the index wait_due a partition.
@@ -46,7 +49,7 @@ cross join lateral (
 ) as first;
 
 -- name: oldest_unexported
--- The same among those whose dead letter isn't known. What is exported and not closed yet is passed over, a probe each.
+-- The same among those whose dead letter isn't in the table. It skips exported rows without a tombstone, a probe each.
 with recursive found (partition) as (
     select min(wait_partition) from wait where wait_topic = %(topic)s
     union all
@@ -83,6 +86,12 @@ cross join lateral (
 select extract(epoch from clock_timestamp() - max(seen_at))::float8
 from sink_progress
 where topic = %(topic)s;
+
+-- name: sweep_age
+-- How long ago the last sweep began, s; null when there was none.
+select extract(epoch from clock_timestamp() - max(started_at))::float8
+from sweep
+where wait_topic = %(topic)s;
 
 -- name: positions
 select partition, next_offset

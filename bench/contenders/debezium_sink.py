@@ -29,12 +29,13 @@ from bench.contenders.sink_pace import GroupWatch, measure_peer
 from bench.contenders.wait_log import WaitLog
 from bench.harness.process import ProcessError
 from bench.harness.row import ROOT, Bench, Figures
-from wait_registry.cli.connect.apply import Applying, verdict
 from wait_registry.cli.connect.checks import require_place
+from wait_registry.cli.connect.cluster import ConnectCluster, outcome
 from wait_registry.cli.connect.connector_file import Connector, own_files, read_connector
 from wait_registry.cli.connect.rest import ConnectRest, WorkerUnavailable
 from wait_registry.cli.connect.roles import sink_group
 from wait_registry.cli.connect.variables import variable
+from wait_registry.diagnosis import Severity
 from wait_registry.local.connect_worker import ConnectWorker, plugin_jar
 from wait_registry.local.ports import free_ports
 from wait_registry.settings.connect import ConnectSettings
@@ -112,8 +113,8 @@ def _running(settings: Settings, connector: Connector) -> Iterator[Callable[[], 
     """
     require_place([connector], settings)
     rest = ConnectRest(settings.connect)
-    applying = Applying(rest, settings.connect.start_timeout_s, lambda *_: None)
-    applying.require_valid([connector])
+    cluster = ConnectCluster(rest, settings.connect.start_timeout_s, lambda *_: None)
+    cluster.require_valid([connector])
     looked_at = time.monotonic()
 
     def require_running() -> None:
@@ -125,9 +126,9 @@ def _running(settings: Settings, connector: Connector) -> Iterator[Callable[[], 
                 raise ProcessError(f"{connector.name}: {'gone' if state is None else '; '.join(state.failures())}")
 
     try:
-        (state,) = applying.apply([connector])
-        if not (judged := verdict(state)).good:
-            raise ProcessError(f"{connector.name}: {judged.word}: {judged.details}")
+        (state,) = cluster.put([connector])
+        if (judged := outcome(state)).severity is Severity.ERROR:
+            raise ProcessError(str(judged))
         yield require_running
     finally:
         with suppress(WorkerUnavailable):  # a worker that has died can't remove it; what killed it is raised

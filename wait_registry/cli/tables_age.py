@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from wait_registry.cli.connect.lag import lag_line, read_connect_lag
+from wait_registry.cli.connect.lag import lag_line, read_group_lag
 from wait_registry.postgres.queries import Queries
 
 if TYPE_CHECKING:
@@ -72,9 +72,8 @@ def _connect_line(settings: Settings) -> str:
 
     limit_s = min(KAFKA_LIMIT_S, settings.kafka.request_timeout_s)
     kafka = settings.kafka.model_copy(update={"request_timeout_s": limit_s})
-    hurried = settings.model_copy(update={"kafka": kafka})
     try:
-        return lag_line(read_connect_lag(hurried, admin(kafka)))
+        return lag_line(read_group_lag(kafka, admin(kafka), settings.sink.connect_group, settings.wait.topic))
     except WaitRegistryError as error:
         return f"the position of the Kafka Connect sink is unknown: {error}"
 

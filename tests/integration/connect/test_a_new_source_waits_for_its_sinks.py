@@ -25,9 +25,9 @@ from tests.support.kafka_io import Outgoing
 from tests.support.naming import Names
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
-from wait_registry.cli.connect.caught_up import CaughtUp, SinksBehind, TableSink, table_sinks
+from wait_registry.cli.connect.caught_up import SinksBehind, TableSink, await_connect_sinks, table_sinks
 from wait_registry.cli.connect.connector_file import own_files
-from wait_registry.cli.connect.lag import SinkLags, read_connect_lag
+from wait_registry.cli.connect.lag import SinkLags, read_group_lag
 from wait_registry.cli.connect.state import ConnectorState
 from wait_registry.demo.environment import as_environment
 from wait_registry.kafka.clients import admin
@@ -59,8 +59,8 @@ class Sink:
             self.commit(self.to_commit.pop(0))
 
     def wait(self) -> None:
-        waiting = CaughtUp(self.settings, lambda word, name, details: self.said.append(details), self)
-        waiting.wait([TableSink("wait.sink", self.group, (self.topic, f"{self.topic}.not.made.yet"))])
+        sinks = [TableSink("wait.sink", self.group, (self.topic, f"{self.topic}.not.made.yet"))]
+        await_connect_sinks(sinks, self.settings, lambda word, name, details: self.said.append(details), self)
 
 
 @pytest.fixture
@@ -131,7 +131,8 @@ def test_status_and_doctor_tell_the_same_lag_while_a_transaction_is_open(sink: S
     producer = in_a_transaction(sink.settings, [b"three"])
     try:
         told = SinkLags(sink.settings.kafka).of([state])["wait.sink"]
-        assert told == read_connect_lag(sink.settings, admin(sink.settings.kafka)).offsets == 2
+        kafka = sink.settings.kafka
+        assert told == read_group_lag(kafka, admin(kafka), sink.group, sink.topic).offsets == 2
     finally:
         producer.abort_transaction(30)
 
@@ -208,5 +209,5 @@ def test_apply_makes_the_source_once_its_sink_has_shown_the_log(
     # The other way round: the source would not wait for a sink that reads the log from its start.
     rest.remove(name)
     refused = run_waitreg(tmp_path, "connect", "apply", f"{name}.json", settings=settings)
-    assert (refused.code, f"until {name}, which isn't there yet" in refused.errors) == (2, True), refused.errors
+    assert (refused.code, f"until {name}, which doesn't exist yet" in refused.errors) == (2, True), refused.errors
     assert rest.status(name) == {}

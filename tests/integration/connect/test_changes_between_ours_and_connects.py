@@ -18,7 +18,7 @@ from tests.support.database import Database
 from tests.support.kafka_io import Outgoing
 from tests.support.naming import Names
 from tests.support.topics import Topics
-from wait_registry.cli.connect.caught_up import SinksBehind, SparkSinkCaughtUp
+from wait_registry.cli.connect.caught_up import SinksBehind, await_spark_sink
 from wait_registry.cli.connect.connector_file import Connector, own_files, read_connector
 from wait_registry.cli.connect.postgres_checks import require_no_stale_slot
 from wait_registry.cli.connect.variables import variable
@@ -51,7 +51,9 @@ def test_that_postgres_does_not_tell_is_said_once(settings_for: SettingsFactory,
     away = {"postgres.url": "postgresql://waitreg@127.0.0.1:9/shop", "sweeper.kind": "connect"}
     settings = settings_for(connect_settings(NOWHERE, away))
     asked = run_waitreg(tmp_path, "connect", "apply", "--source", "debezium", settings=settings)
-    assert (asked.code, asked.errors.count("isn't looked at. The steps for a change")) == (1, 1), asked.errors
+    assert (asked.code, asked.errors.count("or has left anything behind. The steps for a change")) == (1, 1), (
+        asked.errors
+    )
 
 
 class Pace:
@@ -79,17 +81,20 @@ def test_a_new_source_waits_until_our_sink_has_read_what_our_sweeper_may_have_wr
     settings = prepared({"wait.partitions": 2, "connect.start_timeout_s": 60})
     pace = Pace(settings, database)
     said: list[str] = []
-    waiting = SparkSinkCaughtUp(settings, lambda word, name, details: said.append(details), pytest.fail, pace)
-    waiting.wait()  # no sink has been here
+
+    def wait() -> None:
+        await_spark_sink(settings, lambda word, name, details: said.append(details), pytest.fail, pace)
+
+    wait()  # no sink has been here
     for partition in range(2):
         records: list[Outgoing | bytes] = [Outgoing(b"", key=b"key", partition=partition) for _ in range(3)]
         topics.produce(settings.wait.topic, records)
         database.rows(settings, POSITION, settings.wait.topic, partition, 3 * partition)
-    with pytest.raises(SinksBehind, match=r"waitreg sink is 3 offsets behind .* no source is made before"):
-        waiting.wait()
+    with pytest.raises(SinksBehind, match=r"waitreg sink is 3 offsets behind .* No source is created before"):
+        wait()
     said.clear()
     pace.to_write = [(0, 2), (0, 3)]
-    waiting.wait()
+    wait()
     assert (pace.to_write, said[0]) == ([], "3 offsets to what was the log's end")
 
 

@@ -71,17 +71,17 @@ def test_applied_again_nothing_happens_and_removed_it_goes_on_where_it_was(
 ) -> None:
     settings, name = prepared(), names("wait.sink")
     file = own_sink_file(tmp_path, name)
-    assert words(connect_command("apply", file)) == ["created", "running"]
+    assert words(connect_command("apply", file)) == ["created", "ok"]
     first = register(topics, settings)
     wait_until(lambda: _ids(database, settings) == {first}, what="the first row")
 
     again = connect_command("apply", file)
-    assert (again.code, words(again)) == (0, ["unchanged", "running"])
+    assert (again.code, words(again)) == (0, ["unchanged", "ok"])
     own_sink_file(tmp_path, name, batch__size="77")
     second_sink = connect_command("apply", own_sink_file(tmp_path, names("second.sink")))
     assert (second_sink.code, f"{name} writes" in second_sink.errors) == (2, True), second_sink.errors
     changed = connect_command("apply", file)
-    assert (changed.code, words(changed)) == (0, ["changed", "running"])
+    assert (changed.code, words(changed)) == (0, ["changed", "ok"])
     assert "batch.size" in changed.output
 
     def shown() -> dict[str, object]:

@@ -55,7 +55,7 @@ def test_an_outage_of_postgres_ends_with_every_row_there_and_nobody_called(
         file = own_sink_file(tmp_path, name, **IMPATIENT)
         watch = services.start("connect", settings, "watch")
         wait_until(
-            lambda: f"connector {name} is not there" in watch.get("/health/ready")[1], what="word of its absence"
+            lambda: f"connector {name} doesn't exist" in watch.get("/health/ready")[1], what="word of its absence"
         )
         applied = run_waitreg(tmp_path, "connect", "apply", str(file), settings=settings)
         assert applied.code == 0, applied.output + applied.errors

@@ -10,7 +10,7 @@ from tests.conftest import SettingsFactory
 from tests.support.database import Database
 from tests.support.processes import Services
 from tests.support.waiting import wait_until
-from wait_registry.cli.connect.watch_service import QUERIES, DueWatch
+from wait_registry.cli.connect.oldest_due import QUERIES, DueWatch
 from wait_registry.local.ports import free_ports
 
 ROWS = 200_000

@@ -87,7 +87,7 @@ def test_a_property_that_has_nothing_to_say_is_left_out(tmp_path: Path) -> None:
 
 def test_no_name_is_made_of_nothing(tmp_path: Path) -> None:
     file = written(tmp_path, '{"name": "${nothing}", "config": {"connector.class": "x"}}')
-    with pytest.raises(ConfigurationError, match=r"my.json: name: nothing is set that \$\{nothing\} could stand for"):
+    with pytest.raises(ConfigurationError, match=r"my.json: name: \$\{nothing\} has no value"):
         read_connector(file, lambda _: None)
 
 

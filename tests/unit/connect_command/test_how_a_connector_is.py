@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 
 from tests.evidence import ROOT
-from wait_registry.cli.connect.apply import verdict
+from wait_registry.cli.connect.apply import remarks
+from wait_registry.cli.connect.cluster import changed_properties, outcome
 from wait_registry.cli.connect.connector_file import Connector
-from wait_registry.cli.connect.lag import other_groups
-from wait_registry.cli.connect.rest import changed_properties
 from wait_registry.cli.connect.roles import exporters_first, sink_group, what_remains
-from wait_registry.cli.connect.state import Chosen, ConnectorState, as_json, as_lines, essence, is_well, unwatched
+from wait_registry.cli.connect.state import Chosen, ConnectorState, as_json, as_lines, essence, is_well
 from wait_registry.cli.connect.watch import Look
+from wait_registry.diagnosis import Severity
+from wait_registry.settings.loading import load_settings
 
 TRACE = """org.apache.kafka.connect.errors.ConnectException: Exiting WorkerSinkTask due to unrecoverable exception.
 \tat org.apache.kafka.connect.runtime.WorkerSinkTask.deliverMessages(WorkerSinkTask.java:652)
@@ -88,18 +89,20 @@ def test_of_a_long_line_the_end_is_told_too_where_a_lost_slot_is_named() -> None
 
 
 @pytest.mark.parametrize(
-    ("found", "good", "said"),
+    ("found", "severity", "said"),
     [
-        (state("s", "RUNNING", "RUNNING", "RUNNING"), True, "2 tasks at w:8083"),
-        (state("s", "RUNNING", "FAILED"), False, "s task 0: org.apache.kafka"),
-        (state("s", "PAUSED", "PAUSED"), True, "PUT /connectors/s/resume"),
-        (state("s", "RUNNING"), False, "RUNNING, no task"),
+        (state("s", "RUNNING", "RUNNING", "RUNNING"), Severity.OK, "2 tasks RUNNING at w:8083"),
+        (state("s", "RUNNING", "FAILED"), Severity.ERROR, "s task 0: org.apache.kafka"),
+        (state("s", "PAUSED", "FAILED"), Severity.ERROR, "s task 0: org.apache.kafka"),
+        (state("s", "PAUSED", "PAUSED"), Severity.WARNING, "PUT /connectors/s/resume"),
+        (state("s", "RUNNING"), Severity.ERROR, "RUNNING, no task"),
     ],
 )
-def test_apply_is_content_with_what_runs_or_is_held_on_purpose(found: ConnectorState, good: bool, said: str) -> None:
-    judged = verdict(found)
-    assert judged.good is good
-    assert said in judged.details
+def test_apply_is_content_with_what_runs_or_is_held_on_purpose(
+    found: ConnectorState, severity: Severity, said: str
+) -> None:
+    judged = outcome(found)
+    assert (judged.severity, said in str(judged)) == (severity, True), judged
 
 
 def test_without_names_a_command_is_about_ours_as_far_as_they_are_there() -> None:
@@ -144,7 +147,7 @@ def test_a_watcher_is_not_ready_while_it_watches_over_nothing() -> None:
     running = state("a", "RUNNING", "RUNNING")
     assert Look("no answer").reasons() == ["no answer"]
     assert "no connector to watch" in Look().reasons()[0]
-    assert "connector b is not there" in Look(None, (running,), ("b",)).reasons()[0]
+    assert "connector b doesn't exist" in Look(None, (running,), ("b",)).reasons()[0]
     assert Look(None, (state("a", "RUNNING", "FAILED"),)).reasons() == [], "it does its work: it restarts"
 
 
@@ -167,7 +170,7 @@ def test_a_removed_source_leaves_a_slot_that_fills_the_disk_and_says_so() -> Non
     assert "slot" not in what_remains({"topics": "a"})
     said = what_remains({"slot.name": "waitreg_expired"})
     assert "select pg_drop_replication_slot('waitreg_expired')" in said
-    assert "its offsets must be forgotten, too" in said
+    assert "delete its offsets too" in said
     heading = said.partition('"')[2].partition('"')[0]
     assert f"### {heading}\n" in (ROOT / "connect-configs" / "README.md").read_text("utf-8")
 
@@ -180,12 +183,16 @@ def test_a_removed_source_tells_what_goes_before_a_sweeper_and_a_sink_does_not()
 
 
 def test_a_connector_that_no_command_looks_at_by_itself_is_pointed_out() -> None:
-    assert list(unwatched(["wait.sink"], ())) == []
-    assert list(unwatched(["mine"], ("mine", "wait.sink"))) == []
-    (said,) = unwatched(["wait.sink", "mine"], ())
-    assert "don't look at mine by themselves: list it in connect.connectors" in said
-    (said,) = unwatched(["wait.sink", "mine"], ("mine",))
-    assert "don't look at wait.sink" in said
+    def remarked(names: list[str], listed: str) -> list[str]:
+        given = load_settings({"connect.connectors": listed}, env={})
+        return list(remarks([Connector(name, {}, f"{name}.json") for name in names], given))
+
+    assert remarked(["wait.sink"], "") == []
+    assert remarked(["mine"], "mine,wait.sink") == []
+    (said,) = remarked(["wait.sink", "mine"], "")
+    assert "don't include mine by default: list it in connect.connectors" in said
+    (said,) = remarked(["wait.sink", "mine"], "mine")
+    assert "don't include wait.sink" in said
 
 
 def test_sources_are_removed_before_the_sinks_they_rest_on() -> None:
@@ -198,5 +205,6 @@ def test_a_view_kept_under_another_group_than_the_settings_name_is_pointed_out()
     mine = Connector("my.sink", {"topics": "a, waits"}, "my.json")
     ours = Connector("wait.sink", {"topics": "waits"}, "wait.sink.debezium.json")
     other = Connector("other.sink", {"topics": "waits.dlq"}, "other.json")
-    (said,) = other_groups([mine, ours, other], "waits", "connect-wait.sink")
+    given = {"wait.topic": "waits", "connect.connectors": "my.sink,wait.sink,other.sink"}
+    (said,) = remarks([mine, ours, other], load_settings(given, env={}))
     assert "set sink.connect_group=connect-my.sink" in said

@@ -9,12 +9,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wait_registry.cli.connect.watch import RestartRules, Restarts
+from wait_registry.cli.connect.restarts import Restarts
+from wait_registry.settings.connect import ConnectSettings
 
-RULES = RestartRules(5, 60, 10, 1800)
+
+def limits(first_s: float, longest_s: float, limit: int, window_s: float) -> ConnectSettings:
+    return ConnectSettings(
+        restart_backoff_s=first_s, restart_backoff_max_s=longest_s, restart_limit=limit, restart_window_s=window_s
+    )
 
 
-def played(rules: RestartRules, looks: Sequence[tuple[float, bool]]) -> list[float]:
+RULES = limits(5, 60, 10, 1800)
+
+
+def played(rules: ConnectSettings, looks: Sequence[tuple[float, bool]]) -> list[float]:
     """Return when it was restarted, of looks (pause before it in s, whether it has failed)."""
     restarts, now, times = Restarts(rules), 1000.0, []
     for pause_s, failed in looks:
@@ -47,15 +55,13 @@ def test_while_it_fails_the_limit_stays_reached_and_once_it_runs_it_falls() -> N
         if restarts.due(now):
             restarts.note(now)
         assert restarts.limit_reached(now)
-    assert not restarts.limit_reached(now + 2 * RULES.apart_s), "it has run for longer than restarts are apart"
-    assert restarts.due(now + RULES.window_s)
+    assert not restarts.limit_reached(now + 2 * restarts.apart_s), "it has run for longer than restarts are apart"
+    assert restarts.due(now + RULES.restart_window_s)
 
 
 # Whole seconds, so that every sum is exact.
 rules = st.builds(
-    lambda first, longest, limit, apart: RestartRules(
-        min(first, longest, apart), min(longest, apart), limit, limit * apart
-    ),
+    lambda first, longest, limit, apart: limits(min(first, longest, apart), min(longest, apart), limit, limit * apart),
     st.integers(1, 30),
     st.integers(1, 400),
     st.integers(1, 12),
@@ -64,32 +70,32 @@ rules = st.builds(
 LOOKS = st.lists(st.tuples(st.integers(0, 300), st.booleans()), max_size=200)
 
 
-def most_in_a_window(rules: RestartRules, times: list[float]) -> int:
+def most_in_a_window(rules: ConnectSettings, times: list[float]) -> int:
     """Return the most restarts of any window, which holds its beginning and not its end."""
-    return max((sum(start <= time < start + rules.window_s for time in times) for start in times), default=0)
+    return max((sum(start <= time < start + rules.restart_window_s for time in times) for start in times), default=0)
 
 
 @given(rules, LOOKS)
-def test_no_window_sees_twice_the_limit(rules: RestartRules, looks: list[tuple[float, bool]]) -> None:
-    assert most_in_a_window(rules, played(rules, looks)) < 2 * rules.limit
+def test_no_window_sees_twice_the_limit(rules: ConnectSettings, looks: list[tuple[float, bool]]) -> None:
+    assert most_in_a_window(rules, played(rules, looks)) < 2 * rules.restart_limit
 
 
 @pytest.mark.parametrize("limit", range(1, 13))
 def test_a_window_that_begins_with_the_quick_restarts_sees_one_less_than_twice_the_limit(limit: int) -> None:
-    rules = RestartRules(1, 2, limit, 100 * limit)
+    rules = limits(1, 2, limit, 100 * limit)
     assert most_in_a_window(rules, played(rules, [(1, True)] * 400 * limit)) == 2 * limit - 1
 
 
 @given(rules, LOOKS)
-def test_from_the_limit_on_restarts_keep_the_pace(rules: RestartRules, looks: list[tuple[float, bool]]) -> None:
+def test_from_the_limit_on_restarts_keep_the_pace(rules: ConnectSettings, looks: list[tuple[float, bool]]) -> None:
     times = played(rules, looks)
     for before, (earlier, later) in enumerate(pairwise(times), 1):
-        window = [time for time in times[:before] if time > later - rules.window_s]
-        assert len(window) < rules.limit or later - earlier >= rules.apart_s
+        window = [time for time in times[:before] if time > later - rules.restart_window_s]
+        assert len(window) < rules.restart_limit or later - earlier >= Restarts(rules).apart_s
 
 
 @given(rules, st.integers(1, 5))
-def test_what_always_fails_is_restarted_at_the_pace_and_no_slower(rules: RestartRules, windows: int) -> None:
-    times = played(rules, [(1, True)] * int(windows * rules.window_s))
-    assert all(later - earlier <= rules.apart_s for earlier, later in pairwise(times))
-    assert len(times) >= windows * rules.limit
+def test_what_always_fails_is_restarted_at_the_pace_and_no_slower(rules: ConnectSettings, windows: int) -> None:
+    times = played(rules, [(1, True)] * int(windows * rules.restart_window_s))
+    assert all(later - earlier <= Restarts(rules).apart_s for earlier, later in pairwise(times))
+    assert len(times) >= windows * rules.restart_limit

@@ -52,9 +52,9 @@ def test_print_shows_whole_connectors_without_asking_and_without_a_password(caps
         (("status", "--sink", "jdbc"), "No such option '--sink'"),
         (("watch", "wait.sink"), "unexpected extra argument (wait.sink)"),
         (("apply", "absent.json"), "can't read absent.json"),
-        (("apply", "--sink", "debezium"), "sink.kind is spark: one sink keeps the view"),
+        (("apply", "--sink", "debezium"), "sink.kind is spark: one sink keeps the tables"),
         (("apply", "--source", "debezium"), "sweeper.kind is spark: one service exports"),
-        (("apply", "--source", "jdbc", *SET_SWEEPER, *SET_SINK), "it would be passed over for good"),
+        (("apply", "--source", "jdbc", *SET_SWEEPER, *SET_SINK), "would never be exported"),
         (("status", "--set", "connect.username=me"), "connect.username is set without connect.password"),
     ],
 )
@@ -83,7 +83,7 @@ def test_two_files_of_one_name_are_refused(tmp_path: Path, capsys: pytest.Captur
     for file in ("a.json", "b.json"):
         (tmp_path / file).write_text('{"name": "n", "config": {"connector.class": "x"}}', "utf-8")
     assert connect("apply", "a.json", "b.json") == 2
-    assert "two files are of one name, n" in capsys.readouterr().err
+    assert "two files have the same name, n" in capsys.readouterr().err
 
 
 @pytest.mark.guarantee("P4.16")

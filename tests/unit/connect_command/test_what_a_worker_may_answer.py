@@ -16,9 +16,10 @@ import pytest
 
 from tests.support.certificates import Authority, openssl_is_there
 from wait_registry.cli.connect.rest import ConnectRest, SecretUnreadable, WorkerBusy, WorkerUnavailable
-from wait_registry.cli.connect.watch import RestartRules, Watch
+from wait_registry.cli.connect.watch import Watch
 from wait_registry.errors import ConfigurationError, WaitRegistryError
 from wait_registry.local.ports import free_ports
+from wait_registry.settings.connect import ConnectSettings
 from wait_registry.settings.loading import load_settings
 
 
@@ -170,10 +171,14 @@ def failed_tasks_of(states: Mapping[str, str]) -> bytes:
     return json.dumps({name: connector(name, state) for name, state in states.items()}).encode()
 
 
+def watching(server: ThreadingHTTPServer) -> Watch:
+    return Watch(rest(url_of(server)), ConnectSettings(), lambda: 0.0)
+
+
 def test_a_watch_restarts_what_has_failed_and_leaves_what_a_person_has_paused_or_stopped() -> None:
     body = failed_tasks_of({"wait.sink": "RUNNING", "dead_letter.sink": "PAUSED", "expired.source": "STOPPED"})
     with answering(200, body) as server:
-        watch = Watch(rest(url_of(server)), (), RestartRules(1, 1, 3, 60), lambda: 0.0)
+        watch = watching(server)
         assert watch.run_once().restarted == ("wait.sink",)
         assert [path.split("/")[2] for path, _ in server.asked if "restart" in path] == ["wait.sink"]  # type: ignore[attr-defined]
 
@@ -181,7 +186,7 @@ def test_a_watch_restarts_what_has_failed_and_leaves_what_a_person_has_paused_or
 def test_what_is_restarted_is_not_told_as_running_in_the_same_breath(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "wait_registry.cli.connect.watch")
     with answering(200, failed_tasks_of({"wait.sink": "RUNNING"})) as server:
-        watch = Watch(rest(url_of(server)), (), RestartRules(5, 5, 3, 60), lambda: 0.0)
+        watch = watching(server)
         assert watch.run_once().restarted == ("wait.sink",)
         (told,) = caplog.records
         assert "restarted wait.sink; it had failed" in told.getMessage()
@@ -191,7 +196,7 @@ def test_what_fails_and_is_not_restarted_is_told_as_a_warning(caplog: pytest.Log
     caplog.set_level(logging.INFO, "wait_registry.cli.connect.watch")
     refused = 500, said("ConfigException: Could not read properties from file")
     with answering(200, failed_tasks_of({"wait.sink": "RUNNING"}), posted=refused) as server:
-        look = Watch(rest(url_of(server)), (), RestartRules(5, 5, 3, 60), lambda: 0.0).run_once()
+        look = watching(server).run_once()
     assert (look.trouble, look.restarted) == (None, ())
     assert [record.levelname for record in caplog.records] == ["WARNING", "WARNING"]
     assert "can't be restarted" in caplog.records[0].getMessage()

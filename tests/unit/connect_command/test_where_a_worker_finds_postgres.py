@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wait_registry.cli.connect.variables import PostgresAddress
+from wait_registry.cli.connect.postgres_address import PostgresAddress
 from wait_registry.errors import ConfigurationError
 from wait_registry.settings.loading import load_settings
 
@@ -34,7 +34,7 @@ def test_the_jdbc_url_leads_to_where_libpqs_does(url: str, jdbc: str) -> None:
 
 def test_files_of_the_worker_are_named_where_the_address_names_them() -> None:
     found = address("postgresql://u@db/shop?sslmode=verify-full&sslrootcert=/etc/ca.pem&sslkey=/etc/key.pk8")
-    assert (found.file("sslrootcert"), found.file("sslcert"), found.file("sslkey")) == (
+    assert (found.option("sslrootcert"), found.option("sslcert"), found.option("sslkey")) == (
         "/etc/ca.pem",
         None,
         "/etc/key.pk8",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from wait_registry.cli.checks.needed_permissions import Need, grant
 from wait_registry.cli.checks.postgres_server import read_only_connection
-from wait_registry.cli.connect.lag import ConnectLag, read_connect_lag
+from wait_registry.cli.connect.lag import ConnectLag, read_group_lag
 from wait_registry.diagnosis import Diagnosis, Severity
 from wait_registry.postgres.queries import Queries
 from wait_registry.settings.sweeper import SweeperKind
@@ -34,7 +34,8 @@ def position(settings: Settings) -> Iterator[Diagnosis]:
 
     client, group = admin(settings.kafka), settings.sink.connect_group
     try:
-        yield position_line(read_connect_lag(settings, client), group_members(client, group))
+        lag = read_group_lag(settings.kafka, client, group, settings.wait.topic)
+        yield position_line(lag, group_members(client, group))
     except WaitRegistryError as error:
         fix = grant(settings, Need("group", group, ()), ("DESCRIBE",))
         yield Diagnosis(POSITION, Severity.WARNING, f"the position of group {group} is unknown: {error}", fix)
@@ -55,7 +56,7 @@ def position_line(lag: ConnectLag, members: int) -> Diagnosis:
         )
         return Diagnosis(POSITION, Severity.ERROR, seen, "stop the Connect sink, `waitreg rebuild`, reset its offsets")
     seen = (
-        f"group {lag.group}: {lag.committed} of {lag.partitions} partitions committed, {lag.offsets} offsets to the "
+        f"group {lag.group}: {lag.committed} of {len(lag.ends)} partitions committed, {lag.offsets} offsets to the "
         f"end of {lag.topic}, {members} tasks in the group"
     )
     if members:

@@ -1,166 +1,136 @@
-"""Putting connectors in place: looked at by their classes first, all of them, then created or changed, then awaited.
-
-What exports comes last, once the sinks have shown what was in the log: `wait_registry.cli.connect.caught_up`.
-"""
+"""`waitreg connect apply`: read the files, refuse what would export twice or too early, and create the sources last."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import sys
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from typing import Final, Protocol, TypeVar
+from pathlib import Path
 
-from wait_registry.cli.connect.connector_file import Connector
-from wait_registry.cli.connect.rest import ConnectRest, WorkerBusy, changed_properties
-from wait_registry.cli.connect.roles import exports
-from wait_registry.cli.connect.state import ConnectorState
+from wait_registry.cli.check_report import shown
+from wait_registry.cli.connect.caught_up import await_connect_sinks, await_spark_sink, table_sinks
+from wait_registry.cli.connect.checks import (
+    require_no_rivals,
+    require_no_source_with_new_sinks,
+    require_place,
+    require_sinks_at_work,
+)
+from wait_registry.cli.connect.client_security import with_client_security
+from wait_registry.cli.connect.cluster import ConnectCluster, Report, outcome
+from wait_registry.cli.connect.connector_file import NAMES, Connector, plain_secrets, read_connector
+from wait_registry.cli.connect.postgres_checks import (
+    Notice,
+    require_no_sink_position,
+    require_no_stale_slot,
+    require_no_sweeper_at_work,
+)
+from wait_registry.cli.connect.rest import ConnectRest
+from wait_registry.cli.connect.roles import exports, keeps_tables, sink_group, sink_topics
+from wait_registry.cli.connect.variables import variable
+from wait_registry.diagnosis import Severity
 from wait_registry.errors import ConfigurationError
-
-POLL_S: Final = 0.25
-# A connector that was changed shows for a moment how it was before.
-STEADY_S: Final = 2.0
-
-T = TypeVar("T")
-Report = Callable[[str, str, str], None]
+from wait_registry.settings.root import Settings
+from wait_registry.settings.sink import SinkKind
 
 
-class Pace(Protocol):
-    """What waiting is done with."""
+def read_connectors(files: Iterable[Path], settings: Settings) -> list[Connector]:
+    """Read connectors, fill in their variables, and add the security of their clients.
 
-    def monotonic(self) -> float:
-        """Return s of a clock that never steps."""
+    Raises:
+        ConfigurationError: a file can't be read or filled in, or two have one name.
+    """
+    found = [read_connector(file, partial(variable, settings=settings)) for file in files]
+    names = [connector.name for connector in found]
+    doubled = sorted({name for name in names if names.count(name) > 1})
+    if doubled:
+        raise ConfigurationError(f"two files have the same name, {', '.join(doubled)}: apply one of them")
+    return [with_client_security(connector, settings) for connector in found]
 
-    def sleep(self, seconds: float) -> None:
-        """Let time pass."""
 
-
-class Applying:
-    """Brings a worker's connectors to what their files say; done again, it changes nothing."""
-
-    def __init__(self, rest: ConnectRest, timeout_s: float, report: Report, pace: Pace = time) -> None:
-        """Describe how.
-
-        Args:
-            rest: the worker.
-            timeout_s: how long connectors may take to run, s; and a rebalance of the workers to end.
-            report: gets what was done, to which connector, and details, as it happens.
-            pace: clock and sleep.
-        """
-        self._rest = rest
-        self._timeout_s = timeout_s
-        self._report = report
-        self._pace = pace
-
-    def apply(self, connectors: Sequence[Connector]) -> list[ConnectorState]:
-        """Put all of them in place and wait until each runs, has failed, or is held by a person; after `require_valid`.
-
-        Returns:
-            How they are then, in the same order.
-
-        Raises:
-            ConfigurationError: the worker refuses us.
-            WorkerUnavailable: the worker doesn't answer; try again.
-        """
-        for connector in connectors:
-            self._put(connector)
-        return self._settled([connector.name for connector in connectors])
-
-    def require_valid(self, connectors: Sequence[Connector]) -> None:
-        """Have the connectors' classes look at their configurations, all of them; nothing is changed.
-
-        Raises:
-            ConfigurationError: a class refuses its configuration.
-            WorkerUnavailable: the worker doesn't answer; try again.
-        """
-        refused: list[str] = []
-        for connector in connectors:
-            config = {"name": connector.name, **connector.config}
-            for problem in self._patiently(partial(self._rest.validate, connector.connector_class, config)):
-                refused.append(f"{connector.name} ({connector.origin}): {problem.name}: {problem.error}")
-        if refused:
-            raise ConfigurationError("\n".join(["nothing was changed; the connectors' classes refuse:", *refused]))
-
-    def new_exporters(self, connectors: Sequence[Connector]) -> list[Connector]:
-        """Return those that export and aren't there yet: they must find a view that is up to date.
-
-        Raises:
-            WorkerUnavailable: the worker doesn't answer; try again.
-        """
-        sources = [connector for connector in connectors if exports(connector.config)]
-        return [source for source in sources if self._patiently(partial(self._rest.config, source.name)) is None]
-
-    def states(self) -> dict[str, ConnectorState]:
-        """Return all connectors of the workers, by name."""
-        return self._patiently(self._rest.states)
-
-    def _put(self, connector: Connector) -> None:
-        name = connector.name
-        before = self._patiently(lambda: self._rest.config(name))
-        changed = None if before is None else changed_properties(before, connector.config)
-        if changed is None or changed:
-            self._patiently(lambda: self._rest.put(name, connector.config))
-            self._report(
-                *("created", name, connector.origin) if changed is None else ("changed", name, ", ".join(changed))
+def remarks(connectors: Sequence[Connector], settings: Settings) -> Iterator[str]:
+    """Yield a sentence for each thing about these connectors that deserves attention and prevents nothing. Pure."""
+    yield from _other_groups(connectors, settings.wait.topic, settings.sink.connect_group)
+    yield from plain_secrets(connectors)
+    watched = settings.connect.connectors or NAMES
+    for connector in connectors:
+        if connector.name not in watched:
+            yield (
+                f"status, watch and remove don't include {connector.name} by default: list it in connect.connectors, "
+                "with all others that they should include"
             )
-            return
-        self._report("unchanged", name, connector.origin)
-        state = self._patiently(self._rest.states).get(name)
-        if state is not None and state.to_restart:
-            self._patiently(lambda: self._rest.restart_failed(name))
-            self._report("restarted", name, "; ".join(state.failures()))
-
-    def _settled(self, names: Sequence[str]) -> list[ConnectorState]:
-        deadline = self._pace.monotonic() + self._timeout_s
-        seen: tuple[ConnectorState | None, ...] = ()
-        since = self._pace.monotonic()
-        while True:
-            states = self._patiently(self._rest.states)
-            found = tuple(states.get(name) for name in names)
-            now = self._pace.monotonic()
-            if found != seen:
-                seen, since = found, now
-            if now > deadline or (now - since >= STEADY_S and all(map(_is_settled, found))):
-                return [state or _unknown(name) for name, state in zip(names, found, strict=True)]
-            self._pace.sleep(POLL_S)
-
-    def _patiently(self, ask: Callable[[], T]) -> T:
-        deadline = self._pace.monotonic() + self._timeout_s
-        while True:
-            try:
-                return ask()
-            except WorkerBusy:
-                if self._pace.monotonic() > deadline:
-                    raise
-                self._pace.sleep(POLL_S)
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What a line says of a connector after `apply`: whether it is as it was asked for, and details."""
-
-    good: bool
-    word: str
-    details: str
-
-
-def verdict(state: ConnectorState) -> Verdict:
-    """Judge how a connector is after `apply`; one that a person has paused or stopped is left so. Pure."""
-    if state.runs:
-        workers = sorted({task.worker for task in state.tasks})
-        count = len(state.tasks)
-        return Verdict(True, "running", f"{count} task{'' if count == 1 else 's'} at {', '.join(workers)}")
-    if state.failed:
-        return Verdict(False, "failed", "; ".join(state.failures()))
-    if state.held:
-        resume = f"PUT /connectors/{state.name}/resume"
-        return Verdict(True, state.state.lower(), f"by hand; it is left so ({resume} of the REST API resumes it)")
-    return Verdict(False, "not running", f"{state.in_words()}; `waitreg connect status` shows its state")
+def _other_groups(connectors: Iterable[Connector], wait_topic: str, expected: str) -> Iterator[str]:
+    for connector in connectors:
+        group = sink_group(connector.name, connector.config)
+        if wait_topic in sink_topics(connector.config) and group != expected:
+            yield (
+                f"{connector.name} reads {wait_topic} as group {group}, but sink.connect_group is {expected}: if it "
+                f"keeps the tables, set sink.connect_group={group}, by which doctor and query judge their age"
+            )
 
 
-def _is_settled(state: ConnectorState | None) -> bool:
-    return state is not None and (state.runs or state.failed or state.held)
+def apply_connectors(connectors: Sequence[Connector], settings: Settings, rest: ConnectRest, report: Report) -> bool:
+    """Create or change connectors, new sources last, and wait until all run.
+
+    Returns:
+        Whether each runs, or is held by an operator.
+
+    Raises:
+        ConfigurationError: they contradict the settings, other connectors, or a sink or sweeper of ours that has run.
+        WorkerUnavailable: no worker answers; try again.
+        SinksBehind: a sink has stopped, failed or makes no progress, so that no source is created; try again.
+    """
+    require_place(connectors, settings)
+    notice = _once()
+    _require_nothing_of_ours(connectors, settings, notice)
+    cluster = ConnectCluster(rest, settings.connect.start_timeout_s, report)
+    cluster.require_valid(connectors)
+    there = cluster.states().values()
+    require_no_rivals(connectors, there)
+    require_no_source_with_new_sinks(connectors, there)
+    last = cluster.new_exporters(connectors)
+    beside_connect_sink = settings.sink.kind is SinkKind.CONNECT
+    if last:
+        require_no_stale_slot(last, settings, notice)
+        if beside_connect_sink:
+            require_sinks_at_work(there, settings, [connector.name for connector in connectors])
+    well = _put(cluster, [connector for connector in connectors if connector not in last])
+    if not last:
+        return well
+    if not well:
+        report("not created", ", ".join(connector.name for connector in last), "what they depend on doesn't run")
+        return False
+    if beside_connect_sink:
+        await_connect_sinks(table_sinks(cluster.states().values(), settings), settings, report)
+    else:
+        await_spark_sink(settings, report, notice)
+    return _put(cluster, last)
 
 
-def _unknown(name: str) -> ConnectorState:
-    return ConnectorState(name, "", "UNASSIGNED", "", "", (), {})
+def _require_nothing_of_ours(connectors: Sequence[Connector], settings: Settings, notice: Notice) -> None:
+    exporting = any(exports(connector.config) for connector in connectors)
+    if exporting:
+        require_no_sweeper_at_work(settings, notice)
+    keeping = any(keeps_tables(connector.config) for connector in connectors)
+    if settings.sink.kind is SinkKind.CONNECT and (keeping or exporting):
+        require_no_sink_position(settings, notice)
+
+
+def _put(cluster: ConnectCluster, connectors: Sequence[Connector]) -> bool:
+    outcomes = [outcome(state) for state in cluster.put(connectors)] if connectors else []
+    for line in outcomes:
+        print(shown(line), flush=True)
+    return all(line.severity is not Severity.ERROR for line in outcomes)
+
+
+def _once() -> Notice:
+    """Return what prints notices that are no results, each sentence once."""
+    printed: set[str] = set()
+
+    def notice(sentence: str) -> None:
+        if sentence not in printed:
+            printed.add(sentence)
+            print(sentence, file=sys.stderr)
+
+    return notice

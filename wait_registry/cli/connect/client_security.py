@@ -1,4 +1,4 @@
-"""The Kafka security of a connector's own clients, where it isn't the worker's: overrides that refer to secrets."""
+"""The Kafka security of a connector's own clients, if it isn't the worker's: overrides that refer to secrets."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from wait_registry.errors import ConfigurationError
 from wait_registry.kafka.security import java_security
 from wait_registry.settings.root import Settings
 
-# A sink reads, and writes its dead letters; a source writes, and reads its offsets back; both make topics.
+# A sink reads, and writes its dead letters; a source writes, and reads its offsets; both create topics.
 CLIENTS: Final = ("consumer.override.", "producer.override.", "admin.override.")
 
 
@@ -33,7 +33,7 @@ def with_client_security(connector: Connector, settings: Settings) -> Connector:
 
 def _by_reference(settings: Settings) -> dict[str, str]:
     security, secrets = settings.kafka.security, settings.connect.secrets
-    # A certificate is shown to everybody anyway; its key and the password stay with the worker.
+    # A certificate is public anyway; its key and the password remain with the worker.
     instead = {
         "password": _reference("kafka_password", secrets.kafka_password) if security.password is not None else None,
         "key": _reference("kafka_key", secrets.kafka_key) if security.key is not None else None,
@@ -44,7 +44,7 @@ def _by_reference(settings: Settings) -> dict[str, str]:
 def _reference(name: str, value: str) -> SecretStr:
     if not value:
         raise ConfigurationError(
-            f"connect.client_security is on, and connect.secrets.{name} is empty: say where the worker finds it, such "
-            "as env:NAME"
+            f"connect.client_security is on, and connect.secrets.{name} is empty: set it to where the worker finds "
+            "the secret, such as env:NAME"
         )
     return SecretStr(f"${{{value}}}")

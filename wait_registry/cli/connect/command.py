@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -14,9 +13,7 @@ from wait_registry.cli.service_process import ServiceProcess
 from wait_registry.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from wait_registry.cli.connect.apply import Applying
-    from wait_registry.cli.connect.connector_file import Connector, Family
-    from wait_registry.cli.connect.postgres_checks import Notice
+    from wait_registry.cli.connect.connector_file import Family
     from wait_registry.cli.connect.rest import ConnectRest
     from wait_registry.settings.root import Settings
 
@@ -37,7 +34,7 @@ def command() -> None:
     """Manage the Kafka Connect connectors that replace the sink or the sweeper.
 
     Calls the REST API of Kafka Connect workers (connect.url). The connectors are those of connect-configs/, or files of
-    your own. connect-configs/README.md says how to change from a sink or sweeper of ours to a connector, and back.
+    your own. connect-configs/README.md says how to change from our sink or sweeper to a connector, and back.
     """
 
 
@@ -64,35 +61,28 @@ def apply(
     It refuses a second sink for the same tables, a second source for the same outbox, whatever its name, and connectors
     alongside a running sink or sweeper of ours or the state that one has left.
     """
-    from wait_registry.cli.connect.apply import Applying
-    from wait_registry.cli.connect.checks import require_no_rivals, require_no_source_with_new_sinks, require_place
-    from wait_registry.cli.connect.postgres_checks import require_no_stale_slot
+    from wait_registry.cli.connect.apply import apply_connectors, read_connectors, remarks
+    from wait_registry.cli.connect.checks import require_place
+    from wait_registry.cli.connect.connector_file import own_files
 
     settings = invocation.settings()
-    connectors = _connectors(files, sink, source, settings)
-    _remark(connectors, settings)
-    if only_print:
-        return _print(connectors, settings)
-    require_place(connectors, settings)
-    notice = _Notice()
-    _require_nothing_of_ours(connectors, settings, notice)
-    applying = Applying(_rest(settings), settings.connect.start_timeout_s, _line)
-    applying.require_valid(connectors)
-    there = applying.states().values()
-    require_no_rivals(connectors, there)
-    require_no_source_with_new_sinks(connectors, there)
-    last = applying.new_exporters(connectors)
-    if last:
-        require_no_stale_slot(last, settings, notice)
-        _require_sinks(applying, settings, connectors)
-    well = _applied(applying, [connector for connector in connectors if connector not in last])
-    if not well and last:
-        _line("not created", ", ".join(connector.name for connector in last), "what they rest on doesn't run")
-        return 1
-    if last:
-        _await_sinks(applying, settings, notice)
-        well = _applied(applying, last)
-    return 0 if well else 1
+    rest = _rest(settings)
+    chosen = [*files, *(own_files("sink", sink) if sink else ()), *(own_files("source", source) if source else ())]
+    if not chosen:
+        raise ConfigurationError(
+            "nothing to apply: --sink debezium or --source debezium take this project's files, FILE takes yours"
+        )
+    connectors = read_connectors(chosen, settings)
+    for sentence in remarks(connectors, settings):
+        print(sentence, file=sys.stderr)
+    if not only_print:
+        return 0 if apply_connectors(connectors, settings, rest, _line) else 1
+    print("\n".join(connector.as_json() for connector in connectors))
+    try:
+        require_place(connectors, settings)
+    except ConfigurationError as error:
+        print(f"only printed; with these settings, apply refuses it: {error}", file=sys.stderr)
+    return 0
 
 
 @command.command("status", cls=Command, examples=_STATUS_EXAMPLES)
@@ -156,119 +146,13 @@ def remove(invocation: Invocation, names: tuple[str, ...]) -> int:
     settings = invocation.settings()
     rest = _rest(settings)
     named = list(names or settings.connect.connectors or NAMES)
-    # A source that outlives its sinks would read tables that no longer change.
+    # Without its sinks a source would read tables that no longer change.
     for name, config in exporters_first({name: rest.config(name) for name in named}):
         if config is not None and rest.delete(name):
             _line("removed", name, what_remains(config))
         else:
             _line("not there", name, "")
     return 0
-
-
-class _Notice:
-    """Prints notices that are no results, each sentence once."""
-
-    def __init__(self) -> None:
-        self._told: set[str] = set()
-
-    def __call__(self, sentence: str) -> None:
-        if sentence not in self._told:
-            self._told.add(sentence)
-            print(sentence, file=sys.stderr)
-
-
-def _require_nothing_of_ours(connectors: list[Connector], settings: Settings, notice: Notice) -> None:
-    from wait_registry.cli.connect.postgres_checks import require_no_sink_position, require_no_sweeper_at_work
-    from wait_registry.cli.connect.roles import exports, keeps_tables
-    from wait_registry.settings.sink import SinkKind
-
-    exporting = any(exports(connector.config) for connector in connectors)
-    if exporting:
-        require_no_sweeper_at_work(settings, notice)
-    viewing = any(keeps_tables(connector.config) for connector in connectors)
-    if settings.sink.kind is SinkKind.CONNECT and (viewing or exporting):
-        require_no_sink_position(settings, notice)
-
-
-def _remark(connectors: list[Connector], settings: Settings) -> None:
-    from wait_registry.cli.connect.connector_file import plain_secrets
-    from wait_registry.cli.connect.lag import other_groups
-    from wait_registry.cli.connect.state import unwatched
-
-    names = [connector.name for connector in connectors]
-    for sentence in (
-        *other_groups(connectors, settings.wait.topic, settings.sink.connect_group),
-        *plain_secrets(connectors),
-        *unwatched(names, settings.connect.connectors),
-    ):
-        print(sentence, file=sys.stderr)
-
-
-def _print(connectors: list[Connector], settings: Settings) -> int:
-    from wait_registry.cli.connect.checks import require_place
-
-    print("\n".join(connector.as_json() for connector in connectors))
-    try:
-        require_place(connectors, settings)
-    except ConfigurationError as error:
-        print(f"only printed; as the settings are, apply refuses it: {error}", file=sys.stderr)
-    return 0
-
-
-def _applied(applying: Applying, connectors: list[Connector]) -> bool:
-    from wait_registry.cli.connect.apply import verdict
-
-    states = applying.apply(connectors) if connectors else []
-    verdicts = [(state.name, verdict(state)) for state in states]
-    for name, judged in verdicts:
-        _line(judged.word, name, judged.details)
-    return all(judged.good for _, judged in verdicts)
-
-
-def _require_sinks(applying: Applying, settings: Settings, connectors: list[Connector]) -> None:
-    from wait_registry.settings.sink import SinkKind
-
-    if settings.sink.kind is SinkKind.CONNECT:
-        from wait_registry.cli.connect.checks import require_sinks_at_work
-
-        require_sinks_at_work(applying.states().values(), settings, [connector.name for connector in connectors])
-
-
-def _await_sinks(applying: Applying, settings: Settings, notice: Notice) -> None:
-    from wait_registry.settings.sink import SinkKind
-
-    if settings.sink.kind is SinkKind.CONNECT:
-        from wait_registry.cli.connect.caught_up import CaughtUp, table_sinks
-
-        CaughtUp(settings, _line).wait(table_sinks(applying.states().values(), settings))
-    else:
-        from wait_registry.cli.connect.caught_up import SparkSinkCaughtUp
-
-        SparkSinkCaughtUp(settings, _line, notice).wait()
-
-
-def _connectors(
-    given: tuple[Path, ...], sink: Family | None, source: Family | None, settings: Settings
-) -> list[Connector]:
-    from wait_registry.cli.connect.client_security import with_client_security
-    from wait_registry.cli.connect.connector_file import own_files, read_connector
-    from wait_registry.cli.connect.variables import variable
-    from wait_registry.settings.connect_relations import require_connect
-
-    files = list(given)
-    files += own_files("sink", sink) if sink else []
-    files += own_files("source", source) if source else []
-    if not files:
-        raise ConfigurationError(
-            "nothing to apply: --sink debezium or --source debezium take this project's files, FILE takes yours"
-        )
-    require_connect(settings.connect)
-    found = [read_connector(file, partial(variable, settings=settings)) for file in files]
-    names = [connector.name for connector in found]
-    doubled = sorted({name for name in names if names.count(name) > 1})
-    if doubled:
-        raise ConfigurationError(f"two files are of one name, {', '.join(doubled)}: apply one of them")
-    return [with_client_security(connector, settings) for connector in found]
 
 
 def _rest(settings: Settings) -> ConnectRest:

@@ -59,11 +59,11 @@ def read_connector(path: Path, variable: Callable[[str], str | None]) -> Connect
 
     Args:
         path: of the file.
-        variable: returns what a name stands for; a ConfigurationError of it names file and property, too. A property
-            with one that has no value (None) is omitted: connectors take an empty text for a value.
+        variable: returns the value of a name; its ConfigurationErrors get the file and the property. A property with
+            a variable that has no value (None) is omitted, because connectors take an empty text for a value.
 
     Raises:
-        ConfigurationError: the file can't be read, isn't of that form, or a variable can't be filled in.
+        ConfigurationError: the file can't be read, has another form, or a variable can't be filled in.
     """
     name, config = _parsed(path)
     filled: dict[str, str] = {}
@@ -94,7 +94,7 @@ def _filled(text: str, variable: Callable[[str], str | None], where: str) -> str
         except ConfigurationError as error:
             raise ConfigurationError(f"{where}: {error}") from error
         if value is None:
-            raise _Nothing(f"{where}: nothing is set that ${{{name}}} could stand for")
+            raise _Nothing(f"{where}: ${{{name}}} has no value")
         return value
 
     return _VARIABLE.sub(stands_for, text)
@@ -149,7 +149,7 @@ def _folder() -> Path:
     return Path(str(resources.files(PACKAGE)))
 
 
-# Whatever a property that holds a secret is called by a connector.
+# Names of properties that hold secrets.
 _SECRET: Final = re.compile(r"(password|passphrase|secret|ssl\.keystore\.key)$", re.IGNORECASE)
 _REFERENCE: Final = re.compile(r"\$\{[^{}:]+:[^{}]+\}")
 # In a JAAS line, or among a URL's parameters.
@@ -157,12 +157,13 @@ _INSIDE: Final = re.compile(r"""(password|secret)\s*=\s*["']?(?!["']|\$\{)[^\s;&
 
 
 def plain_secrets(connectors: Iterable[Connector]) -> Iterator[str]:
-    """Yield a sentence for each property that spells a secret out, the secret not in it. Pure."""
+    """Yield a sentence, without the secret, for each property that has a secret in plain text. Pure."""
     for connector in connectors:
         for name, value in connector.config.items():
             bare = _SECRET.search(name) is not None and value != "" and _REFERENCE.search(value) is None
             if bare or _INSIDE.search(value):
                 yield (
-                    f"{connector.name} ({connector.origin}): {name} spells a secret out, and Kafka Connect shows it to "
-                    "everybody who may ask: write a reference, ${connect.secrets.postgres_password} or ${file:PATH:KEY}"
+                    f"{connector.name} ({connector.origin}): {name} has a secret in plain text, which Kafka Connect "
+                    "shows to every client of its REST API: write a reference, ${connect.secrets.postgres_password} or "
+                    "${file:PATH:KEY}"
                 )

@@ -1,37 +1,27 @@
-"""What `waitreg connect apply` refuses by the state in Postgres: a sink or a sweeper is at work, or was."""
+"""What `waitreg connect apply` refuses by the state in Postgres: a sink or a sweeper of ours runs, or has run."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Final, TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final, LiteralString
 
 from sweeper.health import longest_silence_s
-from wait_registry.cli.checks.sweeps import last_sweep_ago_s
 from wait_registry.cli.connect.connector_file import Connector
 from wait_registry.errors import ConfigurationError, WaitRegistryError
 from wait_registry.postgres.queries import Queries
 from wait_registry.settings.root import Settings
 
 if TYPE_CHECKING:
-    import psycopg
     from psycopg.rows import TupleRow
 
 QUERIES: Final = Queries("connect")
-T = TypeVar("T")
 Notice = Callable[[str], None]
 
 
-def ask_postgres(settings: Settings, ask: Callable[[psycopg.Connection[TupleRow]], T], notice: Notice) -> T | None:
-    """Put a question to Postgres.
-
-    Args:
-        settings: where it is.
-        ask: puts it, on a connection that commits each statement by itself.
-        notice: gets a sentence when Postgres can't be asked.
-
-    Returns:
-        What ``ask`` returned; None when Postgres is away, or the tables are missing or not ours to read.
-    """
+def ask_postgres(
+    settings: Settings, query: LiteralString, question: Mapping[str, Any], notice: Notice
+) -> list[TupleRow] | None:
+    """Return the rows of a query; None, after a notice, if Postgres is unavailable or we may not read the tables."""
     import psycopg
 
     from wait_registry.postgres.connection import connect
@@ -39,98 +29,84 @@ def ask_postgres(settings: Settings, ask: Callable[[psycopg.Connection[TupleRow]
 
     try:
         with connect(settings.postgres, autocommit=True, application_name="waitreg connect") as connection:
-            return ask(connection)
+            return connection.execute(query, question).fetchall()
     except (WaitRegistryError, psycopg.Error) as error:
         notice(
-            f"Postgres can't be asked ({error_text(error)}): whether a sink or a sweeper of ours is at work, or has "
-            "left anything behind, isn't looked at. The steps for a change from them are in connect-configs/README.md"
+            f"Postgres can't be asked ({error_text(error)}), so this doesn't check whether a sink or a sweeper of ours "
+            "runs or has left anything behind. The steps for a change from them are in connect-configs/README.md"
         )
         return None
 
 
 def require_no_sink_position(settings: Settings, notice: Notice) -> None:
-    """Refuse connectors of a registry that a Connect sink keeps while it still has the position of a sink of ours.
+    """Refuse connectors of tables that a Connect sink keeps while they have the position of a sink of ours.
 
-    A sweeper or a sink of ours that begins again, and the outbox at once, would take the Connect sink's rows for
-    complete up to there, and export what was finished long ago.
+    A sweeper or a sink of ours that starts later, and the outbox at once, would take the Connect sink's rows for
+    complete up to there, and export what was settled long ago.
 
     Args:
         settings: with sink.kind=connect.
-        notice: gets a sentence when Postgres can't be asked; then only the steps in connect-configs/README.md help.
+        notice: gets a sentence if Postgres can't be asked; then only the steps in connect-configs/README.md help.
 
     Raises:
-        ConfigurationError: it has.
+        ConfigurationError: there is such a position.
     """
-
-    def ask(connection: psycopg.Connection[TupleRow]) -> float | None:
-        row = connection.execute(QUERIES["position_age"], {"topic": settings.wait.topic}).fetchone()
-        return None if row is None else row[0]
-
-    ago_s = ask_postgres(settings, ask, notice)
+    ago_s = _age_s(settings, "position_age", notice)
     if ago_s is not None:
         raise ConfigurationError(
-            f"sink_progress has the position of a sink of ours on {settings.wait.topic}, written {ago_s:.0f} s ago: "
-            "rows that a Kafka Connect sink writes would pass for complete up to there, and what was finished long ago "
-            "would be exported. Stop `waitreg sink`, and sinks of Kafka Connect if there are any; run `waitreg "
-            "rebuild` with sink.kind=connect, which forgets that position; then run this again"
+            f"sink_progress has the position of a sink of ours on {settings.wait.topic}, written {ago_s:.0f} s ago. A "
+            "Kafka Connect sink doesn't move it, so settled registrations would be exported. Stop `waitreg sink` and "
+            "all Kafka Connect sinks, run `waitreg rebuild` with sink.kind=connect, then run this again"
         )
 
 
 def require_no_sweeper_at_work(settings: Settings, notice: Notice) -> None:
-    """Refuse to continue where a sweeper has swept lately, whatever these settings say.
+    """Refuse to continue if a sweeper has swept lately, whatever these settings say.
 
     Args:
-        settings: whose registry it is.
-        notice: gets a sentence when Postgres can't be asked; then only sweeper.kind counts.
+        settings: of the wait topic and the sweeper.
+        notice: gets a sentence if Postgres can't be asked; then only sweeper.kind counts.
 
     Raises:
         ConfigurationError: one has.
     """
-    ago_s = ask_postgres(settings, lambda connection: last_sweep_ago_s(connection, settings.wait.topic), notice)
-    refusal = refusal_of_sweep(ago_s, longest_silence_s(settings.sweeper.interval_s))
-    if refusal is not None:
-        raise ConfigurationError(refusal)
+    ago_s, silent_most_s = _age_s(settings, "sweep_age", notice), longest_silence_s(settings.sweeper.interval_s)
+    if ago_s is not None and ago_s <= silent_most_s:
+        raise ConfigurationError(
+            f"a sweeper of ours swept {ago_s:.0f} s ago. Together with a source it would export each expired "
+            f"registration twice: stop the sweeper, and run this again once {silent_most_s:.0f} s have passed"
+        )
 
 
-def refusal_of_sweep(ago_s: float | None, silent_most_s: float) -> str | None:
-    """Judge by how long ago the last sweep began, and how long one at work may be silent, s. Pure."""
-    if ago_s is None or ago_s > silent_most_s:
-        return None
-    return (
-        f"a sweeper of ours swept {ago_s:.0f} s ago: together with a source it would export each expired registration "
-        f"twice. Stop it; once it has been silent for {silent_most_s:.0f} s this is no longer refused"
-    )
+def _age_s(settings: Settings, query: str, notice: Notice) -> float | None:
+    rows = ask_postgres(settings, QUERIES[query], {"topic": settings.wait.topic}, notice)
+    return rows[0][0] if rows else None
 
 
 def require_no_stale_slot(new: Iterable[Connector], settings: Settings, notice: Notice) -> None:
-    """Refuse new sources whose slot is older than a sweep: they would send once more what that exported.
+    """Refuse new sources whose slot is older than a sweep: they would send again what the sweep exported.
 
-    A row that stood in the outbox and wasn't sent when the source was removed is exported by the sweeper, and read from
-    the slot all the same. A source without a slot begins with what is open.
+    A row that was in the outbox and wasn't sent when the source was removed is exported by the sweeper, and the source
+    still reads it from the slot. A source without a slot starts with what is open.
 
     Args:
-        new: sources that aren't there yet.
-        settings: whose registry it is.
-        notice: gets a sentence when Postgres can't be asked; then only the steps in connect-configs/README.md help.
+        new: sources that don't exist yet.
+        settings: of the wait topic and Postgres.
+        notice: gets a sentence if Postgres can't be asked; then only the steps in connect-configs/README.md help.
 
     Raises:
-        ConfigurationError: such a slot is there.
+        ConfigurationError: there is such a slot.
     """
     slots = [connector.config["slot.name"] for connector in new if "slot.name" in connector.config]
     if not slots:
         return
-
-    def ask(connection: psycopg.Connection[TupleRow]) -> list[str]:
-        given = {"slots": slots, "topic": settings.wait.topic}
-        return [str(name) for (name,) in connection.execute(QUERIES["stale_slots"], given).fetchall()]
-
-    stale = ask_postgres(settings, ask, notice)
+    question = {"slots": slots, "topic": settings.wait.topic}
+    stale = [str(name) for (name,) in ask_postgres(settings, QUERIES["stale_slots"], question, notice) or ()]
     if stale:
         drop = "; ".join(f"select pg_drop_replication_slot('{name}')" for name in stale)
         raise ConfigurationError(
-            f"nothing was changed: a sweeper of ours has swept since the last row came into expired_outbox, and what "
-            f"the replication slot {', '.join(stale)} still holds from before it has exported: the source would export "
-            f"that again. It has to start again: {drop}; run this again. If a connector then fails because its slot is "
-            'gone, its offsets are still known: steps 1, 3 and 4 of "When a source has lost its place" '
-            "(connect-configs/README.md)"
+            f"nothing was changed: a sweeper of ours has exported rows that the replication slot {', '.join(stale)} "
+            f"still holds, and the source would export them again. Drop the slot: {drop}; run this again.\n"
+            "If a connector then fails because its slot is gone, its offsets are still known: follow steps 1, 3 and 4 "
+            'of "When a source has lost its place" (connect-configs/README.md)'
         )

@@ -1,4 +1,4 @@
-"""The REST API of a Kafka Connect worker: what `waitreg connect` asks of it, and what its refusals mean."""
+"""A client of the REST API of Kafka Connect workers, and what their refusals mean."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import re
 import ssl
 import urllib.error
 import urllib.request
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 _MAX_ANSWER_CHARS: Final = 500
 _NO_SUCH_CLASS: Final = "Failed to find any class that implements Connector"
-# What Kafka's own ConfigProviders say of a file or folder that they can't read.
+# Errors of Kafka's own ConfigProviders for a file or folder that they can't read.
 _SECRET_NOT_READ: Final = re.compile(
     r"Could not (read properties from file|list directory|read file .* for property)|ConfigProvider"
 )
@@ -45,18 +45,17 @@ class WorkerBusy(WorkerUnavailable):
 
 @dataclass(frozen=True, slots=True)
 class PropertyError:
-    """What a connector's class has against one of its properties."""
+    """Why a connector's class refuses one of its properties."""
 
     name: str
     error: str
 
 
 class ConnectRest:
-    """A cluster of workers, asked request by request: any of them answers for all, the next one when one doesn't.
+    """A cluster of workers: any of them answers for all, and the next is asked if one doesn't answer.
 
-    Every method raises `WorkerUnavailable` when no answer comes or the worker says that it can't (`WorkerBusy` during a
-    rebalance), and ConfigurationError when it doesn't let us in or refuses what it was given: the message says what to
-    fix.
+    Every method raises `WorkerUnavailable` if no answer comes or the worker reports that it can't (`WorkerBusy` during
+    a rebalance), and ConfigurationError if it refuses us or what it was given: the message says what to fix.
     """
 
     def __init__(self, settings: ConnectSettings) -> None:
@@ -66,7 +65,7 @@ class ConnectRest:
         if settings.username is not None and settings.password is not None:
             pair = f"{settings.username}:{settings.password.get_secret_value()}"
             self._headers["Authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
-        # Workers are neighbours: a proxy that this host's environment names for the internet isn't asked.
+        # Workers are in the same network: the proxy in this host's environment, for the internet, isn't used.
         handlers: list[urllib.request.BaseHandler] = [urllib.request.ProxyHandler({})]
         if any(url.startswith("https://") for url in self._urls):
             handlers.append(urllib.request.HTTPSHandler(context=_trusting(settings.ca)))
@@ -85,10 +84,10 @@ class ConnectRest:
         return sorted({plugin["class"] for plugin in self._ask("GET", "/connector-plugins")})
 
     def validate(self, connector_class: str, config: Mapping[str, str]) -> list[PropertyError]:
-        """Have the connector's class look at a configuration, ``name`` in it; nothing is changed.
+        """Have the connector's class validate a configuration that includes ``name``; nothing is changed.
 
         Returns:
-            What is wrong, property by property; nothing when it would be taken.
+            What is wrong, property by property; an empty list if the configuration is accepted.
         """
         try:
             answer = self._ask("PUT", f"/connector-plugins/{quote(connector_class, safe='')}/config/validate", config)
@@ -103,7 +102,7 @@ class ConnectRest:
         return [PropertyError(value["name"], error) for value in values for error in value["errors"]]
 
     def config(self, name: str) -> dict[str, str] | None:
-        """Return a connector's configuration as it was given, None when there is no such connector."""
+        """Return a connector's configuration as it was given; None if there is no such connector."""
         found: dict[str, str] | None = self._ask_if_there("GET", f"{_path(name)}/config")
         return found
 
@@ -114,27 +113,27 @@ class ConnectRest:
     def states(self) -> dict[str, ConnectorState]:
         """Return all connectors of the cluster, by name."""
         answer: dict[str, Any] = self._ask("GET", "/connectors?expand=status&expand=info")
-        # What is being created or deleted may have only one of the two.
+        # A connector that is being created or deleted may have only one of the two.
         whole = {name: entry for name, entry in answer.items() if "status" in entry and "info" in entry}
         return {name: ConnectorState.of(entry["status"], entry["info"]) for name, entry in whole.items()}
 
     def restart_failed(self, name: str) -> bool:
-        """Restart a connector and its tasks, those of them that are FAILED (KIP-745); False when it isn't there."""
+        """Restart a connector and its tasks, if they are FAILED (KIP-745); False if it doesn't exist."""
         path = f"{_path(name)}/restart?includeTasks=true&onlyFailed=true"
         return self._ask_if_there("POST", path, {}) is not None
 
     def delete(self, name: str) -> bool:
-        """Delete a connector; its offsets stay. False when there was none."""
+        """Delete a connector; its offsets remain. False if there was none."""
         return self._ask_if_there("DELETE", _path(name)) is not None
 
     def _ask(self, method: str, path: str, body: Mapping[str, str] | None = None) -> Any:
         answer = self._ask_if_there(method, path, body)
         if answer is None:
-            raise ConfigurationError(f"{self._url}{path} isn't there (404): is connect.url the address of a worker?")
+            raise ConfigurationError(f"{self._url}{path} doesn't exist (404): is connect.url the address of a worker?")
         return answer
 
     def _ask_if_there(self, method: str, path: str, body: Mapping[str, str] | None = None) -> Any:
-        """Return the answer's JSON, an empty object where it has none, None for 404."""
+        """Return the answer's JSON, an empty object if it has none, None for 404."""
         for _ in self._urls[1:]:
             try:
                 return self._ask_one(method, path, body)
@@ -163,16 +162,15 @@ class ConnectRest:
         where, said = f"the Kafka Connect worker at {self._url}", _said(body)
         if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
             return ConfigurationError(
-                f"{where} doesn't let us in ({status}): correct connect.username and connect.password"
+                f"{where} refuses this user ({status}): correct connect.username and connect.password"
             )
-        # A worker that knows of a coming rebalance says so with 500, one that is in it with 409.
+        # A worker that expects a rebalance answers 500, one that is in it 409.
         if status == HTTPStatus.CONFLICT or (status >= HTTPStatus.INTERNAL_SERVER_ERROR and "rebalance" in said):
             return WorkerBusy(f"{where} is busy: {said}")
         if _SECRET_NOT_READ.search(said):
             return SecretUnreadable(
                 f"{where} can't read a secret that a connector's configuration refers to ({status}): {said}. Correct "
-                "connect.secrets.*, which say where the worker finds secrets, or the worker's config.providers, or put "
-                "there what they name"
+                "connect.secrets.* (where the worker finds secrets), the worker's config.providers, or the secret there"
             )
         if status < HTTPStatus.INTERNAL_SERVER_ERROR and not _is_a_workers(body):
             reason = said.removeprefix(f"{status}:").strip() or "no text"
@@ -189,21 +187,11 @@ class ConnectRest:
         if isinstance(reason, ssl.SSLCertVerificationError):
             return ConfigurationError(
                 f"the certificate of {self._url} isn't trusted ({reason.verify_message}): set connect.ca_file to the "
-                "certificate of who signed it, and connect.url to a name that it is made out for"
+                "certificate of its authority, and connect.url to a name that is in it"
             )
         return WorkerUnavailable(
             f"no Kafka Connect worker answers at {self._url} ({reason}): start it, or correct connect.url"
         )
-
-
-def changed_properties(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
-    """Return the names of the properties in which two configurations of one connector differ."""
-
-    def given(config: Mapping[str, str]) -> Iterable[tuple[str, str]]:
-        # The worker adds the name to what it was given.
-        return ((key, value) for key, value in config.items() if key != "name")
-
-    return sorted({key for key, _ in set(given(before)) ^ set(given(after))})
 
 
 def _path(name: str) -> str:
@@ -222,7 +210,7 @@ def _json(body: bytes, url: str) -> Any:
         return json.loads(body) if body.strip() else {}
     except ValueError as error:
         raise ConfigurationError(
-            f"{url} answers with something else than JSON: is connect.url the address of a Kafka Connect worker?"
+            f"{url} answers with something else than JSON: is connect.url the address of a worker?"
         ) from error
 
 

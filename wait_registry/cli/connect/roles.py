@@ -1,7 +1,7 @@
 """What a connector does: it keeps the tables as the sink would, or exports as the sweeper would.
 
-A connector is known by the tables that it works on, where those are, and the transforms that fill them, not by its
-name or file: a copy with changes has the same role.
+Its role follows from its tables, their database and the transforms that fill them, not from its name or file: a copy
+with changes has the same role.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ def asks_by_id(config: Mapping[str, str]) -> bool:
     return "query" in config
 
 
-# What a sink calls its table; `${topic}` is what both families take it for when nothing is said.
+# Where a sink has its table; the default of both families is `${topic}`.
 _TABLE_NAMES: Final = ("collection.name.format", "table.name.format")
 # `schema.expired_outbox`, `"schema".expired_outbox_open` and `schema\.expired_outbox` are one table; the function
-# fill_expired_outbox is none.
+# fill_expired_outbox isn't meant.
 _OUTBOX: Final = re.compile(r'(?:([^\s".\\,()]+)"?\\?\.)?"?(?<!\w)(expired_outbox|expired_tombstone)')
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """One thing that one connector alone may do: ``what`` for people, ``database`` and ``table`` where."""
+    """Work that only one connector may do: ``what`` for people, in a ``table`` of a ``database``."""
 
     what: str
     database: str
@@ -55,7 +55,7 @@ class Work:
 
 
 def works(config: Mapping[str, str]) -> frozenset[Work]:
-    """Return what a connector does that no other may do at the same time."""
+    """Return the work of a connector that no other may do at the same time."""
     found: set[Work] = set()
     if keeps_tables(config):
         table = next((config[name] for name in _TABLE_NAMES if name in config), "${topic}")
@@ -69,7 +69,7 @@ def works(config: Mapping[str, str]) -> frozenset[Work]:
 
 
 def _database(config: Mapping[str, str]) -> str:
-    """Return where the tables are, in one form for both families."""
+    """Return the address of the tables, in one form for both families."""
     if "connection.url" in config:
         return config["connection.url"].partition("?")[0]
     return "jdbc:postgresql://{}:{}/{}".format(
@@ -78,26 +78,26 @@ def _database(config: Mapping[str, str]) -> str:
 
 
 def registries(config: Mapping[str, str], table: str = "") -> set[tuple[str, str]]:
-    """Return database and schema of the tables that a connector works on, of those called so if a name is given."""
+    """Return database and schema of a connector's tables, or only of those with the given name."""
     split = [(work.database, *work.table.replace('"', "").rpartition(".")[::2]) for work in works(config)]
     return {(database, schema) for database, schema, name in split if table in ("", name)}
 
 
 def what_remains(config: Mapping[str, str]) -> str:
-    """Say what stays of a connector with this configuration, and what to do about it. Pure."""
-    said = ["its offsets stay: applied again, it continues from there"]
+    """Return what remains of a removed connector, and what to do about it. Pure."""
+    sentences = ["its offsets remain: applied again, it continues from there"]
     if slot := config.get("slot.name"):
-        said.append(
-            "So does its replication slot, for which Postgres keeps all WAL from now on: if it isn't to come back, "
+        sentences.append(
+            "Its replication slot remains too, and Postgres keeps all WAL for it: if the connector won't come back, "
             f"select pg_drop_replication_slot('{slot}'). Without its slot it can't continue: before it is applied "
-            'again its offsets must be forgotten, too (connect-configs/README.md, "When a source has lost its place")'
+            'again, delete its offsets too (connect-configs/README.md, "When a source has lost its place")'
         )
     if exports(config):
-        said.append(
-            "Before a sweeper of ours may run, what is exported must be closed, and that place forgotten "
+        sentences.append(
+            "Before a sweeper of ours may run, close what is exported, and delete these offsets "
             '(connect-configs/README.md, "From a source back to our sweeper")'
         )
-    return ". ".join(said)
+    return ". ".join(sentences)
 
 
 def sink_group(name: str, config: Mapping[str, str]) -> str:

@@ -1,10 +1,10 @@
-"""How connectors are: what the workers report, which of them a command is about, and how `status` shows them."""
+"""The states of connectors: what the workers report, which of them a command uses, and how `status` shows them."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -17,7 +17,7 @@ FAILED: Final = "FAILED"
 HELD: Final = frozenset({"PAUSED", "STOPPED"})
 # All that Kafka knows (AbstractStatus.State), as metrics have them.
 STATES: Final = ("running", "failed", "paused", "stopped", "unassigned", "restarting", "destroyed")
-# Of a longer line both ends are shown: the kind of error is at its start, the reason at its end.
+# Both ends of a longer line are shown: the kind of error is at its start, the reason at its end.
 _HEAD_CHARS: Final = 150
 _TAIL_CHARS: Final = 249
 
@@ -55,6 +55,11 @@ class ConnectorState:
         kind, config = str(status.get("type", "")), dict(info["config"])
         return cls(status["name"], kind, own["state"], own.get("worker_id", ""), own.get("trace", ""), tasks, config)
 
+    @classmethod
+    def unknown(cls, name: str) -> ConnectorState:
+        """Return a connector that the workers don't list."""
+        return cls(name, "", "UNASSIGNED", "", "", (), {})
+
     @property
     def failed(self) -> bool:
         """Whether it or one of its tasks has failed; the others may run."""
@@ -67,12 +72,12 @@ class ConnectorState:
 
     @property
     def held(self) -> bool:
-        """Whether a person has paused or stopped it."""
+        """Whether an operator has paused or stopped it."""
         return self.state in HELD
 
     @property
     def to_restart(self) -> bool:
-        """Whether it should be restarted: what a person has paused or stopped is left alone, whatever had failed."""
+        """Whether it should be restarted: one that an operator has paused or stopped stays so."""
         return self.failed and not self.held
 
     def failures(self) -> Iterator[str]:
@@ -84,7 +89,7 @@ class ConnectorState:
                 yield f"{self.name} task {task.number}: {essence(task.trace)}"
 
     def in_words(self) -> str:
-        """Say how it is: ``RUNNING, 2 tasks RUNNING``."""
+        """Return its state in words: ``RUNNING, 2 tasks RUNNING``."""
         counted = Counter(task.state for task in self.tasks)
         tasks = [f"{count} task{'' if count == 1 else 's'} {state}" for state, count in sorted(counted.items())]
         return ", ".join([self.state, *(tasks or ["no task"])])
@@ -94,7 +99,7 @@ class ConnectorState:
 
 
 def essence(trace: str) -> str:
-    """Return a stack trace's first line and its innermost cause, which is where the reason stands."""
+    """Return a stack trace's first line and its innermost cause, which has the reason."""
     lines = [line.strip() for line in trace.splitlines() if line.strip()]
     if not lines:
         return "no reason given"
@@ -109,7 +114,7 @@ def _shortened(line: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """Connectors that are there, in the order asked for, and names of those that should be and aren't."""
+    """Connectors that exist, in the order asked for, and names of those that should exist and don't."""
 
     present: tuple[ConnectorState, ...]
     missing: tuple[str, ...]
@@ -119,42 +124,32 @@ class Chosen:
         """Choose among all connectors of the workers. Pure.
 
         Args:
-            states: all that are there, by name.
-            named: those asked for; when empty, this project's own, as far as they are there.
+            states: all that exist, by name.
+            named: those asked for; if empty, those of this project that exist.
         """
         wanted = dict.fromkeys(named or NAMES)
         present = tuple(states[name] for name in wanted if name in states)
         return cls(present, tuple(name for name in wanted if name not in states) if named else ())
 
 
-def unwatched(applied: Iterable[str], named: Sequence[str]) -> Iterator[str]:
-    """Yield a sentence for each name that commands don't choose by themselves, with ``named`` as above. Pure."""
-    for name in applied:
-        if name not in (named or NAMES):
-            yield (
-                f"status, watch and remove don't look at {name} by themselves: list it in connect.connectors, along "
-                "with whatever else they should look at"
-            )
-
-
 _COLUMNS = ("connector", "type", "task", "state", "worker", "lag")
 
 
 def is_well(chosen: Chosen) -> bool:
-    """Return whether everything asked for is there and nothing has failed."""
+    """Return whether everything asked for exists and nothing has failed."""
     return not chosen.missing and not any(state.failed for state in chosen.present)
 
 
 def as_lines(chosen: Chosen, lags: Mapping[str, int]) -> Iterator[str]:
-    """Yield a row a connector and a row a task, then why what failed did, then what isn't there."""
+    """Yield a row per connector and per task, then the failures, then what doesn't exist."""
     rows = [row for state in chosen.present for row in _rows(state, lags.get(state.name))]
     if rows:
         yield from render_rows(_COLUMNS, rows, "table")
     elif not chosen.missing:
-        yield "no connector of this project is there: `waitreg connect apply` makes them, a NAME shows any other"
+        yield "no connector of this project exists: `waitreg connect apply` creates them, a NAME shows any other"
     for state in chosen.present:
         yield from (f"failed: {failure}" for failure in state.failures())
-    yield from (f"not there: {name} (`waitreg connect apply` makes it)" for name in chosen.missing)
+    yield from (f"not there: {name} (`waitreg connect apply` creates it)" for name in chosen.missing)
 
 
 def as_json(chosen: Chosen, lags: Mapping[str, int]) -> str:

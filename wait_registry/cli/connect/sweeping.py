@@ -1,7 +1,7 @@
-"""What a sweeper does where Kafka Connect works: with a Connect sink it trusts the log alone; with a source it refuses.
+"""A sweeper alongside Kafka Connect: with a Connect sink it trusts the log alone; with a source it doesn't start.
 
 The tables that a Connect sink keeps are exact nowhere: its offsets are ahead of a table that was restored, and a task
-that Connect took for dead may write old rows. So the tail starts at the first due row's own wait record, and only rows
+that Connect considers dead may write old rows. So the tail starts at the first due row's own wait record, and only rows
 that the log shows as the last entry of their ID are exported (docs/decisions/0010-beside-a-connect-sink.md).
 """
 
@@ -106,7 +106,7 @@ class LogPolicy(TablesPolicy):
     """A Connect sink keeps the tables: they only name candidates, the log decides."""
 
     def recorded_topics(self, connection: psycopg.Connection[TupleRow], topic: str) -> list[RecordedTopic]:
-        """Return none: what an earlier sink recorded says nothing about these tables."""
+        """Return none: what an earlier sink recorded doesn't describe these tables."""
         return []
 
     def start(
@@ -128,51 +128,38 @@ def _old_before_ms(now: datetime, topic: WaitTopic) -> int:
 
 
 def require_no_source_at_work(settings: Settings, connections: OpenConnections | None = None) -> None:
-    """Refuse to start where a source connector exports from this schema, whatever sweeper.kind says.
+    """Refuse to start if a source connector exports from this schema, whatever sweeper.kind says.
 
     If Postgres can't answer (it is unavailable, or the outbox isn't readable), the setting alone counts.
 
     Args:
         settings: of the sweeper.
-        connections: those of the service; the one that is opened here is one of them.
+        connections: those of the service, to which this adds one.
 
     Raises:
         ConfigurationError: a source exports; the message says what to do.
     """
+    # A source that has been removed is taken for a running one for this long.
     silent_most_s = longest_silence_s(settings.sweeper.interval_s)
-    reads, filled_ago_s = False, None
+    question = {"topic": settings.wait.topic, "silent_most_s": silent_most_s}
+    reads, ago_s = False, None
     try:
         with (connections or OpenConnections()).open(settings.postgres, "waitreg-sweeper") as connection:
             reads = connection.execute(QUERIES["outbox_read"]).fetchone() is not None
-            question = {"topic": settings.wait.topic, "silent_most_s": silent_most_s}
             row = connection.execute(QUERIES["outbox_filled"], question).fetchone()
-            filled_ago_s = None if row is None else row[0]
+            ago_s = None if row is None else row[0]
     except psycopg.errors.InsufficientPrivilege:
         log.warning(
             "can't see whether a Kafka Connect source exports here, only sweeper.kind counts: grant select on "
             "expired_outbox to the sweeper's role (deploy/postgres/roles.sql)"
         )
     except (WaitRegistryError, psycopg.Error) as error:
-        log.debug("can't see whether a source is at work: %s", error)
-    refusal = refusal_of_source(reads, filled_ago_s, silent_most_s)
-    if refusal is not None:
-        raise ConfigurationError(refusal)
-
-
-def refusal_of_source(reads: bool, filled_ago_s: float | None, silent_most_s: float) -> str | None:
-    """Judge by whether a source holds its replication slot, and when one last filled the outbox.
-
-    Args:
-        reads: the slot of `expired.source` is in use.
-        filled_ago_s: time since the last row was put into the outbox, s; None when longer than ``silent_most_s``.
-        silent_most_s: how long a source that has been removed may still be taken for one at work, s.
-    """
-    if not reads and filled_ago_s is None:
-        return None
-    seen = "reads expired_outbox" if filled_ago_s is None else f"put a row into expired_outbox {filled_ago_s:.0f} s ago"
-    return (
-        f"a Kafka Connect source {seen}: together with a sweeper it would export every registration that expires a "
-        "second time. Don't start `waitreg sweeper`, and set sweeper.kind=connect; or, to sweep instead, run `waitreg "
-        "connect remove expired.source expired.tombstones`: a sweeper starts once expired_outbox has had no new row "
-        f"for {silent_most_s:.0f} s"
-    )
+        log.debug("can't see whether a source exports here: %s", error)
+    if reads or ago_s is not None:
+        seen = "reads expired_outbox" if ago_s is None else f"put a row into expired_outbox {ago_s:.0f} s ago"
+        raise ConfigurationError(
+            f"a Kafka Connect source {seen}, and a sweeper would export every expired registration a second time. "
+            "Don't start `waitreg sweeper`, and set sweeper.kind=connect. Or, to sweep instead, run `waitreg connect "
+            "remove expired.source expired.tombstones`: a sweeper starts once expired_outbox has had no new row for "
+            f"{silent_most_s:.0f} s"
+        )

@@ -4,120 +4,17 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Final, Literal, get_args
-from urllib.parse import quote, urlencode
+from functools import partial
+from typing import Any, Final
 
 from sweeper.outgoing import Policy
+from wait_registry.cli.connect.postgres_address import TLS_FILES, PostgresAddress
 from wait_registry.errors import ConfigurationError
 from wait_registry.kafka.topic_specs import dead_letter_topics
 from wait_registry.records.dead_letter import DEAD_LETTER_EXTRA_BYTES
 from wait_registry.settings.names import find_setting, nearest, setting_names
 from wait_registry.settings.root import Settings
 from wait_registry.settings.secrets import value_of
-
-DEFAULT_PORT: Final = "5432"
-# What libpq and pgjdbc call alike; the files they name are the worker's.
-TlsFile = Literal["sslrootcert", "sslcert", "sslkey"]
-_ALIKE: Final = get_args(TlsFile)
-_TARGETS: Final = {"read-write": "primary", "primary": "primary", "any": "any"}
-
-
-@dataclass(frozen=True, slots=True)
-class PostgresAddress:
-    """Where a connector finds Postgres; ``hosts`` are pairs of host and port, ``setting`` is where they come from."""
-
-    hosts: tuple[tuple[str, str], ...]
-    database: str
-    user: str
-    options: tuple[tuple[str, str], ...]
-    setting: str
-
-    @classmethod
-    def of(cls, settings: Settings) -> PostgresAddress:
-        """Read `connect.postgres_url`, or postgres.url without its password.
-
-        Raises:
-            ConfigurationError: it can't be read, or says not all that a Java client needs.
-        """
-        setting = "connect.postgres_url" if settings.connect.postgres_url else "postgres.url"
-        given = _parts(settings.connect.postgres_url or settings.postgres.url.get_secret_value(), setting)
-        for part, word in (("host", "host"), ("user", "user"), ("dbname", "database")):
-            if not given.get(part):
-                raise ConfigurationError(
-                    f"{setting} names no {word}, and a connector needs one: set connect.postgres_url to "
-                    "postgresql://user@host:5432/database as the worker reaches it"
-                )
-        if given["host"].startswith(("/", "@")):
-            raise ConfigurationError(
-                f"{setting} leads to a Unix socket, which Java can't use: set connect.postgres_url to "
-                "postgresql://user@host:5432/database as the worker reaches it"
-            )
-        hosts = given["host"].split(",")
-        ports = [port or DEFAULT_PORT for port in given.get("port", "").split(",")]
-        ports = ports * len(hosts) if len(ports) == 1 else ports
-        # An @ in a host is the rest of a password that should have been written %40.
-        if len(ports) != len(hosts) or not all(map(str.isdecimal, ports)) or "@" in given["host"]:
-            raise _unreadable(setting)
-        return cls(tuple(zip(hosts, ports, strict=True)), given["dbname"], given["user"], _options(given), setting)
-
-    @property
-    def only_host(self) -> tuple[str, str]:
-        """Host and port, for connectors that take one only.
-
-        Raises:
-            ConfigurationError: there are several.
-        """
-        if len(self.hosts) > 1:
-            raise ConfigurationError(
-                f"{self.setting} names {len(self.hosts)} hosts, and this connector takes one: set "
-                "connect.postgres_url to one address that follows the primary"
-            )
-        return self.hosts[0]
-
-    @property
-    def sslmode(self) -> str:
-        """How the connection is protected, in the words that libpq and Java share."""
-        return dict(self.options)["sslmode"]
-
-    @property
-    def jdbc_url(self) -> str:
-        """The URL of pgjdbc; it has a query part, so that further parameters are added with ``&``.
-
-        What is wrong with a statement is said without the row in it: the worker logs it, and its REST API shows it.
-        """
-        hosts = ",".join(f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in self.hosts)
-        options = urlencode((*self.options, ("logServerErrorDetail", "false")))
-        return f"jdbc:postgresql://{hosts}/{quote(self.database, safe='')}?{options}"
-
-    def file(self, option: TlsFile) -> str | None:
-        """The worker's file that an option of the connection's protection names; None where it names none."""
-        return dict(self.options).get(option)
-
-
-def _parts(url: str, setting: str) -> dict[str, str]:
-    import psycopg
-    from psycopg.conninfo import conninfo_to_dict
-
-    try:
-        return {name: str(value) for name, value in conninfo_to_dict(url).items() if value is not None}
-    except psycopg.ProgrammingError:
-        # What libpq says repeats the text, password and all.
-        raise _unreadable(setting) from None
-
-
-def _unreadable(setting: str) -> ConfigurationError:
-    return ConfigurationError(
-        f"{setting} can't be read: expected postgresql://user@host:5432/database (special characters as %XX)"
-    )
-
-
-def _options(given: dict[str, str]) -> tuple[tuple[str, str], ...]:
-    options = [("sslmode", given.get("sslmode", "prefer"))]
-    options += [(name, given[name]) for name in _ALIKE if name in given]
-    target = _TARGETS.get(given.get("target_session_attrs", ""))
-    return (*options, ("targetServerType", target)) if target else tuple(options)
-
 
 SECRETS: Final = "connect.secrets."
 
@@ -131,7 +28,7 @@ def variable(name: str, settings: Settings) -> str | None:
 
     Returns:
         The value; a list is joined by commas. For ``connect.secrets...`` a reference (``${env:NAME}``) that the worker
-        resolves: no secret ever comes out. None where there is nothing that the property could say: leave it out.
+        resolves: it never returns a secret. None if there is no value: omit the property.
 
     Raises:
         ConfigurationError: no such variable (with the nearest one), one that isn't set, or a secret.
@@ -166,22 +63,18 @@ def _text(name: str, value: Any) -> str:
     return str(value)
 
 
-def _viewed_dead_letter_topics(settings: Settings) -> str:
+def _copied_dead_letter_topics(settings: Settings) -> str:
     topics = dead_letter_topics(settings, "sink")
     if not topics:
         raise ConfigurationError(
-            f"dead_letter.topic is {settings.dead_letter.topic!r}, and what stands for its braces isn't known here: "
+            f"dead_letter.topic is {settings.dead_letter.topic!r}, and the values of its braces aren't known here: "
             "list the topics in sink.dead_letter_topics"
         )
     return ",".join(topics)
 
 
-def _largest_dead_letter(settings: Settings) -> str:
-    return str(settings.wait.max_message_bytes + DEAD_LETTER_EXTRA_BYTES)
-
-
-def _where_the_sweeper_would(settings: Settings) -> str:
-    return Policy.of(settings).dead_letter_template
+def _option(name: str, settings: Settings) -> str | None:
+    return PostgresAddress.of(settings).option(name)
 
 
 DERIVED: Final[Mapping[str, Callable[[Settings], str | None]]] = {
@@ -189,16 +82,13 @@ DERIVED: Final[Mapping[str, Callable[[Settings], str | None]]] = {
     "postgres.port": lambda settings: PostgresAddress.of(settings).only_host[1],
     "postgres.database": lambda settings: PostgresAddress.of(settings).database,
     "postgres.user": lambda settings: PostgresAddress.of(settings).user,
-    "postgres.sslmode": lambda settings: PostgresAddress.of(settings).sslmode,
     "postgres.jdbc_url": lambda settings: PostgresAddress.of(settings).jdbc_url,
-    "postgres.sslrootcert": lambda settings: PostgresAddress.of(settings).file("sslrootcert"),
-    "postgres.sslcert": lambda settings: PostgresAddress.of(settings).file("sslcert"),
-    "postgres.sslkey": lambda settings: PostgresAddress.of(settings).file("sslkey"),
-    "sink.dead_letter_topics": _viewed_dead_letter_topics,
-    "sweeper.dead_letter_topic": _where_the_sweeper_would,
-    "dead_letter.max_message_bytes": _largest_dead_letter,
+    **{f"postgres.{name}": partial(_option, name) for name in ("sslmode", *TLS_FILES)},
+    "sink.dead_letter_topics": _copied_dead_letter_topics,
+    "sweeper.dead_letter_topic": lambda settings: Policy.of(settings).dead_letter_template,
+    "dead_letter.max_message_bytes": lambda settings: str(settings.wait.max_message_bytes + DEAD_LETTER_EXTRA_BYTES),
 }
-# What people write first, and what they should.
+# Names that people try first, and what they should write.
 _INSTEAD: Final = {
     "postgres.url": "${postgres.jdbc_url}, or ${postgres.host}, ${postgres.port} and ${postgres.database}, with "
     "${postgres.user} and ${connect.secrets.postgres_password}",
@@ -210,8 +100,8 @@ _INSTEAD: Final = {
 
 def _secret(name: str, instead: str) -> ConfigurationError:
     return ConfigurationError(
-        f"${{{name}}} would put a secret into the connector's configuration, which Kafka Connect shows to everybody "
-        f"who may ask: write {instead}"
+        f"${{{name}}} would put a secret into the connector's configuration, which Kafka Connect shows to every client "
+        f"of its REST API: write {instead}"
     )
 
 

@@ -7,18 +7,12 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
-
-import psycopg
 
 from wait_registry.cli.connect.lag import SinkLags
+from wait_registry.cli.connect.oldest_due import DueWatch, OldestDue
 from wait_registry.cli.connect.rest import ConnectRest
 from wait_registry.cli.connect.state import STATES
-from wait_registry.cli.connect.watch import Look, RestartRules, Watch
-from wait_registry.errors import WaitRegistryError
-from wait_registry.postgres.connection import connect
-from wait_registry.postgres.queries import Queries
+from wait_registry.cli.connect.watch import Look, Watch
 from wait_registry.settings.connect_relations import require_connect
 from wait_registry.settings.root import Settings
 from wait_registry.settings.sink import SinkKind
@@ -28,71 +22,11 @@ from wait_registry.telemetry.exposition import MetricsRegistry, Reading
 from wait_registry.telemetry.health import Health
 from wait_registry.telemetry.server import TelemetryServer
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-log = logging.getLogger(__name__)
-
-QUERIES: Final = Queries("connect")
-# What a due registration lacks, and how the oldest of them is found; the second may pass over many.
-_OLDEST: Final = {"tombstone": "oldest_due", "dead_letter": "oldest_unexported"}
-
-
-@dataclass(frozen=True, slots=True)
-class DueLook:
-    """What one look found: for how long (s) the oldest has been due that lacks its tombstone, or its dead letter.
-
-    ``trouble`` is why Postgres couldn't be asked, None when it answered. An age that took too long to find is missing.
-    """
-
-    trouble: str | None = None
-    ages_s: Mapping[str, float] = field(default_factory=dict)
-
-
-class DueWatch:
-    """The looks at Postgres; its absence is part of what they find."""
-
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-        self._trouble: str | None = None
-
-    def run_once(self) -> DueLook:
-        """Ask what is due, within the time limits of postgres.connect_timeout_s; raises nothing."""
-        try:
-            look = DueLook(None, self._ages_s())
-        except (WaitRegistryError, psycopg.Error) as error:
-            look = DueLook(" ".join(str(error).split()))
-        if (look.trouble is None) != (self._trouble is None):
-            log.warning(
-                "%s",
-                f"the due registrations are unknown: {look.trouble}; Postgres is asked again"
-                if look.trouble
-                else "Postgres answers again",
-            )
-        self._trouble = look.trouble
-        return look
-
-    def _ages_s(self) -> dict[str, float]:
-        settings, found = self._settings, {}
-        question = {"topic": settings.wait.topic, "skew_s": settings.wait.skew_allowance_s}
-        with connect(settings.postgres, autocommit=True, application_name="waitreg connect watch") as connection:
-            limit = f"{settings.postgres.connect_timeout_s}s"
-            connection.execute("select set_config('statement_timeout', %s, false)", (limit,))
-            for lacks, query in _OLDEST.items():
-                try:
-                    row = connection.execute(QUERIES[query], question).fetchone()
-                except psycopg.errors.QueryCanceled:
-                    continue
-                assert row is not None  # an aggregate without group by has one row
-                found[lacks] = float(row[0])
-        return found
-
-
 log = logging.getLogger(__name__)
 
 
 class WatchService:
-    """One watcher; it survives the workers' absence."""
+    """One watcher; it continues while no worker answers."""
 
     def __init__(self, settings: Settings, monotonic: Callable[[], float] = time.monotonic) -> None:
         """Check the settings; nothing is asked yet.
@@ -102,8 +36,7 @@ class WatchService:
         """
         require_connect(settings.connect)
         self._settings = settings
-        connect = settings.connect
-        self._watch = Watch(ConnectRest(connect), connect.connectors, RestartRules.of(connect), monotonic)
+        self._watch = Watch(ConnectRest(settings.connect), settings.connect, monotonic)
         self._stop = threading.Event()
         self._look: Look | None = None
         self._lags: dict[str, int] = {}
@@ -111,7 +44,7 @@ class WatchService:
         self._restarts = self._registry.counter(m.CONNECT_RESTARTS)
         self._sink_lags = SinkLags(settings.kafka)
         self._due_watch = DueWatch(settings) if settings.sweeper.kind is SweeperKind.CONNECT else None
-        self._due: DueLook | None = None
+        self._due: OldestDue | None = None
 
     def run(self) -> None:
         """Look until `request_stop`.
@@ -121,7 +54,9 @@ class WatchService:
         """
         telemetry, connect = self._settings.telemetry, self._settings.connect
         self._registry.collect_from(self._readings)
-        with TelemetryServer(telemetry.host, telemetry.port, self._registry, self._live, self.ready) as server:
+        with TelemetryServer(
+            telemetry.host, telemetry.port, self._registry, lambda: Health(True), self.ready
+        ) as server:
             log.info("watching %s every %g s, metrics on port %d", connect.url, connect.watch_interval_s, server.port)
             # Apart from the watch: a Postgres that doesn't answer must not keep connectors from being restarted.
             threading.Thread(target=self._look_at_due, name="due", daemon=True).start()
@@ -152,11 +87,8 @@ class WatchService:
         self._stop.set()
 
     def ready(self) -> Health:
-        """Return whether connectors are watched over."""
+        """Return whether connectors are watched."""
         return Health.of(["the first look has not ended yet"] if self._look is None else self._look.reasons())
-
-    def _live(self) -> Health:
-        return Health(True)
 
     def _readings(self) -> Iterator[Reading]:
         look = self._look
