@@ -55,7 +55,7 @@ select
     has_function_privilege('pg_try_advisory_lock(bigint)', 'execute');
 
 -- name: clock
-select extract(epoch from clock_timestamp())::float8;
+select clock_timestamp();
 
 -- name: limit_session
 select

@@ -23,7 +23,7 @@ JarKind: TypeAlias = Literal["spark", "broker", "connect", "debezium-jdbc", "deb
 JAR_KINDS: tuple[JarKind, ...] = ("spark", "broker")
 CONNECT_JAR_KINDS: tuple[JarKind, ...] = ("connect", "debezium-jdbc", "debezium-postgres")
 OLDEST_JAVA = 17
-FIX_JARS = "fetch them again with `make jars` or `waitreg jars fetch` (those of Kafka Connect: `make connect`)"
+FIX_JARS = "run `waitreg jars fetch`; for Kafka Connect, `waitreg jars fetch connect debezium-jdbc debezium-postgres`"
 
 
 def jar_directory(kind: JarKind, configured: str = "") -> Path:

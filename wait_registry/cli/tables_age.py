@@ -6,13 +6,16 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from wait_registry.cli.connect.lag import lag_line, read_group_lag
+from wait_registry.errors import WaitRegistryError
+from wait_registry.kafka.clients import admin
 from wait_registry.postgres.queries import Queries
+from wait_registry.settings.root import Settings
+from wait_registry.settings.sink import SinkKind
+from wait_registry.settings.sweeper import SweeperKind
 
 if TYPE_CHECKING:
     import psycopg
     from psycopg.rows import TupleRow
-
-    from wait_registry.settings.root import Settings
 
 # A sink writes at least every minute, idle or not.
 LONGEST_SILENCE: Final = timedelta(minutes=2)
@@ -42,9 +45,6 @@ def age_line(connection: psycopg.Connection[TupleRow], settings: Settings) -> st
         psycopg.errors.InsufficientPrivilege: this user may not read a table that the age is in; roll back, then
             continue.
     """
-    from wait_registry.settings.sink import SinkKind
-    from wait_registry.settings.sweeper import SweeperKind
-
     topic = {"topic": settings.wait.topic}
     if settings.sink.kind is SinkKind.SPARK:
         row = connection.execute(_SQL["tables_age"], topic).fetchone()
@@ -67,9 +67,6 @@ def _without_position(connection: psycopg.Connection[TupleRow]) -> str:
 
 
 def _connect_line(settings: Settings) -> str:
-    from wait_registry.errors import WaitRegistryError
-    from wait_registry.kafka.clients import admin
-
     limit_s = min(KAFKA_LIMIT_S, settings.kafka.request_timeout_s)
     kafka = settings.kafka.model_copy(update={"request_timeout_s": limit_s})
     try:

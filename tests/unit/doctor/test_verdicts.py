@@ -31,7 +31,7 @@ GIB, MIB = 1 << 30, 1 << 20
     ],
 )
 def test_little_room_is_a_warning_and_none_an_error(free: int, standing: Severity, shown: str) -> None:
-    line = disk.judged("disk", "/scratch", free, "move it")
+    line = disk.judged("/scratch", free)
     assert line.severity is standing
     assert line.message.startswith(f"{shown} free in /scratch")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from wait_registry.cli.checks import (
     clocks,
@@ -32,10 +32,8 @@ from wait_registry.cli.checks.check import (
     run_checks,
 )
 from wait_registry.diagnosis import Diagnosis
-
-if TYPE_CHECKING:
-    from wait_registry.settings.relations import Service
-    from wait_registry.settings.root import Settings
+from wait_registry.settings.relations import Service
+from wait_registry.settings.root import Settings
 
 SERVICES: Final[tuple[Service, ...]] = ("processor", "sink", "sweeper")
 CONCERNED: Final[tuple[Concerned, ...]] = (*SERVICES, "connect")
@@ -76,7 +74,7 @@ def _host(services: Sequence[Concerned]) -> Iterator[Check]:
     )
     yield Check("version.java", "Java", versions.java, SPARK, fix=versions.INSTALL_JAVA)
     yield Check("version.spark", "Spark", versions.spark, SPARK, fix=versions.INSTALL_SPARK)
-    yield Check("jars", "jars of Spark's Kafka source", versions.jars, SPARK, fix="`waitreg jars fetch` or `make jars`")
+    yield Check("jars", "jars of Spark's Kafka source", versions.jars, SPARK, fix="`waitreg jars fetch`")
     yield Check("handler", settings_checks.HANDLER, settings_checks.handler, PROCESSOR, fix=settings_checks.HANDLER_FIX)
     yield Check("telemetry.port", telemetry_port.SUBJECT, partial(telemetry_port.telemetry_port, services))
     yield Check("disk.spark", disk.SPARK, disk.spark, SPARK)

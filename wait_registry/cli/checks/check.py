@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from threading import Thread
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
 from wait_registry.diagnosis import Diagnosis, Severity
 from wait_registry.errors import TransientError, WaitRegistryError
+from wait_registry.settings.root import Settings
 
-if TYPE_CHECKING:
-    from wait_registry.settings.root import Settings
-
-Look = Callable[["Settings"], Iterator[Diagnosis]]
+Look = Callable[[Settings], Iterator[Diagnosis]]
 Notify = Callable[[str], None]
 # The services, and what is checked where a Kafka Connect source exports in the sweeper's place.
 Concerned = Literal["processor", "sink", "sweeper", "connect"]

@@ -5,15 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import OffsetSpec
 
 from wait_registry.cli.checks.postgres_server import read_only_connection
 from wait_registry.diagnosis import Diagnosis, Severity
+from wait_registry.kafka.clients import Admin, admin
+from wait_registry.kafka.cluster import describe_topic
+from wait_registry.kafka.requests import answer, persistently, timeout_of
 from wait_registry.postgres.queries import Queries
-
-if TYPE_CHECKING:
-    from wait_registry.kafka.clients import Admin
-    from wait_registry.settings.root import Settings
+from wait_registry.settings.root import Settings
 
 FIX: Final = "synchronize the clocks (NTP: chrony or systemd-timesyncd) of this host and that server"
 POSTGRES: Final = "clock of Postgres"
@@ -31,7 +34,7 @@ def postgres_clock(settings: Settings) -> Iterator[Diagnosis]:
             row = connection.execute(_SQL["clock"]).fetchone()
             after_s = time.time()
             assert row is not None  # a select without from always has one row
-            answers.append((after_s - before_s, float(row[0]) - (before_s + after_s) / 2))
+            answers.append((after_s - before_s, row[0].timestamp() - (before_s + after_s) / 2))
     round_trip_s, ahead_s = min(answers)
     seen = f"{ahead_s:+.3f} s against this host's, known to {round_trip_s / 2:.3f} s"
     yield judged(POSTGRES, seen, max(0.0, abs(ahead_s) - round_trip_s / 2), settings)
@@ -39,9 +42,6 @@ def postgres_clock(settings: Settings) -> Iterator[Diagnosis]:
 
 def broker_clock(settings: Settings) -> Iterator[Diagnosis]:
     """Compare with the newest record's append time, which shows a broker that is ahead, never one that is behind."""
-    from wait_registry.kafka.clients import admin
-    from wait_registry.kafka.requests import persistently
-
     client = admin(settings.kafka)
     # A leader of a topic that was just created may not know yet that it leads it.
     newest_ms = persistently(client, partial(_newest_ms, client, settings.wait.topic))
@@ -49,16 +49,10 @@ def broker_clock(settings: Settings) -> Iterator[Diagnosis]:
 
 
 def _newest_ms(client: Admin, topic: str) -> int:
-    from confluent_kafka import TopicPartition
-    from confluent_kafka.admin import OffsetSpec
-
-    from wait_registry.kafka.cluster import describe_topic
-    from wait_registry.kafka.requests import answer, timeout_of
-
     partitions = range(describe_topic(client, topic).partitions)
     asked = {TopicPartition(topic, number): OffsetSpec.max_timestamp() for number in partitions}
     futures = client.list_offsets(asked, request_timeout=timeout_of(client))
-    doing = f"read_only_connection for the newest record of {topic}"
+    doing = f"asking for the newest record of {topic}"
     return max(int(answer(client, future, doing).timestamp) for future in futures.values())
 
 
@@ -66,9 +60,8 @@ def broker_line(newest_ms: int, now_ms: int, settings: Settings) -> Diagnosis:
     """Judge by the append time of the newest record (-1 if there is none)."""
     unknown = "can't be measured without writing; a running processor does (waitreg_processor_clock_skew_seconds)"
     if newest_ms < 0:
-        return Diagnosis(
-            BROKER, Severity.OK, f"{settings.wait.topic} has no record yet to compare with; the difference {unknown}"
-        )
+        seen = f"{settings.wait.topic} has no record yet to compare with; the difference {unknown}"
+        return Diagnosis(BROKER, Severity.OK, seen)
     ahead_s = (newest_ms - now_ms) / 1000
     if ahead_s <= 0:
         seen = f"not ahead of this host's (newest record {-ahead_s:.1f} s old); whether it is behind {unknown}"

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from wait_registry.cli.checks.needed_permissions import Need, grant
 from wait_registry.cli.checks.postgres_server import read_only_connection
 from wait_registry.cli.connect.lag import ConnectLag, read_group_lag
 from wait_registry.diagnosis import Diagnosis, Severity
+from wait_registry.errors import WaitRegistryError
+from wait_registry.kafka.clients import admin
+from wait_registry.kafka.group_description import group_members
 from wait_registry.postgres.queries import Queries
+from wait_registry.settings.root import Settings
 from wait_registry.settings.sweeper import SweeperKind
-
-if TYPE_CHECKING:
-    from wait_registry.settings.root import Settings
 
 POSITION: Final = "position of the Connect sink"
 RESOLVED: Final = "rows that are resolved in the wait topic"
@@ -28,10 +29,6 @@ def position(settings: Settings) -> Iterator[Diagnosis]:
 
     A group that can't be described is only a warning, because the sweeper doesn't need it.
     """
-    from wait_registry.errors import WaitRegistryError
-    from wait_registry.kafka.clients import admin
-    from wait_registry.kafka.group_description import group_members
-
     client, group = admin(settings.kafka), settings.sink.connect_group
     try:
         lag = read_group_lag(settings.kafka, client, group, settings.wait.topic)

@@ -6,15 +6,20 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from confluent_kafka import Consumer, TopicPartition
+
 from wait_registry.diagnosis import Diagnosis, Severity
-from wait_registry.errors import ConfigurationError, TransientError
+from wait_registry.errors import ConfigurationError, TransientError, WaitRegistryError
+from wait_registry.kafka.clients import Admin, admin, consumer_config
+from wait_registry.kafka.cluster import describe_topic, topic_names
+from wait_registry.kafka.group_description import group_members
+from wait_registry.kafka.positions import earliest_offsets, end_offsets
+from wait_registry.kafka.requests import persistently
+from wait_registry.kafka.wait_topic import describe_wait_topic
+from wait_registry.settings.root import Settings
 
 if TYPE_CHECKING:
-    from confluent_kafka import Consumer, TopicPartition
-
     from processor.start_offsets import StartOffsets
-    from wait_registry.kafka.clients import Admin
-    from wait_registry.settings.root import Settings
 
 OFFSETS: Final = "offsets of the group"
 OFFSETS_FIX: Final = (
@@ -30,15 +35,9 @@ def group_offsets(settings: Settings) -> Iterator[Diagnosis]:
         ConfigurationError: the wait topic or an input topic was recreated, or wait.partitions changed, since the
             offsets were committed.
     """
-    from confluent_kafka import Consumer, TopicPartition
-
     from processor.consumed_topics import ConsumedTopics
     from processor.start_offsets import StartOffsets
     from processor.subscription import subscription
-    from wait_registry.kafka.clients import admin, consumer_config
-    from wait_registry.kafka.cluster import describe_topic, topic_names
-    from wait_registry.kafka.requests import persistently
-    from wait_registry.kafka.wait_topic import describe_wait_topic
 
     client, group, wait = admin(settings.kafka), settings.processor.group, settings.wait
     if not group:
@@ -70,8 +69,6 @@ def _starts(offsets: StartOffsets, consumer: Consumer, partitions: list[TopicPar
 def _topic_line(
     client: Admin, settings: Settings, topic: str, starts: Mapping[int, int], members: int | None
 ) -> Diagnosis:
-    from wait_registry.kafka.positions import earliest_offsets, end_offsets
-
     first = earliest_offsets(client, topic, starts)
     ends = end_offsets(client, topic, starts, "read_uncommitted")
     for partition, offset in starts.items():
@@ -97,9 +94,6 @@ def lag_line(group: str, topic: str, committed: int, partitions: int, waiting: i
 
 
 def _members(client: Admin, group: str) -> int | None:
-    from wait_registry.errors import WaitRegistryError
-    from wait_registry.kafka.group_description import group_members
-
     try:
         return group_members(client, group)
     except WaitRegistryError:

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from confluent_kafka.admin import ConfigResource, ResourceType
+
+from wait_registry.cli.checks.check import Concerned
 from wait_registry.cli.checks.versions import parts
 from wait_registry.diagnosis import Diagnosis, Severity
-
-if TYPE_CHECKING:
-    from wait_registry.cli.checks.check import Concerned
-    from wait_registry.settings.root import Settings
+from wait_registry.errors import ConfigurationError
+from wait_registry.kafka.clients import admin
+from wait_registry.kafka.cluster import broker_ids, cluster_id
+from wait_registry.kafka.requests import answer, timeout_of
+from wait_registry.kafka.topics import check_topics
+from wait_registry.settings.root import Settings
 
 REACH_FIX: Final = "start the broker, or correct kafka.bootstrap_servers and kafka.security"
 VERSION: Final = "Kafka broker"
@@ -22,23 +27,12 @@ _UPGRADE: Final = "nothing needs to be done now; plan the brokers' upgrade to 4.
 
 def reach(settings: Settings) -> Iterator[Diagnosis]:
     """Ask the cluster for its id; raises the error for a refusal or no answer."""
-    from wait_registry.kafka.clients import admin
-    from wait_registry.kafka.cluster import cluster_id
-
-    yield Diagnosis(
-        "Kafka", Severity.OK, f"{settings.kafka.bootstrap_servers}, cluster {cluster_id(admin(settings.kafka))}"
-    )
+    seen = f"{settings.kafka.bootstrap_servers}, cluster {cluster_id(admin(settings.kafka))}"
+    yield Diagnosis("Kafka", Severity.OK, seen)
 
 
 def broker_version(settings: Settings) -> Iterator[Diagnosis]:
     """Read a broker's version from its configuration, because the client can't ask for it."""
-    from confluent_kafka.admin import ConfigResource, ResourceType
-
-    from wait_registry.errors import ConfigurationError
-    from wait_registry.kafka.clients import admin
-    from wait_registry.kafka.cluster import broker_ids
-    from wait_registry.kafka.requests import answer, timeout_of
-
     client = admin(settings.kafka)
     resource = ConfigResource(ResourceType.BROKER, str(broker_ids(client)[0]))
     future = client.describe_configs([resource], request_timeout=timeout_of(client))[resource]
@@ -64,8 +58,6 @@ def broker_line(config: Mapping[str, str]) -> Diagnosis:
 
 def topics(services: Sequence[Concerned], settings: Settings) -> Iterator[Diagnosis]:
     """Compare the topics of these services with what they must be; raises as `check_topics`."""
-    from wait_registry.kafka.topics import check_topics
-
     # Two services share topics. What exports by Connect works on those that a sink reads.
     used = ("sink" if service == "connect" else service for service in services)
     found = {(one.subject, one.id): one for service in used for one in check_topics(settings, service)}

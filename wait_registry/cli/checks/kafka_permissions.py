@@ -4,25 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+
+from confluent_kafka import TopicCollection
+from confluent_kafka.admin import AclBindingFilter, AclOperation, AclPermissionType, ResourcePatternType, ResourceType
 
 from wait_registry.cli.checks.needed_permissions import ALL_OF_A_TOPIC, ALL_OF_THE_CLUSTER, Need, grant, missing, needs
 from wait_registry.diagnosis import Diagnosis, Severity
-
-if TYPE_CHECKING:
-    from wait_registry.kafka.clients import Admin
-    from wait_registry.settings.relations import Service
-    from wait_registry.settings.root import Settings
+from wait_registry.errors import ConfigurationError
+from wait_registry.kafka.clients import Admin, admin
+from wait_registry.kafka.errors import cause_of, is_access_problem, is_unknown_topic
+from wait_registry.kafka.requests import answer, persistently, timeout_of
+from wait_registry.settings.relations import Service
+from wait_registry.settings.root import Settings
 
 FIX: Final = "grant what is missing with kafka-acls --add"
 NO_AUTHORIZER: Final = "no authorizer, or everything allowed"
 TRANSACTIONS: Final = "transactional ids of the sweeper"
+_RULES_OF_TRANSACTIONAL_IDS: Final = AclBindingFilter(
+    ResourceType.TRANSACTIONAL_ID,
+    None,
+    ResourcePatternType.ANY,
+    None,
+    None,
+    AclOperation.ANY,
+    AclPermissionType.ALLOW,
+)
 
 
 def permissions(service: Service, settings: Settings) -> Iterator[Diagnosis]:
     """Compare what the broker allows with what the service needs; missing topics are skipped."""
-    from wait_registry.kafka.clients import admin
-
     subject = f"permissions in Kafka ({service})"
     client, wanted = admin(settings.kafka), needs(settings, service)
     allowed = _allowed(client, wanted)
@@ -45,9 +56,6 @@ def transactions(settings: Settings) -> Iterator[Diagnosis]:
     The protocol can't ask for one's own permissions on an id that isn't in use. A user with all permissions on the
     cluster may use it, an administrator may read the access control lists, and other users can't know.
     """
-    from wait_registry.kafka.clients import admin
-    from wait_registry.kafka.requests import answer, timeout_of
-
     client, prefix = admin(settings.kafka), f"waitreg.sweep.{settings.wait.topic}."
     on_the_cluster = _on_the_cluster(client)
     if on_the_cluster >= ALL_OF_THE_CLUSTER:
@@ -60,35 +68,17 @@ def transactions(settings: Settings) -> Iterator[Diagnosis]:
         seen = f"WRITE on {prefix}* can't be checked with this user's permissions; if the sweeper is refused: {command}"
         yield Diagnosis(TRANSACTIONS, Severity.OK, seen)
         return
-    future = client.describe_acls(_rules_of_transactional_ids(), request_timeout=timeout_of(client))
+    future = client.describe_acls(_RULES_OF_TRANSACTIONAL_IDS, request_timeout=timeout_of(client))
     yield _by_rules(settings, answer(client, future, "reading the access control lists"), prefix, command)
 
 
 def _on_the_cluster(client: Admin) -> frozenset[str]:
-    from wait_registry.kafka.requests import answer, timeout_of
-
     future = client.describe_cluster(include_authorized_operations=True, request_timeout=timeout_of(client))
     operations = answer(client, future, "asking for the permissions on the cluster").authorized_operations
     return frozenset(item.name for item in operations or ())
 
 
-def _rules_of_transactional_ids() -> Any:
-    from confluent_kafka import admin as kafka
-
-    return kafka.AclBindingFilter(
-        kafka.ResourceType.TRANSACTIONAL_ID,
-        None,
-        kafka.ResourcePatternType.ANY,
-        None,
-        None,
-        kafka.AclOperation.ANY,
-        kafka.AclPermissionType.ALLOW,
-    )
-
-
 def _by_rules(settings: Settings, rules: Sequence[Any], prefix: str, command: str) -> Diagnosis:
-    from confluent_kafka.admin import AclOperation
-
     user = settings.kafka.security.username or "?"
     for rule in rules:
         writes = rule.operation in (AclOperation.WRITE, AclOperation.ALL)
@@ -100,16 +90,12 @@ def _by_rules(settings: Settings, rules: Sequence[Any], prefix: str, command: st
 
 
 def _covers(rule: Any, prefix: str) -> bool:
-    from confluent_kafka.admin import ResourcePatternType
-
     # A literal rule for the id of one partition counts; it is assumed that the others have one too.
     prefixed = rule.resource_pattern_type is ResourcePatternType.PREFIXED and prefix.startswith(rule.name)
     return prefixed or rule.name == "*" or rule.name.startswith(prefix)
 
 
 def _allowed(client: Admin, wanted: Sequence[Need]) -> Mapping[Need, frozenset[str]]:
-    from wait_registry.kafka.requests import persistently
-
     found: dict[Need, frozenset[str]] = {}
     for need in wanted:
         # The coordinator of a group that is new to the broker may not be elected yet.
@@ -121,12 +107,6 @@ def _allowed(client: Admin, wanted: Sequence[Need]) -> Mapping[Need, frozenset[s
 
 def _operations(client: Admin, need: Need) -> frozenset[str] | None:
     """Return what is allowed on one resource: nothing if that may not be asked, None if the resource is missing."""
-    from confluent_kafka import TopicCollection
-
-    from wait_registry.errors import ConfigurationError
-    from wait_registry.kafka.errors import cause_of, is_access_problem, is_unknown_topic
-    from wait_registry.kafka.requests import answer, timeout_of
-
     limits = {"include_authorized_operations": True, "request_timeout": timeout_of(client)}
     if need.resource == "topic":
         future = client.describe_topics(TopicCollection([need.name]), **limits)[need.name]

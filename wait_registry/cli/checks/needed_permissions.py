@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
 from wait_registry.kafka.topic_specs import TopicRole, topic_specs
+from wait_registry.settings.relations import Service
+from wait_registry.settings.root import Settings
 from wait_registry.settings.sink import SinkKind
-
-if TYPE_CHECKING:
-    from wait_registry.settings.relations import Service
-    from wait_registry.settings.root import Settings
 
 Resource = Literal["topic", "group", "transactional-id"]
 

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Final
 from wait_registry.cli.checks.postgres_server import read_only_connection
 from wait_registry.diagnosis import Diagnosis, Severity
 from wait_registry.postgres.queries import Queries
+from wait_registry.settings.relations import Service
+from wait_registry.settings.root import Settings
 
 if TYPE_CHECKING:
     import psycopg
     from psycopg.rows import TupleRow
-
-    from wait_registry.settings.relations import Service
-    from wait_registry.settings.root import Settings
 
 _SQL: Final = Queries("doctor")
 FIX: Final = "grant what is missing to the role of postgres.url"

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Final
 
 from wait_registry.diagnosis import Diagnosis, Severity
 from wait_registry.postgres.queries import Queries
+from wait_registry.settings.root import Settings
 
 if TYPE_CHECKING:
     import psycopg
     from psycopg.rows import TupleRow
-
-    from wait_registry.settings.root import Settings
 
 REACH_FIX: Final = "start Postgres, or correct postgres.url (postgres.url_file takes the path of a file with it)"
 SCHEMA_FIX: Final = (

@@ -6,14 +6,14 @@ import re
 import socket
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from urllib.parse import urlsplit
 
 from wait_registry.diagnosis import Diagnosis, Severity
-
-if TYPE_CHECKING:
-    from wait_registry.settings.relations import Service
-    from wait_registry.settings.root import Settings
+from wait_registry.settings.secrets import without_credentials
+from wait_registry.settings.names import find_setting, variable_of
+from wait_registry.settings.relations import Service, relation_problems
+from wait_registry.settings.root import Settings
 
 HANDLER: Final = "handler"
 HANDLER_FIX: Final = "correct processor.handler (module:name or URL), or run where the module can be imported"
@@ -23,8 +23,6 @@ _DOTTED: Final = re.compile(r"[a-z_]+(?:\.[a-z_]+)+")
 
 def relations(service: Service, settings: Settings) -> Iterator[Diagnosis]:
     """Yield every contradiction among the settings of this service, or one diagnosis that there is none."""
-    from wait_registry.settings.relations import relation_problems
-
     subject = f"settings of the {service}"
     problems = relation_problems(settings, service)
     for problem in problems:
@@ -35,8 +33,6 @@ def relations(service: Service, settings: Settings) -> Iterator[Diagnosis]:
 
 def _where_to_set(message: str) -> str:
     """Return where the first setting that a message names is set; the message itself says to what."""
-    from wait_registry.settings.names import find_setting, variable_of
-
     name = next((name for name in _DOTTED.findall(message) if find_setting(name)), None)
     if name is None:
         return "`waitreg config --all` lists every setting and its variable"
@@ -51,7 +47,6 @@ def handler(settings: Settings) -> Iterator[Diagnosis]:
     """
     from processor.handlers.loading import load_handler
     from wait_registry.cli.processor import make_handlers_importable
-    from wait_registry.settings.secrets import without_credentials
 
     name = settings.processor.handler
     if not name:

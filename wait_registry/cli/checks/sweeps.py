@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from sweeper.health import longest_silence_s
 from wait_registry.cli.checks.postgres_server import read_only_connection
 from wait_registry.diagnosis import Diagnosis, Severity
 from wait_registry.postgres.queries import Queries
+from wait_registry.settings.root import Settings
 from wait_registry.settings.sweeper import SweeperKind
-
-if TYPE_CHECKING:
-    import psycopg
-    from psycopg.rows import TupleRow
-
-    from wait_registry.settings.root import Settings
 
 DUE: Final = "expired registrations"
 LAST: Final = "last sweep"
@@ -34,7 +29,7 @@ def due(settings: Settings) -> Iterator[Diagnosis]:
 
     with read_only_connection(settings) as connection:
         found = find_due(connection, settings, settings.wait.partitions)
-        row = connection.execute("select clock_timestamp()").fetchone()
+        row = connection.execute(_SQL["clock"]).fetchone()
     assert row is not None  # a select without from always has one row
     yield due_line(found.rows, found.oldest, row[0], settings)
 
@@ -50,12 +45,6 @@ def due_line(rows: int, oldest: datetime | None, now: datetime, settings: Settin
     by_connect = settings.sweeper.kind is SweeperKind.CONNECT
     fix = LOOK_AT_SOURCE if by_connect else f"{START}, and see `last sweep` here"
     return Diagnosis(DUE, Severity.WARNING, f"{seen}: they are not exported", fix)
-
-
-def last_sweep_ago_s(connection: psycopg.Connection[TupleRow], topic: str) -> float | None:
-    """Return how long ago the last sweep of a wait topic began, s; None if there was none."""
-    row = connection.execute(_SQL["last_sweep"], {"topic": topic}).fetchone()
-    return None if row is None else float(row[-1])
 
 
 def last(settings: Settings) -> Iterator[Diagnosis]:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import timedelta
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from wait_registry.cli.checks import connect_tables
 from wait_registry.cli.checks.postgres_server import read_only_connection
 from wait_registry.cli.tables_age import LONGEST_SILENCE
 from wait_registry.diagnosis import Diagnosis, Severity
+from wait_registry.kafka.clients import admin
+from wait_registry.kafka.topics import delete_retention_ms
 from wait_registry.postgres.queries import Queries
-
-if TYPE_CHECKING:
-    from wait_registry.settings.root import Settings
+from wait_registry.settings.root import Settings
+from wait_registry.settings.sink import SinkKind
 
 POSITION: Final = "position of the tables"
 POSITION_FIX: Final = "run `waitreg rebuild`, once cluster, topic and schema are the right ones"
@@ -29,8 +30,6 @@ def position(settings: Settings) -> Iterator[Diagnosis]:
     Raises:
         ConfigurationError: the message says what to do; so does that of the sink's error for an old position.
     """
-    from wait_registry.settings.sink import SinkKind
-
     yield from connect_tables.position(settings) if settings.sink.kind is SinkKind.CONNECT else _position(settings)
 
 
@@ -39,8 +38,6 @@ def _position(settings: Settings) -> Iterator[Diagnosis]:
     from sink.progress import read_progress
     from sink.read.log_ends import log_ends
     from sink.read.start_positions import require_no_rows, wait_start
-    from wait_registry.kafka.clients import admin
-    from wait_registry.kafka.topics import delete_retention_ms
 
     client, topic = admin(settings.kafka), settings.wait.topic
     with read_only_connection(settings) as connection:
@@ -70,8 +67,6 @@ def aged(seen: str, age: timedelta, retention: timedelta) -> Diagnosis:
 
 def freshness(settings: Settings) -> Iterator[Diagnosis]:
     """Report when a sink wrote last; a running one writes at least every minute, but a Connect sink reports nothing."""
-    from wait_registry.settings.sink import SinkKind
-
     yield from connect_tables.freshness(settings) if settings.sink.kind is SinkKind.CONNECT else _freshness(settings)
 
 

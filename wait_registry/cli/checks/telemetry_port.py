@@ -8,13 +8,11 @@ import json
 import re
 import socket
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from wait_registry.cli.checks.check import Concerned
 from wait_registry.diagnosis import Diagnosis, Severity
-
-if TYPE_CHECKING:
-    from wait_registry.cli.checks.check import Concerned
-    from wait_registry.settings.root import Settings
+from wait_registry.settings.root import Settings
 
 SUBJECT: Final = "telemetry port"
 _ANSWER_S: Final = 3.0

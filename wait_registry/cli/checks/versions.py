@@ -6,12 +6,13 @@ import platform
 import subprocess
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+import confluent_kafka
 
 from wait_registry.diagnosis import Diagnosis, Severity
-
-if TYPE_CHECKING:
-    from wait_registry.settings.root import Settings
+from wait_registry.jvm import jar_directory, java_command, java_major
+from wait_registry.settings.root import Settings
 
 # What the tests run with; older versions may work, but are untested.
 TESTED_CLIENT: Final = (2, 16)
@@ -29,10 +30,7 @@ def python(_settings: Settings) -> Iterator[Diagnosis]:
 
 def kafka_client(_settings: Settings) -> Iterator[Diagnosis]:
     """Say which Kafka client is installed."""
-    from confluent_kafka import libversion
-    from confluent_kafka import version as client_version
-
-    seen, library = str(client_version()), libversion()[0]
+    seen, library = str(confluent_kafka.version()), confluent_kafka.libversion()[0]
     yield _against("Kafka client", f"confluent-kafka {seen}, librdkafka {library}", seen, TESTED_CLIENT)
 
 
@@ -48,8 +46,6 @@ def spark(_settings: Settings) -> Iterator[Diagnosis]:
 
 def java(_settings: Settings) -> Iterator[Diagnosis]:
     """Find the Java that Spark will run on, and its version; raise ConfigurationError without one of 17 or newer."""
-    from wait_registry.jvm import java_command, java_major
-
     found = java_command()
     said = subprocess.run([found, "-version"], capture_output=True, text=True, check=False, timeout=_JAVA_S)
     yield Diagnosis("Java", Severity.OK, f"{found}, version {java_major(said.stderr + said.stdout)}")
@@ -57,8 +53,6 @@ def java(_settings: Settings) -> Iterator[Diagnosis]:
 
 def jars(settings: Settings) -> Iterator[Diagnosis]:
     """Verify the jars byte for byte; raise ConfigurationError that names the first that isn't as committed."""
-    from wait_registry.jvm import jar_directory
-
     yield Diagnosis("jars of Spark's Kafka source", Severity.OK, str(jar_directory("spark", settings.spark.jars_dir)))
 
 
