@@ -25,7 +25,7 @@ from wait_registry.cli.checks.check import (
     PROCESSOR,
     SPARK,
     SWEEPER,
-    VIEWING,
+    USES_POSTGRES,
     Check,
     Concerned,
     Notify,
@@ -101,19 +101,19 @@ def _kafka(services: Sequence[Concerned]) -> Iterator[Check]:
 
 
 def _postgres() -> Iterator[Check]:
-    yield Check(_POSTGRES, "Postgres", postgres_server.reach, VIEWING, fix=postgres_server.REACH_FIX)
-    yield Check(_SCHEMA, "schema", postgres_server.schema, VIEWING, (_POSTGRES,), postgres_server.SCHEMA_FIX)
+    yield Check(_POSTGRES, "Postgres", postgres_server.reach, USES_POSTGRES, fix=postgres_server.REACH_FIX)
+    yield Check(_SCHEMA, "schema", postgres_server.schema, USES_POSTGRES, (_POSTGRES,), postgres_server.SCHEMA_FIX)
     for name in ("sink", "sweeper"):
         look, subject = partial(postgres_permissions.permissions, name), f"permissions in Postgres ({name})"
         fix = postgres_permissions.FIX
         yield Check(f"postgres.permissions.{name}", subject, look, frozenset({name}), (_POSTGRES,), fix)
-    yield Check("postgres.clock", clocks.POSTGRES, clocks.postgres_clock, VIEWING, (_POSTGRES,), clocks.FIX)
+    yield Check("postgres.clock", clocks.POSTGRES, clocks.postgres_clock, USES_POSTGRES, (_POSTGRES,), clocks.FIX)
 
 
 def _running() -> Iterator[Check]:
     both = (_KAFKA, "topic.wait", _POSTGRES, _SCHEMA)
-    yield Check("tables.position", tables.POSITION, tables.position, VIEWING, both, tables.POSITION_FIX)
-    yield Check("tables.freshness", tables.FRESHNESS, tables.freshness, VIEWING, (_POSTGRES, _SCHEMA))
+    yield Check("tables.position", tables.POSITION, tables.position, USES_POSTGRES, both, tables.POSITION_FIX)
+    yield Check("tables.freshness", tables.FRESHNESS, tables.freshness, USES_POSTGRES, (_POSTGRES, _SCHEMA))
     yield Check("sweep.due", sweeps.DUE, sweeps.due, EXPORTING, both)
     yield Check("sweep.last", sweeps.LAST, sweeps.last, SWEEPER, (_POSTGRES, _SCHEMA))
     sound = (_KAFKA, "topic.wait", "topic.input", "topic.redelivery")

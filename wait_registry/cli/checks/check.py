@@ -23,7 +23,7 @@ SWEEPER: Final[frozenset[Concerned]] = frozenset({"sweeper"})
 EXPORTING: Final[frozenset[Concerned]] = SWEEPER | {"connect"}
 # The services that run on Spark, and those that use Postgres.
 SPARK: Final[frozenset[Concerned]] = SINK | SWEEPER
-VIEWING: Final[frozenset[Concerned]] = SINK | EXPORTING
+USES_POSTGRES: Final[frozenset[Concerned]] = SINK | EXPORTING
 
 PATIENCE_S: Final = 2.0
 _WITHOUT_EXTRA: Final = "pip install 'wait-registry[sink,sweeper]'"

@@ -90,10 +90,10 @@ def apply_connectors(connectors: Sequence[Connector], settings: Settings, rest: 
     require_no_rivals(connectors, there)
     require_no_source_with_new_sinks(connectors, there)
     last = cluster.new_exporters(connectors)
-    beside_connect_sink = settings.sink.kind is SinkKind.CONNECT
+    with_connect_sink = settings.sink.kind is SinkKind.CONNECT
     if last:
         require_no_stale_slot(last, settings, notice)
-        if beside_connect_sink:
+        if with_connect_sink:
             require_sinks_at_work(there, settings, [connector.name for connector in connectors])
     well = _put(cluster, [connector for connector in connectors if connector not in last])
     if not last:
@@ -101,7 +101,7 @@ def apply_connectors(connectors: Sequence[Connector], settings: Settings, rest: 
     if not well:
         report("not created", ", ".join(connector.name for connector in last), "what they depend on doesn't run")
         return False
-    if beside_connect_sink:
+    if with_connect_sink:
         await_connect_sinks(table_sinks(cluster.states().values(), settings), settings, report)
     else:
         await_spark_sink(settings, report, notice)
