@@ -50,14 +50,19 @@ class Diagnosis:
         }
 
 
-def error(message: str) -> Diagnosis:
-    """Return an error in the settings; the message says what to change."""
-    return Diagnosis("", Severity.ERROR, message)
+def ok(message: str) -> Diagnosis:
+    """Return that something is as it should be; the caller's report adds the subject."""
+    return Diagnosis("", Severity.OK, message)
 
 
-def warning(message: str) -> Diagnosis:
-    """Return a warning about the settings; the message says what to change."""
-    return Diagnosis("", Severity.WARNING, message)
+def warning(message: str, fix: str = "") -> Diagnosis:
+    """Return a warning; without a fix, the message says what to change."""
+    return Diagnosis("", Severity.WARNING, message, fix)
+
+
+def error(message: str, fix: str = "") -> Diagnosis:
+    """Return an error; without a fix, the message says what to change."""
+    return Diagnosis("", Severity.ERROR, message, fix)
 
 
 def log_warnings(diagnoses: Iterable[Diagnosis], log: logging.Logger) -> None:

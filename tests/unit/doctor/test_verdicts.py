@@ -50,7 +50,7 @@ def test_clocks_may_differ_by_less_than_a_quarter_of_what_is_tolerated(
     margin_s: float, allowance_s: float, off_s: float, standing: Severity, named: str
 ) -> None:
     settings = Settings.model_validate({"processor": {"margin_s": margin_s}, "wait": {"skew_allowance_s": allowance_s}})
-    line = clocks.judged("clock", "off", off_s, settings)
+    line = clocks.judged("off", off_s, settings)
     assert (line.severity, named in line.message) == (standing, True), line
 
 

@@ -69,20 +69,18 @@ def _host(services: Sequence[Concerned]) -> Iterator[Check]:
         look = partial(settings_checks.relations, name)
         yield Check(f"settings.{name}", f"settings of the {name}", look, frozenset({name}))
     yield Check("version.python", "Python", versions.python)
-    yield Check(
-        "version.kafka_client", "Kafka client", versions.kafka_client, fix="pip install --upgrade wait-registry"
-    )
+    yield Check("version.kafka_client", "Kafka client", versions.kafka_client, fix=versions.UPGRADE)
     yield Check("version.java", "Java", versions.java, SPARK, fix=versions.INSTALL_JAVA)
     yield Check("version.spark", "Spark", versions.spark, SPARK, fix=versions.INSTALL_SPARK)
     yield Check("jars", "jars of Spark's Kafka source", versions.jars, SPARK, fix="`waitreg jars fetch`")
-    yield Check("handler", settings_checks.HANDLER, settings_checks.handler, PROCESSOR, fix=settings_checks.HANDLER_FIX)
-    yield Check("telemetry.port", telemetry_port.SUBJECT, partial(telemetry_port.telemetry_port, services))
-    yield Check("disk.spark", disk.SPARK, disk.spark, SPARK)
+    yield Check("handler", "handler", settings_checks.handler, PROCESSOR, fix=settings_checks.HANDLER_FIX)
+    yield Check("telemetry.port", "telemetry port", partial(telemetry_port.telemetry_port, services))
+    yield Check("disk.spark", "disk for Spark's scratch", disk.spark, SPARK)
 
 
 def _kafka(services: Sequence[Concerned]) -> Iterator[Check]:
     yield Check(_KAFKA, "Kafka", kafka_cluster.reach, fix=kafka_cluster.REACH_FIX)
-    yield Check("version.kafka", kafka_cluster.VERSION, kafka_cluster.broker_version, needs=(_KAFKA,))
+    yield Check("version.kafka", "Kafka broker", kafka_cluster.broker_version, needs=(_KAFKA,))
     topics = partial(kafka_cluster.topics, services)
     yield Check("topic", "topics", topics, needs=(_KAFKA,), fix=kafka_permissions.FIX)
     for name in SERVICES:
@@ -91,13 +89,13 @@ def _kafka(services: Sequence[Concerned]) -> Iterator[Check]:
         yield Check(f"kafka.permissions.{name}", subject, look, frozenset({name}), (_KAFKA,), fix)
     yield Check(
         "kafka.permissions.transactions",
-        kafka_permissions.TRANSACTIONS,
+        "transactional ids of the sweeper",
         kafka_permissions.transactions,
         SWEEPER,
         (_KAFKA,),
         kafka_permissions.FIX,
     )
-    yield Check("kafka.clock", clocks.BROKER, clocks.broker_clock, needs=(_KAFKA, "topic.wait"), fix=clocks.FIX)
+    yield Check("kafka.clock", "clock of the broker", clocks.broker_clock, needs=(_KAFKA, "topic.wait"), fix=clocks.FIX)
 
 
 def _postgres() -> Iterator[Check]:
@@ -107,14 +105,14 @@ def _postgres() -> Iterator[Check]:
         look, subject = partial(postgres_permissions.permissions, name), f"permissions in Postgres ({name})"
         fix = postgres_permissions.FIX
         yield Check(f"postgres.permissions.{name}", subject, look, frozenset({name}), (_POSTGRES,), fix)
-    yield Check("postgres.clock", clocks.POSTGRES, clocks.postgres_clock, USES_POSTGRES, (_POSTGRES,), clocks.FIX)
+    yield Check("postgres.clock", "clock of Postgres", clocks.postgres_clock, USES_POSTGRES, (_POSTGRES,), clocks.FIX)
 
 
 def _running() -> Iterator[Check]:
     both = (_KAFKA, "topic.wait", _POSTGRES, _SCHEMA)
-    yield Check("tables.position", tables.POSITION, tables.position, USES_POSTGRES, both, tables.POSITION_FIX)
-    yield Check("tables.freshness", tables.FRESHNESS, tables.freshness, USES_POSTGRES, (_POSTGRES, _SCHEMA))
-    yield Check("sweep.due", sweeps.DUE, sweeps.due, EXPORTING, both)
-    yield Check("sweep.last", sweeps.LAST, sweeps.last, SWEEPER, (_POSTGRES, _SCHEMA))
+    yield Check("tables.position", "position of the tables", tables.position, USES_POSTGRES, both, tables.POSITION_FIX)
+    yield Check("tables.freshness", "freshness of the tables", tables.freshness, USES_POSTGRES, (_POSTGRES, _SCHEMA))
+    yield Check("sweep.due", "expired registrations", sweeps.due, EXPORTING, both)
+    yield Check("sweep.last", "last sweep", sweeps.last, SWEEPER, (_POSTGRES, _SCHEMA))
     sound = (_KAFKA, "topic.wait", "topic.input", "topic.redelivery")
-    yield Check("group.offsets", group.OFFSETS, group.group_offsets, PROCESSOR, sound, group.OFFSETS_FIX)
+    yield Check("group.offsets", "offsets of the group", group.group_offsets, PROCESSOR, sound, group.OFFSETS_FIX)

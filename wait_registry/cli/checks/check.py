@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from threading import Thread
 from typing import Final, Literal
 
-from wait_registry.diagnosis import Diagnosis, Severity
+from wait_registry.diagnosis import Diagnosis, Severity, error
 from wait_registry.errors import TransientError, WaitRegistryError
 from wait_registry.settings.root import Settings
 
@@ -89,19 +89,25 @@ def _look(check: Check, settings: Settings, limit_s: float, notify: Notify) -> l
         thread.join(limit_s - PATIENCE_S)
     found = list(lines)
     if thread.is_alive():
-        found.append(Diagnosis(check.subject, Severity.ERROR, f"didn't end within {limit_s:.0f} s", check.fix))
+        found.append(error(f"didn't end within {limit_s:.0f} s", check.fix))
     # A client's message may have several lines; a diagnosis has one.
-    return [replace(line, id=line.id or check.id, message=" ".join(line.message.split())) for line in found]
+    return [
+        replace(
+            line,
+            id=line.id or check.id,
+            subject=line.subject or check.subject,
+            message=" ".join(line.message.split()),
+        )
+        for line in found
+    ]
 
 
 def _collect(check: Check, settings: Settings, lines: list[Diagnosis]) -> None:
     try:
         lines.extend(check.look(settings))
-    except WaitRegistryError as error:
-        transient = isinstance(error, TransientError)
-        lines.append(Diagnosis(check.subject, Severity.ERROR, str(error), check.fix, transient=transient))
-    except ImportError as error:
-        lines.append(Diagnosis(check.subject, Severity.ERROR, str(error), _WITHOUT_EXTRA))
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - the other checks still run
-        seen = f"{type(error).__name__}: {str(error).strip()}"
-        lines.append(Diagnosis(check.subject, Severity.ERROR, seen, check.fix))
+    except WaitRegistryError as refusal:
+        lines.append(replace(error(str(refusal), check.fix), transient=isinstance(refusal, TransientError)))
+    except ImportError as absence:
+        lines.append(error(str(absence), _WITHOUT_EXTRA))
+    except (Exception, SystemExit) as failure:  # noqa: BLE001 - the other checks still run
+        lines.append(error(f"{type(failure).__name__}: {str(failure).strip()}", check.fix))

@@ -11,7 +11,7 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import OffsetSpec
 
 from wait_registry.cli.checks.postgres_server import read_only_connection
-from wait_registry.diagnosis import Diagnosis, Severity
+from wait_registry.diagnosis import Diagnosis, error, ok, warning
 from wait_registry.kafka.clients import Admin, admin
 from wait_registry.kafka.cluster import describe_topic
 from wait_registry.kafka.requests import answer, persistently, timeout_of
@@ -19,8 +19,6 @@ from wait_registry.postgres.queries import Queries
 from wait_registry.settings.root import Settings
 
 FIX: Final = "synchronize the clocks (NTP: chrony or systemd-timesyncd) of this host and that server"
-POSTGRES: Final = "clock of Postgres"
-BROKER: Final = "clock of the broker"
 _SAMPLES: Final = 5
 _SQL: Final = Queries("doctor")
 
@@ -37,7 +35,7 @@ def postgres_clock(settings: Settings) -> Iterator[Diagnosis]:
             answers.append((after_s - before_s, row[0].timestamp() - (before_s + after_s) / 2))
     round_trip_s, ahead_s = min(answers)
     seen = f"{ahead_s:+.3f} s against this host's, known to {round_trip_s / 2:.3f} s"
-    yield judged(POSTGRES, seen, max(0.0, abs(ahead_s) - round_trip_s / 2), settings)
+    yield judged(seen, max(0.0, abs(ahead_s) - round_trip_s / 2), settings)
 
 
 def broker_clock(settings: Settings) -> Iterator[Diagnosis]:
@@ -61,15 +59,15 @@ def broker_line(newest_ms: int, now_ms: int, settings: Settings) -> Diagnosis:
     unknown = "can't be measured without writing; a running processor does (waitreg_processor_clock_skew_seconds)"
     if newest_ms < 0:
         seen = f"{settings.wait.topic} has no record yet to compare with; the difference {unknown}"
-        return Diagnosis(BROKER, Severity.OK, seen)
+        return ok(seen)
     ahead_s = (newest_ms - now_ms) / 1000
     if ahead_s <= 0:
         seen = f"not ahead of this host's (newest record {-ahead_s:.1f} s old); whether it is behind {unknown}"
-        return Diagnosis(BROKER, Severity.OK, seen)
-    return judged(BROKER, f"at least {ahead_s:.3f} s ahead of this host's", ahead_s, settings)
+        return ok(seen)
+    return judged(f"at least {ahead_s:.3f} s ahead of this host's", ahead_s, settings)
 
 
-def judged(subject: str, seen: str, off_s: float, settings: Settings) -> Diagnosis:
+def judged(seen: str, off_s: float, settings: Settings) -> Diagnosis:
     """Warn at a quarter of what the settings tolerate, and refuse at half of it.
 
     They tolerate the smaller of processor.margin_s and wait.skew_allowance_s, or the margin if the allowance is 0.
@@ -79,8 +77,7 @@ def judged(subject: str, seen: str, off_s: float, settings: Settings) -> Diagnos
         tolerated["wait.skew_allowance_s"] = settings.wait.skew_allowance_s
     name, limit_s = min(tolerated.items(), key=lambda item: item[1])
     if off_s < limit_s / 4:
-        return Diagnosis(subject, Severity.OK, seen)
-    worse = off_s >= limit_s / 2
-    part = "half" if worse else "a quarter"
-    severity = Severity.ERROR if worse else Severity.WARNING
-    return Diagnosis(subject, severity, f"{seen}: more than {part} of {name} = {limit_s:g} s", FIX)
+        return ok(seen)
+    if off_s < limit_s / 2:
+        return warning(f"{seen}: more than a quarter of {name} = {limit_s:g} s", FIX)
+    return error(f"{seen}: more than half of {name} = {limit_s:g} s", FIX)

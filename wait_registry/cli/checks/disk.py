@@ -9,14 +9,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from wait_registry.diagnosis import Diagnosis, Severity
+from wait_registry.diagnosis import Diagnosis, error, ok, warning
 from wait_registry.settings.root import Settings
 
 GIB: Final = 1 << 30
 MIB: Final = 1 << 20
 LITTLE_BYTES: Final = GIB
 TOO_LITTLE_BYTES: Final = 100 * MIB
-SPARK: Final = "disk for Spark's scratch"
 _MOVE: Final = 'set "spark.local.dir" in [spark.conf] to another folder'
 
 
@@ -31,9 +30,9 @@ def _line(folder: Path) -> Diagnosis:
     # It is created at the first start.
     there = next(parent for parent in (folder.absolute(), *folder.absolute().parents) if parent.exists())
     if not there.is_dir():
-        return Diagnosis(SPARK, Severity.ERROR, f"{there} is not a folder", _MOVE)
+        return error(f"{there} is not a folder", _MOVE)
     if not os.access(there, os.W_OK | os.X_OK):
-        return Diagnosis(SPARK, Severity.ERROR, f"{there} can't be written to", f"chown it to this user, or {_MOVE}")
+        return error(f"{there} can't be written to", f"chown it to this user, or {_MOVE}")
     return judged(str(folder), shutil.disk_usage(there).free)
 
 
@@ -42,8 +41,8 @@ def judged(folder: str, free_bytes: int) -> Diagnosis:
     shown = f"{free_bytes / GIB:.1f} GiB" if free_bytes >= GIB else f"{free_bytes / MIB:.0f} MiB"
     seen = f"{shown} free in {folder}"
     if free_bytes >= LITTLE_BYTES:
-        return Diagnosis(SPARK, Severity.OK, seen)
+        return ok(seen)
     fix = f"free space there, or {_MOVE}"
     if free_bytes >= TOO_LITTLE_BYTES:
-        return Diagnosis(SPARK, Severity.WARNING, f"{seen}, less than 1 GiB", fix)
-    return Diagnosis(SPARK, Severity.ERROR, f"{seen}, less than 100 MiB", fix)
+        return warning(f"{seen}, less than 1 GiB", fix)
+    return error(f"{seen}, less than 100 MiB", fix)

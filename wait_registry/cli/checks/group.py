@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from confluent_kafka import Consumer, TopicPartition
 
-from wait_registry.diagnosis import Diagnosis, Severity
+from wait_registry.diagnosis import Diagnosis, ok, warning
 from wait_registry.errors import ConfigurationError, TransientError, WaitRegistryError
 from wait_registry.kafka.clients import Admin, admin, consumer_config
 from wait_registry.kafka.cluster import describe_topic, topic_names
@@ -21,7 +21,6 @@ from wait_registry.settings.root import Settings
 if TYPE_CHECKING:
     from processor.start_offsets import StartOffsets
 
-OFFSETS: Final = "offsets of the group"
 OFFSETS_FIX: Final = (
     "choose where the group continues (kafka-consumer-groups --reset-offsets), or another processor.group"
 )
@@ -87,10 +86,9 @@ def lag_line(group: str, topic: str, committed: int, partitions: int, waiting: i
     seen = f"group {group}: {committed} of {partitions} partitions of {topic} have one, {waiting} offsets to the end"
     if members is not None:
         seen += f", {members or 'no'} member{'' if members == 1 else 's'} in the group"
-    idle = waiting > 0 and (members == 0 or committed == 0)
-    if idle:
-        seen += " (records to the end with no member, or with nothing committed, are a warning)"
-    return Diagnosis(OFFSETS, Severity.WARNING if idle else Severity.OK, seen, START if idle else "")
+    if waiting > 0 and (members == 0 or committed == 0):
+        return warning(f"{seen} (records to the end with no member, or with nothing committed, are a warning)", START)
+    return ok(seen)
 
 
 def _members(client: Admin, group: str) -> int | None:

@@ -10,7 +10,7 @@ from confluent_kafka.admin import ConfigResource, ResourceType
 
 from wait_registry.cli.checks.check import Concerned
 from wait_registry.cli.checks.versions import parts
-from wait_registry.diagnosis import Diagnosis, Severity
+from wait_registry.diagnosis import Diagnosis, Severity, ok, warning
 from wait_registry.errors import ConfigurationError
 from wait_registry.kafka.clients import admin
 from wait_registry.kafka.cluster import broker_ids, cluster_id
@@ -19,7 +19,6 @@ from wait_registry.kafka.topics import check_topics
 from wait_registry.settings.root import Settings
 
 REACH_FIX: Final = "start the broker, or correct kafka.bootstrap_servers and kafka.security"
-VERSION: Final = "Kafka broker"
 _OLD: Final = "inter.broker.protocol.version"
 _NEW: Final = "group.coordinator.rebalance.protocols"
 _UPGRADE: Final = "nothing needs to be done now; plan the brokers' upgrade to 4.x, which is what the tests run on"
@@ -28,7 +27,7 @@ _UPGRADE: Final = "nothing needs to be done now; plan the brokers' upgrade to 4.
 def reach(settings: Settings) -> Iterator[Diagnosis]:
     """Ask the cluster for its id; raises the error for a refusal or no answer."""
     seen = f"{settings.kafka.bootstrap_servers}, cluster {cluster_id(admin(settings.kafka))}"
-    yield Diagnosis("Kafka", Severity.OK, seen)
+    yield ok(seen)
 
 
 def broker_version(settings: Settings) -> Iterator[Diagnosis]:
@@ -40,7 +39,7 @@ def broker_version(settings: Settings) -> Iterator[Diagnosis]:
         entries = answer(client, future, "reading a broker's configuration")
     except ConfigurationError:
         seen = "version unknown: this user may not read the brokers' configuration (DescribeConfigs on the cluster)"
-        yield Diagnosis(VERSION, Severity.OK, seen)
+        yield ok(seen)
         return
     yield broker_line({name: str(entry.value) for name, entry in entries.items()})
 
@@ -50,10 +49,10 @@ def broker_line(config: Mapping[str, str]) -> Diagnosis:
     if _OLD in config:
         release = ".".join(map(str, parts(config[_OLD])))
         seen = f"{release} ({_OLD}), older than 4.x, which it was tested with"
-        return Diagnosis(VERSION, Severity.WARNING, seen, _UPGRADE)
+        return warning(seen, _UPGRADE)
     if _NEW in config:
-        return Diagnosis(VERSION, Severity.OK, "4.0 or newer; the client can't ask for more")
-    return Diagnosis(VERSION, Severity.OK, "version unknown: it isn't in the broker's configuration")
+        return ok("4.0 or newer; the client can't ask for more")
+    return ok("version unknown: it isn't in the broker's configuration")
 
 
 def topics(services: Sequence[Concerned], settings: Settings) -> Iterator[Diagnosis]:

@@ -10,7 +10,7 @@ from confluent_kafka import TopicCollection
 from confluent_kafka.admin import AclBindingFilter, AclOperation, AclPermissionType, ResourcePatternType, ResourceType
 
 from wait_registry.cli.checks.needed_permissions import ALL_OF_A_TOPIC, ALL_OF_THE_CLUSTER, Need, grant, missing, needs
-from wait_registry.diagnosis import Diagnosis, Severity
+from wait_registry.diagnosis import Diagnosis, error, ok, warning
 from wait_registry.errors import ConfigurationError
 from wait_registry.kafka.clients import Admin, admin
 from wait_registry.kafka.errors import cause_of, is_access_problem, is_unknown_topic
@@ -20,7 +20,6 @@ from wait_registry.settings.root import Settings
 
 FIX: Final = "grant what is missing with kafka-acls --add"
 NO_AUTHORIZER: Final = "no authorizer, or everything allowed"
-TRANSACTIONS: Final = "transactional ids of the sweeper"
 _RULES_OF_TRANSACTIONAL_IDS: Final = AclBindingFilter(
     ResourceType.TRANSACTIONAL_ID,
     None,
@@ -34,20 +33,18 @@ _RULES_OF_TRANSACTIONAL_IDS: Final = AclBindingFilter(
 
 def permissions(service: Service, settings: Settings) -> Iterator[Diagnosis]:
     """Compare what the broker allows with what the service needs; missing topics are skipped."""
-    subject = f"permissions in Kafka ({service})"
     client, wanted = admin(settings.kafka), needs(settings, service)
     allowed = _allowed(client, wanted)
     lacking = {need: missing(need, allowed[need]) for need in wanted if need in allowed}
     for need, operations in lacking.items():
         if operations:
             seen = f"{', '.join(operations)} on {need.resource} {need.name} not allowed"
-            severity = Severity.ERROR if need.essential else Severity.WARNING
-            yield Diagnosis(subject, severity, seen, grant(settings, need, operations))
+            yield (error if need.essential else warning)(seen, grant(settings, need, operations))
     if not any(lacking.values()):
         everything = all(allowed[need] >= ALL_OF_A_TOPIC for need in lacking if need.resource == "topic")
         count = sum(len(need.operations) for need in lacking)
         few = f"all {count} permissions on {len(lacking)} resources"
-        yield Diagnosis(subject, Severity.OK, NO_AUTHORIZER if everything and lacking else few)
+        yield ok(NO_AUTHORIZER if everything and lacking else few)
 
 
 def transactions(settings: Settings) -> Iterator[Diagnosis]:
@@ -59,14 +56,14 @@ def transactions(settings: Settings) -> Iterator[Diagnosis]:
     client, prefix = admin(settings.kafka), f"waitreg.sweep.{settings.wait.topic}."
     on_the_cluster = _on_the_cluster(client)
     if on_the_cluster >= ALL_OF_THE_CLUSTER:
-        yield Diagnosis(TRANSACTIONS, Severity.OK, NO_AUTHORIZER)
+        yield ok(NO_AUTHORIZER)
         return
     command = grant(settings, Need("transactional-id", prefix, ()), ("WRITE", "DESCRIBE"))
     command += " --resource-pattern-type prefixed"
     # Checked before, because a user who may not read the rules gets an empty list instead of an error.
     if "DESCRIBE" not in on_the_cluster:
         seen = f"WRITE on {prefix}* can't be checked with this user's permissions; if the sweeper is refused: {command}"
-        yield Diagnosis(TRANSACTIONS, Severity.OK, seen)
+        yield ok(seen)
         return
     future = client.describe_acls(_RULES_OF_TRANSACTIONAL_IDS, request_timeout=timeout_of(client))
     yield _by_rules(settings, answer(client, future, "reading the access control lists"), prefix, command)
@@ -83,10 +80,10 @@ def _by_rules(settings: Settings, rules: Sequence[Any], prefix: str, command: st
     for rule in rules:
         writes = rule.operation in (AclOperation.WRITE, AclOperation.ALL)
         if writes and rule.principal in (f"User:{user}", "User:*") and _covers(rule, prefix):
-            return Diagnosis(TRANSACTIONS, Severity.OK, f"WRITE on {rule.name} is allowed to {rule.principal}")
+            return ok(f"WRITE on {rule.name} is allowed to {rule.principal}")
     # A super user needs no rule, and a user with another name in the certificate has another one.
     seen = f"no rule found that allows User:{user} to WRITE on {prefix}* (a super user needs none)"
-    return Diagnosis(TRANSACTIONS, Severity.WARNING, seen, command)
+    return warning(seen, command)
 
 
 def _covers(rule: Any, prefix: str) -> bool:
@@ -114,10 +111,10 @@ def _operations(client: Admin, need: Need) -> frozenset[str] | None:
         future = client.describe_consumer_groups([need.name], **limits)[need.name]
     try:
         described = answer(client, future, f"asking for the permissions on {need.resource} {need.name}")
-    except ConfigurationError as error:
-        if is_unknown_topic(error):
+    except ConfigurationError as refusal:
+        if is_unknown_topic(refusal):
             return None
-        cause = cause_of(error)
+        cause = cause_of(refusal)
         if cause is not None and is_access_problem(cause):
             return frozenset()
         raise

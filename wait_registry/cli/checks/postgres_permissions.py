@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from wait_registry.cli.checks.postgres_server import read_only_connection
-from wait_registry.diagnosis import Diagnosis, Severity
+from wait_registry.diagnosis import Diagnosis, error, ok
 from wait_registry.postgres.queries import Queries
 from wait_registry.settings.relations import Service
 from wait_registry.settings.root import Settings
@@ -44,17 +44,14 @@ TABLES: Final[Mapping[Service, Mapping[str, tuple[str, ...]]]] = {
 
 def permissions(service: Service, settings: Settings) -> Iterator[Diagnosis]:
     """Compare the role's permissions with what the service does; nothing is tried."""
-    subject = f"permissions in Postgres ({service})"
     with read_only_connection(settings) as connection:
         role, database = connection.info.user, connection.info.dbname
         lacking = list(_lacking(connection, service, settings.postgres.schema_name, f'"{role}"', f'"{database}"'))
     if not lacking:
         count = sum(map(len, TABLES[service].values()))
-        yield Diagnosis(
-            subject, Severity.OK, f"role {role} has all {count} permissions on {len(TABLES[service])} tables"
-        )
+        yield ok(f"role {role} has all {count} permissions on {len(TABLES[service])} tables")
     for seen, grant in lacking:
-        yield Diagnosis(subject, Severity.ERROR, f"role {role} has no permission to {seen}", f"psql: {grant};")
+        yield error(f"role {role} has no permission to {seen}", f"psql: {grant};")
 
 
 def _lacking(

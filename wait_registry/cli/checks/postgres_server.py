@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from wait_registry.diagnosis import Diagnosis, Severity
+from wait_registry.diagnosis import Diagnosis, error, ok
 from wait_registry.postgres.queries import Queries
 from wait_registry.settings.root import Settings
 
@@ -44,7 +44,7 @@ def reach(settings: Settings) -> Iterator[Diagnosis]:
         version = connection.info.server_version
         where = f"{connection.info.host}:{connection.info.port}/{connection.info.dbname}"
         user = connection.info.user
-    yield Diagnosis("Postgres", Severity.OK, f"{where} as {user}, version {version // 10000}.{version % 10000}")
+    yield ok(f"{where} as {user}, version {version // 10000}.{version % 10000}")
 
 
 def schema(settings: Settings) -> Iterator[Diagnosis]:
@@ -56,10 +56,10 @@ def schema(settings: Settings) -> Iterator[Diagnosis]:
         version = schema_version(connection)
         try:
             require_schema(connection)
-        except ConfigurationError as error:
-            yield Diagnosis("schema", Severity.ERROR, str(error), _fix(connection, version))
+        except ConfigurationError as refusal:
+            yield error(str(refusal), _fix(connection, version))
             return
-    yield Diagnosis("schema", Severity.OK, f"{settings.postgres.schema_name!r} at version {version}")
+    yield ok(f"{settings.postgres.schema_name!r} at version {version}")
 
 
 def _fix(connection: psycopg.Connection[TupleRow], version: int | None) -> str:

@@ -9,13 +9,12 @@ from dataclasses import replace
 from typing import Final
 from urllib.parse import urlsplit
 
-from wait_registry.diagnosis import Diagnosis, Severity
-from wait_registry.settings.secrets import without_credentials
+from wait_registry.diagnosis import Diagnosis, ok, warning
 from wait_registry.settings.names import find_setting, variable_of
 from wait_registry.settings.relations import Service, relation_problems
 from wait_registry.settings.root import Settings
+from wait_registry.settings.secrets import without_credentials
 
-HANDLER: Final = "handler"
 HANDLER_FIX: Final = "correct processor.handler (module:name or URL), or run where the module can be imported"
 _CONNECT_S: Final = 3.0
 _DOTTED: Final = re.compile(r"[a-z_]+(?:\.[a-z_]+)+")
@@ -23,12 +22,11 @@ _DOTTED: Final = re.compile(r"[a-z_]+(?:\.[a-z_]+)+")
 
 def relations(service: Service, settings: Settings) -> Iterator[Diagnosis]:
     """Yield every contradiction among the settings of this service, or one diagnosis that there is none."""
-    subject = f"settings of the {service}"
     problems = relation_problems(settings, service)
     for problem in problems:
-        yield replace(problem, subject=subject, fix=_where_to_set(problem.message))
+        yield replace(problem, fix=_where_to_set(problem.message))
     if not problems:
-        yield Diagnosis(subject, Severity.OK, "no contradictions")
+        yield ok("no contradictions")
 
 
 def _where_to_set(message: str) -> str:
@@ -57,10 +55,10 @@ def handler(settings: Settings) -> Iterator[Diagnosis]:
     shown = without_credentials(name)
     unreachable = _unreachable(name) if name.startswith(("http://", "https://")) else None
     if unreachable is None:
-        yield Diagnosis(HANDLER, Severity.OK, shown)
+        yield ok(shown)
         return
     fix = "start that service or correct processor.handler; until it answers, records fail and are dead-lettered"
-    yield Diagnosis(HANDLER, Severity.WARNING, f"{shown} can't be connected to: {unreachable}", fix)
+    yield warning(f"{shown} can't be connected to: {unreachable}", fix)
 
 
 def _unreachable(url: str) -> str | None:

@@ -8,13 +8,11 @@ from typing import Final
 
 from sweeper.health import longest_silence_s
 from wait_registry.cli.checks.postgres_server import read_only_connection
-from wait_registry.diagnosis import Diagnosis, Severity
+from wait_registry.diagnosis import Diagnosis, ok, warning
 from wait_registry.postgres.queries import Queries
 from wait_registry.settings.root import Settings
 from wait_registry.settings.sweeper import SweeperKind
 
-DUE: Final = "expired registrations"
-LAST: Final = "last sweep"
 START: Final = "start `waitreg sweeper`, or read its log and /health/ready"
 LOOK_AT_SOURCE: Final = (
     "run `waitreg connect status` to see whether expired.source and expired.tombstones run. Then read the worker's "
@@ -37,14 +35,14 @@ def due(settings: Settings) -> Iterator[Diagnosis]:
 def due_line(rows: int, oldest: datetime | None, now: datetime, settings: Settings) -> Diagnosis:
     """Warn if a row has been due for longer than a running sweeper, or a source in its place, takes."""
     if oldest is None:
-        return Diagnosis(DUE, Severity.OK, "none is due")
+        return ok("none is due")
     since_s = (now - oldest).total_seconds() - settings.wait.skew_allowance_s
     seen = f"{rows} due, the oldest for {since_s:.0f} s"
     if since_s <= longest_silence_s(settings.sweeper.interval_s):
-        return Diagnosis(DUE, Severity.OK, seen)
+        return ok(seen)
     by_connect = settings.sweeper.kind is SweeperKind.CONNECT
     fix = LOOK_AT_SOURCE if by_connect else f"{START}, and see `last sweep` here"
-    return Diagnosis(DUE, Severity.WARNING, f"{seen}: they are not exported", fix)
+    return warning(f"{seen}: they are not exported", fix)
 
 
 def last(settings: Settings) -> Iterator[Diagnosis]:
@@ -52,7 +50,7 @@ def last(settings: Settings) -> Iterator[Diagnosis]:
     with read_only_connection(settings) as connection:
         row = connection.execute(_SQL["last_sweep"], {"topic": settings.wait.topic}).fetchone()
     if row is None:
-        yield Diagnosis(LAST, Severity.OK, "none is recorded yet")
+        yield ok("none is recorded yet")
         return
     result, due_rows, counts, skipped, ago_s = row
     done = (f"{counts.get(outcome, 0)} {outcome}" for outcome in ("exported", "redelivered"))
@@ -61,9 +59,9 @@ def last(settings: Settings) -> Iterator[Diagnosis]:
     # A sweep that found rows which only a rebuild removes is done all the same.
     if result in ("partial", "failed") or (result == "done" and reasons):
         message = f"{seen}; skipped: {'; '.join(reasons)}" if reasons else seen
-        yield Diagnosis(LAST, Severity.WARNING, message, "fix what it names; the next sweep tries again automatically")
+        yield warning(message, "fix what it names; the next sweep tries again automatically")
     elif ago_s > longest_silence_s(settings.sweeper.interval_s):
         message = f"{seen}; one is due every {settings.sweeper.interval_s:g} s: no sweeper is running"
-        yield Diagnosis(LAST, Severity.WARNING, message, START)
+        yield warning(message, START)
     else:
-        yield Diagnosis(LAST, Severity.OK, seen)
+        yield ok(seen)

@@ -9,16 +9,14 @@ from typing import Final
 from wait_registry.cli.checks import connect_tables
 from wait_registry.cli.checks.postgres_server import read_only_connection
 from wait_registry.cli.tables_age import LONGEST_SILENCE
-from wait_registry.diagnosis import Diagnosis, Severity
+from wait_registry.diagnosis import Diagnosis, ok, warning
 from wait_registry.kafka.clients import admin
 from wait_registry.kafka.topics import delete_retention_ms
 from wait_registry.postgres.queries import Queries
 from wait_registry.settings.root import Settings
 from wait_registry.settings.sink import SinkKind
 
-POSITION: Final = "position of the tables"
 POSITION_FIX: Final = "run `waitreg rebuild`, once cluster, topic and schema are the right ones"
-FRESHNESS: Final = "freshness of the tables"
 _SQL: Final = Queries("doctor")
 
 
@@ -44,7 +42,7 @@ def _position(settings: Settings) -> Iterator[Diagnosis]:
         recorded, _ = read_progress(connection, topic)
         if recorded is None:
             require_no_rows(connection, topic)
-            yield Diagnosis(POSITION, Severity.OK, f"none yet: the first sink reads {topic} from its start")
+            yield ok(f"none yet: the first sink reads {topic} from its start")
             return
         # If a position is recorded, this only compares.
         start = wait_start(connection, client, settings.wait)
@@ -60,9 +58,9 @@ def _position(settings: Settings) -> Iterator[Diagnosis]:
 def aged(seen: str, age: timedelta, retention: timedelta) -> Diagnosis:
     """Warn when half of the time has passed after which only a rebuild helps."""
     if age < retention / 4:
-        return Diagnosis(POSITION, Severity.OK, seen)
+        return ok(seen)
     why = f"{seen}, and {_words(age)} old: at {_words(retention / 2)} sink and sweeper refuse it"
-    return Diagnosis(POSITION, Severity.WARNING, why, "start a sink now, before only `waitreg rebuild` helps")
+    return warning(why, "start a sink now, before only `waitreg rebuild` helps")
 
 
 def freshness(settings: Settings) -> Iterator[Diagnosis]:
@@ -75,7 +73,7 @@ def _freshness(settings: Settings) -> Iterator[Diagnosis]:
         row = connection.execute(_SQL["sink_silence"], {"topic": settings.wait.topic}).fetchone()
     silent, behind = row if row is not None else (None, None)
     if silent is None:
-        yield Diagnosis(FRESHNESS, Severity.OK, f"no sink has read {settings.wait.topic} yet")
+        yield ok(f"no sink has read {settings.wait.topic} yet")
         return
     yield written(silent, behind)
 
@@ -90,9 +88,9 @@ def written(silent: timedelta, behind: timedelta) -> Diagnosis:
     seen = f"a sink wrote {_words(silent)} ago what the wait topic held {_words(behind)} ago"
     rule = f"a sink writes at least every minute, over {_words(LONGEST_SILENCE)} is a warning"
     if silent <= LONGEST_SILENCE:
-        return Diagnosis(FRESHNESS, Severity.OK, f"{seen} ({rule})")
+        return ok(f"{seen} ({rule})")
     fix = "start `waitreg sink`, or read its log and /health/ready: queries and the sweeper see old rows"
-    return Diagnosis(FRESHNESS, Severity.WARNING, f"{seen}: no sink is running ({rule})", fix)
+    return warning(f"{seen}: no sink is running ({rule})", fix)
 
 
 def _words(duration: timedelta) -> str:

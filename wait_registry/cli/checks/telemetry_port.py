@@ -11,10 +11,9 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from wait_registry.cli.checks.check import Concerned
-from wait_registry.diagnosis import Diagnosis, Severity
+from wait_registry.diagnosis import Diagnosis, error, ok, warning
 from wait_registry.settings.root import Settings
 
-SUBJECT: Final = "telemetry port"
 _ANSWER_S: Final = 3.0
 _SERVICE: Final = re.compile(r'^waitreg_ready\{[^}]*service="(\w+)"', re.MULTILINE)
 _GROUP: Final = re.compile(r'^waitreg_processor_info\{[^}]*consumer_group="([^"]+)"', re.MULTILINE)
@@ -43,12 +42,12 @@ def telemetry_port(services: Sequence[Concerned], settings: Settings) -> Iterato
     where = f"{host}:{port}"
     failure = _bind(host, port)
     if failure is None:
-        yield Diagnosis(SUBJECT, Severity.OK, f"{where} is free" if port else f"any free one of {host}")
+        yield ok(f"{where} is free" if port else f"any free one of {host}")
     elif failure.errno == errno.EADDRINUSE:
         yield taken(where, _who(host, port), services, settings.processor.group)
     else:
         fix = "set telemetry.host to an address of this host, telemetry.port to one that this user may take"
-        yield Diagnosis(SUBJECT, Severity.ERROR, f"can't listen on {where}: {failure.strerror or failure}", fix)
+        yield error(f"can't listen on {where}: {failure.strerror or failure}", fix)
 
 
 def taken(where: str, listener: Listener | None, services: Sequence[Concerned], group: str) -> Diagnosis:
@@ -59,12 +58,12 @@ def taken(where: str, listener: Listener | None, services: Sequence[Concerned], 
     """
     if listener is None:
         seen = f"{where} is taken by something that isn't a service of wait-registry"
-        return Diagnosis(SUBJECT, Severity.ERROR, seen, "set telemetry.port to a free one (0 takes any)")
+        return error(seen, "set telemetry.port to a free one (0 takes any)")
     another = listener.service and listener.service not in services
     if another or (listener.group and listener.group != group):
         fix = "give each service of a host its own telemetry.port when it starts (0 takes any free one)"
-        return Diagnosis(SUBJECT, Severity.WARNING, f"{where} is taken by a {listener}", fix)
-    return Diagnosis(SUBJECT, Severity.OK, f"{where} is in use by a {listener}")
+        return warning(f"{where} is taken by a {listener}", fix)
+    return ok(f"{where} is in use by a {listener}")
 
 
 def _bind(host: str, port: int) -> OSError | None:
