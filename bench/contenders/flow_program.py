@@ -1,26 +1,24 @@
-"""The program that every flow contender is: the same command line, the same calls, measured between the same records.
+"""The program that every flow contender is: the same arguments, the same calls, measured between the same records.
 
-A record's value begins with 8 digits, how long its call takes (ms), and 20 digits, when it was published (ns since the
-epoch), so that every contender makes the very same calls. Standard library only: it is imported in the peers'
-environment and by other checkouts too.
+A program takes one argument, the JSON of `FlowArguments`. A record's value begins with 8 digits, how long its call
+takes (ms), and 20 digits, when it was published (ns since the epoch), so that every contender makes the very same
+calls. Standard library only: it is imported in the peers' environment and by other checkouts too.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import os
 import sys
 import threading
 import time
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final
 
 from bench.contenders.meter import Mark, Meter, between
 
-HANDLERS: Final = ("noop", "timed", "latency")
 CALL_DIGITS: Final = 8
 HEAD_BYTES: Final = 28
 
@@ -48,7 +46,8 @@ class FlowArguments:
     """What to consume with how many calls at once, how to handle it, and between the ends of which calls to measure.
 
     Of the handlers `noop` does nothing, `timed` sleeps as long as the value says, `latency` notes the record's age.
-    `broker_pid` is the broker's process, whose CPU time contenders in Python measure too; 0 for none.
+    `broker_pid` is the broker's process, whose CPU time contenders in Python measure too; 0 for none. `options` are
+    the contender's own.
     """
 
     kafka: str
@@ -60,44 +59,22 @@ class FlowArguments:
     to_record: int
     limit_s: float
     broker_pid: int = 0
+    options: dict[str, Any] = field(default_factory=dict)
 
-    def command_line(self) -> list[str]:
-        """Return them as arguments of a contender."""
-        given = {name: getattr(self, name) for name in self.__slots__ if name != "broker_pid" or self.broker_pid}
-        return [part for name, value in given.items() for part in (f"--{name.replace('_', '-')}", str(value))]
-
-
-def parser(about: str | None) -> argparse.ArgumentParser:
-    """Return a parser of these arguments, to which a contender may add its own."""
-    made = argparse.ArgumentParser(description=about)
-    for name in ("kafka", "topic", "group"):
-        made.add_argument(f"--{name}", required=True)
-    made.add_argument("--handler", choices=HANDLERS, required=True)
-    for name in ("in-flight", "from-record", "to-record"):
-        made.add_argument(f"--{name}", type=int, required=True)
-    made.add_argument("--limit-s", type=float, required=True)
-    made.add_argument("--broker-pid", type=int, default=0)
-    return made
-
-
-def flow_arguments(given: argparse.Namespace) -> FlowArguments:
-    """Return the arguments of a parsed command line."""
-    return FlowArguments(**{name: getattr(given, name) for name in FlowArguments.__slots__})
-
-
-def parse(about: str | None, argv: Sequence[str] | None = None) -> FlowArguments:
-    """Parse the command line of a contender that has no arguments of its own."""
-    return flow_arguments(parser(about).parse_args(argv))
+    def as_json(self) -> str:
+        """Return them as the argument of a program."""
+        return json.dumps(asdict(self))
 
 
 class MeasuredRun:
     """Holds the meter of a contender that runs in this very process, prints its line, and ends the process."""
 
     def __init__(self, arguments: FlowArguments, at_end: Callable[[], None] = lambda: os._exit(0)) -> None:
+        self._arguments = arguments
         self._at_end = at_end
         self._first: Mark | None = None
         self.meter = Meter((arguments.from_record, arguments.to_record), self._reached, arguments.broker_pid)
-        self._limit = threading.Timer(arguments.limit_s, lambda: give_up(arguments, self.meter.calls))
+        self._limit = threading.Timer(arguments.limit_s, self._give_up)
         self._limit.daemon = True
         self._limit.start()
 
@@ -109,12 +86,12 @@ class MeasuredRun:
         print(json.dumps(between(self._first, mark)), flush=True)
         self._at_end()
 
-
-def give_up(arguments: FlowArguments, calls: int) -> None:
-    """Print how far it came, and end the process with status 1."""
-    text = f"{calls} calls of {arguments.to_record} were over after {arguments.limit_s:g} s: given up"
-    print(text, file=sys.stderr, flush=True)
-    os._exit(1)
+    def _give_up(self) -> None:
+        """End the process with status 1."""
+        print(
+            f"{self.meter.calls} calls of {self._arguments.to_record} were over: given up", file=sys.stderr, flush=True
+        )
+        os._exit(1)
 
 
 def async_call(handler: str, meter: Meter) -> AsyncCall:
@@ -124,9 +101,9 @@ def async_call(handler: str, meter: Meter) -> AsyncCall:
         meter.count()
 
     async def timed(value: bytes) -> None:
-        began_ns = meter.began()
+        meter.began()
         await asyncio.sleep(call_s(value))
-        meter.ended(began_ns)
+        meter.ended()
 
     async def latency(value: bytes) -> None:
         meter.note(age_ns(value))
@@ -138,17 +115,16 @@ def blocking_call(handler: str, meter: Meter) -> BlockingCall:
     """Return the handler of this name for one thread, and `timed` for any number of them."""
     lock = threading.Lock()
 
-    def noop(value: bytes) -> None:
-        meter.count()
-
     def timed(value: bytes) -> None:
         with lock:
-            began_ns = meter.began()
+            meter.began()
         time.sleep(call_s(value))
         with lock:
-            meter.ended(began_ns)
+            meter.ended()
 
-    def latency(value: bytes) -> None:
-        meter.note(age_ns(value))
-
-    return {"noop": noop, "timed": timed, "latency": latency}[handler]
+    calls: dict[str, BlockingCall] = {
+        "noop": lambda _: meter.count(),
+        "latency": lambda value: meter.note(age_ns(value)),
+        "timed": timed,
+    }
+    return calls[handler]

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from functools import partial
+from typing import Any, Final
 from uuid import uuid4
 
-from bench.contenders import parallel_consumer
+from bench.contenders import parallel_consumer, registry
 from bench.contenders.flow_program import FlowArguments
 from bench.contenders.load import AT_ONCE, Mixture, fill
-from bench.harness.process import run_flow
-from bench.harness.row import Bench, Checkout, Contender, Figures
+from bench.harness.process import BYTES_PER_MB, started
+from bench.harness.row import Bench, Contender, Figures
 from bench.peers import peer_version, peers_python
 
 # What a contender may take until its first record, s, and again to say that it gave up.
@@ -31,10 +32,10 @@ WARM_UP_RECORDS: Final = 1_300_000
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """A program that takes the arguments of `flow_program`, and works for `warm_s` before it is measured."""
+    """What consumes a topic and returns a line as `meter.between` makes it, after it has worked for `warm_s`."""
 
     name: str
-    program: Callable[[Checkout], list[str]]
+    run: Callable[[Bench, FlowArguments], Mapping[str, float]]
     lacks: str = ""
     version: Callable[[], str] = lambda: ""
     warm_s: float = WARM_S
@@ -57,51 +58,50 @@ class Window:
         expected_s = warm_s + seconds
         return Window(first, last, 60 + 1.5 * expected_s if expected_s > LONG_S else START_S + SLOWER * expected_s)
 
-    @property
-    def deadline_s(self) -> float:
-        """When a run is ended from outside: after it should have given up by itself."""
-        return self.limit_s + START_S
-
-    def require(self, bench: Bench, figures: Figures) -> None:
-        """Raise ValueError when it was measured for too short a time; a smoke may be."""
-        if not bench.quick and figures["seconds"] < self.least_s:
-            raise ValueError(f"measured for {figures['seconds']:.2f} s: give the row more records")
-
 
 def flow_arguments(
-    bench: Bench, topic: str, in_flight: int, handler: str, window: Window, broker_pid: int = 0
+    bench: Bench, topic: str, in_flight: int, handler: str, window: Window, **options: Any
 ) -> FlowArguments:
     """Return the arguments of one run, under a group of its own."""
     records = (window.from_record, window.to_record, window.limit_s)
-    return FlowArguments(bench.kafka, topic, f"bench.{uuid4().hex[:12]}", in_flight, handler, *records, broker_pid)
+    group = f"bench.{uuid4().hex[:12]}"
+    return FlowArguments(bench.kafka, topic, group, in_flight, handler, *records, options=options)
 
 
-def measure_flow(
-    flow: Flow, topic: str, in_flight: int, handler: str, window: Window, options: tuple[str, ...], bench: Bench
-) -> Figures:
-    """Have a flow consume a topic that was filled before; return the figures of `flow_figures`.
+def measure_flow(flow: Flow, bench: Bench, arguments: FlowArguments, least_s: float = LEAST_S) -> dict[str, float]:
+    """Have a flow consume a topic; return rates, CPU per record (all threads), memory in MB of 10^6 bytes.
 
     `share_of_limit` is, by Little's law, the mean number of calls in flight by N: calls under way at the window's ends
-    count for the time within it.
+    count for the time within it. Raises ValueError when it was measured for less than `least_s`, which a smoke
+    may be.
     """
-    arguments = flow_arguments(bench, topic, in_flight, handler, window)
-    command = [*flow.program(bench.product), *arguments.command_line(), *options]
-    figures = run_flow(bench, command, window.deadline_s)
-    window.require(bench, figures)
-    slots = in_flight * (int(options[options.index("--processes") + 1]) if "--processes" in options else 1)
-    share = {"share_of_limit": figures["busy_s"] / (figures["seconds"] * slots)} if handler == "timed" else {}
-    return {**figures, **share}
+    figures = dict(flow.run(bench, arguments))
+    records, seconds, cpu_s = (figures[name] for name in ("records", "seconds", "cpu_s"))
+    if not bench.quick and seconds < least_s:
+        raise ValueError(f"measured for {seconds:.2f} s: give the row more records")
+    figures |= {f"{name}_mb": figures.pop(f"{name}_bytes") / BYTES_PER_MB for name in ("rss", "rss_now")}
+    figures |= {"records_per_s": records / seconds, "cpu_us_per_record": cpu_s / records * 1e6}
+    if arguments.handler == "timed":
+        slots = arguments.in_flight * arguments.options.get("processes", 1)
+        figures["share_of_limit"] = figures["busy_s"] / (seconds * slots)
+    return {**figures, "records_per_cpu_s": records / cpu_s}
 
 
 def contender(
-    flow: Flow, topic: str, in_flight: int, handler: str, window: Window, *options: str, name: str = ""
+    flow: Flow, topic: str, in_flight: int, handler: str, window: Window, *, name: str = "", **options: Any
 ) -> Contender:
-    """Return the contender of `measure_flow`; `options` are this program's own."""
+    """Return the contender of `measure_flow`; `options` are the flow's own."""
 
     def measure(bench: Bench) -> Figures:
-        return measure_flow(flow, topic, in_flight, handler, window, options, bench)
+        arguments = flow_arguments(bench, topic, in_flight, handler, window, **options)
+        return measure_flow(flow, bench, arguments, window.least_s)
 
-    return Contender(name or flow.name, measure, flow.lacks, flow.version(), window.deadline_s + START_S)
+    return Contender(name or flow.name, measure, flow.lacks, flow.version(), window.limit_s + 2 * START_S)
+
+
+def filled(topic: str, records: int, mixture: Mixture = AT_ONCE) -> Callable[[Bench], None]:
+    """Return what has a topic hold at least this number of records, to prepare a case."""
+    return lambda bench: fill(bench.kafka, topic, records, mixture)
 
 
 def warm_up(topic: str, mixture: Mixture = AT_ONCE) -> Callable[[Bench], None]:
@@ -109,50 +109,62 @@ def warm_up(topic: str, mixture: Mixture = AT_ONCE) -> Callable[[Bench], None]:
 
     def work(bench: Bench) -> None:
         records = bench.size(500, WARM_UP_RECORDS)
-        fill(bench.kafka, topic, records, mixture)
-        measure_flow(BARE_LOOP, topic, 50, "noop", Window(1, records, 240.0, 0), (), bench)
+        filled(topic, records, mixture)(bench)
+        contender(BARE_LOOP, topic, 50, "noop", Window(1, records, 240.0, 0)).measure(bench)
 
     return work
 
 
-def _ours(module: str, *options: str) -> Callable[[Checkout], list[str]]:
-    return lambda _: [sys.executable, "-m", module, *options]
+def _program(*command: str) -> Callable[[Bench, FlowArguments], dict[str, float]]:
+    """Return what runs a module of the benchmark in this environment."""
+    return lambda bench, arguments: _line(bench, arguments, [sys.executable, "-m", *command, arguments.as_json()])
 
 
-def _peer(name: str) -> Callable[[Checkout], list[str]]:
-    return lambda _: [peers_python(), "-m", "bench.contenders.python_peers", name]
+def _peer(name: str) -> Callable[[Bench, FlowArguments], dict[str, float]]:
+    def run(bench: Bench, arguments: FlowArguments) -> dict[str, float]:
+        peer = [peers_python(), "-m", "bench.contenders.python_peers", name]
+        return _line(bench, arguments, [*peer, arguments.as_json()])
+
+    return run
 
 
-REGISTRY: Final = Flow(
-    "registry", lambda product: [sys.executable, "-m", "bench.contenders.registry", "--waitreg", str(product.waitreg)]
-)
+def _parallel_consumer(order: str) -> Callable[[Bench, FlowArguments], dict[str, float]]:
+    return lambda bench, arguments: _line(bench, arguments, parallel_consumer.command(order, arguments))
+
+
+def _line(bench: Bench, arguments: FlowArguments, command: list[str]) -> dict[str, float]:
+    with started(command, bench.directory) as child:
+        return child.result(arguments.limit_s + START_S)
+
+
+REGISTRY: Final = Flow("registry", registry.measure)
 BATCH: Final = Flow(
     "batch baseline",
-    _ours("bench.contenders.registry", "--baseline"),
+    partial(registry.measure, baseline=True),
     "No registry: one slow call holds up its whole batch, and a crash delivers the batch again.",
 )
 BARE_LOOP: Final = Flow(
     "bare loop",
-    _ours("bench.bare_loop"),
+    _program("bench.contenders.bare_loop"),
     "Nothing but consume, wait record, commit, no-op, tombstone: no handlers that wait, no timeouts, retries, dead "
     "letters, rebalances, renewals, metrics, logs.",
 )
 PLAIN: Final = Flow(
     "plain consume and commit",
-    _ours("bench.bare_loop", "--plain"),
+    _program("bench.contenders.bare_loop", "plain"),
     "No registry, no dead letters, no retries. After a crash the last half second is called again, and no client can "
     "ask which records were out.",
 )
 PARALLEL_CONSUMER: Final = Flow(
     "Parallel Consumer",
-    lambda _: parallel_consumer.flow_command("unordered"),
+    _parallel_consumer("unordered"),
     parallel_consumer.LACKS,
     lambda: parallel_consumer.VERSION,
     JVM_WARM_S,
 )
 PARALLEL_CONSUMER_BY_KEY: Final = Flow(
     "Parallel Consumer, KEY",
-    lambda _: parallel_consumer.flow_command("key"),
+    _parallel_consumer("key"),
     "As UNORDERED; and one call at a time per key.",
     lambda: parallel_consumer.VERSION,
     JVM_WARM_S,
@@ -181,7 +193,7 @@ FASTSTREAM: Final = Flow(
 )
 SHARE_CONSUMER: Final = Flow(
     "share consumer",
-    _ours("bench.contenders.share_consumer"),
+    _program("bench.contenders.share_consumer"),
     "A preview in this client. No registry, and no dead letters before KIP-1191. No lease can be renewed: a call that "
     "takes longer than the lock (30 s, at most 60 s by the broker's default) is delivered again meanwhile, five times "
     "at most, then the record is dropped. No client can ask which records are out.",

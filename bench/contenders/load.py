@@ -6,7 +6,7 @@ or with digits drawn at random that hardly compress. The producer's batches hold
 
 from __future__ import annotations
 
-import argparse
+import sys
 import time
 from dataclasses import dataclass
 from functools import cache
@@ -43,6 +43,8 @@ class Share:
 
 Mixture = tuple[Share, ...]
 AT_ONCE: Final[Mixture] = (Share(100, 0),)
+# Every tenth call is slow.
+SLOW: Final[Mixture] = (Share(10, 1000), Share(90, 200))
 
 
 def pool_piece(index: int, size: int) -> bytes:
@@ -153,9 +155,5 @@ def _filler(random: Random, room: int) -> bytes:
 
 
 if __name__ == "__main__":
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--kafka", required=True)
-    options.add_argument("--topic", required=True)
-    options.add_argument("--per-s", type=float, required=True)
-    options.add_argument("--seconds", type=float, required=True)
-    trickle(**vars(options.parse_args()))
+    broker, name, rate, length = sys.argv[1:]
+    trickle(broker, name, float(rate), float(length))

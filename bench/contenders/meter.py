@@ -46,14 +46,12 @@ def percentile(values: Iterable[float], share: float) -> float:
 class Mark:
     """The meter when a call was over: the machine's monotonic clock, and CPU time of all threads, user and system.
 
-    `calls_ns` is the duration of all calls that were over, `busy_ns` the same with the calls under way so far: the
-    integral of the calls in flight. Latencies are those since the last mark.
+    `busy_ns` is the integral of the calls in flight. Latencies are those since the last mark.
     """
 
     calls: int
     clock_ns: int
     cpu_ns: int
-    calls_ns: int
     busy_ns: int
     rss_bytes: int
     peak_rss_bytes: int
@@ -69,15 +67,15 @@ class Meter:
     """
 
     __slots__ = (
-        "_began_ns",
         "_broker_pid",
+        "_busy_ns",
+        "_changed_ns",
         "_latencies_ns",
         "_marks",
         "_next",
         "_reached",
         "_running",
         "calls",
-        "calls_ns",
     )
 
     def __init__(self, marks: Iterable[int], reached: Callable[[Mark], None], broker_pid: int = 0) -> None:
@@ -85,11 +83,9 @@ class Meter:
         self._reached = reached
         self._next = next(self._marks, NEVER)
         self._broker_pid = broker_pid
-        self._running = 0
-        self._began_ns = 0  # when the calls under way began, added up
+        self._running = self._busy_ns = self._changed_ns = 0
         self._latencies_ns: list[int] = []
         self.calls = 0
-        self.calls_ns = 0
 
     def count(self) -> None:
         """Count a call that took no time."""
@@ -97,18 +93,13 @@ class Meter:
         if self.calls == self._next:
             self._mark()
 
-    def began(self) -> int:
-        """Count a call as under way; hand what is returned to `ended`."""
-        now_ns = time.monotonic_ns()
-        self._running += 1
-        self._began_ns += now_ns
-        return now_ns
+    def began(self) -> None:
+        """Count a call as under way."""
+        self._change(1)
 
-    def ended(self, began_ns: int) -> None:
+    def ended(self) -> None:
         """Count a call as over."""
-        self._running -= 1
-        self._began_ns -= began_ns
-        self.calls_ns += time.monotonic_ns() - began_ns
+        self._change(-1)
         self.count()
 
     def note(self, latency_ns: int) -> None:
@@ -116,15 +107,21 @@ class Meter:
         self._latencies_ns.append(latency_ns)
         self.count()
 
+    def _change(self, running: int) -> None:
+        now_ns = time.monotonic_ns()
+        self._busy_ns += self._running * (now_ns - self._changed_ns)
+        self._changed_ns = now_ns
+        self._running += running
+
     def _mark(self) -> None:
-        clock_ns, cpu_ns = time.monotonic_ns(), time.process_time_ns()
-        busy_ns = self.calls_ns + self._running * clock_ns - self._began_ns
+        self._change(0)
+        cpu_ns = time.process_time_ns()
         broker_cpu_ns = cpu_ns_of(self._broker_pid) if self._broker_pid else None
         latencies_ms = [ns / NS_PER_MS for ns in self._latencies_ns]
         self._latencies_ns.clear()
         p50_ms, p99_ms = (percentile(latencies_ms, share) if latencies_ms else None for share in (0.5, 0.99))
         self._next = next(self._marks, NEVER)
-        used = (self.calls, clock_ns, cpu_ns, self.calls_ns, busy_ns)
+        used = (self.calls, self._changed_ns, cpu_ns, self._busy_ns)
         self._reached(Mark(*used, *memory_of(), p50_ms, p99_ms, broker_cpu_ns))
 
 
@@ -134,7 +131,6 @@ def between(first: Mark, last: Mark) -> dict[str, float]:
         "records": last.calls - first.calls,
         "seconds": (last.clock_ns - first.clock_ns) / NS_PER_S,
         "cpu_s": (last.cpu_ns - first.cpu_ns) / NS_PER_S,
-        "calls_s": (last.calls_ns - first.calls_ns) / NS_PER_S,
         "busy_s": (last.busy_ns - first.busy_ns) / NS_PER_S,
         "rss_bytes": last.peak_rss_bytes,
         "rss_now_bytes": last.rss_bytes,

@@ -65,31 +65,33 @@ class MeterOrder:
         if self.every:
             yield from count(self.every * (self.marks[-1] // self.every + 1), self.every)
 
+    def written(self) -> list[Mark]:
+        """Return the marks so far; a line that is still being written is left for the next time."""
+        text = Path(self.file).read_bytes() if Path(self.file).exists() else b""
+        return [Mark(**json.loads(line)) for line in text[: text.rfind(b"\n") + 1].splitlines()]
+
 
 class MeteredHandler:
     """What `processor.handler` names: entering it returns the handler that was ordered."""
 
     def __init__(self) -> None:
         self._order = MeterOrder(**json.loads(os.environ[VARIABLE]))
-        self._file: TextIO | None = None
+        self._file: TextIO = Path(self._order.file).open("a", encoding="ascii")  # noqa: SIM115 - closed by __aexit__
 
     async def __aenter__(self) -> _Handler:
-        self._file = file = Path(self._order.file).open("a", encoding="ascii")  # noqa: ASYNC230, SIM115
-
-        def write(mark: Mark) -> None:
-            file.write(json.dumps(asdict(mark)) + "\n")
-            file.flush()
-
-        meter = Meter(self._order.counts(), write, self._order.broker_pid)
+        meter = Meter(self._order.counts(), self._write, self._order.broker_pid)
         kind = _Noop if self._order.handler == "noop" else _Handler
         return kind(async_call(self._order.handler, meter), meter.count, self._order)
 
     async def __aexit__(self, *_: object) -> None:
-        if self._file is not None:
-            self._file.close()
+        self._file.close()
 
     async def handle(self, record: Record) -> None:
         """Stand here for the processor's check of the class; never called."""
+
+    def _write(self, mark: Mark) -> None:
+        self._file.write(json.dumps(asdict(mark)) + "\n")
+        self._file.flush()
 
 
 class _Handler:
@@ -118,23 +120,3 @@ class _Noop(_Handler):
         if self._waits:
             await self._pass_gate()
         self._count()
-
-
-class Marks:
-    """The marks that a process has written so far, read from its file bit by bit."""
-
-    def __init__(self, file: str) -> None:
-        self._file = Path(file)
-        self._position = 0
-        self.seen: list[Mark] = []
-
-    def read(self) -> list[Mark]:
-        """Return all marks so far; a line that is still being written is left for the next time."""
-        if self._file.exists():
-            with self._file.open("rb") as file:
-                file.seek(self._position)
-                text = file.read()
-            whole = text[: text.rfind(b"\n") + 1]
-            self._position += len(whole)
-            self.seen += [Mark(**json.loads(line)) for line in whole.splitlines()]
-        return self.seen

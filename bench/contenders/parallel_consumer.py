@@ -18,9 +18,11 @@ import os
 import subprocess
 import tempfile
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
+from bench.contenders.flow_program import FlowArguments
 from bench.harness.row import ROOT
 from bench.peers import parallel_consumer_jars
 from wait_registry.errors import ConfigurationError
@@ -39,21 +41,12 @@ LACKS: Final = (
 )
 
 
-def flow_command(order: str) -> list[str]:
-    """Return the program for an order, `unordered` or `key` (one call at a time per key)."""
+def command(order: str, arguments: FlowArguments) -> list[str]:
+    """Return the program for an order, `unordered` or `key` (one call at a time per key); it takes no JSON."""
     logs = ("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Dorg.slf4j.simpleLogger.showDateTime=true")
-    main = "io.waitreg.bench.ParallelConsumerFlow"
-    return [
-        java_command(),
-        "-Xmx1g",
-        "-XX:+ExitOnOutOfMemoryError",
-        *logs,
-        "-cp",
-        _class_path(),
-        main,
-        "--order",
-        order,
-    ]
+    java = [java_command(), "-Xmx1g", "-XX:+ExitOnOutOfMemoryError", *logs, "-cp", _class_path()]
+    given = {**asdict(arguments), "order": order}
+    return [*java, "io.waitreg.bench.ParallelConsumerFlow", *(str(part) for item in given.items() for part in item)]
 
 
 def _class_path() -> str:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import time
 import urllib.request
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
@@ -18,8 +17,10 @@ from psycopg import sql
 from psycopg.rows import TupleRow
 from pydantic import SecretStr
 
+from bench.contenders.flow_program import FlowArguments
 from bench.contenders.meter import memory_of
-from bench.harness.process import BYTES_PER_MB, Child, ProcessError, environment, started
+from bench.contenders.metered_handler import HANDLER
+from bench.harness.process import BYTES_PER_MB, Child, ProcessError, started
 from bench.harness.row import Bench, WrongResultError
 from wait_registry.demo.environment import as_environment
 from wait_registry.local.guard import process_tree
@@ -27,6 +28,7 @@ from wait_registry.local.ports import LOOPBACK, free_ports
 from wait_registry.postgres.connection import connect
 from wait_registry.settings.kafka import KafkaSettings
 from wait_registry.settings.postgres import PostgresSettings
+from wait_registry.settings.processor import ProcessorSettings
 from wait_registry.settings.root import Settings
 from wait_registry.settings.sweeper import SweeperSettings
 from wait_registry.settings.topics import DeadLetterSettings, WaitTopicSettings
@@ -37,6 +39,9 @@ COMMAND_S: Final = 120.0
 POLL_S: Final = 0.02
 # A sweep is waited for: at the default of 30 s a measurement would be nothing but waiting.
 SWEEP_INTERVAL_S: Final = 1.0
+# More than any of these settings asks for (a small N makes records wait); nothing is renewed meanwhile.
+TTL_S: Final = 86_400
+PROCESSOR_OPTIONS: Final = ("linger_ms", "handler_timeout_s")
 OPEN_ROWS: Final = "select count(*) from wait"
 
 
@@ -51,15 +56,31 @@ def settings_of(bench: Bench, topic: str, partitions: int = 4, schema: str = "pu
     )
 
 
-def waitreg(bench: Bench, settings: Settings, *arguments: str) -> None:
-    """Run a command of the product that is measured; raises ProcessError when it fails."""
-    command = [str(bench.product.waitreg), *arguments]
-    variables = environment(as_environment(settings))
-    done = subprocess.run(
-        command, cwd=bench.directory, env=variables, capture_output=True, text=True, timeout=COMMAND_S, check=False
+def processor_settings(arguments: FlowArguments) -> Settings:
+    """Return the settings of a processor with topics of its own."""
+    options = {name: arguments.options[name] for name in PROCESSOR_OPTIONS if name in arguments.options}
+    return Settings(
+        kafka=KafkaSettings(bootstrap_servers=arguments.kafka),
+        wait=WaitTopicSettings(
+            topic=f"{arguments.group}.wait", partitions=4, replication_factor=1, min_insync_replicas=1
+        ),
+        dead_letter=DeadLetterSettings(topic=f"{arguments.group}.dlq", partitions=1),
+        processor=ProcessorSettings(
+            group=arguments.group,
+            topics=(arguments.topic,),
+            handler=HANDLER,
+            max_in_flight=arguments.in_flight,
+            ttl_s=TTL_S,
+            **options,
+        ),
     )
-    if done.returncode:
-        raise ProcessError(f"waitreg {' '.join(arguments)} ended with {done.returncode}: {done.stderr[-2000:]}")
+
+
+def waitreg(bench: Bench, variables: Mapping[str, str], *arguments: str) -> None:
+    """Run a command of the product that is measured; raises ProcessError when it fails."""
+    with started([str(bench.product.waitreg), *arguments], bench.directory, variables, name="waitreg") as child:
+        if status := child.wait(COMMAND_S):
+            raise ProcessError(f"waitreg {' '.join(arguments)} ended with {status}{child.last_words()}")
 
 
 @contextmanager
@@ -75,7 +96,7 @@ def fresh_schema(bench: Bench, topic: str, partitions: int = 4) -> Iterator[Sett
 
 def install(bench: Bench, settings: Settings) -> None:
     """Make the settings' tables by `waitreg db migrate`, and write the checkpoint that earlier turns made necessary."""
-    waitreg(bench, settings, "db", "migrate")
+    waitreg(bench, as_environment(settings), "db", "migrate")
     with connection_to(settings) as connection:
         connection.execute("checkpoint")
 

@@ -15,11 +15,12 @@ record of a partition at a time ("Consuming Acknowledgements"), so the default i
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 from collections.abc import Mapping
 from typing import Any, Final
 
-from bench.contenders.flow_program import FlowArguments, MeasuredRun, async_call, blocking_call, parse
+from bench.contenders.flow_program import FlowArguments, MeasuredRun, async_call, blocking_call
 
 EMPTY_POLL_MS: Final = 200
 # As many again as can run: a thread that becomes free finds work without waiting for the loop.
@@ -85,7 +86,7 @@ async def faststream(arguments: FlowArguments) -> None:
 
 
 if __name__ == "__main__":
-    given = parse(__doc__, sys.argv[2:])
+    given = FlowArguments(**json.loads(sys.argv[2]))
     if sys.argv[1] == "arroyo":
         arroyo(given)
     else:

@@ -12,13 +12,15 @@ more where N is more.
 from __future__ import annotations
 
 import asyncio
+import json
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from confluent_kafka import AcknowledgeType, KafkaException, Message, ShareConsumer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
-from bench.contenders.flow_program import FlowArguments, MeasuredRun, async_call, parse
+from bench.contenders.flow_program import FlowArguments, MeasuredRun, async_call
 
 DEFAULT_POLL_RECORDS: Final = 500
 POLL_S: Final = 0.2
@@ -71,4 +73,4 @@ def _is_record(message: Message) -> bool:
 
 
 if __name__ == "__main__":
-    asyncio.run(work(parse(__doc__)))
+    asyncio.run(work(FlowArguments(**json.loads(sys.argv[1]))))

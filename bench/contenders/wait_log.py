@@ -13,6 +13,7 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 from bench.contenders.load import held, pool_piece
 from bench.contenders.product import settings_of, waitreg
 from bench.harness.row import Bench
+from wait_registry.demo.environment import as_environment
 from wait_registry.kafka.clients import admin, producer_config
 from wait_registry.records.original import Original
 from wait_registry.records.tombstone import Outcome, tombstone_headers
@@ -145,7 +146,7 @@ class WaitLogWriter:
 
 def prepare_topics(bench: Bench, log: WaitLog) -> AdminClient:
     """Make a log's topics by `waitreg topics create`, keep the cleaner away, and return a client."""
-    waitreg(bench, settings_of(bench, log.topic, log.partitions), "topics", "create")
+    waitreg(bench, as_environment(settings_of(bench, log.topic, log.partitions)), "topics", "create")
     client = admin(KafkaSettings(bootstrap_servers=bench.kafka))
     entry = ConfigEntry("min.compaction.lag.ms", str(UNTOUCHED_MS), incremental_operation=AlterConfigOpType.SET)
     resource = ConfigResource(ResourceType.TOPIC, log.topic, incremental_configs=[entry])

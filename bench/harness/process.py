@@ -16,7 +16,7 @@ from typing import Final
 
 import psutil
 
-from bench.harness.row import ROOT, Bench, Figures
+from bench.harness.row import ROOT
 
 # Of the caller's settings only the place of the jars counts.
 JARS_VARIABLE: Final = "WAITREG_SPARK__JARS_DIR"
@@ -128,26 +128,6 @@ def end_with_parent() -> None:
     """Have this process killed when the thread that started it is gone, even by SIGKILL; on Linux alone."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL))
-
-
-def run_flow(bench: Bench, argv: Sequence[str], deadline_s: float) -> Figures:
-    """Run a flow contender to its end and return its figures."""
-    with started(argv, bench.directory) as child:
-        return flow_figures(child.result(deadline_s))
-
-
-def flow_figures(measured: Mapping[str, float]) -> dict[str, float]:
-    """Return what a flow contender's numbers mean: rates, CPU per record (all threads), memory in MB of 10^6 bytes."""
-    figures = {name: value for name, value in measured.items() if name not in ("rss_bytes", "rss_now_bytes")}
-    records, seconds, cpu_s = (measured[name] for name in ("records", "seconds", "cpu_s"))
-    return figures | {
-        "records_per_s": records / seconds,
-        "cpu_us_per_record": cpu_s / records * 1e6,
-        "records_per_cpu_s": records / cpu_s,
-        "mean_call_s": measured["calls_s"] / records,
-        "rss_mb": measured["rss_bytes"] / BYTES_PER_MB,
-        "rss_now_mb": measured["rss_now_bytes"] / BYTES_PER_MB,
-    }
 
 
 def _running_in(session: int) -> list[psutil.Process]:

@@ -16,17 +16,16 @@ from bench.contenders.flows import (
     Flow,
     Window,
     contender,
+    filled,
 )
-from bench.contenders.load import Mixture, Share, fill, mean_call_s
+from bench.contenders.load import SLOW, Mixture, Share, mean_call_s
 from bench.harness.row import Bench, Case, Contender, Line, Row, figure
 
-SLOW: Final[Mixture] = (Share(10, 1000), Share(90, 200))
 SLOWEST: Final[Mixture] = (Share(1, 60_000), Share(10, 1000), Share(89, 200))
 QUICK: Final[Mixture] = (Share(10, 50), Share(90, 10))
 IN_FLIGHT: Final = (10, 50, 500, 2000)
 SLOWEST_IN_FLIGHT: Final = 500
 SLOWEST_CASE: Final = "1 % at 60 s"
-SLOWEST_TIMEOUT: Final = ("--handler-timeout-s", "65")
 # Calls of the first minute, and of another one or so: worked out from N = 500 free slots that fill with slow calls.
 SLOWEST_WINDOW: Final = Window(44_000, 66_000, 240.0)
 SLOW_TOPIC: Final = "bench.r1.slow"
@@ -46,23 +45,22 @@ MEASURED: Final[Mapping[Flow, Sequence[int]]] = {
 }
 # What is registered ahead, and what a slow end takes, in seconds of the fastest contender.
 AHEAD_S: Final = 3.5
-SHARE: Final = "share_of_limit"
-# Measured until the strategy was removed from the product.
-STRATEGY: Final = "batch strategy"
+RECORDS: Final = round(max(IN_FLIGHT) / mean_call_s(SLOW) * (JVM_WARM_S + SECONDS + AHEAD_S))
 WHY: Final = "../docs/decisions/0021-what-the-targets-miss.md#littles-law"
 
 
 def _cases(bench: Bench) -> Sequence[Case]:
     if bench.quick:
         quick = [contender(flow, SLOW_TOPIC, 10, "timed", Window(50, 300, 120.0)) for flow in (REGISTRY, BATCH)]
-        return [Case("N = 10", quick, prepare=lambda bench: fill(bench.kafka, SLOW_TOPIC, 500, QUICK))]
+        return [Case("N = 10", quick, prepare=filled(SLOW_TOPIC, 500, QUICK))]
     slowest = (SLOWEST_TOPIC, SLOWEST_IN_FLIGHT, "timed", SLOWEST_WINDOW)
-    patient = [contender(REGISTRY, *slowest, *SLOWEST_TIMEOUT)]
+    patient = [contender(REGISTRY, *slowest, handler_timeout_s=65)]
     # Theirs takes two minutes more.
     patient += [contender(PARALLEL_CONSUMER, *slowest)] if bench.first_of_full else []
+    records = SLOWEST_WINDOW.to_record + 4 * SLOWEST_IN_FLIGHT
     return [
-        *(Case(f"N = {count}", _contenders(count), prepare=_fill_slow) for count in IN_FLIGHT),
-        Case(SLOWEST_CASE, patient, prepare=_fill_slowest),
+        *(Case(f"N = {n}", _contenders(n), prepare=filled(SLOW_TOPIC, RECORDS, SLOW)) for n in IN_FLIGHT),
+        Case(SLOWEST_CASE, patient, prepare=filled(SLOWEST_TOPIC, records, SLOWEST)),
     ]
 
 
@@ -77,25 +75,16 @@ def _contenders(in_flight: int) -> list[Contender]:
     return [timed(flow) for flow, counts in MEASURED.items() if in_flight in counts]
 
 
-def _fill_slow(bench: Bench) -> None:
-    most_per_s = max(IN_FLIGHT) / mean_call_s(SLOW)
-    fill(bench.kafka, SLOW_TOPIC, round(most_per_s * (JVM_WARM_S + SECONDS + AHEAD_S)), SLOW)
-
-
-def _fill_slowest(bench: Bench) -> None:
-    fill(bench.kafka, SLOWEST_TOPIC, SLOWEST_WINDOW.to_record + 4 * SLOWEST_IN_FLIGHT, SLOWEST)
-
-
 def _share(case: str, name: str) -> Line:
     least = 0.99 if name == REGISTRY.name else None
-    return Line(f"Share of the limit, {case}: {name}", figure((case, name, SHARE)), least=least, why=WHY)
+    return Line(f"Share of the limit, {case}: {name}", figure((case, name, "share_of_limit")), least=least, why=WHY)
 
 
 LINES: Final = (
     *(_share(f"N = {count}", REGISTRY.name) for count in IN_FLIGHT),
     _share(SLOWEST_CASE, REGISTRY.name),
-    *(_share(f"N = {count}", name) for name in (STRATEGY, BATCH.name) for count in (50, 2000)),
-    *(_share(f"N = {count}", flow.name) for flow, counts in list(MEASURED.items())[2:] for count in counts[-1:]),
+    *(_share(f"N = {count}", BATCH.name) for count in (50, 2000)),
+    *(_share(f"N = {counts[-1]}", flow.name) for flow, counts in list(MEASURED.items())[2:]),
     _share(SLOWEST_CASE, PARALLEL_CONSUMER.name),
 )
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from bench.contenders.flows import (
     AIOKAFKA,
@@ -18,9 +17,10 @@ from bench.contenders.flows import (
     Flow,
     Window,
     contender,
+    filled,
     warm_up,
 )
-from bench.contenders.load import AT_ONCE, Mixture, Share, fill, mean_call_s
+from bench.contenders.load import SLOW, Mixture, Share, mean_call_s
 from bench.harness.row import Bench, Case, Contender, Line, Pair, Row, figure, ratio
 
 CEILING: Final = "no-op"
@@ -35,8 +35,7 @@ NOOP_TOPIC: Final = "bench.r2.noop"
 SHORT_TOPIC: Final = "bench.r2.1ms"
 WAITING_TOPIC: Final = "bench.r2.waiting"
 SHORT: Final[Mixture] = (Share(100, 1),)
-WAITING: Final[Mixture] = (Share(10, 1000), Share(90, 200))
-LINGER: Final = ("--linger-ms", "5")
+LINGER: Final[Mapping[str, Any]] = {"linger_ms": 5}
 IN_FLIGHT: Final = 50
 BATCH: Final = 500
 SHORT_IN_FLIGHT: Final = 100
@@ -73,56 +72,50 @@ CPU: Final = "cpu_us_per_record"
 
 
 def _cases(bench: Bench) -> Sequence[Case]:
-    fill_noop = partial(_fill, NOOP_TOPIC, bench.size(QUICK_RECORDS, NOOP_RECORDS), AT_ONCE)
+    fill_noop = filled(NOOP_TOPIC, bench.size(QUICK_RECORDS, NOOP_RECORDS))
     if bench.quick:
         both = [contender(flow, NOOP_TOPIC, IN_FLIGHT, "noop", QUICK_WINDOW) for flow in COMPARED[:2]]
-        two = [_several(1, ONE, QUICK_WINDOW), _several(2, TWO, QUICK_WINDOW)]
+        two = [_several(1, QUICK_WINDOW), _several(2, QUICK_WINDOW)]
         return [Case(CEILING, both, prepare=fill_noop), Case(TWO_CASE, two)]
-    fill_short = partial(_fill, SHORT_TOPIC, SHORT_RECORDS, SHORT)
+    fill_short = filled(SHORT_TOPIC, SHORT_RECORDS, SHORT)
     # Twice what is measured: neither process may have come to its partitions' end while the other continues.
-    waiting = round(2 * WAITING_IN_FLIGHT / mean_call_s(WAITING) * 2 * (WAITING_WARM_S + WAITING_SECONDS))
+    waiting = round(2 * WAITING_IN_FLIGHT / mean_call_s(SLOW) * 2 * (WAITING_WARM_S + WAITING_SECONDS))
     return [
         Case(CEILING, [_noop(flow) for flow in COMPARED], 2, fill_noop),
         Case(OTHERS, [_noop(flow, in_flight) for flow, in_flight in BESIDE.items()]),
         Case(MILLISECOND, [_short(flow) for flow in SHORT_PER_S], bench.size(1, 1, 2), fill_short),
-        Case(TWO_CASE, [_several(1, ONE, TWO_WINDOW), _several(2, TWO, TWO_WINDOW)]),
-        Case(
-            TWO_WAITING_CASE, [_waiting(1, ONE), _waiting(2, TWO)], 1, partial(_fill, WAITING_TOPIC, waiting, WAITING)
-        ),
+        Case(TWO_CASE, [_several(1, TWO_WINDOW), _several(2, TWO_WINDOW)]),
+        Case(TWO_WAITING_CASE, [_waiting(1), _waiting(2)], prepare=filled(WAITING_TOPIC, waiting, SLOW)),
     ]
 
 
 def _noop(flow: Flow, in_flight: int = IN_FLIGHT) -> Contender:
     window = Window.lasting(NOOP_PER_S[flow], flow.warm_s, SECONDS, warming_per_s=WARMING_PER_S.get(flow, 0.0))
-    return contender(flow, NOOP_TOPIC, in_flight, "noop", window, *(LINGER if flow is REGISTRY else ()))
+    return contender(flow, NOOP_TOPIC, in_flight, "noop", window, **(LINGER if flow is REGISTRY else {}))
 
 
 def _short(flow: Flow) -> Contender:
     window = Window.lasting(SHORT_PER_S[flow], flow.warm_s, SECONDS)
-    return contender(flow, SHORT_TOPIC, SHORT_IN_FLIGHT, "timed", window, *(LINGER if flow is REGISTRY else ()))
+    return contender(flow, SHORT_TOPIC, SHORT_IN_FLIGHT, "timed", window, **(LINGER if flow is REGISTRY else {}))
 
 
-def _several(processes: int, name: str, window: Window) -> Contender:
-    options = (*LINGER, *(("--processes", str(processes)) if processes > 1 else ()))
-    return contender(REGISTRY, NOOP_TOPIC, IN_FLIGHT, "noop", window, *options, name=name)
+def _several(processes: int, window: Window) -> Contender:
+    name = TWO if processes > 1 else ONE
+    return contender(REGISTRY, NOOP_TOPIC, IN_FLIGHT, "noop", window, name=name, processes=processes, **LINGER)
 
 
-def _waiting(processes: int, name: str) -> Contender:
-    expected_per_s = processes * WAITING_IN_FLIGHT / mean_call_s(WAITING)
+def _waiting(processes: int) -> Contender:
+    expected_per_s = processes * WAITING_IN_FLIGHT / mean_call_s(SLOW)
     window = Window.lasting(expected_per_s, WAITING_WARM_S, WAITING_SECONDS)
-    options = ("--processes", str(processes)) if processes > 1 else ()
-    return contender(REGISTRY, WAITING_TOPIC, WAITING_IN_FLIGHT, "timed", window, *options, name=name)
-
-
-def _fill(topic: str, records: int, mixture: Mixture, bench: Bench) -> None:
-    fill(bench.kafka, topic, records, mixture)
+    name = TWO if processes > 1 else ONE
+    return contender(REGISTRY, WAITING_TOPIC, WAITING_IN_FLIGHT, "timed", window, name=name, processes=processes)
 
 
 def _pairs(bench: Bench) -> Sequence[Pair]:
     window = QUICK_WINDOW if bench.quick else Window.lasting(NOOP_PER_S[REGISTRY], REGISTRY.warm_s, SECONDS)
-    ours = contender(REGISTRY, NOOP_TOPIC, IN_FLIGHT, "noop", window, *LINGER)
+    ours = contender(REGISTRY, NOOP_TOPIC, IN_FLIGHT, "noop", window, **LINGER)
     records = window.to_record + QUICK_RECORDS
-    return [Pair(CEILING, ours.measure, (RATE,), (CPU,), partial(_fill, NOOP_TOPIC, records, AT_ONCE))]
+    return [Pair(CEILING, ours.measure, (RATE,), (CPU,), filled(NOOP_TOPIC, records))]
 
 
 OURS: Final = REGISTRY.name
@@ -130,40 +123,33 @@ THEIRS: Final = PARALLEL_CONSUMER.name
 PROCESSOR: Final = "../docs/decisions/0017-what-a-record-costs-a-processor.md"
 MISSED: Final = "../docs/decisions/0021-what-the-targets-miss.md"
 PEERS: Final = f"{MISSED}#per-core-beside-the-peers"
-PROCESSES: Final = f"{MISSED}#two-processes"
 
 
 def _per_core(text: str, case: str, name: str, least: float) -> Line:
     return Line(text, ratio((case, OURS, PER_CORE), (case, name, PER_CORE)), least=least, why=PEERS)
 
 
-def _rate(text: str, case: str, name: str) -> Line:
-    return Line(text, figure((case, name, RATE)), "records/s")
+def _rate(text: str, case: str, name: str, least: float | None = None) -> Line:
+    return Line(text, figure((case, name, RATE)), "records/s", least=least, why=PROCESSOR)
+
+
+def _rates(text: str, case: str, one: str, other: str, least: float, why: str) -> Line:
+    return Line(text, ratio((case, one, RATE), (case, other, RATE)), least=least, why=f"{MISSED}#{why}")
 
 
 LINES: Final = (
-    Line("Registry", figure((CEILING, OURS, RATE)), "records/s", least=50_000, why=PROCESSOR),
+    _rate("Registry", CEILING, OURS, 50_000),
     Line("Registry: client CPU per record", figure((CEILING, OURS, CPU)), "µs", most=20, why=PROCESSOR),
     _rate("Bare loop", CEILING, BARE_LOOP.name),
-    Line(
-        "Registry / bare loop",
-        ratio((CEILING, OURS, RATE), (CEILING, BARE_LOOP.name, RATE)),
-        least=0.75,
-        why=f"{MISSED}#registry-and-bare-loop",
-    ),
+    _rates("Registry / bare loop", CEILING, OURS, BARE_LOOP.name, 0.75, "registry-and-bare-loop"),
     _rate("Parallel Consumer, UNORDERED", CEILING, THEIRS),
     _per_core("Registry / Parallel Consumer, by client core", CEILING, THEIRS, 1.3),
     _rate("arroyo, RunTask", CEILING, ARROYO.name),
     _per_core("Registry / arroyo, by client core", CEILING, ARROYO.name, 2),
     *(_rate(flow.name, OTHERS, flow.name) for flow in BESIDE),
     _per_core("1 ms: registry / Parallel Consumer, by client core", MILLISECOND, THEIRS, 1.45),
-    Line("Two processes / one", ratio((TWO_CASE, TWO, RATE), (TWO_CASE, ONE, RATE)), least=1.8, why=PROCESSES),
-    Line(
-        "Two processes / one, calls that wait",
-        ratio((TWO_WAITING_CASE, TWO, RATE), (TWO_WAITING_CASE, ONE, RATE)),
-        least=1.8,
-        why=PROCESSES,
-    ),
+    _rates("Two processes / one", TWO_CASE, TWO, ONE, 1.8, "two-processes"),
+    _rates("Two processes / one, calls that wait", TWO_WAITING_CASE, TWO, ONE, 1.8, "two-processes"),
 )
 
 ROW: Final = Row(2, "The processor's ceiling", _cases, LINES, warm_up=warm_up(NOOP_TOPIC), pairs=_pairs)

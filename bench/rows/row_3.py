@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 from uuid import uuid4
@@ -15,11 +15,13 @@ from bench.contenders.flows import (
     Flow,
     Window,
     contender,
+    filled,
     flow_arguments,
+    measure_flow,
     warm_up,
 )
-from bench.contenders.load import Mixture, Share, create, fill, mean_call_s
-from bench.harness.process import flow_figures, started
+from bench.contenders.load import SLOW, create, mean_call_s
+from bench.harness.process import started
 from bench.harness.row import Bench, Case, Contender, Figures, Line, Round, Row, figure
 
 MEMORY: Final = "memory"
@@ -27,11 +29,10 @@ LONG_MEMORY: Final = "memory, ten minutes"
 START: Final = "start-up"
 STEADY: Final = "100 records a second"
 IDLE: Final = "idle"
-MIXTURE: Final[Mixture] = (Share(10, 1000), Share(90, 200))
 MEMORY_TOPIC: Final = "bench.r3.memory"
 FEW_TOPIC: Final = "bench.r3.few"
 MEMORY_IN_FLIGHT: Final = 2000
-MEMORY_PER_S: Final = MEMORY_IN_FLIGHT / mean_call_s(MIXTURE)
+MEMORY_PER_S: Final = MEMORY_IN_FLIGHT / mean_call_s(SLOW)
 IN_FLIGHT: Final = 50
 WARM_S: Final = 5.0
 MEMORY_S: Final = 60.0
@@ -48,20 +49,20 @@ THEIRS: Final = PARALLEL_CONSUMER.name
 def _cases(bench: Bench) -> Sequence[Case]:
     # Not for its rate: how long it runs doesn't matter.
     start = contender(REGISTRY, FEW_TOPIC, IN_FLIGHT, "noop", Window(1, FEW // 2, 90.0, least_s=0))
-    idle_s = str(bench.size(2, 20, 40))
-    idle = contender(REGISTRY, FEW_TOPIC, IN_FLIGHT, "noop", Window(1, FEW, 90.0, least_s=0), "--idle-s", idle_s)
+    idle_s = bench.size(2, 20, 40)
+    idle = contender(REGISTRY, FEW_TOPIC, IN_FLIGHT, "noop", Window(1, FEW, 90.0, least_s=0), idle_s=idle_s)
     steady = (REGISTRY, PARALLEL_CONSUMER, AIOKAFKA)[: bench.size(1, 2, 3)]
     theirs = Window.lasting(MEMORY_PER_S, PARALLEL_CONSUMER.warm_s, PEER_S)
     peer = contender(PARALLEL_CONSUMER, MEMORY_TOPIC, MEMORY_IN_FLIGHT, "timed", theirs)
-    long = [Case(LONG_MEMORY, [_memory(LONG_S)], prepare=partial(_fill_memory, LONG_S))]
+    long = [Case(LONG_MEMORY, [_memory(LONG_S)], prepare=_fill_memory(LONG_S))]
     quick = contender(REGISTRY, MEMORY_TOPIC, 20, "timed", Window(20, 200, 90.0))
     memory = [quick] if bench.quick else [_memory(MEMORY_S), peer]
     return [
-        Case(MEMORY, memory, prepare=partial(_fill_memory, 0.1 if bench.quick else MEMORY_S)),
+        Case(MEMORY, memory, prepare=filled(MEMORY_TOPIC, 600) if bench.quick else _fill_memory(MEMORY_S)),
         *(long if bench.first_of_full else []),
-        Case(START, [start], turns=bench.size(1, 3), prepare=_fill_few),
+        Case(START, [start], turns=bench.size(1, 3), prepare=filled(FEW_TOPIC, FEW)),
         Case(STEADY, [_steady(flow) for flow in steady]),
-        Case(IDLE, [idle], prepare=_fill_few),
+        Case(IDLE, [idle], prepare=filled(FEW_TOPIC, FEW)),
     ]
 
 
@@ -70,13 +71,8 @@ def _memory(seconds: float) -> Contender:
     return contender(REGISTRY, MEMORY_TOPIC, MEMORY_IN_FLIGHT, "timed", window)
 
 
-def _fill_memory(seconds: float, bench: Bench) -> None:
-    records = bench.size(600, round(MEMORY_PER_S * (WARM_S + seconds + AHEAD_S)))
-    fill(bench.kafka, MEMORY_TOPIC, records, MIXTURE)
-
-
-def _fill_few(bench: Bench) -> None:
-    fill(bench.kafka, FEW_TOPIC, FEW)
+def _fill_memory(seconds: float) -> Callable[[Bench], None]:
+    return filled(MEMORY_TOPIC, round(MEMORY_PER_S * (WARM_S + seconds + AHEAD_S)), SLOW)
 
 
 def _steady(flow: Flow) -> Contender:
@@ -87,16 +83,13 @@ def _measure_steady(flow: Flow, bench: Bench) -> Figures:
     """Have a contender wait for records that are published while it runs."""
     warm, measured = PER_S * bench.size(2, LATENCY_WARM_S), PER_S * bench.size(1, 20, 40)
     seconds = (warm + measured) / PER_S
-    window = Window(warm, warm + measured, 60.0 + 2 * seconds)
     topic = f"bench.r3.steady-{uuid4().hex[:8]}"
     create(bench.kafka, topic)
-    arguments = flow_arguments(bench, topic, IN_FLIGHT, "latency", window)
-    publish = [sys.executable, "-m", "bench.contenders.load", "--kafka", bench.kafka, "--topic", topic]
+    arguments = flow_arguments(bench, topic, IN_FLIGHT, "latency", Window(warm, warm + measured, 60.0 + 2 * seconds))
     # What is published before the contender has started is old, and done before the warm-up is.
-    publish += ["--per-s", str(PER_S), "--seconds", str(seconds + AHEAD_S)]
-    with started([*flow.program(bench.product), *arguments.command_line()], bench.directory) as child:
-        with started(publish, bench.directory, name="load"):
-            return flow_figures(child.result(window.deadline_s))
+    publish = [sys.executable, "-m", "bench.contenders.load", bench.kafka, topic, str(PER_S), str(seconds + AHEAD_S)]
+    with started(publish, bench.directory, name="load"):
+        return measure_flow(flow, bench, arguments)
 
 
 def _cpu_percent(name: str, round_: Round) -> float:
@@ -132,4 +125,4 @@ LINES: Final = (
     Line("CPU idle, of a core", figure((IDLE, OURS, "idle_cpu_share"), 100), "%", most=1, why=LITTLE_WORK),
 )
 
-ROW: Final = Row(3, "A processor at rest and at little work", _cases, LINES, warm_up=warm_up(MEMORY_TOPIC, MIXTURE))
+ROW: Final = Row(3, "A processor at rest and at little work", _cases, LINES, warm_up=warm_up(MEMORY_TOPIC, SLOW))

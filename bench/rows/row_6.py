@@ -143,7 +143,7 @@ def _processor(bench: Bench, value_bytes: int) -> Contender:
     topic, records = _input(bench, value_bytes)
     # The first quarter warms up.
     window = Window(records // 4, records, 240.0)
-    return contender(REGISTRY_FLOW, topic, 50, "noop", window, "--linger-ms", "5", name=_bytes_name(value_bytes))
+    return contender(REGISTRY_FLOW, topic, 50, "noop", window, name=_bytes_name(value_bytes), linger_ms=5)
 
 
 def _cases(bench: Bench) -> Sequence[Case]:

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import psutil
 
-from bench.contenders.flows import BARE_LOOP, PLAIN, REGISTRY, Flow, Window, flow_arguments, warm_up
-from bench.contenders.load import PARTITIONS, Mixture, Share, delete, fill, held, mean_call_s
-from bench.harness.process import run_flow
+from bench.contenders.flow_program import FlowArguments
+from bench.contenders.flows import (
+    BARE_LOOP,
+    PLAIN,
+    REGISTRY,
+    Flow,
+    Window,
+    filled,
+    flow_arguments,
+    measure_flow,
+    warm_up,
+)
+from bench.contenders.load import PARTITIONS, SLOW, delete, held, mean_call_s
 from bench.harness.row import Bench, Case, Contender, Figures, Line, Row, figure, ratio
 from wait_registry.kafka.clients import admin
 from wait_registry.settings.kafka import KafkaSettings
@@ -26,10 +35,9 @@ NOOP_TOPIC: Final = "bench.r7.noop"
 REGISTRY_TOPIC: Final = "bench.r7.registry"
 SLOW_TOPIC: Final = "bench.r7.slow"
 OFFSETS_TOPIC: Final = "__consumer_offsets"
-MIXTURE: Final[Mixture] = (Share(10, 1000), Share(90, 200))
 IN_FLIGHT: Final = 50
 SLOW_IN_FLIGHT: Final = 500
-SLOW_PER_S: Final = SLOW_IN_FLIGHT / mean_call_s(MIXTURE)
+SLOW_PER_S: Final = SLOW_IN_FLIGHT / mean_call_s(SLOW)
 SECONDS: Final = 6.0
 TURNS: Final = 2
 # Records per second where this was written.
@@ -42,7 +50,7 @@ CPU: Final = "cpu_us_per_record"
 BROKER_CPU: Final = "broker_cpu_us_per_record"
 WAIT_BYTES: Final = "wait_bytes_per_record"
 # So that the rest of the topic is worked off, tombstones and all, before the processor is killed.
-SETTLE: Final = ("--idle-s", "1")
+SETTLE: Final = {"idle_s": 1}
 DIRECTORIES: Final = "log.dirs="
 
 
@@ -79,25 +87,26 @@ def _listens(process: psutil.Process, port: int) -> bool:
 
 
 def _cases(bench: Bench) -> Sequence[Case]:
-    def noop(name: str, flow: Flow, *options: str) -> Contender:
+    def noop(name: str, flow: Flow, **options: Any) -> Contender:
         topic = REGISTRY_TOPIC if flow is REGISTRY else NOOP_TOPIC
-        return _contender(name, flow, topic, IN_FLIGHT, "noop", _window(bench, flow), *options)
+        return _contender(name, flow, topic, IN_FLIGHT, "noop", _window(bench, flow), **options)
 
     plain = noop(PLAIN.name, PLAIN)
-    compressed = [noop(name, BARE_LOOP, "--compression", kind) for kind, name in COMPRESSIONS.items()]
-    lingering = [noop(name, REGISTRY, "--linger-ms", str(ms), *SETTLE) for ms, name in LINGERS_MS.items()]
+    compressed = [noop(name, BARE_LOOP, compression=kind) for kind, name in COMPRESSIONS.items()]
+    lingering = [noop(name, REGISTRY, linger_ms=ms, **SETTLE) for ms, name in LINGERS_MS.items()]
     if bench.quick:
         return [Case(COST, [plain, compressed[2], lingering[1]], prepare=_fill_noop)]
+    fill_slow = filled(SLOW_TOPIC, round(SLOW_PER_S * (SLOW_WARM_S + SLOW_SECONDS + SLOW_REST_S)), SLOW)
     return [
         Case(COST, [plain, *compressed, *lingering], TURNS, _fill_noop),
-        Case(SLOW_BATCHING, [_slow(ms) for ms in LINGERS_MS], TURNS, _fill_slow),
+        Case(SLOW_BATCHING, [_slow(ms) for ms in LINGERS_MS], TURNS, fill_slow),
     ]
 
 
 def _slow(linger_ms: int) -> Contender:
     window = Window.lasting(SLOW_PER_S, SLOW_WARM_S, SLOW_SECONDS)
-    options = ("--linger-ms", str(linger_ms), *SETTLE)
-    return _contender(LINGERS_MS[linger_ms], REGISTRY, SLOW_TOPIC, SLOW_IN_FLIGHT, "timed", window, *options)
+    name, options = LINGERS_MS[linger_ms], {"linger_ms": linger_ms, **SETTLE}
+    return _contender(name, REGISTRY, SLOW_TOPIC, SLOW_IN_FLIGHT, "timed", window, **options)
 
 
 def _window(bench: Bench, flow: Flow) -> Window:
@@ -106,33 +115,27 @@ def _window(bench: Bench, flow: Flow) -> Window:
 
 def _fill_noop(bench: Bench) -> None:
     for flow, topic in ((BARE_LOOP, NOOP_TOPIC), (REGISTRY, REGISTRY_TOPIC)):
-        fill(bench.kafka, topic, bench.size(QUICK_RECORDS, _window(bench, flow).to_record + BEYOND))
-
-
-def _fill_slow(bench: Bench) -> None:
-    fill(bench.kafka, SLOW_TOPIC, round(SLOW_PER_S * (SLOW_WARM_S + SLOW_SECONDS + SLOW_REST_S)), MIXTURE)
+        filled(topic, bench.size(QUICK_RECORDS, _window(bench, flow).to_record + BEYOND))(bench)
 
 
 def _contender(
-    name: str, flow: Flow, topic: str, in_flight: int, handler: str, window: Window, *options: str
+    name: str, flow: Flow, topic: str, in_flight: int, handler: str, window: Window, **options: Any
 ) -> Contender:
-    measure = partial(_measure, flow, topic, in_flight, handler, window, options)
-    return Contender(name, measure, flow.lacks, deadline_s=window.deadline_s + 60)
+    def measure(bench: Bench) -> Figures:
+        arguments = flow_arguments(bench, topic, in_flight, handler, window, keep_topics=True, **options)
+        return _measure(flow, bench, arguments)
+
+    return Contender(name, measure, flow.lacks, deadline_s=window.limit_s + 60)
 
 
-def _measure(
-    flow: Flow, topic: str, in_flight: int, handler: str, window: Window, options: tuple[str, ...], bench: Bench
-) -> Figures:
+def _measure(flow: Flow, bench: Bench, arguments: FlowArguments) -> Figures:
     broker, client = Broker.at(bench.kafka), admin(KafkaSettings(bootstrap_servers=bench.kafka))
-    arguments = flow_arguments(bench, topic, in_flight, handler, window, broker.pid)
-    command = [*flow.program(bench.product), *arguments.command_line(), *options, "--keep-topics"]
+    topic, wait_topic = arguments.topic, f"{arguments.group}.wait"
     offsets_before = broker.topic_bytes(OFFSETS_TOPIC)
-    wait_topic = f"{arguments.group}.wait"
     try:
-        figures = run_flow(bench, command, window.deadline_s)
-        window.require(bench, figures)
+        figures = measure_flow(flow, bench, replace(arguments, broker_pid=broker.pid))
         # Two entries per record, once all are settled.
-        handled = held(client, wait_topic, PARTITIONS) / 2 or window.to_record
+        handled = held(client, wait_topic, PARTITIONS) / 2 or arguments.to_record
         return {
             **figures,
             BROKER_CPU: figures["broker_cpu_s"] / figures["records"] * 1e6,

@@ -6,7 +6,10 @@ import java.io.UncheckedIOException;
 import java.lang.management.ManagementFactory;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collections;
+import java.util.List;
 import java.util.Locale;
 import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;
@@ -28,34 +31,43 @@ final class Meter {
   private static final OperatingSystemMXBean SYSTEM =
       (OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean();
 
-  /** The meter at one moment: a clock, CPU of all threads (in steps of 10 ms), and what all calls have taken so far. */
+  /** The meter at one moment: a clock, CPU of all threads (in steps of 10 ms), and the integral of calls in flight. */
   private record Mark(long clockNs, long cpuNs, long busyNs) {}
 
   private final int from;
   private final int to;
-  private final long[] agesNs;
-  private final Queue<AtomicLong> beginnings = new ConcurrentLinkedQueue<>();
-  private final ThreadLocal<AtomicLong> own = ThreadLocal.withInitial(this::registered);
   private final AtomicInteger completed = new AtomicInteger();
   private final LongAdder overNs = new LongAdder();
-  private final LongAdder measured = new LongAdder();
-  private final LongAdder measuredNs = new LongAdder();
+  private final Queue<AtomicLong> beginnings = new ConcurrentLinkedQueue<>();
+  private final ThreadLocal<AtomicLong> own = ThreadLocal.withInitial(this::registered);
+  private final List<Long> agesNs = Collections.synchronizedList(new ArrayList<>());
   private final CountDownLatch ended = new CountDownLatch(1);
-  private volatile long firstNs;
   private volatile Mark begin;
   private volatile Mark end;
 
-  Meter(int from, int to, boolean measuresAges) {
+  Meter(int from, int to) {
     this.from = from;
     this.to = to;
-    this.agesNs = new long[measuresAges ? to - from : 0];
     // Not for its figures: it loads what a mark needs, which takes longer than any call.
     this.begin = mark();
   }
 
-  /** Counts a call that took no time and began so long after its record was produced. */
-  void count(long ageNs) {
-    over(0, ageNs);
+  /** Counts a call that took no time. */
+  void count() {
+    int number = completed.incrementAndGet();
+    if (number == from) {
+      agesNs.clear();
+      begin = mark();
+    } else if (number == to) {
+      end = mark();
+      ended.countDown();
+    }
+  }
+
+  /** Counts a call that took no time and began so long after its record was published; for few records per second. */
+  void note(long ageNs) {
+    agesNs.add(ageNs);
+    count();
   }
 
   void began() {
@@ -63,79 +75,48 @@ final class Meter {
   }
 
   void ended() {
-    long durationNs = System.nanoTime() - own.get().getAndSet(IDLE);
-    overNs.add(durationNs);
-    over(durationNs, 0);
+    overNs.add(System.nanoTime() - own.get().getAndSet(IDLE));
+    count();
   }
 
   int completed() {
     return completed.get();
   }
 
-  /** Waits until the last measured call is over and all are added up; false when that takes longer. */
+  /** Waits until the last measured call is over; false when that takes longer. */
   boolean awaitEnd(long timeoutMs) throws InterruptedException {
-    if (!ended.await(timeoutMs, TimeUnit.MILLISECONDS)) {
-      return false;
-    }
-    // A call with a lower number may have been between its number and its sum when the last one ended.
-    while (measured.sum() < to - from) {
-      Thread.sleep(1);
-    }
-    return true;
+    return ended.await(timeoutMs, TimeUnit.MILLISECONDS);
   }
 
   /** Returns the line that the benchmark reads; after {@link #awaitEnd}. */
   String asJson() {
-    Arrays.sort(agesNs);
+    List<Long> ages = Arrays.stream(agesNs.toArray(new Long[0])).sorted().toList();
     String latencies =
-        agesNs.length == 0
+        ages.isEmpty()
             ? ""
-            : String.format(Locale.ROOT, ", \"p50_ms\": %.3f, \"p99_ms\": %.3f", percentileMs(50), percentileMs(99));
+            : String.format(
+                Locale.ROOT, ", \"p50_ms\": %.3f, \"p99_ms\": %.3f", percentileMs(ages, 50), percentileMs(ages, 99));
     return String.format(
         Locale.ROOT,
-        "{\"records\": %d, \"seconds\": %.6f, \"cpu_s\": %.3f, \"calls_s\": %.6f, \"busy_s\": %.6f, \"warm_s\": %.3f,"
+        "{\"records\": %d, \"seconds\": %.6f, \"cpu_s\": %.3f, \"busy_s\": %.6f,"
             + " \"rss_bytes\": %d, \"rss_now_bytes\": %d%s}",
         to - from,
         (end.clockNs() - begin.clockNs()) / NS_PER_S,
         (end.cpuNs() - begin.cpuNs()) / NS_PER_S,
-        measuredNs.sum() / NS_PER_S,
         (end.busyNs() - begin.busyNs()) / NS_PER_S,
-        (begin.clockNs() - firstNs) / NS_PER_S,
         memory("VmHWM:"),
         memory("VmRSS:"),
         latencies);
   }
 
-  private void over(long durationNs, long ageNs) {
-    int number = completed.incrementAndGet();
-    if (number == 1) {
-      firstNs = System.nanoTime();
-    }
-    if (number == from) {
-      begin = mark();
-    } else if (number > from && number <= to) {
-      measuredNs.add(durationNs);
-      if (agesNs.length > 0) {
-        agesNs[number - from - 1] = ageNs;
-      }
-      if (number == to) {
-        end = mark();
-        ended.countDown();
-      }
-      // Last: once all are counted, all durations and ages can be seen.
-      measured.increment();
-    }
-  }
-
   private Mark mark() {
     long clockNs = System.nanoTime();
-    long cpuNs = SYSTEM.getProcessCpuTime();
     long busyNs = overNs.sum();
     for (AtomicLong beginning : beginnings) {
       long beganNs = beginning.get();
       busyNs += beganNs == IDLE ? 0 : clockNs - beganNs;
     }
-    return new Mark(clockNs, cpuNs, busyNs);
+    return new Mark(clockNs, SYSTEM.getProcessCpuTime(), busyNs);
   }
 
   private AtomicLong registered() {
@@ -145,9 +126,8 @@ final class Meter {
   }
 
   /** Returns the nearest rank: the least age that so many per cent of the records don't exceed. */
-  private double percentileMs(int percent) {
-    long rank = (agesNs.length * (long) percent + 99) / 100;
-    return agesNs[(int) rank - 1] / NS_PER_MS;
+  private static double percentileMs(List<Long> sorted, int percent) {
+    return sorted.get((sorted.size() * percent + 99) / 100 - 1) / NS_PER_MS;
   }
 
   private static long memory(String name) {

@@ -3,6 +3,7 @@ package io.waitreg.bench;
 import io.confluent.parallelconsumer.ParallelConsumerOptions;
 import io.confluent.parallelconsumer.ParallelConsumerOptions.ProcessingOrder;
 import io.confluent.parallelconsumer.ParallelEoSStreamProcessor;
+import java.nio.charset.StandardCharsets;
 import java.time.Instant;
 import java.util.HashMap;
 import java.util.List;
@@ -19,7 +20,7 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
  */
 public final class ParallelConsumerFlow {
   private static final int CALL_DIGITS = 8;
-  private static final int HEAD_DIGITS = 28;
+  private static final int HEAD_BYTES = 28;
   private static final long LOOK_MS = 1000;
 
   private ParallelConsumerFlow() {}
@@ -35,13 +36,13 @@ public final class ParallelConsumerFlow {
   }
 
   private static int run(Map<String, String> arguments) throws InterruptedException {
-    String handler = arguments.get("--handler");
-    int to = Integer.parseInt(arguments.get("--to-record"));
-    Meter meter = new Meter(Integer.parseInt(arguments.get("--from-record")), to, handler.equals("latency"));
+    String handler = arguments.get("handler");
+    int to = Integer.parseInt(arguments.get("to_record"));
+    Meter meter = new Meter(Integer.parseInt(arguments.get("from_record")), to);
     ParallelEoSStreamProcessor<byte[], byte[]> consumer = new ParallelEoSStreamProcessor<>(options(arguments));
-    consumer.subscribe(List.of(arguments.get("--topic")));
+    consumer.subscribe(List.of(arguments.get("topic")));
     consumer.poll(context -> call(handler, context.getSingleConsumerRecord().value(), meter));
-    double limitS = Double.parseDouble(arguments.get("--limit-s"));
+    double limitS = Double.parseDouble(arguments.get("limit_s"));
     long deadlineNs = System.nanoTime() + (long) (limitS * 1e9);
     while (!meter.awaitEnd(LOOK_MS)) {
       if (consumer.isClosedOrFailed() || System.nanoTime() - deadlineNs > 0) {
@@ -56,10 +57,10 @@ public final class ParallelConsumerFlow {
 
   private static void call(String handler, byte[] value, Meter meter) {
     switch (handler) {
-      case "noop" -> meter.count(0);
+      case "noop" -> meter.count();
       case "latency" -> {
         Instant now = Instant.now();
-        meter.count(now.getEpochSecond() * 1_000_000_000 + now.getNano() - number(value, CALL_DIGITS, HEAD_DIGITS));
+        meter.note(now.getEpochSecond() * 1_000_000_000 + now.getNano() - number(value, CALL_DIGITS, HEAD_BYTES));
       }
       case "timed" -> {
         meter.began();
@@ -70,32 +71,28 @@ public final class ParallelConsumerFlow {
         }
         meter.ended();
       }
-      default -> throw new IllegalArgumentException("--handler " + handler);
+      default -> throw new IllegalArgumentException("handler " + handler);
     }
   }
 
   private static ParallelConsumerOptions<byte[], byte[]> options(Map<String, String> arguments) {
     Map<String, Object> config =
         Map.of(
-            ConsumerConfig.BOOTSTRAP_SERVERS_CONFIG, arguments.get("--kafka"),
-            ConsumerConfig.GROUP_ID_CONFIG, arguments.get("--group"),
+            ConsumerConfig.BOOTSTRAP_SERVERS_CONFIG, arguments.get("kafka"),
+            ConsumerConfig.GROUP_ID_CONFIG, arguments.get("group"),
             ConsumerConfig.AUTO_OFFSET_RESET_CONFIG, "earliest",
             ConsumerConfig.ENABLE_AUTO_COMMIT_CONFIG, false,
             ConsumerConfig.KEY_DESERIALIZER_CLASS_CONFIG, ByteArrayDeserializer.class,
             ConsumerConfig.VALUE_DESERIALIZER_CLASS_CONFIG, ByteArrayDeserializer.class);
     return ParallelConsumerOptions.<byte[], byte[]>builder()
-        .ordering(ProcessingOrder.valueOf(arguments.get("--order").toUpperCase(Locale.ROOT)))
+        .ordering(ProcessingOrder.valueOf(arguments.get("order").toUpperCase(Locale.ROOT)))
         // Of the core module this is the number of threads, each of which is blocked by its call.
-        .maxConcurrency(Integer.parseInt(arguments.get("--in-flight")))
+        .maxConcurrency(Integer.parseInt(arguments.get("in_flight")))
         .consumer(new KafkaConsumer<>(config))
         .build();
   }
 
   private static long number(byte[] value, int from, int to) {
-    long number = 0;
-    for (int at = from; at < to; at++) {
-      number = number * 10 + value[at] - '0';
-    }
-    return number;
+    return Long.parseLong(new String(value, from, to - from, StandardCharsets.US_ASCII));
   }
 }

@@ -9,9 +9,10 @@ import pytest
 
 from bench.__main__ import ROWS, main, row_of
 from bench.against import gain
-from bench.bare_loop import producer_properties, settings_of
+from bench.contenders.bare_loop import producer_properties
 from bench.contenders.flow_program import FlowArguments
 from bench.contenders.meter import Mark, percentile
+from bench.contenders.product import processor_settings
 from bench.contenders.registry import shared_window
 from bench.contenders.sink_pace import Step, pace, stretch
 from bench.contenders.wait_log import WaitLog
@@ -96,7 +97,7 @@ def test_the_committed_data_is_what_the_rows_ask_for() -> None:
 
 def test_processes_are_measured_while_all_of_them_work() -> None:
     def marks(calls: list[int], clock_s: list[int]) -> list[Mark]:
-        return [Mark(n, s * 10**9, s * 10**9, 0, 0, 1, 2) for n, s in zip(calls, clock_s, strict=True)]
+        return [Mark(n, s * 10**9, s * 10**9, 0, 1, 2) for n, s in zip(calls, clock_s, strict=True)]
 
     one, other = marks([10, 20, 30, 40], [1, 2, 3, 4]), marks([10, 20, 30], [2, 3, 4])
     assert shared_window([one, other[:1]], 30, 60) is None
@@ -135,7 +136,7 @@ def test_the_peers_are_locked() -> None:
 
 
 def test_the_bare_loop_has_the_processors_producer() -> None:
-    settings = settings_of(FlowArguments("localhost:9092", "orders", "shop", 50, "noop", 10, 20, 7.5))
+    settings = processor_settings(FlowArguments("localhost:9092", "orders", "shop", 50, "noop", 10, 20, 7.5))
     theirs, ours = ProcessorService(settings).producer_config(), producer_properties(settings, 1.0, "lz4")
     own = {"error_cb", "stats_cb", "statistics.interval.ms", "linger.ms"}
     assert {name: ours[name] for name in ours.keys() - own} == {name: theirs[name] for name in theirs.keys() - own}

@@ -9,21 +9,24 @@ It leaves out what the processor is for: handlers that wait, timeouts, retries, 
 its group), the assignment warm-up, renewals, bounds in bytes, start checks, metrics, logs. A tombstone's delivery isn't
 followed one by one: the idempotent producer either delivers it or fails for good, which ends the process.
 
-`--plain` leaves out wait record and tombstone too: what a consumer costs that reads, calls and commits. It takes a
-million records per second, so at the end of a partition it begins that partition again.
+`plain` as second argument leaves out wait record and tombstone too: what a consumer costs that reads, calls and
+commits. It takes a million records per second, so at the end of a partition it begins that partition again. Options:
+`linger_ms` (5) and `compression` (lz4) of the producer.
 """
 
 from __future__ import annotations
 
+import json
+import sys
 import time
 from collections import deque
-from collections.abc import Callable
 from typing import Any, Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
-from bench.contenders.flow_program import FlowArguments, MeasuredRun, age_ns, flow_arguments, parser
+from bench.contenders.flow_program import BlockingCall, FlowArguments, MeasuredRun, blocking_call
 from bench.contenders.load import delete
+from bench.contenders.product import TTL_S, processor_settings
 from processor.group_config import group_config
 from wait_registry.gc_tuning import tune_gc
 from wait_registry.kafka.clients import admin, producer_config
@@ -36,10 +39,7 @@ from wait_registry.records.times import format_utc_ms
 from wait_registry.records.tombstone import Outcome, tombstone_headers
 from wait_registry.records.wait_id import wait_id
 from wait_registry.records.wait_record import WaitRecordEncoder
-from wait_registry.settings.kafka import KafkaSettings
-from wait_registry.settings.processor import ProcessorSettings
 from wait_registry.settings.root import Settings
-from wait_registry.settings.topics import DeadLetterSettings, WaitTopicSettings
 
 COMMIT_EVERY_S: Final = 0.5
 NOTHING_CAME_S: Final = 0.001
@@ -47,9 +47,6 @@ TAKEN_AT_ONCE: Final = 2_000
 # As the processor's default: records registered and not settled, at most.
 OUTSTANDING: Final = 20_000
 FLUSH_S: Final = 30.0
-TTL_MS: Final = 600_000
-
-Call = Callable[[bytes], None]
 
 
 class Batch:
@@ -78,25 +75,21 @@ class WaitHeaders:
         first = encoder.headers(Original(settings.processor.topics[0], 0, 0, 0, "create", b"", b"", ()), "", 0)
         self._topic, self._last = first[0], first[10:]
         self._types = [(names.ORIGINAL_TIMESTAMP_TYPE, kind.encode()) for kind in TIMESTAMP_TYPES]
-        self._partitions: dict[int, tuple[str, bytes]] = {}
         self._null = {null: (names.ORIGINAL_VALUE_NULL, b"true" if null else b"false") for null in (True, False)}
         self._expires = (names.WAIT_EXPIRATION_TIME, b"")
 
     def begin_batch(self) -> None:
         """Let what is registered from now on expire together."""
-        expires_at_ms = time.time_ns() // 1_000_000 + TTL_MS
+        expires_at_ms = time.time_ns() // 1_000_000 + TTL_S * 1000
         self._expires = (names.WAIT_EXPIRATION_TIME, format_utc_ms(expires_at_ms).encode())
 
     def of(self, message: Message, identifier: str, partition: int, offset: int) -> list[tuple[str, bytes | None]]:
         """Return the headers of a message's wait record."""
         kind, timestamp_ms = message.timestamp()
         headers = message.headers()
-        where = self._partitions.get(partition)
-        if where is None:
-            where = self._partitions[partition] = (names.ORIGINAL_PARTITION, b"%d" % partition)
         return [
             self._topic,
-            where,
+            (names.ORIGINAL_PARTITION, b"%d" % partition),
             (names.ORIGINAL_OFFSET, b"%d" % offset),
             (names.ORIGINAL_TIMESTAMP, b"%d" % timestamp_ms),
             self._types[kind],
@@ -112,7 +105,7 @@ class WaitHeaders:
 class BareLoop:
     """The loop; `run` returns when `stop` has been called and everything is acknowledged and committed."""
 
-    def __init__(self, settings: Settings, producer: Producer, call: Call, plain: bool) -> None:
+    def __init__(self, settings: Settings, producer: Producer, call: BlockingCall, plain: bool) -> None:
         self._topic = settings.processor.topics[0]
         self._group = settings.processor.group
         self._wait_topic = settings.wait.topic
@@ -224,44 +217,21 @@ def end_on_fatal(error: KafkaError) -> None:
         raise KafkaException(error)
 
 
-def settings_of(arguments: FlowArguments) -> Settings:
-    """Return the settings of the processor that this loop is compared with."""
-    wait = WaitTopicSettings(topic=f"{arguments.group}.wait", partitions=4, replication_factor=1, min_insync_replicas=1)
-    return Settings(
-        kafka=KafkaSettings(bootstrap_servers=arguments.kafka),
-        wait=wait,
-        dead_letter=DeadLetterSettings(topic=f"{arguments.group}.dlq", partitions=1),
-        processor=ProcessorSettings(group=arguments.group, topics=(arguments.topic,), handler="none:none"),
-    )
-
-
-def main() -> None:
+def main(arguments: FlowArguments, plain: bool) -> None:
     """Measure, and print the line."""
-    made = parser(__doc__)
-    made.add_argument("--plain", action="store_true", help="only consume, call and commit")
-    made.add_argument("--linger-ms", type=float, default=5.0, help="producer's linger.ms (5)")
-    made.add_argument("--compression", default="lz4", help="producer's compression.type (lz4)")
-    made.add_argument("--keep-topics", action="store_true", help="leave wait and dead letter topic behind")
-    given = made.parse_args()
-    arguments = flow_arguments(given)
-    if arguments.handler == "timed":
-        made.error("the bare loop has no workers: saw --handler timed, expected noop or latency")
-    settings = settings_of(arguments)
+    options, settings = arguments.options, processor_settings(arguments)
     run = MeasuredRun(arguments, at_end=lambda: loop.stop())
-    calls: dict[str, Call] = {
-        "noop": lambda _: run.meter.count(),
-        "latency": lambda value: run.meter.note(age_ns(value)),
-    }
     create_topics(settings)
     try:
-        producer = Producer(producer_properties(settings, given.linger_ms, given.compression))
-        loop = BareLoop(settings, producer, calls[arguments.handler], given.plain)
+        properties = producer_properties(settings, options.get("linger_ms", 5), options.get("compression", "lz4"))
+        # It has no workers: `timed` would make one call after the other.
+        loop = BareLoop(settings, Producer(properties), blocking_call(arguments.handler, run.meter), plain)
         tune_gc()
         loop.run()
     finally:
-        if not given.keep_topics:
+        if not options.get("keep_topics"):
             delete(arguments.kafka, settings.wait.topic, settings.dead_letter.topic)
 
 
 if __name__ == "__main__":
-    main()
+    main(FlowArguments(**json.loads(sys.argv[-1])), "plain" in sys.argv[1:-1])
