@@ -6,7 +6,6 @@ import random
 import time
 import uuid
 from dataclasses import replace
-from itertools import pairwise
 from typing import Final
 
 import psycopg
@@ -15,7 +14,7 @@ from psycopg.rows import TupleRow
 from bench.contenders.meter import percentile
 from bench.contenders.product import OPEN_ROWS, Service, connection_to, count, fresh_schema, require_open_rows, running
 from bench.contenders.sink_pace import Step, await_sessions_end, pace, stretch, writes, written
-from bench.contenders.standing_rows import start_over
+from bench.contenders.standing_rows import write_positions
 from bench.contenders.wait_log import WaitLog, WaitLogWriter, prepare_topics
 from bench.harness.row import Bench, Figures
 from wait_registry.settings.root import Settings
@@ -32,27 +31,27 @@ LOOK_S: Final = 0.01
 SETTLED_S: Final = 10.0
 
 
-def measure_backlog(log: WaitLog, bench: Bench) -> Figures:
-    """Have a sink read a whole log into empty tables; see `read_log`."""
+def measure_backlog(log: WaitLog, bench: Bench, *, outage: bool = False) -> Figures:
+    """Have a sink read a whole log into empty tables; see `read_log`.
+
+    After an `outage` it has been here before, and makes up for what was written meanwhile.
+    """
     with fresh_schema(bench, log.topic, log.partitions) as settings:
-        return read_log(bench, log, settings)
+        return read_log(bench, log, settings, start_over=outage)
 
 
-def measure_outage(log: WaitLog, bench: Bench) -> Figures:
-    """Have a sink that was away while a whole log was written make up for it; see `read_log`."""
-    with fresh_schema(bench, log.topic, log.partitions) as settings:
-        start_over(settings)
-        return read_log(bench, log, settings)
-
-
-def read_log(bench: Bench, log: WaitLog, settings: Settings) -> dict[str, float]:
+def read_log(bench: Bench, log: WaitLog, settings: Settings, *, start_over: bool) -> dict[str, float]:
     """Have a sink read a whole log from its beginning, and return what that took.
+
+    With `start_over` the tables say that a sink has been here and read nothing.
 
     `records_per_s` and `cpu_us_per_record` are those of the warm stretch in which waits and tombstones alternate, which
     lasted `warm_stretch_s` and had `warm_commits`. `written_share` is that of the whole run: rows inserted or updated
     in `wait` by the number of waits. `exact_s` counts from the start of the process to the last record.
     """
     with connection_to(settings) as connection:
+        if start_over:
+            write_positions(connection, settings, from_start=True)
         standing, before, began = count(connection, OPEN_ROWS), writes(connection, settings), time.monotonic()
         with running(bench, "sink", settings) as sink:
             steps = _follow(sink, connection, settings, log.records)
@@ -72,7 +71,6 @@ def read_log(bench: Bench, log: WaitLog, settings: Settings) -> dict[str, float]
         "warm_commits": commits,
         "exact_s": exact_s,
         "overall_records_per_s": log.records / exact_s,
-        "largest_batch_records": max(later.records - earlier.records for earlier, later in pairwise(steps)),
         **peaks,
         **written(before, after, log.waits),
     }

@@ -9,9 +9,8 @@ from typing import Final, NamedTuple
 import psycopg
 from psycopg.rows import TupleRow
 
-from bench.contenders.meter import percentile
 from bench.contenders.product import Service, connection_to, fresh_schema, running
-from bench.contenders.standing_rows import caught_up, register_due, remove_due, tidy
+from bench.contenders.standing_rows import register_due, remove_due, tidy, write_positions
 from bench.contenders.wait_log import WaitLog, WaitLogWriter, prepare_topics
 from bench.harness.row import HERE, Bench, Figures, WrongResultError
 from sweeper.due import find_due
@@ -51,8 +50,11 @@ class Sweeps:
         self._last = 0
         self._new()
 
-    def wait_for(self, rows: int, deadline_s: float) -> Swept:
-        """Return the first sweep with due rows, or with none; raises WrongResultError unless it exported so many."""
+    def wait_for(self, rows: int, deadline_s: float) -> float:
+        """Wait for the first sweep with due rows, or with none; return its duration, s.
+
+        Raises WrongResultError unless it exported so many.
+        """
         found: list[Swept] = []
 
         def seen() -> bool:
@@ -62,7 +64,7 @@ class Sweeps:
         self._sweeper.wait_for(seen, f"for a sweep of {rows} rows", deadline_s)
         if found[0].exported != rows:
             raise WrongResultError(f"{found[0].exported} of {rows} due rows were exported")
-        return found[0]
+        return found[0].duration_s
 
     def _new(self) -> list[Swept]:
         found = [Swept(*row) for row in self._connection.execute(SWEEPS.encode(), (self._topic, self._last))]
@@ -82,7 +84,7 @@ def prepare_log(bench: Bench, log: WaitLog) -> None:
 def measure_due(bench: Bench, settings: Settings, sweeps_counted: int = 10) -> dict[str, float]:
     """Let 100 registrations become due among the rows that stand, again and again, and return what a sweep takes.
 
-    `sweep_*_ms` is the duration that the sweeper itself writes down, from the lock to the last partition's result;
+    `sweep_ms` is the duration that the sweeper itself writes down, from the lock to the last partition's result;
     `nothing_due_sweep_ms` that of the sweeps between, `nothing_due_ms` that of the sweeper's question to Postgres.
     """
     # The first sweeps start Spark's Python workers and have their code compiled.
@@ -91,22 +93,17 @@ def measure_due(bench: Bench, settings: Settings, sweeps_counted: int = 10) -> d
     first = time.time_ns() // 1_000_000_000 * 1_000
     with connection_to(settings) as connection, running(bench, "sweeper", settings) as sweeper:
         remove_due(settings)  # of a turn that was ended
-        caught_up(settings)
+        write_positions(connection, settings)
         sweeper.await_ready()
         sweeps = Sweeps(sweeper, connection, settings)
         for number in range(first, first + (uncounted + times) * ROWS, ROWS):
             register_due(settings, range(number, number + ROWS))
-            durations.append(sweeps.wait_for(ROWS, FIRST_SWEEP_S).duration_s * 1000)
+            durations.append(sweeps.wait_for(ROWS, FIRST_SWEEP_S) * 1000)
             remove_due(settings)
-            idle.append(sweeps.wait_for(0, FIRST_SWEEP_S).duration_s * 1000)
+            idle.append(sweeps.wait_for(0, FIRST_SWEEP_S) * 1000)
         sweeper.stop()
-    counted = durations[uncounted:]
-    swept = {
-        "sweep_ms": median(counted),
-        "sweep_p90_ms": percentile(counted, 0.9),
-        "nothing_due_sweep_ms": median(idle),
-    }
-    return {**swept, **(ask_for_nothing(bench, settings) if bench.product == HERE else {})}
+    swept = {"sweep_ms": median(durations[uncounted:]), "nothing_due_sweep_ms": median(idle)}
+    return {**swept, **({"nothing_due_ms": ask_for_nothing(bench, settings)} if bench.product == HERE else {})}
 
 
 def measure_export(log: WaitLog, bench: Bench) -> Figures:
@@ -116,15 +113,14 @@ def measure_export(log: WaitLog, bench: Bench) -> Figures:
         register_due(settings, range(log.waits))
         tidy(connection)
         with running(bench, "sweeper", settings) as sweeper:
-            swept = Sweeps(sweeper, connection, settings).wait_for(log.waits, FIRST_SWEEP_S + log.waits / 2_000)
-            peaks = sweeper.peak_mb()
+            sweep_s = Sweeps(sweeper, connection, settings).wait_for(log.waits, FIRST_SWEEP_S + log.waits / 2_000)
             remove_due(settings)
             sweeper.stop()
-    return {"rows_per_s": swept.exported / swept.duration_s, "sweep_s": swept.duration_s, **peaks}
+    return {"rows_per_s": log.waits / sweep_s, "sweep_s": sweep_s}
 
 
-def ask_for_nothing(bench: Bench, settings: Settings) -> dict[str, float]:
-    """Ask Postgres what is due by the sweeper's own function, when nothing is; return how long the answer takes."""
+def ask_for_nothing(bench: Bench, settings: Settings) -> float:
+    """Ask Postgres what is due by the sweeper's own function, when nothing is; return how long the answer takes, ms."""
     took_ms = []
     with connection_to(settings) as connection:
         for _ in range(bench.size(20, 200)):
@@ -133,4 +129,4 @@ def ask_for_nothing(bench: Bench, settings: Settings) -> dict[str, float]:
             took_ms.append((time.perf_counter() - began) * 1000)
             if due.rows:
                 raise WrongResultError(f"{due.rows} rows are due, expected none")
-    return {"nothing_due_ms": median(took_ms), "nothing_due_p99_ms": percentile(took_ms, 0.99)}
+    return median(took_ms)

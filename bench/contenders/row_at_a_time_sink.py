@@ -12,6 +12,7 @@ import sys
 import threading
 import uuid
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any, Final
 
 import psycopg
@@ -40,19 +41,6 @@ APPLICATION: Final = "bench row at a time"
 BATCH: Final = 500
 POLL_S: Final = 0.1
 STOP_S: Final = 30.0
-COLUMNS: Final = (
-    *("wait_expiration_uuid", "original_topic", "original_partition", "original_offset", "original_key"),
-    *("original_timestamp", "original_timestamp_ms", "original_timestamp_type", "original_headers"),
-    *("wait_expiration_time", "body", "consumer_group", "instance", "delivery", "dead_letter_topic", "expiry_policy"),
-    *("max_deliveries", "wait_topic", "wait_partition", "wait_offset"),
-)
-UPSERT: Final = sql.SQL(
-    "insert into wait ({columns}) values ({values}) on conflict (wait_expiration_uuid) do update set {changes}"
-).format(
-    columns=sql.SQL(", ").join(map(sql.Identifier, COLUMNS)),
-    values=sql.SQL(", ").join(sql.Placeholder() * len(COLUMNS)),
-    changes=sql.SQL(", ").join(sql.SQL("{0} = excluded.{0}").format(sql.Identifier(column)) for column in COLUMNS[1:]),
-)
 DELETE: Final = "delete from wait where wait_expiration_uuid = %s"
 
 
@@ -94,20 +82,43 @@ def _write(connection: psycopg.Connection[TupleRow], message: Message) -> None:
     if message.value() is None:
         connection.execute(DELETE, ((message.key() or b"").decode(),))
     else:
-        connection.execute(UPSERT, _row(message))
+        row = _row(message)
+        connection.execute(_upsert(tuple(row)), row)
 
 
-def _row(message: Message) -> tuple[Any, ...]:
+@cache
+def _upsert(columns: tuple[str, ...]) -> sql.Composed:
+    query = "insert into wait ({}) values ({}) on conflict (wait_expiration_uuid) do update set {}"
+    changes = [sql.SQL("{0} = excluded.{0}").format(sql.Identifier(column)) for column in columns[1:]]
+    parts = (map(sql.Identifier, columns), map(sql.Placeholder, columns), changes)
+    return sql.SQL(query).format(*(sql.SQL(", ").join(part) for part in parts))
+
+
+def _row(message: Message) -> dict[str, Any]:
     record = decode_wait_record(message.key(), message.value(), message.headers())
     original = record.original
-    return (
-        *(record.wait_id, original.topic, original.partition, original.offset, original.key),
-        *(_time(original.timestamp_ms), original.timestamp_ms, original.timestamp_type),
-        encode_headers_json(original.headers).decode(),
-        *(_time(record.expires_at_ms), original.value, record.group, record.instance, record.delivery),
-        *(record.dead_letter_topic, record.expiry_policy, record.max_deliveries),
-        *(message.topic(), message.partition(), message.offset()),
-    )
+    return {
+        "wait_expiration_uuid": record.wait_id,
+        "original_topic": original.topic,
+        "original_partition": original.partition,
+        "original_offset": original.offset,
+        "original_key": original.key,
+        "original_timestamp": _time(original.timestamp_ms),
+        "original_timestamp_ms": original.timestamp_ms,
+        "original_timestamp_type": original.timestamp_type,
+        "original_headers": encode_headers_json(original.headers).decode(),
+        "wait_expiration_time": _time(record.expires_at_ms),
+        "body": original.value,
+        "consumer_group": record.group,
+        "instance": record.instance,
+        "delivery": record.delivery,
+        "dead_letter_topic": record.dead_letter_topic,
+        "expiry_policy": record.expiry_policy,
+        "max_deliveries": record.max_deliveries,
+        "wait_topic": message.topic(),
+        "wait_partition": message.partition(),
+        "wait_offset": message.offset(),
+    }
 
 
 def _time(time_ms: int | None) -> datetime | None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
-from bench.contenders.our_sink import measure_outage
+from bench.contenders.our_sink import measure_backlog
 from bench.contenders.our_sweeper import measure_due, measure_export, prepare_log
 from bench.contenders.product import drop, fresh_schema, install, settings_of
 from bench.contenders.standing_rows import stand
@@ -60,7 +60,9 @@ def _behind(bench: Bench) -> WaitLog:
 def _cases(bench: Bench) -> Sequence[Case]:
     due = [Contender(FEW, partial(_measure_due, "few")), Contender(MANY, partial(_measure_due, "many"))]
     behind = _behind(bench)
-    outage = Case(OUTAGE, [Contender(SINK, partial(measure_outage, behind))], prepare=partial(fill, behind))
+    outage = Case(
+        OUTAGE, [Contender(SINK, partial(measure_backlog, behind, outage=True))], prepare=partial(fill, behind)
+    )
     # What the smoke leaves out runs by the same code as what it plays, here or in row 4.
     return [
         Case(DUE, due[1:] if bench.quick else due, prepare=_prepare_due),
@@ -74,7 +76,12 @@ def _pairs(bench: Bench) -> Sequence[Pair]:
     return [
         Pair(DUE, _measure_due_among_few, costs=("sweep_ms", "nothing_due_sweep_ms")),
         Pair(EXPORT, partial(measure_export, _due(bench)), gains=("rows_per_s",)),
-        Pair(OUTAGE, partial(measure_outage, behind), gains=("overall_records_per_s",), prepare=partial(fill, behind)),
+        Pair(
+            OUTAGE,
+            partial(measure_backlog, behind, outage=True),
+            gains=("overall_records_per_s",),
+            prepare=partial(fill, behind),
+        ),
     ]
 
 

@@ -14,7 +14,7 @@ from bench.contenders.flows import Window, contender
 from bench.contenders.our_sink import measure_backlog, read_log
 from bench.contenders.our_sweeper import measure_due
 from bench.contenders.product import connection_to, drop, install, settings_of
-from bench.contenders.standing_rows import stand, start_over, tidy
+from bench.contenders.standing_rows import stand, tidy
 from bench.contenders.wait_log import CUSTOMERS, INPUT_PARTITIONS, INPUT_TOPIC, WaitLog, fill
 from bench.harness.row import Bench, Case, Contender, Curves, Figures, Line, Plot, Round, Row, figure, ratio
 from wait_registry.cli.query_file import bind, load_query, query_names
@@ -120,8 +120,7 @@ def _measure_queries(bench: Bench, settings: Settings) -> dict[str, float]:
 def _measure_registry(rows: int, bench: Bench) -> Figures:
     log, settings = _registry(bench, rows)
     queries = _measure_queries(bench, settings)
-    start_over(settings)
-    sink = read_log(bench, log, settings)
+    sink = read_log(bench, log, settings, start_over=True)
     with connection_to(settings) as connection:
         tidy(connection)
     swept = measure_due(bench, settings, SWEEPS)
