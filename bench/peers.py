@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 from functools import cache
@@ -17,7 +16,6 @@ from wait_registry.errors import ConfigurationError
 from wait_registry.jar_fetching import fetch_jars
 from wait_registry.jvm import committed_sums, verify_jars
 
-LOCK: Final = ROOT / "bench" / "peers.txt"
 LISTS: Final = ROOT / "bench" / "jars"
 HOME: Final = ROOT / ".waitreg" / "bench" / "jars"
 PARALLEL_CONSUMER: Final = "parallel-consumer"
@@ -30,14 +28,6 @@ def peers_python() -> str:
     if done.returncode != 0:
         raise ConfigurationError(f"setup/bench_peers.sh can't make the peers' environment: {done.stderr.strip()}")
     return str(ROOT / done.stdout.strip())
-
-
-def peer_version(name: str) -> str:
-    """Return name and version of a peer as they are locked."""
-    found = re.search(rf"^{re.escape(name)}==(\S+)", LOCK.read_text("utf-8"), re.MULTILINE)
-    if found is None:
-        raise KeyError(f"{LOCK.name} locks no {name}")
-    return f"{name} {found[1]}"
 
 
 def parallel_consumer_jars() -> Path:

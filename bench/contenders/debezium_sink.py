@@ -42,13 +42,6 @@ from wait_registry.settings.connect import ConnectSettings
 from wait_registry.settings.root import Settings
 from wait_registry.settings.sink import SinkKind
 
-VERSION: Final = "debezium-connector-jdbc 3.5.0.Final, Kafka Connect 4.3.1"
-LACKS: Final = (
-    "No position beside the rows: offsets are committed later and to Kafka, and don't say how complete the tables are "
-    "(docs/decisions/0010). At least once (its manual): after a crash what came since the last commit comes again. "
-    "Dead letters whose work was finished late aren't marked, and a failed task stays failed until an operator "
-    "restarts it (connect-configs/README.md)."
-)
 # The file of the connector, and the name of its sessions in Postgres.
 NAME: Final = "wait.sink"
 UNBUFFERED_TASKS: Final = 4

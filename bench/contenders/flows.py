@@ -1,4 +1,4 @@
-"""The flow contenders of rows 1, 2, 3, 6 and 7: how each is started, what it doesn't do, and between which records."""
+"""The flow contenders of rows 1, 2, 3, 6 and 7: how each is started, and between which records it is measured."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bench.contenders.flow_program import FlowArguments
 from bench.contenders.load import AT_ONCE, Mixture, fill
 from bench.harness.process import BYTES_PER_MB, started
 from bench.harness.row import Bench, Contender, Figures
-from bench.peers import peer_version, peers_python
+from bench.peers import peers_python
 
 # What a contender may take until its first record, s, and again to say that it gave up.
 START_S: Final = 20.0
@@ -36,8 +36,6 @@ class Flow:
 
     name: str
     run: Callable[[Bench, FlowArguments], Mapping[str, float]]
-    lacks: str = ""
-    version: Callable[[], str] = lambda: ""
     warm_s: float = WARM_S
 
 
@@ -96,7 +94,7 @@ def contender(
         arguments = flow_arguments(bench, topic, in_flight, handler, window, **options)
         return measure_flow(flow, bench, arguments, window.least_s)
 
-    return Contender(name or flow.name, measure, flow.lacks, flow.version(), window.limit_s + 2 * START_S)
+    return Contender(name or flow.name, measure, window.limit_s + 2 * START_S)
 
 
 def filled(topic: str, records: int, mixture: Mixture = AT_ONCE) -> Callable[[Bench], None]:
@@ -138,63 +136,12 @@ def _line(bench: Bench, arguments: FlowArguments, command: list[str]) -> dict[st
 
 
 REGISTRY: Final = Flow("registry", registry.measure)
-BATCH: Final = Flow(
-    "batch baseline",
-    partial(registry.measure, baseline=True),
-    "No registry: one slow call holds up its whole batch, and a crash delivers the batch again.",
-)
-BARE_LOOP: Final = Flow(
-    "bare loop",
-    _program("bench.contenders.bare_loop"),
-    "Nothing but consume, wait record, commit, no-op, tombstone: no handlers that wait, no timeouts, retries, dead "
-    "letters, rebalances, renewals, metrics, logs.",
-)
-PLAIN: Final = Flow(
-    "plain consume and commit",
-    _program("bench.contenders.bare_loop", "plain"),
-    "No registry, no dead letters, no retries. After a crash the last half second is called again, and no client can "
-    "ask which records were out.",
-)
-PARALLEL_CONSUMER: Final = Flow(
-    "Parallel Consumer",
-    _parallel_consumer("unordered"),
-    parallel_consumer.LACKS,
-    lambda: parallel_consumer.VERSION,
-    JVM_WARM_S,
-)
-PARALLEL_CONSUMER_BY_KEY: Final = Flow(
-    "Parallel Consumer, KEY",
-    _parallel_consumer("key"),
-    "As UNORDERED; and one call at a time per key.",
-    lambda: parallel_consumer.VERSION,
-    JVM_WARM_S,
-)
-AIOKAFKA: Final = Flow(
-    "aiokafka, gather and commit",
-    _peer("aiokafka"),
-    "No registry, no dead letters, no retries. One slow call holds up its whole batch. A crash delivers the batch "
-    "again to every handler in it, and no client can ask which records were out.",
-    lambda: peer_version("aiokafka"),
-)
-ARROYO: Final = Flow(
-    "arroyo",
-    _peer("arroyo"),
-    "No registry; dead letters only for records that a strategy calls invalid. Results leave in order: the commit "
-    "waits for the oldest call, and so does everything once the queue is full. A crash delivers again what wasn't "
-    "committed.",
-    lambda: peer_version("sentry-arroyo"),
-)
-FASTSTREAM: Final = Flow(
-    "FastStream",
-    _peer("faststream"),
-    "At most once: what was handed out is committed on a timer, done or not, so a crash loses it. No registry, no dead "
-    "letters.",
-    lambda: peer_version("faststream"),
-)
-SHARE_CONSUMER: Final = Flow(
-    "share consumer",
-    _program("bench.contenders.share_consumer"),
-    "A preview in this client. No registry, and no dead letters before KIP-1191. No lease can be renewed: a call that "
-    "takes longer than the lock (30 s, at most 60 s by the broker's default) is delivered again meanwhile, five times "
-    "at most, then the record is dropped. No client can ask which records are out.",
-)
+BATCH: Final = Flow("batch baseline", partial(registry.measure, baseline=True))
+BARE_LOOP: Final = Flow("bare loop", _program("bench.contenders.bare_loop"))
+PLAIN: Final = Flow("plain consume and commit", _program("bench.contenders.bare_loop", "plain"))
+PARALLEL_CONSUMER: Final = Flow("Parallel Consumer", _parallel_consumer("unordered"), JVM_WARM_S)
+PARALLEL_CONSUMER_BY_KEY: Final = Flow("Parallel Consumer, KEY", _parallel_consumer("key"), JVM_WARM_S)
+AIOKAFKA: Final = Flow("aiokafka, gather and commit", _peer("aiokafka"))
+ARROYO: Final = Flow("arroyo", _peer("arroyo"))
+FASTSTREAM: Final = Flow("FastStream", _peer("faststream"))
+SHARE_CONSUMER: Final = Flow("share consumer", _program("bench.contenders.share_consumer"))

@@ -30,15 +30,6 @@ from wait_registry.jvm import java_command
 
 SOURCES: Final = Path(__file__).with_name("java")
 BUILT: Final = ROOT / ".waitreg" / "bench"
-VERSION: Final = "parallel-consumer-core 0.5.3.2"
-# "README" is that of github.com/confluentinc/parallel-consumer.
-LACKS: Final = (
-    "No registry: which records are out is known in its memory, and from the map of finished offsets that it commits "
-    "along with the offset (README, Offset Map). No dead letters: a call that fails is repeated forever (README, "
-    "Retries). No time limit for a call. A stuck record holds the committed offset, and once the map behind it takes "
-    "75 % of its 4 kB, no more records are taken (README, Offset Map). At least once: after a crash the work of the "
-    "last 5 s is repeated. No longer maintained by Confluent, says its README since May 2026 (pull request 921)."
-)
 
 
 def command(order: str, arguments: FlowArguments) -> list[str]:

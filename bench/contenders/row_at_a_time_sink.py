@@ -32,11 +32,6 @@ from wait_registry.records.wait_record import decode_wait_record
 from wait_registry.settings.loading import load_settings
 from wait_registry.settings.root import Settings
 
-LACKS: Final = (
-    "No position beside the rows: offsets are committed after them and to Kafka, so at least once, up to 500 records "
-    "again after a crash. A record that can't be read ends it. No fence: a sink that was thought dead may write old "
-    "rows over newer ones. Dead letters whose work was finished late aren't marked. (Its source.)"
-)
 APPLICATION: Final = "bench row at a time"
 BATCH: Final = 500
 POLL_S: Final = 0.1

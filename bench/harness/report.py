@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import math
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from typing import Any, Final
+from typing import Final
 
 from bench.harness.data import Data, Json
-from bench.harness.row import ROOT, Bench, Line, MissingFigureError, Plot, Round, Row
+from bench.harness.row import ROOT, Line, Round, Row
 from bench.peers import peers_python
 
 HEAD: Final = """\
@@ -30,27 +29,24 @@ TABLE: Final = "| figure | median | least to most | target | verdict |\n| --- | 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What came out of a line: its values, one per round, or the reason why it has none."""
+    """What came out of a line: its values, one per round, or why it failed."""
 
     line: Line
     values: Sequence[float]
-    reason: str = ""
-    failed: bool = False
+    failure: str = ""
 
     @property
     def verdict(self) -> str:
         """Return `met`, `not met`, `failed`, `not measured`, or nothing where there is no target."""
-        if self.failed:
-            return f"failed: {self.reason}"
+        if self.failure:
+            return f"failed: {self.failure}"
         if not self.values:
             return "not measured"
-        if self.line.least is None and self.line.most is None:
+        least, most = self.line.least, self.line.most
+        if least is None and most is None:
             return ""
         middle = median(self.values)
-        met = middle >= (self.line.least or -math.inf) and middle <= (
-            math.inf if self.line.most is None else self.line.most
-        )
-        return "met" if met else "not met"
+        return "met" if (least is None or middle >= least) and (most is None or middle <= most) else "not met"
 
     @property
     def target(self) -> str:
@@ -68,21 +64,12 @@ class Judged:
 
 def judged(row: Row, rounds: Sequence[Round]) -> list[Judged]:
     """Return what came out of a row's lines; a line without a value and without a target is skipped."""
-    found = [_judged(line, rounds) for line in row.lines]
-    return [one for one in found if one.values or one.target or one.failed]
-
-
-def _judged(line: Line, rounds: Sequence[Round]) -> Judged:
-    values: list[float] = []
-    reason = ""
-    for round_ in rounds:
-        try:
-            values.append(line.value(round_))
-        except MissingFigureError as error:
-            if error.failed:
-                return Judged(line, values, f"round {round_.number}: {error}", failed=True)
-            reason = str(error)
-    return Judged(line, values, reason)
+    found = []
+    for line in row.lines:
+        values = [value for round_ in rounds if (value := line.value(round_)) is not None]
+        failures = [f"round {round_.number}: {reason}" for round_ in rounds if (reason := line.failure(round_))]
+        found.append(Judged(line, values, "; ".join(failures[:1])))
+    return [one for one in found if one.values or one.target or one.failure]
 
 
 def lines_table(found: Sequence[Judged]) -> str:
@@ -96,8 +83,10 @@ def write_report(rows: Sequence[Row], data: Data) -> Path:
     results = [(row, judged(row, data.rounds(row.number))) for row in rows]
     parts = [HEAD, _runs(data), _shortfalls(results), *(_section(row, found, data) for row, found in results)]
     path = folder / "RESULTS.md"
-    path.write_text("\n".join([*parts, _peers(rows)]), "utf-8")
-    draw([curves_of(plot, data.rounds(row.number)) for row in rows for plot in row.plots], folder / "plots")
+    path.write_text("\n".join(parts), "utf-8")
+    (folder / "plots").mkdir(exist_ok=True)
+    plot = [peers_python(), "-m", "bench.plot", str(data.path), str(folder / "plots")]  # only they have matplotlib
+    subprocess.run(plot, cwd=ROOT, check=True)
     return path
 
 
@@ -108,31 +97,11 @@ def shown(value: float, unit: str = "") -> str:
     return f"{rounded:,.{digits}f} {unit}".rstrip()
 
 
-def curves_of(plot: Plot, rounds: Sequence[Round]) -> dict[str, Any]:
-    """Return a plot as `bench.plot` takes it: per curve the points with median, least and most."""
-    curves: dict[str, dict[float, list[float]]] = {}
-    for round_ in rounds:
-        for name, points in plot.curves(round_).items():
-            for x, y in points:
-                curves.setdefault(name, {}).setdefault(x, []).append(y)
-    spreads = {
-        name: [(x, median(ys), min(ys), max(ys)) for x, ys in sorted(curve.items())] for name, curve in curves.items()
-    }
-    return {"name": plot.name, "title": plot.title, "x": plot.x, "y": plot.y, "log_y": plot.log_y, "curves": spreads}
-
-
-def draw(plots: Sequence[dict[str, Any]], folder: Path) -> None:
-    """Draw plots with matplotlib, which only the peers' environment has."""
-    folder.mkdir(parents=True, exist_ok=True)
-    command = [peers_python(), "-m", "bench.plot", str(folder)]
-    subprocess.run(command, cwd=ROOT, input=json.dumps(plots), text=True, check=True)
-
-
 def _section(row: Row, found: Sequence[Judged], data: Data) -> str:
     ends = data.ends(row.number)
     took = f"{len(ends)} rounds of {median(end['seconds'] for end in ends) / 60:.1f} min. " if ends else ""
     noise = [f"Before round {end['round']}, {end['noise']}." for end in ends if end["noise"]]
-    plots = "\n".join(f"![{plot.title}](plots/{plot.name}.svg)" for plot in row.plots)
+    plots = "\n".join(f"![{name.replace('-', ' ')}](plots/{name}.svg)" for name in row.plots)
     parts = [f"## Row {row.number}: {row.title}", " ".join([took.strip(), *noise]), lines_table(found), plots]
     return "\n\n".join(filter(None, parts)) + "\n"
 
@@ -159,14 +128,6 @@ def _shortfalls(results: Sequence[tuple[Row, Sequence[Judged]]]) -> str:
     ]
     head = "## What falls short\n\n| row | figure | median | target | |\n| ---: | --- | ---: | ---: | --- |"
     return "\n".join([head, *lines]) + "\n"
-
-
-def _peers(rows: Sequence[Row]) -> str:
-    nowhere = Bench("", "", Path(), full=True)
-    contenders = [one for row in rows for case in row.cases(nowhere) for one in case.contenders if one.lacks]
-    lines = {one.lacks: _table_line([one.name, one.version, one.lacks]) for one in reversed(contenders)}
-    head = "## What the others don't do\n\n| contender | version | does not do |\n| --- | --- | --- |"
-    return "\n".join([head, *reversed(lines.values())]) + "\n"
 
 
 def _table_line(cells: Sequence[str]) -> str:

@@ -19,8 +19,6 @@ DEADLINE_S: Final = 600.0
 Figures = Mapping[str, float]
 # Case, contender, name of the figure.
 Place = tuple[str, str, str]
-# Curves of a plot by their names: points of x and y, worked out from one round.
-Curves = Mapping[str, Sequence[tuple[float, float]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,15 +75,13 @@ class Bench:
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """What is measured: this project, a peer, a ceiling; `lacks` is what it doesn't do that the registry does.
+    """What is measured: this project, a peer, a ceiling.
 
     `measure` measures one turn and leaves nothing running, however it ends; what it raises fails the turn.
     """
 
     name: str
     measure: Callable[[Bench], Figures]
-    lacks: str = ""
-    version: str = ""
     deadline_s: float = DEADLINE_S
 
 
@@ -114,14 +110,6 @@ class WrongResultError(RuntimeError):
     """The contender did something wrong: there is no second attempt."""
 
 
-class MissingFigureError(LookupError):
-    """A round doesn't have this figure; `failed` says whether it was tried."""
-
-    def __init__(self, reason: str, *, failed: bool) -> None:
-        super().__init__(reason)
-        self.failed = failed
-
-
 @dataclass(frozen=True, slots=True)
 class Round:
     """What one round of a row measured: figures of each turn, and reasons of failures, by case and contender."""
@@ -130,65 +118,36 @@ class Round:
     turns: dict[tuple[str, str], list[Figures]] = field(default_factory=dict)
     failures: dict[tuple[str, str], str] = field(default_factory=dict)
 
-    def figure(self, case: str, contender: str, name: str) -> float:
-        """Return a figure, the median over the contender's turns; raises MissingFigureError."""
-        if reason := self.failures.get((case, contender)):
-            raise MissingFigureError(f"{case}, {contender}: {reason}", failed=True)
-        values = [figures[name] for figures in self.turns.get((case, contender), ()) if name in figures]
-        if not values:
-            raise MissingFigureError(f"{case}, {contender}: no {name}", failed=False)
-        return median(values)
-
-    def points(self, case: str, contenders: Mapping[str, float], name: str) -> list[tuple[float, float]]:
-        """Return a figure of each contender that has it, over what its name stands for."""
-        return [
-            (x, self.figure(case, contender, name))
-            for contender, x in contenders.items()
-            if any(name in figures for figures in self.turns.get((case, contender), ()))
-        ]
+    def figure(self, place: Place) -> float | None:
+        """Return a figure, the median over the contender's turns; None where it wasn't measured."""
+        values = [figures[place[2]] for figures in self.turns.get(place[:2], ()) if place[2] in figures]
+        return median(values) if values else None
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of a row's table: a figure worked out from one round, and the bound that its median is held to.
+    """A line of a row's table: a figure or its ratio `to` another one, and the bound that its median is held to.
 
-    `why` links to where a missed target is explained.
+    `factor` makes the unit of the table of the figure's own; `why` links to where a missed target is explained.
     """
 
     text: str
-    value: Callable[[Round], float]
+    place: Place
     unit: str = ""
+    to: Place | None = None
+    factor: float = 1.0
     least: float | None = None
     most: float | None = None
     why: str = ""
 
+    def value(self, round_: Round) -> float | None:
+        """Return its value in a round."""
+        value, divisor = round_.figure(self.place), round_.figure(self.to) if self.to else 1.0
+        return self.factor * value / divisor if value is not None and divisor else None
 
-def figure(place: Place, factor: float = 1.0) -> Callable[[Round], float]:
-    """Return what works out a figure in the unit that the factor makes of it."""
-    return lambda round_: factor * round_.figure(*place)
-
-
-def ratio(place: Place, to: Place) -> Callable[[Round], float]:
-    """Return what works out the ratio of two figures of one round."""
-
-    def value(round_: Round) -> float:
-        if not (divisor := round_.figure(*to)):
-            raise MissingFigureError(f"{', '.join(to)} is 0", failed=False)
-        return round_.figure(*place) / divisor
-
-    return value
-
-
-@dataclass(frozen=True, slots=True)
-class Plot:
-    """A plot of a row; a point is the median over the rounds, with the least and the most."""
-
-    name: str
-    title: str
-    x: str
-    y: str
-    curves: Callable[[Round], Curves]
-    log_y: bool = True
+    def failure(self, round_: Round) -> str | None:
+        """Return why a contender that it is about failed in a round."""
+        return round_.failures.get(self.place[:2]) or (round_.failures.get(self.to[:2]) if self.to else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,13 +155,13 @@ class Row:
     """A row of the results; `cases` only describes: nothing is connected to or made before `Case.prepare`.
 
     `warm_up` is unmeasured work before the first case, since a broker that has just started takes a third more CPU;
-    `pairs` are what `--against` compares.
+    `pairs` are what `--against` compares; `plots` are names in `bench.plot`.
     """
 
     number: int
     title: str
     cases: Callable[[Bench], Sequence[Case]]
     lines: Sequence[Line]
-    plots: Sequence[Plot] = ()
+    plots: Sequence[str] = ()
     warm_up: Callable[[Bench], None] | None = None
     pairs: Callable[[Bench], Sequence[Pair]] = lambda _: ()

@@ -19,7 +19,7 @@ from bench.contenders.flows import (
     filled,
 )
 from bench.contenders.load import SLOW, Mixture, Share, mean_call_s
-from bench.harness.row import Bench, Case, Contender, Line, Row, figure
+from bench.harness.row import Bench, Case, Contender, Line, Row
 
 SLOWEST: Final[Mixture] = (Share(1, 60_000), Share(10, 1000), Share(89, 200))
 QUICK: Final[Mixture] = (Share(10, 50), Share(90, 10))
@@ -77,7 +77,7 @@ def _contenders(in_flight: int) -> list[Contender]:
 
 def _share(case: str, name: str) -> Line:
     least = 0.99 if name == REGISTRY.name else None
-    return Line(f"Share of the limit, {case}: {name}", figure((case, name, "share_of_limit")), least=least, why=WHY)
+    return Line(f"Share of the limit, {case}: {name}", (case, name, "share_of_limit"), least=least, why=WHY)
 
 
 LINES: Final = (

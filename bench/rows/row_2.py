@@ -21,7 +21,7 @@ from bench.contenders.flows import (
     warm_up,
 )
 from bench.contenders.load import SLOW, Mixture, Share, mean_call_s
-from bench.harness.row import Bench, Case, Contender, Line, Pair, Row, figure, ratio
+from bench.harness.row import Bench, Case, Contender, Line, Pair, Row
 
 CEILING: Final = "no-op"
 OTHERS: Final = "no-op, others"
@@ -126,20 +126,20 @@ PEERS: Final = f"{MISSED}#per-core-beside-the-peers"
 
 
 def _per_core(text: str, case: str, name: str, least: float) -> Line:
-    return Line(text, ratio((case, OURS, PER_CORE), (case, name, PER_CORE)), least=least, why=PEERS)
+    return Line(text, (case, OURS, PER_CORE), to=(case, name, PER_CORE), least=least, why=PEERS)
 
 
 def _rate(text: str, case: str, name: str, least: float | None = None) -> Line:
-    return Line(text, figure((case, name, RATE)), "records/s", least=least, why=PROCESSOR)
+    return Line(text, (case, name, RATE), "records/s", least=least, why=PROCESSOR)
 
 
 def _rates(text: str, case: str, one: str, other: str, least: float, why: str) -> Line:
-    return Line(text, ratio((case, one, RATE), (case, other, RATE)), least=least, why=f"{MISSED}#{why}")
+    return Line(text, (case, one, RATE), to=(case, other, RATE), least=least, why=f"{MISSED}#{why}")
 
 
 LINES: Final = (
     _rate("Registry", CEILING, OURS, 50_000),
-    Line("Registry: client CPU per record", figure((CEILING, OURS, CPU)), "µs", most=20, why=PROCESSOR),
+    Line("Registry: client CPU per record", (CEILING, OURS, CPU), "µs", most=20, why=PROCESSOR),
     _rate("Bare loop", CEILING, BARE_LOOP.name),
     _rates("Registry / bare loop", CEILING, OURS, BARE_LOOP.name, 0.75, "registry-and-bare-loop"),
     _rate("Parallel Consumer, UNORDERED", CEILING, THEIRS),

@@ -22,7 +22,7 @@ from bench.contenders.flows import (
 )
 from bench.contenders.load import SLOW, create, mean_call_s
 from bench.harness.process import started
-from bench.harness.row import Bench, Case, Contender, Figures, Line, Round, Row, figure
+from bench.harness.row import Bench, Case, Contender, Figures, Line, Row
 
 MEMORY: Final = "memory"
 LONG_MEMORY: Final = "memory, ten minutes"
@@ -76,7 +76,7 @@ def _fill_memory(seconds: float) -> Callable[[Bench], None]:
 
 
 def _steady(flow: Flow) -> Contender:
-    return Contender(flow.name, partial(_measure_steady, flow), flow.lacks, flow.version(), 300.0)
+    return Contender(flow.name, partial(_measure_steady, flow), 300.0)
 
 
 def _measure_steady(flow: Flow, bench: Bench) -> Figures:
@@ -92,37 +92,38 @@ def _measure_steady(flow: Flow, bench: Bench) -> Figures:
         return measure_flow(flow, bench, arguments)
 
 
-def _cpu_percent(name: str, round_: Round) -> float:
-    return 100 * round_.figure(STEADY, name, "cpu_s") / round_.figure(STEADY, name, "seconds")
-
-
-def _growth_percent(case: str, round_: Round) -> float:
-    first, last = (round_.figure(case, OURS, f"rss_{end}_bytes") for end in ("first", "last"))
-    return 100 * (last - first) / first
-
-
 WHY: Final = "../docs/decisions/0021-what-the-targets-miss.md"
 RSS: Final = f"{WHY}#memory-of-a-processor"
 LATENCY: Final = f"{WHY}#start-and-latency"
 LITTLE_WORK: Final = f"{WHY}#cpu-at-little-work"
+
+
+def _cpu(text: str, name: str, most: float | None = None) -> Line:
+    cpu, seconds = ((STEADY, name, figure) for figure in ("cpu_s", "seconds"))
+    return Line(text, cpu, "%", to=seconds, factor=100, most=most, why=LITTLE_WORK)
+
+
 LINES: Final = (
-    Line("Registry at N = 2,000: memory", figure((MEMORY, OURS, "rss_mb")), "MB", most=100, why=RSS),
-    Line("The same, ten minutes", figure((LONG_MEMORY, OURS, "rss_mb")), "MB", most=100, why=RSS),
+    Line("Registry at N = 2,000: memory", (MEMORY, OURS, "rss_mb"), "MB", most=100, why=RSS),
+    Line("The same, ten minutes", (LONG_MEMORY, OURS, "rss_mb"), "MB", most=100, why=RSS),
     Line(
-        "Growth from the first to the last of ten minutes", partial(_growth_percent, LONG_MEMORY), "%", most=5, why=RSS
+        "Memory at the end of ten minutes / at their beginning",
+        (LONG_MEMORY, OURS, "rss_last_bytes"),
+        to=(LONG_MEMORY, OURS, "rss_first_bytes"),
+        most=1.05,
+        why=RSS,
     ),
-    Line("Parallel Consumer at N = 2,000: memory", figure((MEMORY, THEIRS, "rss_mb")), "MB"),
-    Line("Start-up to the first record", figure((START, OURS, "first_record_s")), "s", most=3, why=LATENCY),
-    Line("Publish to start of the handler, median", figure((STEADY, OURS, "p50_ms")), "ms", most=4, why=LATENCY),
-    Line("The same, 99th percentile", figure((STEADY, OURS, "p99_ms")), "ms", most=20, why=LATENCY),
+    Line("Parallel Consumer at N = 2,000: memory", (MEMORY, THEIRS, "rss_mb"), "MB"),
+    Line("Start-up to the first record", (START, OURS, "first_record_s"), "s", most=3, why=LATENCY),
+    Line("Publish to start of the handler, median", (STEADY, OURS, "p50_ms"), "ms", most=4, why=LATENCY),
+    Line("The same, 99th percentile", (STEADY, OURS, "p99_ms"), "ms", most=20, why=LATENCY),
     *(
-        Line(f"The same, median: {flow.name}", figure((STEADY, flow.name, "p50_ms")), "ms")
+        Line(f"The same, median: {flow.name}", (STEADY, flow.name, "p50_ms"), "ms")
         for flow in (PARALLEL_CONSUMER, AIOKAFKA)
     ),
-    Line("CPU at 100 records/s, of a core", partial(_cpu_percent, OURS), "%", most=10, why=LITTLE_WORK),
-    Line(f"The same: {THEIRS}", partial(_cpu_percent, THEIRS), "%"),
-    Line(f"The same: {AIOKAFKA.name}", partial(_cpu_percent, AIOKAFKA.name), "%"),
-    Line("CPU idle, of a core", figure((IDLE, OURS, "idle_cpu_share"), 100), "%", most=1, why=LITTLE_WORK),
+    _cpu("CPU at 100 records/s, of a core", OURS, 10),
+    *(_cpu(f"The same: {flow.name}", flow.name) for flow in (PARALLEL_CONSUMER, AIOKAFKA)),
+    Line("CPU idle, of a core", (IDLE, OURS, "idle_cpu_share"), "%", factor=100, most=1, why=LITTLE_WORK),
 )
 
 ROW: Final = Row(3, "A processor at rest and at little work", _cases, LINES, warm_up=warm_up(MEMORY_TOPIC, SLOW))

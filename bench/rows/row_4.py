@@ -9,7 +9,7 @@ from typing import Final
 from bench.contenders import bare_source, debezium_sink, row_at_a_time_sink
 from bench.contenders.our_sink import measure_backlog, measure_small_batches
 from bench.contenders.wait_log import WaitLog, fill
-from bench.harness.row import Bench, Case, Contender, Line, Pair, Round, Row, figure, ratio
+from bench.harness.row import Bench, Case, Contender, Line, Pair, Row
 
 NEAR: Final = "tombstones 1,000 records later"
 FAR: Final = "tombstones 250,000 records later"
@@ -28,19 +28,17 @@ def _near(bench: Bench) -> WaitLog:
 
 
 def _debezium(name: str, log: WaitLog) -> Contender:
-    measure = partial(debezium_sink.measure, name == BUFFERED, log)
-    return Contender(name, measure, debezium_sink.LACKS, debezium_sink.VERSION)
+    return Contender(name, partial(debezium_sink.measure, name == BUFFERED, log))
 
 
 def _cases(bench: Bench) -> Sequence[Case]:
     near, far = _near(bench), WaitLog("bench.r4.far", 1_000_000, tombstone_after=250_000)
-    lacks = "Reads and forgets: no compaction, no decoding, no Postgres."
     contenders = [
-        Contender(SOURCE, partial(bare_source.measure, near), lacks),
+        Contender(SOURCE, partial(bare_source.measure, near)),
         Contender(SINK, partial(measure_backlog, near)),
         _debezium(BUFFERED, near),
         *([] if bench.quick else [_debezium(UNBUFFERED, near)]),
-        Contender(ROW_AT_A_TIME, partial(row_at_a_time_sink.measure, near), row_at_a_time_sink.LACKS),
+        Contender(ROW_AT_A_TIME, partial(row_at_a_time_sink.measure, near)),
     ]
     far_contenders = [Contender(SINK, partial(measure_backlog, far)), _debezium(BUFFERED, far)]
     # A smoke has no 250,000 records.
@@ -54,33 +52,33 @@ def _pairs(bench: Bench) -> Sequence[Pair]:
     return [Pair(NEAR, partial(measure_backlog, near), gains, (CPU,), partial(fill, near))]
 
 
-def _driver_peak_mb(round_: Round) -> float:
-    return max(round_.figure(case, SINK, "driver_peak_mb") for case in (NEAR, FAR))
-
-
 MISSED: Final = "../docs/decisions/0021-what-the-targets-miss.md"
 BATCHES: Final = "../docs/decisions/0018-the-sinks-batches.md"
 DEBEZIUM: Final = f"{MISSED}#sink-and-debezium"
 
 
 def _rate(text: str, case: str, name: str, least: float | None = None) -> Line:
-    return Line(text, figure((case, name, RATE)), "records/s", least=least, why=BATCHES)
+    return Line(text, (case, name, RATE), "records/s", least=least, why=BATCHES)
 
 
 def _times(text: str, case: str, name: str, least: float | None, why: str = DEBEZIUM) -> Line:
-    return Line(text, ratio((case, SINK, RATE), (case, name, RATE)), least=least, why=why)
+    return Line(text, (case, SINK, RATE), to=(case, name, RATE), least=least, why=why)
 
 
 def _written(name: str, most: float | None = None) -> Line:
-    value = figure((NEAR, name, "written_share"), 100)
-    return Line(f"Rows written, of the waits: {name}", value, "%", most=most, why=BATCHES)
+    place = (NEAR, name, "written_share")
+    return Line(f"Rows written, of the waits: {name}", place, "%", factor=100, most=most, why=BATCHES)
+
+
+def _driver(text: str, case: str) -> Line:
+    return Line(text, (case, SINK, "driver_peak_mb"), "MB", most=1_000, why=BATCHES)
 
 
 LINES: Final = (
     _rate("Whole sink, tombstones 1,000 records later", NEAR, SINK, 150_000),
     _rate("Bare source, with headers", NEAR, SOURCE),
     _times("Sink / bare source", NEAR, SOURCE, 0.5, BATCHES),
-    Line("Sink's CPU per record, driver alone", figure((NEAR, SINK, CPU)), "µs"),
+    Line("Sink's CPU per record, driver alone", (NEAR, SINK, CPU), "µs"),
     _rate("Debezium with its reduction buffer", NEAR, BUFFERED),
     _rate("Debezium without it", NEAR, UNBUFFERED),
     _rate("A row at a time", NEAR, ROW_AT_A_TIME),
@@ -91,18 +89,19 @@ LINES: Final = (
     _rate("Whole sink, tombstones 250,000 records later", FAR, SINK, 50_000),
     _rate("Debezium with its buffer, the same", FAR, BUFFERED),
     _times("Sink / Debezium, the same", FAR, BUFFERED, 1.3),
-    Line("100 records, publish to visible rows: median", figure((QUIET, SINK, "visible_p50_s")), "s"),
+    Line("100 records, publish to visible rows: median", (QUIET, SINK, "visible_p50_s"), "s"),
     Line(
         "The same, 95th percentile, beyond the poll interval of 1 s",
-        figure((QUIET, SINK, "beyond_trigger_p95_s")),
+        (QUIET, SINK, "beyond_trigger_p95_s"),
         "s",
         most=0.5,
         why=f"{MISSED}#a-hundred-records",
     ),
-    Line("Sink's driver at most, heap 512 MB", _driver_peak_mb, "MB", most=1_000, why=BATCHES),
+    _driver("Sink's driver at most, heap 512 MB", NEAR),
+    _driver("The same, tombstones 250,000 records later", FAR),
     Line(
         "Sink idle, CPU of a core",
-        figure((QUIET, SINK, "idle_cpu_percent")),
+        (QUIET, SINK, "idle_cpu_percent"),
         "%",
         most=2,
         why=f"{MISSED}#an-idle-sink",

@@ -11,7 +11,7 @@ from bench.contenders.our_sweeper import measure_due, measure_export, prepare_lo
 from bench.contenders.product import drop, fresh_schema, install, settings_of
 from bench.contenders.standing_rows import stand
 from bench.contenders.wait_log import WaitLog, fill
-from bench.harness.row import Bench, Case, Contender, Figures, Line, Pair, Row, figure, ratio
+from bench.harness.row import Bench, Case, Contender, Figures, Line, Pair, Row
 from wait_registry.settings.root import Settings
 
 DUE: Final = "100 due"
@@ -88,23 +88,23 @@ def _pairs(bench: Bench) -> Sequence[Pair]:
 MISSED: Final = "../docs/decisions/0021-what-the-targets-miss.md#sweeps"
 EXPORTS: Final = "../docs/decisions/0020-what-an-export-costs.md"
 LINES: Final = (
-    Line("A sweep of 100 due rows among 10,000", figure((DUE, FEW, "sweep_ms")), "ms"),
-    Line("A sweep of 100 due rows among 10 million (1 million unless FULL)", figure((DUE, MANY, "sweep_ms")), "ms"),
-    Line("The latter / the former", ratio((DUE, MANY, "sweep_ms"), (DUE, FEW, "sweep_ms")), most=1.2, why=MISSED),
-    Line("Nothing due: the sweeper's question", figure((DUE, MANY, "nothing_due_ms")), "ms", most=5, why=MISSED),
+    Line("A sweep of 100 due rows among 10,000", (DUE, FEW, "sweep_ms"), "ms"),
+    Line("A sweep of 100 due rows among 10 million (1 million unless FULL)", (DUE, MANY, "sweep_ms"), "ms"),
+    Line("The latter / the former", (DUE, MANY, "sweep_ms"), to=(DUE, FEW, "sweep_ms"), most=1.2, why=MISSED),
+    Line("Nothing due: the sweeper's question", (DUE, MANY, "nothing_due_ms"), "ms", most=5, why=MISSED),
     Line(
         "Export of 1 million rows (250,000 unless FULL)",
-        figure((EXPORT, SWEEPER, "rows_per_s")),
+        (EXPORT, SWEEPER, "rows_per_s"),
         "rows/s",
         least=30_000,
         why=EXPORTS,
     ),
     Line(
         "Sink, 5 million records behind (1 million unless FULL), start-up included",
-        figure((OUTAGE, SINK, "overall_records_per_s")),
+        (OUTAGE, SINK, "overall_records_per_s"),
         "records/s",
     ),
-    Line("The same: until the tables are exact", figure((OUTAGE, SINK, "exact_s")), "s"),
+    Line("The same: until the tables are exact", (OUTAGE, SINK, "exact_s"), "s"),
 )
 
 ROW: Final = Row(5, "Sweeps, exports and catching up", _cases, LINES, pairs=_pairs)

@@ -16,7 +16,7 @@ from bench.contenders.our_sweeper import measure_due
 from bench.contenders.product import connection_to, drop, install, settings_of
 from bench.contenders.standing_rows import stand, tidy
 from bench.contenders.wait_log import CUSTOMERS, INPUT_PARTITIONS, INPUT_TOPIC, WaitLog, fill
-from bench.harness.row import Bench, Case, Contender, Curves, Figures, Line, Plot, Round, Row, figure, ratio
+from bench.harness.row import Bench, Case, Contender, Figures, Line, Row
 from wait_registry.cli.query_file import bind, load_query, query_names
 from wait_registry.settings.root import Settings
 
@@ -159,8 +159,8 @@ def _cases(bench: Bench) -> Sequence[Case]:
 def _payload_lines(value_bytes: int) -> list[Line]:
     name, sink = _bytes_name(value_bytes), _sink_name(value_bytes=value_bytes)
     return [
-        Line(f"Sink, {sink}", figure((SINK, sink, RATE)), "records/s"),
-        Line(f"Processor, values of {name}", figure((PROCESSOR_PAYLOAD, name, RATE)), "records/s"),
+        Line(f"Sink, {sink}", (SINK, sink, RATE), "records/s"),
+        Line(f"Processor, values of {name}", (PROCESSOR_PAYLOAD, name, RATE), "records/s"),
     ]
 
 
@@ -168,47 +168,19 @@ def _registry_lines(rows: int) -> list[Line]:
     name, fewest = _rows_name(rows), _rows_name(ROWS[0])
     figures = (("sink, 100,000 records", "sink_ms"), ("a sweep of 100 due rows", "sweep_ms"))
     queries = (("slowest look-up", "slowest_look_up_ms"), ("slowest count", "slowest_count_ms"))
-    lines = [Line(f"{name}: {text}", figure((REGISTRY, name, key)), "ms") for text, key in (*figures, *queries)]
+    lines = [Line(f"{name}: {text}", (REGISTRY, name, key), "ms") for text, key in (*figures, *queries)]
     growth = [
-        Line(f"{name} / {fewest}: {text}", ratio((REGISTRY, name, key), (REGISTRY, fewest, key)))
+        Line(f"{name} / {fewest}: {text}", (REGISTRY, name, key), to=(REGISTRY, fewest, key))
         for text, key in (*figures, queries[0])
     ]
     return growth if rows == ROWS[-1] else lines
 
 
 LINES: Final = (
-    *(Line(f"Sink, {_sink_name(count)}", figure((SINK, _sink_name(count), RATE)), "records/s") for count in COUNTS),
+    *(Line(f"Sink, {_sink_name(count)}", (SINK, _sink_name(count), RATE), "records/s") for count in COUNTS),
     *(line for size in VALUE_BYTES[1:] for line in _payload_lines(size)),
     *(line for rows in (ROWS[0], ROWS[-1]) for line in _registry_lines(rows)),
 )
 
 
-def _by_partitions(round_: Round) -> Curves:
-    return {"sink": round_.points(SINK, {_sink_name(count): count for count in COUNTS}, RATE)}
-
-
-def _by_payload(round_: Round) -> Curves:
-    sinks = {_sink_name(value_bytes=size): size for size in VALUE_BYTES}
-    processors = {_bytes_name(size): size for size in VALUE_BYTES}
-    return {"sink": round_.points(SINK, sinks, RATE), "processor": round_.points(PROCESSOR_PAYLOAD, processors, RATE)}
-
-
-def _by_rows(round_: Round) -> Curves:
-    sizes = {_rows_name(rows): rows for rows in ROWS}
-    names = {
-        "sink, 100,000 records": "sink_ms",
-        "sweep of 100 due rows": "sweep_ms",
-        "slowest look-up": "slowest_look_up_ms",
-        "slowest count": "slowest_count_ms",
-    }
-    return {text: round_.points(REGISTRY, sizes, name) for text, name in names.items()}
-
-
-RECORDS: Final = "throughput (records/s)"
-PLOTS: Final = (
-    Plot("sink-by-partitions", "Sink by partitions of the wait topic", "partitions", RECORDS, _by_partitions, False),
-    Plot("by-payload", "Sink and processor by size of the values", "value (B)", RECORDS, _by_payload),
-    Plot("by-registry", "What takes how long, by rows in the registry", "rows in wait", "time (ms)", _by_rows),
-)
-
-ROW: Final = Row(6, "Growth", _cases, LINES, PLOTS)
+ROW: Final = Row(6, "Growth", _cases, LINES, ("sink-by-partitions", "by-payload", "by-registry"))

@@ -22,7 +22,7 @@ from bench.contenders.flows import (
     warm_up,
 )
 from bench.contenders.load import PARTITIONS, SLOW, delete, held, mean_call_s
-from bench.harness.row import Bench, Case, Contender, Figures, Line, Row, figure, ratio
+from bench.harness.row import Bench, Case, Contender, Figures, Line, Row
 from wait_registry.kafka.clients import admin
 from wait_registry.settings.kafka import KafkaSettings
 
@@ -125,7 +125,7 @@ def _contender(
         arguments = flow_arguments(bench, topic, in_flight, handler, window, keep_topics=True, **options)
         return _measure(flow, bench, arguments)
 
-    return Contender(name, measure, flow.lacks, deadline_s=window.limit_s + 60)
+    return Contender(name, measure, window.limit_s + 60)
 
 
 def _measure(flow: Flow, bench: Bench, arguments: FlowArguments) -> Figures:
@@ -149,25 +149,23 @@ def _measure(flow: Flow, bench: Bench, arguments: FlowArguments) -> Figures:
 
 def _costs(text: str, case: str, name: str) -> list[Line]:
     return [
-        Line(f"{text}: wait record and tombstone", figure((case, name, WAIT_BYTES)), "B/record"),
-        Line(f"{text}: broker CPU", figure((case, name, BROKER_CPU)), "µs/record"),
-        Line(f"{text}: client CPU", figure((case, name, CPU)), "µs/record"),
+        Line(f"{text}: wait record and tombstone", (case, name, WAIT_BYTES), "B/record"),
+        Line(f"{text}: broker CPU", (case, name, BROKER_CPU), "µs/record"),
+        Line(f"{text}: client CPU", (case, name, CPU), "µs/record"),
     ]
 
 
 OURS: Final = (COST, REGISTRY.name)
 THEIRS: Final = (COST, PLAIN.name)
 LINES: Final = (
-    Line("A record in the input topic", figure((*THEIRS, "input_bytes_per_record")), "B/record"),
-    Line("Plain: broker CPU", figure((*THEIRS, BROKER_CPU)), "µs/record"),
-    Line("Plain: client CPU", figure((*THEIRS, CPU)), "µs/record"),
+    Line("A record in the input topic", (*THEIRS, "input_bytes_per_record"), "B/record"),
+    Line("Plain: broker CPU", (*THEIRS, BROKER_CPU), "µs/record"),
+    Line("Plain: client CPU", (*THEIRS, CPU), "µs/record"),
     *_costs("Bare loop", COST, BARE_LOOP.name),
     *_costs("Registry", *OURS),
-    Line(
-        "Registry: bytes written / bytes of the record", ratio((*OURS, WAIT_BYTES), (*OURS, "input_bytes_per_record"))
-    ),
-    Line("Registry / plain: broker CPU", ratio((*OURS, BROKER_CPU), (*THEIRS, BROKER_CPU))),
-    Line("Registry / plain: client CPU", ratio((*OURS, CPU), (*THEIRS, CPU))),
+    Line("Registry: bytes written / bytes of the record", (*OURS, WAIT_BYTES), to=(*OURS, "input_bytes_per_record")),
+    Line("Registry / plain: broker CPU", (*OURS, BROKER_CPU), to=(*THEIRS, BROKER_CPU)),
+    Line("Registry / plain: client CPU", (*OURS, CPU), to=(*THEIRS, CPU)),
     *(line for kind in ("none", "zstd") for line in _costs(f"Compression {kind}", COST, COMPRESSIONS[kind])[::2]),
     *(line for ms, name in LINGERS_MS.items() for line in _costs(f"Linger {ms} ms, slow", SLOW_BATCHING, name)[1:2]),
 )

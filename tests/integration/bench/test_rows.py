@@ -51,7 +51,7 @@ def test_a_row_is_measured_and_judged(number: int, bench: Bench) -> None:
         round_.turns.setdefault((turn.case, turn.contender), []).append(turn.figures)
 
     assert play(row if connect_is_there() else without_connect(row), bench, keep) == []
-    assert [one.line.text for one in judged(row, [round_]) if one.failed] == []
+    assert [one.line.text for one in judged(row, [round_]) if one.failure] == []
     assert any(one.values for one in judged(row, [round_]))
 
 
