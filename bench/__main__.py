@@ -32,7 +32,7 @@ from typing import Final
 from bench.against import compare
 from bench.harness.data import Data
 from bench.harness.machine import machine, noise, product_commit, versions
-from bench.harness.play import BrokenRoundError, Turn, play
+from bench.harness.play import Turn, play
 from bench.harness.report import judged, lines_table, shown, write_report
 from bench.harness.row import ROOT, Bench, Checkout, Row
 from wait_registry.errors import WaitRegistryError
@@ -100,18 +100,15 @@ def _round(row: Row, number: int, data: Data, run_id: str, full: bool) -> list[s
         some = list(turn.figures.items())[:FIRST_FIGURES]
         say(turn.failure or ", ".join(f"{name} {shown(value)}" for name, value in some))
         data.add_turn(run_id, row.number, number, turn)
+        if turn.failure and not (stack.broker.running and stack.postgres.running):
+            raise RuntimeError("the broker or Postgres has ended")
 
     folder = RESULTS / "scratch" / run_id / f"row-{row.number}-round-{number}"
     say(f"{row.title}{f'; {busy}' if busy else ''}")
     try:
         with EmbeddedStack() as stack:
-
-            def require_servers() -> None:
-                if not (stack.broker.running and stack.postgres.running):
-                    raise BrokenRoundError("the broker or Postgres has ended")
-
-            bench = Bench(stack.bootstrap_servers, stack.postgres_url, folder, False, full, say, number)
-            failures = play(row, bench, keep, require_servers)
+            bench = Bench(stack.bootstrap_servers, stack.postgres_url, folder, full=full, say=say, round=number)
+            failures = play(row, bench, keep)
     except Exception as error:  # noqa: BLE001 - whatever it is, it ends this round; the others continue
         failures = [f"{type(error).__name__}: {error}"]
     if not failures:

@@ -124,9 +124,10 @@ def _producer(kafka: str, linger_ms: float) -> Producer:
 
 
 def _send(producer: Producer, topic: str, index: int, value: bytes) -> None:
+    key, partition = b"customer-%06d" % (index % 100_000), index % PARTITIONS
     while True:
         try:
-            producer.produce(topic, value, b"customer-%06d" % (index % 100_000), index % PARTITIONS)
+            producer.produce(topic, value, key, partition)
             break
         except BufferError:
             producer.poll(0.1)

@@ -139,17 +139,16 @@ def shared_window(processes: Sequence[Sequence[Mark]], from_calls: int, to_calls
 
     What each process did is taken between its own marks next to the window's ends, half a per cent of it apart.
     """
-    if any(len(marks) < 2 for marks in processes) or sum(marks[-1].calls for marks in processes) < to_calls:
+    if not all(processes):
         return None
-    moments = sorted({mark.clock_ns for marks in processes for mark in marks})
     first_ns, last_ns = max(marks[0].clock_ns for marks in processes), min(marks[-1].clock_ns for marks in processes)
-    states = [[_latest(marks, ns) for marks in processes] for ns in moments if first_ns <= ns <= last_ns]
-    begun = next((state for state in states if _calls(state) >= from_calls), None)
-    enough = to_calls - from_calls + (_calls(begun) if begun else 0)
-    ended = next((state for state in states if _calls(state) >= enough), None)
-    if begun is None or ended is None:
+    moments = sorted(mark.clock_ns for marks in processes for mark in marks if first_ns <= mark.clock_ns <= last_ns)
+    states = [[_latest(marks, ns) for marks in processes] for ns in moments]
+    within = [state for state in states if _calls(state) >= from_calls]
+    ended = [state for state in within if _calls(state) >= to_calls - from_calls + _calls(within[0])]
+    if not ended:
         return None
-    lines = [between(first, last) for first, last in zip(begun, ended, strict=True)]
+    lines = [between(first, last) for first, last in zip(within[0], ended[0], strict=True)]
     summed = {name: sum(line[name] for line in lines) for name in lines[0]}
     return {**summed, "seconds": fmean(line["seconds"] for line in lines)}
 

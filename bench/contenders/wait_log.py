@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from confluent_kafka import KafkaError, Message, Producer
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from bench.contenders.load import held, pool_piece
@@ -32,7 +32,7 @@ CUSTOMERS: Final = 200_000
 EXPIRES_IN_MS: Final = 86_400_000
 HEADERS: Final = (("tenant", b"acme"), ("content-type", b"application/json"))
 POLL_EVERY: Final = 2_000
-SLOWEST_RECORDS_PER_S: Final = 5_000
+FLUSH_S: Final = 120.0
 # The part of a log from which on a contender counts as warm: batches begin small, and compilers need real work.
 WARM_SHARE: Final = 0.4
 # Nothing younger is compacted: a broker that cleans during a measurement takes a core from what is measured.
@@ -101,14 +101,11 @@ class WaitLogWriter:
 
     def __init__(self, kafka: str) -> None:
         queue = {"queue.buffering.max.messages": 200_000, "queue.buffering.max.kbytes": 262_144, "linger.ms": 5}
-        reports = {"on_delivery": self._failed, "delivery.report.only.error": True}
+        reports = {"on_delivery": _require_delivered, "delivery.report.only.error": True}
         self._producer = Producer(producer_config(KafkaSettings(bootstrap_servers=kafka), **queue, **reports))
-        self._error: KafkaError | None = None
-        self._deadline = 0.0
 
     def write(self, log: WaitLog, first: int = 0) -> None:
         """Write a log's records, from the index of its first wait on, until the broker has acknowledged them all."""
-        self._deadline = time.monotonic() + 60 + log.records / SLOWEST_RECORDS_PER_S
         encoder = WaitRecordEncoder(GROUP, INSTANCE, f"{log.topic}.dlq", "dlq", 3)
         expires_at_ms = time.time_ns() // 1_000_000 + EXPIRES_IN_MS
         for number, (index, is_wait) in enumerate(log.order(), 1):
@@ -120,10 +117,9 @@ class WaitLogWriter:
             else:
                 self._send(log.topic, key, None, DONE)
             if number % POLL_EVERY == 0:
-                self._poll(0)
-        while len(self._producer):
-            self._poll(0.1)
-        self._poll(0)
+                self._producer.poll(0)
+        if left := self._producer.flush(FLUSH_S):
+            raise TimeoutError(f"{left} records are still on their way")
 
     def _send(self, topic: str, key: str, value: bytes | None, headers: Sequence[tuple[str, bytes | None]]) -> None:
         while True:
@@ -131,17 +127,12 @@ class WaitLogWriter:
                 self._producer.produce(topic, value, key, headers=headers)
                 return
             except BufferError:
-                self._poll(0.05)
+                self._producer.poll(0.05)
 
-    def _poll(self, seconds: float) -> None:
-        self._producer.poll(seconds)
-        if self._error is not None:
-            raise OSError(f"the broker refused a record: {self._error.str()}")
-        if time.monotonic() > self._deadline:
-            raise TimeoutError(f"{len(self._producer)} records are still on their way")
 
-    def _failed(self, error: KafkaError | None, _message: Message) -> None:
-        self._error = self._error or error
+def _require_delivered(error: KafkaError | None, _message: Message) -> None:
+    if error is not None:
+        raise KafkaException(error)
 
 
 def prepare_topics(bench: Bench, log: WaitLog) -> AdminClient:

@@ -25,10 +25,6 @@ class TurnDeadlineError(BaseException):
     """A turn took too long. Not an Exception, so that no handler in between takes it for its own."""
 
 
-class BrokenRoundError(RuntimeError):
-    """The round can't continue."""
-
-
 @dataclass(frozen=True, slots=True)
 class Turn:
     """How a turn ended: with figures, or with the reason why there are none."""
@@ -40,39 +36,30 @@ class Turn:
     failure: str = ""
 
 
-# Takes each turn as soon as it has ended.
-Keep = Callable[[Turn], None]
-
-
-def play(row: Row, bench: Bench, keep: Keep, require_servers: Callable[[], None] = lambda: None) -> list[str]:
-    """Play a round and hand on each turn; return what failed at both attempts."""
+def play(row: Row, bench: Bench, keep: Callable[[Turn], None]) -> list[str]:
+    """Play a round and hand on each turn as soon as it has ended; return what failed at both attempts."""
     failures: list[str] = []
     if row.warm_up is not None:
-        bench.say("warming up")
         _prepare("warm-up", row.warm_up, bench)
     for case in row.cases(bench):
-        bench.say(f"{case.name}: preparing")
         _prepare(case.name, case.prepare, bench)
         for turn in _turns(case, bench):
             keep(turn)
-            if turn.failure:
-                require_servers()
-                failures.append(f"{case.name}, {turn.contender}: {turn.failure}")
+            failures += [f"{case.name}, {turn.contender}: {turn.failure}"] if turn.failure else []
     return failures
 
 
 def _turns(case: Case, bench: Bench) -> Iterator[Turn]:
     """Measure a case by turns: each round begins with the next contender, so that none always has the best place."""
     first = (bench.round - 1) % len(case.contenders)
-    order = [*case.contenders[first:], *case.contenders[:first]]
-    failed: set[str] = set()
+    left = [*case.contenders[first:], *case.contenders[:first]]
     for number in range(1, case.turns + 1):
-        for contender in order:
-            if contender.name not in failed:
-                bench.say(f"{case.name}: {contender.name}, turn {number} of {case.turns}")
-                turn = _turn(case, contender, number, bench)
-                failed |= {contender.name} if turn.failure else set()
-                yield turn
+        for contender in list(left):
+            bench.say(f"{case.name}: {contender.name}, turn {number} of {case.turns}")
+            turn = _turn(case, contender, number, bench)
+            if turn.failure:
+                left.remove(contender)
+            yield turn
 
 
 def _turn(case: Case, contender: Contender, number: int, bench: Bench) -> Turn:
@@ -100,6 +87,7 @@ def measured(measure: Callable[[Bench], Figures], bench: Bench, deadline_s: floa
 
 
 def _prepare(name: str, prepare: Callable[[Bench], None], bench: Bench) -> None:
+    bench.say(f"{name}: preparing")
     with time_limit(PREPARE_DEADLINE_S):
         prepare(replace(bench, directory=turn_folder(bench, name, "prepare")))
 
