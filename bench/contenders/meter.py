@@ -17,15 +17,27 @@ from typing import Final
 NS_PER_S: Final = 1_000_000_000
 NS_PER_MS: Final = 1_000_000
 TICK_NS: Final = NS_PER_S // os.sysconf("SC_CLK_TCK")
-# In /proc/PID/stat behind the name, which ends with the last bracket (proc(5)).
-UTIME, STIME = 11, 12
+# In /proc/PID/stat behind name and state (proc(5)); the name ends with the last bracket.
+UTIME, STIME, STARTTIME = 10, 11, 18
 NEVER: Final = -1
 
 
 def cpu_ns_of(pid: int) -> int:
     """Return the CPU time of a process so far, user and system, all threads; to the nearest tick (10 ms)."""
-    fields = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()
-    return (int(fields[UTIME]) + int(fields[STIME])) * TICK_NS
+    fields = _stat(pid)
+    return (fields[UTIME] + fields[STIME]) * TICK_NS
+
+
+def started_ns_of(pid: int) -> int:
+    """Return when a process was started by the monotonic clock, to the nearest tick."""
+    age_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME) - _stat(pid)[STARTTIME] * TICK_NS
+    return time.monotonic_ns() - age_ns
+
+
+def _stat(pid: int) -> list[int]:
+    return [
+        int(field) for field in Path(f"/proc/{pid}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()[1:]
+    ]
 
 
 def memory_of(pid: int | str = "self") -> tuple[int, int]:

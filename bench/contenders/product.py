@@ -20,7 +20,7 @@ from pydantic import SecretStr
 from bench.contenders.flow_program import FlowArguments
 from bench.contenders.meter import memory_of
 from bench.contenders.metered_handler import HANDLER
-from bench.harness.process import BYTES_PER_MB, Child, ProcessError, started
+from bench.harness.process import BYTES_PER_MB, Child, started
 from bench.harness.row import Bench, WrongResultError
 from wait_registry.demo.environment import as_environment
 from wait_registry.local.guard import process_tree
@@ -34,7 +34,6 @@ from wait_registry.settings.sweeper import SweeperSettings
 from wait_registry.settings.topics import DeadLetterSettings, WaitTopicSettings
 
 READY_S: Final = 120.0
-STOP_S: Final = 60.0
 COMMAND_S: Final = 120.0
 POLL_S: Final = 0.02
 # A sweep is waited for: at the default of 30 s a measurement would be nothing but waiting.
@@ -79,8 +78,7 @@ def processor_settings(arguments: FlowArguments) -> Settings:
 def waitreg(bench: Bench, variables: Mapping[str, str], *arguments: str) -> None:
     """Run a command of the product that is measured; raises ProcessError when it fails."""
     with started([str(bench.product.waitreg), *arguments], bench.directory, variables, name="waitreg") as child:
-        if status := child.wait(COMMAND_S):
-            raise ProcessError(f"waitreg {' '.join(arguments)} ended with {status}{child.last_words()}")
+        child.run(COMMAND_S)
 
 
 @contextmanager
@@ -131,6 +129,7 @@ class Service:
     def __init__(self, child: Child, port: int) -> None:
         self._child = child
         self._port = port
+        self.stop = child.stop
 
     def await_ready(self) -> None:
         """Wait until /health/ready says yes: the first batch, be it empty, has been written."""
@@ -142,7 +141,7 @@ class Service:
         while not done():
             self._child.require_running()
             if time.monotonic() > deadline:
-                raise ProcessError(f"{self._child.name} took over {deadline_s:g} s {what}{self._child.last_words()}")
+                raise self._child.error(f"took over {deadline_s:g} s {what}")
             time.sleep(poll_s)
 
     def cpu_s(self) -> float:
@@ -157,11 +156,6 @@ class Service:
                 kind = "jvm_peak_mb" if Path(process.exe()).name == "java" else "python_peak_mb"
                 peaks[kind] += memory_of(process.pid)[1] / BYTES_PER_MB
         return {**peaks, "driver_peak_mb": sum(peaks.values())}
-
-    def stop(self) -> None:
-        """Send SIGTERM and wait; raises ProcessError unless it ends with 0."""
-        if status := self._child.terminate(STOP_S):
-            raise ProcessError(f"{self._child.name} ended with status {status}{self._child.last_words()}")
 
     def _is_ready(self) -> bool:
         try:

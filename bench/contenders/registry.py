@@ -20,7 +20,7 @@ from typing import Final
 
 from bench.contenders.flow_program import FlowArguments
 from bench.contenders.load import delete
-from bench.contenders.meter import NS_PER_S, Mark, between, cpu_ns_of, memory_of
+from bench.contenders.meter import NS_PER_S, Mark, between, cpu_ns_of, memory_of, started_ns_of
 from bench.contenders.metered_handler import MeterOrder
 from bench.contenders.product import processor_settings, waitreg
 from bench.harness.process import Child, started
@@ -41,13 +41,13 @@ BASELINE: Final = (sys.executable, "-m", "wait_registry.demo.baseline")
 class Processor:
     """One running processor, and what is seen of it from outside."""
 
-    def __init__(self, child: Child, order: MeterOrder, port: int, started_ns: int) -> None:
+    def __init__(self, child: Child, order: MeterOrder, port: int) -> None:
         self.child = child
         self.order = order
-        self.started_ns = started_ns
+        self.started_ns = started_ns_of(child.pid)
         self.memory: list[tuple[float, float]] = []
         self._port = port
-        self._scraped_s = self._sampled_s = started_ns / NS_PER_S
+        self._scraped_s = self._sampled_s = time.monotonic()
 
     def look(self) -> list[Mark]:
         """Return its marks so far, and sample its memory and metrics if that is due."""
@@ -92,9 +92,8 @@ def _processors(
             file = str(bench.directory / f"marks-{number}")
             order = MeterOrder(arguments.handler, file, marks, every, arguments.broker_pid, gated=count > 1)
             own = {**variables, **order.as_environment(), "WAITREG_TELEMETRY__PORT": str(port)}
-            started_ns = time.monotonic_ns()
             child = resources.enter_context(started(command, bench.directory, own, name="processor"))
-            found.append(Processor(child, order, port, started_ns))
+            found.append(Processor(child, order, port))
         yield found
 
 

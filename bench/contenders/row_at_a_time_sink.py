@@ -35,7 +35,6 @@ from wait_registry.settings.root import Settings
 APPLICATION: Final = "bench row at a time"
 BATCH: Final = 500
 POLL_S: Final = 0.1
-STOP_S: Final = 30.0
 DELETE: Final = "delete from wait where wait_expiration_uuid = %s"
 
 
@@ -48,7 +47,7 @@ def measure(log: WaitLog, bench: Bench) -> Figures:
         with started(command, bench.directory, as_environment(settings), name="row-at-a-time") as child:
             watch = GroupWatch(settings, group, child.pid)
             watch.follow(log.records, child.require_running)
-            child.terminate(STOP_S)
+            child.stop()
             return watch
 
     return measure_peer(bench, log, APPLICATION, read)
