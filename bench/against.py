@@ -1,8 +1,11 @@
 """Compares the product of this checkout with that of another one, by turns, on the same broker and Postgres.
 
-The other checkout is started by its own `.venv/bin/waitreg`, with settings that both know. Each turn makes its topics
-and tables by the `waitreg` that is measured, so that their layouts may differ. The wait log that row 4 reads is written
-once, by this checkout; both read it.
+All that measures is this checkout's: rows, contenders, the handler with its meter. Of the other checkout only the
+product runs, in its own environment: `.venv/bin/waitreg` makes its topics and tables and is its processor, sink and
+sweeper, as a user starts them, with WAITREG_* variables for what differs from this checkout's defaults. So the two may
+differ in everything but these: the commands, the names of these settings, `wait_registry.handler`, and what is read in
+Postgres (the tables `wait`, `sweep` and `sink_progress`). The handler is found by PYTHONPATH, in a folder that holds
+nothing but `bench`. The wait log that row 4 reads is written once, by this checkout; both read it.
 """
 
 from __future__ import annotations

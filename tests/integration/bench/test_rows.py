@@ -27,7 +27,15 @@ from wait_registry.local.connect_worker import plugin_jar
 
 RECORDS, FROM, IN_FLIGHT = 300, 50, 20
 MIXTURE = (Share(10, 30), Share(90, 5))
-TOPICS = ("bench.r1.slow", "bench.r2.noop", "bench.r3.memory", "bench.r3.few", "bench.r7.noop", "bench.r7.registry")
+TOPICS = (
+    "bench.r1.slow",
+    "bench.r2.noop",
+    "bench.r3.memory",
+    "bench.r3.few",
+    "bench.r7.noop",
+    "bench.r7.registry",
+    "bench.r6.n500",
+)
 ALL = [
     *(flows.REGISTRY, flows.BATCH, flows.SHARE_CONSUMER, flows.AIOKAFKA, flows.ARROYO, flows.FASTSTREAM),
     *(flows.PARALLEL_CONSUMER, flows.PARALLEL_CONSUMER_BY_KEY),
