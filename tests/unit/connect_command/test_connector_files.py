@@ -142,14 +142,9 @@ def test_a_file_that_spells_a_secret_out_is_warned_of_without_the_secret(tmp_pat
 
 def test_of_a_file_that_is_not_there_the_nearest_or_our_own_is_named(tmp_path: Path) -> None:
     written(tmp_path, "{}")
-    with pytest.raises(ConfigurationError, match=rf"No such file in {tmp_path}; did you mean {tmp_path}/my.json\?"):
+    with pytest.raises(ConfigurationError, match=rf"no such file in {tmp_path}; did you mean {tmp_path}/my.json\?"):
         read_connector(tmp_path / "mi.json", lookup)
     with pytest.raises(ConfigurationError, match="`connect apply --source debezium` takes this project's file"):
         read_connector(tmp_path / "expired.source", lookup)
     with pytest.raises(ConfigurationError, match=r"expected a file \{"):
         read_connector(tmp_path / "else.txt", lookup)
-
-
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"can't read .*absent.json: No such file"):
-        read_connector(tmp_path / "absent.json", lookup)

@@ -1,1 +1,1 @@
-"""`waitreg connect`: connectors of Kafka Connect, put in place from files, looked at and kept running."""
+"""`waitreg connect`: apply, show, watch and remove the connectors of Kafka Connect."""

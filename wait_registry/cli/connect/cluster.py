@@ -61,8 +61,8 @@ class ConnectCluster:
         refused: list[str] = []
         for connector in connectors:
             config = {"name": connector.name, **connector.config}
-            for problem in self._ask(partial(self._rest.validate, connector.connector_class, config)):
-                refused.append(f"{connector.name} ({connector.origin}): {problem.name}: {problem.error}")
+            errors = self._ask(partial(self._rest.validate, connector.connector_class, config))
+            refused += [f"{connector.name} ({connector.origin}): {error}" for error in errors]
         if refused:
             raise ConfigurationError("\n".join(["nothing was changed; the connectors' classes refuse:", *refused]))
 

@@ -17,7 +17,7 @@ from wait_registry.errors import ConfigurationError
 Family = Literal["debezium", "jdbc"]
 Role = Literal["sink", "source"]
 
-PACKAGE: Final = "wait_registry_connect"
+_RESOURCES: Final = "wait_registry_connect"
 # The connectors of each role, by the beginnings of their files' names.
 CONNECTORS: Final[Mapping[Role, tuple[str, ...]]] = {
     "sink": ("wait.sink", "dead_letter.sink"),
@@ -49,8 +49,8 @@ class Connector:
 
 
 def own_files(role: Role, family: Family) -> list[Path]:
-    """Return this project's files for a role, in the checkout or as they were installed."""
-    folder = _folder()
+    """Return this project's files for a role."""
+    folder = Path(str(resources.files(_RESOURCES)))
     return [folder / f"{name}.{family}.json" for name in CONNECTORS[role]]
 
 
@@ -118,7 +118,7 @@ def _parsed(path: Path) -> tuple[str, dict[str, str]]:
 
 def _not_there(path: Path) -> str:
     folder = path.parent.resolve()
-    said = f"can't read {path}: No such file in {folder}"
+    said = f"can't read {path}: no such file in {folder}"
     for role, names in CONNECTORS.items():
         if any(path.name.startswith(name) for name in names):
             return f"{said}; `connect apply --{role} debezium` takes this project's file, FILE one of yours"
@@ -140,13 +140,6 @@ def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if doubled:
         raise ValueError(f"{', '.join(doubled)} is in it twice")
     return dict(pairs)
-
-
-def _folder() -> Path:
-    checkout = Path(__file__).parents[3]
-    if (checkout / "pyproject.toml").is_file():
-        return checkout / "connect-configs"
-    return Path(str(resources.files(PACKAGE)))
 
 
 # Names of properties that hold secrets.

@@ -12,7 +12,6 @@ import ssl
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import quote
@@ -41,14 +40,6 @@ class SecretUnreadable(ConfigurationError):
 
 class WorkerBusy(WorkerUnavailable):
     """The workers are dividing connectors among themselves: try again in a second."""
-
-
-@dataclass(frozen=True, slots=True)
-class PropertyError:
-    """Why a connector's class refuses one of its properties."""
-
-    name: str
-    error: str
 
 
 class ConnectRest:
@@ -83,11 +74,11 @@ class ConnectRest:
         """Return the connector classes that the worker has."""
         return sorted({plugin["class"] for plugin in self._ask("GET", "/connector-plugins")})
 
-    def validate(self, connector_class: str, config: Mapping[str, str]) -> list[PropertyError]:
+    def validate(self, connector_class: str, config: Mapping[str, str]) -> list[str]:
         """Have the connector's class validate a configuration that includes ``name``; nothing is changed.
 
         Returns:
-            What is wrong, property by property; an empty list if the configuration is accepted.
+            Each error with its property; an empty list if the configuration is accepted.
         """
         try:
             answer = self._ask("PUT", f"/connector-plugins/{quote(connector_class, safe='')}/config/validate", config)
@@ -99,7 +90,7 @@ class ConnectRest:
                 f"the worker's plugin.path and restart it. It has {', '.join(self.plugin_classes()) or 'none'}"
             ) from None
         values = (entry["value"] for entry in answer["configs"])
-        return [PropertyError(value["name"], error) for value in values for error in value["errors"]]
+        return [f"{value['name']}: {error}" for value in values for error in value["errors"]]
 
     def config(self, name: str) -> dict[str, str] | None:
         """Return a connector's configuration as it was given; None if there is no such connector."""
@@ -159,7 +150,7 @@ class ConnectRest:
             raise self._silence(error) from None  # its reason is in the error
 
     def _refusal(self, status: int, body: bytes) -> WorkerUnavailable | ConfigurationError:
-        where, said = f"the Kafka Connect worker at {self._url}", _said(body)
+        where, by_worker, said = f"the Kafka Connect worker at {self._url}", *_error(body)
         if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
             return ConfigurationError(
                 f"{where} refuses this user ({status}): correct connect.username and connect.password"
@@ -172,7 +163,7 @@ class ConnectRest:
                 f"{where} can't read a secret that a connector's configuration refers to ({status}): {said}. Correct "
                 "connect.secrets.* (where the worker finds secrets), the worker's config.providers, or the secret there"
             )
-        if status < HTTPStatus.INTERNAL_SERVER_ERROR and not _is_a_workers(body):
+        if status < HTTPStatus.INTERNAL_SERVER_ERROR and not by_worker:
             reason = said.removeprefix(f"{status}:").strip() or "no text"
             return ConfigurationError(
                 f"{self._url} doesn't answer as a Kafka Connect worker does ({status}: {reason}): is connect.url the "
@@ -214,14 +205,11 @@ def _json(body: bytes, url: str) -> Any:
         ) from error
 
 
-def _is_a_workers(body: bytes) -> bool:
-    with contextlib.suppress(ValueError, TypeError):
-        return "error_code" in json.loads(body)
-    return False
-
-
-def _said(body: bytes) -> str:
-    text = body.decode("utf-8", "replace").strip()
+def _error(body: bytes) -> tuple[bool, str]:
+    """Return whether a worker made this answer, and its message."""
+    by_worker, text = False, body.decode("utf-8", "replace").strip()
     with contextlib.suppress(ValueError, KeyError, TypeError):
-        text = str(json.loads(text)["message"])
-    return text if len(text) <= _MAX_ANSWER_CHARS else f"{text[: _MAX_ANSWER_CHARS - 1]}…"
+        answer = json.loads(text)
+        by_worker = "error_code" in answer
+        text = str(answer["message"])
+    return by_worker, text if len(text) <= _MAX_ANSWER_CHARS else f"{text[: _MAX_ANSWER_CHARS - 1]}…"
