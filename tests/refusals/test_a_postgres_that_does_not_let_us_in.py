@@ -14,12 +14,10 @@ import psycopg
 import pytest
 from pydantic import SecretStr
 
-from sweeper.instruments import Instruments
 from sweeper.partition import skip_of
 from sweeper.result import Skip, SweepResult
-from sweeper.sweeper import Sweeper
 from tests.conftest import SettingsFactory
-from tests.integration.sweeper.test_sweeper import in_process
+from tests.integration.sweeper.scenario import sweeper_of
 from tests.support.certificates import Authority
 from tests.support.command import run_waitreg
 from tests.support.naming import Names
@@ -32,7 +30,6 @@ from wait_registry.postgres.connection import PostgresRefused, PostgresUnavailab
 from wait_registry.postgres.schema import install_schema
 from wait_registry.settings.postgres import PostgresSettings
 from wait_registry.settings.root import Settings
-from wait_registry.telemetry.exposition import MetricsRegistry
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -103,7 +100,7 @@ def test_a_refusal_by_a_postgres_that_has_let_us_in_is_waited_out(
             PostgresUnavailable, match=r"not permitted to log in(.|\n)*before, .*Check user and password"
         ):
             connect(settings.postgres)
-        swept = Sweeper(settings, in_process, Instruments(MetricsRegistry())).run_once()
+        swept = sweeper_of(settings).run_once()
         assert swept.result is SweepResult.FAILED
         assert "not permitted to log in" in swept.reason
 
@@ -175,7 +172,7 @@ def test_certificates_are_checked_on_both_sides(
         SinkService(settings, spark, once=True).run()
     assert password not in str(raised.value)
     with pytest.raises(PostgresRefused, match=said):
-        Sweeper(settings, in_process, Instruments(MetricsRegistry())).run_once()
+        sweeper_of(settings).run_once()
 
 
 def test_a_servers_certificate_that_is_out_of_date_is_refused(
@@ -197,7 +194,7 @@ def test_sink_and_sweeper_end_with_2_and_a_sentence(
     with pytest.raises(PostgresRefused, match="password authentication failed"):
         SinkService(settings, spark, once=True).run()
     with pytest.raises(PostgresRefused, match="password authentication failed"):
-        Sweeper(settings, in_process, Instruments(MetricsRegistry())).run_once()
+        sweeper_of(settings).run_once()
     ended = run_waitreg(here, "sweeper", "--once", settings=settings)
     assert ended.code == 2, ended.errors
     assert "Check user and password in postgres.url" in ended.errors
@@ -226,5 +223,5 @@ def test_sink_and_sweeper_refuse_an_older_schema(
             with pytest.raises(ConfigurationError, match=wanted):
                 SinkService(settings, spark, once=True).run()
             with pytest.raises(ConfigurationError, match=wanted):
-                Sweeper(settings, in_process, Instruments(MetricsRegistry())).run_once()
+                sweeper_of(settings).run_once()
     assert topics.read(settings.wait.topic) == []

@@ -12,15 +12,12 @@ import pytest
 from sink.connect_group import require_no_second_sink
 from sink.mirror import OffsetMirror
 from sink.position import Position, TopicPartition
-from sweeper.instruments import Instruments
 from sweeper.result import RowOutcome
-from sweeper.sweeper import Sweeper
 from sweeper.tail import Tail
 from sweeper.tail_reader import TailReader
 from tests.integration.processor.running import Processors
 from tests.integration.processor.wait_topic import stories
-from tests.integration.sweeper.scenario import Scenario
-from tests.integration.sweeper.test_sweeper import in_process
+from tests.integration.sweeper.scenario import Scenario, sweeper_of
 from tests.refusals.secured_settings import SecuredSettings
 from tests.support.committed_offsets import committed
 from tests.support.database import Database
@@ -33,7 +30,6 @@ from wait_registry.kafka.clients import admin
 from wait_registry.kafka.topics import require_topics
 from wait_registry.settings.relations import Service
 from wait_registry.settings.root import Settings
-from wait_registry.telemetry.exposition import MetricsRegistry
 
 QUICK = {"processor.commit_interval_s": 0.1, "processor.drain_timeout_s": 3, "processor.flush_timeout_s": 2}
 ONE_PARTITION = {"wait.partitions": 1, "wait.skew_allowance_s": 0}
@@ -201,7 +197,7 @@ def test_a_sweeper_without_transaction_permission_exports_nothing(
     at.show()
     change = lambda right: without(right, "WRITE") if right.resource == "transactional_id" else right  # noqa: E731
     grant_but(secured_settings, "sweeper", settings, change)
-    sweeper = Sweeper(settings, in_process, Instruments(MetricsRegistry()))
+    sweeper = sweeper_of(settings)
     with pytest.raises(ConfigurationError, match=r"fencing .* failed.*WRITE on transactional IDs that begin with"):
         sweeper.run_once()
     assert at.dead_lettered_ids() == []
@@ -225,7 +221,7 @@ def test_a_sweeper_needs_every_permission_on_the_wait_topic(
     [registered] = at.register([at.wait_record(1)])
     at.show()
     at.register([at.wait_record(2, expires_in_ms=60_000)])
-    sweeper = Sweeper(settings, in_process, Instruments(MetricsRegistry()))
+    sweeper = sweeper_of(settings)
     for operation, said in (
         ("READ", r"reading \S+ from .* READ on it"),
         ("WRITE", r"exporting 1 rows of \S+\.wait-0 .* WRITE on it"),
@@ -263,7 +259,7 @@ def test_rows_of_a_forbidden_dead_letter_topic_are_unsendable(
     at = scenario(secured_settings, settings, database)
     good, _ = at.register([at.wait_record(1), at.wait_record(2, dead_letter_topic=barred)])
     at.show()
-    sweeper = Sweeper(settings, in_process, Instruments(MetricsRegistry()))
+    sweeper = sweeper_of(settings)
     sweep = sweeper.run_once()
     sweeper.close()
     assert (sweep.counts[RowOutcome.EXPORTED], sweep.counts[RowOutcome.UNSENDABLE]) == (1, 1)

@@ -7,21 +7,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sweeper.instruments import Instruments
 from sweeper.result import RowOutcome
-from sweeper.sweeper import Sweeper
 from tests.integration.processor.running import Processors
 from tests.integration.processor.wait_topic import stories
 from tests.integration.sweeper.conftest import ScenarioFactory
-from tests.integration.sweeper.scenario import Scenario
-from tests.integration.sweeper.test_sweeper import in_process
+from tests.integration.sweeper.scenario import sweeper_of
 from tests.support.database import Database
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
 from wait_registry.errors import ConfigurationError, WaitRegistryError
 from wait_registry.handler import PermanentError, Record
 from wait_registry.settings.root import Settings
-from wait_registry.telemetry.exposition import MetricsRegistry
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -53,7 +49,7 @@ def test_every_service_refuses_a_wait_topic_that_deletes_by_age(
     with pytest.raises(ConfigurationError, match=WRONG):
         SinkService(at.settings, spark, once=True).run()
     with pytest.raises(ConfigurationError, match=WRONG):
-        sweeper_of(at).run_once()
+        sweeper_of(at.settings).run_once()
     assert at.read_wait() == []
     at.set_config(at.settings.wait.topic, "cleanup.policy", "compact")
     assert processors.run_once(at.settings).settled == {"done": 1}
@@ -65,7 +61,7 @@ def test_a_sweeper_ends_when_the_wait_topic_starts_to_delete_by_age(
     at = scenario()
     at.register([at.wait_record(1)])
     at.show()
-    sweeper = sweeper_of(at)
+    sweeper = sweeper_of(at.settings)
     assert sweeper.run_once().counts[RowOutcome.EXPORTED] == 1
     at.register([at.wait_record(2)])
     at.show()
@@ -146,7 +142,3 @@ def test_a_deleted_wait_topic_ends_the_processor_and_loses_no_record(
     topics.produce(settings.processor.topics[0], [b"after"])
     with pytest.raises(ConfigurationError, match=settings.wait.topic):
         running.join(120)
-
-
-def sweeper_of(at: Scenario) -> Sweeper:
-    return Sweeper(at.settings, in_process, Instruments(MetricsRegistry()))

@@ -12,10 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pydantic import SecretStr
 
-from sweeper.instruments import Instruments
-from sweeper.sweeper import Sweeper
 from tests.integration.processor.running import Processors
-from tests.integration.sweeper.test_sweeper import in_process
+from tests.integration.sweeper.scenario import sweeper_of
 from tests.refusals.secured_settings import SecuredSettings
 from tests.support.certificates import Certificate
 from tests.support.command import run_waitreg
@@ -28,7 +26,6 @@ from tests.support.waiting import wait_until
 from wait_registry.errors import ConfigurationError
 from wait_registry.handler import Record
 from wait_registry.settings.root import Settings
-from wait_registry.telemetry.exposition import MetricsRegistry
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -135,7 +132,7 @@ def test_sink_and_sweeper_that_are_not_let_in_say_why(
         SinkService(make(secured_settings, sink), spark, once=True).run()
     sweeper = secured_settings.of("sweeper", "SASL_SSL", QUICK, granted=False)
     with pytest.raises(ConfigurationError, match=said):
-        Sweeper(make(secured_settings, sweeper), in_process, Instruments(MetricsRegistry())).run_once()
+        sweeper_of(make(secured_settings, sweeper)).run_once()
 
 
 def test_what_spark_s_own_client_is_refused_ends_the_sink_too(

@@ -9,7 +9,8 @@ from tests.conftest import SettingsFactory
 from tests.integration.sink.conftest import StartSink
 from tests.integration.sink.test_the_view_is_the_logs_truth import view_of
 from tests.integration.sink.wait_topic import WaitTopic, new_id, wait_record
-from tests.integration.sweeper.test_the_servers_time_limits import ASKS_FOR_LONGER, LIMIT_S, with_limit
+from tests.integration.sweeper.scenario import with_server_default
+from tests.integration.sweeper.test_sweeper import ASKS_FOR_LONGER, LIMIT_S
 from tests.support.database import Database
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
@@ -30,7 +31,7 @@ def test_a_batch_that_takes_longer_than_the_roles_limit_is_waited_for(
     with psycopg.connect(database.url) as slow:
         slow.execute(f"lock table {settings.postgres.schema_name}.wait in share mode")
         pid = slow.info.backend_pid
-        sink = start_sink(with_limit(settings, database), once=True)
+        sink = start_sink(with_server_default(settings, f"statement_timeout={LIMIT_S}s"), once=True)
         wait_until(
             lambda: (
                 sink.ended

@@ -24,3 +24,9 @@ def scenario(prepared: SettingsFactory, topics: Topics, database: Database) -> S
         return Scenario(settings, topics, database)
 
     return make
+
+
+@pytest.fixture
+def at(scenario: ScenarioFactory) -> Scenario:
+    """Return a scenario with the usual settings."""
+    return scenario()

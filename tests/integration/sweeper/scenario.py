@@ -1,4 +1,4 @@
-"""A wait topic with a history, and a view that shows as much of it as a test wants: a sink at any distance behind."""
+"""A wait topic with a history, and tables that show as much of it as a test wants: a sink at any distance behind."""
 
 from __future__ import annotations
 
@@ -12,10 +12,13 @@ from typing import Any
 
 import psycopg
 from psycopg.rows import TupleRow
+from pydantic import SecretStr
 
 from sweeper.export import Chunk, Held, Task
+from sweeper.instruments import Instruments
 from sweeper.partition import sweep_partition
 from sweeper.result import PartitionResult, RowOutcome
+from sweeper.sweeper import Job, Sweeper
 from sweeper.wait_topic import WaitTopic, look_up
 from tests.support.database import Database
 from tests.support.kafka_io import Outgoing, ReadRecord
@@ -30,6 +33,7 @@ from wait_registry.records.original import Original
 from wait_registry.records.tombstone import Outcome, tombstone_headers
 from wait_registry.records.wait_record import WaitRecord, decode_wait_record
 from wait_registry.settings.root import Settings
+from wait_registry.telemetry.exposition import MetricsRegistry
 
 PAST_MS = 60_000
 DAY_MS = 86_400_000
@@ -64,6 +68,29 @@ class Registered:
         return self.record.wait_id
 
 
+def ids(registered: Iterable[Registered]) -> list[str]:
+    """Return the wait IDs, sorted as `Scenario.dead_lettered_ids` are."""
+    return sorted(item.wait_id for item in registered)
+
+
+def in_process(settings: Settings, topic: WaitTopic, partitions: Sequence[int]) -> list[PartitionResult]:
+    """Do the work of the Spark job without Spark."""
+    return [sweep_partition(settings, topic, partition, tables_policy(settings)) for partition in partitions]
+
+
+def sweeper_of(settings: Settings, job: Job = in_process, registry: MetricsRegistry | None = None) -> Sweeper:
+    """Return a sweeper without Spark."""
+    instruments = Instruments(registry or MetricsRegistry())
+    return Sweeper(settings, job, instruments, "this-host", tables=tables_policy(settings))
+
+
+def with_server_default(settings: Settings, option: str) -> Settings:
+    """Return the settings with another default of the Postgres server, such as ``statement_timeout=2s``."""
+    url = settings.postgres.url.get_secret_value()
+    limited = f"{url}{'&' if '?' in url else '?'}options=-c%20{option.replace('=', '%3D')}"
+    return settings.model_copy(update={"postgres": settings.postgres.model_copy(update={"url": SecretStr(limited)})})
+
+
 def export_all(chunks: Iterable[Chunk]) -> Counter[RowOutcome]:
     """Export chunk by chunk and return the rows by outcome."""
     counts: Counter[RowOutcome] = Counter()
@@ -73,7 +100,7 @@ def export_all(chunks: Iterable[Chunk]) -> Counter[RowOutcome]:
 
 
 class Scenario:
-    """One wait topic, its dead letter topic and its view."""
+    """One wait topic, its dead letter topic and its tables."""
 
     def __init__(self, settings: Settings, topics: Topics, database: Database) -> None:
         self.settings = settings
@@ -121,6 +148,14 @@ class Scenario:
             self.set_config(wait_topic, "message.timestamp.type", "LogAppendTime")
         return [Registered(record, *place) for record, place in zip(listed, places, strict=True)]
 
+    def due(self, records: int | Iterable[WaitRecord] = 1) -> list[Registered]:
+        """Register these records, or this many that have expired, and show them in the tables."""
+        if isinstance(records, int):
+            records = [self.wait_record(number) for number in range(records)]
+        registered = self.register(records)
+        self.show()
+        return registered
+
     def resolve(self, registered: Iterable[Registered], outcome: Outcome = Outcome.DONE) -> None:
         """Publish tombstones as a processor does."""
         headers = tombstone_headers(outcome)
@@ -135,7 +170,7 @@ class Scenario:
         return end_offsets(self.admin, self.settings.wait.topic, [partition], "read_uncommitted")[partition]
 
     def show(self, up_to: int | None = None, partition: int = 0, age_s: float = 0.0) -> int:
-        """Bring the view of a partition to an offset (the end when not given), as a sink does; returns the offset.
+        """Bring the tables of a partition to an offset (the end when not given), as a sink does; returns the offset.
 
         ``age_s`` is how old the position is.
         """
@@ -173,7 +208,7 @@ class Scenario:
 
     def sweep(self, partition: int = 0, **changes: object) -> PartitionResult:
         """Sweep one partition in this process, with settings of the sweeper changed as given."""
-        result = sweep_partition(self.with_sweeper(**changes), self.topic(), partition, tables_policy(self.settings))
+        (result,) = in_process(self.with_sweeper(**changes), self.topic(), [partition])
         if result.counts[RowOutcome.EXPORTED] or result.counts[RowOutcome.REDELIVERED]:
             for topic in (self.settings.wait.topic, self.settings.dead_letter.topic):
                 self.topics.wait_settled(topic)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import pytest
 
 from sweeper.export import fence
 from sweeper.outgoing import Obstacle
 from sweeper.partition import skip_of
-from sweeper.result import RowOutcome, Skip
+from sweeper.result import PartitionResult, RowOutcome, Skip
 from tests.integration.sweeper.conftest import ScenarioFactory
-from tests.integration.sweeper.scenario import Scenario
+from tests.integration.sweeper.scenario import Scenario, ids
 from wait_registry.errors import PermanentError
 from wait_registry.records.consumed import consumed
 from wait_registry.records.dead_letter import decode_dead_letter
@@ -20,69 +21,31 @@ from wait_registry.records.tombstone import Outcome, decode_outcome
 from wait_registry.records.topics import redelivery_topic
 
 
-def own_redelivery_topic(at: Scenario) -> str:
-    return redelivery_topic(at.settings.processor.topics[0], at.settings.processor.group)
+def unsendable(result: PartitionResult) -> list[tuple[str, Obstacle]]:
+    """Return wait ID and obstacle of each unsendable row."""
+    return [(row.wait_id, row.obstacle) for row in result.named]
 
 
-def outcomes(at: Scenario) -> list[Outcome | None]:
-    return [decode_outcome(record.headers) for record in at.read_wait() if record.value is None]
-
-
-def test_a_redelivery_goes_to_its_groups_own_topic_with_the_next_delivery(scenario: ScenarioFactory) -> None:
-    at = scenario()
-    at.topics.create(own_redelivery_topic(at))
+def test_a_redelivery_goes_to_its_groups_own_topic_with_the_next_delivery(at: Scenario) -> None:
+    topic = at.topics.create(redelivery_topic(at.settings.processor.topics[0], at.settings.processor.group))
     headers = (("a", b"1"), ("a", None))
-    (registered,) = at.register([at.wait_record(7, expiry_policy="redeliver", delivery=2, headers=headers)])
-    at.show()
+    (registered,) = at.due([at.wait_record(7, expiry_policy="redeliver", delivery=2, headers=headers)])
 
     result = at.sweep()
-
-    assert (result.counts[RowOutcome.REDELIVERED], result.counts[RowOutcome.EXPORTED]) == (1, 0)
-    (record,) = at.topics.read(own_redelivery_topic(at))
-    again = consumed(
-        record.topic,
-        record.partition,
-        record.offset,
-        record.timestamp_ms,
-        "create",
-        record.key,
-        record.value,
-        record.headers,
-        at.settings.processor.group,
-    )
+    assert result.counts == {"redelivered": 1}
+    (record,) = at.topics.read(topic)
+    place = (record.topic, record.partition, record.offset, record.timestamp_ms)
+    again = consumed(*place, "create", record.key, record.value, record.headers, at.settings.processor.group)
     assert again.original == registered.record.original
     assert again.delivery == 3
     assert again.source is not None
-    assert outcomes(at) == [Outcome.REDELIVERED]
+    outcomes = [decode_outcome(stone.headers) for stone in at.read_wait() if stone.value is None]
+    assert outcomes == [Outcome.REDELIVERED]
     assert at.dead_letters() == []
 
 
-def test_the_last_delivery_ends_in_the_dead_letter_topic(scenario: ScenarioFactory) -> None:
-    at = scenario()
-    at.topics.create(own_redelivery_topic(at))
-    at.register([at.wait_record(1, expiry_policy="redeliver", delivery=3, max_deliveries=3)])
-    at.show()
-
-    result = at.sweep()
-
-    assert (result.counts[RowOutcome.REDELIVERED], result.counts[RowOutcome.EXPORTED]) == (0, 1)
-    assert at.dead_letters()[0].text("WAIT_DELIVERY") == "3"
-    assert outcomes(at) == [Outcome.EXPIRED]
-
-
-def test_too_large_for_redelivery_is_dead_lettered(scenario: ScenarioFactory) -> None:
-    at = scenario()
-    at.topics.create(own_redelivery_topic(at), max__message__bytes="5000")
-    at.register([at.wait_record(1, expiry_policy="redeliver", value=b"x" * 5000)])
-    at.show()
-
-    assert (at.sweep().counts[RowOutcome.EXPORTED], len(at.dead_letters())) == (1, 1)
-
-
-def test_redelivery_to_the_origin_goes_to_its_very_partition(scenario: ScenarioFactory) -> None:
-    at = scenario()
-    at.register([at.wait_record(number, expiry_policy="redeliver", partition=2) for number in range(5)])
-    at.show()
+def test_redelivery_to_the_origin_goes_to_its_very_partition(at: Scenario) -> None:
+    at.due([at.wait_record(number, expiry_policy="redeliver", partition=2) for number in range(5)])
 
     assert at.sweep(redeliver_to="origin").counts[RowOutcome.REDELIVERED] == 5
     records = at.topics.read(at.settings.processor.topics[0])
@@ -90,16 +53,14 @@ def test_redelivery_to_the_origin_goes_to_its_very_partition(scenario: ScenarioF
 
 
 @pytest.mark.guarantee("P4.9")
-def test_a_row_too_large_for_its_dead_letter_topic_is_unsendable(scenario: ScenarioFactory) -> None:
-    at = scenario()
+def test_a_row_too_large_for_its_dead_letter_topic_is_unsendable(at: Scenario) -> None:
     large, small = at.register([at.wait_record(1, value=b"x" * 40_000), at.wait_record(2)])
     at.set_config(at.settings.dead_letter.topic, "max.message.bytes", "40000")
     at.show()
 
     result = at.sweep()
-
-    assert (result.counts[RowOutcome.EXPORTED], result.counts[RowOutcome.UNSENDABLE], result.skip) == (1, 1, None)
-    assert [(row.wait_id, row.obstacle) for row in result.named] == [(large.wait_id, Obstacle.TOO_LARGE)]
+    assert (result.counts, result.skip) == ({"exported": 1, "unsendable": 1}, None)
+    assert unsendable(result) == [(large.wait_id, Obstacle.TOO_LARGE)]
     assert "--add-config max.message.bytes=" in result.named[0].reason
     assert at.dead_lettered_ids() == [small.wait_id]
 
@@ -109,34 +70,22 @@ def test_a_row_too_large_for_its_dead_letter_topic_is_unsendable(scenario: Scena
     assert len(at.dead_letters()) == 2
 
 
-def test_a_missing_dead_letter_topic_is_not_created(scenario: ScenarioFactory) -> None:
-    at = scenario()
+def test_a_missing_dead_letter_topic_is_not_created(at: Scenario) -> None:
     missing = f"{at.settings.dead_letter.topic}.missing"
-    orphan, other = at.register([at.wait_record(1, dead_letter_topic=missing), at.wait_record(2)])
-    at.show()
+    orphan, other = at.due([at.wait_record(1, dead_letter_topic=missing), at.wait_record(2)])
 
     result = at.sweep()
-
-    assert (result.counts[RowOutcome.EXPORTED], result.counts[RowOutcome.UNSENDABLE]) == (1, 1)
-    assert [(row.wait_id, row.obstacle) for row in result.named] == [(orphan.wait_id, Obstacle.NO_TOPIC)]
+    assert result.counts == {"exported": 1, "unsendable": 1}
+    assert unsendable(result) == [(orphan.wait_id, Obstacle.NO_TOPIC)]
     assert at.dead_lettered_ids() == [other.wait_id]
     assert missing not in at.topics.admin.list_topics(timeout=15).topics
 
 
-def test_a_registration_in_the_legacy_format_takes_the_sweepers_defaults(scenario: ScenarioFactory) -> None:
-    at = scenario()
+def test_a_registration_in_the_legacy_format_takes_the_sweepers_defaults(at: Scenario) -> None:
     original = PartialOriginal("orders", 1, None, None, None, b"k", b"v", (("a", b"b"),))
-    older = at.wait_record(
-        original=original,
-        group=None,
-        instance=None,
-        delivery=None,
-        dead_letter_topic=None,
-        expiry_policy=None,
-        max_deliveries=None,
-    )
-    at.register([older])
-    at.show()
+    names = ("group", "instance", "delivery", "dead_letter_topic", "expiry_policy", "max_deliveries")
+    unknown: dict[str, Any] = dict.fromkeys(names)
+    at.due([at.wait_record(original=original, **unknown)])
 
     assert at.sweep(default_expiry_policy="redeliver").counts == {"exported": 1}, "no group, no redelivery topic"
     (letter,) = at.dead_letters()
@@ -146,53 +95,39 @@ def test_a_registration_in_the_legacy_format_takes_the_sweepers_defaults(scenari
     assert decoded.lineage.original_offset is None
 
 
-def test_several_groups_with_different_policies_share_one_sweep(scenario: ScenarioFactory) -> None:
-    at = scenario()
+def test_several_groups_with_different_policies_share_one_sweep(at: Scenario) -> None:
     topic = at.settings.processor.topics[0]
     other_dlq = at.topics.create(f"{at.settings.dead_letter.topic}.other")
     at.topics.create(redelivery_topic(topic, "again"))
-    at.register(
-        [
-            at.wait_record(1),
-            at.wait_record(2, group="other", dead_letter_topic=other_dlq),
-            at.wait_record(3, group="again", expiry_policy="redeliver"),
-        ]
-    )
-    at.show()
+    other = at.wait_record(2, group="other", dead_letter_topic=other_dlq)
+    at.due([at.wait_record(1), other, at.wait_record(3, group="again", expiry_policy="redeliver")])
 
     result = at.sweep()
-
-    assert (result.counts[RowOutcome.EXPORTED], result.counts[RowOutcome.REDELIVERED]) == (2, 1)
+    assert result.counts == {"exported": 2, "redelivered": 1}
     assert [len(at.topics.read(name)) for name in (at.settings.dead_letter.topic, other_dlq)] == [1, 1]
     assert len(at.topics.read(redelivery_topic(topic, "again"))) == 1
 
 
-def test_an_unreadable_row_is_unsendable(scenario: ScenarioFactory) -> None:
-    at = scenario()
-    broken, odd, good = at.register([at.wait_record(number) for number in range(3)])
-    at.show()
+def test_an_unreadable_row_is_unsendable(at: Scenario) -> None:
+    broken, odd, good = at.due(3)
     with at.database.connect(at.settings) as connection:
         update = "update wait set original_headers = %s where wait_expiration_uuid = %s"
         connection.execute(update, ('[["a", "not base64!"]]', broken.wait_id))
         connection.execute(update, ('[[{"base64": "YQBi"}, null]]', odd.wait_id))
 
     result = at.sweep()
-
-    assert (result.counts[RowOutcome.EXPORTED], result.counts[RowOutcome.UNSENDABLE]) == (1, 2)
+    assert result.counts == {"exported": 1, "unsendable": 2}
     assert {row.obstacle for row in result.named} == {Obstacle.UNREADABLE}
     assert at.dead_lettered_ids() == [good.wait_id]
 
 
-def test_a_row_without_a_key_for_a_compacted_topic_is_unsendable(scenario: ScenarioFactory) -> None:
-    at = scenario()
+def test_a_row_without_a_key_for_a_compacted_topic_is_unsendable(at: Scenario) -> None:
     at.set_config(at.settings.dead_letter.topic, "cleanup.policy", "compact")
-    bare, keyed = at.register([at.wait_record(1, key=None), at.wait_record(2)])
-    at.show()
+    bare, keyed = at.due([at.wait_record(1, key=None), at.wait_record(2)])
 
     result = at.sweep()
-
-    assert (result.counts[RowOutcome.EXPORTED], result.counts[RowOutcome.UNSENDABLE], result.skip) == (1, 1, None)
-    assert [(row.wait_id, row.obstacle) for row in result.named] == [(bare.wait_id, Obstacle.NO_KEY)]
+    assert (result.counts, result.skip) == ({"exported": 1, "unsendable": 1}, None)
+    assert unsendable(result) == [(bare.wait_id, Obstacle.NO_KEY)]
     assert at.dead_lettered_ids() == [keyed.wait_id]
 
 
@@ -210,14 +145,12 @@ def test_a_wait_topic_of_a_small_limit_takes_the_tombstones_of_many_due_rows(sce
     at.show()
 
     result = at.sweep()
-
-    assert (result.skip, result.reason, result.counts[RowOutcome.EXPORTED]) == (None, "", ROWS)
-    assert at.dead_lettered_ids() == sorted(item.wait_id for item in registered)
+    assert (result.skip, result.reason, result.counts) == (None, "", {"exported": ROWS})
+    assert at.dead_lettered_ids() == ids(registered)
 
 
 @pytest.mark.guarantee("P4.9")
-def test_a_registrations_own_dead_letter_topic_of_a_small_limit_takes_them_as_well(scenario: ScenarioFactory) -> None:
-    at = scenario()
+def test_a_registrations_own_dead_letter_topic_of_a_small_limit_takes_them_as_well(at: Scenario) -> None:
     foreign = f"{at.settings.dead_letter.topic}.foreign"
     at.topics.create(foreign, 1, max__message__bytes="4000")
     registered = at.register(
@@ -227,20 +160,15 @@ def test_a_registrations_own_dead_letter_topic_of_a_small_limit_takes_them_as_we
     at.show()
 
     result = at.sweep()
-
-    assert (result.skip, result.reason, result.counts[RowOutcome.EXPORTED]) == (None, "", ROWS)
+    assert (result.skip, result.reason, result.counts) == (None, "", {"exported": ROWS})
     there = sorted(record.text("WAIT_EXPIRATION_UUID") for record in at.topics.read(foreign))
-    assert sorted([*there, *at.dead_lettered_ids()]) == sorted(item.wait_id for item in registered)
+    assert sorted([*there, *at.dead_lettered_ids()]) == ids(registered)
     assert len(there) == ROWS // 2
 
 
 @pytest.mark.fault("F77")
-def test_the_error_names_the_topic_and_the_next_sweep_exports_the_others(scenario: ScenarioFactory) -> None:
-    at = scenario()
-    first, large, small = at.register(
-        [at.wait_record(1), at.wait_record(2, value=os.urandom(40_000)), at.wait_record(3)]
-    )
-    at.show()
+def test_the_error_names_the_topic_and_the_next_sweep_exports_the_others(at: Scenario) -> None:
+    first, large, small = at.due([at.wait_record(1), at.wait_record(2, value=os.urandom(40_000)), at.wait_record(3)])
     with at.export(chunk_rows=1) as task:
         chunks = fence(task).snapshot().read_tail().chunks()
         next(chunks).export()  # the topic has been looked up
@@ -254,5 +182,5 @@ def test_the_error_names_the_topic_and_the_next_sweep_exports_the_others(scenari
 
     again = at.sweep()
     assert (again.counts, again.skip) == ({"superseded": 1, "exported": 1, "unsendable": 1}, None)
-    assert [(row.wait_id, row.obstacle) for row in again.named] == [(large.wait_id, Obstacle.TOO_LARGE)]
+    assert unsendable(again) == [(large.wait_id, Obstacle.TOO_LARGE)]
     assert at.dead_lettered_ids() == sorted([first.wait_id, small.wait_id])

@@ -26,14 +26,12 @@ from wait_registry.local.ports import free_ports
 
 def test_a_sweeper_process_exports_what_expires_and_ends_cleanly(scenario: ScenarioFactory, services: Services) -> None:
     at = scenario({"sweeper.interval_s": 0.5})
-    at.register([at.wait_record(1)])
-    at.show()
+    at.due()
     service = services.start("sweeper", at.settings).wait_ready()
 
     wait_until(lambda: len(at.dead_letters()) == 1, 60, "the dead letter")
     at.show()
-    at.register([at.wait_record(2, value=b"a payload that no log may hold")])
-    at.show()
+    at.due([at.wait_record(2, value=b"a payload that no log may hold")])
     wait_until(lambda: len(at.dead_letters()) == 2, 60, "the second dead letter")
 
     # The dead letter is there before the sweep that wrote it is over and counted.
@@ -73,10 +71,8 @@ def once(at: Scenario) -> subprocess.CompletedProcess[bytes]:
     )
 
 
-def test_a_single_sweep_prints_what_it_did(scenario: ScenarioFactory) -> None:
-    at = scenario()
-    at.register([at.wait_record(1, expires_in_ms=600_000)])
-    at.show()
+def test_a_single_sweep_prints_what_it_did(at: Scenario) -> None:
+    at.due([at.wait_record(1, expires_in_ms=600_000)])
 
     run = once(at)
     assert run.returncode == 0, run.stderr.decode()
@@ -85,8 +81,7 @@ def test_a_single_sweep_prints_what_it_did(scenario: ScenarioFactory) -> None:
 
 
 @pytest.mark.guarantee("P8.15")
-def test_a_wait_topic_that_is_not_there_ends_the_process_with_2(scenario: ScenarioFactory) -> None:
-    at = scenario()
+def test_a_wait_topic_that_is_not_there_ends_the_process_with_2(at: Scenario) -> None:
     at.topics.delete(at.settings.wait.topic)
 
     run = once(at)

@@ -6,51 +6,42 @@ from contextlib import closing
 from typing import Any
 
 import pytest
-from pydantic import SecretStr
 
 from sweeper.due import MAX_ROW_JSON_BYTES
 from sweeper.snapshot import TableSnapshot
 from tests.conftest import SettingsFactory
-from tests.integration.sweeper.conftest import ScenarioFactory
+from tests.integration.sweeper.scenario import Scenario, with_server_default
 from tests.support.database import Database
 from wait_registry.records.headers import MAX_JSON_BYTES, Headers, decode_headers_json, encode_headers_json
 
 
 @pytest.mark.guarantee("P3.9")
-def test_rows_are_read_as_they_were_judged(scenario: ScenarioFactory) -> None:
+def test_rows_are_read_as_they_were_judged(at: Scenario) -> None:
     """The sink brings a newer registration between a row's judgment and its reading: the row judged is the one read."""
-    at = scenario()
     old = at.wait_record(1)
     (registered,) = at.register([old])
     position = at.show()
-    with closing(TableSnapshot(at.settings, 0)) as view:
-        keys = view.next_keys(10, 1_000_000)
+    with closing(TableSnapshot(at.settings, 0)) as tables:
+        keys = tables.next_keys(10, 1_000_000)
         at.register([at.wait_record(1, expires_in_ms=600_000, wait_id=old.wait_id, delivery=2)])
         at.show()
 
-        ((row,), unreadable) = view.rows(keys)
+        ((row,), unreadable) = tables.rows(keys)
 
     assert unreadable == []
-    assert view.progress is not None
-    assert view.progress.next_offset == position
+    assert tables.progress is not None
+    assert tables.progress.next_offset == position
     assert [(key.wait_id, key.wait_offset) for key in keys] == [(old.wait_id, registered.offset)]
     assert (row.wait_offset, row.record.delivery) == (registered.offset, 1)
     assert row.record.expires_at_ms == old.expires_at_ms
 
 
-def test_the_snapshot_outlasts_the_server_s_time_limits(scenario: ScenarioFactory) -> None:
-    at = scenario()
-    at.register([at.wait_record(1)])
-    at.show()
-    url = at.settings.postgres.url.get_secret_value()
-    limited = f"{url}{'&' if '?' in url else '?'}options=-c%20idle_in_transaction_session_timeout%3D60000"
-    postgres = at.settings.postgres.model_copy(update={"url": SecretStr(limited)})
-    view = TableSnapshot(at.settings.model_copy(update={"postgres": postgres}), 0)
-    try:
-        shown: Any = {"limit": "select current_setting('idle_in_transaction_session_timeout')"}
-        assert view.ask(shown, "limit") == [("0",)]
-    finally:
-        view.close()
+def test_the_snapshot_outlasts_the_servers_time_limits(at: Scenario) -> None:
+    at.due()
+    limited = with_server_default(at.settings, "idle_in_transaction_session_timeout=60000")
+    shown: Any = {"limit": "select current_setting('idle_in_transaction_session_timeout')"}
+    with closing(TableSnapshot(limited, 0)) as tables:
+        assert tables.ask(shown, "limit") == [("0",)]
 
 
 REPEATED = 2_000

@@ -9,6 +9,7 @@ from sweeper.job import SparkJob
 from sweeper.partition import sweep_partition
 from sweeper.result import RowOutcome
 from tests.integration.sweeper.conftest import ScenarioFactory
+from tests.integration.sweeper.scenario import Scenario
 from tests.support.collector import Collector
 from tests.support.traces import Traced, attributes, id_of, trace_of, traceparent
 from wait_registry.records.original import Original
@@ -21,15 +22,13 @@ PARENTED = (("tenant", b"acme"), traceparent(TRACE, PARENT))
 
 
 def test_a_dead_letter_and_a_redelivery_are_spans_of_their_record_s_trace_and_carry_it(
-    scenario: ScenarioFactory,
+    at: Scenario,
 ) -> None:
-    at = scenario()
     again = redelivery_topic(at.settings.processor.topics[0], at.settings.processor.group)
     at.topics.create(again)
-    dead, redelivered = at.register(
+    dead, redelivered = at.due(
         [at.wait_record(1, headers=PARENTED), at.wait_record(2, expiry_policy="redeliver", value=b"card 4711")]
     )
-    at.show()
     traced = Traced()
     try:
         sweep_partition(at.settings, at.topic(), 0, tracer=traced.tracer)
@@ -58,8 +57,7 @@ def test_a_tracer_that_fails_ends_no_export_and_its_chunks_are_counted(
     scenario: ScenarioFactory, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     at = scenario({"sweeper.chunk_rows": 1})
-    at.register([at.wait_record(1), at.wait_record(2)])
-    at.show()
+    at.due(2)
     traced = Traced()
 
     def fail(published: RecordPublished) -> None:

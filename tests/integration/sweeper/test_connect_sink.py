@@ -1,35 +1,32 @@
-"""A view that a Connect sink keeps may say anything: only what the log itself shows open is exported, once (P3, P4).
+"""Tables that a Connect sink keeps may show anything: only what the log shows as open is exported, once (P3, P4).
 
 What a zombie task does, or a Postgres that was restored, is written into the table here as they would leave it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from sweeper.export import fence
-from sweeper.instruments import Instruments
-from sweeper.partition import sweep_partition
-from sweeper.result import PartitionResult, RowOutcome, Skip, SweepResult
-from sweeper.sweeper import Sweeper
+from sweeper.result import RowOutcome, Skip, SweepResult
 from sweeper.tables import Start
 from sweeper.tail import Tail
 from sweeper.tail_reader import TailReader
-from sweeper.wait_topic import WaitTopic
 from tests.integration.sweeper.conftest import ScenarioFactory
-from tests.integration.sweeper.scenario import Registered, Scenario, export_all
+from tests.integration.sweeper.scenario import Registered, Scenario, export_all, ids, sweeper_of
 from tests.support.kafka_io import Outgoing
 from wait_registry.cli.connect.sweeping import LogPolicy
 from wait_registry.clock import SystemClock
 from wait_registry.records.tombstone import Outcome
-from wait_registry.settings.root import Settings
 from wait_registry.telemetry.exposition import MetricsRegistry
 
-BY_CONNECT = {"sink.kind": "connect"}
+
+@pytest.fixture
+def by_connect(scenario: ScenarioFactory) -> Scenario:
+    return scenario({"sink.kind": "connect"})
 
 
 def leave_behind(at: Scenario, registered: list[Registered]) -> None:
@@ -41,37 +38,25 @@ def leave_behind(at: Scenario, registered: list[Registered]) -> None:
                 at.insert(connection, record)
 
 
-def forget_progress(at: Scenario, stale: bool = False) -> None:
-    """Make the view one of a Connect sink; ``stale`` leaves a position that a sink of ours had once written."""
-    change = (
-        "update sink_progress set next_offset = 10000, position_time = now()" if stale else "delete from sink_progress"
-    )
-    with at.database.connect(at.settings) as connection:
-        connection.execute(change)
-
-
 def shown_by_connect(at: Scenario, stale: bool = False) -> None:
+    """Show all in the tables; ``stale`` leaves a position that a sink of ours had once written."""
     at.show()
-    forget_progress(at, stale)
+    leftover = "update sink_progress set next_offset = 10000, position_time = now(), topic_id = 'one that is gone'"
+    with at.database.connect(at.settings) as connection:
+        connection.execute(leftover if stale else "delete from sink_progress")
 
 
 @pytest.mark.guarantee("P3.6", "C.3")
-def test_of_rows_that_a_zombie_or_a_restore_left_only_the_open_ones_are_exported(scenario: ScenarioFactory) -> None:
-    at = scenario(BY_CONNECT)
+def test_only_open_rows_of_a_zombie_or_a_restore_are_exported(by_connect: Scenario) -> None:
+    at = by_connect
     registered = at.register([at.wait_record(number) for number in range(12)])
-    done, renewed, again, expired, open_ones = (
-        registered[:3],
-        registered[3:5],
-        registered[5:7],
-        registered[7:9],
-        registered[9:],
-    )
-    at.resolve(done)
+    renewed, again, open_ones = registered[3:5], registered[5:7], registered[9:]
+    at.resolve(registered[:3])
     at.register([at.wait_record(9, expires_in_ms=600_000, wait_id=item.wait_id) for item in renewed])
     at.resolve(again)
     latest = at.register([item.record for item in again])
-    at.resolve(expired, Outcome.EXPIRED)
-    # Every first registration stands in the table again, and a leftover position claims that all of it is exact.
+    at.resolve(registered[7:9], Outcome.EXPIRED)
+    # Every first registration is in the table again, and a leftover position claims that all of it is exact.
     shown_by_connect(at, stale=True)
     leave_behind(at, registered)
 
@@ -79,45 +64,42 @@ def test_of_rows_that_a_zombie_or_a_restore_left_only_the_open_ones_are_exported
     assert (first.counts, first.skip) == ({"exported": 3, "superseded": 9}, None)
     second = at.sweep(chunk_rows=2)
     assert second.counts == {"superseded": 12}, "what was exported is resolved in the log, if not in the table"
-    assert at.dead_lettered_ids() == sorted(item.wait_id for item in open_ones)
+    assert at.dead_lettered_ids() == ids(open_ones)
 
     shown_by_connect(at)
     assert at.sweep().counts[RowOutcome.EXPORTED] == 2, "registered again after their tombstones: theirs by now"
     shown_by_connect(at)
     assert at.sweep().counts[RowOutcome.EXPORTED] == 0
-    assert at.dead_lettered_ids() == sorted(item.wait_id for item in (*open_ones, *latest))
+    assert at.dead_lettered_ids() == ids((*open_ones, *latest))
 
 
 @pytest.mark.guarantee("C.6")
-def test_a_row_that_the_log_does_not_hold_any_more_is_not_exported_and_asks_for_a_rebuild(
-    scenario: ScenarioFactory,
-) -> None:
-    at = scenario(BY_CONNECT)
+def test_a_row_without_its_wait_record_in_the_log_asks_for_a_rebuild(by_connect: Scenario) -> None:
+    at = by_connect
     ghost, standing = at.register([at.wait_record(0), at.wait_record(1)])
     shown_by_connect(at, stale=True)
     with at.database.connect(at.settings) as connection:
-        connection.execute("update sink_progress set topic_id = 'that of a topic long gone'")
-        # Of another id than the log has there: so the log looks to a row whose wait record was compacted away.
+        # Of another ID than the log has there, as if its wait record was compacted away.
         connection.execute(
             "update wait set wait_expiration_uuid = gen_random_uuid()::text where wait_expiration_uuid = %s",
             (ghost.wait_id,),
         )
     registry = MetricsRegistry()
 
-    sweep = Sweeper(at.settings, in_process, Instruments(registry), tables=LogPolicy()).run_once()
+    sweep = sweeper_of(at.settings, registry=registry).run_once()
     assert (sweep.result, sweep.counts) == (SweepResult.DONE, {"exported": 1, "unseen": 1})
     assert at.dead_lettered_ids() == [standing.wait_id]
     [(left,)] = at.database.rows(at.settings, "select skipped from sweep")
     assert (left[0]["rows"], "waitreg rebuild" in left[0]["reason"]) == (1, True)
     exposed = registry.expose().decode()
     assert '\nwaitreg_sweeper_rows_total{outcome="unseen"} 1.0\n' in exposed
-    assert "\nwaitreg_sweeper_tables_staleness_seconds " not in exposed, "nobody knows it: no alarm about it"
+    assert "\nwaitreg_sweeper_tables_staleness_seconds " not in exposed, "an unknown age raises no alarm"
 
 
 @pytest.mark.guarantee("P3.7")
-def test_an_old_wait_record_that_goes_while_the_tail_is_read_is_not_exported(scenario: ScenarioFactory) -> None:
+def test_an_old_wait_record_compacted_during_the_read_is_not_exported(by_connect: Scenario) -> None:
     """The cleaner may pass a reader: the wait record was read, its tombstone is gone before the reader comes to it."""
-    at = scenario(BY_CONNECT)
+    at = by_connect
     _ghost, standing = at.register([at.wait_record(0), at.wait_record(1)], days_old=10)
     shown_by_connect(at)
     with at.export() as task:
@@ -128,35 +110,27 @@ def test_an_old_wait_record_that_goes_while_the_tail_is_read_is_not_exported(sce
     assert at.dead_lettered_ids() == [standing.wait_id]
 
 
-def test_an_old_wait_record_that_still_stands_is_exported(scenario: ScenarioFactory) -> None:
-    at = scenario(BY_CONNECT)
+def test_an_old_wait_record_that_the_log_still_has_is_exported(by_connect: Scenario) -> None:
+    at = by_connect
     old = at.register([at.wait_record(number) for number in range(3)], days_old=10)
     young = at.register([at.wait_record(3)])
     at.resolve(old[:1])
     shown_by_connect(at)
     leave_behind(at, old[:1])
 
-    result = at.sweep()
-    assert result.counts == {"exported": 3, "superseded": 1}
-    assert at.dead_lettered_ids() == sorted(item.wait_id for item in (*old[1:], *young))
+    assert at.sweep().counts == {"exported": 3, "superseded": 1}
+    assert at.dead_lettered_ids() == ids((*old[1:], *young))
 
 
 @pytest.mark.guarantee("C.8")
-def test_rows_that_no_sink_of_ours_wrote_are_refused_until_it_is_said_who_did(scenario: ScenarioFactory) -> None:
-    at = scenario()
+def test_rows_of_an_unknown_sink_are_refused(at: Scenario) -> None:
     at.register([at.wait_record(1)])
-    at.show()
-    forget_progress(at)
+    shown_by_connect(at)
 
     refused = at.sweep()
-    assert (refused.counts[RowOutcome.EXPORTED], refused.skip) == (0, Skip.REFUSED)
+    assert (refused.counts, refused.skip) == ({}, Skip.REFUSED)
     assert "sink.kind" in refused.reason and "waitreg rebuild" in refused.reason
     assert at.dead_lettered_ids() == []
-
-
-def in_process(settings: Settings, topic: WaitTopic, partitions: Sequence[int]) -> list[PartitionResult]:
-    """The same work as the Spark job's, without Spark."""
-    return [sweep_partition(settings, topic, partition, LogPolicy()) for partition in partitions]
 
 
 class CleanedMeanwhile(LogPolicy):
