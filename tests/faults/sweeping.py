@@ -1,25 +1,35 @@
-"""Sweeps one after another in a thread, as a sweeper's process does, without Spark."""
+"""Sweepers without Spark, in a thread (`Sweeping`) or in a process that starts within a second (`start_sweeping`).
+
+`python -m tests.faults.sweeping FILE`: the file holds the settings, pickled. Schedule, search for due rows and export
+are the product's; it sweeps until it is ended, or until a sweep raises.
+"""
 
 from __future__ import annotations
 
+import logging
+import os
+import pickle
+import subprocess
+import sys
 import threading
+from collections.abc import Mapping
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from sweeper.instruments import Instruments
-from sweeper.sweeper import Sweeper
-from tests.faults.sweeper_without_spark import sweep_in_process
+from sweeper.schedule import Schedule
+from tests.integration.sweeper.scenario import sweeper_of
+from tests.support.processes import Service
 from wait_registry.settings.root import Settings
-from wait_registry.telemetry.exposition import MetricsRegistry
 
 PAUSE_S = 0.1
 
 
 class Sweeping:
-    """A sweeper at work; ``error`` is what ended it."""
+    """A sweeper at work in a thread; ``error`` is what ended it."""
 
     def __init__(self, settings: Settings) -> None:
-        self._sweeper = Sweeper(settings, sweep_in_process, Instruments(MetricsRegistry()), "this-host")
+        self._sweeper = sweeper_of(settings)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self.error: BaseException | None = None
@@ -39,3 +49,42 @@ class Sweeping:
                 self._sweeper.run_once()
         except BaseException as error:  # noqa: BLE001 - for the test to look at
             self.error = error
+
+
+def start_sweeping(settings: Settings, directory: Path, environment: Mapping[str, str] | None = None) -> Service:
+    """Start a sweeper process; it has no telemetry port, and its log is in the directory.
+
+    Args:
+        settings: of the sweeper.
+        directory: for log and settings, made if need be.
+        environment: further variables.
+    """
+    directory.mkdir(exist_ok=True)
+    log, given = directory / "sweeper.log", directory / "sweeper.settings"
+    given.write_bytes(pickle.dumps(settings))
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tests.faults.sweeping", str(given)],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            env={**os.environ, "PYTHONUNBUFFERED": "1", **(environment or {})},
+            cwd=directory,
+        )
+    return Service("sweeper", process, log, 0)
+
+
+def main(file: str) -> None:
+    """Sweep until the process is ended."""
+    logging.basicConfig(level=logging.INFO)
+    settings: Settings = pickle.loads(Path(file).read_bytes())
+    sweeper = sweeper_of(settings, instance=f"sweeper {os.getpid()}")
+
+    def sweep() -> None:
+        sweeper.run_once()
+
+    Schedule(sweep, settings.sweeper.interval_s).run(0)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

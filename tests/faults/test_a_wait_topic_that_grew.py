@@ -11,16 +11,12 @@ from confluent_kafka.admin import NewPartitions
 
 from sink.rebuild.tables import rebuild
 from sink.service import SinkService
-from sweeper.instruments import Instruments
-from sweeper.sweeper import Sweeper
-from tests.faults.sweeper_without_spark import sweep_in_process
 from tests.integration.sweeper.conftest import ScenarioFactory
-from tests.integration.sweeper.scenario import Scenario
+from tests.integration.sweeper.scenario import Scenario, sweeper_of
 from tests.support.database import Database
 from tests.support.waiting import wait_until
 from wait_registry.errors import ConfigurationError
 from wait_registry.settings.root import Settings
-from wait_registry.telemetry.exposition import MetricsRegistry
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,7 +31,7 @@ def grow(at: Scenario) -> None:
 
 
 def sweep(settings: Settings) -> None:
-    with closing(Sweeper(settings, sweep_in_process, Instruments(MetricsRegistry()), "this-host")) as sweeper:
+    with closing(sweeper_of(settings)) as sweeper:
         sweeper.run_once()
 
 

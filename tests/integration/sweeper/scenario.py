@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import psycopg
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 from psycopg.rows import TupleRow
 from pydantic import SecretStr
 
@@ -25,9 +26,11 @@ from tests.support.kafka_io import Outgoing, ReadRecord
 from tests.support.settings import with_broker
 from tests.support.topics import Topics
 from tests.support.wait_record_encoding import encode_wait_record
+from tests.support.waiting import wait_until
 from wait_registry.cli.connect.sweeping import tables_policy
 from wait_registry.kafka.clients import admin
 from wait_registry.kafka.positions import end_offsets
+from wait_registry.kafka.topics import topic_config
 from wait_registry.records.headers import encode_headers_json
 from wait_registry.records.original import Original
 from wait_registry.records.tombstone import Outcome, tombstone_headers
@@ -78,10 +81,12 @@ def in_process(settings: Settings, topic: WaitTopic, partitions: Sequence[int]) 
     return [sweep_partition(settings, topic, partition, tables_policy(settings)) for partition in partitions]
 
 
-def sweeper_of(settings: Settings, job: Job = in_process, registry: MetricsRegistry | None = None) -> Sweeper:
+def sweeper_of(
+    settings: Settings, job: Job = in_process, registry: MetricsRegistry | None = None, instance: str = "this-host"
+) -> Sweeper:
     """Return a sweeper without Spark."""
     instruments = Instruments(registry or MetricsRegistry())
-    return Sweeper(settings, job, instruments, "this-host", tables=tables_policy(settings))
+    return Sweeper(settings, job, instruments, instance, tables=tables_policy(settings))
 
 
 def with_server_default(settings: Settings, option: str) -> Settings:
@@ -225,12 +230,7 @@ class Scenario:
         return self.settings.model_copy(update={"sweeper": self.settings.sweeper.model_copy(update=changes)})
 
     def set_config(self, topic: str, name: str, value: str) -> None:
-        """Change a topic's configuration and wait until the broker says it back."""
-        from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
-
-        from tests.support.waiting import wait_until
-        from wait_registry.kafka.topics import topic_config
-
+        """Change a topic's configuration and wait until the broker shows it."""
         entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
         resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
         self.admin.incremental_alter_configs([resource])[resource].result(15)
@@ -238,25 +238,9 @@ class Scenario:
 
     def _row(self, record: ReadRecord) -> Sequence[object]:
         wait = decode_wait_record(record.key, record.value, record.headers)
-        original = wait.original
-        return (
-            wait.wait_id,
-            original.topic,
-            original.partition,
-            original.offset,
-            original.key,
-            original.timestamp_ms,
-            original.timestamp_type,
-            encode_headers_json(original.headers).decode(),
-            wait.expires_at_ms / 1000,
-            original.value,
-            wait.group,
-            wait.instance,
-            wait.delivery,
-            wait.dead_letter_topic,
-            wait.expiry_policy,
-            wait.max_deliveries,
-            record.topic,
-            record.partition,
-            record.offset,
-        )
+        topic, partition, offset, timestamp_ms, timestamp_type, key, value, headers = wait.original
+        headers_json, expires_at_s = encode_headers_json(headers).decode(), wait.expires_at_ms / 1000
+        original = (topic, partition, offset, key, timestamp_ms, timestamp_type, headers_json)
+        policy = (wait.delivery, wait.dead_letter_topic, wait.expiry_policy, wait.max_deliveries)
+        place = (record.topic, record.partition, record.offset)
+        return (wait.wait_id, *original, expires_at_s, value, wait.group, wait.instance, *policy, *place)

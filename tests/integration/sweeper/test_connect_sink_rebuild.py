@@ -1,4 +1,4 @@
-"""Beside a Connect sink a rebuild makes the table exact; our sink isn't let near rows that it can't know (P3, P6)."""
+"""Alongside a Connect sink a rebuild makes the table exact; our sink refuses rows that it can't know (P3, P6)."""
 
 from __future__ import annotations
 
@@ -31,14 +31,10 @@ def kept_by(kind: SinkKind, settings: Settings) -> Settings:
 
 @pytest.mark.guarantee("P3.8", "P3.20", "C.4")
 @pytest.mark.timeout(300)
-def test_rows_are_those_of_the_log_and_what_a_sink_of_ours_left_is_gone(
-    scenario: ScenarioFactory, spark: SparkSession
-) -> None:
-    group = "connect-wait.sink"
+def test_a_rebuild_makes_the_rows_those_of_the_log(scenario: ScenarioFactory, spark: SparkSession) -> None:
     at = scenario({"sink.kind": "connect"})
-    settings = at.settings.model_copy(
-        update={"sink": at.settings.sink.model_copy(update={"connect_group": f"{at.settings.processor.group}.{group}"})}
-    )
+    own_group = at.settings.sink.model_copy(update={"connect_group": f"{at.settings.processor.group}.wait.sink"})
+    settings = at.settings.model_copy(update={"sink": own_group})
     resolved, lost, standing = at.register([at.wait_record(number, expires_in_ms=600_000) for number in range(3)])
     at.show()  # with the position of a sink of ours
     at.resolve([resolved])
@@ -60,11 +56,11 @@ def test_rows_are_those_of_the_log_and_what_a_sink_of_ours_left_is_gone(
             rebuild(settings, spark)
     assert ids_shown(at) == {resolved.wait_id, standing.wait_id}
 
-    def broken_off(*_: int) -> None:
+    def interrupted(*_: int) -> None:
         raise InterruptedError
 
     with pytest.raises(InterruptedError):
-        rebuild(settings, spark, progress=broken_off)
+        rebuild(settings, spark, progress=interrupted)
     position = at.database.rows(settings, "select count(*) from sink_progress")
     assert position == [(1,)], "what isn't rebuilt yet must not pass for complete: a Connect source would export it"
 

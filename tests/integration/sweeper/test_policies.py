@@ -136,7 +136,7 @@ ROWS = 1_000
 
 
 @pytest.mark.guarantee("P4.9")
-def test_a_wait_topic_of_a_small_limit_takes_the_tombstones_of_many_due_rows(scenario: ScenarioFactory) -> None:
+def test_a_wait_topic_with_a_small_limit_takes_many_tombstones(scenario: ScenarioFactory) -> None:
     at = scenario({"wait.max_message_bytes": 10_000})
     # They came few at a time; here all come at once.
     at.set_config(at.settings.wait.topic, "max.message.bytes", "1000000")
@@ -150,7 +150,7 @@ def test_a_wait_topic_of_a_small_limit_takes_the_tombstones_of_many_due_rows(sce
 
 
 @pytest.mark.guarantee("P4.9")
-def test_a_registrations_own_dead_letter_topic_of_a_small_limit_takes_them_as_well(at: Scenario) -> None:
+def test_a_dead_letter_topic_with_a_small_limit_takes_many_rows(at: Scenario) -> None:
     foreign = f"{at.settings.dead_letter.topic}.foreign"
     at.topics.create(foreign, 1, max__message__bytes="4000")
     registered = at.register(

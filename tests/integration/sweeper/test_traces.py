@@ -1,4 +1,4 @@
-"""What expires goes on in the trace that it came in."""
+"""What expires continues in the trace that it came in."""
 
 from __future__ import annotations
 
@@ -21,9 +21,7 @@ TRACE, PARENT = 0x0AF7651916CD43DD8448EB211C80319C, 0xB7AD6B7169203331
 PARENTED = (("tenant", b"acme"), traceparent(TRACE, PARENT))
 
 
-def test_a_dead_letter_and_a_redelivery_are_spans_of_their_record_s_trace_and_carry_it(
-    at: Scenario,
-) -> None:
+def test_exports_are_spans_of_the_trace_of_their_record(at: Scenario) -> None:
     again = redelivery_topic(at.settings.processor.topics[0], at.settings.processor.group)
     at.topics.create(again)
     dead, redelivered = at.due(
@@ -77,8 +75,7 @@ def test_a_sweep_in_spark_has_sent_its_spans_when_it_is_over(scenario: ScenarioF
     collector = Collector()
     try:
         at = scenario({"telemetry.traces": True, "telemetry.traces_endpoint": collector.endpoint})
-        at.register([at.wait_record(1, headers=PARENTED)])
-        at.show()
+        at.due([at.wait_record(1, headers=PARENTED)])
         [result] = SparkJob(at.settings, spark)(at.settings, at.topic(), [0])
         assert result.counts[RowOutcome.EXPORTED] == 1
     finally:

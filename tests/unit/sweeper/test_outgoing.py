@@ -84,14 +84,6 @@ def test_a_registration_that_names_no_dead_letter_topic_takes_the_default(templa
     assert decided(row(dead_letter_topic=None), replace(POLICY, dead_letter_template=template)).topic == topic
 
 
-def test_a_default_that_makes_no_topic_name_is_unsendable() -> None:
-    answer = outgoing(
-        row(dead_letter_topic=None, group="a b"), replace(POLICY, dead_letter_template="{group}"), anything, 0
-    )
-    assert isinstance(answer, Unsendable)
-    assert answer.obstacle is Obstacle.UNREADABLE
-
-
 @pytest.mark.parametrize("spare", [0, -1])
 def test_a_dead_letter_is_unsendable_exactly_when_it_may_not_fit(spare: int) -> None:
     letter = decided(row())
@@ -112,24 +104,27 @@ def test_what_does_not_fit_for_redelivery_is_dead_lettered() -> None:
     assert (answer.topic, answer.outcome) == ("orders.dlq", Outcome.EXPIRED)
 
 
-def test_a_topic_with_a_problem_makes_the_row_unsendable() -> None:
-    answer = outgoing(row(), POLICY, lambda topic: Target(topic, 0, 0, f"{topic} is not there"), NOW_MS)
+@pytest.mark.parametrize(
+    ("changes", "policy", "target", "obstacle", "reason"),
+    [
+        ({}, {}, {"partitions": 0, "problem": "orders.dlq is missing"}, Obstacle.NO_TOPIC, "orders.dlq is missing"),
+        ({"expiry_policy": "redeliver"}, {"redeliver_to_origin": True}, {"partitions": 3}, Obstacle.NO_TOPIC,
+         "orders has lost its partition 3"),
+        ({"key": None}, {}, {"compacted": True}, Obstacle.NO_KEY, "cleanup.policy=delete"),
+        ({"headers": (("a\0b", b""),)}, {}, {}, Obstacle.UNREADABLE, "NUL"),
+        ({"headers": (("\ud800", b""),)}, {}, {}, Obstacle.UNREADABLE, "surrogate"),
+        ({"dead_letter_topic": None, "group": "a b"}, {"dead_letter_template": "{group}"}, {}, Obstacle.UNREADABLE,
+         "a b"),
+    ],
+)  # fmt: skip
+def test_a_row_that_no_topic_takes_is_unsendable(
+    changes: dict[str, Any], policy: dict[str, Any], target: dict[str, Any], obstacle: Obstacle, reason: str
+) -> None:
+    targets = lambda topic: replace(anything(topic), **target)  # noqa: E731
+    answer = outgoing(row(**changes), replace(POLICY, **policy), targets, NOW_MS)
     assert isinstance(answer, Unsendable)
-    assert (answer.obstacle, answer.reason) == (Obstacle.NO_TOPIC, "orders.dlq is not there")
-
-
-def test_an_origin_that_lost_its_partition_makes_it_unsendable() -> None:
-    policy = replace(POLICY, redeliver_to_origin=True)
-    answer = outgoing(row(expiry_policy="redeliver"), policy, lambda topic: Target(topic, 3, 1_000_000), NOW_MS)
-    assert isinstance(answer, Unsendable)
-    assert answer.obstacle is Obstacle.NO_TOPIC
-
-
-@pytest.mark.parametrize("name", ["a\0b", "\ud800"])
-def test_a_header_name_that_the_client_cannot_send_is_unsendable(name: str) -> None:
-    answer = outgoing(row(headers=((name, b""),)), POLICY, anything, NOW_MS)
-    assert isinstance(answer, Unsendable)
-    assert answer.obstacle is Obstacle.UNREADABLE
+    assert answer.obstacle is obstacle
+    assert reason in answer.reason
 
 
 def test_the_description_of_an_unsendable_row_is_bounded() -> None:

@@ -72,7 +72,7 @@ def test_a_broker_is_never_asked_about_what_is_no_topics_name(name: str) -> None
         def describe_topics(self, *_: object, **__: object) -> None:
             raise AssertionError("asked")
 
-    target = Targets(Asked())(name)  # type: ignore[arg-type] # nobody that answers
+    target = Targets(Asked())(name)  # type: ignore[arg-type] # answers nothing
     assert target.problem is not None
     assert "not a topic name" in target.problem
     assert len(target.problem) < 400

@@ -1,4 +1,4 @@
-"""P4: a sweeper that dies before, in or after its Kafka transaction, or sleeps in it, leads to one export each."""
+"""P4: each row is exported once, although its sweeper dies around its transaction, is frozen in it, or has company."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ import pytest
 
 from sweeper.result import RowOutcome
 from tests.faults.several_scenarios import AnotherScenario
-from tests.integration.sweeper.scenario import Registered, Scenario
+from tests.faults.sweeping import start_sweeping
+from tests.integration.sweeper.conftest import ScenarioFactory
+from tests.integration.sweeper.scenario import Registered, Scenario, ids
 from tests.support.processes import Service, runs
 from tests.support.settings import with_broker
 from tests.support.shared_services import start_shared
@@ -24,6 +26,7 @@ from wait_registry.local.guard import process_tree
 from wait_registry.settings.root import Settings
 
 ROWS = 5
+ROUNDS, ROWS_OF_A_ROUND = 3, 40
 START_S = 180.0
 
 
@@ -41,7 +44,7 @@ class StoppedSweeper:
 
     def exported_once(self) -> bool:
         """Return whether each row has exactly one dead letter."""
-        return self.at.dead_lettered_ids() == sorted(item.wait_id for item in self.due)
+        return self.at.dead_lettered_ids() == ids(self.due)
 
     def fenced(self) -> bool:
         """Return whether one of its sweeps has ended fenced."""
@@ -50,10 +53,9 @@ class StoppedSweeper:
 
 
 def with_rows(another_scenario: AnotherScenario) -> tuple[Scenario, list[Registered]]:
-    """Return a view with rows due, and a log that goes on behind it: there is a tail to read."""
+    """Return tables with due rows, and a log that continues behind them, so that there is a tail to read."""
     at = another_scenario({"sweeper.interval_s": 2, "spark.master": "local[5]"})
-    due = at.register([at.wait_record(number) for number in range(ROWS)])
-    at.show()
+    due = at.due(ROWS)
     at.register([at.wait_record(ROWS, expires_in_ms=600_000)])
     return at, due
 
@@ -96,7 +98,7 @@ def _before_it_is_written_down(another_scenario: AnotherScenario, ended: ExitSta
 
 @pytest.mark.fault("F67")
 @pytest.mark.timeout(400)
-def test_each_row_is_exported_once_wherever_its_sweeper_was_killed_and_a_sleeper_wakes_up_fenced(
+def test_rows_of_a_killed_or_frozen_sweeper_are_exported_once(
     another_scenario: AnotherScenario, tmp_path: Path
 ) -> None:
     with stopped_sweepers(another_scenario) as sweepers:
@@ -133,3 +135,22 @@ def reached(sweeper: StoppedSweeper, service: Service) -> bool:
 def stopped(service: Service) -> bool:
     """Return whether it and all its children are frozen; one that had ended before doesn't count."""
     return {each.status() for each in process_tree(service.pid) if runs(each)} == {psutil.STATUS_STOPPED}
+
+
+@pytest.mark.fault("F81")
+def test_two_sweepers_at_once_export_each_row_once(scenario: ScenarioFactory, tmp_path: Path) -> None:
+    at = scenario({"sweeper.interval_s": 0.1, "sweeper.chunk_rows": 5})
+    at.show()  # a sink's first position, without which nothing is exported
+    due: list[Registered] = []
+    sweepers = [start_sweeping(at.settings, tmp_path / name) for name in ("one", "two")]
+    swept = "select count(distinct instance) from sweep where result = 'done'"
+    try:
+        wait_until(lambda: at.database.rows(at.settings, swept) == [(2,)], what="a sweep of each")
+        for _ in range(ROUNDS):
+            due.extend(at.due([at.wait_record(len(due) + number) for number in range(ROWS_OF_A_ROUND)]))
+            wait_until(lambda: len(at.dead_letters()) >= len(due), what="the exports")
+        assert [sweeper.process.poll() for sweeper in sweepers] == [None, None]
+    finally:
+        for sweeper in sweepers:
+            sweeper.kill()
+    assert at.dead_lettered_ids() == ids(due)

@@ -1,4 +1,4 @@
-"""P4, P8: a sweeper whose link to Postgres breaks goes on by itself, exports each row once and holds up no reader."""
+"""P4, P8: a sweeper whose link to Postgres breaks continues, exports each row once and blocks no reader."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from sweeper.service import SweeperService
 from tests.faults.sweeping import Sweeping
 from tests.integration.sweeper.conftest import ScenarioFactory
-from tests.integration.sweeper.scenario import Registered, Scenario
+from tests.integration.sweeper.scenario import Registered, Scenario, ids
 from tests.support.network import Link, behind_link, link_to_postgres
 from tests.support.waiting import wait_until
 from wait_registry.settings.root import Settings
@@ -26,13 +26,13 @@ ROWS = 3
 @pytest.mark.fault("F96")
 def test_a_link_that_is_cut_refused_half_open_or_stalled(scenario: ScenarioFactory) -> None:
     at = scenario({"postgres.connect_timeout_s": 2})
-    at.show()  # a sink's first word, without which nothing is exported
+    at.show()  # a sink's first position, without which nothing is exported
     with link_to_postgres(at.database.url) as link:
         with Sweeping(behind_link(at.settings, link)) as sweeping:
             rounds = Rounds(at, sweeping)
-            rounds.go_on("at first")
+            rounds.complete("at first")
             assert link.cut() > 0
-            rounds.go_on("after the cut")
+            rounds.complete("after the cut")
 
             link.refuse()
             rounds.fall_due()
@@ -40,7 +40,7 @@ def test_a_link_that_is_cut_refused_half_open_or_stalled(scenario: ScenarioFacto
             rounds.wait_exported("after the refusals")
 
             for break_link, mend in ((link.half_open, link.flow), (link.stall, link.flow), (link.stall, link.cut)):
-                rounds.stand_still(break_link, link)
+                rounds.stall(break_link, link)
                 mend()
                 link.flow()
                 rounds.wait_exported("when the link flows again")
@@ -48,7 +48,7 @@ def test_a_link_that_is_cut_refused_half_open_or_stalled(scenario: ScenarioFacto
 
 @pytest.mark.guarantee("P8.17")
 @pytest.mark.fault("F97")
-def test_a_stop_while_nothing_is_answered_gives_the_sweep_up_wherever_it_waits(
+def test_a_stop_during_a_stalled_link_ends_the_sweep(
     scenario: ScenarioFactory,
     spark: SparkSession,
     monkeypatch: pytest.MonkeyPatch,
@@ -68,8 +68,7 @@ def test_a_stop_while_nothing_is_answered_gives_the_sweep_up_wherever_it_waits(
 
         # Slow enough for the task's snapshot to be seen before it has read what it needs.
         link.slow(1_000_000, 0.05)
-        due = at.register([at.wait_record(number) for number in range(ROWS)])
-        at.show()
+        due = at.due(ROWS)
         busy = RunningService(behind_link(at.settings, link), spark)
         snapshot = (
             "select 1 from pg_stat_activity where application_name = 'waitreg-sweeper-0' and xact_start is not null"
@@ -81,7 +80,7 @@ def test_a_stop_while_nothing_is_answered_gives_the_sweep_up_wherever_it_waits(
     assert "a sweep still runs" not in caplog.text
 
     with Sweeping(at.settings) as sweeping:
-        wait_until(lambda: at.dead_lettered_ids() == sorted(item.wait_id for item in due), what="the export")
+        wait_until(lambda: at.dead_lettered_ids() == ids(due), what="the export")
         assert sweeping.error is None
 
 
@@ -95,7 +94,7 @@ class RunningService:
         self._thread.start()
 
     def stop_and_wait(self) -> None:
-        """Tell it to stop, and wait until it has ended without an error."""
+        """Stop it, and wait until it has ended without an error."""
         self.service.request_stop()
         wait_until(lambda: not self._thread.is_alive(), 30, "the end of the sweeper")
         assert self._error is None
@@ -117,20 +116,19 @@ class Rounds:
 
     def fall_due(self) -> None:
         """Have some rows fall due."""
-        self._due += self._at.register([self._at.wait_record(len(self._due) + number) for number in range(ROWS)])
-        self._at.show()
+        self._due += self._at.due([self._at.wait_record(len(self._due) + number) for number in range(ROWS)])
 
     def wait_exported(self, when: str) -> None:
         """Wait until each row has its one dead letter."""
         wait_until(self._are_exported, 120, f"the export {when}")
 
-    def go_on(self, when: str) -> None:
-        """Both."""
+    def complete(self, when: str) -> None:
+        """Have some rows fall due, and wait for their export."""
         self.fall_due()
         self.wait_exported(when)
 
-    def stand_still(self, break_link: Callable[[], None], link: Link) -> None:
-        """Break the link until the sweeper waits for an answer; nobody else waits for it then."""
+    def stall(self, break_link: Callable[[], None], link: Link) -> None:
+        """Break the link until the sweeper waits for an answer; no other client waits for it then."""
         before = link.figures.bytes_held_back
         break_link()
         self.fall_due()
@@ -139,4 +137,4 @@ class Rounds:
 
     def _are_exported(self) -> bool:
         assert self._sweeping.error is None
-        return self._at.dead_lettered_ids() == sorted(item.wait_id for item in self._due)
+        return self._at.dead_lettered_ids() == ids(self._due)

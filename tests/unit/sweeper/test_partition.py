@@ -89,15 +89,15 @@ def test_a_tracer_is_kept_from_task_to_task() -> None:
         assert off is None
 
 
-def test_a_task_whose_tracing_is_refused_goes_on_without_and_says_so_once(
+def test_a_task_whose_tracing_is_refused_sweeps_and_logs_it_once(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("OTEL_BSP_MAX_QUEUE_SIZE", "100")
     for _ in range(2):
         with task_tracer(ON) as tracer:
             assert tracer is None
-    [said] = [record.getMessage() for record in caplog.records]
-    assert said.startswith("sweeping without traces") and "max_queue_size" in said
+    [logged] = [record.getMessage() for record in caplog.records]
+    assert logged.startswith("sweeping without traces") and "max_queue_size" in logged
 
 
 @pytest.mark.parametrize("once", [False, True])
@@ -106,7 +106,7 @@ def test_a_sweeper_whose_tracing_is_refused_does_not_start(monkeypatch: pytest.M
     settings = Settings.model_validate(
         {
             "kafka": {"bootstrap_servers": "127.0.0.1:1"},
-            "postgres": {"url": "postgresql://nobody@127.0.0.1:1/none"},
+            "postgres": {"url": "postgresql://user@127.0.0.1:1/none"},
             "telemetry": ON.model_dump(),
         }
     )

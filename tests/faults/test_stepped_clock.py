@@ -12,10 +12,10 @@ import pytest
 
 from tests.faults.clock import HostClock
 from tests.faults.several_scenarios import AnotherScenario
-from tests.faults.sweeper_without_spark import start_sweeper_without_spark
+from tests.faults.sweeping import start_sweeping
 from tests.integration.processor.wait_topic import stories
 from tests.integration.sweeper.conftest import ScenarioFactory
-from tests.integration.sweeper.scenario import Registered, Scenario
+from tests.integration.sweeper.scenario import Registered, Scenario, ids
 from tests.support.processes import Service, Services
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
@@ -116,15 +116,14 @@ class Host:
 @pytest.mark.fault("F102")
 def test_a_sweeper_continues_whatever_the_clock_of_its_host_says(scenario: ScenarioFactory, tmp_path: Path) -> None:
     at, clock = scenario({"sweeper.interval_s": 0.5}), HostClock(tmp_path / "clock")
-    at.show()  # a sink's first word, without which nothing is exported
-    sweeper = start_sweeper_without_spark(at.settings, tmp_path, clock.environment)
+    at.show()  # a sink's first position, without which nothing is exported
+    sweeper = start_sweeping(at.settings, tmp_path, clock.environment)
     due: list[Registered] = []
     try:
         for step_s in (0.0, *STEPS_S, BEYOND_KAFKAS_HOUR_S, 0.0):
             clock.step_to(step_s)
             at.register([at.wait_record(len(due), expires_in_ms=NOT_YET_MS)])
-            due += at.register([at.wait_record(len(due))])
-            at.show()
+            due += at.due([at.wait_record(len(due))])
             wait_until(partial(are_exported, at, due), 60, f"the export on a clock {step_s:+g} s off")
         assert sweeper.process.poll() is None
     finally:
@@ -135,4 +134,4 @@ def are_exported(at: Scenario, due: list[Registered]) -> bool:
     """Return whether all of these are, and nothing that isn't due by the clock of Postgres."""
     exported = at.dead_lettered_ids()
     assert set(exported) <= {item.wait_id for item in due}
-    return exported == sorted(item.wait_id for item in due)
+    return exported == ids(due)
