@@ -46,8 +46,5 @@ def command(_: Invocation, host: str, port: int, mixture: str, fail: str, log: P
     """
     from wait_registry.demo.downstream import DownstreamOptions, run_downstream
 
-    run_downstream(
-        DownstreamOptions(host=host, port=port, mixture=mixture, failures=fail, log=log),
-        announce=lambda line: print(line, flush=True),
-    )
+    run_downstream(DownstreamOptions(host=host, port=port, mixture=mixture, failures=fail, log=log))
     return 0

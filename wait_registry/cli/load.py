@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import math
-import signal
 import sys
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
 from wait_registry.cli.command import Command, Invocation
-
-if TYPE_CHECKING:
-    from wait_registry.demo.shapes import Maker
+from wait_registry.cli.service_process import stop_requests
 
 _REPORT_EVERY_S = 5.0
 _SHAPES: Final = ("orders", "tiny", "binary", "large", "hostile")
@@ -79,7 +73,10 @@ def command(
     seed: int,
     first: int,
     manifest: Path | None,
-    **shape: Any,
+    shape: str,
+    null_keys: float | None,
+    hot_key: float,
+    **of_orders: Any,
 ) -> int:
     """Publish realistic or hostile records to a topic.
 
@@ -97,60 +94,35 @@ def command(
     records published until then.
     """
     from wait_registry.demo.load import LoadPlan, run_load
+    from wait_registry.demo.orders import Shape
+    from wait_registry.demo.shapes import Keys, maker
 
+    chosen = {name: value for name, value in of_orders.items() if value is not None}
     plan = LoadPlan(
         topic=topic,
         records=records or None,
         rate_per_s=rate,
         seed=seed,
         first=first,
-        make=_maker(**shape),
+        make=maker(shape, Keys(null_keys, hot_key), Shape(**chosen) if chosen else None),
         manifest=manifest,
     )
-    with _stop_requests() as stop:
-        result = run_load(invocation.settings(), plan, _Progress(plan.records).show, stop.is_set)
+    with stop_requests() as stop:
+        result = run_load(invocation.settings(), plan, _progress_of(plan.records), stop.is_set)
         stopped = " and stopped, as asked" if stop.is_set() else ""
     print(f"published {result.records} records in {result.seconds:.1f} s ({result.rate_per_s:.0f}/s){stopped}")
     return 0
 
 
-def _maker(shape: str, null_keys: float | None, hot_key: float, **of_orders: Any) -> Maker:
-    from wait_registry.demo.orders import Shape
-    from wait_registry.demo.shapes import Keys, maker
+def _progress_of(records: int | None) -> Callable[[int], None]:
+    """Return what reports on standard error, every few seconds, how far a load is."""
+    of = "" if records is None else f" of {records}"
+    next_s = time.monotonic() + _REPORT_EVERY_S
 
-    chosen = {name: value for name, value in of_orders.items() if value is not None}
-    if shape == "orders":
-        if null_keys is not None:
-            chosen["null_keys"] = null_keys
-        return maker("orders", Keys(hot=hot_key), Shape(**chosen))
-    return maker(shape, Keys(null_keys, hot_key), Shape(**chosen) if chosen else None)
+    def report(acknowledged: int) -> None:
+        nonlocal next_s
+        if time.monotonic() >= next_s:
+            next_s += _REPORT_EVERY_S
+            print(f"{acknowledged}{of} acknowledged", file=sys.stderr)
 
-
-@contextmanager
-def _stop_requests() -> Iterator[threading.Event]:
-    """Turn the first Ctrl-C or SIGTERM into an event; a second one ends the process at once."""
-    stop = threading.Event()
-
-    def request(number: int, frame: FrameType | None) -> None:
-        signal.signal(number, signal.SIG_DFL)
-        stop.set()
-
-    before = {number: signal.signal(number, request) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-class _Progress:
-    """Says on standard error how far a long load is."""
-
-    def __init__(self, records: int | None) -> None:
-        self._of = "" if records is None else f" of {records}"
-        self._next = time.monotonic() + _REPORT_EVERY_S
-
-    def show(self, acknowledged: int) -> None:
-        if time.monotonic() >= self._next:
-            self._next += _REPORT_EVERY_S
-            print(f"{acknowledged}{self._of} acknowledged", file=sys.stderr)
+    return report

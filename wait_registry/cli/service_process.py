@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import FrameType
 from typing import Protocol
 
@@ -76,3 +77,20 @@ class ServiceProcess:
         self._stop.set()
         if self._service is not None:
             self._service.request_stop()
+
+
+@contextmanager
+def stop_requests() -> Iterator[threading.Event]:
+    """Turn the first Ctrl-C or SIGTERM into an event; a second one ends the process at once."""
+    stop = threading.Event()
+
+    def request(number: int, frame: FrameType | None) -> None:
+        signal.signal(number, signal.SIG_DFL)
+        stop.set()
+
+    before = {number: signal.signal(number, request) for number in _SIGNALS}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -12,7 +12,7 @@ import math
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from hashlib import sha256
@@ -107,13 +107,6 @@ class Downstream:
             **{f"p{percent}_s": self._summary.percentile_s(percent) for percent in (50, 90, 95, 99)},
         }
 
-    def change(self, mixture: str | None, failures: str | None) -> None:
-        """Change the behaviour from the next call on; None keeps one of the two. Raises ConfigurationError."""
-        now = self._behaviour
-        self._behaviour = Behaviour.read(
-            now.mixture if mixture is None else mixture, now.failures if failures is None else failures
-        )
-
     async def _answer_stats(self, _: web.Request) -> web.Response:
         return web.json_response(self.stats())
 
@@ -122,7 +115,9 @@ class Downstream:
 
     async def _change_mixture(self, request: web.Request) -> web.Response:
         try:
-            self.change(*_wanted(await request.text()))
+            now = {"mixture": self._behaviour.mixture, "fail": self._behaviour.failures}
+            wanted = {**now, **_wanted(await request.text())}
+            self._behaviour = Behaviour.read(wanted["mixture"], wanted["fail"])
         except (ConfigurationError, UnicodeDecodeError) as error:
             return web.json_response({"error": str(error)}, status=400)
         return await self._answer_mixture(request)
@@ -171,19 +166,19 @@ class Downstream:
         )
 
 
-def run_downstream(options: DownstreamOptions, announce: Callable[[str], None] = print) -> None:
-    """Serve until SIGINT or SIGTERM; ``announce`` gets the address once it listens. Raises ConfigurationError."""
-    asyncio.run(_serve(options, announce))
+def run_downstream(options: DownstreamOptions) -> None:
+    """Serve until SIGINT or SIGTERM, and print the address once it listens. Raises ConfigurationError."""
+    asyncio.run(_serve(options))
 
 
-async def _serve(options: DownstreamOptions, announce: Callable[[str], None]) -> None:
+async def _serve(options: DownstreamOptions) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     downstream = Downstream(options)
     await downstream.start()
     try:
-        announce(f"downstream listens on {downstream.address} (POST; GET /stats; POST /mixture changes it)")
+        print(f"downstream listens on {downstream.address} (POST; GET /stats; POST /mixture changes it)", flush=True)
         await stop.wait()
     finally:
         await downstream.stop()
@@ -196,18 +191,17 @@ async def _wait_until(moment_s: float) -> None:
     await asyncio.sleep(max(0.0, moment_s - time.monotonic()))
 
 
-def _wanted(text: str) -> tuple[str | None, str | None]:
+def _wanted(text: str) -> dict[str, str]:
     """Read the body of POST /mixture: a mixture as on the command line, or JSON with "mixture", "fail" or both."""
     if not text.lstrip().startswith("{"):
-        return text.strip(), None
+        return {"mixture": text.strip()}
     try:
-        given = json.loads(text)
+        given: dict[str, str] = json.loads(text)
     except json.JSONDecodeError as error:
         raise ConfigurationError(f"can't read the JSON: {error}") from error
-    mixture, failures = given.pop("mixture", None), given.pop("fail", None)
-    if given or not all(isinstance(part, str | None) for part in (mixture, failures)):
+    if not given.keys() <= {"mixture", "fail"} or not all(isinstance(part, str) for part in given.values()):
         raise ConfigurationError('expected {"mixture": "10%:1s,90%:200ms", "fail": "1%:503"}, or one of the two')
-    return mixture, failures
+    return given
 
 
 def _now_ms() -> int:

@@ -34,10 +34,9 @@ Unplaced = tuple[int, Fingerprint]
 class LoadPlan:
     """What to publish.
 
-    ``records`` in all, until it is asked to stop when None; ``rate_per_s`` records a second, as fast as possible when
-    None; ``seed`` chooses the content; ``first`` is the index of the first record, so that two loads of one seed need
-    not repeat each other; ``make`` makes the record of a seed and an index; ``manifest`` is the file that every
-    acknowledged record is appended to, last those that the broker gave no place for: these are looked for in the topic.
+    ``records``: how many, None until it is asked to stop. ``rate_per_s``: records per second, None for no limit.
+    ``seed`` chooses the content. ``first`` is the index of the first record, so that two loads of one seed can publish
+    different ones. ``make`` makes the record of a seed and an index. Acknowledged records are appended to ``manifest``.
     """
 
     topic: str
@@ -90,15 +89,12 @@ class _Publication:
 
     def poll(self, seconds: float) -> None:
         self._producer.poll(seconds)
-        self.require_no_error()
+        if self._error is not None:
+            stopped = f"the load stopped after {self.acknowledged} records: {self._error.str()}"
+            if self._error.retriable() or self._error.code() == KafkaError._MSG_TIMED_OUT:
+                raise TransientError(f"{stopped}; try again")
+            raise ConfigurationError(stopped)
         self._progress(self.acknowledged)
-
-    def require_no_error(self) -> None:
-        if self._error is None:
-            return
-        if self._error.retriable() or self._error.code() == KafkaError._MSG_TIMED_OUT:
-            raise TransientError(f"the load stopped after {self.acknowledged} records: {self._error.str()}; try again")
-        raise ConfigurationError(f"the load stopped after {self.acknowledged} records: {self._error.str()}")
 
     def _delivered(self, error: KafkaError | None, message: Message, content: Fingerprint) -> None:
         if error is not None:
@@ -122,9 +118,15 @@ def run_load(
 ) -> LoadResult:
     """Publish the plan's records and wait until the broker has acknowledged all of them.
 
-    ``progress`` is called with the number acknowledged so far; once ``stopping`` returns True nothing more is
-    published, and what was is waited for. Raises ConfigurationError when the topic does not exist or refuses a record,
-    TransientError when the broker did not acknowledge within a minute, or the manifest can't be completed.
+    Args:
+        settings: name the cluster.
+        plan: what to publish.
+        progress: called with the number acknowledged so far.
+        stopping: once it returns True nothing more is published, only waited for.
+
+    Raises:
+        ConfigurationError: the topic does not exist or refuses a record.
+        TransientError: the broker did not acknowledge within a minute, or the manifest can't be completed.
     """
     overrides = {"linger.ms": 5, "message.timeout.ms": DELIVERY_TIMEOUT_MS}
     producer = Producer(producer_config(settings.kafka, **overrides))
@@ -186,19 +188,19 @@ def _pace(publication: _Publication, due: float, stopping: Callable[[], bool]) -
 def places_of(
     settings: Settings, topic: str, unplaced: Iterable[Unplaced], listed: Collection[Coordinates]
 ) -> Sequence[Published]:
-    """Find records by what they hold, reading their topic from its beginning.
+    """Find records by their content, reading their topic from its beginning.
 
-    An idempotent producer whose batch was written, and whose answer was lost, sends it again; the broker then
-    acknowledges a duplicate without its offset. That is rare, so it may take long.
+    If an idempotent producer loses the answer to a batch, it sends the batch again; the broker then acknowledges a
+    duplicate without its offset. That is rare, so it may take long.
 
     Args:
         settings: name the cluster.
-        topic: theirs.
+        topic: of the records.
         unplaced: their partitions and contents.
-        listed: places that are known to be others'. Of equal records that aren't listed the last ones are taken.
+        listed: places of other records. Of equal records that aren't listed the last ones are taken.
 
     Raises:
-        TransientError: they can't be read, or one of them isn't there.
+        TransientError: the topic can't be read, or lacks one of them.
     """
     wanted = Counter(unplaced)
     found: dict[Unplaced, list[Published]] = defaultdict(list)

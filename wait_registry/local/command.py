@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import shlex
-import signal
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from types import FrameType
 
 import psycopg
 
+from wait_registry.cli.service_process import stop_requests
 from wait_registry.kafka.topics import create_topics
 from wait_registry.local.child import log_tail
 from wait_registry.local.connect_worker import ConnectWorker, plugin_jar
@@ -117,19 +116,3 @@ def _end_of_server(server: EmbeddedServer, stack: EmbeddedStack) -> str:
         f"{log_tail(server.log)}\n"
         f"The whole stack ends now. {data}."
     )
-
-
-@contextmanager
-def stop_requests() -> Iterator[threading.Event]:
-    """Turn SIGTERM and Ctrl-C into an event; the stack checks it once it serves, a few seconds later at most."""
-    stop = threading.Event()
-
-    def request(number: int, frame: FrameType | None) -> None:
-        stop.set()
-
-    before = {number: signal.signal(number, request) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
