@@ -70,7 +70,7 @@ def test_stop_lets_the_child_end_in_order(child: GuardedChild) -> None:
     assert not any(map(runs, processes))
 
 
-def test_a_child_that_ignores_the_request_is_killed_with_its_children_after_its_grace(tmp_path: Path) -> None:
+def test_a_child_that_ignores_the_request_is_killed_with_its_children(tmp_path: Path) -> None:
     child = GuardedChild(program(tmp_path, "stubborn", grace_s=0.2))
     wait_started(tmp_path / "log")
     processes = tree(child)

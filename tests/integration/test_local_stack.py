@@ -154,7 +154,7 @@ def test_a_given_data_folder_keeps_data_and_ports(tmp_path: Path, names: Names) 
             assert connection.execute("select one from kept").fetchone() == (1,)
 
 
-def test_a_data_folder_from_before_the_worker_had_a_port_of_its_own_is_taken_as_it_is(tmp_path: Path) -> None:
+def test_a_data_folder_without_a_workers_port_is_accepted(tmp_path: Path) -> None:
     data_dir = reachable(tmp_path) / "stack"
     data_dir.mkdir()
     ports = list(free_ports(3))
@@ -167,7 +167,7 @@ def test_a_data_folder_from_before_the_worker_had_a_port_of_its_own_is_taken_as_
         assert stack.worker_port() == worker_port
 
 
-def test_a_stack_whose_server_dies_shows_its_last_words_and_says_that_all_is_deleted(tmp_path: Path) -> None:
+def test_a_stack_whose_server_dies_shows_the_end_of_its_log(tmp_path: Path) -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "wait_registry", "stack", "up"],
         stdout=subprocess.PIPE,
@@ -226,7 +226,7 @@ def test_servers_pause_crash_and_start_again_with_their_data(second: EmbeddedSta
         assert connection.execute("select one from kept").fetchone() == (1,)
 
 
-def test_a_broker_that_cannot_start_shows_the_end_of_its_log_and_leaves_nothing() -> None:
+def test_a_broker_that_cannot_start_shows_the_end_of_its_log() -> None:
     stack = EmbeddedStack(broker_properties={"num.io.threads": "none"})
 
     with pytest.raises(ConfigurationError, match=r"num\.io\.threads"):

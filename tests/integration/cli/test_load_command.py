@@ -64,7 +64,7 @@ def test_load_into_a_topic_that_is_missing_ends_with_2(
     assert f"`waitreg topics create --set processor.topics={names('nowhere')}" in ended.errors
 
 
-def test_downstream_answers_with_the_chosen_failures_until_it_is_asked_to_stop(tmp_path: Path) -> None:
+def test_downstream_answers_with_the_chosen_failures_until_sigterm(tmp_path: Path) -> None:
     command = [
         sys.executable,
         "-m",

@@ -69,7 +69,7 @@ def test_a_run_that_kept_every_promise_ends_with_0(files: Files) -> None:
     assert "every guarantee was kept" in ended.output
 
 
-def test_forgotten_tombstones_are_not_looked_for_when_nobody_tells_the_kills(files: Files) -> None:
+def test_forgotten_tombstones_are_not_checked_without_kills(files: Files) -> None:
     files.answer_all_but(0)
     ended = files.reconcile()
     assert ended.code == 0, ended.errors
@@ -83,7 +83,7 @@ def test_a_record_without_an_end_at_the_deadline_ends_with_4(files: Files) -> No
     assert "published 12 = done 10 + dead-lettered 0; lost 2" in ended.output
 
 
-def test_records_older_than_the_log_remembers_are_neither_kept_nor_broken_and_end_with_2(
+def test_records_older_than_the_log_end_with_2(
     files: Files, topics: Topics
 ) -> None:
     files.answer_all_but(2)

@@ -1,4 +1,4 @@
-"""A compacted wait topic makes no kept promise look broken, and hides none that what is left still shows."""
+"""A compacted wait topic makes no kept guarantee look broken, and hides no breach that the rest of it shows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ EXPIRED = WaitEntry(0, 20, 5001, "id-5", None, "expired")
 DISCARDED = replace(EXPIRED, outcome="discarded")
 IDS = {PLACE: "id-5"}
 ANSWER = Call(1, 1100, 1200, 0.0, 0.1, "id-5", *PLACE, 1, 200, CONTENT.value or "")
-# Both stand, so no cleaning has come as far as the second one.
+# Both are left, so no cleaning has reached the second one.
 YOUNG = (WaitEntry(0, 15, 1500, "id-6", None, "done"), WaitEntry(0, 16, 1600, "id-6", None, "done"))
 LATER_MS = 10_000
 
@@ -49,7 +49,7 @@ def breaches(result: Reconciliation) -> dict[Breach, int]:
 
 
 @pytest.mark.parametrize("knows_ids", [True, False])
-def test_a_dead_letter_and_its_tombstone_are_a_pair_when_the_wait_record_is_compacted_away(knows_ids: bool) -> None:
+def test_a_dead_letter_and_its_tombstone_are_a_pair_without_wait_record(knows_ids: bool) -> None:
     result = judged([EXPIRED], knows_ids=knows_ids)
     assert result.ok and result.whole
     assert result.dead_lettered == 1
@@ -67,35 +67,35 @@ def test_a_done_record_whose_wait_record_is_compacted_away_stays_done() -> None:
     assert result.ok and result.whole and result.done == 1
 
 
-def test_a_tombstone_alone_that_says_done_of_a_record_that_nobody_handled_is_a_loss() -> None:
+def test_a_done_tombstone_alone_of_an_unhandled_record_is_a_loss() -> None:
     result = judged([replace(EXPIRED, outcome="done")], letters=(), kept_since_ms=LATER_MS)
     assert breaches(result) == {Breach.LOST: 1}
 
 
-def test_an_expired_tombstone_alone_without_a_dead_letter_is_unpaired_and_its_record_lost() -> None:
+def test_an_expired_tombstone_alone_is_unpaired_and_its_record_lost() -> None:
     assert breaches(judged([EXPIRED], letters=())) == {Breach.LOST: 1, Breach.UNPAIRED: 1}
 
 
-def test_an_export_whose_tombstone_is_gone_too_is_neither_kept_nor_broken() -> None:
+def test_an_export_whose_tombstone_is_gone_is_neither_kept_nor_broken() -> None:
     result = judged([], kept_since_ms=LATER_MS)
     assert result.ok and not result.whole
     assert result.dead_lettered == 1
     assert result.unjudged[Breach.UNPAIRED] == 1
 
 
-def test_a_record_whose_tombstone_may_be_gone_is_neither_lost_nor_anything_else() -> None:
+def test_a_record_whose_tombstone_may_be_gone_is_not_lost() -> None:
     result = judged([], letters=(), kept_since_ms=LATER_MS)
     assert result.ok and not result.whole
     assert (result.published, result.lost, result.gone) == (1, 0, 1)
 
 
-def test_an_export_whose_tombstone_a_later_one_replaced_is_neither_kept_nor_broken() -> None:
+def test_an_export_whose_tombstone_was_replaced_is_neither() -> None:
     result = judged([replace(EXPIRED, offset=30, outcome="done")])
     assert result.ok and not result.whole
 
 
 @pytest.mark.parametrize("kept_since_ms", [None, 900])
-def test_what_is_too_young_to_be_taken_is_missed(kept_since_ms: int | None) -> None:
+def test_an_entry_too_young_for_compaction_is_missed(kept_since_ms: int | None) -> None:
     assert breaches(judged([], kept_since_ms=kept_since_ms)) == {Breach.UNPAIRED: 1}
     assert breaches(judged([], letters=(), kept_since_ms=kept_since_ms)) == {Breach.LOST: 1}
 
@@ -127,7 +127,7 @@ def test_the_first_uncleaned_pair_of_any_id_bounds_what_was_cleaned() -> None:
     assert breaches(judged(log)) == {Breach.UNPAIRED: 1}
 
 
-def test_an_old_record_whose_registration_and_outcome_still_stand_is_lost_when_nobody_handled_it() -> None:
+def test_an_old_unhandled_record_with_its_entries_in_the_log_is_lost() -> None:
     log = [REGISTERED, replace(EXPIRED, outcome="done")]
     assert breaches(judged(log, letters=(), kept_since_ms=LATER_MS, knows_ids=False)) == {Breach.LOST: 1}
 
@@ -141,27 +141,27 @@ def test_a_second_export_of_an_id_needs_its_own_tombstone() -> None:
     assert judged([second], letters=letters).ok
 
 
-def test_a_later_entry_that_still_stands_shows_a_false_export_without_the_wait_record() -> None:
+def test_a_later_entry_shows_a_false_export_without_the_wait_record() -> None:
     assert breaches(judged([replace(EXPIRED, offset=15, append_ms=1200, outcome="done"), EXPIRED])) == {
         Breach.FALSELY_EXPORTED: 1
     }
 
 
-def test_a_finished_record_that_expired_is_not_called_forgotten_when_its_wait_record_is_gone() -> None:
+def test_forgotten_is_not_judged_when_the_wait_record_is_gone() -> None:
     result = judged([EXPIRED], calls=[ANSWER], kills_ms=[])
     assert result.ok
     assert result.unjudged[Breach.FORGOTTEN] == 1
     assert breaches(judged([REGISTERED, EXPIRED], calls=[ANSWER], kills_ms=[])) == {Breach.FORGOTTEN: 1}
 
 
-def test_a_record_delivered_again_under_an_id_that_the_log_no_longer_tells_is_not_lost() -> None:
+def test_a_redelivered_record_whose_next_id_is_unknown_is_not_lost() -> None:
     redelivered = replace(EXPIRED, outcome="redelivered")
     assert breaches(judged([REGISTERED, redelivered], letters=())) == {Breach.LOST: 1}
     assert judged([redelivered], letters=()).gone == 1
 
 
 def kept_history(chance: random.Random, records: int) -> Evidence:
-    """Return a history that kept every promise: records end in any way, some registered twice, over two partitions."""
+    """Return a kept history: records end in any way, some registered twice, over two partitions."""
     events: list[tuple[int, int, str]] = []
     for number in range(records):
         end = chance.choice(["done", "discarded", "expired", "dead_lettered", "standing"])
@@ -211,7 +211,7 @@ def cleaned(log: Sequence[WaitEntry], partition: int, end: int, tombstones_befor
     cleanings=st.lists(st.tuples(st.integers(0, 1), st.integers(0, 100)), max_size=4),
     kept_since_ms=st.none() | st.integers(0, 2500),
 )
-def test_however_it_is_compacted_a_kept_history_stays_unbroken_and_adds_up(
+def test_compaction_breaks_no_kept_history(
     seed: int, records: int, cleanings: list[tuple[int, int]], kept_since_ms: int | None
 ) -> None:
     kept = kept_history(random.Random(seed), records)

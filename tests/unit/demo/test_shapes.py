@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from wait_registry.demo.hostile import ODDITIES
-from wait_registry.demo.orders import Order, Shape
+from wait_registry.demo.orders import Order, Shape, order
 from wait_registry.demo.shapes import HOT_KEY, SHAPES, Keys, maker
 from wait_registry.errors import ConfigurationError
 
@@ -14,6 +14,14 @@ from wait_registry.errors import ConfigurationError
 def made(name: str, count: int = 300, keys: Keys | None = None) -> list[Order]:
     make = maker(name, keys or Keys())
     return [make(1, index) for index in range(count)]
+
+
+def is_json(value: bytes | None) -> bool:
+    try:
+        orjson.loads(value or b"")
+    except orjson.JSONDecodeError:
+        return False
+    return True
 
 
 def decodes(value: bytes | None) -> bool:
@@ -24,11 +32,38 @@ def decodes(value: bytes | None) -> bool:
     return True
 
 
+ORDERS = made("orders", 2000)
+
+
 @pytest.mark.parametrize("name", SHAPES)
 def test_the_same_seed_gives_the_same_records(name: str) -> None:
     assert made(name, 30) == made(name, 30)
     if name not in ("tiny", "hostile"):
         assert made(name, 30) != [maker(name, Keys())(2, index) for index in range(30)]
+
+
+def test_keys_and_values_come_in_every_shape() -> None:
+    assert any(record.key is None for record in ORDERS)
+    assert any(record.value is None for record in ORDERS)
+    assert any(record.value == b"" for record in ORDERS)
+    binary = [record.value for record in ORDERS if record.value and not is_json(record.value)]
+    assert 50 <= len(binary) <= 200
+    assert sum(is_json(record.value) for record in ORDERS) > 1700
+
+
+def test_headers_are_nested_json_with_duplicates_nulls_and_binary() -> None:
+    for record in ORDERS:
+        names = [name for name, _ in record.headers]
+        assert names.count("tag") == 2
+        assert isinstance(orjson.loads(dict(record.headers)["context"] or b"")["tenant"], dict)
+    assert any(("coupon", None) in record.headers for record in ORDERS)
+    assert any(("tag", b"") in record.headers for record in ORDERS)
+
+
+def test_values_can_be_padded_to_a_size() -> None:
+    shape = Shape(null_keys=0, binary_values=0, empty_values=0, null_values=0, min_value_bytes=5000)
+    sizes = {len(order(1, index, shape).value or b"") for index in range(50)}
+    assert sizes == {5000}
 
 
 def test_tiny_records_are_tiny() -> None:

@@ -65,14 +65,12 @@ def test_what_one_run_does_not_look_for_another_one_still_counts(screen: Screen,
     assert row == ["forgotten", "3", "not", "checked", "3"]
 
 
-def test_both_done_and_expired_is_put_down_to_a_kill_only_where_kills_are_known() -> None:
+def test_done_and_expired_is_explained_by_kills_only_where_they_are_known() -> None:
     both = replace(KEPT, done=79, done_and_dead_lettered=1, not_looked_for=frozenset({Breach.FORGOTTEN}))
     assert "both 1 (done and expired: correct only if a kill came" in equation({"one": both})
 
 
-def test_records_that_the_log_no_longer_tells_of_are_counted_and_are_no_success(
-    screen: Screen, output: io.StringIO
-) -> None:
+def test_records_no_longer_in_the_log_are_counted_and_are_no_success(screen: Screen, output: io.StringIO) -> None:
     gone = replace(KEPT, done=78, unjudged={Breach.LOST: 2, Breach.UNPAIRED: 1})
     assert not show_reconciliations(screen, {"one": gone})
     told = output.getvalue()

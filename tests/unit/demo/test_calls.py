@@ -1,4 +1,4 @@
-"""The latency summary is exact where it says so and right to one percent elsewhere."""
+"""Calls of the downstream: which are work done, and what the summary of their latencies says."""
 
 from __future__ import annotations
 
@@ -8,7 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wait_registry.demo.calls import LatencySummary
+from wait_registry.demo.calls import ABORTED, Call, LatencySummary
+
+
+@pytest.mark.parametrize(
+    ("status", "succeeded"), [(200, True), (204, True), (302, False), (ABORTED, False), (503, False)]
+)
+def test_only_a_2xx_answer_is_work_done(status: int, succeeded: bool) -> None:
+    call = Call(1, 1000, 1200, 5.0, 5.25, "id", "orders", 0, 7, 1, status, "ab")
+    assert call.succeeded is succeeded
+    assert call.latency_s == 0.25
 
 
 @given(st.lists(st.floats(0.0001, 100), min_size=1, max_size=200), st.sampled_from([1, 50, 90, 99, 100]))
