@@ -83,9 +83,7 @@ def test_a_record_without_an_end_at_the_deadline_ends_with_4(files: Files) -> No
     assert "published 12 = done 10 + dead-lettered 0; lost 2" in ended.output
 
 
-def test_records_older_than_the_log_end_with_2(
-    files: Files, topics: Topics
-) -> None:
+def test_records_older_than_the_log_end_with_2(files: Files, topics: Topics) -> None:
     files.answer_all_but(2)
     topics.configure(files.settings.wait.topic, "delete.retention.ms", "0")
     ended = files.reconcile("--no-kills")
