@@ -1,4 +1,4 @@
-"""Random runs by seed, and what is broken by none of them: `python -m tests.chaos --help`."""
+"""Random runs by seed, judged from outside: `python -m tests.chaos --help`."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from tests.chaos import report
 from tests.chaos.outage import RATE_PER_S, RECORDS
 from tests.chaos.report import BROKEN, KEPT, Entry, inconclusive, last_line, line_of
-from tests.chaos.scenarios import SCENARIOS, Wanted
+from tests.chaos.scenarios import NAMES, play_scenario
 from tests.chaos.workers import JOBS, Plan, play_all
 from tests.support.argument_types import at_least_one, positive
 from tests.support.interruption import INTERRUPTED, signals_interrupt
@@ -25,7 +25,7 @@ the settings (slots, TTL, group protocol, processors, sinks, sweepers, ...) and 
 broker, Postgres, downstream, topics. Services are real processes on a real broker and a real Postgres. When all is
 healed and nothing is left to do, the run is judged from outside: what was published, called, committed, written.
 
-A line per run goes to standard output and to tests/chaos/ledger/runs.csv; a run that breaks a promise prints its
+A line per run goes to standard output and to tests/chaos/ledger/runs.csv; a run that breaks a guarantee prints its
 schedule and the whole story of the records it is about, and keeps its logs. On the same commit the same seed plays the
 same schedule again. What a scenario measured goes to standard output and to tests/chaos/ledger/scenarios.csv.
 docs/chaos.md explains all."""
@@ -41,7 +41,7 @@ default 20 to 30 minutes in all; a soak its minutes and some more
 
 exit codes: 0 every guarantee was kept, 1 one was broken or some seed has no run that could be judged, 2 usage,
 130 interrupted"""
-# What a soak without a word on it takes; what random runs without one take.
+# The defaults of a soak, and of random runs.
 SOAK_MINUTES, MINUTES = 60.0, 1.0
 
 
@@ -49,9 +49,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Parse the command line, play, and return the exit code."""
     parser = _parser()
     given = parser.parse_args(arguments)
-    foreign = _foreign(given)
-    if foreign:
-        parser.error(foreign)
+    meaningless = _meaningless(given)
+    if meaningless:
+        parser.error(meaningless)
     # Services run in folders of their own.
     folder = (given.logs or Path(tempfile.mkdtemp(prefix="waitreg-chaos-"))).resolve()
     folder.mkdir(parents=True, exist_ok=True)
@@ -65,16 +65,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _play_seeds(given: argparse.Namespace, folder: Path) -> int:
     first = 1 if given.seed is None else given.seed
-    minutes = MINUTES if given.minutes is None else given.minutes
-    jobs = JOBS if given.jobs is None else given.jobs
-    plan = Plan(first, minutes, given.runs, jobs, report.commit(), folder)
+    plan = Plan(first, given.minutes or MINUTES, given.runs, given.jobs or JOBS, report.commit(), folder)
     entries: list[Entry] = []
     try:
-        for played in play_all(plan):
-            entry = replace(played.entry, commit=report.commit_at_end(plan.commit))
+        for run in play_all(plan):
+            entry = run.entry._replace(commit=report.commit_at_end(plan.commit))
             entries.append(entry)
             report.append(entry, given.ledger or report.RUNS)
-            print(line_of(entry), *([played.told] if played.told else []), sep="\n", flush=True)
+            print(line_of(entry), *([run.story] if run.story else []), sep="\n", flush=True)
     finally:
         print(last_line(entries))
     if given.logs is None and not any(file.is_dir() for file in folder.iterdir()):
@@ -85,15 +83,14 @@ def _play_seeds(given: argparse.Namespace, folder: Path) -> int:
 
 def _play_scenario(given: argparse.Namespace, folder: Path) -> int:
     logging.getLogger().addHandler(logging.NullHandler())
-    wanted = Wanted(
-        RECORDS if given.records is None else given.records,
-        RATE_PER_S if given.rate is None else given.rate,
-        SOAK_MINUTES if given.minutes is None else given.minutes,
-        folder,
-    )
     commit, kept = report.commit(), True
-    for entry in SCENARIOS[given.scenario](wanted, commit):
-        report.append(replace(entry, commit=report.commit_at_end(commit)), given.ledger or report.SCENARIOS)
+    wanted: dict[str, Any] = {
+        "records": given.records or RECORDS,
+        "rate_per_s": given.rate or RATE_PER_S,
+        "minutes": given.minutes or SOAK_MINUTES,
+    }
+    for entry in play_scenario(given.scenario, folder, commit, **wanted):
+        report.append(entry._replace(commit=report.commit_at_end(commit)), given.ledger or report.SCENARIOS)
         kept &= entry.verdict == KEPT
     print("kept" if kept else f"NOT kept; logs: {folder}")
     if kept and given.logs is None:
@@ -101,8 +98,8 @@ def _play_scenario(given: argparse.Namespace, folder: Path) -> int:
     return 0 if kept else 1
 
 
-def _foreign(given: argparse.Namespace) -> str:
-    """Say which option means nothing here: it would be taken for obeyed."""
+def _meaningless(given: argparse.Namespace) -> str:
+    """Return which option means nothing here, since it would seem to be obeyed; empty if there is none."""
     takes = {None: {"seed", "minutes", "runs", "jobs"}, "outage": {"records", "rate"}, "soak": {"minutes"}}
     options = ("seed", "minutes", "runs", "jobs", "records", "rate")
     for name in options:
@@ -123,20 +120,22 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--minutes", type=positive, metavar="m", help=f"how long (default {MINUTES:g}; of a soak {SOAK_MINUTES:g})"
     )
-    parser.add_argument("--runs", type=at_least_one, metavar="k", help="exactly so many runs, however long they take")
+    parser.add_argument(
+        "--runs", type=at_least_one, metavar="k", help="exactly this number of runs, however long they take"
+    )
     parser.add_argument("--jobs", type=at_least_one, help=f"runs at the same time (default {JOBS})")
     parser.add_argument("--logs", type=Path, metavar="DIR", help="where logs of bad runs are kept (a temporary folder)")
     parser.add_argument("--ledger", type=Path, metavar="CSV", help="instead of the one under tests/chaos/ledger")
     scenarios = parser.add_argument_group("instead of random runs")
     scenarios.add_argument(
         "--scenario",
-        choices=sorted(SCENARIOS),
-        help="outage: Postgres, the sink, and both away; soak: a steady load for long",
+        choices=NAMES,
+        help="outage: Postgres, the sink, and both down; soak: a steady load for long",
     )
     scenarios.add_argument(
-        "--records", type=at_least_one, help=f"of an outage, while somebody is away (default {RECORDS:,}), three times"
+        "--records", type=at_least_one, help=f"per outage, of which there are three (default {RECORDS:,})"
     )
-    scenarios.add_argument("--rate", type=positive, help=f"of an outage, records a second (default {RATE_PER_S:g})")
+    scenarios.add_argument("--rate", type=positive, help=f"of an outage, records per second (default {RATE_PER_S:g})")
     return parser
 
 

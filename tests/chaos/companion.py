@@ -1,4 +1,4 @@
-"""What continues alongside a run, again and again, in a thread of its own."""
+"""What runs in the background of a run, again and again, in a thread of its own."""
 
 from __future__ import annotations
 
@@ -8,19 +8,25 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Self
 
-from tests.chaos.history.history import RssSample
+from tests.chaos.history.history import MemorySample
 from tests.chaos.service import Service
+
+SUPERVISION_S = 0.1
+RESTART_S = 1.0
+SAMPLE_S = 1.0
+# A service may be down for much of a run, and a sample may take its time; fewer say nothing about the most it held.
+LEAST_SHARE, LEAST = 0.2, 3
 
 
 class Companion:
     """Does something at intervals until it is ended; a context manager.
 
-    What interrupts it is raised where it ends, unless something else is being raised there: whoever believed that it
-    continued concludes nothing.
+    An error that interrupts it is raised at its end, unless another one is being raised there: a run that believed that
+    it continued concludes nothing.
 
     Args:
         name: of the thread.
-        interval_s: from the end of one time to the beginning of the next one, s.
+        interval_s: pause between two times, s.
         do_once: what it does.
     """
 
@@ -37,83 +43,65 @@ class Companion:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *of_no_interest: object) -> None:
-        self._join()
-        if kind is None:
-            self._require_unbroken()
-
-    def end(self) -> None:
-        """Do it no more; raises what broke it off. May be called again."""
-        self._join()
-        self._require_unbroken()
-
-    def _join(self) -> None:
         self.ended.set()
         self._thread.join()
-
-    def _require_unbroken(self) -> None:
-        if self._failure is not None:
+        if kind is None and self._failure is not None:
             raise self._failure
+
+    def end(self) -> None:
+        """End it; raise what interrupted it. May be called again."""
+        self.__exit__(None)
 
     def _run(self) -> None:
         try:
             while not self.ended.wait(self._interval_s):
                 self._do_once()
-        except BaseException as error:  # noqa: BLE001 - raised where it ends
+        except BaseException as error:  # noqa: BLE001 - raised at its end
             self._failure = error
 
 
-LOOK_S = 0.1
-PAUSE_S = 1.0
-
-
 class Supervisor(Companion):
-    """Watches services in a thread of its own; a context manager."""
+    """Starts services again that have ended by themselves; a context manager."""
 
     def __init__(self, services: Sequence[Service]) -> None:
         self._services = list(services)
         self._due: dict[str, float] = {}
-        super().__init__("supervisor", LOOK_S, self._look)
+        super().__init__("supervisor", SUPERVISION_S, self._check)
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         for service in self._services:
             if service.lock.acquire(blocking=False):
                 try:
-                    self._look_at(service)
+                    self._check_one(service)
                 finally:
                     service.lock.release()
 
-    def _look_at(self, service: Service) -> None:
+    def _check_one(self, service: Service) -> None:
         if service.notice_end() is not None:
-            self._due[service.name] = time.monotonic() + PAUSE_S
+            self._due[service.name] = time.monotonic() + RESTART_S
         elif service.running:
             self._due.pop(service.name, None)
         elif time.monotonic() >= self._due.get(service.name, float("inf")):
             service.start()
 
 
-SAMPLE_S = 1.0
-# A service may be away for much of a run, and a look may take its time; fewer say nothing about the most it held.
-LEAST_SHARE, LEAST = 0.2, 3
-
-
 class Samples(Companion):
-    """Looks at the memory of services in a thread of its own; a context manager."""
+    """Samples the memory of services; a context manager."""
 
     def __init__(self, services: Sequence[Service]) -> None:
-        self.taken: list[RssSample] = []
+        self.taken: list[MemorySample] = []
         self._services = list(services)
         self._began_s = time.monotonic()
-        super().__init__("samples", SAMPLE_S, self._look)
+        super().__init__("samples", SAMPLE_S, self._sample)
 
     def missing(self, lasted_s: float | None = None) -> str:
-        """Say whose memory was hardly looked at in the time since it began; empty when nobody's."""
+        """Return whose memory was hardly sampled since the beginning; empty if there is no such service."""
         lasted_s = time.monotonic() - self._began_s if lasted_s is None else lasted_s
         seen, least = Counter(sample.name for sample in self.taken), max(LEAST, LEAST_SHARE * lasted_s / SAMPLE_S)
         few = [service.name for service in self._services if seen[service.name] < least]
-        return "; ".join(f"the memory of {name} was looked at {seen[name]} times in {lasted_s:.0f} s" for name in few)
+        return "; ".join(f"the memory of {name} was sampled {seen[name]} times in {lasted_s:.0f} s" for name in few)
 
-    def _look(self) -> None:
+    def _sample(self) -> None:
         for service in self._services:
-            if tree := service.tree():
-                held = service.resident_bytes()
-                self.taken.append(RssSample(time.time_ns() // 1_000_000, service.name, tree[0].pid, held))
+            if service.tree():
+                self.taken.append(MemorySample(time.time_ns() // 1_000_000, service.name, service.resident_bytes()))

@@ -26,7 +26,7 @@ def max_input_bytes(registration_bytes: int) -> int:
 
 
 def mean_bytes(shares: Sequence[tuple[str, int]], registration_bytes: int) -> float:
-    """Return how large a record is on the average; what can't be registered isn't held, and counts for nothing."""
+    """Return how large a record is on the average; one that can't be registered isn't held, and counts for nothing."""
     huge, bulky = registration_bytes - ROOM_BYTES, int(registration_bytes * sum(BULKY) / 2)
     sizes = {**MEAN_BYTES, "huge": huge, "bulky": bulky}
     return sum(sizes[kind] * share for kind, share in shares) / sum(share for _, share in shares)
@@ -45,23 +45,21 @@ def mixture(shares: Sequence[tuple[str, int]], registration_bytes: int) -> Maker
 
     def make(seed: int, index: int) -> Order:
         random = Random(f"mixture/{seed}/{index}")
-        return _make(random.choices(kinds, weights)[0], registration_bytes, random, seed, index)
+        kind = random.choices(kinds, weights)[0]
+        if kind in ("empty", "null"):
+            key = random.choice((None, b"", b"key"))
+            return replace(order(seed, index), key=key, value=b"" if kind == "empty" else None)
+        if kind in ("huge", "bulky", "too_large"):
+            # Random bytes: limits are on what is left after compression.
+            return replace(order(seed, index), value=random.randbytes(_size(kind, registration_bytes, random)))
+        return shape_named(kind)(seed, index)
 
     return make
 
 
-def _make(kind: str, registration_bytes: int, random: Random, seed: int, index: int) -> Order:
-    if kind == "empty":
-        return replace(order(seed, index), key=random.choice((None, b"", b"key")), value=b"")
-    if kind == "null":
-        return replace(order(seed, index), key=random.choice((None, b"", b"key")), value=None)
+def _size(kind: str, registration_bytes: int, random: Random) -> int:
     if kind == "huge":
-        # Random bytes: limits are on what is left after compression.
-        return replace(order(seed, index), value=random.randbytes(registration_bytes - ROOM_BYTES))
+        return registration_bytes - ROOM_BYTES
     if kind == "bulky":
-        size = int(registration_bytes * random.uniform(*BULKY))
-        return replace(order(seed, index), value=random.randbytes(size))
-    if kind == "too_large":
-        size = random.randint(registration_bytes + 1, max_input_bytes(registration_bytes) - ROOM_BYTES)
-        return replace(order(seed, index), value=random.randbytes(size))
-    return shape_named(kind)(seed, index)
+        return int(registration_bytes * random.uniform(*BULKY))
+    return random.randint(registration_bytes + 1, max_input_bytes(registration_bytes) - ROOM_BYTES)

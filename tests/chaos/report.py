@@ -1,19 +1,18 @@
-"""The lists of all runs and of all scenarios, a line each, in tests/chaos/ledger; and what is told of a run."""
+"""The lists of all runs and of all scenarios, a line each, in tests/chaos/ledger; and the report of a run."""
 
 from __future__ import annotations
 
 import csv
-import io
-import os
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, fields
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import NamedTuple
 
 from tests.chaos.checker.violation import Kind
+from tests.chaos.history.history import FaultDone
 from tests.chaos.run import Outcome
-from tests.chaos.schedule import Schedule
+from tests.chaos.schedule import PlannedFault, Schedule
 
 ROOT = Path(__file__).parents[2]
 RUNS = ROOT / "tests" / "chaos" / "ledger" / "runs.csv"
@@ -21,18 +20,17 @@ SCENARIOS = RUNS.with_name("scenarios.csv")
 KEPT, BROKEN, VOID = "kept", "broken", "void"
 DIRTY = "-dirty"
 STORIES = 3
-_NAMED = {
+_COLUMNS = {
     Kind.LOST: "lost",
     Kind.FALSE_EXPORT: "false",
     Kind.DOUBLED: "doubled",
     Kind.CHANGED: "changed",
     Kind.ABANDONED: "abandoned",
 }
-_SUMMED = ("lost", "false", "doubled", "changed", "abandoned", "other")
+_SUMMED = (*_COLUMNS.values(), "other")
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """One run; docs/chaos.md says what its columns are."""
 
     seed: int
@@ -50,18 +48,10 @@ class Entry:
     changed: int = 0
     other: int = 0
     abandoned: int = 0
-    registered_ms: int = 0
-    exported_ms: int = 0
     verdict: str = VOID
 
-    @property
-    def fault_count(self) -> int:
-        """How many faults were done."""
-        return len(self.faults.split("; ")) if self.faults else 0
 
-
-@dataclass(frozen=True, slots=True)
-class ScenarioEntry:
+class ScenarioEntry(NamedTuple):
     """One scenario played: ``date`` is UTC, ``figures`` what was measured, in words."""
 
     scenario: str
@@ -73,19 +63,20 @@ class ScenarioEntry:
     verdict: str
 
 
+class Played(NamedTuple):
+    """What a scenario came to: how many records, what was measured, and what is wrong, in words."""
+
+    records: int
+    lines: Sequence[str]
+    wrong: Sequence[str]
+
+
 def append(entry: Entry | ScenarioEntry, path: Path) -> None:
-    """Write a run down, with the names of the columns before the first one; raises OSError when that can't be done."""
-    rows: list[Sequence[object]] = [astuple(entry)]
-    if not path.exists():
-        rows.insert(0, [field.name for field in fields(entry)])
-    text = io.StringIO(newline="")
-    csv.writer(text, lineterminator="\n").writerows(rows)
-    # One write, at the end whoever else writes: runs at the same time don't mix their lines.
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-    try:
-        os.write(descriptor, text.getvalue().encode())
-    finally:
-        os.close(descriptor)
+    """Add a line to a list, and the names of the columns before the first one; raises OSError."""
+    rows = [entry] if path.exists() else [entry._fields, entry]
+    # The line is written when the file is closed, in one piece: runs at the same time don't mix their lines.
+    with path.open("a", encoding="utf-8", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows(rows)
 
 
 def commit() -> str:
@@ -96,7 +87,7 @@ def commit() -> str:
 
 
 def commit_at_end(at_beginning: str) -> str:
-    """Return what a run was of, now that it has ended; "-dirty" when the tree isn't any more what it was."""
+    """Return what a run was of, now that it has ended; "-dirty" when the tree has changed meanwhile."""
     if at_beginning.endswith(DIRTY) or commit() == at_beginning:
         return at_beginning
     return at_beginning + DIRTY
@@ -114,47 +105,45 @@ def _git(*arguments: str) -> str:
 
 def entry_of(outcome: Outcome, commit: str) -> Entry:
     """Return a run's line."""
-    figures = outcome.verdict.figures
+    verdict, counts = outcome.verdict, outcome.verdict.counts
+    figures = {name: verdict.figures[name] for name in ("records", "done", "dead_lettered")}
+    broken = {column: counts[kind] for kind, column in _COLUMNS.items()}
+    others = counts.total() - sum(broken.values()) + len(outcome.endings) + bool(outcome.unsettled)
     return Entry(
         outcome.schedule.seed,
         commit,
         now(),
         round(outcome.seconds),
-        faults="; ".join(f"{fault.name} {fault.target}" for fault in outcome.faults),
-        **{name: figures.get(name, 0) for name in ("records", "done", "dead_lettered")},
-        expired=figures.get("expired", 0) + figures.get("redelivered", 0),
-        registered_ms=figures.get("slowest_registration_ms", 0),
-        exported_ms=figures.get("slowest_export_ms", 0),
+        faults=_names(outcome.faults),
+        expired=verdict.figures["expired"] + verdict.figures["redelivered"],
+        other=others,
         verdict=BROKEN if outcome.failed else VOID if outcome.void else KEPT,
-        **counted(outcome.verdict.counts, len(outcome.endings) + bool(outcome.unsettled)),
+        **figures,
+        **broken,
     )
 
 
 def entry_of_nothing(schedule: Schedule, commit: str, seconds: float, *, broken: bool = False) -> Entry:
-    """Return the line of a run that could not be played to its end; ``broken``: by the product's own doing."""
-    faults = "; ".join(f"{fault.name} {fault.target}" for fault in schedule.faults)
-    verdict = BROKEN if broken else VOID
+    """Return the line of a run that could not be played to its end; ``broken`` if the product is the cause."""
+    verdict, faults = BROKEN if broken else VOID, _names(schedule.faults)
     return Entry(schedule.seed, commit, now(), round(seconds), faults=faults, verdict=verdict, other=int(broken))
 
 
-def counted(counts: Mapping[Kind, int], endings: int) -> dict[str, int]:
-    """Return the columns with what was broken."""
-    columns = {column: counts.get(kind, 0) for kind, column in _NAMED.items()}
-    return {**columns, "other": sum(counts.values()) - sum(columns.values()) + endings}
+def _names(faults: Sequence[PlannedFault | FaultDone]) -> str:
+    return "; ".join(f"{fault.name} {fault.target}" for fault in faults)
 
 
 def line_of(entry: Entry) -> str:
-    """Tell a run in a line."""
+    """Return a run in one line."""
     found = ", ".join(f"{name} {getattr(entry, name)}" for name in _SUMMED)
     return (
         f"seed {entry.seed:>5}: {entry.verdict:<6} {entry.seconds:>4} s, {entry.records} records: {entry.done} done, "
-        f"{entry.dead_lettered} dead-lettered, {entry.expired} exported; {found}; registered in "
-        f"{entry.registered_ms} ms, exported in {entry.exported_ms} ms; {entry.faults}"
+        f"{entry.dead_lettered} dead-lettered, {entry.expired} exported; {found}; {entry.faults}"
     )
 
 
 def whole_story(outcome: Outcome) -> Iterator[str]:
-    """Tell everything about a run that is worth a look: its schedule, what happened, what was broken, the way back."""
+    """Yield all that helps to understand a run: its schedule, what happened, what was broken, how to play it again."""
     yield from outcome.schedule.lines()
     for fault in outcome.faults:
         lasted_s = (fault.ended_ms - fault.began_ms) / 1000
@@ -162,10 +151,10 @@ def whole_story(outcome: Outcome) -> Iterator[str]:
     if outcome.void:
         yield f"  void: {outcome.void}"
     if outcome.unsettled:
-        yield f"  when the time was over: {outcome.unsettled}"
+        yield f"  not settled in time: {outcome.unsettled}"
     yield f"  {outcome.restarts} processes ended by themselves and were started again"
     yield from (f"  {ending}" for ending in outcome.endings)
-    yield from (f"  {kind}: {count}" for kind, count in sorted(outcome.verdict.counts.items()) if count)
+    yield from (f"  {kind}: {count}" for kind, count in sorted(outcome.verdict.counts.items()))
     yield from outcome.verdict.stories(STORIES)
     yield f"  logs: {outcome.directory}"
     yield f"  again: make chaos SEED={outcome.schedule.seed} RUNS=1 JOBS=1"
@@ -178,16 +167,17 @@ def inconclusive(entries: Sequence[Entry]) -> list[int]:
 
 
 def last_line(entries: Sequence[Entry]) -> str:
-    """Sum up all runs: what was broken, how much was exported, and which seeds show nothing."""
+    """Return the sum of all runs: what was broken, how much was exported, and which seeds show nothing."""
     judged = [entry for entry in entries if entry.verdict != VOID]
-    exporting = [entry for entry in judged if entry.expired]
-    told = [
-        f"{len(judged)} runs, {sum(one.fault_count for one in judged)} faults, {sum(one.records for one in judged)} "
-        f"records: {', '.join(f'{sum(getattr(one, name) for one in judged)} {name}' for name in _SUMMED)}",
-        f"{len(exporting)} of the runs exported {sum(one.expired for one in exporting)} records",
+    exporting = [entry.expired for entry in judged if entry.expired]
+    faults = sum(len(one.faults.split("; ")) if one.faults else 0 for one in judged)
+    sums = ", ".join(f"{sum(getattr(one, name) for one in judged)} {name}" for name in _SUMMED)
+    parts = [
+        f"{len(judged)} runs, {faults} faults, {sum(one.records for one in judged)} records: {sums}",
+        f"{len(exporting)} of the runs exported {sum(exporting)} records",
     ]
     if len(judged) < len(entries):
-        told.append(f"{len(entries) - len(judged)} void")
+        parts.append(f"{len(entries) - len(judged)} void")
     if seeds := inconclusive(entries):
-        told.append(f"NO CONCLUSIVE RUN of seeds {', '.join(map(str, seeds))}")
-    return "; ".join(told)
+        parts.append(f"NO CONCLUSIVE RUN of seeds {', '.join(map(str, seeds))}")
+    return "; ".join(parts)

@@ -7,9 +7,9 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import astuple, dataclass, fields
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, linear_regression
+from typing import NamedTuple
 
 import psutil
 
@@ -17,41 +17,24 @@ from tests.chaos.companion import Companion
 from tests.chaos.service import Service
 
 # Spark's pools for the removal of what jobs have abandoned, by the names of their threads: after each garbage
-# collection they grow by a thread a task (128 each at most), and a minute later they are empty. No leak shows in them.
+# collection they grow by a thread per task (128 each at most), and a minute later they are empty. They show no leak.
 BREATHING_POOLS = ("block-manager-storage-async", "block-manager-ask")
 COMM_CHARACTERS = 15  # of a thread's name are kept by the kernel
-MEASURES = ("rss_bytes", "threads", "open_files")
 # Fewer say nothing about a trend.
 LEAST_STRETCHES = 3
 LEAST_SHARE = 0.9
-MIB = 1 << 20
-# What `spark.driver_memory` gives by default, which no run changes.
-HEAP_BYTES = 512 * MIB
-# Besides its heap: Spark's classes; compiled code; a hundred threads' stacks, symbols, what malloc keeps; what is on
-# its way to Python, of one batch (`sink.max_batch_bytes`) or chunk.
-JVM_BESIDE_BYTES = (160 + 96 + 64 + 32) * MIB
-# Python of the sink in a run of minutes: the interpreter with pyspark, pyarrow and three clients; a batch ten times: as
-# it comes, condensed and gathered while another is sorted, decoded, on its way out, and malloc's gaps between them
-# (docs/decisions/0018). Of the sweeper: the interpreter with its clients; Spark's daemon, and a worker
-# for each core of `local[2]`.
-SINK_PYTHON_BYTES = (160 + 10 * 32) * MIB
-SWEEPER_PYTHON_BYTES = (96 + 64 + 2 * 96) * MIB
-# Of all processes of a service together at one moment of a random run.
-MOST_BYTES: Mapping[str, int] = {
-    "processor": 300_000_000,
-    "sink": HEAP_BYTES + JVM_BESIDE_BYTES + SINK_PYTHON_BYTES,
-    "sweeper": HEAP_BYTES + JVM_BESIDE_BYTES + SWEEPER_PYTHON_BYTES,
+# Growth over the measured time that still counts as flat: a share of the mean, and a number. Heaps breathe.
+ALLOWED: Mapping[str, tuple[float, float]] = {
+    "rss_bytes": (0.03, 8_000_000.0),
+    "threads": (0.0, 2.0),
+    "open_files": (0.0, 4.0),
 }
-# While it catches up for long, a sink holds more: at most what its container has in docker-compose.yml, where it would
-# be killed for another byte.
-CATCHING_UP_BYTES = 2048 * MIB
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(NamedTuple):
     """One process at one moment: ``name`` with what it is ("sink-1 java"), ``at_s`` of the monotonic clock.
 
-    All that is read of all services in one look has one ``at_s``, that of its beginning.
+    All readings of one iteration, of all services, have one ``at_s``, that of its beginning.
     """
 
     at_s: float
@@ -62,9 +45,8 @@ class Reading:
     open_files: int
 
 
-@dataclass(frozen=True, slots=True)
-class Trend:
-    """A straight line through the least of each of so many stretches: their mean, and what was gained over the time."""
+class Trend(NamedTuple):
+    """A straight line through the least value of each stretch: their mean, and the gain over the time."""
 
     name: str
     measure: str
@@ -74,9 +56,16 @@ class Trend:
     stretches: int
 
     @property
-    def per_hour(self) -> float:
-        """The slope, an hour."""
-        return self.growth / self.over_s * 3600 if self.over_s else 0.0
+    def flat(self) -> bool:
+        """Whether it is no growth, by `ALLOWED`."""
+        share, number = ALLOWED[self.measure]
+        return self.growth <= share * self.mean + number
+
+    def __str__(self) -> str:
+        unit, factor = ("MB", 1e-6) if self.measure == "rss_bytes" else ("", 1.0)
+        per_hour = self.growth / self.over_s * 3600 * factor if self.over_s else 0.0
+        gain = f"{self.growth * factor:+.2f} {unit} in {self.over_s:.0f} s ({per_hour:+.2f} per hour)"
+        return f"{self.name} {self.measure} {self.mean * factor:.1f} {unit} {gain} {'flat' if self.flat else 'GROWS'}"
 
 
 class Resources(Companion):
@@ -84,7 +73,7 @@ class Resources(Companion):
 
     def __init__(self, services: Sequence[Service], interval_s: float = 1.0) -> None:
         self._services = list(services)
-        super().__init__("resources", interval_s, self._look)
+        super().__init__("resources", interval_s, self._read)
         self.readings: list[Reading] = []
 
     def between(self, began_s: float, ended_s: float) -> list[Reading]:
@@ -92,13 +81,11 @@ class Resources(Companion):
         return [reading for reading in self.readings if began_s <= reading.at_s <= ended_s]
 
     def write(self, path: Path) -> None:
-        """Write all readings as CSV, for whoever wants to see how something grew."""
+        """Write all readings as CSV, to show how something grew."""
         with path.open("w", encoding="utf-8", newline="") as file:
-            table = csv.writer(file)
-            table.writerow(field.name for field in fields(Reading))
-            table.writerows(astuple(reading) for reading in self.readings)
+            csv.writer(file).writerows([Reading._fields, *self.readings])
 
-    def _look(self) -> None:
+    def _read(self) -> None:
         at_s = time.monotonic()
         for service in self._services:
             self.readings += _of_service(service, at_s)
@@ -108,25 +95,18 @@ def _of_service(service: Service, at_s: float) -> Iterator[Reading]:
     """Read a service's own process and its JVM; Spark's Python workers, which come and go, are skipped."""
     tree = service.tree()
     for process in tree:
-        try:
-            name = process.name()
-            if process is not tree[0] and name != "java":
+        with suppress(psutil.Error):  # it has ended meanwhile; `unread` finds a process that can never be read
+            program = process.name()
+            if process is not tree[0] and program != "java":
                 continue
+            name = f"{service.name} {'java' if program == 'java' else 'python'}"
             with process.oneshot():
-                yield Reading(
-                    at_s,
-                    f"{service.name} {'java' if name == 'java' else 'python'}",
-                    process.pid,
-                    process.memory_info().rss,
-                    _threads(process),
-                    process.num_fds(),
-                )
-        except psutil.Error:
-            continue  # it has ended meanwhile; who never can be read is missed by `unread`
+                counts = (process.memory_info().rss, _threads(process), process.num_fds())
+                yield Reading(at_s, name, process.pid, *counts)
 
 
 def _threads(process: psutil.Process) -> int:
-    """Count threads, those of `BREATHING_POOLS` apart; raises psutil.NoSuchProcess."""
+    """Count threads, except those of `BREATHING_POOLS`; raises psutil.NoSuchProcess."""
     pools = tuple(name[:COMM_CHARACTERS] for name in BREATHING_POOLS)
     count = 0
     for thread in process.threads():
@@ -137,21 +117,20 @@ def _threads(process: psutil.Process) -> int:
 
 
 def most_held(readings: Iterable[Reading], service: str) -> int:
-    """Return the most that the processes of a service held together in one look, bytes; 0 when it was never read."""
-    looks: dict[float, dict[str, int]] = defaultdict(dict)
-    for reading in readings:
-        if reading.name.startswith(f"{service} "):
+    """Return the most that the processes of a service held together at once, bytes; 0 when it was never read."""
+    held: dict[float, dict[str, int]] = defaultdict(dict)
+    for one in readings:
+        if one.name.startswith(f"{service} "):
             # A JVM about to run a program is there twice for a moment, with the same memory.
-            held = looks[reading.at_s]
-            held[reading.name] = max(reading.rss_bytes, held.get(reading.name, 0))
-    return max((sum(held.values()) for held in looks.values()), default=0)
+            held[one.at_s][one.name] = max(one.rss_bytes, held[one.at_s].get(one.name, 0))
+    return max((sum(by_name.values()) for by_name in held.values()), default=0)
 
 
 def trends(readings: Iterable[Reading], began_s: float, stretch_s: float) -> list[Trend]:
     """Return the trend of each measure of each process, by the least value of each stretch of time.
 
-    Peaks don't count: how many connections and threads are open follows what there is to do, and how slow the machine
-    is. What leaks is there when nothing is to do, too. A last stretch that isn't over is skipped.
+    Peaks don't count: how many connections and threads are open follows the load and the machine's speed. What leaks
+    is there at rest, too. A last stretch that isn't over is skipped.
 
     Args:
         readings: of any processes.
@@ -164,11 +143,11 @@ def trends(readings: Iterable[Reading], began_s: float, stretch_s: float) -> lis
     for reading in taken:
         number = int((reading.at_s - began_s) // stretch_s)
         if 0 <= number < whole:
-            by_process[(reading.name, reading.pid)][number].append(reading)
+            by_process[reading.name, reading.pid][number].append(reading)
     return [
         _trend(name, measure, stretch_s, {number: _least(own, measure) for number, own in stretches.items()})
         for (name, _), stretches in sorted(by_process.items())
-        for measure in MEASURES
+        for measure in ALLOWED
     ]
 
 
@@ -178,14 +157,12 @@ def _least(readings: Iterable[Reading], measure: str) -> float:
 
 def _trend(name: str, measure: str, stretch_s: float, least: Mapping[int, float]) -> Trend:
     over = max(least) - min(least)
-    mean_x, mean_y = fmean(least), fmean(least.values())
-    spread = sum((x - mean_x) ** 2 for x in least)
-    slope = sum((x - mean_x) * (y - mean_y) for x, y in least.items()) / spread if spread else 0.0
-    return Trend(name, measure, mean_y, slope * over, over * stretch_s, len(least))
+    slope = linear_regression(list(least), list(least.values())).slope if over else 0.0
+    return Trend(name, measure, fmean(least.values()), slope * over, over * stretch_s, len(least))
 
 
 def unread(found: Iterable[Trend], names: Iterable[str], stretches: int) -> list[str]:
-    """Say of which processes too little was read to speak of a trend.
+    """Return which processes were read too rarely to show a trend.
 
     Args:
         found: the trends.
@@ -200,35 +177,7 @@ def unread(found: Iterable[Trend], names: Iterable[str], stretches: int) -> list
     return [f"{name} was read in {read[name]} of {stretches} stretches of time" for name in missing]
 
 
-# Growth over the time looked at that still counts as flat: a share of the mean, and a number. Heaps breathe.
-ALLOWED: Mapping[str, tuple[float, float]] = {
-    "rss_bytes": (0.03, 8_000_000.0),
-    "threads": (0.0, 2.0),
-    "open_files": (0.0, 4.0),
-}
-
-
-def flat(trend: Trend) -> bool:
-    """Return whether a trend is no growth, by `ALLOWED`."""
-    share, number = ALLOWED[trend.measure]
-    return trend.growth <= share * trend.mean + number
-
-
 def processes_of(names: Iterable[str]) -> list[str]:
     """Return which processes of these services are read."""
-    return [
-        f"{name} {program}"
-        for name in names
-        for program in ("python", *(() if name.startswith("processor") else ("java",)))
-    ]
-
-
-def told(trend: Trend) -> str:
-    """Tell a trend in a line."""
-    unit, factor = ("MB", 1e-6) if trend.measure == "rss_bytes" else ("", 1.0)
-    verdict = "flat" if flat(trend) else "GROWS"
-    return (
-        f"  {trend.name:20} {trend.measure:10} mean {trend.mean * factor:9.1f} {unit:2} "
-        f"{trend.growth * factor:+8.2f} {unit:2} in {trend.over_s:5.0f} s ({trend.per_hour * factor:+9.2f} an hour) "
-        f"{verdict}"
-    )
+    with_jvm = [(name, ("python",) if name.startswith("processor") else ("python", "java")) for name in names]
+    return [f"{name} {program}" for name, programs in with_jvm for program in programs]

@@ -1,4 +1,4 @@
-"""When a run is over: everything consumed, nothing unresolved in the log, and the view at the log's ends."""
+"""When a run is over: everything consumed, nothing unresolved in the log, and the tables at the log's ends."""
 
 from __future__ import annotations
 
@@ -6,19 +6,27 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from types import TracebackType
+from typing import Self
 
 import psycopg
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPartition
 
-from tests.chaos.stage import Place, Stage
+from tests.chaos.history.history import Partition
+from tests.chaos.stage import Place
+from wait_registry.kafka.topic_specs import redelivery_topics
+
+ANSWER_S = 5.0
+BATCH = 5000
+POLL_S = 0.3
+
+Offsets = dict[Partition, int]
 
 
 @dataclass(slots=True)
 class Patience:
     """Ends when nothing has changed for ``still_s``, or after ``most_s`` in all, whatever changes; s, of one clock.
 
-    A busy machine makes everything slow, and that breaks no promise. What hangs, or goes round for ever, does.
+    A busy machine makes everything slow, which violates no guarantee. A service that hangs, or loops, does.
     """
 
     still_s: float
@@ -36,55 +44,48 @@ class Patience:
         return now_s - self._changed_s >= self.still_s or now_s - self._began_s >= self.most_s
 
 
-ANSWER_S = 5.0
-BATCH = 5000
-LOOK_S = 0.3
-
-Offsets = dict[tuple[str, int], int]
-
-
-def settle(stage: Stage, place: Place, patience: Patience, broken_off: threading.Event | None = None) -> str:
-    """Wait until nothing is left to do, as long as the patience lasts and nobody interrupts it; return what is left."""
-    pause = time.sleep if broken_off is None else broken_off.wait
-    with Settling(place, stage.stack.bootstrap_servers, stage.stack.postgres_url) as settling:
+def settle(place: Place, patience: Patience, interrupted: threading.Event | None = None) -> str:
+    """Wait until nothing is left to do, as long as the patience lasts; return what is left."""
+    interrupted = interrupted or threading.Event()
+    with Settling(place) as settling:
         while unsettled := settling.unsettled():
-            if patience.over(time.monotonic(), unsettled) or (broken_off is not None and broken_off.is_set()):
+            if patience.over(time.monotonic(), unsettled) or interrupted.wait(POLL_S):
                 return unsettled
-            pause(LOOK_S)
     return ""
 
 
 class Settling:
     """Follows the topics of a run from their beginning; a context manager."""
 
-    def __init__(self, place: Place, bootstrap: str, postgres_url: str) -> None:
+    def __init__(self, place: Place) -> None:
         self._settings = place.settings
-        self._consumed = place.consumed
-        self._postgres_url = postgres_url
-        self._letters = place.settings.dead_letter.topic
+        self._wait, self._letters = place.settings.wait.topic, place.settings.dead_letter.topic
+        self._consumed = [place.input, *redelivery_topics(place.settings)]
+        group, bootstrap = place.settings.processor.group, place.settings.kafka.bootstrap_servers
         common = {"bootstrap.servers": bootstrap, "enable.auto.commit": False, "log_level": 0}
-        self._reader = Consumer({**common, "group.id": f"{place.settings.processor.group}.looks-on"})
-        self._offsets = Consumer({**common, "group.id": place.settings.processor.group})
-        self._assigned: set[tuple[str, int]] = set()
-        self._standing: set[bytes] = set()
+        self._reader = Consumer({**common, "group.id": f"{group}.settling"})
+        self._offsets = Consumer({**common, "group.id": group})
+        self._assigned: set[Partition] = set()
+        self._open: set[bytes] = set()
         self._next: Offsets = {}
 
-    def __enter__(self) -> Settling:
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *of_no_interest: object) -> None:
         self._reader.close()
         self._offsets.close()
 
     def unsettled(self) -> str:
-        """Say what isn't over yet, in a few words; empty when all is."""
+        """Return what isn't over yet, in a few words; empty when all is."""
         try:
-            ends = self._ends([self._settings.wait.topic, self._letters, *self._consumed])
+            ends = self._ends([self._wait, self._letters, *self._consumed])
             self._read_to(ends)
-            waited_for = self._unconsumed() or self._unresolved() or self._unshown(ends)
+            left = f"{len(self._open)} registrations are open" if self._open else ""
+            waited_for = self._unconsumed() or left or self._unshown(ends)
             return waited_for or ("" if self._ends(list({topic for topic, _ in ends})) == ends else "the log grows")
         except (KafkaException, psycopg.Error, TimeoutError) as error:
-            # Slow, or just back: whoever asks, asks again. Of topics that are as they were made these errors pass.
+            # Slow, or just available again: the next poll may get an answer.
             return f"no answer: {error}".strip()
 
     def _ends(self, topics: Sequence[str]) -> Offsets:
@@ -95,7 +96,7 @@ class Settling:
                 raise TimeoutError(f"no answer about {topic}")
             for partition in known:
                 place = TopicPartition(topic, partition)
-                ends[(topic, partition)] = self._reader.get_watermark_offsets(place, timeout=ANSWER_S)[1]
+                ends[topic, partition] = self._reader.get_watermark_offsets(place, timeout=ANSWER_S)[1]
         return ends
 
     def _read_to(self, ends: Offsets) -> None:
@@ -107,14 +108,13 @@ class Settling:
             if not messages:
                 raise TimeoutError("the topics can't be read to their ends: a transaction is open, or no answer")
             for message in messages:
-                error: KafkaError | None = message.error()
-                if error is not None:
-                    raise KafkaException(error)
-                self._next[(message.topic(), message.partition())] = message.offset() + 1
-                if message.topic() == self._settings.wait.topic:
-                    (self._standing.discard if message.value() is None else self._standing.add)(message.key())
+                if message.error() is not None:
+                    raise KafkaException(message.error())
+                self._next[message.topic(), message.partition()] = message.offset() + 1
+                if message.topic() == self._wait:
+                    (self._open.discard if message.value() is None else self._open.add)(message.key())
 
-    def _position(self, place: tuple[str, int]) -> int:
+    def _position(self, place: Partition) -> int:
         # Behind the markers of transactions too.
         (position,) = self._reader.position([TopicPartition(*place)])
         return max(int(position.offset), 0)
@@ -125,17 +125,15 @@ class Settling:
         behind = sum(max(self._next[(a.topic, a.partition)] - max(a.offset, 0), 0) for a in answers)
         return f"{behind} records aren't consumed" if behind else ""
 
-    def _unresolved(self) -> str:
-        return f"{len(self._standing)} registrations are in the log" if self._standing else ""
-
     def _unshown(self, ends: Offsets) -> str:
-        options = f"-c search_path={self._settings.postgres.schema_name} -c statement_timeout=5s"
-        with psycopg.connect(self._postgres_url, options=options, connect_timeout=5) as connection:
+        url, schema = self._settings.postgres.url.get_secret_value(), self._settings.postgres.schema_name
+        options = f"-c search_path={schema} -c statement_timeout=5s"
+        with psycopg.connect(url, options=options, connect_timeout=5) as connection:
             rows = connection.execute("select count(*) from wait").fetchall()[0][0]
             progress = connection.execute("select topic, partition, next_offset from sink_progress").fetchall()
         shown = {(topic, partition): offset for topic, partition, offset in progress}
-        viewed = {place: end for place, end in ends.items() if place[0] in (self._settings.wait.topic, self._letters)}
-        behind = sum(end - shown.get(place, 0) for place, end in viewed.items())
+        read = (place for place in ends if place[0] in (self._wait, self._letters))
+        behind = sum(ends[place] - shown.get(place, 0) for place in read)
         if behind:
             return f"the sink is {behind} entries behind"
         return f"{rows} rows are in the table wait" if rows else ""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -78,8 +77,8 @@ def settings(cluster: EmbeddedCluster, names: Names, processors: Processors, cal
 
 
 @pytest.fixture
-def seen(cluster: EmbeddedCluster, settings: Settings, tmp_path: Path) -> Iterator[Observation]:
-    with Observation(Topics(cluster.bootstrap_servers), settings, tmp_path) as observation:
+def seen(cluster: EmbeddedCluster, settings: Settings) -> Iterator[Observation]:
+    with Observation(Topics(cluster.bootstrap_servers), settings) as observation:
         yield observation
 
 

@@ -5,118 +5,98 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from tests.chaos.checker import words
-from tests.chaos.checker.exporting import exported
+from tests.chaos.checker.bounds import ROUNDING_MS
+from tests.chaos.checker.exporting import pair_exports
 from tests.chaos.checker.ledger import Ledger
-from tests.chaos.checker.sights import Sights, lacks
 from tests.chaos.checker.violation import Kind, Violation
-from tests.chaos.history.entries import (
-    DEAD_LETTERED,
-    DISCARDED,
-    DONE,
-    EXPORTS,
-    FAILED,
-    RETRIED,
-    Republished,
-    WaitEntry,
-)
-from wait_registry.demo.calls import ABORTED, Call
-
-# The downstream's clock and the broker's are one host's; each cuts its time to milliseconds.
-ROUNDING_MS = 5
+from tests.chaos.history.entries import Registration, Republished, Tombstone, WaitEntry, clock
+from tests.chaos.history.history import Poll
+from wait_registry.demo.calls import Call
+from wait_registry.records.dead_letter import Reason
+from wait_registry.records.tombstone import Outcome
 
 
 def early_tombstone(ledger: Ledger) -> Iterator[Violation]:
-    """Find tombstones that stand before their cause.
+    """Find tombstones that come before their cause.
 
-    Of an id's tombstones of one outcome the nth needs n causes before it (calls, or dead letters): which caused which
-    doesn't matter then.
+    Of an ID's tombstones of one outcome the nth needs n causes before it (calls, or dead letters); which of these
+    causes which tombstone doesn't matter then.
     """
-    sights = Sights(ledger.looks)
     for (wait_id, partition), entries in ledger.entries_of.items():
-        first_offset = next((entry.offset for entry in entries if entry.registration is not None), math.inf)
+        first_offset = next((entry.offset for entry in entries if isinstance(entry, Registration)), math.inf)
         for entry in entries:
-            if entry.is_tombstone and entry.offset < first_offset:
-                why = f"{words.entry(entry)} {_elsewhere(ledger, wait_id, partition)}"
-                yield Violation(Kind.EARLY_TOMBSTONE, ledger.about(wait_id), why)
-            elif entry.outcome == RETRIED:
-                why = f"{words.entry(entry)} can have no cause: nothing is delivered again by a processor"
-                yield Violation(Kind.EARLY_TOMBSTONE, ledger.about(wait_id), why)
-        for outcome, why_early in ((DONE, _before_call), (DISCARDED, _before_call), (DEAD_LETTERED, _before_letter)):
+            if isinstance(entry, Tombstone) and entry.offset < first_offset:
+                yield _violation(ledger, entry, _misplaced(ledger, wait_id, partition))
+            elif entry.outcome == Outcome.RETRIED:
+                yield _violation(ledger, entry, "can have no cause: no run has retry topics")
+        for outcome in (Outcome.DONE, Outcome.DISCARDED, Outcome.DEAD_LETTERED):
             tombstones = [entry for entry in entries if entry.outcome == outcome]
+            why_early = _before_letter if outcome == Outcome.DEAD_LETTERED else _before_call
             for number, entry in enumerate(tombstones, start=1):
-                if why := why_early(ledger, sights, entry, number):
-                    yield Violation(Kind.EARLY_TOMBSTONE, ledger.about(wait_id), f"{words.entry(entry)} {why}")
-    yield from _before_export(ledger, sights)
+                if why := why_early(ledger, entry, number):
+                    yield _violation(ledger, entry, why)
+    yield from _before_export(ledger)
 
 
-def _elsewhere(ledger: Ledger, wait_id: str, partition: int) -> str:
-    others = [
-        entry
-        for entry in ledger.registrations_by_original.get(ledger.original_of.get(wait_id, ("", 0, 0)), ())
-        if entry.wait_id == wait_id
-    ]
+def _violation(ledger: Ledger, entry: WaitEntry, why: str) -> Violation:
+    return Violation(Kind.EARLY_TOMBSTONE, ledger.about(entry.wait_id), f"{entry} {why}")
+
+
+def _misplaced(ledger: Ledger, wait_id: str, partition: int) -> str:
+    others = ledger.registrations_of_id.get(wait_id, ())
     if not others:
         return "has no registration at all"
     if all(entry.partition != partition for entry in others):
-        return f"is in another partition than its {words.entry(others[0])}"
-    return f"stands before its {words.entry(others[0])}"
+        return f"is in another partition than its {others[0]}"
+    return f"comes before its {others[0]}"
 
 
-def _before_call(ledger: Ledger, sights: Sights, entry: WaitEntry, number: int) -> str:
+def _before_call(ledger: Ledger, entry: WaitEntry, number: int) -> str:
     if ledger.history.calls is None:
         return ""
-    calls = [
-        call
-        for call in ledger.calls_of_id.get(entry.wait_id, ())
-        if (_discards(ledger, call) if entry.outcome == DISCARDED else call.succeeded)
-    ]
+    calls = [call for call in ledger.calls_of_id.get(entry.wait_id, ()) if _leads_to(ledger, call, entry.outcome)]
     if len(calls) < number:
         return f"is number {number} of its kind, and there are {len(calls)} calls that may have led to it"
     ended_ms = calls[number - 1].finished_ms
-    if ended_ms > entry.append_ms + ROUNDING_MS:
-        return f"comes before the end of its call at {words.time(ended_ms)}"
-    return ""
+    return f"comes before the end of its call at {clock(ended_ms)}" if ended_ms > entry.append_ms + ROUNDING_MS else ""
 
 
-def _discards(ledger: Ledger, call: Call) -> bool:
-    told = ledger.history.told
-    return call.status not in (0, ABORTED) if told is None else call.status in told.discard_statuses
+def _leads_to(ledger: Ledger, call: Call, outcome: str) -> bool:
+    return call.status in ledger.discard_statuses if outcome == Outcome.DISCARDED else call.succeeded
 
 
-def _before_letter(ledger: Ledger, sights: Sights, entry: WaitEntry, number: int) -> str:
-    letters = sorted(
-        (letter for letter in ledger.letters_of_id.get(entry.wait_id, ()) if letter.reason in (FAILED, "blocked")),
-        key=lambda letter: letter.timestamp_ms,
-    )
+def _before_letter(ledger: Ledger, entry: WaitEntry, number: int) -> str:
+    own = (one for one in ledger.letters_of_id.get(entry.wait_id, ()) if one.reason in (Reason.FAILED, Reason.BLOCKED))
+    letters = sorted(own, key=lambda letter: letter.append_ms)
     if len(letters) < number:
         return f"is number {number} of its kind, and there are {len(letters)} dead letters that may have led to it"
-    letter, look = letters[number - 1], sights.first(entry)
-    if letter.timestamp_ms > entry.append_ms + ROUNDING_MS:
-        return f"comes before its {words.letter(letter)}, made at {words.time(letter.timestamp_ms)}"
-    if look is not None and sum(not lacks(look, letter) for letter in letters) < number:
-        return f"was seen by the look of {words.time(look.began_ms)}, which did not see its {words.letter(letter)} yet"
+    letter, poll = letters[number - 1], ledger.first_poll(entry)
+    if letter.append_ms > entry.append_ms + ROUNDING_MS:
+        return f"comes before its {letter}, written at {clock(letter.append_ms)}"
+    if poll is not None and sum(not _lacks(poll, letter) for letter in letters) < number:
+        return f"was seen by the poll of {clock(poll.began_ms)}, which did not see its {letter} yet"
     return ""
 
 
-def _before_export(ledger: Ledger, sights: Sights) -> Iterator[Violation]:
-    exports_of: dict[WaitEntry, list[Republished]] = {}
-    tombstone_of = exported(ledger).tombstone_of
+def _before_export(ledger: Ledger) -> Iterator[Violation]:
+    exports_of: dict[Tombstone, list[Republished]] = {}
+    tombstone_of = pair_exports(ledger).tombstone_of
     for export in ledger.exports:
-        entry = tombstone_of[export.place]
-        if entry is not None:
-            exports_of.setdefault(entry, []).append(export)
+        if (own := tombstone_of[export.place]) is not None:
+            exports_of.setdefault(own, []).append(export)
     for entry, exports in exports_of.items():
-        # Of an export made twice one is its own, and the other is `doubled`'s.
-        why = [_unseen(sights, entry, export) for export in exports]
-        if all(why):
-            yield Violation(Kind.EARLY_TOMBSTONE, ledger.about(entry.wait_id), f"{words.entry(entry)} {why[0]}")
+        # Within their transaction either may be appended first; once it is decided both are there.
+        poll = ledger.first_poll(entry, "wait_stable")
+        # One of several exports belongs to the tombstone; `doubled` judges the others.
+        if poll is not None and all(_lacks(poll, export) for export in exports):
+            seen = f"was stable at the poll of {clock(poll.began_ms)}, which did not see its {exports[0]} yet"
+            yield _violation(ledger, entry, seen)
 
 
-def _unseen(sights: Sights, entry: WaitEntry, export: Republished) -> str:
-    assert entry.outcome in EXPORTS
-    # Within their transaction either may be appended first; once it is decided both stand.
-    look = sights.first_stable(entry)
-    if look is None or not lacks(look, export):
-        return ""
-    return f"was stable at the look of {words.time(look.began_ms)}, which did not see its {words.letter(export)} yet"
+def _lacks(poll: Poll, letter: Republished) -> bool:
+    """Return whether a poll shows that a record of a dead letter or redelivery topic didn't exist yet.
+
+    A poll that doesn't know the partition, of a topic just created, shows nothing.
+    """
+    end = poll.letter_ends.get((letter.topic, letter.partition))
+    return end is not None and end <= letter.offset

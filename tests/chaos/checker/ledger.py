@@ -1,40 +1,91 @@
-"""A history by what the rules ask for: ids, places, records."""
+"""A history by what the rules ask for: IDs, places, records."""
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
-from typing import TypeVar
+from itertools import pairwise
+from typing import Literal, TypeGuard, TypeVar
 
-from tests.chaos.checker.sights import growing
-from tests.chaos.history.entries import EXPORTS, MALFORMED, UNREGISTRABLE, Place, Republished, WaitEntry
-from tests.chaos.history.history import History, Look, Partition, Tables
-from wait_registry.demo.calls import Call
-from wait_registry.demo.manifest import Coordinates, Published
-from wait_registry.records.wait_id import wait_id as derived
+from tests.chaos.history.entries import (
+    EXPORTS,
+    Place,
+    Registration,
+    Republished,
+    Tombstone,
+    TopicRecord,
+    Unreadable,
+    WaitEntry,
+    at,
+)
+from tests.chaos.history.history import History, Input, Partition, Poll, Tables
+from wait_registry.demo.calls import ABORTED, Call
+from wait_registry.demo.manifest import Coordinates
+from wait_registry.records.dead_letter import Reason
+from wait_registry.records.wait_id import wait_id as derive_wait_id
 
 Item = TypeVar("Item")
-Name = TypeVar("Name")
+Name = TypeVar("Name", bound=Hashable)
+
+# On two busy cores a poll takes half a second. A processor has a margin of two.
+LONGEST_POLL_MS = 1_500
 
 
 class Ledger:
-    """One history, indexed once. Only what is committed counts; everything is in the order of the log, or of time."""
+    """One history, indexed once. Only committed records count; everything is in the order of the log, or of time."""
 
     def __init__(self, history: History) -> None:
         self.history = history
+        processor = history.settings.processor
+        self.ttl_ms = round(processor.ttl_s * 1000)
+        self.skew_ms = round(history.settings.wait.skew_allowance_s * 1000)
+        self.attempt_ms = round(processor.handler_timeout_s * 1000)
+        self.attempts = processor.max_attempts
+        self.retry_statuses = processor.http.retry_statuses
+        self.discard_statuses = processor.http.discard_statuses
+        self.registration_bytes = history.settings.wait.max_message_bytes
 
     @cached_property
-    def looks(self) -> Sequence[Look]:
-        """The looks, by their time, with ends that only grow."""
-        return growing(sorted(self.history.looks, key=lambda look: look.began_ms))
+    def polls(self) -> Sequence[Poll]:
+        """The polls by their time, each end as high as it was ever seen before.
+
+        What was below a high watermark once is acknowledged for good; a broker that has just started, or a new leader,
+        may show a lower one for a moment.
+        """
+        grown: list[Poll] = []
+        stable: dict[int, int] = {}
+        waits: dict[int, int] = {}
+        letters: dict[Partition, int] = {}
+        for poll in sorted(self.history.polls, key=lambda poll: poll.began_ms):
+            stable, waits = _highest(stable, poll.wait_stable), _highest(waits, poll.wait_ends)
+            letters = _highest(letters, poll.letter_ends)
+            grown.append(replace(poll, wait_stable=stable, wait_ends=waits, letter_ends=letters))
+        return grown
+
+    def first_poll(self, entry: WaitEntry, ends: Literal["wait_ends", "wait_stable"] = "wait_ends") -> Poll | None:
+        """Return the first poll whose end, or last stable offset, of the wait topic is behind an entry."""
+        number = bisect_right(self.polls, entry.offset, key=lambda poll: getattr(poll, ends).get(entry.partition, 0))
+        return self.polls[number] if number < len(self.polls) else None
+
+    def stalled_ms(self, from_ms: int, to_ms: int) -> int:
+        """Return for how much of a period nothing was seen, ms; usual pauses between two polls don't count.
+
+        The services next to the watch may have stalled as long, which is no fault of theirs.
+        """
+        pauses = ((before.ended_ms, later.ended_ms) for before, later in pairwise(self.polls))
+        return sum(
+            max(0, min(until_ms, to_ms) - max(since_ms, from_ms))
+            for since_ms, until_ms in pauses
+            if until_ms - since_ms > LONGEST_POLL_MS
+        )
 
     @cached_property
-    def published(self) -> Mapping[Coordinates, Published]:
-        """Published records by place."""
-        return {record.coordinates: record for record in self.history.published}
+    def inputs(self) -> Mapping[Coordinates, Input]:
+        return {record.place: record for record in self.history.inputs}
 
     @cached_property
     def log(self) -> Sequence[WaitEntry]:
@@ -42,175 +93,169 @@ class Ledger:
         return sorted((entry for entry in self.history.wait_log if entry.committed), key=lambda entry: entry.place)
 
     @cached_property
-    def entries_of(self) -> Mapping[tuple[str, int], Sequence[WaitEntry]]:
-        """Registrations and tombstones by wait id and partition of the wait topic."""
-        readable = (entry for entry in self.log if not entry.unreadable)
-        return _grouped(readable, lambda entry: (entry.wait_id, entry.partition))
+    def unreadable(self) -> Sequence[Unreadable]:
+        return [entry for entry in self.log if isinstance(entry, Unreadable)]
 
     @cached_property
-    def entry_at(self) -> Mapping[Place, WaitEntry]:
-        """Everything in the wait topic by its place."""
-        return {entry.place: entry for entry in self.log}
+    def registrations(self) -> Sequence[Registration]:
+        return [entry for entry in self.log if isinstance(entry, Registration)]
 
     @cached_property
-    def registrations(self) -> Sequence[WaitEntry]:
-        """All registrations."""
-        return [entry for entry in self.log if entry.registration is not None]
+    def registered_at(self) -> Mapping[Place, Registration]:
+        return {entry.place: entry for entry in self.registrations}
 
     @cached_property
-    def registrations_of_id(self) -> Mapping[str, Sequence[WaitEntry]]:
-        """Registrations by wait id, whichever partition they are in."""
-        return _grouped(self.registrations, lambda entry: entry.wait_id)
+    def entries_of(self) -> Mapping[tuple[str, int], Sequence[Registration | Tombstone]]:
+        """Registrations and tombstones by wait ID and partition of the wait topic."""
+        readable = (entry for entry in self.log if isinstance(entry, Registration | Tombstone))
+        return grouped(readable, lambda entry: (entry.wait_id, entry.partition))
 
     @cached_property
-    def registrations_of(self) -> Mapping[Coordinates, Sequence[WaitEntry]]:
+    def registrations_of_id(self) -> Mapping[str, Sequence[Registration]]:
+        """Registrations by wait ID, in any partition."""
+        return grouped(self.registrations, lambda entry: entry.wait_id)
+
+    @cached_property
+    def registrations_of(self) -> Mapping[Coordinates, Sequence[Registration]]:
         """Registrations by where their record was consumed."""
-        return _grouped(self.registrations, lambda entry: entry.registration.consumed if entry.registration else None)
+        return grouped(self.registrations, lambda entry: entry.consumed)
 
     @cached_property
-    def registrations_by_original(self) -> Mapping[Coordinates, Sequence[WaitEntry]]:
-        """Registrations by the place of their record's first delivery."""
-        return _grouped(self.registrations, lambda entry: entry.registration.original if entry.registration else None)
+    def registrations_by_original(self) -> Mapping[Coordinates, Sequence[Registration]]:
+        return grouped(self.registrations, lambda entry: entry.original)
+
+    def instances_of(self, wait_id: str | None) -> set[str]:
+        """Return the processes that registered an ID."""
+        return {entry.instance for entry in self.registrations_of_id.get(wait_id or "", ())}
 
     @cached_property
-    def original_of(self) -> Mapping[str, Coordinates]:
-        """The record of a wait id: as its registration says, else as it is derived."""
-        derived = {wait_id: self.original_at(place) for place, wait_id in self.id_of.items()}
-        return derived | {
-            entry.wait_id: entry.registration.original for entry in self.registrations if entry.registration is not None
-        }
-
-    @cached_property
-    def standing(self) -> Sequence[WaitEntry]:
-        """Registrations that nothing came after."""
+    def open(self) -> Sequence[Registration]:
+        """Registrations that no later entry of their ID follows."""
         lasts = (entries[-1] for entries in self.entries_of.values())
-        return [entry for entry in lasts if entry.registration is not None]
+        return [entry for entry in lasts if isinstance(entry, Registration)]
 
     @cached_property
     def letters(self) -> Sequence[Republished]:
         """Dead letters of this system."""
-        return [one for one in self.history.dead_letters if one.committed and one.lineage is not None and one.reason]
+        return [one for one in self.history.dead_letters if _is_ours(one) and one.reason]
 
     @cached_property
     def letters_of(self) -> Mapping[Coordinates, Sequence[Republished]]:
         """Dead letters by the place of their record's first delivery."""
-        return _grouped(self.letters, lambda letter: letter.lineage.original if letter.lineage else None)
+        return grouped(self.letters, lambda letter: letter.original)
 
     @cached_property
     def letters_of_id(self) -> Mapping[str, Sequence[Republished]]:
-        """Dead letters by wait id."""
-        return _grouped(self.letters, lambda letter: letter.lineage.wait_id if letter.lineage else None)
+        return grouped(self.letters, lambda letter: letter.wait_id)
 
     @cached_property
     def unregistered_letters(self) -> Mapping[str, Sequence[Republished]]:
-        """Dead letters of what could not be registered, by the wait id that it would have had."""
-        return {
-            wait_id: found
-            for wait_id, letters in self.letters_of_id.items()
-            if (found := [letter for letter in letters if letter.reason in (UNREGISTRABLE, MALFORMED)])
-        }
+        """Dead letters of records that could not be registered, by the wait ID that they would have had."""
+        never = (letter for letter in self.letters if letter.reason in (Reason.UNREGISTRABLE, Reason.MALFORMED))
+        return grouped(never, lambda letter: letter.wait_id)
 
     @cached_property
     def redelivered(self) -> Mapping[Coordinates, Republished]:
         """Redelivered records by their own place."""
-        return {one.place: one for one in self.history.redelivered if one.committed and one.lineage is not None}
+        return {one.place: one for one in self.history.redelivered if _is_ours(one)}
 
     @cached_property
     def exports(self) -> Sequence[Republished]:
         """What the sweeper published: `expired` dead letters and redeliveries."""
-        everything = (*self.letters, *self.redelivered.values())
-        return [one for one in everything if one.outcome in EXPORTS]
+        return [one for one in (*self.letters, *self.redelivered.values()) if one.outcome in EXPORTS]
 
     @cached_property
     def id_of(self) -> Mapping[Coordinates, str]:
-        """The wait id that each consumable record must have, by where it is consumed."""
-        moments = {record.coordinates: record.timestamp_ms for record in self.history.published}
-        moments |= {place: record.timestamp_ms for place, record in self.redelivered.items()}
+        """The wait ID that each consumable record must have, by where it is consumed."""
+        moments = {record.place: record.timestamp_ms for record in self.history.inputs}
+        moments |= {place: record.append_ms for place, record in self.redelivered.items()}
         return {
-            place: derived(self.history.cluster_id, *place, self.history.group, moment_ms)
+            place: derive_wait_id(self.history.cluster_id, *place, self.history.group, moment_ms)
             for place, moment_ms in moments.items()
         }
 
     @cached_property
+    def original_of(self) -> Mapping[str, Coordinates]:
+        """The record of a wait ID: as its registration says, else as it is derived."""
+        derived = {wait_id: self.original_at(place) for place, wait_id in self.id_of.items()}
+        return derived | {entry.wait_id: entry.original for entry in self.registrations}
+
+    @cached_property
     def consumable(self) -> Mapping[Partition, Sequence[int]]:
         """Offsets of all published and redelivered records, by partition, ascending."""
-        offsets = _grouped(self.id_of, lambda place: (place[0], place[1]))
+        offsets = grouped(self.id_of, lambda place: (place[0], place[1]))
         return {partition: sorted(place[2] for place in places) for partition, places in offsets.items()}
 
     @cached_property
     def calls_of(self) -> Mapping[Coordinates, Sequence[Call]]:
         """Calls by the place of their record's first delivery."""
-        return _grouped(self._calls, lambda call: _place_of(call))
+        return grouped(self._calls, lambda call: call.coordinates)
 
     @cached_property
     def calls_of_id(self) -> Mapping[str, Sequence[Call]]:
-        """Calls by wait id."""
-        return _grouped(self._calls, lambda call: call.wait_id)
+        return grouped(self._calls, lambda call: call.wait_id)
 
     @cached_property
     def committed_to(self) -> Mapping[Partition, int]:
         """The highest offset that was ever seen committed, by partition."""
         highest = dict(self.history.committed_at_end)
-        for look in self.history.looks:
-            for partition, offset in look.committed.items():
-                highest[partition] = max(offset, highest.get(partition, 0))
+        for poll in self.history.polls:
+            highest = _highest(highest, poll.committed)
         return highest
 
-    def showing(self, tables: Tables) -> Ledger:
-        """Return this ledger with other tables, as far as the sink had come by them.
+    @cached_property
+    def _calls(self) -> Sequence[Call]:
+        return sorted(self.history.calls or (), key=lambda call: call.finished_ms)
 
-        What is indexed is shared: none of it is of tables.
-        """
-        other = copy(self)
-        other.history = replace(
-            self.history,
-            ends={(row.topic, row.partition): row.next_offset for row in tables.progress},
-            wait_rows=tables.wait,
-            dead_letter_rows=tables.dead_letter,
-            quarantine_rows=tables.quarantine,
-            progress_rows=tables.progress,
-            views=None,
-        )
+    def showing(self, tables: Tables) -> Ledger:
+        """Return this ledger with other tables, up to the positions that these have; it shares all indexes."""
+        other, ends = copy(self), {(row.topic, row.partition): row.next_offset for row in tables.progress}
+        other.history = replace(self.history, ends=ends, tables=tables, snapshots=None)
         return other
 
-    def registered_as(self, one: Republished) -> WaitEntry | None:
-        """Return the registration that a dead letter or redelivery names; None where that is none of its id."""
-        if one.lineage is None or one.lineage.registration is None:
-            return None
-        entry = self.entry_at.get(one.lineage.registration)
-        return None if entry is None or entry.registration is None or entry.wait_id != one.lineage.wait_id else entry
+    def registered_as(self, one: Republished) -> Registration | None:
+        """Return the registration that a dead letter or redelivery names, if it is one of its ID."""
+        entry = None if one.registration is None else self.registered_at.get(one.registration)
+        return entry if entry is not None and entry.wait_id == one.wait_id else None
 
     def is_consumed(self, place: Coordinates) -> bool:
-        """Return whether anything shows that the group has consumed what stands there."""
+        """Return whether anything shows that the group has consumed the record at a place."""
         return (
             self.committed_to.get(place[:2], 0) > place[2]
             or place in self.registrations_of
             or self.id_of.get(place, "") in self.calls_of_id
         )
 
+    def is_final(self, call: Call) -> bool:
+        """Return whether a call was answered for good: with success, or with a status that isn't retried."""
+        return call.succeeded or not (call.status in (0, ABORTED) or call.status in self.retry_statuses)
+
     def original_at(self, place: Coordinates) -> Coordinates:
-        """Return the place of the first delivery of what is consumed somewhere."""
-        again = self.redelivered.get(place)
-        return place if again is None or again.lineage is None else again.lineage.original
+        """Return the place of the first delivery of a record that is consumed somewhere."""
+        return self.redelivered[place].original if place in self.redelivered else place
 
     def about(self, wait_id: str) -> Coordinates | str:
-        """Return what a violation about an id is about."""
+        """Return what a violation about an ID is about."""
         return self.original_of.get(wait_id, wait_id)
 
-    @cached_property
-    def _calls(self) -> Sequence[Call]:
-        return sorted(self.history.calls or (), key=lambda call: call.finished_ms)
+
+def about_record(record: TopicRecord) -> Coordinates | str:
+    """Return what a violation about a dead letter or redelivery is about."""
+    return record.original if isinstance(record, Republished) else at(record.place)
 
 
-def _place_of(call: Call) -> Coordinates | None:
-    if call.topic is None or call.partition is None or call.offset is None:
-        return None
-    return (call.topic, call.partition, call.offset)
-
-
-def _grouped(items: Iterable[Item], name_of: Callable[[Item], Name | None]) -> Mapping[Name, Sequence[Item]]:
+def grouped(items: Iterable[Item], name_of: Callable[[Item], Name | None]) -> Mapping[Name, Sequence[Item]]:
+    """Return the items by their names, without those that have none."""
     groups: dict[Name, list[Item]] = defaultdict(list)
     for item in items:
         if (name := name_of(item)) is not None:
             groups[name].append(item)
     return dict(groups)
+
+
+def _is_ours(record: TopicRecord) -> TypeGuard[Republished]:
+    return record.committed and isinstance(record, Republished)
+
+
+def _highest(before: Mapping[Name, int], seen: Mapping[Name, int]) -> dict[Name, int]:
+    return {**before, **{name: max(end, before.get(name, 0)) for name, end in seen.items()}}

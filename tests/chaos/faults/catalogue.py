@@ -1,4 +1,4 @@
-"""Every fault by its name."""
+"""Every fault by its name, and those that are one request to Postgres or the broker."""
 
 from __future__ import annotations
 
@@ -6,45 +6,77 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final
 
-from tests.chaos.drawing import LINK_FAULTS
-from tests.chaos.faults.downstream import fails, gone, hangs
-from tests.chaos.faults.group import storm
+import psycopg
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient, NewPartitions
+
+from tests.chaos.faults.downstream import misbehave
 from tests.chaos.faults.links import broken, hold_produce
-from tests.chaos.faults.processes import freeze, kill, kill_everything, kill_group, kill_jvm, terminate
-from tests.chaos.faults.servers import add, end_sessions, freeze_server, kill_server, stop_server
-from tests.chaos.schedule import PlannedFault
+from tests.chaos.faults.processes import end, freeze, kill, kill_jvm
+from tests.chaos.faults.storm import storm
+from tests.chaos.schedule import LINK_FAULTS, SERVERS, PlannedFault
 from tests.chaos.stage import Scene
+from wait_registry.demo.calls import ABORTED
 from wait_registry.demo.mixture import DROPPED
 
-Fault = Callable[[Scene, PlannedFault], str]
-"""Makes it happen, heals it, and returns the proof that it happened; an empty one when it didn't.
+# The services' sessions, without our own: the snapshots of the tables have another name.
+_SESSIONS = "from pg_stat_activity where application_name like 'waitreg%' and pid <> pg_backend_pid()"
+MORE_PARTITIONS = 2
+ATTEMPTS, PAUSE_S, REQUEST_S = 30, 1.0, 10.0
 
-It says when it begins (`Scene.begins`), once it has its victim, and heals what it did also when it fails."""
 
-SERVERS: Final = ("broker", "postgres")
-_AT_ONCE: Final[Mapping[tuple[str, str], Fault]] = {
-    ("kill", "group"): kill_group,
-    ("kill", "everything"): kill_everything,
-}
-_OF_SERVERS: Final[Mapping[str, Fault]] = {"kill": kill_server, "stop": stop_server, "freeze": freeze_server}
-_OTHERS: Final[Mapping[str, Fault]] = {
+def end_sessions(scene: Scene, fault: PlannedFault) -> str:
+    """Have Postgres end the sessions of all services."""
+    url = scene.stage.stack.postgres_url
+    with (
+        scene.lock_of("postgres"),
+        psycopg.connect(url, autocommit=True, application_name="chaos") as connection,
+    ):
+        scene.begins(fault)
+        ended = connection.execute(f"select pid, pg_terminate_backend(pid) {_SESSIONS}".encode()).fetchall()
+    pids = [str(pid) for pid, done in ended if done]
+    return f"sessions {', '.join(pids)} were ended" if pids else ""
+
+
+def add_partitions(scene: Scene, fault: PlannedFault) -> str:
+    """Add partitions to the input topic, once the broker is available."""
+    admin = AdminClient({"bootstrap.servers": scene.stage.stack.bootstrap_servers, "log_level": 0})
+    with scene.lock_of("input"):
+        for _ in range(ATTEMPTS):
+            try:
+                return _grow(admin, scene, fault)
+            except KafkaException:
+                scene.pause(PAUSE_S)
+    return ""
+
+
+def _grow(admin: AdminClient, scene: Scene, fault: PlannedFault) -> str:
+    topic = scene.place.input
+    before = len(admin.list_topics(topic, timeout=REQUEST_S).topics[topic].partitions)
+    if not before:
+        raise KafkaException("no answer about the topic")
+    scene.begins(fault)
+    asked = admin.create_partitions([NewPartitions(topic, before + MORE_PARTITIONS)], request_timeout=REQUEST_S)
+    asked[topic].result(REQUEST_S)
+    return f"{topic} has {before + MORE_PARTITIONS} partitions instead of {before}"
+
+
+FAULTS: Final[Mapping[str, Callable[[Scene, PlannedFault], str]]] = {
     "kill": kill,
+    "gone": kill,
+    "terminate": end,
+    "stop": end,
     "freeze": freeze,
-    "terminate": terminate,
     "kill_jvm": kill_jvm,
     "storm": storm,
     "end_sessions": end_sessions,
-    "answer_503": partial(fails, status=503),
-    "drop": partial(fails, status=DROPPED),
-    "hang": hangs,
-    "gone": gone,
-    "add_partitions": add,
+    "answer_503": partial(misbehave, behavior={"fail": "100%:503"}, status=503),
+    "drop": partial(misbehave, behavior={"fail": "100%:drop"}, status=DROPPED),
+    "hang": partial(misbehave, behavior={"mixture": "hang"}, status=ABORTED),
+    "add_partitions": add_partitions,
     "hold_produce": hold_produce,
     **{f"{how}_{server}_link": partial(broken, how=how, server=server) for how in LINK_FAULTS for server in SERVERS},
 }
+"""Each makes a planned fault happen, heals it, and returns the proof that it happened; an empty one when it didn't.
 
-
-def fault_of(planned: PlannedFault) -> Fault:
-    """Return what makes a planned fault happen; KeyError when there is no such fault."""
-    at_once = _AT_ONCE.get((planned.name, planned.target))
-    return at_once or (_OF_SERVERS if planned.target in SERVERS else {}).get(planned.name) or _OTHERS[planned.name]
+It says when it begins (`Scene.begins`), once it has its victim, and heals what it did also when it fails."""

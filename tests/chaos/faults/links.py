@@ -13,27 +13,38 @@ from tests.support.network import Figures, Link
 from tests.support.tcp_proxy import PRODUCE
 
 BETWEEN_CUTS_S = 1.0
-# A line on which nothing is sent has no fault to feel: it stays broken until something was, so long at most.
+# A line on which nothing is sent has no fault to feel: it stays broken until something was, for this long at most.
 FELT_WITHIN_S = 60.0
-LOOK_S = 0.1
+POLL_S = 0.1
 SLOW_BYTES_PER_S = 20_000
 SLOW_DELAY_S = 0.3
 # Both ways together, one connection after the other: before the first answer, in it, and in what comes next (metadata,
-# the group's coordinator, who one is, Postgres' parameters).
+# the group's coordinator, the login, Postgres' parameters).
 YOUNG_BYTES = (1, 60, 300, 700, 1000, 1500, 2500)
-# The first one is an old one that is cut. Who stands by may have no need of another.
+# The first one is an old one that is cut. A standby may not need another.
 AGAIN_WITHIN_S = 10.0
 
 
 def broken(scene: Scene, fault: PlannedFault, *, how: str, server: str) -> str:
-    """Break the target's connections to a server in one of the ways of `drawing.LINK_FAULTS`, and fix them."""
+    """Break the target's connections to a server in one of the ways of `LINK_FAULTS`, and fix them."""
     proxied = scene.stage.proxied
     link = proxied.link(fault.target) if server == "broker" else proxied.postgres_link(fault.target)
-    with scene.locks[f"{server} link of {fault.target}"]:
+    with scene.lock_of(f"{server} link of {fault.target}"):
         scene.begins(fault)
         before = link.figures
         try:
-            return _WAYS[how](scene, fault, link, before)
+            if how == "refuse":
+                return _refuse(scene, fault, link)
+            if how == "cut":
+                return _cut(scene, fault, link, before)
+            degrade, figure, proof = _DEGRADED[how]
+            degrade(link)
+            scene.pause(fault.for_s)
+            _until(scene, lambda: _felt(link, before, figure) > 0, FELT_WITHIN_S)
+            if how == "young":
+                _until(scene, lambda: _felt(link, before, figure) > 1, AGAIN_WITHIN_S)
+            count = _felt(link, before, figure)
+            return f"{count} {proof}" if count else ""
         finally:
             link.allow()
             link.flow()
@@ -45,22 +56,20 @@ def hold_produce(scene: Scene, fault: PlannedFault) -> str:
     links = [scene.stage.proxied.link(name) for name in names]
     with ExitStack() as held:
         for name, link in zip(names, links, strict=True):
-            held.enter_context(scene.locks[f"broker link of {name}"])
+            held.enter_context(scene.lock_of(f"broker link of {name}"))
             held.callback(link.flow)
         scene.begins(fault)
         before = [link.figures for link in links]
         for link in links:
             link.hold_requests(PRODUCE)
 
-        def held_back() -> int:
-            return sum(
-                link.figures.bytes_held_back - was.bytes_held_back for link, was in zip(links, before, strict=True)
-            )
+        def felt(figure: str) -> int:
+            return sum(_felt(link, was, figure) for link, was in zip(links, before, strict=True))
 
-        _last(scene, fault, lambda: held_back() > 0)
-        passed = sum(link.figures.bytes_carried - was.bytes_carried for link, was in zip(links, before, strict=True))
-        count = held_back()
-        return f"{count} bytes of produce requests were held back, {passed} others passed" if count and passed else ""
+        scene.pause(fault.for_s)
+        _until(scene, lambda: felt("bytes_held_back") > 0, FELT_WITHIN_S)
+        count, passed = felt("bytes_held_back"), felt("bytes_carried")
+        return f"{count} bytes of produce requests were held, {passed} others passed" if count and passed else ""
 
 
 def _cut(scene: Scene, fault: PlannedFault, link: Link, before: Figures) -> str:
@@ -69,71 +78,38 @@ def _cut(scene: Scene, fault: PlannedFault, link: Link, before: Figures) -> str:
     def cut_again() -> bool:
         link.cut()
         scene.pause(BETWEEN_CUTS_S)
-        return time.monotonic() > deadline and link.figures.connections_cut > before.connections_cut
+        return time.monotonic() > deadline and _felt(link, before, "connections_cut") > 0
 
     _until(scene, cut_again, fault.for_s + FELT_WITHIN_S)
-    count = link.figures.connections_cut - before.connections_cut
+    count = _felt(link, before, "connections_cut")
     return f"{count} connections were reset" if count else ""
 
 
-def _refuse(scene: Scene, fault: PlannedFault, link: Link, before: Figures) -> str:
+def _refuse(scene: Scene, fault: PlannedFault, link: Link) -> str:
     cut = link.refuse()
     refused = not listens(link.port)
     scene.pause(fault.for_s)
     return f"{cut} connections were reset, port {link.port} refused others" if refused else ""
 
 
-def _held_back(scene: Scene, fault: PlannedFault, link: Link, before: Figures) -> str:
-    _last(scene, fault, lambda: link.figures.bytes_held_back > before.bytes_held_back)
-    held = link.figures.bytes_held_back - before.bytes_held_back
-    return f"{held} bytes were held back" if held else ""
-
-
-def _stall(scene: Scene, fault: PlannedFault, link: Link, before: Figures) -> str:
-    link.stall()
-    return _held_back(scene, fault, link, before)
-
-
-def _half_open(scene: Scene, fault: PlannedFault, link: Link, before: Figures) -> str:
-    link.half_open()
-    return _held_back(scene, fault, link, before)
-
-
-def _slow(scene: Scene, fault: PlannedFault, link: Link, before: Figures) -> str:
-    link.slow(SLOW_BYTES_PER_S, SLOW_DELAY_S)
-    _last(scene, fault, lambda: link.figures.bytes_slowed > before.bytes_slowed)
-    slowed = link.figures.bytes_slowed - before.bytes_slowed
-    return f"{slowed} bytes were slowed down" if slowed else ""
-
-
-def _young(scene: Scene, fault: PlannedFault, link: Link, before: Figures) -> str:
-    def broken_young() -> int:
-        return link.figures.connections_broken_young - before.connections_broken_young
-
-    link.break_young(YOUNG_BYTES)
-    _last(scene, fault, lambda: broken_young() > 0)
-    _until(scene, lambda: broken_young() > 1, AGAIN_WITHIN_S)
-    count = broken_young()
-    return f"{count} connections broke, new ones after at most {max(YOUNG_BYTES)} bytes" if count else ""
-
-
-def _last(scene: Scene, fault: PlannedFault, felt: Callable[[], bool]) -> None:
-    """Wait the fault's time, and on until it was felt."""
-    scene.pause(fault.for_s)
-    _until(scene, felt, FELT_WITHIN_S)
+def _felt(link: Link, before: Figures, figure: str) -> int:
+    return int(getattr(link.figures, figure)) - int(getattr(before, figure))
 
 
 def _until(scene: Scene, condition: Callable[[], bool], limit_s: float) -> None:
     deadline = time.monotonic() + limit_s
     while not condition() and time.monotonic() < deadline and not scene.ended.is_set():
-        scene.pause(LOOK_S)
+        scene.pause(POLL_S)
 
 
-_WAYS: dict[str, Callable[[Scene, PlannedFault, Link, Figures], str]] = {
-    "cut": _cut,
-    "refuse": _refuse,
-    "stall": _stall,
-    "half_open": _half_open,
-    "slow": _slow,
-    "young": _young,
+# What each does to the link, the figure that shows it, and the words of the proof.
+_DEGRADED: dict[str, tuple[Callable[[Link], None], str, str]] = {
+    "stall": (Link.stall, "bytes_held_back", "bytes were held"),
+    "half_open": (Link.half_open, "bytes_held_back", "bytes were held"),
+    "slow": (lambda link: link.slow(SLOW_BYTES_PER_S, SLOW_DELAY_S), "bytes_slowed", "bytes were slowed down"),
+    "young": (
+        lambda link: link.break_young(YOUNG_BYTES),
+        "connections_broken_young",
+        f"connections broke, new ones after at most {max(YOUNG_BYTES)} bytes",
+    ),
 }

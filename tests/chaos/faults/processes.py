@@ -1,30 +1,105 @@
-"""Faults of service processes: killed, frozen, told to end, robbed of their JVM, one or many at once."""
+"""Faults of processes, services and servers: killed, ended, frozen, one or all at once; and of a service's JVM."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Literal
 
 import psutil
 
-from tests.chaos.schedule import PlannedFault
+from tests.chaos.schedule import SERVERS, SERVICES, PlannedFault
 from tests.chaos.service import Service, listens
 from tests.chaos.stage import Scene
 from tests.support.processes import runs
+from wait_registry.local.broker import EmbeddedBroker
+from wait_registry.local.guard import process_tree
+from wait_registry.local.postgres import EmbeddedPostgres
 
-WITHIN_S = 10.0
-LOOK_S = 0.02
+Victim = Service | EmbeddedBroker | EmbeddedPostgres
+
+STOPPED_WITHIN_S = 10.0
+JVM_WITHIN_S = 60.0
+GONE_WITHIN_S = 5.0
+POLL_S = 0.05
 
 
-def stopped(processes: Sequence[psutil.Process]) -> str:
+def kill(scene: Scene, fault: PlannedFault) -> str:
+    """Kill processes and their children (SIGKILL); start them again after a while, servers first."""
+    with _taken(scene, fault, "start") as victims:
+        pids = [victim.pid for victim in victims]
+        for victim in victims:
+            victim.kill()
+        return _last(scene, fault, _gone(pids, victims))
+
+
+def end(scene: Scene, fault: PlannedFault) -> str:
+    """End a process in order (SIGTERM); start it again after a while."""
+    with _taken(scene, fault, "start") as victims:
+        pids = [victim.pid for victim in victims]
+        for victim in victims:
+            victim.stop()
+        return _last(scene, fault, _gone(pids, victims))
+
+
+def freeze(scene: Scene, fault: PlannedFault) -> str:
+    """Stop a process and its children (SIGSTOP), and let them continue after a while."""
+    with _taken(scene, fault, "resume") as (victim,):
+        victim.pause()
+        return _last(scene, fault, _stopped(process_tree(victim.pid)))
+
+
+@contextmanager
+def _taken(scene: Scene, fault: PlannedFault, heal: Literal["start", "resume"]) -> Iterator[list[Victim]]:
+    """Take the target from all other faults, in the order of names so that two faults can't block one another.
+
+    All are healed at the end, whatever fails until then, and before other faults may have them.
+    """
+    with ExitStack() as held:
+        victims: list[Victim] = []
+        for name in _names(scene, fault.target):
+            held.enter_context(scene.lock_of(name))
+            victims.append(_victim(scene, name))
+        for victim in victims:
+            if isinstance(victim, Service):
+                victim.start()  # it may just have ended by itself
+        scene.begins(fault)
+        for victim in victims:
+            held.callback(getattr(victim, heal))
+        yield victims
+
+
+def _names(scene: Scene, target: str) -> list[str]:
+    """Return the names behind a target, servers last: what is taken last is healed first."""
+    if target == "group":
+        return sorted(scene.schedule.names_of("processor"))
+    if target == "everything":
+        return [*sorted(scene.schedule.names_of(*SERVICES)), *SERVERS]
+    return [target]
+
+
+def _victim(scene: Scene, name: str) -> Victim:
+    if name in SERVERS:
+        return scene.stage.stack.broker if name == "broker" else scene.stage.stack.postgres
+    return scene.downstream if name == "downstream" else scene.services[name]
+
+
+def _gone(pids: Sequence[int], victims: Sequence[Victim]) -> str:
+    ports = [victim.ports[0] if isinstance(victim, EmbeddedBroker) else victim.port for victim in victims]
+    if any(map(psutil.pid_exists, pids)) or any(map(listens, ports)):
+        return ""
+    return f"pids {', '.join(map(str, pids))} are gone, ports {', '.join(map(str, ports))} refuse"
+
+
+def _stopped(processes: Sequence[psutil.Process]) -> str:
     """Wait until all of them are stopped (state T) and say so; empty when they don't stop, or there are none."""
-    deadline = time.monotonic() + WITHIN_S
+    deadline = time.monotonic() + STOPPED_WITHIN_S
     while (states := [_state(process) for process in processes]) and time.monotonic() < deadline:
         alive = [state for state in states if state not in (psutil.STATUS_ZOMBIE, "")]
         if alive and set(alive) == {psutil.STATUS_STOPPED}:
             return f"{len(alive)} processes were stopped"
-        time.sleep(LOOK_S)
+        time.sleep(POLL_S)
     return ""
 
 
@@ -35,58 +110,13 @@ def _state(process: psutil.Process) -> str:
         return ""
 
 
-JVM_WITHIN_S = 60.0
-GONE_WITHIN_S = 5.0
-STATE_LOOK_S = 0.1
-
-
-def kill(scene: Scene, fault: PlannedFault) -> str:
-    """Kill the process and its children (SIGKILL); start it again after a while."""
-    service = scene.services[fault.target]
-    with service.lock:
-        service.start()  # it may just have ended by itself
-        scene.begins(fault)
-        try:
-            pid = service.kill()
-            proof = "" if psutil.pid_exists(pid) else f"pid {pid} is gone"
-            scene.pause(fault.for_s)
-        finally:
-            service.start()
-    return proof
-
-
-def terminate(scene: Scene, fault: PlannedFault) -> str:
-    """End the process in order (SIGTERM); start it again after a while."""
-    service = scene.services[fault.target]
-    with service.lock:
-        service.start()
-        scene.begins(fault)
-        try:
-            pid, status = service.pid, service.stop()
-            scene.pause(fault.for_s)
-        finally:
-            service.start()
-    ended = status is not None and not psutil.pid_exists(pid)
-    return f"pid {pid} ended with status {status}" if ended else ""
-
-
-def freeze(scene: Scene, fault: PlannedFault) -> str:
-    """Stop the process and its children (SIGSTOP), and let them continue: for the others it was dead meanwhile."""
-    service = scene.services[fault.target]
-    with service.lock:
-        service.start()
-        scene.begins(fault)
-        try:
-            service.freeze()
-            proof = stopped(service.tree())
-            scene.pause(fault.for_s)
-        finally:
-            service.thaw()
+def _last(scene: Scene, fault: PlannedFault, proof: str) -> str:
+    scene.pause(fault.for_s)
     return proof
 
 
 def kill_jvm(scene: Scene, fault: PlannedFault) -> str:
-    """Kill the JVM of a service that has come up: what the Python side does then is the service's own affair."""
+    """Kill the JVM of a service that has come up; the Python side is to cope with that."""
     service = scene.services[fault.target]
     deadline = time.monotonic() + JVM_WITHIN_S
     while time.monotonic() < deadline and not scene.ended.is_set():
@@ -95,7 +125,7 @@ def kill_jvm(scene: Scene, fault: PlannedFault) -> str:
             if machines and service.at_work():
                 scene.begins(fault)
                 return _without(machines)
-        scene.pause(STATE_LOOK_S)
+        scene.pause(POLL_S)
     return ""
 
 
@@ -103,62 +133,7 @@ def _without(machines: Sequence[psutil.Process]) -> str:
     for machine in machines:
         machine.kill()
     deadline = time.monotonic() + GONE_WITHIN_S
-    while any(runs(machine) for machine in machines) and time.monotonic() < deadline:
-        time.sleep(STATE_LOOK_S)
+    while any(map(runs, machines)) and time.monotonic() < deadline:
+        time.sleep(POLL_S)
     pids = ", ".join(str(machine.pid) for machine in machines)
-    return "" if any(runs(machine) for machine in machines) else f"JVM {pids} is gone"
-
-
-def kill_group(scene: Scene, fault: PlannedFault) -> str:
-    """Kill all processors (SIGKILL); start them again after a while."""
-    with ExitStack() as held:
-        services = _taken(scene, scene.schedule.names_of("processor"), held)
-        scene.begins(fault)
-        _started_at_last(services, held)
-        proof = _gone([service.kill() for service in services])
-        scene.pause(fault.for_s)
-    return proof
-
-
-def kill_everything(scene: Scene, fault: PlannedFault) -> str:
-    """Kill all services, the broker and Postgres; start them again after a while, servers first.
-
-    What the handlers call is somebody else's machine, and lives on.
-    """
-    stack = scene.stage.stack
-    with ExitStack() as held:
-        services = _taken(scene, scene.services, held)
-        for name in ("broker", "postgres"):
-            held.enter_context(scene.locks[name])
-        scene.begins(fault)
-        _started_at_last(services, held)
-        # What is started first comes last here.
-        held.callback(stack.broker.start)
-        held.callback(stack.postgres.start)
-        pids = [service.kill() for service in services]
-        for server in (stack.broker, stack.postgres):
-            pids.append(server.pid)
-            server.kill()
-        refused = not any(map(listens, (stack.broker.ports[0], stack.postgres.port)))
-        proof = _gone(pids) if refused else ""
-        scene.pause(fault.for_s)
-    return proof
-
-
-def _taken(scene: Scene, names: Iterable[str], held: ExitStack) -> list[Service]:
-    """Take these services from all other faults, in the order of their names: two that take several can't block."""
-    services = [scene.services[name] for name in sorted(names)]
-    for service in services:
-        held.enter_context(service.lock)
-        service.start()  # it may just have ended by itself
-    return services
-
-
-def _started_at_last(services: Sequence[Service], held: ExitStack) -> None:
-    """Have them run when all is over, each of them, whatever goes wrong until then, and before they are let go."""
-    for service in services:
-        held.callback(service.start)
-
-
-def _gone(pids: Sequence[int]) -> str:
-    return "" if any(map(psutil.pid_exists, pids)) else f"pids {', '.join(map(str, pids))} are gone"
+    return "" if any(map(runs, machines)) else f"JVM {pids} is gone"

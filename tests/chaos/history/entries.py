@@ -1,34 +1,72 @@
-"""What is in the topics, as an independent reader decodes it."""
+"""What the topics hold, decoded; ``str`` of an entry is its name in a report."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from wait_registry.demo.manifest import Coordinates, Fingerprint
+from wait_registry.records.dead_letter import Reason
+from wait_registry.records.tombstone import Outcome
 
-DONE, DISCARDED, DEAD_LETTERED = "done", "discarded", "dead_lettered"
-RETRIED = "retried"
-"""An outcome of the format that nothing writes yet."""
-EXPIRED, REDELIVERED = "expired", "redelivered"
-FAILED, UNREGISTRABLE, MALFORMED = "failed", "unregistrable", "malformed"
-EXPORTS = (EXPIRED, REDELIVERED)
+EXPORTS = (Outcome.EXPIRED, Outcome.REDELIVERED)
 """Outcomes that the sweeper writes."""
 
 Place = tuple[int, int]
 """Partition and offset in the wait topic: the name of a registration."""
 
 
-@dataclass(frozen=True, slots=True)
-class Registration:
-    """What a wait record says; ``source`` is where a redelivered record was consumed, else None.
+def clock(moment_ms: int) -> str:
+    """Return a time of day, UTC, with milliseconds."""
+    return datetime.fromtimestamp(moment_ms / 1000, UTC).strftime("%H:%M:%S.%f")[:-3]
 
-    ``timestamp_type`` is "create", "append" or "none".
+
+def at(where: Coordinates) -> str:
+    """Return topic/partition@offset."""
+    return f"{where[0]}/{where[1]}@{where[2]}"
+
+
+def wait_at(where: Place) -> str:
+    """Return the name of a place in the wait topic."""
+    return f"wait {where[0]}@{where[1]}"
+
+
+@dataclass(frozen=True, slots=True)
+class WaitEntry:
+    """One entry of the wait topic.
+
+    ``append_ms`` is the broker's time; ``wait_id`` the key as text; ``committed`` whether read_committed shows it.
+    """
+
+    partition: int
+    offset: int
+    append_ms: int
+    wait_id: str
+    committed: bool
+
+    @property
+    def place(self) -> Place:
+        return (self.partition, self.offset)
+
+    @property
+    def outcome(self) -> str:
+        return ""
+
+    def _named(self, what: str) -> str:
+        return f"{what} at {wait_at(self.place)} ({clock(self.append_ms)})"
+
+
+@dataclass(frozen=True, slots=True)
+class Registration(WaitEntry):
+    """A wait record.
+
+    ``source`` is where a redelivered record was consumed, else None. ``timestamp_type`` is "create", "append" or
+    "none".
     """
 
     original: Coordinates
     timestamp_ms: int
     content: Fingerprint
-    wait_id: str
     expires_at_ms: int
     group: str
     instance: str
@@ -44,39 +82,64 @@ class Registration:
         """Where the record was consumed for this registration."""
         return self.source or self.original
 
+    def __str__(self) -> str:
+        return self._named("registration")
+
 
 @dataclass(frozen=True, slots=True)
-class WaitEntry:
-    """One entry of the wait topic: a registration, a tombstone with its outcome, or one that can't be read.
+class Tombstone(WaitEntry):
+    """An entry that ends the registration of its ID."""
 
-    ``append_ms`` is the broker's time; ``wait_id`` the key as text; ``committed`` whether read_committed shows it.
-    ``unreadable`` says why it is neither registration nor tombstone, ``group`` which group it names all the same.
+    ending: str
+
+    @property
+    def outcome(self) -> str:
+        return self.ending
+
+    def __str__(self) -> str:
+        return self._named(f"tombstone {self.ending}")
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable(WaitEntry):
+    """An entry that is neither; ``group`` is the group that it names all the same."""
+
+    why: str
+    group: str = ""
+
+    def __str__(self) -> str:
+        return self._named("unreadable record")
+
+
+@dataclass(frozen=True, slots=True)
+class TopicRecord:
+    """A record of a dead letter or redelivery topic; only this much is known of one that another client wrote.
+
+    ``append_ms`` is the broker's time; ``content`` that of the original record, where there is one.
     """
 
+    topic: str
     partition: int
     offset: int
     append_ms: int
-    wait_id: str
     committed: bool
-    registration: Registration | None = None
-    outcome: str = ""
-    unreadable: str = ""
-    group: str = ""
+    content: Fingerprint | None
 
     @property
-    def place(self) -> Place:
-        """Partition and offset."""
-        return (self.partition, self.offset)
+    def place(self) -> Coordinates:
+        return (self.topic, self.partition, self.offset)
 
-    @property
-    def is_tombstone(self) -> bool:
-        """Whether it resolves what stands under its id."""
-        return self.registration is None and not self.unreadable
+    def __str__(self) -> str:
+        return f"record at {at(self.place)}"
 
 
 @dataclass(frozen=True, slots=True)
-class Lineage:
-    """The block behind the original headers; ``registration`` is None for what was never registered."""
+class Republished(TopicRecord):
+    """A dead letter or a redelivery with its lineage.
+
+    ``registration`` is None for a record that was never registered. ``reason``, ``time_ms`` (DLQ_TIME) and the three
+    texts belong to dead letters; a text is None where its header is missing.
+    """
 
     original: Coordinates
     timestamp_ms: int
@@ -86,24 +149,6 @@ class Lineage:
     instance: str
     delivery: int
     timestamp_type: str = "create"
-
-
-@dataclass(frozen=True, slots=True)
-class Republished:
-    """One record of a dead letter topic or of a redelivery topic.
-
-    ``timestamp_ms`` is the record's own (the broker's time); ``content`` is that of the original, cut out; ``lineage``
-    is None for a record that no part of this system wrote; ``reason``, ``time_ms`` (DLQ_TIME) and the three
-    texts are of dead letters only; a text is None where its header is missing.
-    """
-
-    topic: str
-    partition: int
-    offset: int
-    timestamp_ms: int
-    committed: bool
-    content: Fingerprint
-    lineage: Lineage | None = None
     reason: str = ""
     time_ms: int | None = None
     error_class: str | None = None
@@ -111,13 +156,11 @@ class Republished:
     error_stacktrace: str | None = None
 
     @property
-    def place(self) -> Coordinates:
-        """Topic, partition and offset of this very record."""
-        return (self.topic, self.partition, self.offset)
-
-    @property
-    def outcome(self) -> str:
-        """The outcome of the tombstone that goes with it, if it was registered."""
+    def outcome(self) -> Outcome:
+        """The outcome of the tombstone that belongs to it, if it was registered."""
         if not self.reason:
-            return REDELIVERED
-        return EXPIRED if self.reason == EXPIRED else DEAD_LETTERED
+            return Outcome.REDELIVERED
+        return Outcome.EXPIRED if self.reason == Reason.EXPIRED else Outcome.DEAD_LETTERED
+
+    def __str__(self) -> str:
+        return f"{f'dead letter {self.reason}' if self.reason else 'redelivery'} at {at(self.place)}"

@@ -3,167 +3,118 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
 from tests.chaos.history.decoding import RawRecord, republished, wait_entry
-from tests.chaos.history.history import FaultDone, History, Limits, Look, Partition, Told, View, redelivery_topics
+from tests.chaos.history.history import (
+    FaultDone,
+    History,
+    Input,
+    MemorySample,
+    Partition,
+    Poll,
+    Tables,
+    redelivery_topics,
+)
 from tests.chaos.history.tables import read_tables
 from tests.chaos.history.topics import ANSWER_S, committed_of, partitions_of, read_topic, reader, wait_settled
 from wait_registry.demo.calls import read_calls
-from wait_registry.demo.manifest import Coordinates, Published, read_manifest
+from wait_registry.demo.manifest import Published, read_manifest
+from wait_registry.errors import DataError
 from wait_registry.settings.root import Settings
 
 Decoded = TypeVar("Decoded")
 
 
-@dataclass(frozen=True, slots=True)
-class Where:
-    """Addresses (not by way of faulty links), names and files of one run.
-
-    ``calls`` is None when the handler isn't our downstream. Redelivery topics follow from inputs and group.
-    """
-
-    bootstrap: str
-    postgres_url: str
-    schema: str
-    group: str
-    inputs: Sequence[str]
-    wait_topic: str
-    letter_topics: Sequence[str]
-    manifest: Path
-    calls: Path | None
-
-    @classmethod
-    def of(cls, settings: Settings, folder: Path) -> Where:
-        """Return where a run of these settings, which go by no link, leaves its evidence; its files lie in a folder."""
-        return cls(
-            bootstrap=settings.kafka.bootstrap_servers,
-            postgres_url=settings.postgres.url.get_secret_value(),
-            schema=settings.postgres.schema_name,
-            group=settings.processor.group,
-            inputs=settings.processor.topics,
-            wait_topic=settings.wait.topic,
-            letter_topics=[settings.dead_letter.topic],
-            manifest=folder / "manifest.jsonl",
-            calls=folder / "calls.jsonl",
-        )
-
-    @property
-    def redelivery_topics(self) -> Sequence[str]:
-        """Return the topics through which the group gets expired records again; they needn't be there."""
-        return redelivery_topics(self.inputs, self.group)
-
-
-@dataclass(frozen=True, slots=True)
-class Inputs:
-    """What was published, and what the input topics hold of it; fields as in `History`."""
-
-    published: list[Published]
-    registered_bytes: dict[Coordinates, int]
-    input_bytes: dict[Coordinates, int]
-    timestamp_types: dict[Coordinates, str]
-
-
 def read_history(
-    where: Where,
-    looks: Sequence[Look],
+    settings: Settings,
+    folder: Path,
+    polls: Sequence[Poll],
     *,
-    faults: Sequence[FaultDone],
-    limits: Limits,
-    told: Told | None = None,
-    views: Sequence[View] | None = None,
-    look_at_view: bool = True,
+    faults: Sequence[FaultDone] = (),
+    samples: Sequence[MemorySample] = (),
+    snapshots: Sequence[Tables] | None = None,
+    processes: int = 1,
+    with_tables: bool = True,
 ) -> History:
-    """Read everything; the services have ended, or nothing moves any more.
+    """Read everything; the services have ended, or nothing changes any more.
 
     Args:
-        where: the evidence.
-        looks: what was seen of the cluster meanwhile.
-        faults: what was done to the run.
-        limits: its bounds, with the samples taken.
-        told: the settings that its rules go by; without, those rules judge nothing.
-        views: what the tables were like meanwhile, if somebody looked.
-        look_at_view: read Postgres too; sensible once the sink has come to the log's ends.
+        settings: of the run, with addresses behind no faulty link.
+        folder: with the load's manifest and the downstream's calls.
+        polls: what the broker answered during the run.
+        faults: what happened to the run.
+        samples: the memory of services during the run.
+        snapshots: the tables during the run, if they were read.
+        processes: how many processors are planned to run at once.
+        with_tables: read Postgres too; sensible once the sink is at the topics' ends.
 
     Raises:
         KafkaException, psycopg.Error: a server doesn't answer.
         OpenTransactionError: a transaction stays open.
-        DataError: a file is something else.
+        DataError: a file is something else, or a published record is missing.
     """
-    calls = None if where.calls is None else list(read_calls(where.calls))
-    committed, cluster_id = _committed(where)
-    tables = read_tables(where.postgres_url, where.schema) if look_at_view else None
-    ends = wait_settled(where.bootstrap, [where.wait_topic, *where.letter_topics, *where.redelivery_topics])
-    inputs = _inputs(where)
+    bootstrap, wait, letters = settings.kafka.bootstrap_servers, settings.wait.topic, settings.dead_letter.topic
+    calls, (committed, cluster_id) = list(read_calls(folder / "calls.jsonl")), _committed(settings)
+    tables, again = read_tables(settings) if with_tables else None, redelivery_topics(settings)
+    ends = wait_settled(bootstrap, [wait, letters, *again])
+    published = [one for topic in settings.processor.topics for one in read_topic(bootstrap, topic, "read_committed")]
     return History(
-        group=where.group,
+        settings=settings,
         cluster_id=cluster_id,
-        wait_topic=where.wait_topic,
-        published=inputs.published,
+        inputs=with_manifest(read_manifest(folder / "manifest.jsonl"), published),
         calls=calls,
-        looks=looks,
-        wait_log=_decoded(where, [where.wait_topic], wait_entry),
-        dead_letters=_decoded(where, where.letter_topics, republished),
-        redelivered=_decoded(where, where.redelivery_topics, republished),
+        polls=polls,
+        wait_log=_decoded(bootstrap, [wait], wait_entry),
+        dead_letters=_decoded(bootstrap, [letters], republished),
+        redelivered=_decoded(bootstrap, again, republished),
         committed_at_end=committed,
         ends=ends,
-        wait_rows=None if tables is None else tables.wait,
-        dead_letter_rows=None if tables is None else tables.dead_letter,
-        quarantine_rows=None if tables is None else tables.quarantine,
-        progress_rows=None if tables is None else tables.progress,
+        tables=tables,
         faults=faults,
-        limits=limits,
-        told=told,
-        views=views,
-        registered_bytes=inputs.registered_bytes,
-        input_bytes=inputs.input_bytes,
-        timestamp_types=inputs.timestamp_types,
+        snapshots=snapshots,
+        samples=samples,
+        processes=processes,
     )
 
 
-def with_input(listed: Iterable[Published], standing: Iterable[RawRecord]) -> list[Published]:
-    """Return the generator's list, completed by what is in the input topics and isn't in it.
+def with_manifest(listed: Iterable[Published], records: Iterable[RawRecord]) -> list[Input]:
+    """Return the records of the input topics, with the content that the load generator has listed.
 
-    A generator that dies, or waits in vain for the broker's answer, leaves records that it doesn't know of; they are
-    promised as much as the others. Where nobody can read a record's headers, their digest says so.
+    A load generator that dies, or waits in vain for the broker's answer, leaves records that it hasn't listed. The
+    guarantees cover them too. If a record's headers can't be read, its digest says so.
     """
     known = {record.coordinates: record for record in listed}
-    for record in standing:
-        place = record.place
-        if place not in known or record.headers is None:
-            moment_ms = known[place].timestamp_ms if place in known else record.timestamp_ms
-            known[place] = Published(*place, moment_ms, record.content)
-    return list(known.values())
+    found = []
+    for record in records:
+        one, published = record.as_input(), known.pop(record.place, None)
+        if published is not None:
+            content = one.content if record.headers is None else published.fingerprint
+            one = replace(one, timestamp_ms=published.timestamp_ms, content=content)
+        found.append(one)
+    if known:
+        raise DataError(f"{len(known)} published records are missing from the input topics, {min(known)} is the first")
+    return found
 
 
-def _inputs(where: Where) -> Inputs:
-    standing = [one for topic in where.inputs for one in read_topic(where.bootstrap, topic, "read_committed")]
-    return Inputs(
-        with_input(read_manifest(where.manifest), standing),
-        {record.place: record.registered_bytes for record in standing},
-        {record.place: record.input_bytes for record in standing},
-        {record.place: record.timestamp_type for record in standing},
-    )
-
-
-def _committed(where: Where) -> tuple[dict[Partition, int], str]:
-    consumer = reader(where.bootstrap, "read_committed", where.group)
+def _committed(settings: Settings) -> tuple[dict[Partition, int], str]:
+    consumer = reader(settings.kafka.bootstrap_servers, "read_committed", settings.processor.group)
     try:
-        consumed = (*where.inputs, *where.redelivery_topics)
+        consumed = (*settings.processor.topics, *redelivery_topics(settings))
         places = [(topic, number) for topic in consumed for number in partitions_of(consumer, topic)]
-        cluster_id: str = consumer.list_topics(where.wait_topic, timeout=ANSWER_S).cluster_id
+        cluster_id: str = consumer.list_topics(settings.wait.topic, timeout=ANSWER_S).cluster_id
         return dict(committed_of(consumer, places)), cluster_id
     finally:
         consumer.close()
 
 
-def _decoded(where: Where, topics: Iterable[str], decode: Callable[[RawRecord, bool], Decoded]) -> list[Decoded]:
+def _decoded(bootstrap: str, topics: Iterable[str], decode: Callable[[RawRecord, bool], Decoded]) -> list[Decoded]:
     """Return every record of some topics, aborted ones too, with whether it is committed."""
     found: list[Decoded] = []
     for topic in topics:
-        stable = {record.place for record in read_topic(where.bootstrap, topic, "read_committed")}
-        everything = read_topic(where.bootstrap, topic, "read_uncommitted")
+        stable = {record.place for record in read_topic(bootstrap, topic, "read_committed")}
+        everything = read_topic(bootstrap, topic, "read_uncommitted")
         found += [decode(record, record.place in stable) for record in everything]
     return found

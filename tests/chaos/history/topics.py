@@ -26,7 +26,7 @@ _headers_of: Callable[[Message], list[tuple[str, bytes | None]] | None] = method
 
 
 class OpenTransactionError(Exception):
-    """A transaction stays open in a topic that is to be read to its end: it has outlived its own time-out."""
+    """A transaction stays open in a topic that is to be read to its end: it has outlived its own timeout."""
 
 
 def reader(bootstrap: str, isolation: Isolation, group: str | None = None) -> Consumer:
@@ -43,7 +43,7 @@ def reader(bootstrap: str, isolation: Isolation, group: str | None = None) -> Co
             "allow.auto.create.topics": False,
             "fetch.wait.max.ms": 10,
             "reconnect.backoff.max.ms": 500,
-            "log_level": 2,  # a broker that is away is part of the game
+            "log_level": 2,  # faults stop the broker
         }
     )
 

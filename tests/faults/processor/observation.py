@@ -1,14 +1,12 @@
-"""What a group did while faults happened, seen from outside: looks at its commits, and its topics at the end."""
+"""What a group did while faults happened, seen from outside: polls of its commits, and its topics at the end."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 from typing import Self
 
-from tests.chaos.history.history import Look, Partition
-from tests.chaos.history.reading import Where
+from tests.chaos.history.history import Partition, Poll
 from tests.chaos.history.watch import Watch
 from tests.integration.processor.wait_topic import Story, stories
 from tests.support.kafka_io import Outgoing
@@ -19,23 +17,22 @@ from wait_registry.settings.root import Settings
 Place = tuple[int, int]
 """Partition and offset of a record of the one input topic."""
 
-LOOK_EVERY_S = 0.05
+POLL_EVERY_S = 0.05
 
 
 class Observation:
-    """Looks at one group of one input topic while it is entered; judges the topics afterwards.
+    """Polls one group of one input topic while it is entered; judges the topics afterwards.
 
     Args:
         topics: on the broker, past every faulty link.
         settings: of the group.
-        directory: of the run.
     """
 
-    def __init__(self, topics: Topics, settings: Settings, directory: Path) -> None:
+    def __init__(self, topics: Topics, settings: Settings) -> None:
         self._topics = topics
         self._settings = settings
         self.topic = settings.processor.topics[0]
-        self._watch = Watch(Where.of(settings, directory), LOOK_EVERY_S)
+        self._watch = Watch(settings, POLL_EVERY_S)
         self.published: dict[Place, bytes | None] = {}
 
     def __enter__(self) -> Self:
@@ -44,11 +41,6 @@ class Observation:
 
     def __exit__(self, *of_no_interest: object) -> None:
         self._watch.__exit__(None, None, None)
-
-    @property
-    def looks(self) -> int:
-        """How often all questions were answered so far."""
-        return len(self._watch.looks)
 
     def publish(self, values: Iterable[bytes]) -> list[Place]:
         """Publish records to the input topic and remember them."""
@@ -98,31 +90,31 @@ class Observation:
             assert set(sent.values()) == {1}, f"{place}: a registration was sent twice"
             if calls is not None:
                 assert story.outcomes.count("done") <= calls.get(place, 0), f"{place}: done without a call"
-        looks = self._watch.looks
-        assert looks, "the group was looked at"
-        judge_commits(looks, told)
+        polls = self._watch.polls
+        assert polls, "the group was polled"
+        judge_commits(polls, told)
         return told
 
 
-def judge_commits(looks: Iterable[Look], told: Mapping[Place, Story]) -> None:
-    """Check each look: no commit had passed a record that wasn't registered then, and none had gone back.
+def judge_commits(polls: Iterable[Poll], told: Mapping[Place, Story]) -> None:
+    """Check each poll: no commit had passed a record that wasn't registered then, and none had gone back.
 
     Args:
-        looks: of one group of one input topic, in order.
+        polls: of one group of one input topic, in order.
         told: every registered record's story.
     """
     reached: dict[Partition, int] = defaultdict(int)
-    for look in looks:
-        for partition, committed in look.committed.items():
+    for poll in polls:
+        for partition, committed in poll.committed.items():
             before = reached[partition]
             assert committed >= before, f"the commit of {partition} went back from {before} to {committed}"
             for offset in range(before, committed):
-                assert _registered(told.get((partition[1], offset)), look), (
+                assert _registered(told.get((partition[1], offset)), poll), (
                     f"{partition} was committed up to {committed} when {offset} wasn't registered"
                 )
             reached[partition] = committed
 
 
-def _registered(story: Story | None, look: Look) -> bool:
-    """Return whether a wait record of the story stood in the log when the look had seen the commits."""
-    return story is not None and any(wait.offset < look.wait_ends.get(wait.partition, 0) for wait in story.waits)
+def _registered(story: Story | None, poll: Poll) -> bool:
+    """Return whether a wait record of the story was in the log when the poll had seen the commits."""
+    return story is not None and any(wait.offset < poll.wait_ends.get(wait.partition, 0) for wait in story.waits)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import NewPartitions
@@ -33,7 +32,6 @@ def test_partitions_added_to_an_input_are_read_from_their_start(
     faulty_settings: Callable[..., Settings],
     faulty_topics: Topics,
     processors: Processors,
-    tmp_path: Path,
 ) -> None:
     calls: Counter[Place] = Counter()
 
@@ -43,7 +41,7 @@ def test_partitions_added_to_an_input_are_read_from_their_start(
     settings = faulty_settings(
         {"processor.handler": processors.handler(notes), "processor.group_protocol": protocol}, AT_FIRST
     )
-    with Observation(faulty_topics, settings, tmp_path) as seen:
+    with Observation(faulty_topics, settings) as seen:
         running = processors.start(settings)
         seen.publish_each(b"before")
         wait_until(lambda: len(calls) == AT_FIRST, what="the first records")
@@ -65,7 +63,6 @@ def test_partitions_added_to_the_wait_topic_stay_empty_and_stop_no_service(
     faulty_settings: Callable[..., Settings],
     faulty_topics: Topics,
     processors: Processors,
-    tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def take(record: Record) -> None:
@@ -74,7 +71,7 @@ def test_partitions_added_to_the_wait_topic_stay_empty_and_stop_no_service(
     monkeypatch.setattr("processor.broker_watch.IDENTITY_EVERY_S", 0.5)
     settings = faulty_settings({"processor.handler": processors.handler(take)}, 1)
     used, wait_topic = settings.wait.partitions, settings.wait.topic
-    with Observation(faulty_topics, settings, tmp_path) as seen:
+    with Observation(faulty_topics, settings) as seen:
         running = processors.start(settings)
         seen.publish(b"%d" % number for number in range(20))
         wait_until(lambda: running.done == 20, what="the first records")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 from confluent_kafka import ConsumerGroupState
@@ -61,7 +60,7 @@ def link(proxied: ProxiedStack) -> Link:
 
 @pytest.fixture
 def working(
-    faulty_settings: Callable[..., Settings], faulty_topics: Topics, processors: Processors, tmp_path: Path
+    faulty_settings: Callable[..., Settings], faulty_topics: Topics, processors: Processors
 ) -> Iterator[Working]:
     calls: Counter[Place] = Counter()
 
@@ -77,7 +76,7 @@ def working(
             "kafka.librdkafka": {"socket.timeout.ms": 2500},
         }
     )
-    with Observation(faulty_topics, settings, tmp_path) as seen:
+    with Observation(faulty_topics, settings) as seen:
         running = processors.start(settings)
         own = Working(running, seen, calls, faulty_topics)
         own.publish_more()

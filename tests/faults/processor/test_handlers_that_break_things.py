@@ -52,7 +52,7 @@ def test_calls_that_never_return_take_their_slots_and_nothing_else(
         1,
     )
     calls = Calls(tmp_path / "calls")
-    with Observation(faulty_topics, settings, tmp_path) as seen:
+    with Observation(faulty_topics, settings) as seen:
         hanging = services.start("processor", of_a_handler(settings, "hangs"), environment=calls.environment)
         hanging.wait_ready()
         hung = seen.publish([b"hang"] * N)
@@ -73,7 +73,7 @@ def test_a_process_that_leaks_until_there_is_no_memory_loses_nothing(
 ) -> None:
     settings = faulty_settings({"processor.max_in_flight": N}, 1)
     calls = Calls(tmp_path / "calls")
-    with Observation(faulty_topics, settings, tmp_path) as seen:
+    with Observation(faulty_topics, settings) as seen:
         leaking = services.start("processor", of_a_handler(settings, "leaks"), environment=calls.environment)
         leaking.wait_ready()
         allow_no_more_than(10 * LEAK_BYTES, leaking)
@@ -101,7 +101,7 @@ def letters_of_want(topics: Topics, settings: Settings) -> list[ReadRecord]:
 
 @pytest.mark.fault("F40")
 def test_a_blocking_handler_loses_partitions_and_no_record(
-    faulty_settings: Make, faulty_topics: Topics, processors: Processors, tmp_path: Path
+    faulty_settings: Make, faulty_topics: Topics, processors: Processors
 ) -> None:
     calls: Counter[Place] = Counter()
     blocking, released = threading.Event(), threading.Event()
@@ -119,7 +119,7 @@ def test_a_blocking_handler_loses_partitions_and_no_record(
             "kafka.librdkafka": {"max.poll.interval.ms": 3000},
         }
     )
-    with Observation(faulty_topics, settings, tmp_path) as seen:
+    with Observation(faulty_topics, settings) as seen:
         blocked = processors.start(settings).wait_joined()
         try:
             seen.publish([b"block"])

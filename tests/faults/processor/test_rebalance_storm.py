@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections import Counter, deque
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -31,7 +30,6 @@ def test_a_storm_of_rebalances_loses_nothing_and_leaves_nothing_open(
     faulty_settings: Callable[..., Settings],
     faulty_topics: Topics,
     processors: Processors,
-    tmp_path: Path,
 ) -> None:
     calls: Counter[Place] = Counter()
 
@@ -47,7 +45,7 @@ def test_a_storm_of_rebalances_loses_nothing_and_leaves_nothing_open(
         own = settings.processor.model_copy(update={"instance": name})
         return processors.start(settings.model_copy(update={"processor": own}))
 
-    with Observation(faulty_topics, settings, tmp_path) as seen:
+    with Observation(faulty_topics, settings) as seen:
         members = deque([started("first").wait_joined()])
         for turn in range(TURNS):
             came = started(f"{turn}")

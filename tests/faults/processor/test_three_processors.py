@@ -33,7 +33,7 @@ def test_three_processors_one_killed_one_frozen_lose_no_record(
         PARTITIONS,
     )
     calls = Calls(tmp_path / "calls")
-    with Observation(faulty_topics, settings, tmp_path) as seen:
+    with Observation(faulty_topics, settings) as seen:
         killed, frozen, unharmed = (
             services.start("processor", named(settings, name), environment=calls.environment) for name in NAMES
         )

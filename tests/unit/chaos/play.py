@@ -8,25 +8,33 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from tests.chaos.history.decoding import UNREADABLE_HEADERS
-from tests.chaos.history.entries import DEAD_LETTERED, DONE, UNREGISTRABLE, Republished, WaitEntry
-from tests.chaos.history.history import (
-    FaultDone,
-    History,
-    ProgressRow,
-    QuarantineRow,
-    RssSample,
-    Tables,
-    WaitRow,
+from tests.chaos.history.entries import Registration, TopicRecord, Unreadable
+from tests.chaos.history.history import FaultDone, History, MemorySample, ProgressRow, QuarantineRow, Tables, WaitRow
+from tests.unit.chaos.script import (
+    ATTEMPT_MS,
+    BYTES,
+    DLQ,
+    INPUT,
+    MOST_REGISTERED_BYTES,
+    SKEW_MS,
+    TTL_MS,
+    WAIT,
+    WAIT_PARTITIONS,
+    changed_settings,
+    clean_run,
 )
-from tests.unit.chaos.script import DLQ, INPUT, LIMITS, TOLD, TTL_MS, WAIT, WAIT_PARTITIONS, clean_run
 from wait_registry.demo.manifest import fingerprint
+from wait_registry.records.dead_letter import Reason
+from wait_registry.records.tombstone import Outcome
 
 CONSTANTS = {"NO_HEADERS": fingerprint(None, None, ()).headers, "UNREADABLE": UNREADABLE_HEADERS}
 _OF_ENTRY = {one: one for one in ("call", "letter", "export", "expire")} | {"stone": "tombstone"}
 _OF_PLACE = ("commit", "done", "unregistered")
+# Lists of the tables, by their names in the steps.
+ROWS = {f"{name}_rows": name for name in ("wait", "dead_letter", "quarantine", "progress")}
 Planted = tuple[str, str, str]
 """The rules that find a history, its name, its steps."""
 
@@ -45,7 +53,7 @@ class Play:
 
     def __init__(self) -> None:
         self.script = clean_run()
-        self.taken: list[WaitEntry] = []
+        self.taken: list[Registration] = []
         self.place = ("", 0, 0)
         self.saved: Any = None
         self._ended: History | None = None
@@ -82,14 +90,17 @@ class Play:
             return word
 
     @property
-    def entry(self) -> WaitEntry:
+    def registrations(self) -> list[Registration]:
+        return [entry for entry in self.script.wait_log if isinstance(entry, Registration)]
+
+    @property
+    def entry(self) -> Registration:
         """The current registration."""
         return self.taken[-1]
 
     @property
     def expires_at_ms(self) -> int:
-        assert self.entry.registration is not None
-        return self.entry.registration.expires_at_ms
+        return self.entry.expires_at_ms
 
     @property
     def now_ms(self) -> int:
@@ -99,7 +110,7 @@ class Play:
 
     def an_old_one(self) -> None:
         """Go to a registration of the clean run that was done long before the first fault."""
-        self.taken.append(next(one for one in self.script.wait_log if one.offset == 4 and one.registration))
+        self.taken.append(next(one for one in self.registrations if one.offset == 4))
 
     def take(self, policy: str = "dlq") -> None:
         """Register and commit a new record, long after the last fault."""
@@ -107,15 +118,15 @@ class Play:
         self.publish()
         self.register(policy=policy)
         self.script.commit(self.place)
-        self.script.look()
+        self.script.poll()
 
-    def take_at_once(self, count: int = 1, instances: int = 1, size: int = 100) -> None:
+    def take_at_once(self, count: int = 1, instances: int = 1, size: int = BYTES) -> None:
         """Register and commit new records of so many bytes, instance by instance."""
         for number in range(count):
             self.publish(2)
             self.register(f"processor-{1 + number % instances}/1")
             self.script.commit(self.place)
-            self.script.input_bytes[self.place] = size
+            self._resize(bytes=size)
 
     def publish(self, partition: int = 1) -> None:
         self.place = self.script.publish(partition)
@@ -126,8 +137,7 @@ class Play:
 
     def again(self, instance: str = "processor-1/1") -> None:
         """Register the current record again."""
-        assert self.entry.registration is not None
-        self.taken.append(self.script.register(self.entry.registration.original, instance))
+        self.taken.append(self.script.register(self.entry.original, instance))
 
     def back(self) -> None:
         """Go back to the registration before."""
@@ -139,33 +149,30 @@ class Play:
     def renew_new(self, count: int) -> None:
         self.taken[-count:] = [renewed for entry in self.taken[-count:] for renewed in self._renewed(entry)]
 
-    def _renewed(self, entry: WaitEntry) -> Iterator[WaitEntry]:
-        assert entry.registration is not None
-        yield self.script.register(entry.registration.original)
+    def _renewed(self, entry: Registration) -> Iterator[Registration]:
+        yield self.script.register(entry.original)
 
     def fetch_together(self, count: int, size: int) -> None:
         """Register records of so many bytes in one fetch."""
         fetched_ms = self.now_ms + 20
         for _ in range(count):
             self.take_at_once(size=size)
-            self.change_entry(registration__expires_at_ms=fetched_ms + TTL_MS)
+            self.change_entry(expires_at_ms=fetched_ms + TTL_MS)
 
     def rename(self) -> None:
         """Give everything of the current id another one."""
         own, other = self.entry.wait_id, "00000000" + self.entry.wait_id[8:]
         for number, entry in enumerate(self.script.wait_log):
             if entry.wait_id == own:
-                said = entry.registration and replace(entry.registration, wait_id=other)
-                self.script.wait_log[number] = replace(entry, wait_id=other, registration=said)
+                self.script.wait_log[number] = replace(entry, wait_id=other)
         self.change("calls", wait_id=other)
 
     def commit_seen_too_early(self) -> None:
         """Have the last look before the current registration show a commit behind its record."""
-        assert self.entry.registration is not None
-        topic, partition, offset = self.entry.registration.original
-        before = [look for look in self.script.looks if look.wait_ends[self.entry.partition] <= self.entry.offset][-1]
+        topic, partition, offset = self.entry.original
+        before = [poll for poll in self.script.polls if poll.wait_ends[self.entry.partition] <= self.entry.offset][-1]
         early = replace(before, committed={**before.committed, (topic, partition): offset + 1})
-        self.script.looks[self.script.looks.index(before)] = early
+        self.script.polls[self.script.polls.index(before)] = early
 
     # What is called, resolved and exported.
 
@@ -187,11 +194,11 @@ class Play:
         for status in statuses:
             self.script.call(self.entry, status)
         self.script.letter(self.entry)
-        self.script.look()
-        self.script.tombstone(self.entry, DEAD_LETTERED)
+        self.script.poll()
+        self.script.tombstone(self.entry, Outcome.DEAD_LETTERED)
 
     def redeliver(self) -> None:
-        self.place = self.script.redeliver(self.entry).place
+        self.place = self.script.redeliver(self.entry)
 
     def redeliver_in_vain(self, times: int) -> None:
         for _ in range(times):
@@ -200,16 +207,19 @@ class Play:
             self.register(policy="redeliver")
             self.script.commit(self.place)
 
-    def unregistrable(self, count: int = 1, reason: str = UNREGISTRABLE, large: bool = True) -> None:
+    def unregistrable(self, count: int = 1, reason: str = Reason.UNREGISTRABLE, large: bool = True) -> None:
         """Dead-letter what was published last without registering it, and commit."""
         if large:
-            self.script.large.add(self.place)
+            self.large()
         for _ in range(count):
             self.script.unregistered(self.place, reason)
         self.script.commit(self.place)
 
     def large(self) -> None:
-        self.script.large.add(self.place)
+        self._resize(registered_bytes=MOST_REGISTERED_BYTES + 1)
+
+    def _resize(self, **sizes: Any) -> None:
+        self.script.inputs = [replace(one, **sizes) if one.place == self.place else one for one in self.script.inputs]
 
     def end_first(self) -> None:
         self._each(self.finish, [self.taken.pop(0)])
@@ -222,7 +232,7 @@ class Play:
         self.script.call(self.entry, last_ms=5)
         self.script.tombstone(self.entry)
 
-    def _each(self, act: Callable[[], object], entries: Iterable[WaitEntry]) -> None:
+    def _each(self, act: Callable[[], object], entries: Iterable[Registration]) -> None:
         everything = self.taken
         for entry in entries:
             self.taken = [entry]
@@ -248,9 +258,9 @@ class Play:
         """Call for half of what was taken, and for the rest when half the time of a try is over."""
         self.script.wait(5)
         began_ms = self.now_ms
-        self.script.wait(TOLD.attempt_ms)
+        self.script.wait(ATTEMPT_MS)
         for number, entry in enumerate(self.taken):
-            started_ms = began_ms + (0 if 2 * number < len(self.taken) else TOLD.attempt_ms - 200)
+            started_ms = began_ms + (0 if 2 * number < len(self.taken) else ATTEMPT_MS - 200)
             call = self.script.call(entry)
             self.script.calls[-1] = replace(call, started_ms=started_ms)
             self.script.tombstone(entry)
@@ -268,7 +278,7 @@ class Play:
 
     def chunk(self, partition: int, count: int, policy: str = "dlq") -> None:
         """Export so many of one partition in one transaction."""
-        wanted: list[WaitEntry] = []
+        wanted: list[Registration] = []
         while len(wanted) < count:
             self.publish()
             self.register(policy=policy)
@@ -282,7 +292,7 @@ class Play:
         self.script.expire(self.entry)
         self.each("export" if policy == "dlq" else "redeliver")
         # One transaction: no ends between the tombstones.
-        own = [n for n, one in enumerate(self.script.wait_log) if not one.registration and one.partition == partition]
+        own = [n for n, one in enumerate(self.script.wait_log) if one.outcome and one.partition == partition]
         for number, index in enumerate(own[-count:]):
             stone = self.script.wait_log[index]
             self.script.wait_log[index] = replace(stone, offset=stone.offset - number)
@@ -305,7 +315,7 @@ class Play:
 
     def expire_by_then(self) -> None:
         """Have the current registration's time to live begin at the time that was remembered."""
-        self.change_entry(registration__expires_at_ms=self._began_ms + TTL_MS)
+        self.change_entry(expires_at_ms=self._began_ms + TTL_MS)
 
     def fault_since(self, name: str, target: str) -> None:
         """Have a fault last from the time that was remembered until now."""
@@ -317,25 +327,25 @@ class Play:
 
     def save(self) -> None:
         """Look at the tables, and keep them to be shown later."""
-        self.saved = self.script.view().tables
+        self.saved = self.script.snapshot()
 
     def unseen_letter(self) -> None:
         """Have no look see the last dead letter."""
         letter = self.script.dead_letters[-1]
         place = (letter.topic, letter.partition)
-        self.script.look()
-        for number, look in enumerate(self.script.looks):
-            ends = {**look.letter_ends, place: min(look.letter_ends.get(place, 0), letter.offset)}
-            self.script.looks[number] = replace(look, letter_ends=ends)
+        self.script.poll()
+        for number, poll in enumerate(self.script.polls):
+            ends = {**poll.letter_ends, place: min(poll.letter_ends.get(place, 0), letter.offset)}
+            self.script.polls[number] = replace(poll, letter_ends=ends)
         self.end()
-        self.put("looks", self.script.looks)
+        self.put("polls", self.script.polls)
 
     def blind_looks(self) -> None:
         """Have no look know the dead letter topic; what is too large has only the reading's own for its letter."""
-        self.put("looks", [replace(look, letter_ends={}, committed={}) for look in self.script.looks])
+        self.put("polls", [replace(poll, letter_ends={}, committed={}) for poll in self.script.polls])
 
     def lower_ends(self) -> None:
-        self.change("looks", -1, wait_ends=dict.fromkeys(range(WAIT_PARTITIONS), 0))
+        self.change("polls", -1, wait_ends=dict.fromkeys(range(WAIT_PARTITIONS), 0))
 
     # What is changed in lists and tables.
 
@@ -343,20 +353,22 @@ class Play:
         """Build the history: what comes after changes that, and its tables."""
         self._ended = self.script.history()
 
-    def put(self, name: str, value: object) -> None:
+    def put(self, name: str, value: Any) -> None:
         """Have a list, or another part of the history, be this."""
         if self._ended is None:
             setattr(self.script, name, value)
+        elif name in ROWS and self._ended.tables is not None:
+            self._ended = replace(self._ended, tables=self._ended.tables._replace(**{ROWS[name]: value}))
         else:
-            self._ended = replace(self._ended, **{name: value})  # type: ignore[arg-type]
+            self._ended = replace(self._ended, **{name: value})
 
-    def told(self, **said: Any) -> None:
+    def policy(self, policy: str) -> None:
         self.end()
-        self.put("told", replace(TOLD, **said))
+        self.put("settings", changed_settings(expiry_policy=policy))
 
     def sample(self, name: str, held: int) -> None:
         self.end()
-        self.put("limits", replace(LIMITS, samples=[RssSample(self.now_ms, name, 77, held)]))
+        self.put("samples", [MemorySample(self.now_ms, name, held)])
 
     def change(self, name: str, which: int | str | None = None, **paths: Any) -> None:
         """Change fields of one of a list, by their paths (``lineage__delivery``); a function gets the old value.
@@ -375,7 +387,7 @@ class Play:
     def change_entry(self, **paths: Any) -> None:
         number = self.script.wait_log.index(self.entry)
         self.change("wait_log", number, **paths)
-        self.taken[-1] = self.script.wait_log[number]
+        self.taken[-1] = cast(Registration, self.script.wait_log[number])
 
     def drop(self, name: str, which: int | str | None = None) -> None:
         """Remove one of a list; without a number all that fit."""
@@ -392,21 +404,21 @@ class Play:
         self.put(name, [*self._items(name), item])
 
     def _items(self, name: str) -> Iterable[Any]:
-        items: Iterable[Any] = getattr(self._ended or self.script, name)
+        holder = self._ended.tables if self._ended is not None and name in ROWS else self._ended or self.script
+        items: Iterable[Any] = getattr(holder, ROWS.get(name, name))
         return items
 
     def _fits(self, item: Any, which: str | None) -> bool:
         if which is not None:
             field, value = which.split(":")
             return str(getattr(item, field)) == value
-        said = item if hasattr(item, "wait_id") else item.lineage
-        return said is not None and bool(said.wait_id == self.entry.wait_id)
+        return bool(getattr(getattr(item, "record", item), "wait_id", "") == self.entry.wait_id)
 
     def rubbish(self, wait_id: str = "rubbish", partition: int = 0) -> None:
         """Have somebody write to the wait topic what can't be read."""
         offset = self.script.ends[WAIT, partition]
         self.script.ends[WAIT, partition] += 1
-        entry = WaitEntry(partition, offset, self.now_ms, wait_id, True, unreadable="no WAIT_OUTCOME")
+        entry = Unreadable(partition, offset, self.now_ms, wait_id, True, "no WAIT_OUTCOME")
         self.script.wait_log.append(entry)
 
     def rubbish_of_ours(self) -> None:
@@ -416,15 +428,16 @@ class Play:
         offset = self.script.ends[DLQ, 0]
         self.script.ends[DLQ, 0] += 1
         content = fingerprint(None, b"hello", ())
-        self.script.dead_letters.append(Republished(DLQ, 0, offset, self.now_ms, True, content))
+        self.script.dead_letters.append(TopicRecord(DLQ, 0, offset, self.now_ms, True, content))
 
     def stale_position(self) -> None:
         """Have the sink's position be from before the last record."""
-        before = self.script.history().progress_rows or ()
+        before = self.script.history().tables
+        assert before is not None
         self.publish()
         entry = self.script.done(self.place)
         self.end()
-        (old,) = [row for row in before if (row.topic, row.partition) == (WAIT, entry.partition)]
+        (old,) = [row for row in before.progress if (row.topic, row.partition) == (WAIT, entry.partition)]
         rows = self._items("progress_rows")
         self.put("progress_rows", [old if (r.topic, r.partition) == (WAIT, entry.partition) else r for r in rows])
 
@@ -432,27 +445,31 @@ class Play:
     def things(self) -> dict[str, Callable[[], Any]]:
         """What steps can name by @."""
         script, log = self.script, self.script.wait_log
-        aborted = [letter.place for letter in script.dead_letters if not letter.committed]
-        rows = script.history().dead_letter_rows or ()
-        done = {entry.wait_id for entry in log if entry.outcome == DONE}
+        aborted = [letter for letter in script.dead_letters if not letter.committed]
+        tables = script.history().tables
+        assert tables is not None
+        rows = tables.dead_letter
+        done = {entry.wait_id for entry in log if entry.outcome == Outcome.DONE}
         return {
-            "a_place": lambda: next(o.place for o in log if o.partition == self.entry.partition and o.registration),
+            "a_place": lambda: next(o.place for o in self.registrations if o.partition == self.entry.partition),
             "a_redelivery": lambda: script.redelivered[0].place,
-            "wait_row": lambda: WaitRow(self.entry.wait_id, self.entry.place, self.entry.registration),
+            "wait_row": lambda: WaitRow(self.entry.wait_id, self.entry),
             "quarantined": lambda: QuarantineRow((WAIT, *self.entry.place), "?"),
             "progress_of_input": lambda: ProgressRow(INPUT, 0, 3),
-            "row_of_aborted": lambda: replace(rows[0], place=aborted[-1]),
-            "row_of_nothing": lambda: replace(rows[0], place=(DLQ, 0, 7_000)),
-            "rows_with_aborted": lambda: [*self.shown.dead_letter, replace(rows[0], place=aborted[-1])],
+            "row_of_aborted": lambda: rows[0]._replace(record=aborted[-1]),
+            "row_of_nothing": lambda: rows[0]._replace(record=replace(rows[0].record, offset=7_000)),
+            "rows_with_aborted": lambda: [*self.shown.dead_letter, rows[0]._replace(record=aborted[-1])],
             "rows_unmarked": lambda: [
-                replace(row, finished_late=row.finished_late and row.wait_id != self.entry.wait_id)
+                row._replace(finished_late=row.finished_late and not self._fits(row, None))
                 for row in self.shown.dead_letter
             ],
             # What was exported, and then done.
-            "done_late": lambda: next(n for n, row in enumerate(rows) if row.finished_late and row.wait_id in done),
+            "done_late": lambda: next(
+                n for n, row in enumerate(rows) if row.finished_late and getattr(row.record, "wait_id", "") in done
+            ),
             "saved_wait": lambda: self.saved.wait,
             "saved_progress": lambda: self.saved.progress,
-            "due_ms": lambda: self.expires_at_ms + TOLD.skew_ms,
+            "due_ms": lambda: self.expires_at_ms + SKEW_MS,
             "expires_at_ms": lambda: self.expires_at_ms,
             "now_ms": lambda: self.now_ms,
         }
@@ -460,13 +477,14 @@ class Play:
     @property
     def shown(self) -> Tables:
         """The tables as they were last looked at."""
-        return self.script.views[-1].tables
+        return self.script.snapshots[-1]
 
 
 def _changed(item: Any, path: list[str], value: Any) -> Any:
-    first, rest = path[0], path[1:]
+    # An outcome is a property of an entry, and a field of a tombstone.
+    first, rest = {"outcome": "ending"}.get(path[0], path[0]), path[1:]
     if isinstance(item, list):
         return [_changed(each, rest, value) if n == int(first) else each for n, each in enumerate(item)]
     old = getattr(item, first)
     new = _changed(old, rest, value) if rest else value(old) if callable(value) else value
-    return replace(item, **{first: new})
+    return item._replace(**{first: new}) if hasattr(item, "_replace") else replace(item, **{first: new})

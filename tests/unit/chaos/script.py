@@ -1,394 +1,310 @@
-"""Writes the history of a run that never was, step by step, as a system that keeps its promises would have made it."""
+"""Writes the history of a run that never was, step by step, as a system that keeps its guarantees makes it."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+from unittest.mock import ANY
 
-from tests.chaos.history.entries import (
-    DEAD_LETTERED,
-    DONE,
-    EXPIRED,
-    FAILED,
-    REDELIVERED,
-    UNREGISTRABLE,
-    Lineage,
-    Registration,
-    Republished,
-    WaitEntry,
-)
+from tests.chaos.history.entries import Registration, Republished, Tombstone, TopicRecord, Unreadable, WaitEntry
 from tests.chaos.history.history import (
     DeadLetterRow,
     FaultDone,
     History,
-    Limits,
-    Look,
+    Input,
     Partition,
+    Poll,
     ProgressRow,
     QuarantineRow,
     Tables,
-    Told,
-    View,
     WaitRow,
 )
+from tests.support.naming import Names
+from tests.support.settings import settings_against
 from wait_registry.demo.calls import Call
-from wait_registry.demo.manifest import Coordinates, Fingerprint, Published, fingerprint
-from wait_registry.records.wait_id import wait_id as derived
+from wait_registry.demo.manifest import Coordinates, fingerprint
+from wait_registry.records.dead_letter import Reason
+from wait_registry.records.tombstone import Outcome
+from wait_registry.records.wait_id import wait_id as derive_wait_id
+from wait_registry.settings.root import Settings
+
+Entry = TypeVar("Entry", bound=WaitEntry)
 
 CLUSTER, GROUP, WAIT, DLQ, INPUT = "cluster", "billing", "wait", "dlq", "orders"
 AGAIN = f"{INPUT}.{GROUP}.redeliver"
 START_MS = 1_795_000_000_000
-TTL_MS = 8_000
-WAIT_PARTITIONS = 3
-LIMITS = Limits(
-    max_in_flight=6,
-    prefetch=12,
-    processes=2,
-    rss_bytes={"processor": 500_000_000},
-    prefetch_bytes=2_000,
-    chunk_rows=2,
+TTL_MS, ATTEMPT_MS, SKEW_MS, POLLS_MS = 8_000, 1_000, 500, 1_000
+WAIT_PARTITIONS, BYTES, REGISTERED_BYTES, MOST_REGISTERED_BYTES = 3, 100, 4_100, 100_000
+SETTINGS = settings_against(
+    "127.0.0.1:1",
+    "postgresql://x",
+    Names(),
+    {
+        "wait.topic": WAIT,
+        "wait.partitions": WAIT_PARTITIONS,
+        "wait.skew_allowance_s": SKEW_MS / 1000,
+        "wait.max_message_bytes": MOST_REGISTERED_BYTES,
+        "dead_letter.topic": DLQ,
+        "processor.group": GROUP,
+        "processor.topics": (INPUT,),
+        "processor.ttl_s": TTL_MS / 1000,
+        "processor.handler_timeout_s": ATTEMPT_MS / 1000,
+        "processor.max_attempts": 2,
+        "processor.max_deliveries": 3,
+        "processor.max_in_flight": 6,
+        "processor.prefetch_max": 12,
+        "processor.http.retry_statuses": (503,),
+        "processor.http.discard_statuses": (404,),
+        "sweeper.chunk_rows": 2,
+    },
 )
-# Some of its records are delivered again, the others aren't.
-TOLD = Told(
-    ttl_ms=TTL_MS,
-    skew_ms=500,
-    attempt_ms=1_000,
-    tries=2,
-    retry_statuses=(503,),
-    discard_statuses=(404,),
-    registration_bytes=100_000,
-    dead_letter_topic=DLQ,
-    expiry_policy="",
-    max_deliveries=3,
-)
-LOOKS_MS = 1_000
-SMALL_BYTES = 4_100
-IN_HAND_BYTES = 100
 
 
-def content(number: int) -> Fingerprint:
-    """Return the content of a record, no two alike."""
-    return fingerprint(b"key-%d" % number, b"value-%d" % number, [("number", b"%d" % number), ("null", None)])
+def changed_settings(**fields: Any) -> Settings:
+    """Return the settings with other fields of the processor's, unchecked."""
+    return SETTINGS.model_copy(update={"processor": SETTINGS.processor.model_copy(update=fields)})
+
+
+# Some records are redelivered, the others aren't; fewer bytes than the least that a real processor may hold.
+RUN = changed_settings(expiry_policy=ANY, prefetch_max_bytes=2_000)
 
 
 @dataclass
 class Script:
-    """The run so far; every method takes the time on by a little and does one thing."""
+    """The run so far; every method lets a little time pass and does one thing."""
 
     now_ms: int = START_MS
-    published: list[Published] = field(default_factory=list)
+    inputs: list[Input] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
-    looks: list[Look] = field(default_factory=list)
+    polls: list[Poll] = field(default_factory=list)
     wait_log: list[WaitEntry] = field(default_factory=list)
-    dead_letters: list[Republished] = field(default_factory=list)
-    redelivered: list[Republished] = field(default_factory=list)
+    dead_letters: list[TopicRecord] = field(default_factory=list)
+    redelivered: list[TopicRecord] = field(default_factory=list)
     committed: dict[Partition, int] = field(default_factory=dict)
     ends: dict[Partition, int] = field(default_factory=lambda: defaultdict(int))
     faults: list[FaultDone] = field(default_factory=list)
-    large: set[Coordinates] = field(default_factory=set)
-    input_bytes: dict[Coordinates, int] = field(default_factory=dict)
-    views: list[View] = field(default_factory=list)
-    views_at_looks: bool = False
+    snapshots: list[Tables] = field(default_factory=list)
+    snapshots_at_polls: bool = False
 
     def wait(self, ms: int) -> None:
-        """Let time go by; somebody looks all the time."""
+        """Let time pass, with polls."""
         until_ms = self.now_ms + ms
-        while until_ms - self.now_ms > LOOKS_MS:
-            self.now_ms += LOOKS_MS
-            self.looks.append(self._seen())
+        while until_ms - self.now_ms > POLLS_MS:
+            self.now_ms += POLLS_MS
+            self.polls.append(self._seen())
         self.now_ms = until_ms
 
-    def publish(self, partition: int = 0) -> Coordinates:
-        """Publish a record."""
+    def publish(self, partition: int = 0, size: int = BYTES, registered: int = REGISTERED_BYTES) -> Coordinates:
         self.wait(5)
-        offset = self._append((INPUT, partition))
-        record = Published(INPUT, partition, offset, self.now_ms, content(len(self.published)))
-        self.published.append(record)
-        return record.coordinates
+        place, number = (INPUT, partition, self._append((INPUT, partition))), len(self.inputs)
+        headers = [("number", b"%d" % number), ("null", None)]
+        content = fingerprint(b"key-%d" % number, b"value-%d" % number, headers)
+        self.inputs.append(Input(place, self.now_ms, content, "create", size, registered))
+        return place
 
-    def register(self, place: Coordinates, instance: str = "processor-1/1", policy: str = "dlq") -> WaitEntry:
-        """Register what was published or redelivered there."""
+    def register(self, place: Coordinates, instance: str = "processor-1/1", policy: str = "dlq") -> Registration:
+        """Register what was published or redelivered at a place."""
         self.wait(3)
-        original, timestamp_ms, attempt = self._consumed(place)
-        wait_id = derived(CLUSTER, *place, GROUP, timestamp_ms)
-        record = next(one for one in self.published if one.coordinates == original)
-        said = Registration(
+        again = next((one for one in self.redelivered if one.place == place and isinstance(one, Republished)), None)
+        original = place if again is None else again.original
+        record = self._published(original)
+        wait_id = derive_wait_id(CLUSTER, *place, GROUP, record.timestamp_ms if again is None else again.append_ms)
+        registration = Registration(
+            int(wait_id[-4:], 16) % WAIT_PARTITIONS,
+            0,
+            0,
+            wait_id,
+            True,
             original=original,
             timestamp_ms=record.timestamp_ms,
-            content=record.fingerprint,
-            wait_id=wait_id,
+            content=record.content,
             expires_at_ms=self.now_ms + TTL_MS,
             group=GROUP,
             instance=instance,
-            delivery=attempt,
+            delivery=1 if again is None else again.delivery,
             dead_letter_topic=DLQ,
             expiry_policy=policy,
             max_deliveries=3,
-            source=None if place == original else place,
+            source=None if again is None else place,
         )
-        partition = int(wait_id[-4:], 16) % WAIT_PARTITIONS
-        return self._entry(WaitEntry(partition, 0, 0, wait_id, True, registration=said, group=GROUP))
+        return self._log(registration)
 
     def commit(self, place: Coordinates) -> None:
-        """Commit behind a record."""
         self.wait(2)
         self.committed[place[:2]] = max(place[2] + 1, self.committed.get(place[:2], 0))
 
-    def look(self) -> Look:
-        """Look at the cluster."""
+    def poll(self) -> None:
         self.wait(2)
-        look = self._seen()
-        self.looks.append(look)
-        return look
+        self.polls.append(self._seen())
 
-    def view(self) -> View:
-        """Look at the tables, of a sink that has come to the log's end."""
-        view = View(self.now_ms, self.now_ms + 2, self._tables())
-        self.views.append(view)
-        return view
+    def snapshot(self) -> Tables:
+        """Read the tables, of a sink that is at the log's end."""
+        self.snapshots.append(self._tables())
+        return self.snapshots[-1]
 
-    def call(self, entry: WaitEntry, status: int = 200, last_ms: int = 40) -> Call:
-        """Call the downstream for a registration."""
+    def call(self, entry: Registration, status: int = 200, last_ms: int = 40) -> Call:
         self.wait(3)
-        said = entry.registration
-        assert said is not None
-        topic, partition, offset = said.original
-        started_ms = self.now_ms
+        started_ms, body = self.now_ms, entry.content.value
         self.wait(last_ms)
-        body = said.content.value
         assert body is not None
-        call = Call(
-            number=len(self.calls) + 1,
-            started_ms=started_ms,
-            finished_ms=self.now_ms,
-            started_s=started_ms / 1000,
-            finished_s=self.now_ms / 1000,
-            wait_id=entry.wait_id,
-            topic=topic,
-            partition=partition,
-            offset=offset,
-            delivery=said.delivery,
-            status=status,
-            body_sha256=body,
-        )
+        times = (started_ms, self.now_ms, started_ms / 1000, self.now_ms / 1000)
+        call = Call(len(self.calls) + 1, *times, entry.wait_id, *entry.original, entry.delivery, status, body)
         self.calls.append(call)
         return call
 
-    def tombstone(self, entry: WaitEntry, outcome: str = DONE, committed: bool = True) -> WaitEntry:
-        """Resolve a registration."""
+    def tombstone(self, entry: WaitEntry, outcome: str = Outcome.DONE, committed: bool = True) -> Tombstone:
         self.wait(3)
-        return self._entry(WaitEntry(entry.partition, 0, 0, entry.wait_id, committed, outcome=outcome))
+        return self._log(Tombstone(entry.partition, 0, 0, entry.wait_id, committed, outcome))
 
-    def letter(self, entry: WaitEntry, reason: str = FAILED, committed: bool = True) -> Republished:
+    def letter(self, entry: Registration, reason: str = Reason.FAILED, committed: bool = True) -> Republished:
         """Dead-letter a registration."""
         self.wait(3)
-        said = entry.registration
-        assert said is not None
-        lineage = Lineage(
-            said.original, said.timestamp_ms, entry.wait_id, entry.place, GROUP, said.instance, said.delivery
-        )
-        partition = len(self.dead_letters) % 2
-        offset = self._append((DLQ, partition))
-        letter = Republished(
-            DLQ,
-            partition,
-            offset,
-            self.now_ms,
-            committed,
-            said.content,
-            lineage,
-            reason,
-            self.now_ms,
-            error_class="ValueError",
-            error_message="",
+        texts = {"error_class": "ValueError", "error_message": ""}
+        lineage = (entry.wait_id, entry.place, GROUP, entry.instance, entry.delivery)
+        letter = self._republish(
+            (DLQ, len(self.dead_letters) % 2), entry.original, lineage, committed, reason=reason, **texts
         )
         self.dead_letters.append(letter)
         return letter
 
-    def unregistered(self, place: Coordinates, reason: str) -> Republished:
+    def unregistered(self, place: Coordinates, reason: str = Reason.UNREGISTRABLE) -> None:
         """Dead-letter what can't be registered."""
         self.wait(3)
-        record = next(one for one in self.published if one.coordinates == place)
-        wait_id = derived(CLUSTER, *place, GROUP, record.timestamp_ms)
-        lineage = Lineage(place, record.timestamp_ms, wait_id, None, GROUP, "processor-1/1", 1)
-        offset = self._append((DLQ, 0))
-        letter = Republished(DLQ, 0, offset, self.now_ms, True, record.fingerprint, lineage, reason, self.now_ms)
-        self.dead_letters.append(letter)
-        return letter
+        wait_id = derive_wait_id(CLUSTER, *place, GROUP, self._published(place).timestamp_ms)
+        lineage = (wait_id, None, GROUP, "processor-1/1", 1)
+        self.dead_letters.append(self._republish((DLQ, 0), place, lineage, True, reason=reason))
 
-    def expire(self, entry: WaitEntry) -> None:
+    def expire(self, entry: Registration) -> None:
         """Let a registration's time pass."""
-        assert entry.registration is not None
-        self.wait(max(0, entry.registration.expires_at_ms + 600 - self.now_ms))
+        self.wait(max(0, entry.expires_at_ms + 600 - self.now_ms))
 
-    def export(self, entry: WaitEntry, committed: bool = True) -> tuple[Republished, WaitEntry]:
+    def export(self, entry: Registration, committed: bool = True) -> None:
         """Export an expired registration: dead letter and tombstone, and their transaction's markers."""
         self.expire(entry)
-        letter = self.letter(entry, EXPIRED, committed)
-        tombstone = self.tombstone(entry, EXPIRED, committed)
+        letter = self.letter(entry, Reason.EXPIRED, committed)
+        tombstone = self.tombstone(entry, Outcome.EXPIRED, committed)
         self._append((DLQ, letter.partition))
         self._append((WAIT, tombstone.partition))
-        return letter, tombstone
 
-    def redeliver(self, entry: WaitEntry) -> Republished:
+    def redeliver(self, entry: Registration) -> Coordinates:
         """Redeliver an expired registration."""
         self.expire(entry)
         self.wait(3)
-        said = entry.registration
-        assert said is not None
-        lineage = Lineage(
-            said.original, said.timestamp_ms, entry.wait_id, entry.place, GROUP, said.instance, said.delivery + 1
-        )
-        offset = self._append((AGAIN, 0))
-        again = Republished(AGAIN, 0, offset, self.now_ms, True, said.content, lineage)
+        lineage = (entry.wait_id, entry.place, GROUP, entry.instance, entry.delivery + 1)
+        again = self._republish((AGAIN, 0), entry.original, lineage, True)
         self.redelivered.append(again)
-        self.tombstone(entry, REDELIVERED)
+        self.tombstone(entry, Outcome.REDELIVERED)
         self._append((AGAIN, 0))
         self._append((WAIT, entry.partition))
-        return again
+        return again.place
 
-    def fault(self, name: str, target: str, for_ms: int = 500, happened: str = "pid 7 gone") -> FaultDone:
-        """Do something bad, for a while."""
+    def fault(self, name: str, target: str, for_ms: int = 500) -> None:
         began_ms = self.now_ms
         self.wait(for_ms)
-        fault = FaultDone(name, target, began_ms, self.now_ms, happened)
-        self.faults.append(fault)
-        return fault
+        self.faults.append(FaultDone(name, target, began_ms, self.now_ms, "pid 7 gone"))
 
-    def done(self, place: Coordinates, instance: str = "processor-1/1") -> WaitEntry:
+    def done(self, place: Coordinates, instance: str = "processor-1/1") -> Registration:
         """Play the usual life of a record, and return its registration."""
         entry = self.register(place, instance)
         self.commit(place)
-        self.look()
+        self.poll()
         self.call(entry)
         self.tombstone(entry)
         return entry
 
-    def failed(self, place: Coordinates) -> WaitEntry:
+    def failed(self, place: Coordinates) -> None:
         """Play the life of a record that its handler gives up."""
         entry = self.register(place)
         self.commit(place)
         self.call(entry, status=400)
         self.letter(entry)
-        self.look()
-        self.tombstone(entry, DEAD_LETTERED)
-        return entry
+        self.poll()
+        self.tombstone(entry, Outcome.DEAD_LETTERED)
 
     def history(self) -> History:
-        """Return the run as it stands, with the tables that belong to it."""
-        self.look()
-        tables = self._tables()
+        """Return the run so far, with the tables that belong to it."""
+        self.poll()
         return History(
-            group=GROUP,
+            settings=RUN,
             cluster_id=CLUSTER,
-            wait_topic=WAIT,
-            published=list(self.published),
+            inputs=list(self.inputs),
             calls=list(self.calls),
-            looks=list(self.looks),
+            polls=list(self.polls),
             wait_log=list(self.wait_log),
             dead_letters=list(self.dead_letters),
             redelivered=list(self.redelivered),
             committed_at_end=dict(self.committed),
             ends={place: end for place, end in self.ends.items() if place[0] != INPUT},
-            wait_rows=tables.wait,
-            dead_letter_rows=tables.dead_letter,
-            quarantine_rows=tables.quarantine,
-            progress_rows=tables.progress,
+            tables=self._tables(),
             faults=list(self.faults),
-            limits=LIMITS,
-            told=TOLD,
-            views=list(self.views) if self.views else None,
-            registered_bytes={
-                record.coordinates: SMALL_BYTES if record.coordinates not in self.large else TOLD.registration_bytes + 1
-                for record in self.published
-            },
-            input_bytes={
-                record.coordinates: self.input_bytes.get(record.coordinates, IN_HAND_BYTES) for record in self.published
-            },
-            timestamp_types={record.coordinates: "create" for record in self.published},
+            snapshots=list(self.snapshots) if self.snapshots else None,
+            processes=2,
         )
+
+    def _republish(
+        self, partition: Partition, original: Coordinates, lineage: Any, committed: bool, **why: Any
+    ) -> Republished:
+        record = self._published(original)
+        where = (*partition, self._append(partition), self.now_ms, committed, record.content)
+        time_ms = self.now_ms if why else None
+        return Republished(*where, original, record.timestamp_ms, *lineage, **why, time_ms=time_ms)
+
+    def _published(self, place: Coordinates) -> Input:
+        return next(one for one in self.inputs if one.place == place)
 
     def _tables(self) -> Tables:
         last = {(entry.wait_id, entry.partition): entry for entry in self.wait_log if entry.committed}
         return Tables(
-            [WaitRow(e.wait_id, e.place, e.registration) for e in last.values() if e.registration],
-            [self._row(letter) for letter in self.dead_letters if letter.committed],
-            [QuarantineRow((WAIT, *entry.place), entry.unreadable) for entry in self.wait_log if entry.unreadable],
+            [WaitRow(entry.wait_id, entry) for entry in last.values() if isinstance(entry, Registration)],
+            [DeadLetterRow(one, self._late(one)) for one in self.dead_letters if one.committed],
+            [QuarantineRow((WAIT, *one.place), one.why) for one in self.wait_log if isinstance(one, Unreadable)],
             [ProgressRow(*place, end) for place, end in self.ends.items() if place[0] in (WAIT, DLQ)],
+            self.now_ms,
         )
 
-    def _row(self, letter: Republished) -> DeadLetterRow:
-        said = letter.lineage
-        if said is None:
-            return DeadLetterRow(letter.place, letter.content, None, None, None, None, None, None, None, None, None)
-        failed = any(
-            one.reason == FAILED and one.lineage and one.lineage.wait_id == said.wait_id for one in self.dead_letters
-        )
-        finished = any(one.wait_id == said.wait_id and one.outcome == DONE for one in self.wait_log)
-        return DeadLetterRow(
-            letter.place,
-            letter.content,
-            letter.reason,
-            letter.time_ms,
-            said.wait_id,
-            said.original,
-            said.timestamp_ms,
-            said.registration,
-            said.group,
-            said.instance,
-            said.delivery,
-            finished_late=letter.reason == EXPIRED and (failed or finished),
-            timestamp_type=said.timestamp_type,
-            error_class=letter.error_class,
-            error_message=letter.error_message,
-            error_stacktrace=letter.error_stacktrace,
-        )
+    def _late(self, letter: TopicRecord) -> bool:
+        if not isinstance(letter, Republished) or letter.reason != Reason.EXPIRED:
+            return False
+        letters = (one for one in self.dead_letters if isinstance(one, Republished) and one.wait_id == letter.wait_id)
+        failed = any(one.reason == Reason.FAILED for one in letters)
+        return failed or any(one.wait_id == letter.wait_id and one.outcome == Outcome.DONE for one in self.wait_log)
 
-    def _consumed(self, place: Coordinates) -> tuple[Coordinates, int, int]:
-        for again in self.redelivered:
-            if again.place == place:
-                assert again.lineage is not None
-                return again.lineage.original, again.timestamp_ms, again.lineage.delivery
-        record = next(one for one in self.published if one.coordinates == place)
-        return place, record.timestamp_ms, 1
-
-    def _seen(self) -> Look:
-        if self.views_at_looks:
-            self.view()
+    def _seen(self) -> Poll:
+        if self.snapshots_at_polls:
+            self.snapshot()
         waits = {number: self.ends[WAIT, number] for number in range(WAIT_PARTITIONS)}
         letters = {place: end for place, end in self.ends.items() if place[0] in (DLQ, AGAIN)}
-        return Look(self.now_ms, self.now_ms + 2, dict(self.committed), waits, dict(waits), letters)
+        return Poll(self.now_ms, self.now_ms + 2, dict(self.committed), waits, dict(waits), letters)
 
     def _append(self, partition: Partition) -> int:
         self.ends[partition] += 1
         return self.ends[partition] - 1
 
-    def _entry(self, entry: WaitEntry) -> WaitEntry:
-        offset = self._append((WAIT, entry.partition))
-        placed = replace(entry, offset=offset, append_ms=self.now_ms)
+    def _log(self, entry: Entry) -> Entry:
+        placed = replace(entry, offset=self._append((WAIT, entry.partition)), append_ms=self.now_ms)
         self.wait_log.append(placed)
         return placed
 
 
-def clean_run(views_at_looks: bool = False) -> Script:
+def clean_run(snapshots_at_polls: bool = False) -> Script:
     """Return the script of it: most are done, some fail, one is too large, and processes die.
 
     All that at-least-once allows is in it too: done and exported, `failed` and `expired`, registered again by the next
     owner, done twice, redelivered, exported by an aborted transaction and then for good, finished after its export.
 
     Args:
-        views_at_looks: whether somebody looks at the tables with each look at the cluster.
+        snapshots_at_polls: whether each poll of the broker has a snapshot of the tables.
     """
-    script = Script(views_at_looks=views_at_looks)
+    script = Script(snapshots_at_polls=snapshots_at_polls)
     for number in range(30):
         script.done(script.publish(number % 3), f"processor-{1 + number % 2}/1")
     for number in range(4):
         script.failed(script.publish(number % 3))
-    large = script.publish(1)
-    script.large.add(large)
-    script.unregistered(large, UNREGISTRABLE)
+    large = script.publish(1, registered=MOST_REGISTERED_BYTES + 1)
+    script.unregistered(large)
     script.commit(large)
-    script.look()
+    script.poll()
     _a_kill_among_five(script)
     _a_failed_one_expires_too(script)
     _a_redelivery(script)
@@ -404,21 +320,21 @@ def _a_kill_among_five(script: Script) -> None:
     places = [script.publish(2) for _ in range(5)]
     entries = [script.register(place, "processor-2/1") for place in places]
     script.commit(places[2])
-    script.look()
+    script.poll()
     script.call(entries[0])
     script.call(entries[1], status=499)
     script.fault("kill", "processor-2")
     # What was not committed comes to the other instance, under its id.
     again = [script.register(place) for place in places[3:]]
     script.commit(places[4])
-    script.look()
+    script.poll()
     for entry in again:
         script.call(entry)
         script.tombstone(entry)
     for entry in entries[:3]:
         script.export(entry, committed=False)
         script.export(entry)
-        script.look()
+        script.poll()
 
 
 def _a_failed_one_expires_too(script: Script) -> None:
@@ -439,8 +355,8 @@ def _a_redelivery(script: Script) -> None:
     script.commit(place)
     script.fault("kill", "processor-3")
     again = script.redeliver(entry)
-    script.look()
-    script.done(again.place, "processor-4/1")
+    script.poll()
+    script.done(again, "processor-4/1")
 
 
 def _a_zombie_wakes(script: Script) -> None:
@@ -448,12 +364,12 @@ def _a_zombie_wakes(script: Script) -> None:
     places = [script.publish(0) for _ in range(2)]
     entries = [script.register(place, "processor-4/1") for place in places]
     script.commit(places[1])
-    script.look()
-    fault = script.fault("freeze", "processor-4", for_ms=200)
+    script.poll()
+    script.fault("freeze", "processor-4", for_ms=200)
     for entry in entries:
         script.export(entry)
-    script.faults[-1] = type(fault)(fault.name, fault.target, fault.began_ms, script.now_ms, fault.happened)
+    script.faults[-1] = script.faults[-1]._replace(ended_ms=script.now_ms)
     script.call(entries[0])
     script.tombstone(entries[0])
     script.letter(entries[1])
-    script.tombstone(entries[1], DEAD_LETTERED)
+    script.tombstone(entries[1], Outcome.DEAD_LETTERED)

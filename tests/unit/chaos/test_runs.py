@@ -5,8 +5,8 @@ from __future__ import annotations
 import csv
 import json
 import threading
+from collections import Counter
 from contextlib import nullcontext
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -18,19 +18,18 @@ from hypothesis import strategies as st
 from tests.chaos import __main__ as command
 from tests.chaos import scenarios
 from tests.chaos.companion import Companion, Samples
-from tests.chaos.drawing import schedule_of
-from tests.chaos.endings import AFTERMATH_MS, LOST_JVM_MS, traces, unexpected
+from tests.chaos.endings import AFTERMATH_MS, LOST_JVM_MS, tracebacks, unexpected
 from tests.chaos.exactness import WaitLog
-from tests.chaos.faults.catalogue import SERVERS, fault_of
+from tests.chaos.faults.catalogue import FAULTS
 from tests.chaos.faults.downstream import felt
-from tests.chaos.history.history import FaultDone, RssSample
+from tests.chaos.history.history import FaultDone, MemorySample
 from tests.chaos.report import BROKEN, KEPT, VOID, Entry, entry_of, entry_of_nothing, last_line
-from tests.chaos.resources import Reading, flat, trends, unread
+from tests.chaos.resources import Reading, trends, unread
 from tests.chaos.run import Outcome
-from tests.chaos.schedule import SERVICES
+from tests.chaos.schedule import SERVERS, SERVICES, schedule_of
 from tests.chaos.service import Cause, Exit
 from tests.chaos.stage import settings_of
-from tests.chaos.workers import Played
+from tests.chaos.workers import Run
 from tests.support.naming import Names
 from tests.support.settings import settings_against
 from wait_registry.demo.calls import Call
@@ -54,9 +53,9 @@ def test_a_seed_is_one_schedule_that_can_be_played(seed: int) -> None:
     services: tuple[Service, ...] = ("processor", "sink", "sweeper")
     assert [problem.message for service in services for problem in relation_problems(settings, service)] == []
     there = {*SERVERS, "downstream", "group", "everything", "input"}
-    there |= {name for kind in SERVICES for name in schedule.names_of(kind)}
+    there |= set(schedule.names_of(*SERVICES))
     assert 2 <= len(schedule.faults) <= 7
-    assert all(fault.target in there and callable(fault_of(fault)) for fault in schedule.faults)
+    assert all(fault.target in there and fault.name in FAULTS for fault in schedule.faults)
 
 
 def test_other_seeds_give_other_schedules() -> None:
@@ -64,7 +63,7 @@ def test_other_seeds_give_other_schedules() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "status", "cause", "at_ms", "fault", "beside_another", "fine"),
+    ("name", "status", "cause", "at_ms", "fault", "has_standby", "fine"),
     [
         ("sink-1", 0, Cause.ASKED, BEGAN_MS, None, False, True),
         ("sink-1", 143, Cause.ASKED, BEGAN_MS, None, False, False),
@@ -84,10 +83,10 @@ def test_other_seeds_give_other_schedules() -> None:
     ],
 )
 def test_a_process_ends_only_as_it_may(
-    name: str, status: int, cause: Cause, at_ms: int, fault: tuple[str, str] | None, beside_another: bool, fine: bool
+    name: str, status: int, cause: Cause, at_ms: int, fault: tuple[str, str] | None, has_standby: bool, fine: bool
 ) -> None:
     faults = [] if fault is None else [done(*fault)]
-    assert (unexpected(Exit(at_ms, name, status, cause), faults, beside_another) == "") is fine
+    assert (unexpected(Exit(at_ms, name, status, cause), faults, has_standby) == "") is fine
 
 
 LOGGED = json.dumps(
@@ -110,7 +109,7 @@ LOGGED = json.dumps(
     ],
 )
 def test_a_traceback_in_a_log_is_found(line: str, faults: list[FaultDone], fine: bool) -> None:
-    assert (list(traces("sink-1", [line], faults)) == []) is fine
+    assert (list(tracebacks("sink-1", [line], faults)) == []) is fine
 
 
 @pytest.mark.parametrize(
@@ -157,7 +156,7 @@ def test_an_export_of_what_does_not_stand_is_false(steps: str, false: int, stand
     for number, step in enumerate(steps.split()):
         value, headers = OUTCOMES.get(step, REGISTRATION)
         log.take(b"id", cast(Any, value), cast(Any, headers), 1000 * number)
-    assert (len(log.false_exports), len(log.standing), log.registered[0]) == (false, standing, {7})
+    assert (len(log.false_exports), len(log.open), log.registered[0]) == (false, standing, {7})
 
 
 @pytest.mark.parametrize(
@@ -180,7 +179,7 @@ def test_what_is_there_at_rest_must_not_grow(bytes_: int, threads: int, files: i
         counts = (40 + busy + int(threads * share), 20 + busy + int(files * share))
         taken.append(Reading(1000.0 + second, "sink-1 python", 1, held, *counts))
     found = trends(taken, 1000.0, stretch_s)
-    assert {trend.measure for trend in found if not flat(trend)} == growing
+    assert {trend.measure for trend in found if not trend.flat} == growing
     assert unread(found, ["sink-1 python"], 8) == []
     assert unread(found, ["sink-1 java"], 8) and unread(trends(taken[:1200], 1000.0, stretch_s), ["sink-1 python"], 8)
 
@@ -188,7 +187,7 @@ def test_what_is_there_at_rest_must_not_grow(bytes_: int, threads: int, files: i
 def entry(verdict: str, seed: int = 7, **figures: Any) -> Entry:
     """Return a run of one fault."""
     of_nothing = entry_of_nothing(schedule_of(seed), "abc", 40)
-    return replace(of_nothing, faults="kill sink-1", verdict=verdict, records=100, **figures)
+    return of_nothing._replace(faults="kill sink-1", verdict=verdict, records=100, **figures)
 
 
 @pytest.mark.parametrize(
@@ -204,7 +203,7 @@ def entry(verdict: str, seed: int = 7, **figures: Any) -> Entry:
 def test_runs_are_listed_and_summed_up(
     entries: list[Entry], code: int, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(command, "play_all", lambda plan: (Played(one, "") for one in entries))
+    monkeypatch.setattr(command, "play_all", lambda plan: (Run(one, "") for one in entries))
     path = tmp_path / "runs.csv"
     assert command.main(["--ledger", str(path), "--logs", str(tmp_path / "logs")]) == code
     listed = list(csv.DictReader(path.read_text().splitlines())) if entries else []
@@ -217,15 +216,15 @@ def test_runs_are_listed_and_summed_up(
     [("", "", [], KEPT), ("", "no memory", [], VOID), ("no proof", "", [], VOID), ("no proof", "", ["lost"], BROKEN)],
 )
 def test_a_run_is_kept_broken_or_void(void: str, unseen: str, violations: list[str], verdict: str) -> None:
-    judged = cast(Any, SimpleNamespace(void=void, violations=violations, figures={}, counts={}))
+    judged = cast(Any, SimpleNamespace(void=void, violations=violations, figures=Counter(), counts=Counter()))
     outcome = Outcome(schedule_of(7), Path("logs"), judged, [], [], 0, "", unseen, 60.0)
     assert entry_of(outcome, "abc").verdict == verdict
 
 
 def test_a_service_whose_memory_was_hardly_seen_is_named() -> None:
     samples = Samples([cast(Any, SimpleNamespace(name=name)) for name in ("sink-1", "sink-2")])
-    samples.taken += [RssSample(second, "sink-1", 1, 100) for second in range(12)]
-    assert samples.missing(60) == "the memory of sink-2 was looked at 0 times in 60 s"
+    samples.taken += [MemorySample(second, "sink-1", 100) for second in range(12)]
+    assert samples.missing(60) == "the memory of sink-2 was sampled 0 times in 60 s"
     assert "sink-1" in samples.missing(61)
 
 

@@ -1,0 +1,164 @@
+"""Each planted violation is found by its own rules alone; void runs, stories, and how records are read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import pytest
+
+from tests.chaos.checker.ledger import Ledger
+from tests.chaos.checker.story import story
+from tests.chaos.checker.verdict import RULES, Verdict, check
+from tests.chaos.checker.violation import Kind
+from tests.chaos.history import topics
+from tests.chaos.history.decoding import UNREADABLE_HEADERS, RawRecord, republished, wait_entry
+from tests.chaos.history.entries import Republished, Unreadable
+from tests.chaos.history.history import FaultDone, History
+from tests.chaos.history.reading import with_manifest
+from tests.chaos.history.topics import OpenTransactionError, wait_settled
+from tests.chaos.settling import Patience
+from tests.unit.chaos.play import Planted, Play, planted
+from tests.unit.chaos.script import clean_run
+from wait_registry.demo.manifest import Published, fingerprint
+from wait_registry.errors import DataError
+
+HISTORIES = list(planted())
+BREACHES = [one for one in HISTORIES if one[0]]
+RAW = RawRecord("orders", 0, 3, 17, b"key", b"value", (("name", b"12345"), ("null", None)))
+
+
+def reasons(verdict: Verdict) -> Sequence[str]:
+    return [f"{one.kind}: {one.why}" for one in verdict.violations]
+
+
+@pytest.mark.parametrize("history", HISTORIES, ids=lambda history: ": ".join(history)[:110])
+def test_planted_history_is_found_by_its_rules_alone(history: Planted) -> None:
+    rules, _, steps = history
+    verdict = check(Play().plant(steps))
+    assert set(verdict.counts) == {Kind(rule) for rule in rules.split()}, reasons(verdict)
+    assert verdict.passed is not bool(rules)
+    stories = verdict.stories(3)
+    assert stories[0].startswith(reasons(verdict)[0]) if rules else stories == []
+
+
+def test_every_rule_has_a_history_that_it_alone_finds() -> None:
+    assert set(RULES) == set(Kind)
+    assert {rules for rules, _, _ in BREACHES} >= set(Kind)
+
+
+@pytest.mark.parametrize("snapshots_at_polls", [False, True])
+def test_eventful_clean_run_passes(snapshots_at_polls: bool) -> None:
+    verdict = check(clean_run(snapshots_at_polls).history())
+    assert reasons(verdict) == []
+    assert (verdict.void, verdict.passed) == ("", True)
+    seen = verdict.history.snapshots or ()
+    assert not snapshots_at_polls or min(len(seen), sum(len(tables.wait) for tables in seen)) > 50
+
+
+def unseen(history: History) -> History:
+    """Remove the polls of 25 seconds before the end."""
+    last_ms = history.polls[-1].ended_ms
+    return replace(history, polls=[poll for poll in history.polls if not 5_000 < last_ms - poll.began_ms < 30_000])
+
+
+def away(history: History) -> History:
+    """Freeze the broker during these."""
+    last_ms = history.polls[-1].ended_ms
+    fault = FaultDone("freeze", "broker", last_ms - 30_000, last_ms - 10_000, "state T")
+    return replace(unseen(history), faults=[*history.faults, fault])
+
+
+@pytest.mark.parametrize(
+    ("changed", "void"),
+    [
+        (lambda history: history, ""),
+        (lambda history: replace(history, faults=[FaultDone("freeze", "sink-1", 1, 2, "")]), "no proof .* of sink-1"),
+        (lambda history: replace(history, polls=[]), "no poll saw"),
+        (lambda history: replace(history, polls=history.polls[:1]), "no poll saw"),
+        (lambda history: replace(history, inputs=[], calls=[]), "no record was published"),
+        (unseen, "no poll saw"),
+        (away, ""),
+        (lambda history: replace(history, snapshots=(history.snapshots or ())[:2]), "the tables were seen 2 times"),
+        (lambda history: replace(history, snapshots=None), ""),
+    ],
+)
+def test_run_without_its_faults_or_evidence_is_void(changed: Callable[[History], History], void: str) -> None:
+    history = Play().plant("wait 40000; publish; done; snapshot; snapshot; snapshot; end")
+    verdict = check(changed(history))
+    assert re.match(void, verdict.void) if void else verdict.void == ""
+    assert verdict.passed is not bool(void)
+
+
+def test_story_has_everything_in_the_order_of_time() -> None:
+    play = Play()
+    steps = "take; call 400; wait 10; fault kill processor-1; letter; export False; export; stone dead_lettered"
+    history = play.plant(steps)
+    text = story(Ledger(history), play.place)
+    milestones = [
+        "published at orders/1@",
+        "registration at wait",
+        "committed",
+        "ends with status 400",
+        "fault kill of processor-1 begins: pid 7 gone",
+        "fault kill of processor-1 is over",
+        "dead letter failed at dlq",
+        "ABORTED or not decided",
+        "dead letter expired at dlq",
+        "tombstone expired at wait",
+        "tombstone dead_lettered at wait",
+        "at the end    row in dead_letter",
+    ]
+    assert re.search(".*".join(map(re.escape, milestones)), text, re.DOTALL), text
+    assert story(Ledger(history), play.entry.wait_id).splitlines()[1:] == text.splitlines()[1:]
+
+
+def test_records_missing_in_the_manifest_are_added_and_missing_ones_refused() -> None:
+    listed = Published("orders", 0, 3, 16, fingerprint(b"key", b"value", RAW.headers))
+    unlisted = replace(RAW, partition=1, key=None, value=b"")
+    assert with_manifest([listed], [RAW, unlisted]) == [replace(RAW.as_input(), timestamp_ms=16), unlisted.as_input()]
+    (nameless,) = with_manifest([listed], [replace(RAW, headers=None)])
+    assert nameless.content == replace(listed.fingerprint, headers=UNREADABLE_HEADERS)
+    assert RAW.as_input().bytes == 3 + 5 + 4 + 5 + 4
+    with pytest.raises(DataError, match="1 published records are missing"):
+        with_manifest([listed], [unlisted])
+
+
+@pytest.mark.parametrize(
+    "headers", [None, (), (("WAIT_OUTCOME", b"gone"),), (("WAIT_OUTCOME", b"done"), ("WAIT_OUTCOME", b"done"))]
+)
+def test_records_not_exactly_in_the_format_are_unreadable(headers: tuple[tuple[str, bytes | None], ...] | None) -> None:
+    assert isinstance(wait_entry(replace(RAW, value=None, headers=headers), True), Unreadable)
+    assert isinstance(wait_entry(replace(RAW, headers=headers), True), Unreadable)
+    assert not isinstance(republished(replace(RAW, headers=headers), True), Republished)
+
+
+def test_open_transaction_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Client:
+        def close(self) -> None:
+            return
+
+    stable, whole = Client(), Client()
+    monkeypatch.setattr(topics, "reader", lambda _, isolation: stable if isolation == "read_committed" else whole)
+    monkeypatch.setattr(topics, "partitions_of", lambda client, topic: [0])
+    monkeypatch.setattr(topics, "end_of", lambda client, place: 7 if client is whole else 6)
+    with pytest.raises(OpenTransactionError, match="open"):
+        wait_settled("nowhere", ["wait"], deadline_s=0)
+
+
+@pytest.mark.parametrize(
+    ("most_s", "seen", "given_up_s"),
+    [
+        (100, [f"{90 - second} behind" for second in range(90)], None),
+        (100, ["1 record"] * 50, 10),
+        (100, ["a"] * 7 + ["b"] * 50, 17),
+        (60, ["a", "b"] * 50, 60),
+    ],
+)
+def test_patience_ends_when_nothing_changes_or_all_repeats(
+    most_s: float, seen: list[str], given_up_s: int | None
+) -> None:
+    patience = Patience(10, most_s)
+    over = [second for second, words in enumerate(seen) if patience.over(1000.0 + second, words)]
+    assert next(iter(over), None) == given_up_s
