@@ -12,7 +12,6 @@ from wait_registry.errors import ConfigurationError
 from wait_registry.settings.bad_values import bad_values
 from wait_registry.settings.root import Settings
 from wait_registry.settings.sources import (
-    Given,
     NamedSource,
     from_command_line,
     from_dotenv,
@@ -51,11 +50,13 @@ def load_settings(
         from_dotenv(DOTENV_FILE),
         file,
     ]
-    given = _given(sources)
+    if problems := [problem for source in reversed(sources) for problem in source.problems]:
+        raise ConfigurationError("\n".join(problems))
     try:
         return Settings(_build_sources=(tuple(sources), {}))
     except ValidationError as error:
         # `from None`: pydantic's own message would show the values, secrets among them.
+        given = {name: value for source in reversed(sources) for name, value in source.values.items()}
         raise ConfigurationError(bad_values(error, given)) from None
 
 
@@ -70,17 +71,3 @@ def _file_source(config_file: Path | None) -> NamedSource:
             "Start in a folder that this user may enter"
         ) from error
     return from_toml(DEFAULT_FILE) if present else NamedSource(())
-
-
-def _given(sources: list[NamedSource]) -> dict[str, Given]:
-    """Return every value with the source that it is taken from; report the unknown names of all sources at once."""
-    given: dict[str, Given] = {}
-    problems: list[str] = []
-    for source in reversed(sources):
-        try:
-            given |= source.values
-        except ConfigurationError as error:
-            problems.append(str(error))
-    if problems:
-        raise ConfigurationError("\n".join(problems))
-    return given

@@ -9,7 +9,6 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -42,36 +41,32 @@ class Given:
 
 
 class NamedSource(PydanticBaseSettingsSource):
-    """A source whose every value has a known name; ``folder`` is what relative paths in it refer to."""
+    """A source whose every value has a known name.
+
+    ``values`` has them by dotted name: tables key by key, ``..._file`` replaced by the file's text. ``problems`` are
+    unknown names, each with the nearest known one, names given twice, and files that can't be read.
+
+    Args:
+        given: the values as they are given.
+        folder: what relative paths in them refer to.
+        spells_variables: whether names are spelled as environment variables.
+    """
 
     def __init__(self, given: Iterable[Given], folder: Path = Path(), spells_variables: bool = False) -> None:
         super().__init__(Settings)
-        self.given = tuple(given)
         self.folder = folder
         self.spells_variables = spells_variables
-
-    @cached_property
-    def values(self) -> dict[str, Given]:
-        """The values by dotted name: tables key by key, ``..._file`` replaced by the file's text.
-
-        Raises:
-            ConfigurationError: unknown names, each with the nearest known one; a name given twice; a file that
-                can't be read.
-        """
-        values: dict[str, Given] = {}
-        problems: list[str] = []
-        for given in self.given:
+        self.values: dict[str, Given] = {}
+        self.problems: list[str] = []
+        for one in given:
             try:
-                for resolved in _resolve(given, self):
-                    if resolved.name in values:
-                        first = values[resolved.name].where
+                for resolved in _resolve(one, self):
+                    if resolved.name in self.values:
+                        first = self.values[resolved.name].where
                         raise ConfigurationError(f"{resolved.where} and {first}: give only one of them")
-                    values[resolved.name] = resolved
+                    self.values[resolved.name] = resolved
             except ConfigurationError as error:
-                problems.append(str(error))
-        if problems:
-            raise ConfigurationError("\n".join(problems))
-        return values
+                self.problems.append(str(error))
 
     def __call__(self) -> dict[str, Any]:
         tree: dict[str, Any] = {}
