@@ -63,7 +63,7 @@ def test_a_migration_that_was_changed_is_named_with_its_fix(
     assert "db migrate" not in ended.output, "it would refuse"
 
 
-def test_a_postgres_that_is_away_ends_with_1_and_one_line_without_the_password(
+def test_an_unreachable_postgres_ends_with_1_and_shows_no_password(
     settings_for: SettingsFactory, tmp_path: Path
 ) -> None:
     away = settings_for({"postgres.url": "postgresql://me:hunter2@127.0.0.1:1/registry"})

@@ -6,7 +6,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psycopg
@@ -41,23 +41,24 @@ def incident(settings_for: SettingsFactory, database: Database) -> Iterator[Sett
     yield settings
 
 
-def ended(
-    settings: Settings,
-    directory: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    *arguments: str,
-) -> Ended:
-    """Run `waitreg query` in this process."""
-    monkeypatch.chdir(directory)
-    for name, value in as_environment(settings).items():
-        monkeypatch.setenv(name, value)
-    code = main(["query", *arguments])
-    printed = capsys.readouterr()
-    return Ended(code, printed.out, printed.err)
+Query = Callable[..., Ended]
 
 
-def test_list_names_every_query_once_below_its_kind_with_question_and_parameters(tmp_path: Path) -> None:
+@pytest.fixture
+def query(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Query:
+    """Run `waitreg query` in this process, with the given settings."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(settings: Settings, *arguments: str) -> Ended:
+        for name, value in as_environment(settings).items():
+            monkeypatch.setenv(name, value)
+        code = main(["query", *arguments])
+        return Ended(code, *capsys.readouterr())
+
+    return run
+
+
+def test_list_names_every_query_with_its_question_and_parameters(tmp_path: Path) -> None:
     listed = run_waitreg(tmp_path, "query", "LIST")
     assert listed.code == 0, listed.errors
     lines = listed.output.splitlines()
@@ -81,22 +82,14 @@ def test_stuck_records_are_shown_with_what_to_do_below(incident: Settings, tmp_p
     assert (blank, "\n".join(advice)) == ("", load_query("stuck_now").advice)
 
 
-def test_a_parameter_narrows_the_question_and_json_is_rows_alone(
-    incident: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    asked = ended(incident, tmp_path, monkeypatch, capsys, "stuck_now", "minutes=25", "--json")
+def test_a_parameter_narrows_the_question_and_json_is_rows_alone(incident: Settings, query: Query) -> None:
+    asked = query(incident, "stuck_now", "minutes=25", "--json")
     assert [json.loads(line)["registrations"] for line in asked.output.splitlines()] == [1]
 
 
 @pytest.mark.parametrize(("silent_s", "old"), [(30, False), (145, True)])
 def test_an_answer_says_how_old_its_view_is_and_warns_when_no_sink_writes(
-    silent_s: int,
-    old: bool,
-    incident: Settings,
-    database: Database,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    silent_s: int, old: bool, incident: Settings, database: Database, query: Query
 ) -> None:
     topic = incident.wait.topic
     with database.connect(incident) as connection:
@@ -107,12 +100,12 @@ def test_an_answer_says_how_old_its_view_is_and_warns_when_no_sink_writes(
             " now() - interval '1 day')",
             (topic, silent_s, silent_s),
         )
-    table = ended(incident, tmp_path, monkeypatch, capsys, "stuck_now")
+    table = query(incident, "stuck_now")
     said = next(line for line in table.output.splitlines() if line.startswith(f"tables of {topic} as of "))
     assert said.endswith("the answer is old (waitreg query sink_freshness)") is old
     assert ("2 min 2" in said) is old
     for form in ("--json", "--csv"):
-        rows = ended(incident, tmp_path, monkeypatch, capsys, "stuck_now", form)
+        rows = query(incident, "stuck_now", form)
         assert "tables of" not in rows.output
         assert f"tables of {topic} as of " in rows.errors
         assert ("the answer is old" in rows.errors) is old
@@ -137,14 +130,9 @@ def test_an_answer_says_how_old_its_view_is_and_warns_when_no_sink_writes(
     ids=lambda value: repr(" ".join(value)) if isinstance(value, list) else "",
 )
 def test_what_it_cannot_use_ends_with_2_and_one_line(
-    arguments: list[str],
-    told: str,
-    incident: Settings,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    arguments: list[str], told: str, incident: Settings, query: Query
 ) -> None:
-    refused = ended(incident, tmp_path, monkeypatch, capsys, *arguments)
+    refused = query(incident, *arguments)
     assert refused.code == 2
     assert told in refused.errors
     assert refused.output == ""
@@ -152,21 +140,15 @@ def test_what_it_cannot_use_ends_with_2_and_one_line(
     assert refused.errors.count("\n") == 1
 
 
-def test_a_schema_that_is_missing_ends_with_2_and_the_command_that_makes_it(
-    settings_for: SettingsFactory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_a_missing_schema_ends_with_2_and_the_command_that_creates_it(
+    settings_for: SettingsFactory, query: Query
 ) -> None:
-    refused = ended(settings_for(), tmp_path, monkeypatch, capsys, "stuck_now")
+    refused = query(settings_for(), "stuck_now")
     assert refused.code == 2
     assert "waitreg db migrate" in refused.errors
 
 
-def test_a_user_who_may_not_read_is_told_what_to_grant(
-    incident: Settings,
-    database: Database,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_user_who_may_not_read_is_told_what_to_grant(incident: Settings, database: Database, query: Query) -> None:
     schema = incident.postgres.schema_name
     reader = f"reader_{schema}"
     with database.connect(incident) as connection:
@@ -178,9 +160,9 @@ def test_a_user_who_may_not_read_is_told_what_to_grant(
                 update={"url": SecretStr(re.sub("//[^@]*@", f"//{reader}:reader@", database.url))}
             )
             settings = incident.model_copy(update={"postgres": stranger})
-            refused = ended(settings, tmp_path, monkeypatch, capsys, "stuck_now")
+            refused = query(settings, "stuck_now")
             connection.execute(f"grant select on wait to {reader}".encode())
-            answered = ended(settings, tmp_path, monkeypatch, capsys, "stuck_now")
+            answered = query(settings, "stuck_now")
         finally:
             connection.execute(f"drop owned by {reader}; drop role {reader}".encode())
     assert refused.code == 2
@@ -188,11 +170,9 @@ def test_a_user_who_may_not_read_is_told_what_to_grant(
     assert (answered.code, "age of the tables unknown: permission denied" in answered.output) == (0, True)
 
 
-def test_a_time_may_be_relative_to_now_and_options_stand_anywhere(
-    incident: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_time_may_be_relative_to_now_and_options_stand_anywhere(incident: Settings, query: Query) -> None:
     def waiting(*span: str) -> int:
-        asked = ended(incident, tmp_path, monkeypatch, capsys, "burst_timeline", "--json", *span)
+        asked = query(incident, "burst_timeline", "--json", *span)
         assert asked.code == 0, asked.errors
         return sum(json.loads(line)["still_waiting"] for line in asked.output.splitlines())
 
@@ -213,15 +193,11 @@ def test_a_reader_that_ends_early_gets_no_traceback(tmp_path: Path) -> None:
 
 
 def test_empty_tables_say_that_their_emptiness_means_nothing(
-    settings_for: SettingsFactory,
-    database: Database,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    settings_for: SettingsFactory, database: Database, query: Query
 ) -> None:
     settings = settings_for()
     database.install(settings)
-    assert "no tables yet" in ended(settings, tmp_path, monkeypatch, capsys, "stuck_now").output
+    assert "no tables yet" in query(settings, "stuck_now").output
 
 
 def test_a_query_can_change_nothing(incident: Settings) -> None:

@@ -57,7 +57,7 @@ def test_a_service_without_its_topics_ends_with_2_and_names_the_command(
     assert "Traceback" not in ended.errors
 
 
-def test_a_processor_without_group_topics_and_handler_ends_with_2_and_names_all_three(tmp_path: Path) -> None:
+def test_a_processor_without_its_settings_ends_with_2_and_names_them(tmp_path: Path) -> None:
     ended = run_waitreg(tmp_path, "processor")
     assert ended.code == 2
     for name in ("processor.group", "processor.topics", "processor.handler"):

@@ -63,7 +63,7 @@ def test_create_makes_missing_input_topics_only_when_asked_to(
 
 
 @pytest.mark.guarantee("P8.25")
-def test_create_makes_the_dead_letter_topics_that_braces_stand_for_or_says_what_it_must_know(
+def test_create_resolves_the_dead_letter_topics_or_names_what_is_unset(
     settings_for: SettingsFactory, topics: Topics, names: Names, tmp_path: Path
 ) -> None:
     orders = names("orders")
@@ -85,7 +85,7 @@ def test_create_makes_the_dead_letter_topics_that_braces_stand_for_or_says_what_
     assert run_waitreg(tmp_path, "topics", "create", settings=named).code == 0, "they are listed"
 
 
-def test_a_wait_topic_that_forgets_is_an_error_with_the_command_that_fixes_it(
+def test_a_wait_topic_with_deletion_is_an_error_with_its_fix(
     settings_for: SettingsFactory, topics: Topics, tmp_path: Path
 ) -> None:
     settings = settings_for({"processor.topics": ()})
@@ -109,9 +109,10 @@ def test_a_broker_that_is_away_ends_with_1_and_one_line(settings_for: SettingsFa
     away = settings_for({"kafka.bootstrap_servers": "127.0.0.1:1", "kafka.request_timeout_s": 2})
     ended = run_waitreg(tmp_path, "topics", "check", settings=away)
     assert ended.code == 1
-    assert ended.errors.splitlines()[-1].startswith("waitreg topics check: ")
-    assert "127.0.0.1:1" in ended.errors
-    assert "Traceback" not in ended.errors
+    # What the Kafka client prints about it would tear the command's own line apart.
+    [line] = ended.errors.splitlines()
+    assert line.startswith("waitreg topics check: ")
+    assert "127.0.0.1:1" in line and "Connection refused" in line
 
     as_json = run_waitreg(tmp_path, "topics", "check", "--json", settings=away)
     assert as_json.code == 1

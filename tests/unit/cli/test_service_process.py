@@ -56,7 +56,7 @@ class _Service:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_asks_the_service_to_stop_and_leaves_the_handlers_as_they_were(
+def test_a_signal_asks_the_service_to_stop_and_restores_the_handlers(
     number: signal.Signals, caplog: pytest.LogCaptureFixture
 ) -> None:
     before = [signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGINT)]
@@ -69,7 +69,7 @@ def test_a_signal_asks_the_service_to_stop_and_leaves_the_handlers_as_they_were(
     assert [signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGINT)] == before
 
 
-def test_a_signal_while_the_service_is_being_built_means_that_it_never_runs() -> None:
+def test_a_signal_while_the_service_is_built_keeps_it_from_running() -> None:
     service = _Service(error=AssertionError("it ran"))
     seen = threading.Event()
 
