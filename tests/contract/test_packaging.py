@@ -1,12 +1,17 @@
-"""The wheel holds every file that the product needs, and nothing else of the tree."""
+"""The wheel holds what the product needs, the Connect plugin has its version, the processor imports no database."""
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = {
@@ -37,3 +42,27 @@ def test_the_wheel_holds_what_the_product_needs(tmp_path: Path) -> None:
     [wheel] = tmp_path.glob("*.whl")
     held = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     assert held == wanted
+
+
+def test_the_connect_plugin_has_the_project_s_version() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    pom = ElementTree.parse(ROOT / "connect-configs" / "plugin" / "pom.xml")
+    assert pom.findtext("m:version", namespaces={"m": "http://maven.apache.org/POM/4.0.0"}) == project["version"]
+
+
+LOADED = """
+import importlib, json, pkgutil, sys
+import processor
+for module in pkgutil.walk_packages(processor.__path__, "processor."):
+    importlib.import_module(module.name)
+print(json.dumps(sorted(sys.modules)))
+"""
+FOREIGN = {"psycopg", "pyspark", "pyarrow", "py4j", "apscheduler", "sink", "sweeper", "wait_registry.cli"}
+
+
+@pytest.mark.guarantee("P6.1", "C.6")
+def test_importing_every_module_of_the_processor_loads_no_database() -> None:
+    run = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, check=True, text=True, timeout=60)
+    loaded = set(json.loads(run.stdout))
+    assert "processor.pipeline" in loaded
+    assert loaded & FOREIGN == set()

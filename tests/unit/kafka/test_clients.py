@@ -1,0 +1,165 @@
+"""Every client is configured so that nothing is lost, with one security model, and librdkafka accepts it."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wait_registry.kafka.clients import admin, consumer_config, java_client_config, producer_config
+from wait_registry.kafka.security import java_security, librdkafka_security
+from wait_registry.settings.kafka import KafkaSettings
+
+KAFKA = KafkaSettings(
+    bootstrap_servers="127.0.0.1:1",
+    librdkafka={"socket.timeout.ms": 5000, "log_level": 0},
+    java={"receive.buffer.bytes": 65536, "allow.auto.create.topics": False},
+)
+
+
+def test_a_producer_is_idempotent_and_partitions_as_java_does() -> None:
+    config = producer_config(KAFKA)
+    assert config["enable.idempotence"] is True
+    assert config["acks"] == "all"
+    assert config["partitioner"] == "murmur2_random"
+    assert config["message.timeout.ms"] == 0
+    assert config["bootstrap.servers"] == "127.0.0.1:1"
+    assert config["socket.timeout.ms"] == 5000
+
+
+def test_a_consumer_reads_committed_records_and_commits_nothing_by_itself() -> None:
+    config = consumer_config(KAFKA)
+    assert config["isolation.level"] == "read_committed"
+    assert config["enable.auto.commit"] is False
+    assert config["enable.auto.offset.store"] is False
+    assert config["auto.offset.reset"] == "error"
+
+
+@pytest.mark.guarantee("P8.10")
+def test_a_record_larger_than_the_producers_queue_is_refused_at_once() -> None:
+    tuned = KafkaSettings(bootstrap_servers="127.0.0.1:1", librdkafka={"queue.buffering.max.kbytes": 1024})
+    producer = Producer(producer_config(tuned))
+    with pytest.raises(KafkaException) as caught:
+        producer.produce("wait", bytes(1_048_576))
+    assert caught.value.args[0].code() == KafkaError.MSG_SIZE_TOO_LARGE
+    producer.produce("wait", bytes(1_048_000))
+    with pytest.raises(BufferError):
+        producer.produce("wait", bytes(1_048_000))
+    producer.purge()
+
+
+def test_overrides_win() -> None:
+    assert producer_config(KAFKA, **{"linger.ms": 5, "compression.type": "none"})["compression.type"] == "none"
+    assert consumer_config(KAFKA, **{"group.id": "g", "isolation.level": "read_uncommitted"})["group.id"] == "g"
+
+
+def test_the_cluster_s_address_cannot_be_changed_by_further_properties() -> None:
+    elsewhere = KafkaSettings(bootstrap_servers="here:1", librdkafka={"bootstrap.servers": "there:1"})
+    assert producer_config(elsewhere)["bootstrap.servers"] == "here:1"
+
+
+def test_librdkafka_accepts_both() -> None:
+    Producer(
+        producer_config(KAFKA, **{"transactional.id": "t", "transaction.timeout.ms": 30_000, "message.timeout.ms": 0})
+    )
+    Consumer(consumer_config(KAFKA, **{"group.id": "g"})).close()
+    admin(KAFKA)
+
+
+def test_java_properties_are_texts() -> None:
+    assert java_client_config(KAFKA, **{"isolation.level": "read_committed"}) == {
+        "bootstrap.servers": "127.0.0.1:1",
+        "receive.buffer.bytes": "65536",
+        "allow.auto.create.topics": "false",
+        "security.protocol": "PLAINTEXT",
+        "isolation.level": "read_committed",
+    }
+
+
+def test_an_unknown_property_is_refused_by_librdkafka() -> None:
+    with pytest.raises(Exception, match="No such configuration property"):
+        Producer(producer_config(KafkaSettings(librdkafka={"no.such.thing": 1})))
+
+
+def kafka(**security: str) -> KafkaSettings:
+    return KafkaSettings.model_validate({"security": security})
+
+
+PEMS = {"ca": "CA", "certificate": "CERT", "key": "KEY"}
+LOGIN = 'org.apache.kafka.common.security.{}LoginModule required username="shop" password="p";'
+TRUST = {"ssl.truststore.type": "PEM", "ssl.truststore.certificates": "CA"}
+
+
+@pytest.mark.parametrize(
+    ("security", "librdkafka", "java"),
+    [
+        ({"protocol": "PLAINTEXT"}, {}, {}),
+        *(
+            (
+                {"protocol": "SASL_SSL", "mechanism": mechanism, "username": "shop", "password": "p", "ca": "CA"},
+                {
+                    "sasl.mechanism": mechanism,
+                    "sasl.username": "shop",
+                    "sasl.password": "p",
+                    "ssl.ca.pem": "CA",
+                },
+                {"sasl.mechanism": mechanism, "sasl.jaas.config": LOGIN.format(module), **TRUST},
+            )
+            for mechanism, module in (
+                ("PLAIN", "plain.Plain"),
+                ("SCRAM-SHA-256", "scram.Scram"),
+                ("SCRAM-SHA-512", "scram.Scram"),
+            )
+        ),
+        (
+            {"protocol": "SSL", **PEMS},
+            {"ssl.ca.pem": "CA", "ssl.certificate.pem": "CERT", "ssl.key.pem": "KEY"},
+            {
+                **TRUST,
+                "ssl.keystore.type": "PEM",
+                "ssl.keystore.certificate.chain": "CERT",
+                "ssl.keystore.key": "KEY",
+            },
+        ),
+    ],
+)
+def test_security_is_rendered_for_both_families(
+    security: dict[str, str], librdkafka: dict[str, str], java: dict[str, str]
+) -> None:
+    protocol = {"security.protocol": security["protocol"]}
+    assert librdkafka_security(kafka(**security)) == protocol | librdkafka
+    assert java_security(kafka(**security)) == protocol | java
+
+
+def test_librdkafka_takes_what_is_rendered_for_it() -> None:
+    given_ = kafka(protocol="SASL_PLAINTEXT", mechanism="SCRAM-SHA-256", username="shop", password="p")
+    Producer({"bootstrap.servers": "127.0.0.1:1", "log_level": 0, **librdkafka_security(given_)})
+
+
+@given(st.text())
+def test_any_password_comes_out_of_the_jaas_text_as_it_went_in(password: str) -> None:
+    given_ = kafka(protocol="SASL_SSL", mechanism="PLAIN", username='a"b\\c', password=password)
+    jaas = java_security(given_)["sasl.jaas.config"]
+    assert quoted_strings(jaas) == ['a"b\\c', password]
+    assert jaas.endswith('";')
+
+
+def quoted_strings(text: str) -> list[str]:
+    """Read quoted strings by the rules of java.io.StreamTokenizer: C escapes, ended by a quote or a line end."""
+    escapes = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f", "v": "\v", "a": "\a"}
+    found, reader = [], io.StringIO(text, newline="")
+    while char := reader.read(1):
+        if char != '"':
+            continue
+        content = ""
+        while (char := reader.read(1)) not in ('"', "\n", "\r", ""):
+            if char == "\\":
+                char = reader.read(1)
+                assert not char.isdigit(), "an octal escape"
+                char = escapes.get(char, char)
+            content += char
+        found.append(content)
+    return found
