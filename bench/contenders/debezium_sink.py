@@ -85,7 +85,7 @@ def _worker(bench: Bench) -> Iterator[ConnectWorker]:
         bench.kafka,
         plugins=[plugin_jar(ROOT)],
         group=f"bench-connect-{uuid.uuid4().hex[:12]}",
-        # A batch that is broken off counts as written and isn't there.
+        # An interrupted batch counts as written and isn't there.
         properties={"task.shutdown.graceful.timeout.ms": str(round(ENDING_S * 1000))},
         environment={} if secret is None else {"POSTGRES_PASSWORD": str(secret)},
         heap="1g",
@@ -102,7 +102,7 @@ def _worker(bench: Bench) -> Iterator[ConnectWorker]:
 def _running(settings: Settings, connector: Connector) -> Iterator[Callable[[], None]]:
     """Run a connector as `waitreg connect apply` does; it has ended its batch and is gone after the block.
 
-    What is yielded raises ProcessError when the connector has failed: by itself it would only stand still.
+    What is yielded raises ProcessError when the connector has failed, which the worker survives.
     """
     require_place([connector], settings)
     rest = ConnectRest(settings.connect)

@@ -101,7 +101,7 @@ def measure_small_batches(log: WaitLog, bench: Bench) -> Figures:
 
 
 def _follow(sink: Service, connection: psycopg.Connection[TupleRow], settings: Settings, records: int) -> list[Step]:
-    """Return every step that is seen until the positions have come to so many records."""
+    """Return every step that is seen until the positions have come to a number of records."""
     steps = [Step(time.monotonic(), 0, sink.cpu_s())]
 
     def look() -> bool:

@@ -53,7 +53,7 @@ class Sweeps:
     def wait_for(self, rows: int, deadline_s: float) -> float:
         """Wait for the first sweep with due rows, or with none; return its duration, s.
 
-        Raises WrongResultError unless it exported so many.
+        Raises WrongResultError unless it exported this number of rows.
         """
         found: list[Swept] = []
 

@@ -118,7 +118,7 @@ def count(connection: psycopg.Connection[TupleRow], query: str, *parameters: obj
 
 
 def require_open_rows(connection: psycopg.Connection[TupleRow], expected: int) -> None:
-    """Raise WrongResultError unless the table `wait` holds so many rows."""
+    """Raise WrongResultError unless the table `wait` holds this number of rows."""
     if (found := count(connection, OPEN_ROWS)) != expected:
         raise WrongResultError(f"{found} rows are left in wait, the log says {expected}")
 

@@ -88,7 +88,7 @@ class GroupWatch:
         self.rss_mb = 0.0
 
     def follow(self, records: int, require_running: Callable[[], None]) -> None:
-        """Note every step until the group has committed so many records, or for a while after its first commit."""
+        """Note every step until the group has committed all of a number of records, or for a while after the first."""
         self.steps = [self._step(0)]
         deadline = time.monotonic() + START_S
         while self.steps[-1].records < records and time.monotonic() < deadline:

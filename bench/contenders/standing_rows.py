@@ -45,7 +45,7 @@ Connection = psycopg.Connection[TupleRow]
 def stand(bench: Bench, settings: Settings, rows: int, *, dead_letters: bool = False) -> None:
     """Fill an empty `wait` with registrations that aren't due, and leave nothing for autovacuum to do.
 
-    With `dead_letters` a fifth as many rows of `dead_letter` stand beside them, and their `late_outcome`.
+    With `dead_letters` there are also a fifth as many rows of `dead_letter`, and their `late_outcome`.
     """
     began = time.monotonic()
     with connection_to(settings) as connection:
@@ -55,7 +55,7 @@ def stand(bench: Bench, settings: Settings, rows: int, *, dead_letters: bool = F
                 values = {**_names(settings), "rows": rows, "letters": rows // WAITS_PER_DEAD_LETTER}
                 connection.execute((SQL / "dead_letters.sql").read_bytes(), values)
         tidy(connection)
-    bench.say(f"{rows} rows stand in {settings.postgres.schema_name} after {time.monotonic() - began:.0f} s")
+    bench.say(f"{settings.postgres.schema_name} holds {rows} rows after {time.monotonic() - began:.0f} s")
 
 
 def register_due(settings: Settings, indexes: range) -> None:

@@ -42,7 +42,7 @@ DONE: Final = tombstone_headers(Outcome.DONE)
 
 @dataclass(frozen=True, slots=True)
 class WaitLog:
-    """A wait topic's content: wait records of different IDs, and so many records later their tombstones.
+    """A wait topic's content: wait records of different IDs, and `tombstone_after` records later their tombstones.
 
     Of `left_open_every` waits one never gets a tombstone; all get one when 0, none gets one when 1.
     """

@@ -30,7 +30,7 @@ ROWS: Final = (10_000, 1_000_000, 10_000_000)
 RECORDS_PER_BATCH: Final = 100_000
 SWEEPS: Final = 5
 RATE: Final = "records_per_s"
-# Of a row that stands in every registry of the benchmark (see `standing_rows`).
+# Of a row that every registry of the benchmark has (see `standing_rows`).
 STANDING_ROW: Final = 17
 PARAMETERS: Final = {
     "id": f"00000000-0000-8000-8000-{STANDING_ROW:012x}",

@@ -1,4 +1,4 @@
-"""Row 7: what the pattern costs beside plain consume-and-commit, and what compression and batching bring."""
+"""Row 7: what the pattern costs compared with plain consume-and-commit, and what compression and batching bring."""
 
 from __future__ import annotations
 
@@ -34,7 +34,6 @@ NOOP_TOPIC: Final = "bench.r7.noop"
 # Holds hardly more than is measured: the registry works it off to its end.
 REGISTRY_TOPIC: Final = "bench.r7.registry"
 SLOW_TOPIC: Final = "bench.r7.slow"
-OFFSETS_TOPIC: Final = "__consumer_offsets"
 IN_FLIGHT: Final = 50
 SLOW_IN_FLIGHT: Final = 500
 SLOW_PER_S: Final = SLOW_IN_FLIGHT / mean_call_s(SLOW)
@@ -65,25 +64,17 @@ class Broker:
     def at(kafka: str) -> Broker:
         """Find the broker that listens at an address of this machine."""
         port = int(kafka.partition(",")[0].rpartition(":")[2])
-        for process in psutil.process_iter():
-            if _listens(process, port):
-                lines = Path(process.cmdline()[-1]).read_text("utf-8").splitlines()
-                data = next(line.removeprefix(DIRECTORIES) for line in lines if line.startswith(DIRECTORIES))
-                return Broker(process.pid, Path(data))
-        raise LookupError(f"no process that can be seen listens on port {port}: is the broker another machine's?")
+        listening = (each for each in psutil.net_connections("tcp") if each.status == psutil.CONN_LISTEN)
+        pid = next((each.pid for each in listening if each.laddr.port == port), None)
+        if pid is None:
+            raise LookupError(f"no process that can be seen listens on port {port}: is the broker another machine's?")
+        lines = Path(psutil.Process(pid).cmdline()[-1]).read_text("utf-8").splitlines()
+        return Broker(pid, Path(next(line for line in lines if line.startswith(DIRECTORIES)).removeprefix(DIRECTORIES)))
 
     def topic_bytes(self, topic: str) -> int:
         """Return what a topic's segments hold, all partitions, without their indexes (preallocated, and small)."""
         folders = [folder for folder in self.data.iterdir() if folder.name.rpartition("-")[0] == topic]
         return sum(file.stat().st_size for folder in folders for file in folder.glob("*.log"))
-
-
-def _listens(process: psutil.Process, port: int) -> bool:
-    try:
-        sockets = process.net_connections("tcp")
-    except (psutil.AccessDenied, psutil.NoSuchProcess):
-        return False
-    return any(socket.status == psutil.CONN_LISTEN and socket.laddr.port == port for socket in sockets)
 
 
 def _cases(bench: Bench) -> Sequence[Case]:
@@ -131,7 +122,6 @@ def _contender(
 def _measure(flow: Flow, bench: Bench, arguments: FlowArguments) -> Figures:
     broker, client = Broker.at(bench.kafka), admin(KafkaSettings(bootstrap_servers=bench.kafka))
     topic, wait_topic = arguments.topic, f"{arguments.group}.wait"
-    offsets_before = broker.topic_bytes(OFFSETS_TOPIC)
     try:
         figures = measure_flow(flow, bench, replace(arguments, broker_pid=broker.pid))
         # Two entries per record, once all are settled.
@@ -141,7 +131,6 @@ def _measure(flow: Flow, bench: Bench, arguments: FlowArguments) -> Figures:
             BROKER_CPU: figures["broker_cpu_s"] / figures["records"] * 1e6,
             "input_bytes_per_record": broker.topic_bytes(topic) / held(client, topic, PARTITIONS),
             WAIT_BYTES: broker.topic_bytes(wait_topic) / handled,
-            "offset_bytes_per_record": (broker.topic_bytes(OFFSETS_TOPIC) - offsets_before) / handled,
         }
     finally:
         delete(bench.kafka, wait_topic, f"{arguments.group}.dlq")
