@@ -13,7 +13,7 @@ from typing import Final
 
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
-from wait_registry.kafka.client_log import RepeatFilter
+from wait_registry.logs import RepeatFilter
 
 # They write a line for each failed request, and for each span that the queue drops.
 _LOGGERS: Final = ("opentelemetry.exporter.otlp.proto.http.trace_exporter", "opentelemetry.sdk._shared_internal")
