@@ -19,7 +19,7 @@ class SinksLog:
 
     def go_on(self) -> None:
         """Resolve half of what is open, and register some more."""
-        ended = list(self._log.view)[::2]
+        ended = list(self._log.rows)[::2]
         begun = [wait_record(new_id(), 0) for _ in range(6)]
         self._log.write(*[tombstone(wait_id, 0) for wait_id in ended], *begun)
 
@@ -27,7 +27,7 @@ class SinksLog:
         """Return whether Postgres shows exactly what the log leaves open."""
         query = "select wait_expiration_uuid, wait_partition, wait_offset from wait"
         rows = self._database.rows(self._settings, query)
-        return {wait_id: (partition, offset) for wait_id, partition, offset in rows} == self._log.view
+        return {wait_id: (partition, offset) for wait_id, partition, offset in rows} == self._log.rows
 
     def wait_shown(self, when: str) -> None:
         """Wait until it does, and make sure that no tombstone has been applied twice."""

@@ -52,7 +52,7 @@ class StoppedSink:
         rows = self.at.database.rows(
             self.at.settings, "select wait_expiration_uuid, wait_partition, wait_offset from wait"
         )
-        return {wait_id: (partition, offset) for wait_id, partition, offset in rows} == self.log.view
+        return {wait_id: (partition, offset) for wait_id, partition, offset in rows} == self.log.rows
 
     def doubled(self) -> list[tuple[Any, ...]]:
         """Return the late outcomes: a tombstone that was applied twice is among them."""

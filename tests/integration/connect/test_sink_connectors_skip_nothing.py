@@ -52,8 +52,8 @@ def test_a_database_error_stops_the_sink_before_anything_is_skipped(
     with database.connect(settings) as connection:
         connection.execute("alter table wait drop constraint refusing")
     connectors.rest.restart_failed(name)
-    wait_until(lambda: view(database, settings) == log.view, what="the view after the restart")
-    assert set(log.view) == {refused, renewed}
+    wait_until(lambda: view(database, settings) == log.rows, what="the view after the restart")
+    assert set(log.rows) == {refused, renewed}
 
 
 def test_a_renewed_registration_stands_since_it_was_first_shown(
@@ -64,10 +64,10 @@ def test_a_renewed_registration_stands_since_it_was_first_shown(
     topics.delete_at_end(f"{settings.wait.topic}.unreadable")
     log.write(wait_record(renewed := new_id(), 0))
     connectors.start(sink_family.file("wait.sink"), settings, **sink_family.changes)
-    wait_until(lambda: view(database, settings) == log.view, what="the row")
+    wait_until(lambda: view(database, settings) == log.rows, what="the row")
     first = database.rows(settings, "select created_at from wait")
     log.write(wait_record(renewed, 0, delivery=2))
-    wait_until(lambda: view(database, settings) == log.view, what="the renewed row")
+    wait_until(lambda: view(database, settings) == log.rows, what="the renewed row")
     assert database.rows(settings, "select created_at from wait") == first
 
 
@@ -94,16 +94,16 @@ def test_the_view_is_exact_after_the_worker_was_killed_and_postgres_crashed(
     log.write(*next(stories))
     wait_until(lambda: bool(view(database, settings)), what="the first rows")
     connect.kill()
-    assert view(database, settings) != log.view, "the worker was killed too late to be in the middle"
+    assert view(database, settings) != log.rows, "the worker was killed too late to be in the middle"
     connect.start()
-    wait_until(lambda: view(database, settings) == log.view, what="the view after kill -9")
+    wait_until(lambda: view(database, settings) == log.rows, what="the view after kill -9")
 
     own_stack.postgres.kill()
     log.write(*next(stories))
     connectors.wait_failed(name)
     own_stack.postgres.start()
     connectors.rest.restart_failed(name)
-    wait_until(lambda: view(database, settings) == log.view, what="the view after Postgres' crash")
+    wait_until(lambda: view(database, settings) == log.rows, what="the view after Postgres' crash")
     database.close()
 
 

@@ -9,6 +9,7 @@ from sink.apply.dead_letter_writer import DeadLetterWriter
 from sink.apply.wait_writer import WaitWriter
 from sink.position import LogEnds, Position, TopicPartition
 from sink.progress import Connection, begin_progress, postgres_now, read_progress
+from tests.support.kafka_io import Outgoing
 from tests.unit.sink.batches import Row, batch_of
 from wait_registry.clock import Clock
 from wait_registry.kafka.cluster import TopicIdentity
@@ -66,3 +67,8 @@ class HandFed:
 def now_ms() -> int:
     """Return the time now, ms since the epoch."""
     return int(datetime.now(UTC).timestamp() * 1000)
+
+
+def row_of(record: Outgoing, offset: int) -> Row:
+    """Return a record as a batch has it, once it was written at this offset."""
+    return Row(record.key, record.value, record.partition or 0, offset, now_ms(), tuple(record.headers))

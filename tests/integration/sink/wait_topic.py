@@ -1,16 +1,22 @@
-"""Writes to a wait topic what processors and sweepers write, and keeps the view that must come of it."""
+"""Writes to a wait topic what processors and sweepers write, and keeps the rows that must come of it."""
 
 from __future__ import annotations
 
 import time
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from confluent_kafka import Producer
+
+from tests.support.database import Database
 from tests.support.kafka_io import Outgoing
 from tests.support.topics import Topics
 from wait_registry.records.original import Original
 from wait_registry.records.tombstone import Outcome, tombstone_headers
 from wait_registry.records.wait_record import WaitRecordEncoder
+from wait_registry.settings.root import Settings
 
 ENCODER = WaitRecordEncoder("billing", "host-1", "orders.dlq", "dlq", 3)
 
@@ -48,11 +54,11 @@ def tombstone(wait_id: str, partition: int, outcome: Outcome = Outcome.DONE) -> 
 
 @dataclass
 class WaitTopic:
-    """A wait topic with the view that its records make: id -> partition and offset of the standing registration."""
+    """A wait topic with the rows that its records make: ID -> partition and offset of the open registration."""
 
     topics: Topics
     name: str
-    view: dict[str, tuple[int, int]] = field(default_factory=dict)
+    rows: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     def write(self, *records: Outgoing) -> list[tuple[int, int]]:
         """Write records in order, each to its partition; returns where they landed."""
@@ -60,7 +66,25 @@ class WaitTopic:
         for record, place in zip(records, landed, strict=True):
             assert record.key is not None
             if record.value is None:
-                self.view.pop(record.key.decode(), None)
+                self.rows.pop(record.key.decode(), None)
             else:
-                self.view[record.key.decode()] = place
+                self.rows[record.key.decode()] = place
         return landed
+
+
+def rows_of(database: Database, settings: Settings) -> dict[str, tuple[int, int]]:
+    """Return what the table ``wait`` shows, as `WaitTopic.rows`."""
+    rows = database.rows(settings, "select wait_expiration_uuid, wait_partition, wait_offset from wait")
+    return {wait_id: (partition, offset) for wait_id, partition, offset in rows}
+
+
+@contextmanager
+def transaction(topics: Topics, topic: str, *, commit: bool) -> Iterator[Producer]:
+    """Give a producer in a transaction that is committed or aborted at the end."""
+    producer = Producer({"bootstrap.servers": topics.bootstrap, "transactional.id": new_id()})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    yield producer
+    producer.flush(30)
+    (producer.commit_transaction if commit else producer.abort_transaction)(30)
+    topics.wait_settled(topic)

@@ -1,4 +1,4 @@
-"""P1: rows of a dead letter topic that is gone are all that is left of it: no letter of the new one replaces them."""
+"""P1, P7: dead letters of a recreated topic are kept, and those too large for the table are quarantined."""
 
 from __future__ import annotations
 
@@ -11,8 +11,11 @@ from sink.progress import read_progress
 from sink.read.start_positions import dead_letter_start
 from tests.conftest import SettingsFactory
 from tests.integration.sink.applying import PARTITIONS, HandFed, now_ms
+from tests.integration.sink.conftest import StartSink
 from tests.integration.sink.wait_topic import new_id
 from tests.support.database import Database
+from tests.support.kafka_io import Outgoing, produce
+from tests.support.topics import Topics
 from tests.unit.sink.batches import Row
 from wait_registry.kafka.clients import admin
 from wait_registry.records.dead_letter import Failure, Reason, dead_letter_headers
@@ -58,3 +61,40 @@ def test_its_letters_are_shown_beside_those_of_the_old_one(prepared: SettingsFac
         waits.feed([Row(late.encode(), None, 0, 2, now_ms(), tuple(tombstone_headers(Outcome.DONE)))])
     marked = database.rows(settings, 'select topic, "offset" from dead_letter where finished_late')
     assert marked == [(kept, 0)], "what is finished late is marked there too"
+
+
+MIB = 1024 * 1024
+
+
+@pytest.mark.guarantee("P7.9")
+@pytest.mark.fault("F10")
+def test_its_place_and_size_are_kept_and_the_others_are_shown(
+    prepared: SettingsFactory, topics: Topics, database: Database, start_sink: StartSink
+) -> None:
+    settings = prepared({"sink.poll_interval_s": 0.1, "dead_letter.partitions": 1})
+    topic = settings.dead_letter.topic
+    large = [
+        Outgoing(bytes(34 * MIB), b"large", (("name", b"value"),)),
+        Outgoing(b"value", bytes(34 * MIB)),
+        Outgoing(b"value", b"key", (("name", bytes(34 * MIB)),)),
+    ]
+    produce(topics.bootstrap, topic, [b"before", *large, Outgoing(None, b"null"), b"after"], compression="lz4")
+
+    assert start_sink(settings, once=True).wait_ended() is None
+
+    assert database.rows(settings, 'select "offset", key, body from dead_letter order by 1') == [
+        (0, None, b"before"),
+        (4, b"null", None),
+        (5, None, b"after"),
+    ]
+    kept = database.rows(
+        settings, 'select "offset", key, headers, body, error from quarantine where topic = %s order by 1', topic
+    )
+    assert [row[:-1] for row in kept] == [(offset, None, [], None) for offset in (1, 2, 3)]
+    sizes = [
+        34 * MIB + len("large" + "name" + "value"),
+        34 * MIB + len("value"),
+        34 * MIB + len("value" + "key" + "name"),
+    ]
+    for (*_, error), size in zip(kept, sizes, strict=True):
+        assert f"of {size} bytes, more than the table takes: read the topic" in error

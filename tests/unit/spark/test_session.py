@@ -1,4 +1,4 @@
-"""The Spark session fails fast, stays within its heap, and the user's own properties win."""
+"""The Spark session fails fast, stays within its heap, and the user's properties win; its end hides no error."""
 
 from __future__ import annotations
 
@@ -6,11 +6,23 @@ import os
 import re
 import subprocess
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import pytest
+from py4j.protocol import Py4JNetworkError
 
 from wait_registry.settings.runtime import SparkSettings
-from wait_registry.spark.session import failing_fast, files_of_ones_own, java_options, result_limit, session_conf
+from wait_registry.spark.session import (
+    failing_fast,
+    files_of_ones_own,
+    java_options,
+    result_limit,
+    session_conf,
+    stop_session,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 @pytest.mark.parametrize(
@@ -75,3 +87,35 @@ def test_the_heap_begins_small_and_never_above_what_it_may_be(memory: str, begin
     options = java_options(memory).split()
     assert begins in options
     assert young in options
+
+
+class DeadSession:
+    """A session whose JVM is gone: stopping it raises."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+        self.asked = False
+
+    def stop(self) -> None:
+        self.asked = True
+        raise self.error
+
+
+@pytest.mark.parametrize("error", [Py4JNetworkError("gone"), ConnectionRefusedError("refused"), EOFError()])
+def test_what_ended_the_run_is_raised_though_the_jvm_is_gone(error: Exception) -> None:
+    session = DeadSession(error)
+
+    def run() -> None:
+        try:
+            raise RuntimeError("what ended the run")
+        finally:
+            stop_session(cast("SparkSession", session))
+
+    with pytest.raises(RuntimeError, match="what ended the run"):
+        run()
+    assert session.asked
+
+
+def test_what_is_no_sign_of_a_dead_jvm_is_raised() -> None:
+    with pytest.raises(TypeError):
+        stop_session(cast("SparkSession", DeadSession(TypeError("a defect"))))

@@ -1,17 +1,15 @@
-"""P5, P6: through real Kafka, Spark and Postgres the view holds what stands in the wait topic, byte for byte."""
+"""P1, P5, P6: through real Kafka, Spark and Postgres the tables hold what the wait topic leaves open, byte for byte."""
 
 from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator
-from contextlib import contextmanager
 
-from confluent_kafka import Producer
+import pytest
 
 from tests.conftest import SettingsFactory
 from tests.integration.sink.conftest import StartSink
-from tests.integration.sink.wait_topic import WaitTopic, new_id, tombstone, wait_record
+from tests.integration.sink.wait_topic import WaitTopic, new_id, rows_of, tombstone, transaction, wait_record
 from tests.support.committed_offsets import committed
 from tests.support.database import Database
 from tests.support.kafka_io import Outgoing
@@ -34,11 +32,6 @@ AWKWARD_HEADERS = (
 VALUES = {"null": None, "empty": b"", "binary": b"\x00\xff" * 7, "large": bytes(range(256)) * 4096}
 
 
-def view_of(database: Database, settings: Settings) -> dict[str, tuple[int, int]]:
-    rows = database.rows(settings, "select wait_expiration_uuid, wait_partition, wait_offset from wait")
-    return {wait_id: (partition, offset) for wait_id, partition, offset in rows}
-
-
 def positions_of(database: Database, settings: Settings, topic: str) -> list[tuple[int, int]]:
     return database.rows(
         settings, "select partition, next_offset from sink_progress where topic = %s order by 1", topic
@@ -49,17 +42,6 @@ def high_watermarks(topics: Topics, topic: str, partitions: int) -> list[tuple[i
     from wait_registry.kafka.positions import end_offsets
 
     return sorted(end_offsets(topics.admin, topic, range(partitions), "read_uncommitted").items())
-
-
-@contextmanager
-def transaction(topics: Topics, topic: str, *, commit: bool) -> Iterator[Producer]:
-    producer = Producer({"bootstrap.servers": topics.bootstrap, "transactional.id": new_id()})
-    producer.init_transactions(30)
-    producer.begin_transaction()
-    yield producer
-    producer.flush(30)
-    (producer.commit_transaction if commit else producer.abort_transaction)(30)
-    topics.wait_settled(topic)
 
 
 def random_history(chooser: random.Random, count: int) -> list[Outgoing]:
@@ -80,19 +62,19 @@ def test_any_history_over_several_batches_and_what_comes_while_it_runs(
     with transaction(topics, log.name, commit=False) as producer:
         producer.produce(log.name, key=new_id().encode(), value=b"aborted", partition=1)
     sink = start_sink(settings).wait_ready()
-    wait_until(lambda: view_of(database, settings) == log.view, 60, "the view")
+    wait_until(lambda: rows_of(database, settings) == log.rows, 60, "the rows")
 
     # What is running already reads on, past markers that nothing follows.
     early = new_id()
     log.write(*random_history(chooser, 100), tombstone(early, 2), wait_record(early, 2))
     with transaction(topics, log.name, commit=True) as producer:
         producer.produce(log.name, key=early.encode(), value=None, partition=2)
-        log.view.pop(early)
+        log.rows.pop(early)
     with transaction(topics, log.name, commit=False) as producer:
         producer.produce(log.name, key=new_id().encode(), value=b"aborted", partition=3)
     # The coordinator writes markers after it has answered, so the end is asked for again and again.
     wait_until(lambda: at_the_end(topics, database, settings, log.name), 60, "positions at the log's end")
-    assert view_of(database, settings) == log.view
+    assert rows_of(database, settings) == log.rows
 
     wait_until(lambda: fresh(database, settings, log.name), 60, "fresh position times while idle")
     group = f"waitreg.sink.{log.name}"
@@ -195,3 +177,51 @@ def test_bytes_come_through_as_they_went_in_and_what_cannot_be_read_is_set_aside
     readable = database.rows(settings, "select body_encoding, original_headers from wait_readable")
     assert {encoding for encoding, _ in readable} == {None, "utf-8", "base64"}
     assert database.rows(settings, "select count(*) from dead_letter_readable") == [(2,)]
+
+
+@pytest.mark.guarantee("P1.10", "P6.5")
+def test_an_aborted_tombstone_resolves_nothing_and_the_position_is_the_logs_end(
+    prepared: SettingsFactory, topics: Topics, database: Database, start_sink: StartSink
+) -> None:
+    settings = prepared({"sink.poll_interval_s": 0.2})
+    log, (resolved, standing) = WaitTopic(topics, settings.wait.topic), (new_id(), new_id())
+    log.write(wait_record(resolved, 0), wait_record(standing, 1))
+    with transaction(topics, log.name, commit=True) as producer:
+        producer.produce(log.name, key=resolved.encode(), value=None, partition=0)
+        log.rows.pop(resolved)
+    with transaction(topics, log.name, commit=False) as producer:
+        producer.produce(log.name, key=standing.encode(), value=None, partition=1)
+
+    assert start_sink(settings, once=True).wait_ended() is None
+
+    assert rows_of(database, settings) == log.rows
+    assert positions_of(database, settings, log.name) == high_watermarks(topics, log.name, 4)
+
+
+ROWS = "select wait_expiration_uuid, wait_partition, wait_offset from wait"
+
+
+@pytest.mark.guarantee("P6.12")
+@pytest.mark.parametrize("together", [True, False], ids=["in one batch", "in batches of their own"])
+def test_what_stands_in_a_partition_is_shown_whatever_another_one_says_of_its_id(
+    prepared: SettingsFactory, topics: Topics, database: Database, start_sink: StartSink, together: bool
+) -> None:
+    settings = prepared({"sink.poll_interval_s": 0.1})
+    log, twice, strayed = WaitTopic(topics, settings.wait.topic), new_id(), new_id()
+
+    def sink() -> None:
+        assert start_sink(settings, once=True).wait_ended() is None
+
+    log.write(wait_record(twice, 0), wait_record(strayed, 0))
+    if not together:
+        sink()
+    [_, (_, offset)] = log.write(tombstone(strayed, 1), wait_record(twice, 1))
+    sink()
+    [(strayed_at, strayed_offset)] = [row[1:] for row in database.rows(settings, ROWS) if row[0] == strayed]
+    assert (strayed_at, strayed_offset) == (0, 1), "a tombstone resolves what stands in its own partition"
+    assert (twice, 1, offset) in database.rows(settings, ROWS), "one row an id, and no error"
+
+    log.write(tombstone(twice, 1), tombstone(strayed, 0))
+    sink()
+    assert database.rows(settings, ROWS) == []
+    assert database.rows(settings, "select * from quarantine") == []

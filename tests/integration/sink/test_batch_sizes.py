@@ -1,22 +1,26 @@
-"""P6, P7: one batch is read while another is written, no more; after a failure nothing that follows is written."""
+"""P6, P7: batches grow step by step, shrink if the driver refuses them, and one at most is read ahead."""
 
 from __future__ import annotations
 
+import os
 import random
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
+from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import pytest
 
 from sink.loop import SinkLoop
 from sink.read.batch import SCHEMA
-from sink.read.kafka_reader import Batch
-from sink.read.ranges import Ranges
+from sink.read.kafka_reader import RESULT_LIMIT_PROPERTY, Batch
+from sink.read.ranges import GROWTH, Ranges
 from sink.telemetry import SinkTelemetry, TopicState
 from sink.topics import wait_topic
 from tests.conftest import SettingsFactory
-from tests.integration.sink.wait_topic import WaitTopic, new_id, wait_record
+from tests.integration.sink.conftest import StartSink
+from tests.integration.sink.wait_topic import WaitTopic, new_id, rows_of, wait_record
 from tests.support.database import Database
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
@@ -25,6 +29,75 @@ from wait_registry.kafka.clients import admin
 from wait_registry.retry import Backoff
 from wait_registry.settings.root import Settings
 from wait_registry.telemetry.exposition import MetricsRegistry
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+RECORD_STEPS = """
+create table steps (read_to bigint not null);
+create function record_step() returns trigger language plpgsql as $$
+begin
+    insert into steps select sum(next_offset) from sink_progress;
+    return null;
+end $$;
+create trigger record_step after update on sink_progress for each statement execute function record_step();
+"""
+
+
+@pytest.mark.guarantee("P7.7")
+def test_a_driver_that_a_large_batch_kills_has_come_further_before(
+    prepared: SettingsFactory, topics: Topics, database: Database, start_sink: StartSink
+) -> None:
+    settings = prepared({"sink.poll_interval_s": 0.1})
+    start_sink(settings, once=True).wait_ended()  # writes its positions
+    records = 10_000
+    WaitTopic(topics, settings.wait.topic).write(*[wait_record(new_id(), number % 3) for number in range(records)])
+    with database.connect(settings) as connection:
+        connection.execute(RECORD_STEPS)
+    assert start_sink(settings, once=True).wait_ended() is None
+    read_to = [
+        row[0] for row in database.rows(settings, "select distinct read_to from steps where read_to > 0 order by 1")
+    ]
+    assert read_to[-1] == records
+    careful = settings.sink.max_batch_bytes // settings.wait.max_message_bytes
+    assert read_to[0] <= careful + settings.wait.partitions
+    steps = [after - before for before, after in pairwise([0, *read_to])]
+    assert all(step <= GROWTH * before + settings.wait.partitions for before, step in pairwise(steps))
+    assert max(steps) > records / 3, "what was learnt is used"
+
+
+@pytest.fixture
+def small_results(spark: SparkSession) -> Iterator[None]:
+    """A driver that takes two megabytes from a job: Spark looks the limit up for every one."""
+    conf = spark.sparkContext._jsc.sc().conf()
+    before = conf.get(RESULT_LIMIT_PROPERTY)
+    conf.set(RESULT_LIMIT_PROPERTY, "2m")
+    yield
+    conf.set(RESULT_LIMIT_PROPERTY, before)
+
+
+@pytest.mark.guarantee("P7.7")
+@pytest.mark.fault("F64")
+@pytest.mark.usefixtures("small_results")
+@pytest.mark.parametrize(("count", "size"), [(10, 400_000), (2_600, 2_000)], ids=["few", "more than a look"])
+def test_it_is_halved_until_it_fits(
+    count: int,
+    size: int,
+    prepared: SettingsFactory,
+    topics: Topics,
+    database: Database,
+    start_sink: StartSink,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    settings = prepared({"sink.poll_interval_s": 0.1, "sink.restart_backoff_max_s": 0.2})
+    log = WaitTopic(topics, settings.wait.topic)
+    log.write(*[wait_record(new_id(), 0, value=os.urandom(size)) for _ in range(count)])
+
+    assert start_sink(settings, once=True).wait_ended() is None
+
+    assert rows_of(database, settings) == log.rows
+    assert f"a batch is larger than {RESULT_LIMIT_PROPERTY} allows" in caplog.text
+
 
 RECORDS = 20
 

@@ -1,0 +1,96 @@
+"""P8: a service's JVM ends with it, whatever the signal, and a JVM that is killed or refuses ends the service."""
+
+from __future__ import annotations
+
+import os
+import signal
+from contextlib import suppress
+
+import psutil
+import pytest
+
+from tests.conftest import SettingsFactory
+from tests.support.processes import Service, Services, runs
+from tests.support.waiting import wait_until
+
+
+def jvm_and_all_else_of(service: Service) -> list[psutil.Process]:
+    """Return what a service has started, its JVM among it."""
+    children = psutil.Process(service.pid).children(recursive=True)
+    assert "java" in [child.name() for child in children]
+    return children
+
+
+@pytest.mark.guarantee("P8.17")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
+@pytest.mark.parametrize("name", ["sink", "sweeper"])
+def test_it_ends_a_service_with_0_without_a_warning_and_with_all_that_it_had_started(
+    name: str, number: signal.Signals, prepared: SettingsFactory, services: Services
+) -> None:
+    service = services.start(name, prepared(), own_group=True).wait_ready()
+    started, said = jvm_and_all_else_of(service), len(service.log_lines())
+    os.killpg(service.pid, number)
+
+    assert service.wait() == 0, service.log.read_text("utf-8")
+    wait_until(lambda: not any(map(runs, started)), what="the end of all that it had started")
+    assert [line for line in service.log_lines()[said:] if line.get("level", "INFO") != "INFO"] == []
+    assert "Traceback" not in service.log.read_text("utf-8")
+
+
+def test_its_jvm_ends_with_a_service_that_is_killed(prepared: SettingsFactory, services: Services) -> None:
+    service = services.start("sink", prepared(), own_group=True).wait_ready()
+    started = jvm_and_all_else_of(service)
+    os.kill(service.pid, signal.SIGKILL)
+
+    assert service.wait() == -signal.SIGKILL
+    wait_until(lambda: not any(map(runs, started)), what="the end of all that it had started")
+
+
+SECRET = "what-a-property-holds"
+
+
+def starting_jvm(service: Service) -> psutil.Process | None:
+    """Return the JVM that a service has just begun to start."""
+    assert service.process.poll() is None, service.log.read_text("utf-8")
+    for child in psutil.Process(service.pid).children():
+        with suppress(psutil.NoSuchProcess):  # Java, asked for its version
+            if child.name() == "java" and "org.apache.spark.deploy.SparkSubmit" in child.cmdline():
+                return child
+    return None
+
+
+@pytest.mark.guarantee("P8.16")
+def test_the_service_ends_with_1_and_a_reason_and_no_secret_was_shown_meanwhile(
+    prepared: SettingsFactory, services: Services
+) -> None:
+    told = {"spark.hadoop.fs.azure.oauth2.credential": SECRET, "spark.hadoop.told": "to-the-jvm"}
+    service = services.start("sink", prepared({"spark.conf": told}))
+    java = wait_until(lambda: starting_jvm(service), what="the start of the JVM", poll_s=0.01)
+    assert java is not None
+    shown = java.cmdline()
+    java.kill()
+
+    assert "spark.hadoop.told=to-the-jvm" in shown, "here the properties stand"
+    assert SECRET not in " ".join(shown)
+    assert service.wait() == 1, service.log.read_text("utf-8")
+    reason = service.log.read_text("utf-8").splitlines()[-1]
+    assert "signal 9" in reason
+    assert "memory" in reason
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "said"),
+    [
+        ("spark.master", "local[many]", "local[many]"),
+        ("spark.conf", {"spark.memory.fraction": "much"}, "spark.memory.fraction"),
+    ],
+)
+def test_the_service_ends_with_2_and_names_it(
+    prepared: SettingsFactory, services: Services, setting: str, value: object, said: str
+) -> None:
+    service = services.start("sink", prepared({setting: value}))
+    assert service.wait() == 2, service.log.read_text("utf-8")
+    reason = service.log.read_text("utf-8").splitlines()[-1]
+    assert "Spark refuses to" in reason
+    assert said in reason
+    assert "Correct spark.master, spark.driver_memory or spark.conf" in reason
