@@ -32,7 +32,7 @@ class Position:
     """``position_time`` is a lower bound on the broker time of any record at or above ``next_offset``.
 
     Not so while that is below ``read_until``, where the log ended when it began to be read from its start: until then
-    it only says since when nothing can have been compacted away unseen, and the view isn't that fresh.
+    it only says since when nothing can have been compacted away unseen, and the tables aren't that fresh.
     """
 
     next_offset: int

@@ -67,8 +67,8 @@ def forget_progress(connection: Connection, topic: str) -> None:
 def advance_progress(connection: Connection, expected: Positions, new: Mapping[TopicPartition, Position]) -> None:
     """Move positions by compare-and-set, within the transaction that writes what was read.
 
-    Every partition of ``new`` must still stand where ``expected`` says. Raises `FencedError` when one doesn't: another
-    sink has moved it; roll back and stop.
+    Every position of ``new`` must still be what ``expected`` says. Raises `FencedError` if one isn't: another sink has
+    moved it; roll back and stop.
     """
     names = sorted(new)
     cursor = connection.execute(
@@ -84,6 +84,6 @@ def advance_progress(connection: Connection, expected: Positions, new: Mapping[T
     )
     if cursor.rowcount != len(names):
         raise FencedError(
-            f"another sink is alive: of {len(names)} positions only {cursor.rowcount} stand where this sink left them. "
+            f"another sink is alive: of {len(names)} positions only {cursor.rowcount} are where this sink left them. "
             "Nothing was written. Run one sink per wait topic and schema; a second one waits as a standby by itself"
         )

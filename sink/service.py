@@ -184,7 +184,7 @@ class SinkService:
 
     def _standby(self) -> None:
         self.telemetry.waiting("standby")
-        log.debug("another sink holds the lock: standing by")
+        log.debug("another sink holds the lock: waiting as a standby")
 
     def _new_backoff(self) -> Backoff:
         return Backoff(FIRST_PAUSE_S, self._settings.sink.restart_backoff_max_s, random.random)

@@ -51,7 +51,7 @@ def compact(batch: pa.Table, undivided_records: int = UNDIVIDED_RECORDS) -> Comp
 
     Partition and offset order the records. A key's records are in one partition, except where other producers have been
     (docs/decisions/0014): the log keeps one story in each partition then, and so do we. The table has one row an id; of
-    two registrations that stand it gets one.
+    two open registrations it gets one.
 
     Args:
         batch: the records.
@@ -87,18 +87,18 @@ def _compacted(keyed: pa.Table) -> tuple[pa.Table, pa.Table, pa.Table]:
     groups = _groups(keyed, packed)
     with_tombstone = groups.filter(pc.greater(groups["tombstones_sum"], 0))
     return (
-        keyed.filter(pc.is_in(packed, _standing(groups))),
+        keyed.filter(pc.is_in(packed, _open(groups))),
         _tombstones(keyed, packed, with_tombstone),
         _entwined(keyed, packed, with_tombstone),
     )
 
 
-def _standing(groups: pa.Table) -> pa.ChunkedArray:
+def _open(groups: pa.Table) -> pa.ChunkedArray:
     """Return the places of waits that are the last of their story, one of an id."""
-    standing = groups.filter(pc.equal(pc.bit_wise_and(groups["packed_max"], 1), 0))
-    if pc.count_distinct(standing["key"]).as_py() == standing.num_rows:
-        return standing["packed_max"]
-    return standing.group_by("key", use_threads=False).aggregate([("packed_max", "max")])["packed_max_max"]
+    open_groups = groups.filter(pc.equal(pc.bit_wise_and(groups["packed_max"], 1), 0))
+    if pc.count_distinct(open_groups["key"]).as_py() == open_groups.num_rows:
+        return open_groups["packed_max"]
+    return open_groups.group_by("key", use_threads=False).aggregate([("packed_max", "max")])["packed_max_max"]
 
 
 def pack(batch: pa.Table) -> pa.ChunkedArray:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from sink.apply.header_values import header_values, times_ms
 from sink.read.batch import HEADERS, KEY, OFFSET, PARTITION, TIME_MS, TOPIC, VALUE, records_of
 from wait_registry.records.names import WAIT_EXPIRATION_TIME
-from wait_registry.records.tombstone import decode_outcome
+from wait_registry.records.tombstone import Outcome, decode_outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +23,7 @@ class Entry:
     offset: int
     time_ms: int
     is_tombstone: bool
-    outcome: str | None = None
-    by_processor: bool = False
+    outcome: Outcome | None = None
     expires_at_ms: int | None = None
 
 
@@ -60,7 +59,7 @@ def late_outcomes(entwined: pa.Table) -> list[LateOutcome]:
         for record, expiry in zip(records_of(entwined), expiries, strict=True)
     )
     return [
-        LateOutcome(key, entry.outcome, topic, partition, entry.offset, entry.time_ms)
+        LateOutcome(key, entry.outcome and entry.outcome.value, topic, partition, entry.offset, entry.time_ms)
         for (key, topic, partition), items in groupby(ordered, key=itemgetter(0, 1, 2))
         for entry in late_entries(item[-1] for item in items)
     ]
@@ -73,11 +72,9 @@ def _entry(record: dict[str, object], expires_at_ms: int | None) -> Entry:
         return Entry(offset, time_ms, is_tombstone=False, expires_at_ms=expires_at_ms)
     headers = record[HEADERS]
     assert isinstance(headers, tuple)
-    outcome = decode_outcome(headers)
-    if outcome is None:
-        return Entry(offset, time_ms, is_tombstone=True)
-    return Entry(offset, time_ms, is_tombstone=True, outcome=outcome.value, by_processor=outcome.by_processor)
+    return Entry(offset, time_ms, is_tombstone=True, outcome=decode_outcome(headers))
 
 
 def _overdue(tombstone: Entry, wait: Entry) -> bool:
-    return tombstone.by_processor and wait.expires_at_ms is not None and tombstone.time_ms > wait.expires_at_ms
+    by_processor = tombstone.outcome is not None and tombstone.outcome.by_processor
+    return by_processor and wait.expires_at_ms is not None and tombstone.time_ms > wait.expires_at_ms

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from functools import cached_property
 from itertools import chain
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,8 +17,6 @@ from sink.read.batch import HEADERS, KEY, OFFSET, PARTITION, TOPIC, VALUE, recor
 from wait_registry.errors import DataError
 from wait_registry.records.headers import Headers, encode_headers_json
 from wait_registry.records.wait_record import WaitRecord, decode_wait_record
-
-Earlier: TypeAlias = Callable[[bytes, int, int], Iterable[dict[str, Any]]]
 
 # Name and type of each column, in the order of `_values`.
 COLUMNS: Final = {
@@ -50,17 +48,16 @@ COLUMNS: Final = {
 }
 
 
-def wait_rows(survivors: pa.Table, earlier: Earlier, unreadable: list[Quarantined]) -> Iterator[tuple[Any, ...]]:
+def wait_rows(survivors: pa.Table, earlier: EarlierWaits, unreadable: list[Quarantined]) -> Iterator[tuple[Any, ...]]:
     """Yield the rows of surviving wait records; nothing here raises for bad data.
 
     Args:
         survivors: records (columns of `sink.read.batch`).
-        earlier: `EarlierWaits.before` of the batch: if the last registration of a key can't be decoded, the one before
-            it counts.
+        earlier: of the whole batch: if the last registration of a key can't be decoded, the one before it counts.
         unreadable: receives the records that can't be decoded.
     """
     for survivor in records_of(survivors):
-        for record in chain([survivor], _before(survivor, earlier)):
+        for record in chain([survivor], earlier.before(survivor[KEY], survivor[PARTITION], survivor[OFFSET])):
             decoded = _decoded(record)
             if isinstance(decoded, WaitRecord):
                 yield _values(record, decoded)
@@ -69,7 +66,7 @@ def wait_rows(survivors: pa.Table, earlier: Earlier, unreadable: list[Quarantine
 
 
 class EarlierWaits:
-    """Looks back in a batch; the batch is scanned once, at the first look, however many follow."""
+    """Looks back in a batch, which is scanned once, for the first record that can't be decoded."""
 
     def __init__(self, batch: pa.Table) -> None:
         self._batch = batch
@@ -105,11 +102,6 @@ class EarlierWaits:
 def headers_value(headers: Headers) -> Jsonb:
     """Return headers as a value of a jsonb column."""
     return Jsonb(encode_headers_json(headers), dumps=bytes)
-
-
-def _before(survivor: dict[str, Any], earlier: Earlier) -> Iterable[dict[str, Any]]:
-    # A generator, so that nothing is looked for where the survivor can be decoded.
-    yield from earlier(survivor[KEY], survivor[PARTITION], survivor[OFFSET])
 
 
 def _decoded(record: dict[str, Any]) -> WaitRecord | str:

@@ -50,7 +50,7 @@ class WaitWriter:
         ]
         if compacted.tombstones.num_rows:
             copy_table(connection, "staged_tombstone", staged_tombstones(compacted, self._topic, whole_from))
-        rows = wait_rows(compacted.survivors, EarlierWaits(batch).before, unreadable)
+        rows = wait_rows(compacted.survivors, EarlierWaits(batch), unreadable)
         copied = copy_rows(connection, "staged_wait", COLUMNS, rows) if compacted.survivors.num_rows else 0
         return Staged(copied, compacted.tombstones.num_rows, late_outcomes(compacted.entwined), unreadable)
 

@@ -54,7 +54,7 @@ _REFUSALS = (
 )
 
 
-# How psycopg lists the failures where there was more than one: a name in the URL may stand for several addresses.
+# How psycopg lists the failures where there was more than one: a name in the URL may have several addresses.
 _ATTEMPT = re.compile(r"^- (?P<host>host: .*?, port: .*?), hostaddr: .*?(?=^- host: |\Z)", re.DOTALL | re.MULTILINE)
 
 

@@ -73,7 +73,7 @@ def spark_session(settings: Settings, app_name: str) -> SparkSession:
 
 
 def _launch(conf: Mapping[str, str]) -> None:
-    """Start the JVM in a process group of its own, without what is secret, which would stand on its command line.
+    """Start the JVM in a process group of its own, without secrets, which its command line would show.
 
     A signal to our own group, which ends us in order, doesn't take it away from us meanwhile. It still ends when we do,
     however that is: its standard input is a pipe from us. What is secret the session gets later.

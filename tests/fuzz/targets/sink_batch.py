@@ -43,7 +43,7 @@ def _showable(record: RecordInput) -> tuple[tuple[str, bytes | None], ...]:
 def _read(data: bytes) -> object:
     batch, unreadable = batch_of(rows_of(data)), list[Quarantined]()
     compacted = compact(batch)
-    waits = as_copied(wait_rows(compacted.survivors, EarlierWaits(batch).before, unreadable), COLUMNS)
+    waits = as_copied(wait_rows(compacted.survivors, EarlierWaits(batch), unreadable), COLUMNS)
     letters = as_copied(dead_letter_rows(batch, []), DEAD_LETTER_COLUMNS)
     return waits, unreadable, staged_tombstones(compacted, "wait", {}), letters
 
@@ -52,7 +52,7 @@ def _check(data: bytes) -> None:
     rows = rows_of(data)
     batch, unreadable = batch_of(rows), list[Quarantined]()
     compacted = compact(batch)
-    waits = list(wait_rows(compacted.survivors, EarlierWaits(batch).before, unreadable))
+    waits = list(wait_rows(compacted.survivors, EarlierWaits(batch), unreadable))
     expected, expected_unreadable = _model(rows)
     assert sorted((row[0].encode(), row[_OFFSET]) for row in waits) == expected, "other rows"
     quarantined = [record.offset for record in unreadable] + compacted.unkeyed[OFFSET].to_pylist()

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from sink.apply.compaction import compact
 from sink.apply.late_outcomes import Entry, late_entries, late_outcomes
 from tests.unit.sink.batches import Row, batch_of
+from wait_registry.records.tombstone import Outcome
 
 ID = "01930000-0000-8000-8000-0000000000ab"
 
@@ -17,8 +18,7 @@ def wait(offset: int, expires_at_ms: int | None = 10_000) -> Entry:
 
 
 def tombstone(offset: int, time_ms: int = 0, by_processor: bool = True) -> Entry:
-    outcome = "done" if by_processor else "expired"
-    return Entry(offset, time_ms, is_tombstone=True, outcome=outcome, by_processor=by_processor)
+    return Entry(offset, time_ms, is_tombstone=True, outcome=Outcome.DONE if by_processor else Outcome.EXPIRED)
 
 
 def test_a_tombstone_after_a_tombstone_is_late_whoever_wrote_it() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -67,7 +67,7 @@ changed = st.builds(with_header, st.integers(0, 50).map(registration), SYSTEM_NA
 odd = st.builds(replace, changed, headers=st.none()) | st.builds(replace, changed, value=st.sampled_from([b"", b"x"]))
 
 
-def read(survivors: pa.Table, earlier: Callable[..., Any]) -> tuple[list[Values], list[Quarantined]]:
+def read(survivors: pa.Table, earlier: EarlierWaits) -> tuple[list[Values], list[Quarantined]]:
     unreadable: list[Quarantined] = []
     return as_copied(wait_rows(survivors, earlier, unreadable), COLUMNS), unreadable
 
@@ -78,7 +78,7 @@ def test_every_record_is_a_row_or_quarantined_however_batches_are_cut(
     rows: list[Row], lengths: list[int], at_once: int
 ) -> None:
     batch = batch_of([replace(row, offset=offset) for offset, row in enumerate(rows)])
-    nothing_before = lambda key, partition, offset: ()  # noqa: E731
+    nothing_before = EarlierWaits(batch.slice(0, 0))
     whole, unreadable = read(batch, nothing_before)
     assert read(in_chunks(batch, lengths), nothing_before) == (whole, unreadable)
     assert list(records_of(in_chunks(batch, lengths), at_once)) == list(records_of(batch))
@@ -88,7 +88,7 @@ def test_every_record_is_a_row_or_quarantined_however_batches_are_cut(
 def test_if_the_last_record_of_a_key_is_unreadable_the_one_before_counts() -> None:
     unreadable = with_header(registration(0), names.WAIT_DELIVERY, b"0")
     batch = batch_of([replace(registration(0), offset=0), replace(unreadable, offset=1)])
-    rows, quarantined = read(batch.slice(1), EarlierWaits(batch).before)
+    rows, quarantined = read(batch.slice(1), EarlierWaits(batch))
     assert (len(rows), [record.offset for record in quarantined]) == (1, [1])
 
 
