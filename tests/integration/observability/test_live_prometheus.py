@@ -25,7 +25,7 @@ STILL = {
     m.PROCESSOR_CLOCK_SKEW: "one host, one clock; tests/unit/processor/test_timing.py",
     m.SINK_LAG: "the sink keeps up; tests/unit/observability",
     m.SINK_RESTARTS: "nothing breaks; tests/unit/observability",
-    m.SINK_STANDBY: "one sink; tests/integration/sink/test_only_one_sink_writes.py",
+    m.SINK_STANDBY: "one sink; tests/integration/sink/test_fencing.py",
     m.SWEEPER_SKIPPED: "nothing is in the way; tests/unit/observability",
     m.SWEEPER_CONNECT_SINK: "our own sink keeps the view; deploy/prometheus/tests",
 }
