@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.chaos.checker.violation import Kind
 from tests.chaos.history.history import FaultDone
 from tests.chaos.run import Outcome
 from tests.chaos.schedule import PlannedFault, Schedule
@@ -20,13 +19,7 @@ SCENARIOS = RUNS.with_name("scenarios.csv")
 KEPT, BROKEN, VOID = "kept", "broken", "void"
 DIRTY = "-dirty"
 STORIES = 3
-_COLUMNS = {
-    Kind.LOST: "lost",
-    Kind.FALSE_EXPORT: "false",
-    Kind.DOUBLED: "doubled",
-    Kind.CHANGED: "changed",
-    Kind.ABANDONED: "abandoned",
-}
+_COLUMNS = {"lost": "lost", "false_export": "false"} | {rule: rule for rule in ("doubled", "changed", "abandoned")}
 _SUMMED = (*_COLUMNS.values(), "other")
 
 
@@ -107,7 +100,7 @@ def entry_of(outcome: Outcome, commit: str) -> Entry:
     """Return a run's line."""
     verdict, counts = outcome.verdict, outcome.verdict.counts
     figures = {name: verdict.figures[name] for name in ("records", "done", "dead_lettered")}
-    broken = {column: counts[kind] for kind, column in _COLUMNS.items()}
+    broken = {column: counts[rule] for rule, column in _COLUMNS.items()}
     others = counts.total() - sum(broken.values()) + len(outcome.endings) + bool(outcome.unsettled)
     return Entry(
         outcome.schedule.seed,
@@ -154,7 +147,7 @@ def whole_story(outcome: Outcome) -> Iterator[str]:
         yield f"  not settled in time: {outcome.unsettled}"
     yield f"  {outcome.restarts} processes ended by themselves and were started again"
     yield from (f"  {ending}" for ending in outcome.endings)
-    yield from (f"  {kind}: {count}" for kind, count in sorted(outcome.verdict.counts.items()))
+    yield from (f"  {rule}: {count}" for rule, count in sorted(outcome.verdict.counts.items()))
     yield from outcome.verdict.stories(STORIES)
     yield f"  logs: {outcome.directory}"
     yield f"  again: make chaos SEED={outcome.schedule.seed} RUNS=1 JOBS=1"

@@ -8,8 +8,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from tests.chaos.checker.disturbance import PROCESSORS, hits
-from tests.chaos.checker.ledger import Ledger
-from tests.chaos.checker.violation import Kind, Violation
+from tests.chaos.checker.ledger import Finding, Ledger
 from tests.chaos.history.entries import EXPORTS, Registration, WaitEntry, clock
 from wait_registry.demo.calls import ABORTED, Call
 from wait_registry.records.tombstone import Outcome
@@ -53,17 +52,13 @@ class Span(NamedTuple):
     to_ms: int
 
 
-def bound(ledger: Ledger) -> Iterator[Violation]:
+def bound(ledger: Ledger) -> Iterator[Finding]:
     """Find what passes a bound."""
-    for about, why in (*_calls(ledger), *_registrations(ledger), *_bytes(ledger), *_chunks(ledger), *_memory(ledger)):
-        yield Violation(Kind.BOUND, about, why)
+    for judge in (_calls, _registrations, _bytes, _chunks, _memory):
+        yield from judge(ledger)
 
 
-Breach = tuple[str, str]
-"""What passed its bound, and how."""
-
-
-def _calls(ledger: Ledger) -> Iterator[Breach]:
+def _calls(ledger: Ledger) -> Iterator[Finding]:
     """Judge how many calls were open at once: of each instance, and of all.
 
     While a processor is killed, restarted or joins, there may be the calls of one more; of each instance never. The
@@ -94,7 +89,7 @@ def _hung_up_ms(call: Call) -> int:
     return call.finished_ms - (HANG_UP_MS if call.status == ABORTED else 0)
 
 
-def _registrations(ledger: Ledger) -> Iterator[Breach]:
+def _registrations(ledger: Ledger) -> Iterator[Finding]:
     """Judge how many records each instance had in flight."""
     held = {
         name: [Span(one.last.append_ms, one.finished_ms) for one in own] for name, own in _in_flight(ledger).items()
@@ -131,7 +126,7 @@ def _finished_ms(ledger: Ledger, entry: Registration, tombstone: WaitEntry | Non
     return min(possible, default=tombstone.append_ms)
 
 
-def _bytes(ledger: Ledger) -> Iterator[Breach]:
+def _bytes(ledger: Ledger) -> Iterator[Finding]:
     """Find instances that fetched records although they held as many bytes as are allowed, or more.
 
     The product guesses how many records one fetch may bring from the mean size of earlier ones, and that one fetch may
@@ -165,7 +160,7 @@ def _most_before_a_fetch(ledger: Ledger, held: Iterable[InFlight]) -> tuple[int,
     return most, taken_ms
 
 
-def _chunks(ledger: Ledger) -> Iterator[Breach]:
+def _chunks(ledger: Ledger) -> Iterator[Finding]:
     """Find transactions with too many export tombstones.
 
     A transaction's end, commit or abort, is a record that no client shows: it leaves a gap in the offsets. A
@@ -184,14 +179,14 @@ def _chunks(ledger: Ledger) -> Iterator[Breach]:
                 yield f"exports of wait partition {partition}", why
 
 
-def _memory(ledger: Ledger) -> Iterator[Breach]:
+def _memory(ledger: Ledger) -> Iterator[Finding]:
     for sample in ledger.history.samples:
         most = MOST_BYTES.get(sample.name.rpartition("-")[0])
         if most is not None and sample.bytes > most:
             yield f"memory of {sample.name}", f"{sample.bytes} bytes at {clock(sample.ms)}, and {most} are allowed"
 
 
-def _too_many(what: str, of_instance: Mapping[str, Sequence[Span]], allowed: int) -> Iterator[Breach]:
+def _too_many(what: str, of_instance: Mapping[str, Sequence[Span]], allowed: int) -> Iterator[Finding]:
     for instance, spans in of_instance.items():
         most, since_ms = _peak(spans)
         if most > allowed:

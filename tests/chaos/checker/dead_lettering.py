@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tests.chaos.checker.disturbance import AFTERMATH_MS, BROKER, PROCESSORS, hits, overlaps
-from tests.chaos.checker.ledger import Ledger
-from tests.chaos.checker.violation import Kind, Violation
+from tests.chaos.checker.ledger import Finding, Ledger
 from tests.chaos.history.decoding import UNREADABLE_HEADERS
 from tests.chaos.history.entries import Republished, wait_at
 from wait_registry.demo.calls import ABORTED
@@ -20,11 +19,11 @@ REBALANCED_MS = 30_000
 _REBALANCES = 2
 
 
-def unfounded(ledger: Ledger) -> Iterator[Violation]:
+def unfounded(ledger: Ledger) -> Iterator[Finding]:
     """Find dead letters of a processor that nothing explains."""
     for letter in ledger.letters:
         if why := _why_unfounded(ledger, letter):
-            yield Violation(Kind.UNFOUNDED, letter.original, f"{letter}: {why}")
+            yield letter.original, f"{letter}: {why}"
 
 
 def _why_unfounded(ledger: Ledger, letter: Republished) -> str:
@@ -60,7 +59,7 @@ def _without_failure(ledger: Ledger, letter: Republished) -> str:
     return f"{seen}, {ledger.attempts} attempts were due, and {to_ms - from_ms} ms are no timeout"
 
 
-def dead_lettered_again(ledger: Ledger) -> Iterator[Violation]:
+def dead_lettered_again(ledger: Ledger) -> Iterator[Finding]:
     """Find more dead letters of a processor per ID than registrations, or than the group's faults explain.
 
     A record is taken again when its partition moves before its offset is committed: by faults of processors, of the
@@ -71,7 +70,7 @@ def dead_lettered_again(ledger: Ledger) -> Iterator[Violation]:
     for letters in ledger.letters_of_id.values():
         own = sorted((one for one in letters if one.reason != Reason.EXPIRED), key=lambda one: one.append_ms)
         if len(own) > 1 and (why := _why_again(ledger, own)):
-            yield Violation(Kind.DEAD_LETTERED_AGAIN, own[-1].original, f"{own[-1]}: {why}")
+            yield own[-1].original, f"{own[-1]}: {why}"
 
 
 def _why_again(ledger: Ledger, letters: Sequence[Republished]) -> str:

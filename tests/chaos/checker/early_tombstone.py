@@ -7,8 +7,7 @@ from collections.abc import Iterator
 
 from tests.chaos.checker.bounds import ROUNDING_MS
 from tests.chaos.checker.exporting import pair_exports
-from tests.chaos.checker.ledger import Ledger
-from tests.chaos.checker.violation import Kind, Violation
+from tests.chaos.checker.ledger import Finding, Ledger
 from tests.chaos.history.entries import Registration, Republished, Tombstone, WaitEntry, clock
 from tests.chaos.history.history import Poll
 from wait_registry.demo.calls import Call
@@ -16,7 +15,7 @@ from wait_registry.records.dead_letter import Reason
 from wait_registry.records.tombstone import Outcome
 
 
-def early_tombstone(ledger: Ledger) -> Iterator[Violation]:
+def early_tombstone(ledger: Ledger) -> Iterator[Finding]:
     """Find tombstones that come before their cause.
 
     Of an ID's tombstones of one outcome the nth needs n causes before it (calls, or dead letters); which of these
@@ -26,20 +25,20 @@ def early_tombstone(ledger: Ledger) -> Iterator[Violation]:
         first_offset = next((entry.offset for entry in entries if isinstance(entry, Registration)), math.inf)
         for entry in entries:
             if isinstance(entry, Tombstone) and entry.offset < first_offset:
-                yield _violation(ledger, entry, _misplaced(ledger, wait_id, partition))
+                yield _early(ledger, entry, _misplaced(ledger, wait_id, partition))
             elif entry.outcome == Outcome.RETRIED:
-                yield _violation(ledger, entry, "can have no cause: no run has retry topics")
+                yield _early(ledger, entry, "can have no cause: no run has retry topics")
         for outcome in (Outcome.DONE, Outcome.DISCARDED, Outcome.DEAD_LETTERED):
             tombstones = [entry for entry in entries if entry.outcome == outcome]
             why_early = _before_letter if outcome == Outcome.DEAD_LETTERED else _before_call
             for number, entry in enumerate(tombstones, start=1):
                 if why := why_early(ledger, entry, number):
-                    yield _violation(ledger, entry, why)
+                    yield _early(ledger, entry, why)
     yield from _before_export(ledger)
 
 
-def _violation(ledger: Ledger, entry: WaitEntry, why: str) -> Violation:
-    return Violation(Kind.EARLY_TOMBSTONE, ledger.about(entry.wait_id), f"{entry} {why}")
+def _early(ledger: Ledger, entry: WaitEntry, why: str) -> Finding:
+    return ledger.about(entry.wait_id), f"{entry} {why}"
 
 
 def _misplaced(ledger: Ledger, wait_id: str, partition: int) -> str:
@@ -78,7 +77,7 @@ def _before_letter(ledger: Ledger, entry: WaitEntry, number: int) -> str:
     return ""
 
 
-def _before_export(ledger: Ledger) -> Iterator[Violation]:
+def _before_export(ledger: Ledger) -> Iterator[Finding]:
     exports_of: dict[Tombstone, list[Republished]] = {}
     tombstone_of = pair_exports(ledger).tombstone_of
     for export in ledger.exports:
@@ -90,7 +89,7 @@ def _before_export(ledger: Ledger) -> Iterator[Violation]:
         # One of several exports belongs to the tombstone; `doubled` judges the others.
         if poll is not None and all(_lacks(poll, export) for export in exports):
             seen = f"was stable at the poll of {clock(poll.began_ms)}, which did not see its {exports[0]} yet"
-            yield _violation(ledger, entry, seen)
+            yield _early(ledger, entry, seen)
 
 
 def _lacks(poll: Poll, letter: Republished) -> bool:

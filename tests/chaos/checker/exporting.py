@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 from tests.chaos.checker.bounds import ROUNDING_MS
 from tests.chaos.checker.disturbance import earlier, pauses_exports
-from tests.chaos.checker.ledger import Ledger
-from tests.chaos.checker.violation import Kind, Violation
+from tests.chaos.checker.ledger import Finding, Ledger
 from tests.chaos.history.entries import EXPORTS, Place, Registration, Republished, Tombstone, clock, wait_at
 from wait_registry.demo.manifest import Coordinates
 from wait_registry.records.tombstone import Outcome
@@ -68,7 +67,7 @@ def _pair(
     return taken
 
 
-def false_export(ledger: Ledger) -> Iterator[Violation]:
+def false_export(ledger: Ledger) -> Iterator[Finding]:
     """Find exports before their time, of what was no registration, and of what a later entry had resolved.
 
     When the tail was read can't be seen from outside. DLQ_TIME is taken after it, so an entry that the broker appended
@@ -84,7 +83,7 @@ def false_export(ledger: Ledger) -> Iterator[Violation]:
         decided_ms = written_ms if export.time_ms is None else export.time_ms
         read_ms = max(earlier(decided_ms, READING_MS, pauses), earlier(written_ms, WRITING_MS + READING_MS, pauses))
         if why := _why_false(ledger, export, tombstone_of[export.place], decided_ms, read_ms):
-            yield Violation(Kind.FALSE_EXPORT, export.original, f"{export}: {why}")
+            yield export.original, f"{export}: {why}"
 
 
 def _why_false(ledger: Ledger, export: Republished, own: Tombstone | None, decided_ms: int, read_ms: int) -> str:
@@ -104,16 +103,16 @@ def _why_false(ledger: Ledger, export: Republished, own: Tombstone | None, decid
     return ""
 
 
-def doubled(ledger: Ledger) -> Iterator[Violation]:
+def doubled(ledger: Ledger) -> Iterator[Finding]:
     """Find each further export of a registration, under read_committed."""
     first: dict[tuple[str, Place | None], Republished] = {}
     for export in sorted(ledger.exports, key=lambda export: export.append_ms):
         before = first.setdefault((export.wait_id, export.registration), export)
         if before is not export:
-            yield Violation(Kind.DOUBLED, export.original, f"{export} exports again what {before} had exported")
+            yield export.original, f"{export} exports again what {before} had exported"
 
 
-def unpaired(ledger: Ledger) -> Iterator[Violation]:
+def unpaired(ledger: Ledger) -> Iterator[Finding]:
     """Find exports without their tombstone behind their registration, and such tombstones without export."""
     pairs = pair_exports(ledger)
     for export in ledger.exports:
@@ -121,12 +120,12 @@ def unpaired(ledger: Ledger) -> Iterator[Violation]:
             where = export.registration
             behind = "no registration that it names" if where is None else f"registration {wait_at(where)}"
             why = f"{export}: no tombstone {export.outcome} behind {behind}"
-            yield Violation(Kind.UNPAIRED, export.original, why)
+            yield export.original, why
     for entry in pairs.alone:
-        yield Violation(Kind.UNPAIRED, ledger.about(entry.wait_id), f"{entry} has no export of its own")
+        yield ledger.about(entry.wait_id), f"{entry} has no export of its own"
 
 
-def misrouted(ledger: Ledger) -> Iterator[Violation]:
+def misrouted(ledger: Ledger) -> Iterator[Finding]:
     """Find exports that their registration's policy, deliveries or topic didn't ask for.
 
     What may be too large for the redelivery topic may be dead-lettered instead, so from half of the largest wait record
@@ -136,7 +135,7 @@ def misrouted(ledger: Ledger) -> Iterator[Violation]:
         registered = ledger.registered_as(export)
         # `false_export` judges exports without one.
         if registered is not None and (why := _why_misrouted(ledger, export, registered)):
-            yield Violation(Kind.MISROUTED, registered.original, f"{export} of the {registered}: {why}")
+            yield registered.original, f"{export} of the {registered}: {why}"
 
 
 def _why_misrouted(ledger: Ledger, export: Republished, said: Registration) -> str:

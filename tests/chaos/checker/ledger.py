@@ -31,6 +31,8 @@ from wait_registry.records.wait_id import wait_id as derive_wait_id
 Item = TypeVar("Item")
 Name = TypeVar("Name", bound=Hashable)
 
+Finding = tuple[Coordinates | str, str]
+"""What a rule finds: the place of the original record where it is known, else a wait ID or what was measured; why."""
 # On two busy cores a poll takes half a second. A processor has a margin of two.
 LONGEST_POLL_MS = 1_500
 

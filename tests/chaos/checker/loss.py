@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tests.chaos.checker.disturbance import explains
-from tests.chaos.checker.ledger import Ledger
-from tests.chaos.checker.violation import Kind, Violation
+from tests.chaos.checker.ledger import Finding, Ledger
 from tests.chaos.history.entries import EXPORTS, Registration, Republished, Tombstone, at, clock
 from wait_registry.demo.calls import Call
 from wait_registry.demo.manifest import Coordinates
@@ -16,7 +15,7 @@ from wait_registry.records.tombstone import Outcome
 TOMBSTONE_MS = 5_000
 
 
-def lost(ledger: Ledger) -> Iterator[Violation]:
+def lost(ledger: Ledger) -> Iterator[Finding]:
     """Find consumed records without an end; `unfinished` judges what isn't consumed yet."""
     registered = {entry.original for entry in ledger.open}
     on_its_way = {ledger.original_at(place) for place in ledger.redelivered if not ledger.is_consumed(place)}
@@ -24,12 +23,12 @@ def lost(ledger: Ledger) -> Iterator[Violation]:
         ended = place in ledger.letters_of or place in registered or place in on_its_way or _is_done(ledger, place)
         if not ended and ledger.is_consumed(place):
             why = "consumed, and neither done nor dead-lettered nor discarded nor registered"
-            yield Violation(Kind.LOST, place, why)
+            yield place, why
     for place in ledger.redelivered:
         known = place in ledger.registrations_of or ledger.id_of[place] in ledger.unregistered_letters
         if not known and ledger.is_consumed(place):
             why = f"its redelivery at {at(place)} was consumed, and neither registered nor dead-lettered"
-            yield Violation(Kind.LOST, ledger.original_at(place), why)
+            yield ledger.original_at(place), why
 
 
 def _is_done(ledger: Ledger, place: Coordinates) -> bool:
@@ -44,19 +43,19 @@ def _is_done(ledger: Ledger, place: Coordinates) -> bool:
     )
 
 
-def unfinished(ledger: Ledger) -> Iterator[Violation]:
+def unfinished(ledger: Ledger) -> Iterator[Finding]:
     """Find registrations that are still open, and records that were never consumed."""
     for entry in ledger.open:
         why = f"{entry} is still open, it expires at {clock(entry.expires_at_ms)}"
-        yield Violation(Kind.UNFINISHED, entry.original, why)
+        yield entry.original, why
     for place, wait_id in ledger.id_of.items():
         if not ledger.is_consumed(place) and wait_id not in ledger.unregistered_letters:
             committed = ledger.committed_to.get(place[:2], 0)
             why = f"the record at {at(place)} was never consumed: the commit is at {committed}"
-            yield Violation(Kind.UNFINISHED, ledger.original_at(place), why)
+            yield ledger.original_at(place), why
 
 
-def forgotten(ledger: Ledger) -> Iterator[Violation]:
+def forgotten(ledger: Ledger) -> Iterator[Finding]:
     """Find expired registrations that a call had decided, with no fault near that their own process would have felt.
 
     A fault of another process explains nothing, nor does a rebalance: a running call continues, and writes its
@@ -74,7 +73,7 @@ def forgotten(ledger: Ledger) -> Iterator[Violation]:
             if not any(explains(fault, owners, call.finished_ms, to_ms) for fault in ledger.history.faults):
                 ended = f"whose call {call.number} had ended with status {call.status} at {clock(call.finished_ms)}"
                 why = f"{export} of the {registered}, {ended}; no fault near it explains why its tombstone is missing"
-                yield Violation(Kind.FORGOTTEN, export.original, why)
+                yield export.original, why
 
 
 def _is_of(ledger: Ledger, call: Call, registered: Registration) -> bool:
@@ -90,7 +89,7 @@ def _is_of(ledger: Ledger, call: Call, registered: Registration) -> bool:
     return registered.append_ms <= call.started_ms and call.finished_ms < min(again_ms, default=call.finished_ms + 1)
 
 
-def abandoned(ledger: Ledger) -> Iterator[Violation]:
+def abandoned(ledger: Ledger) -> Iterator[Finding]:
     """Find exported registrations whose process had no fault, and neither ended them nor registered them again.
 
     The sweeper exports whatever a processor drops, so an export alone shows nothing. A processor renews what waits for
@@ -109,9 +108,7 @@ def abandoned(ledger: Ledger) -> Iterator[Violation]:
         moved = later or len(ledger.instances_of(entry.wait_id)) > 1
         if not moved and not _explained(ledger, export, entry):
             why = f"{export} of the {entry}, which no process ended or registered again"
-            yield Violation(
-                Kind.ABANDONED, entry.original, f"{why}; its process {entry.instance} had no fault meanwhile"
-            )
+            yield entry.original, f"{why}; its process {entry.instance} had no fault meanwhile"
 
 
 def _explained(ledger: Ledger, export: Republished, entry: Registration) -> bool:

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 from tests.chaos.checker.bounds import ROUNDING_MS
 from tests.chaos.checker.disturbance import AFTERMATH_MS, explains, hits, overlaps
-from tests.chaos.checker.ledger import Ledger
-from tests.chaos.checker.violation import Kind, Violation
+from tests.chaos.checker.ledger import Finding, Ledger
 from tests.chaos.history.entries import Registration, at, clock
 from tests.chaos.history.history import History, Poll
 from wait_registry.demo.calls import Call
@@ -19,28 +18,28 @@ EXPIRY_ROUNDING_MS = 50
 ON_ITS_WAY_MS = 5_000
 
 
-def misnamed(ledger: Ledger) -> Iterator[Violation]:
+def misnamed(ledger: Ledger) -> Iterator[Finding]:
     """Find registrations, dead letters and calls under another ID than cluster, group and place derive."""
     for entry in ledger.registrations:
         wanted = ledger.id_of.get(entry.consumed)
         if wanted is not None and wanted != entry.wait_id:
             why = f"{entry} has the ID {entry.wait_id}, the record's is {wanted}"
-            yield Violation(Kind.MISNAMED, entry.original, why)
+            yield entry.original, why
     known = {wait_id: ledger.original_at(place) for place, wait_id in ledger.id_of.items()}
     for wait_id, letters in ledger.unregistered_letters.items():
         for letter in letters:
             if known.get(wait_id) != letter.original and letter.original in ledger.inputs:
                 why = f"{letter} has the ID {wait_id}, which is not its record's"
-                yield Violation(Kind.MISNAMED, letter.original, why)
+                yield letter.original, why
     for place, calls in ledger.calls_of.items():
         for call in calls:
             # A redelivered record is called with the place of its first delivery, and an ID of its own.
             if place in ledger.inputs and known.get(call.wait_id or "") != place:
                 why = f"call {call.number} at {clock(call.started_ms)} has the key {call.wait_id}, another record's"
-                yield Violation(Kind.MISNAMED, place, why)
+                yield place, why
 
 
-def not_as_set(ledger: Ledger) -> Iterator[Violation]:
+def not_as_set(ledger: Ledger) -> Iterator[Finding]:
     """Find registrations that differ from the run's settings, and expiries that don't follow from the time to live.
 
     A registration that took long to reach the broker, while the broker or its own process had a fault, has less time
@@ -48,7 +47,7 @@ def not_as_set(ledger: Ledger) -> Iterator[Violation]:
     """
     for entry in ledger.registrations:
         if why := _differs(ledger, entry) or _lives(ledger, entry):
-            yield Violation(Kind.NOT_AS_SET, entry.original, f"{entry}: {why}")
+            yield entry.original, f"{entry}: {why}"
 
 
 def _differs(ledger: Ledger, said: Registration) -> str:
@@ -73,7 +72,7 @@ def _lives(ledger: Ledger, entry: Registration) -> str:
     return "" if explained else f"{expiry}: {late_ms} ms too short, and no fault explains that"
 
 
-def committed_past(ledger: Ledger) -> Iterator[Violation]:
+def committed_past(ledger: Ledger) -> Iterator[Finding]:
     """Compare each poll's commits with the ends that the same poll saw afterwards.
 
     A record is judged by the first poll that shows it committed; what an earlier one had seen acknowledged is so still.
@@ -86,7 +85,7 @@ def committed_past(ledger: Ledger) -> Iterator[Violation]:
             while number < len(offsets) and offsets[number] < committed:
                 place = (*partition, offsets[number])
                 if not _is_safe(ledger, place, poll):
-                    yield Violation(Kind.COMMITTED_PAST, ledger.original_at(place), _why_unsafe(ledger, place, poll))
+                    yield ledger.original_at(place), _why_unsafe(ledger, place, poll)
                 number += 1
             judged[partition] = number
 
@@ -118,7 +117,7 @@ def _why_unsafe(ledger: Ledger, place: Coordinates, poll: Poll) -> str:
     return f"{seen} and after that the wait topic's end at {end}: no {registered[0]} yet"
 
 
-def early_call(ledger: Ledger) -> Iterator[Violation]:
+def early_call(ledger: Ledger) -> Iterator[Finding]:
     """Find calls that began before the first registration of their ID was appended, or without any."""
     for wait_id, calls in ledger.calls_of_id.items():
         first = min(ledger.registrations_of_id.get(wait_id, ()), key=lambda entry: entry.append_ms, default=None)
@@ -126,10 +125,10 @@ def early_call(ledger: Ledger) -> Iterator[Violation]:
             if first is None or call.started_ms + ROUNDING_MS < first.append_ms:
                 behind = "and nothing was ever registered" if first is None else f"before its {first}"
                 why = f"call {call.number} began at {clock(call.started_ms)}, {behind}"
-                yield Violation(Kind.EARLY_CALL, ledger.about(wait_id), why)
+                yield ledger.about(wait_id), why
 
 
-def late_call(ledger: Ledger) -> Iterator[Violation]:
+def late_call(ledger: Ledger) -> Iterator[Finding]:
     """Find calls so shortly before their registration expires that an attempt, or all of a first start, doesn't fit.
 
     A processor starts nothing unless a margin is left beyond its attempts. That margin isn't judged: it is for the way
@@ -150,7 +149,7 @@ def late_call(ledger: Ledger) -> Iterator[Violation]:
             if left_ms < needed_ms and not _explained(ledger, call, entry):
                 began = f"call {call.number} began at {clock(call.started_ms)}"
                 why = f"{began}, {left_ms} ms before its {entry} expires, and {needed_ms} ms are needed"
-                yield Violation(Kind.LATE_CALL, ledger.about(wait_id), why)
+                yield ledger.about(wait_id), why
 
 
 def _explained(ledger: Ledger, call: Call, entry: Registration) -> bool:
@@ -163,7 +162,7 @@ def _explained(ledger: Ledger, call: Call, entry: Registration) -> bool:
     )
 
 
-def handled_again(ledger: Ledger) -> Iterator[Violation]:
+def handled_again(ledger: Ledger) -> Iterator[Finding]:
     """Find IDs that were called more often than their registrations have attempts.
 
     Within its attempts a record may be called again although it was answered: the answer may have come too late for its
@@ -174,4 +173,4 @@ def handled_again(ledger: Ledger) -> Iterator[Violation]:
         # `early_call` judges calls without any.
         if registered and len(calls) > registered * ledger.attempts:
             why = f"{len(calls)} calls, registered {registered} times for {ledger.attempts} attempts each"
-            yield Violation(Kind.HANDLED_AGAIN, ledger.about(wait_id), why)
+            yield ledger.about(wait_id), why

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
 from tests.chaos.checker.changed import changed_rows
-from tests.chaos.checker.ledger import Ledger, about_record
-from tests.chaos.checker.violation import Kind, Violation
+from tests.chaos.checker.ledger import Finding, Ledger, about_record
 from tests.chaos.history.entries import (
     EXPORTS,
     Place,
@@ -74,7 +73,7 @@ class Shown:
         return not later or later[-1].offset < entry.offset
 
 
-def missing_row(ledger: Ledger) -> Iterator[Violation]:
+def missing_row(ledger: Ledger) -> Iterator[Finding]:
     """Find what is open, was dead-lettered or can't be read, and has no row."""
     if ledger.history.tables is None:
         return
@@ -82,23 +81,23 @@ def missing_row(ledger: Ledger) -> Iterator[Violation]:
     waits = {row.wait_id for row in shown.tables.wait}
     for wait_id, entry in shown.waits.items():
         if wait_id not in waits:
-            yield Violation(Kind.MISSING_ROW, ledger.about(wait_id), f"{entry} is open, and has no row")
+            yield ledger.about(wait_id), f"{entry} is open, and has no row"
     rows = {row.record.place for row in shown.tables.dead_letter}
     for place, letter in shown.letters.items():
         if place not in rows:
-            yield Violation(Kind.MISSING_ROW, about_record(letter), f"{letter} has no row")
+            yield about_record(letter), f"{letter} has no row"
     quarantined = {row.place[1:] for row in shown.tables.quarantine}
     for where, unreadable in shown.unreadable.items():
         if where not in quarantined and shown.must_be_quarantined(unreadable):
             why = f"{unreadable} ({unreadable.why}) is not in quarantine"
-            yield Violation(Kind.MISSING_ROW, ledger.about(unreadable.wait_id), why)
+            yield ledger.about(unreadable.wait_id), why
     for (topic, partition), end in shown.ends.items():
         if end and (topic, partition) not in shown.positions:
             why = f"{topic}/{partition} has no row in sink_progress, its end is {end}"
-            yield Violation(Kind.MISSING_ROW, f"{topic}/{partition}", why)
+            yield f"{topic}/{partition}", why
 
 
-def orphan_row(ledger: Ledger) -> Iterator[Violation]:
+def orphan_row(ledger: Ledger) -> Iterator[Finding]:
     """Find rows of what isn't open, isn't committed, or can be read."""
     if ledger.history.tables is None:
         return
@@ -106,23 +105,23 @@ def orphan_row(ledger: Ledger) -> Iterator[Violation]:
     for row in shown.tables.wait:
         if row.wait_id not in shown.waits:
             why = f"a row in wait shows {row.registration or 'nothing'}, which is not open"
-            yield Violation(Kind.ORPHAN_ROW, ledger.about(row.wait_id), why)
+            yield ledger.about(row.wait_id), why
     for letter, *_ in shown.tables.dead_letter:
         if letter.place not in shown.letters:
             why = f"a row in dead_letter shows {at(letter.place)}, where no committed record is"
-            yield Violation(Kind.ORPHAN_ROW, about_record(letter), why)
+            yield about_record(letter), why
     for quarantined in shown.tables.quarantine:
         entry, topic = shown.unreadable.get(quarantined.place[1:]), quarantined.place[0]
         if entry is None or topic != ledger.history.settings.wait.topic:
             why = f"a row in quarantine ({quarantined.error}) shows {at(quarantined.place)}, which can be read"
-            yield Violation(Kind.ORPHAN_ROW, at(quarantined.place), why)
+            yield at(quarantined.place), why
     for topic, partition in shown.positions:
         if (topic, partition) not in shown.ends:
             why = f"a row in sink_progress names {topic}/{partition}, which the sink doesn't read"
-            yield Violation(Kind.ORPHAN_ROW, f"{topic}/{partition}", why)
+            yield f"{topic}/{partition}", why
 
 
-def row_differs(ledger: Ledger) -> Iterator[Violation]:
+def row_differs(ledger: Ledger) -> Iterator[Finding]:
     """Find rows that differ from their record in anything except its content, which `changed` compares."""
     if ledger.history.tables is None:
         return
@@ -130,16 +129,16 @@ def row_differs(ledger: Ledger) -> Iterator[Violation]:
     for row in shown.tables.wait:
         entry = shown.waits.get(row.wait_id)
         if entry is not None and (why := _wait_differs(row, entry)):
-            yield Violation(Kind.ROW_DIFFERS, ledger.about(row.wait_id), f"the row of {entry}: {why}")
+            yield ledger.about(row.wait_id), f"the row of {entry}: {why}"
     for letter_row in shown.tables.dead_letter:
         letter = shown.letters.get(letter_row.record.place)
         if letter is not None and (why := _letter_differs(letter_row, letter) or _late(ledger, shown, letter_row)):
-            yield Violation(Kind.ROW_DIFFERS, about_record(letter), f"the row of {letter}: {why}")
+            yield about_record(letter), f"the row of {letter}: {why}"
     for place, position in shown.positions.items():
         end = shown.ends.get(place)
         if end is not None and position != end:
             why = f"sink_progress is at {position}, the log's end at {end}"
-            yield Violation(Kind.ROW_DIFFERS, f"{place[0]}/{place[1]}", why)
+            yield f"{place[0]}/{place[1]}", why
 
 
 _COMMON = ("original", "wait_id", "group", "instance", "delivery")
@@ -195,17 +194,16 @@ def _done_behind_its_export(shown: Shown, entries: Sequence[WaitEntry]) -> bool:
 _RULES = (orphan_row, missing_row, row_differs, changed_rows)
 
 
-def snapshot_differs(ledger: Ledger) -> Iterator[Violation]:
+def snapshot_differs(ledger: Ledger) -> Iterator[Finding]:
     """Find what the rules about rows would have said of each snapshot of the tables during the run.
 
     At the end the table of open registrations is empty; only these snapshots see its rows. Rows and positions of a
     snapshot are of one moment, whatever the sink is about to do. What several snapshots show is reported once.
     """
-    known: set[tuple[Kind, object]] = set()
+    known: set[tuple[str, object]] = set()
     for tables in ledger.history.snapshots or ():
         then = ledger.showing(tables)
-        for found in (violation for rule in _RULES for violation in rule(then)):
-            if (found.kind, found.about) not in known:
-                known.add((found.kind, found.about))
-                why = f"the tables at {clock(tables.at_ms)}: {found.kind}: {found.why}"
-                yield Violation(Kind.SNAPSHOT_DIFFERS, found.about, why)
+        for rule in _RULES:
+            new = [(about, why) for about, why in rule(then) if (rule.__name__, about) not in known]
+            known |= {(rule.__name__, about) for about, _ in new}
+            yield from ((about, f"the tables at {clock(tables.at_ms)}: {rule.__name__}: {why}") for about, why in new)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from tests.chaos.checker.bounds import bound
 from tests.chaos.checker.changed import changed
@@ -17,35 +17,46 @@ from tests.chaos.checker.loss import abandoned, forgotten, lost, unfinished
 from tests.chaos.checker.registering import committed_past, early_call, handled_again, late_call, misnamed, not_as_set
 from tests.chaos.checker.rows import missing_row, orphan_row, row_differs, snapshot_differs
 from tests.chaos.checker.story import story
-from tests.chaos.checker.violation import Kind, Violation
 from tests.chaos.checker.void import void
 from tests.chaos.history.history import History
+from wait_registry.demo.manifest import Coordinates
 
-RULES: Final[Mapping[Kind, Callable[[Ledger], Iterator[Violation]]]] = {
-    Kind.LOST: lost,
-    Kind.COMMITTED_PAST: committed_past,
-    Kind.FALSE_EXPORT: false_export,
-    Kind.DOUBLED: doubled,
-    Kind.UNPAIRED: unpaired,
-    Kind.UNFINISHED: unfinished,
-    Kind.CHANGED: changed,
-    Kind.MISNAMED: misnamed,
-    Kind.ORPHAN_ROW: orphan_row,
-    Kind.MISSING_ROW: missing_row,
-    Kind.ROW_DIFFERS: row_differs,
-    Kind.SNAPSHOT_DIFFERS: snapshot_differs,
-    Kind.EARLY_TOMBSTONE: early_tombstone,
-    Kind.EARLY_CALL: early_call,
-    Kind.HANDLED_AGAIN: handled_again,
-    Kind.FORGOTTEN: forgotten,
-    Kind.NOT_AS_SET: not_as_set,
-    Kind.MISROUTED: misrouted,
-    Kind.UNFOUNDED: unfounded,
-    Kind.DEAD_LETTERED_AGAIN: dead_lettered_again,
-    Kind.LATE_CALL: late_call,
-    Kind.ABANDONED: abandoned,
-    Kind.BOUND: bound,
+RULES: Final = {
+    rule.__name__: rule
+    for rule in (
+        lost,
+        committed_past,
+        false_export,
+        doubled,
+        unpaired,
+        unfinished,
+        changed,
+        misnamed,
+        orphan_row,
+        missing_row,
+        row_differs,
+        snapshot_differs,
+        early_tombstone,
+        early_call,
+        handled_again,
+        forgotten,
+        not_as_set,
+        misrouted,
+        unfounded,
+        dead_lettered_again,
+        late_call,
+        abandoned,
+        bound,
+    )
 }
+
+
+class Violation(NamedTuple):
+    """What a rule has found, by the rule's name."""
+
+    rule: str
+    about: Coordinates | str
+    why: str
 
 
 @dataclass(frozen=True)
@@ -62,9 +73,9 @@ class Verdict:
     history: History
 
     @property
-    def counts(self) -> Counter[Kind]:
-        """How many violations of each kind were found."""
-        return Counter(violation.kind for violation in self.violations)
+    def counts(self) -> Counter[str]:
+        """How many violations each rule has found."""
+        return Counter(violation.rule for violation in self.violations)
 
     @property
     def passed(self) -> bool:
@@ -78,7 +89,7 @@ class Verdict:
             by_subject.setdefault(violation.about, []).append(violation)
         ledger = Ledger(self.history)
         return [
-            "\n".join([*(f"{one.kind}: {one.why}" for one in found), story(ledger, found[0].about)])
+            "\n".join([*(f"{one.rule}: {one.why}" for one in found), story(ledger, found[0].about)])
             for found in list(by_subject.values())[:limit]
         ]
 
@@ -86,7 +97,7 @@ class Verdict:
 def check(history: History) -> Verdict:
     """Judge a history by all rules."""
     ledger = Ledger(history)
-    violations = [violation for rule in RULES.values() for violation in rule(ledger)]
+    violations = [Violation(name, *found) for name, rule in RULES.items() for found in rule(ledger)]
     return Verdict(violations, void(history), _figures(ledger), history)
 
 
