@@ -37,7 +37,6 @@ from wait_registry.telemetry.tracing import RecordPublished, Tracer
 log = logging.getLogger(__name__)
 
 _EXPORTED = {Outcome.EXPIRED: RowOutcome.EXPORTED, Outcome.REDELIVERED: RowOutcome.REDELIVERED}
-_JUDGED = {Verdict.SUPERSEDED: RowOutcome.SUPERSEDED, Verdict.UNSEEN: RowOutcome.UNSEEN}
 
 
 class Closeable(Protocol):
@@ -179,7 +178,7 @@ class DueRows:
         decided = [outgoing(row, policy, self._targets, now_ms) for row in rows]
         letters = [item for item in decided if isinstance(item, Outgoing)]
         unsendable = [*unreadable, *(item for item in decided if isinstance(item, Unsendable))]
-        counts = Counter(_JUDGED[verdict] for verdict in verdicts if verdict is not Verdict.OPEN)
+        counts = Counter(RowOutcome(verdict.value) for verdict in verdicts if verdict is not Verdict.OPEN)
         counts += Counter({RowOutcome.UNSENDABLE: len(unsendable)})
         limits = {topic: self._targets(topic).max_message_bytes for topic in {letter.topic for letter in letters}}
         return Chunk(letters, limits, unsendable, counts, self._fenced)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka import KafkaError, TopicCollection
 from confluent_kafka.admin import AclOperation
 
 from wait_registry.errors import WaitRegistryError
 from wait_registry.kafka.clients import Admin
 from wait_registry.kafka.cluster import describe_topic
+from wait_registry.kafka.errors import cause_of
 from wait_registry.kafka.requests import answer, timeout_of
 from wait_registry.kafka.topics import topic_config
 from wait_registry.records.topics import MAX_TOPIC_LENGTH, is_topic_name
@@ -81,7 +82,8 @@ class Targets:
             config = topic_config(self._admin, topic)
             writable = self._may_write(topic)
         except WaitRegistryError as error:
-            if not _is_of_this_topic(error):
+            cause = cause_of(error)
+            if cause is None or cause.code() not in _OF_THIS_TOPIC:
                 raise
             return Target(topic, 0, 0, str(error))
         if not writable:
@@ -97,12 +99,3 @@ class Targets:
         granted = answer(self._admin, futures[topic], f"asking for the permissions on {topic}").authorized_operations
         # Brokers before 2.3 name no operations at all.
         return not granted or not _WRITING.isdisjoint(granted)
-
-
-def _is_of_this_topic(error: BaseException | None) -> bool:
-    while error is not None:
-        cause = error.args[0] if isinstance(error, KafkaException) and error.args else None
-        if isinstance(cause, KafkaError) and cause.code() in _OF_THIS_TOPIC:
-            return True
-        error = error.__cause__
-    return False

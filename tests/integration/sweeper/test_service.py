@@ -102,11 +102,11 @@ def test_missing_topics_and_a_missing_schema_are_refused_before_spark(
 
 def test_servers_that_are_away_refuse_nothing(settings_for: SettingsFactory, tmp_path: Path) -> None:
     postgres, kafka = free_ports(2)
-    nobody = {
+    away = {
         "postgres.url": f"postgresql://127.0.0.1:{postgres}/postgres",
         "kafka.bootstrap_servers": f"127.0.0.1:{kafka}",
         "kafka.request_timeout_s": 1,
         "spark.jars_dir": str(tmp_path),
     }
     with pytest.raises(ConfigurationError, match=r"the jar .* is missing"):
-        SweeperService(settings_for(nobody)).run()
+        SweeperService(settings_for(away)).run()

@@ -128,13 +128,6 @@ def test_a_missing_schema_ends_the_process(settings_for: SettingsFactory, topics
         sweeper_of(settings).run_once()
 
 
-def test_a_missing_wait_topic_ends_the_process(settings_for: SettingsFactory, database: Database) -> None:
-    settings = settings_for()
-    database.install(settings)
-    with pytest.raises(ConfigurationError, match="waitreg topics create"):
-        sweeper_of(settings).run_once()
-
-
 @pytest.mark.fault("F86")
 def test_an_outage_of_postgres_fails_the_sweep_only(own_stack: OwnStack) -> None:
     overrides = {"wait.partitions": 1, "wait.skew_allowance_s": 0, "postgres.connect_timeout_s": 2}
@@ -182,27 +175,26 @@ def test_a_postgres_that_takes_no_writes_is_waited_for(at: Scenario) -> None:
     assert at.database.rows(at.settings, "select count(*) from sweep") == [(0,)]
 
 
-def test_a_write_that_postgres_refuses_in_a_sweep_fails_this_sweep_alone(at: Scenario) -> None:
-    at.due()
-
-    def refused(*question: Any) -> list[PartitionResult]:
-        raise psycopg.errors.ReadOnlySqlTransaction("cannot execute in a read-only transaction")
-
-    assert sweeper_of(at.settings, refused).run_once().result is SweepResult.FAILED
-
-
 @pytest.mark.fault("F76")
-def test_a_sweep_that_fails_elsewhere_leaves_postgres_up_and_is_recorded(at: Scenario) -> None:
+@pytest.mark.parametrize(
+    ("error", "postgres_up", "recorded"),
+    [
+        (SweepJobFailed("a worker was lost"), 1.0, [("failed", "SweepJobFailed: a worker was lost")]),
+        (psycopg.errors.ReadOnlySqlTransaction("cannot execute in a read-only transaction"), 0.0, []),
+    ],
+)
+def test_an_error_of_the_job_fails_the_sweep_only(
+    at: Scenario, error: Exception, postgres_up: float, recorded: list[tuple[str, str]]
+) -> None:
     at.due()
 
-    def lost(*question: Any) -> list[PartitionResult]:
-        raise SweepJobFailed("a worker was lost")
+    def fail(*question: Any) -> list[PartitionResult]:
+        raise error
 
     registry = MetricsRegistry()
-    assert sweeper_of(at.settings, lost, registry).run_once().result is SweepResult.FAILED
-    assert "waitreg_sweeper_postgres_up 1.0" in registry.expose().decode()
-    rows = at.database.rows(at.settings, "select result, skipped->0->>'reason' from sweep")
-    assert rows == [("failed", "SweepJobFailed: a worker was lost")]
+    assert sweeper_of(at.settings, fail, registry).run_once().result is SweepResult.FAILED
+    assert f"waitreg_sweeper_postgres_up {postgres_up}" in registry.expose().decode()
+    assert at.database.rows(at.settings, "select result, skipped->0->>'reason' from sweep") == recorded
 
 
 @pytest.mark.fault("F87")
