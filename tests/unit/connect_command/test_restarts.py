@@ -1,4 +1,4 @@
-"""Restarts: at once, with growing pauses, then at the limit's pace, whatever fails when."""
+"""Restarts: at once, after growing pauses, then at the pace of the limit."""
 
 from __future__ import annotations
 
@@ -33,18 +33,15 @@ def played(rules: ConnectSettings, looks: Sequence[tuple[float, bool]]) -> list[
     return times
 
 
-def test_the_first_failure_is_answered_at_once() -> None:
+def test_pauses_grow_from_none_to_the_longest_then_to_the_pace() -> None:
     assert Restarts(RULES).due(0.0)
-
-
-def test_pauses_grow_to_the_longest_and_then_to_what_the_limit_allows() -> None:
     times = played(RULES, [(1.0, True)] * 2000)
     pauses = [later - earlier for earlier, later in pairwise(times)]
     assert pauses[:9] == [5, 10, 20, 40, 60, 60, 60, 60, 60]
     assert set(pauses[9:]) == {180}
 
 
-def test_while_it_fails_the_limit_stays_reached_and_once_it_runs_it_falls() -> None:
+def test_the_limit_is_reached_until_the_connector_runs_again() -> None:
     restarts, now = Restarts(RULES), 0.0
     while not restarts.limit_reached(now):
         if restarts.due(now):
@@ -81,7 +78,7 @@ def test_no_window_sees_twice_the_limit(rules: ConnectSettings, looks: list[tupl
 
 
 @pytest.mark.parametrize("limit", range(1, 13))
-def test_a_window_that_begins_with_the_quick_restarts_sees_one_less_than_twice_the_limit(limit: int) -> None:
+def test_the_worst_window_sees_one_less_than_twice_the_limit(limit: int) -> None:
     rules = limits(1, 2, limit, 100 * limit)
     assert most_in_a_window(rules, played(rules, [(1, True)] * 400 * limit)) == 2 * limit - 1
 
@@ -95,7 +92,7 @@ def test_from_the_limit_on_restarts_keep_the_pace(rules: ConnectSettings, looks:
 
 
 @given(rules, st.integers(1, 5))
-def test_what_always_fails_is_restarted_at_the_pace_and_no_slower(rules: ConnectSettings, windows: int) -> None:
+def test_a_connector_that_always_fails_is_restarted_at_the_pace(rules: ConnectSettings, windows: int) -> None:
     times = played(rules, [(1, True)] * int(windows * rules.restart_window_s))
     assert all(later - earlier <= Restarts(rules).apart_s for earlier, later in pairwise(times))
     assert len(times) >= windows * rules.restart_limit

@@ -1,4 +1,4 @@
-"""Two connectors for one work are refused, whatever they are called; a new source beside a sink that stands still."""
+"""`apply` refuses two connectors of the same work, and sources that would export before their sinks are ready."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def there(connector: Connector, own: str = "RUNNING", task: str = "RUNNING", tra
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("other_family", FAMILIES)
 @pytest.mark.parametrize("own", ["RUNNING", "STOPPED"])
-def test_a_second_one_under_another_name_is_refused_and_the_first_is_named(
+def test_a_rival_under_another_name_is_refused_and_the_first_is_named(
     name: str, family: Family, other_family: Family, own: str
 ) -> None:
     first, second = ours(family, settings())[name], named(ours(other_family, settings())[name], "second")
@@ -58,7 +58,7 @@ def test_a_second_one_under_another_name_is_refused_and_the_first_is_named(
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_ours_are_no_rivals_of_one_another_nor_of_themselves(family: Family) -> None:
+def test_our_connectors_are_no_rivals(family: Family) -> None:
     connectors = list(ours(family, settings()).values())
     require_no_rivals(connectors, [])
     require_no_rivals(connectors, map(there, connectors))
@@ -69,46 +69,37 @@ def test_ours_are_no_rivals_of_one_another_nor_of_themselves(family: Family) -> 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("elsewhere", [{"postgres__schema": "other"}, {"postgres__url": "postgresql://u@db/other"}])
-def test_one_that_works_elsewhere_is_no_rival(name: str, family: Family, elsewhere: dict[str, str]) -> None:
+def test_a_connector_of_other_tables_is_no_rival(name: str, family: Family, elsewhere: dict[str, str]) -> None:
     second = named(ours(family, settings(**elsewhere))[name], "second")
     require_no_rivals([second], [there(ours(family, settings())[name])])
 
 
-def test_another_topic_may_go_into_the_same_table() -> None:
-    second = named(ours("debezium", settings(wait__topic="other"))["wait.sink"], "second")
-    require_no_rivals([second], [there(ours("debezium", settings())["wait.sink"])])
-
-
-def test_two_that_are_applied_together_are_refused() -> None:
+def test_what_counts_is_the_topic_and_the_configuration_that_is_applied() -> None:
     first = ours("debezium", settings())["wait.sink"]
+    other_topic = named(ours("debezium", settings(wait__topic="other"))["wait.sink"], "second")
+    require_no_rivals([other_topic], [there(first)])
+    replaced = Connector("audit", {"connector.class": "x", "topics": "a"}, "audit.json")
+    require_no_rivals([first, replaced], [there(named(first, "audit"))])
     with pytest.raises(ConfigurationError, match="waitreg connect remove"):
         require_no_rivals([first, named(first, "second")], [])
 
 
-def test_what_is_replaced_under_its_name_is_no_rival() -> None:
-    first = ours("debezium", settings())["wait.sink"]
-    before = there(named(first, "audit"))
-    require_no_rivals([first, Connector("audit", {"connector.class": "x", "topics": "a"}, "audit.json")], [before])
-
-
-@pytest.mark.parametrize(("own", "said"), [("STOPPED", "is STOPPED"), ("PAUSED", "is PAUSED")])
+@pytest.mark.parametrize("own", ["STOPPED", "PAUSED"])
 @pytest.mark.parametrize("applied", [(), ("wait.sink",)])
-def test_a_new_source_is_refused_at_once_beside_a_sink_that_is_held(
-    own: str, said: str, applied: tuple[str, ...]
-) -> None:
+def test_a_new_source_is_refused_while_a_sink_is_held(own: str, applied: tuple[str, ...]) -> None:
     sink = there(ours("debezium", settings())["wait.sink"], own, own)
-    with pytest.raises(SinksBehind, match=f"{said}.*PUT /connectors/wait.sink/resume.*Then run this again"):
+    with pytest.raises(SinksBehind, match=f"is {own}.*PUT /connectors/wait.sink/resume.*Then run this again"):
         require_sinks_at_work([sink], settings(), applied)
 
 
-def test_a_sink_that_has_failed_refuses_a_new_source_unless_it_is_applied_too() -> None:
+def test_a_new_source_is_refused_after_a_sink_failed_unless_it_is_applied() -> None:
     sink = there(ours("jdbc", settings())["dead_letter.sink"], "RUNNING", "FAILED", "no such table")
     with pytest.raises(SinksBehind, match=r"dead_letter.sink is FAILED \(.*no such table\): fix that"):
         require_sinks_at_work([sink], settings())
     require_sinks_at_work([sink], settings(), ["dead_letter.sink"])
 
 
-def test_sinks_that_run_or_start_or_are_not_of_this_view_keep_no_source_back() -> None:
+def test_sinks_that_run_or_start_or_keep_other_tables_block_no_source() -> None:
     own = ours("debezium", settings())
     others = ours("debezium", settings(wait__topic="other", dead_letter__topic="other.dlq"))
     audit = Connector("audit", {"topics": settings().wait.topic}, "audit.json")
@@ -128,9 +119,7 @@ def test_sinks_that_run_or_start_or_are_not_of_this_view_keep_no_source_back() -
 @pytest.mark.parametrize("source", FAMILIES)
 @pytest.mark.parametrize("sink", FAMILIES)
 @pytest.mark.parametrize(("own", "task"), [("RUNNING", "RUNNING"), ("RUNNING", "FAILED"), ("PAUSED", "PAUSED")])
-def test_a_new_sink_is_refused_beside_a_source_that_would_not_wait_for_it(
-    source: Family, sink: Family, own: str, task: str
-) -> None:
+def test_a_new_sink_is_refused_while_a_source_exists(source: Family, sink: Family, own: str, task: str) -> None:
     at_work = there(ours(source, settings())["expired.source"], own, task)
     new = named(ours(sink, settings())["wait.sink"], "my.sink")
     with pytest.raises(
@@ -140,7 +129,7 @@ def test_a_new_sink_is_refused_beside_a_source_that_would_not_wait_for_it(
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_sink_that_is_there_or_whose_source_is_stopped_or_elsewhere_is_not(family: Family) -> None:
+def test_an_existing_sink_or_a_stopped_or_other_source_blocks_no_sink(family: Family) -> None:
     own, elsewhere = ours(family, settings()), ours(family, settings(postgres__schema="other"))
     at_work, new = there(own["expired.source"]), own["wait.sink"]
     require_no_source_with_new_sinks([new], [at_work, there(new, "RUNNING", "FAILED")])

@@ -37,7 +37,7 @@ def test_the_defaults_fit_together() -> None:
         ({"watch_interval_s": "181"}, "connect.watch_interval_s is 181 s, more than restart_window_s / restart_limit"),
     ],
 )
-def test_a_contradiction_is_refused_with_what_to_change(given: dict[str, str], said: str) -> None:
+def test_a_contradiction_is_refused_with_a_fix(given: dict[str, str], said: str) -> None:
     settings = load_settings({f"connect.{name}": value for name, value in given.items()}, env={})
     with pytest.raises(ConfigurationError) as refused:
         require_connect(settings.connect)
@@ -48,5 +48,5 @@ def test_a_contradiction_is_refused_with_what_to_change(given: dict[str, str], s
 @pytest.mark.parametrize(
     "reference", ["env:NAME", "file:/run/secrets/c.properties:password", "dir:/run/secrets:pg", "vault:kv/pg:pw", ""]
 )
-def test_a_secret_may_be_wherever_the_worker_can_look(reference: str) -> None:
+def test_a_secret_may_come_from_any_provider_of_the_worker(reference: str) -> None:
     assert connect_problems(load_settings({"connect.secrets.postgres_password": reference}, env={}).connect) == []

@@ -1,4 +1,4 @@
-"""Postgres' address for a Java client: every form that libpq takes, and what Java can't use is refused."""
+"""The address of Postgres for a Java client: every form of libpq, except what Java can't use."""
 
 from __future__ import annotations
 
@@ -28,20 +28,17 @@ def address(url: str, seen_by_worker: str = "") -> PostgresAddress:
         ),
     ],
 )
-def test_the_jdbc_url_leads_to_where_libpqs_does(url: str, jdbc: str) -> None:
+def test_the_jdbc_url_has_the_parts_of_libpqs(url: str, jdbc: str) -> None:
     assert address(url).jdbc_url == f"{jdbc}&logServerErrorDetail=false"
 
 
-def test_files_of_the_worker_are_named_where_the_address_names_them() -> None:
+def test_the_options_of_the_address_name_the_files_of_the_worker() -> None:
     found = address("postgresql://u@db/shop?sslmode=verify-full&sslrootcert=/etc/ca.pem&sslkey=/etc/key.pk8")
-    assert (found.option("sslrootcert"), found.option("sslcert"), found.option("sslkey")) == (
-        "/etc/ca.pem",
-        None,
-        "/etc/key.pk8",
-    )
+    files = [found.option(name) for name in ("sslrootcert", "sslcert", "sslkey")]
+    assert files == ["/etc/ca.pem", None, "/etc/key.pk8"]
 
 
-def test_the_worker_may_know_postgres_by_another_address_and_role() -> None:
+def test_the_worker_may_have_another_address_and_role() -> None:
     found = address("postgresql://waitreg:secret@localhost:15432/shop", "postgresql://connect@postgres/shop")
     assert (found.only_host, found.user, found.database) == (("postgres", "5432"), "connect", "shop")
 
@@ -59,13 +56,13 @@ def test_the_worker_may_know_postgres_by_another_address_and_role() -> None:
         ("nonsense hunter2", "can't be read"),
     ],
 )
-def test_what_java_cannot_use_is_refused_without_showing_it(url: str, missing: str) -> None:
+def test_an_address_that_java_cannot_use_is_refused_without_it(url: str, missing: str) -> None:
     with pytest.raises(ConfigurationError) as refused:
         _ = address(url).jdbc_url
     assert missing in str(refused.value)
     assert "hunter2" not in str(refused.value)
 
 
-def test_a_connector_that_takes_one_host_is_not_given_the_first_of_several() -> None:
+def test_several_hosts_are_refused_for_a_connector_that_takes_one() -> None:
     with pytest.raises(ConfigurationError, match="names 2 hosts, and this connector takes one"):
         _ = address("postgresql://u@a,b/shop").only_host

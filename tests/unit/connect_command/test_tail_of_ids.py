@@ -1,4 +1,4 @@
-"""The tail of a partition whose tables a Connect sink keeps: it holds the due rows' IDs and takes a second look."""
+"""The tail alongside a Connect sink: it holds the IDs of due rows, and is confirmed by a second look."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from sweeper.tail import TailTooLong, Verdict
 from wait_registry.cli.connect.sweeping import TailOfIds
 
 
-def test_ids_of_rows_that_are_not_due_take_no_room() -> None:
+def test_only_ids_of_due_rows_are_held() -> None:
     tail = TailOfIds(0, 2, ["a", "b"])
     for offset, key in enumerate((b"a", b"x", None, b"b", b"z", b"a")):
         tail.add(key, offset)

@@ -1,4 +1,4 @@
-"""A connector's own clients get the cluster's security, with references in the place of secrets."""
+"""A connector's own clients get the cluster's security, with references instead of secrets."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ GIVEN = {
 OWN = Connector("n", {"connector.class": "x", "consumer.override.security.protocol": "SSL"}, "n.json")
 
 
-def test_every_client_is_told_how_and_by_which_reference() -> None:
+def test_every_client_gets_the_security_with_references() -> None:
     config = with_client_security(OWN, load_settings(GIVEN, env={})).config
     assert SECRET not in str(config)
     for client in CLIENTS:
@@ -33,14 +33,10 @@ def test_every_client_is_told_how_and_by_which_reference() -> None:
         assert config[f"{client}ssl.keystore.key"] == "${env:KAFKA_KEY}"
         assert config[f"{client}ssl.truststore.certificates"] == CERTIFICATE
     assert config["producer.override.security.protocol"] == "SASL_SSL"
+    assert config["consumer.override.security.protocol"] == "SSL", "the file's own property wins"
 
 
-def test_what_a_file_says_itself_wins() -> None:
-    config = with_client_security(OWN, load_settings(GIVEN, env={})).config
-    assert config["consumer.override.security.protocol"] == "SSL"
-
-
-def test_without_the_setting_a_connector_is_left_as_it_is() -> None:
+def test_without_the_setting_a_connector_is_unchanged() -> None:
     assert with_client_security(OWN, load_settings({**GIVEN, "connect.client_security": "false"}, env={})) == OWN
 
 

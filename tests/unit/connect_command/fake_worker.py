@@ -1,0 +1,73 @@
+"""A worker of Kafka Connect that gives one answer to every request."""
+
+from __future__ import annotations
+
+import json
+import ssl
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from wait_registry.cli.connect.rest import ConnectRest
+from wait_registry.settings.loading import load_settings
+
+
+class FakeWorker(ThreadingHTTPServer):
+    """Gives one answer (to POST another one, if given), and records paths and headers of the requests."""
+
+    answer: tuple[int, bytes]
+    posted: tuple[int, bytes] | None
+    asked: list[tuple[str, dict[str, str]]]
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: FakeWorker
+
+    def do_GET(self) -> None:
+        self._answer(*self.server.answer)
+
+    def do_POST(self) -> None:
+        self._answer(*(self.server.posted or self.server.answer))
+
+    def _answer(self, status: int, body: bytes) -> None:
+        self.server.asked.append((self.path, dict(self.headers)))
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Log nothing."""
+
+
+@contextmanager
+def answering(
+    status: int, body: bytes, context: ssl.SSLContext | None = None, posted: tuple[int, bytes] | None = None
+) -> Iterator[FakeWorker]:
+    server = FakeWorker(("127.0.0.1", 0), _Handler)
+    server.answer, server.posted, server.asked = (status, body), posted, []
+    if context is not None:
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def rest(url: str, **given: str) -> ConnectRest:
+    settings = {"connect.url": url, **{f"connect.{name}": value for name, value in given.items()}}
+    return ConnectRest(load_settings(settings, env={}).connect)
+
+
+def refusing(message: str) -> bytes:
+    """Return the body of a worker's error."""
+    return json.dumps({"error_code": 1, "message": message}).encode()
