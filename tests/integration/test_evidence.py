@@ -185,7 +185,7 @@ def test_a_row_left_in_postgres_differs_from_the_log(scene: Scene, topics: Topic
             " wait_partition, wait_offset) values (%s, 'orders', now(), %s, 'wait', 0, 0)",
             (scene.lineage.wait_id, scene.settings.processor.group),
         )
-    assert scene.judge() == {Breach.VIEW_DIFFERS: 1}
+    assert scene.judge() == {Breach.TABLES_DIFFER: 1}
 
 
 def test_the_lag_of_the_sink_is_what_postgres_has_not_taken_in(scene: Scene, database: Database) -> None:

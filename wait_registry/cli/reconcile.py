@@ -123,7 +123,7 @@ def _reconcile(
             result = reconcile(read_evidence(settings, manifest, calls, kills_ms))
             ended = result.published - result.lost - result.waiting
             bars.show({"ended": ended}, result.published, f"(the sink has {lag} entries to read)" if lag else "")
-            settled = ended == result.published and not result.breaches[Breach.VIEW_DIFFERS]
+            settled = ended == result.published and not result.breaches[Breach.TABLES_DIFFER]
             if (settled and not lag) or time.monotonic() > deadline:
                 break
             time.sleep(_POLL_S)

@@ -30,7 +30,7 @@ class Breach(StrEnum):
     CHANGED (P5): key, value, headers or timestamp are not those published, or no such record was published.
     FORGOTTEN (P4): a record's call succeeded and its registration expired all the same, and no kill between the answer
     and its tombstone explains that. Looked for only where the times of the kills are known.
-    VIEW_DIFFERS (P6): Postgres and the wait topic have different registrations, once the sink has caught up.
+    TABLES_DIFFER (P6): Postgres and the wait topic have different registrations, once the sink has caught up.
     """
 
     LOST = "lost"
@@ -39,7 +39,7 @@ class Breach(StrEnum):
     FALSELY_EXPORTED = "falsely exported"
     CHANGED = "changed"
     FORGOTTEN = "forgotten"
-    VIEW_DIFFERS = "view differs"
+    TABLES_DIFFER = "tables differ"
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,14 +162,14 @@ def forgotten(
     return problems, sum(log.may_have_taken(letter) for letter, _ in suspected)
 
 
-def view_differences(view: Collection[str] | None, log: WaitLog) -> Iterator[Problem]:
+def table_differences(tables: Collection[str] | None, log: WaitLog) -> Iterator[Problem]:
     """Return the registrations that only one of Postgres and the wait topic has."""
-    if view is None:
+    if tables is None:
         return
-    for wait_id in sorted(log.standing_ids - set(view)):
-        yield Problem(Breach.VIEW_DIFFERS, f"wait {wait_id} is in the wait topic but not in Postgres")
-    for wait_id in sorted((set(view) & log.by_id.keys()) - log.standing_ids):
-        yield Problem(Breach.VIEW_DIFFERS, f"wait {wait_id} is in Postgres but is resolved in the wait topic")
+    for wait_id in sorted(log.registered_ids - set(tables)):
+        yield Problem(Breach.TABLES_DIFFER, f"wait {wait_id} is in the wait topic but not in Postgres")
+    for wait_id in sorted((set(tables) & log.by_id.keys()) - log.registered_ids):
+        yield Problem(Breach.TABLES_DIFFER, f"wait {wait_id} is in Postgres but is resolved in the wait topic")
 
 
 def described(record: Coordinates) -> str:

@@ -20,14 +20,14 @@ POLL_S = 0.25
 DEADLINE_S = 120.0
 SHOWN = 3
 
-STANDING = """
+REGISTERED = """
     select wait_expiration_uuid, original_partition, original_offset, instance, wait_expiration_time
     from wait where consumer_group = %s order by original_partition, original_offset
 """
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class Registration:
     """A row of the table `wait`: a registered record without an outcome."""
 
     wait_id: str
@@ -57,36 +57,36 @@ def crash(screen: Screen, run: Run) -> None:
     screen.step(f"Processor {victim.pid} killed with SIGKILL; its running calls are interrupted")
     if not _poll(lambda: sink_lag(run.settings) == 0):
         raise BackgroundError(f"the sink did not catch up within {DEADLINE_S:.0f} s")
-    standing = [Standing(*row) for row in run.platform.query(STANDING, run.settings.processor.group)]
-    _show_standing(screen, run, standing)
+    registered = [Registration(*row) for row in run.platform.query(REGISTERED, run.settings.processor.group)]
+    _show_registered(screen, run, registered)
     screen.step("Another processor of the group consumes the uncommitted records; the others expire")
     replacement = run.start_processor("processor-replacement")
-    _await_ends(screen, run, standing, replacement)
-    _show_ends(screen, run, standing)
+    _await_ends(screen, run, registered, replacement)
+    _show_ends(screen, run, registered)
 
 
-def _show_standing(screen: Screen, run: Run, standing: Sequence[Standing]) -> None:
+def _show_registered(screen: Screen, run: Run, registered: Sequence[Registration]) -> None:
     cut_off = sum(1 for call in read_calls(run.calls) if call.status == ABORTED)
-    screen.note(f"{len(standing)} records are in Postgres: {cut_off} were in a call, the others in the prefetch")
+    screen.note(f"{len(registered)} records are in Postgres: {cut_off} were in a call, the others in the prefetch")
     rows = [
         (one.wait_id, f"{run.topic}/{one.partition}@{one.offset}", one.instance, f"{one.expires_at:%H:%M:%S}")
-        for one in standing[:SHOWN]
+        for one in registered[:SHOWN]
     ]
-    if len(standing) > SHOWN:
+    if len(registered) > SHOWN:
         rows.append(("...", "", "", ""))
     screen.table("select * from wait_readable", ("wait ID", "record", "processor", "expires"), rows)
 
 
-def _await_ends(screen: Screen, run: Run, standing: Sequence[Standing], replacement: Background) -> None:
-    ids = {one.wait_id for one in standing}
+def _await_ends(screen: Screen, run: Run, registered: Sequence[Registration], replacement: Background) -> None:
+    ids = {one.wait_id for one in registered}
     done, settled = "completed calls", "settled of the killed processor's"
-    with screen.progress({done: run.records, settled: len(standing)}) as bars:
+    with screen.progress({done: run.records, settled: len(registered)}) as bars:
 
         def everything_ended() -> bool:
             replacement.require_running()
-            left = {row[0] for row in run.platform.query(STANDING, run.settings.processor.group)}
+            left = {row[0] for row in run.platform.query(REGISTERED, run.settings.processor.group)}
             completed = run.completed()
-            bars.show({done: completed, settled: len(standing) - len(ids & left)})
+            bars.show({done: completed, settled: len(registered) - len(ids & left)})
             if left or sink_lag(run.settings):
                 return False
             result = run.reconcile()
@@ -99,8 +99,8 @@ def _await_ends(screen: Screen, run: Run, standing: Sequence[Standing], replacem
         screen.note(f"[red]some records are not settled after {DEADLINE_S:.0f} s[/]")
 
 
-def _show_ends(screen: Screen, run: Run, standing: Sequence[Standing]) -> None:
-    ids = {one.wait_id for one in standing}
+def _show_ends(screen: Screen, run: Run, registered: Sequence[Registration]) -> None:
+    ids = {one.wait_id for one in registered}
     topic = run.settings.dead_letter.topic
     letters = [
         letter

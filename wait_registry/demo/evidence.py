@@ -64,7 +64,7 @@ def read_evidence(settings: Settings, manifest: Path, calls: Path, kills_ms: Seq
         ],
         wait_log=list(read_wait_log(settings, processor.group)),
         kept_since_ms=time.time_ns() // 1_000_000 - delete_retention_ms(client, settings.wait.topic),
-        view=_view_ids(settings, processor.group),
+        tables=_ids_in_tables(settings, processor.group),
         kills_ms=kills_ms,
         wait_ids=_wait_ids(published, processor.group, cluster_id(client)),
     )
@@ -121,7 +121,7 @@ def _wait_ids(published: Iterable[Published], group: str, cluster: str) -> dict[
     }
 
 
-def _view_ids(settings: Settings, group: str) -> frozenset[str]:
+def _ids_in_tables(settings: Settings, group: str) -> frozenset[str]:
     with connect(settings.postgres, autocommit=True, application_name="waitreg reconciliation") as connection:
         rows = connection.execute("select wait_expiration_uuid from wait where consumer_group = %s", (group,))
         return frozenset(row[0] for row in rows)

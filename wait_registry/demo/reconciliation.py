@@ -24,7 +24,7 @@ SHOWN_PROBLEMS = 20
 class Evidence:
     """What is known from outside about one group.
 
-    ``view`` is the IDs in Postgres, None when not looked at. ``kills_ms`` is when processors of the group were killed
+    ``tables`` is the IDs in Postgres, None when not looked at. ``kills_ms`` is when processors of the group were killed
     (ms since the epoch), None when unknown; a processor paused beyond its records' expiry counts as killed.
     ``wait_ids`` has the IDs of the published records, by which a tombstone is known after compaction removed its
     registration. A tombstone appended at ``kept_since_ms`` or later is still there; None when compaction removed none.
@@ -34,7 +34,7 @@ class Evidence:
     calls: Sequence[Call]
     dead_letters: Sequence[DeadLetterSeen]
     wait_log: Sequence[WaitEntry]
-    view: Collection[str] | None = None
+    tables: Collection[str] | None = None
     kills_ms: Sequence[int] | None = None
     wait_ids: Mapping[Coordinates, str] = field(default_factory=dict)
     kept_since_ms: int | None = None
@@ -106,7 +106,7 @@ def reconcile(evidence: Evidence) -> Reconciliation:
         *problems,
     ]
     counts = Counter(problem.breach for problem in problems)
-    lacking = {Breach.FORGOTTEN: evidence.kills_ms, Breach.VIEW_DIFFERS: evidence.view}
+    lacking = {Breach.FORGOTTEN: evidence.kills_ms, Breach.TABLES_DIFFER: evidence.tables}
     return Reconciliation(
         published=ends.total(),
         done=ends["done"],
@@ -140,7 +140,7 @@ def _problems(
         *false,
         *breaches.changed(published, dead_letters, evidence.calls),
         *forgotten,
-        *breaches.view_differences(evidence.view, log),
+        *breaches.table_differences(evidence.tables, log),
     ]
     return found, {
         Breach.UNPAIRED: unpaired_unjudged,
@@ -157,6 +157,6 @@ def _end(record: Published, done: bool, dead: bool, log: WaitLog) -> str:
         return "dead_lettered"
     if place in log.discarded:
         return "discarded"
-    if place in log.standing:
+    if place in log.registered:
         return "waiting"
     return "gone" if log.was_compacted_away(record) else "lost"

@@ -25,7 +25,7 @@ LEGEND = {
     Breach.FALSELY_EXPORTED: "exported although it had been settled before",
     Breach.CHANGED: "differs from the published bytes",
     Breach.FORGOTTEN: "done and expired, and no kill explains it",
-    Breach.VIEW_DIFFERS: "Postgres and the log disagree",
+    Breach.TABLES_DIFFER: "Postgres and the log disagree",
 }
 NOT_LOOKED_FOR = "not checked"
 UNJUDGED = "(+n?): n records can't be judged, because compaction removed their entries from the wait topic"

@@ -84,12 +84,12 @@ class WaitLog:
         self._kept_since_ms = -math.inf if kept_since_ms is None else kept_since_ms
         self._uncleaned_from = _uncleaned_from(by_place)
         self._occupied = {(partition, offset) for (_, partition), offsets in by_place.items() for offset in offsets}
-        self.standing_ids = {wait_id for wait_id, history in self.by_id.items() if _stands(history)}
-        self.standing = self._originals(self.standing_ids)
+        self.registered_ids = {wait_id for wait_id, history in self.by_id.items() if _is_registered(history)}
+        self.registered = self._originals(self.registered_ids)
         self.discarded = self._originals(
             entry.wait_id for history in self.by_id.values() for entry in history if entry.outcome == Outcome.DISCARDED
         )
-        self._registered = self._originals(self.by_id)
+        self._ever_registered = self._originals(self.by_id)
 
     def _originals(self, wait_ids: Iterable[str]) -> set[Coordinates]:
         found = set()
@@ -123,7 +123,7 @@ class WaitLog:
         history = self.by_id.get(self._wait_ids.get(published.coordinates, ""), ())
         if history:
             return all(entry.original is None for entry in history) and history[-1].outcome in _CONTINUES
-        return published.coordinates not in self._registered and published.timestamp_ms < self._kept_since_ms
+        return published.coordinates not in self._ever_registered and published.timestamp_ms < self._kept_since_ms
 
     def export_tombstone(self, wait_id: str, registration: tuple[int, int]) -> WaitEntry | None:
         """Return the tombstone that the sweeper wrote for a registration."""
@@ -156,7 +156,7 @@ def _is_of(history: Iterable[WaitEntry], topics: Collection[str]) -> bool:
     return any(entry.original is not None and entry.original[0] in topics for entry in history)
 
 
-def _stands(history: Sequence[WaitEntry]) -> bool:
+def _is_registered(history: Sequence[WaitEntry]) -> bool:
     last = {entry.partition: entry for entry in history}
     return any(entry.original is not None for entry in last.values())
 

@@ -55,7 +55,7 @@ KEPT = Evidence(
     calls=[call(0), call(1, status=ABORTED)],
     dead_letters=[expired(1, (0, 1), 95)],
     wait_log=[wait(0, 0), wait(1, 1), tombstone(0, 2, "done"), tombstone(1, 10, "expired")],
-    view=(),
+    tables=(),
 )
 
 
@@ -103,12 +103,12 @@ def changed(**parts: Any) -> dict[str, Any]:
             id="two dead letters, one tombstone",
         ),
         pytest.param(
-            {"wait_log": KEPT.wait_log[:-1], "view": ["id-1"]}, {Breach.UNPAIRED: 1}, id="dead letter, no tombstone"
+            {"wait_log": KEPT.wait_log[:-1], "tables": ["id-1"]}, {Breach.UNPAIRED: 1}, id="dead letter, no tombstone"
         ),
         pytest.param({"dead_letters": []}, {Breach.LOST: 1, Breach.UNPAIRED: 1}, id="tombstone, no dead letter"),
         pytest.param(changed(registration=(0, 7)), {Breach.UNPAIRED: 1}, id="dead letter of another registration"),
         *(
-            pytest.param({"wait_log": [*KEPT.wait_log, later], "view": None}, {Breach.FALSELY_EXPORTED: 1}, id=name)
+            pytest.param({"wait_log": [*KEPT.wait_log, later], "tables": None}, {Breach.FALSELY_EXPORTED: 1}, id=name)
             for name, later in {
                 "exported past a tombstone": tombstone(1, 5, "done"),
                 "exported past a newer registration": wait(1, 5),
@@ -119,11 +119,11 @@ def changed(**parts: Any) -> dict[str, Any]:
             {"dead_letters": [KEPT_LETTER, failed(99)]}, {Breach.CHANGED: 1}, id="dead letter of no published record"
         ),
         pytest.param({"calls": [call(0, body=b"x")]}, {Breach.CHANGED: 1}, id="another body at the downstream"),
-        pytest.param({"view": ["id-0"]}, {Breach.VIEW_DIFFERS: 1}, id="a row too many"),
-        pytest.param({"view": ["id-0", "id-1"]}, {Breach.VIEW_DIFFERS: 2}, id="two rows too many"),
+        pytest.param({"tables": ["id-0"]}, {Breach.TABLES_DIFFER: 1}, id="a row too many"),
+        pytest.param({"tables": ["id-0", "id-1"]}, {Breach.TABLES_DIFFER: 2}, id="two rows too many"),
         pytest.param(
             {"wait_log": [wait(0, 0), tombstone(0, 1, "done"), wait(1, 2)], "dead_letters": []},
-            {Breach.VIEW_DIFFERS: 1},
+            {Breach.TABLES_DIFFER: 1},
             id="a missing row",
         ),
     ],
@@ -161,7 +161,7 @@ NULL = Published(TOPIC, 0, 0, TIMESTAMP_MS, fingerprint(None, None, None))
     ("evidence", "counts"),
     [
         pytest.param(
-            replace(KEPT, wait_log=KEPT.wait_log[:3], dead_letters=[], view=["id-1"]),
+            replace(KEPT, wait_log=KEPT.wait_log[:3], dead_letters=[], tables=["id-1"]),
             {"done": 1, "waiting": 1, "finished": False},
             id="a registered record waits",
         ),
@@ -221,7 +221,7 @@ NULL = Published(TOPIC, 0, 0, TIMESTAMP_MS, fingerprint(None, None, None))
                 wait_log=[*KEPT.wait_log, replace(wait(5, 50), wait_id="foreign", original=("others", 0, 5))],
                 dead_letters=[KEPT_LETTER, replace(expired(5, (0, 50), 0), original=("others", 0, 5))],
                 calls=[*KEPT.calls, replace(call(0), topic="others")],
-                view=["foreign"],
+                tables=["foreign"],
             ),
             {"published": 2},
             id="other topics",

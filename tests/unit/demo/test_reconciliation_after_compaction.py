@@ -135,7 +135,7 @@ def test_an_old_unhandled_record_with_its_entries_in_the_log_is_lost() -> None:
 def test_a_second_export_of_an_id_needs_its_own_tombstone() -> None:
     again = replace(REGISTERED, offset=30, append_ms=6000)
     letters = [LETTER, replace(LETTER, registration=(0, 30), time_ms=9000)]
-    assert breaches(judged([EXPIRED, again], letters=letters)) == {Breach.UNPAIRED: 1, Breach.VIEW_DIFFERS: 1}
+    assert breaches(judged([EXPIRED, again], letters=letters)) == {Breach.UNPAIRED: 1, Breach.TABLES_DIFFER: 1}
     second = replace(EXPIRED, offset=40, append_ms=9001)
     assert judged([EXPIRED, again, second], letters=letters).ok
     assert judged([second], letters=letters).ok
