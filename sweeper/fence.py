@@ -41,13 +41,14 @@ def batches(letters: Sequence[Outgoing], limits: Mapping[str, int]) -> Iterator[
     together: list[Outgoing] = []
     queued: Counter[str] = Counter()
     for letter in letters:
-        limit = limits.get(letter.topic)
-        size = 0 if limit is None else record_size(letter.key, letter.value, letter.headers)
-        if limit is not None and queued[letter.topic] and queued[letter.topic] + size > limit:
-            yield together
-            together, queued = [], Counter()
+        topic = letter.topic
+        if topic in limits:
+            size = record_size(letter.key, letter.value, letter.headers)
+            if queued[topic] and queued[topic] + size > limits[topic]:
+                yield together
+                together, queued = [], Counter()
+            queued[topic] += size
         together.append(letter)
-        queued[letter.topic] += size
     yield together
 
 
