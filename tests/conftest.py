@@ -16,14 +16,13 @@ import pytest
 from tests.support.certificates import openssl_is_there
 from tests.support.chosen_stack import CONTAINERS, EMBEDDED, ChosenStack, is_for_want_of_an_engine, skips_are_failures
 from tests.support.database import Database
-from tests.support.given_stack import KAFKA_VARIABLE, POSTGRES_VARIABLE, GivenStack
 from tests.support.naming import Names
 from tests.support.processes import Services
 from tests.support.quick_jvm import quick_jvm
 from tests.support.secured_broker import SecuredBroker
 from tests.support.secured_postgres import SecuredPostgres
 from tests.support.settings import settings_against
-from tests.support.stack import OwnStack, Stack
+from tests.support.stack import KAFKA_VARIABLE, POSTGRES_VARIABLE, GivenStack, OwnStack, Stack
 from tests.support.topics import Topics
 from wait_registry.settings.root import Settings
 

@@ -16,8 +16,7 @@ from tests.chaos.outage import RATE_PER_S, RECORDS
 from tests.chaos.report import BROKEN, KEPT, Entry, inconclusive, last_line, line_of
 from tests.chaos.scenarios import NAMES, play_scenario
 from tests.chaos.workers import JOBS, Plan, play_all
-from tests.support.argument_types import at_least_one, positive
-from tests.support.interruption import INTERRUPTED, signals_interrupt
+from tests.support.programs import INTERRUPTED, at_least_one, positive, signals_interrupt
 
 DESCRIPTION = """\
 Plays seeds n, n+1, ... until the minutes are over, at least one. A seed decides the load (records of every odd shape),

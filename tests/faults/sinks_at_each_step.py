@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from tests.faults.several_scenarios import AnotherScenario
+from tests.faults.conftest import AnotherScenario
 from tests.integration.sink.commit_cut import CommitCut
 from tests.integration.sink.wait_topic import WaitTopic, new_id, tombstone, wait_record
 from tests.integration.sweeper.scenario import Scenario

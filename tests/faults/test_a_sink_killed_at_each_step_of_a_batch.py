@@ -7,7 +7,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.faults.several_scenarios import AnotherScenario
+from tests.faults.conftest import AnotherScenario
 from tests.faults.sinks_at_each_step import stopped_sinks
 from tests.integration.sink.conftest import StartSink
 from tests.support.processes import Service, runs

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import struct
 import subprocess
 import sys
 import time
@@ -10,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.clock import HostClock
-from tests.faults.several_scenarios import AnotherScenario
+from tests.faults.conftest import AnotherScenario
 from tests.faults.sweeping import start_sweeping
 from tests.integration.processor.wait_topic import stories
 from tests.integration.sweeper.conftest import ScenarioFactory
@@ -21,6 +22,7 @@ from tests.support.topics import Topics
 from tests.support.waiting import wait_until
 from wait_registry.records.times import parse_utc_ms
 
+SHIFTING = Path(__file__).with_name("shifted_clock")
 STEPS_S = (30.0, -30.0, 3_600.0, -3_600.0)
 BEYOND_KAFKAS_HOUR_S = 7_200.0
 RIGHT_MS = 10_000
@@ -28,6 +30,29 @@ EACH = 20
 TTL_S = 600.0
 # Due by a clock that is an hour ahead, and by no other.
 NOT_YET_MS = 1_800_000
+
+
+class HostClock:
+    """The clock that Python processes with this `environment` read; see ``shifted_clock/sitecustomize.py``."""
+
+    def __init__(self, file: Path) -> None:
+        """Begin with the right time.
+
+        Args:
+            file: to be made; it holds by how much the clock is off.
+        """
+        self._file = file
+        self.step_to(0.0)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What puts a process on this host."""
+        return {"SHIFTED_CLOCK": str(self._file), "PYTHONPATH": f"{SHIFTING}{os.pathsep}{os.environ['PYTHONPATH']}"}
+
+    def step_to(self, offset_s: float) -> None:
+        """Put the clock forward of the right time, or back, s; running processes see it at once."""
+        with self._file.open("r+b" if self._file.exists() else "wb") as file:
+            file.write(struct.pack("d", offset_s))
 
 
 @pytest.mark.fault("F100")

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from sweeper.result import RowOutcome
-from tests.faults.several_scenarios import AnotherScenario
+from tests.faults.conftest import AnotherScenario
 from tests.faults.sweeping import start_sweeping
 from tests.integration.sweeper.conftest import ScenarioFactory
 from tests.integration.sweeper.scenario import Registered, Scenario, ids

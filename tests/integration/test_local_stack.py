@@ -23,8 +23,8 @@ from confluent_kafka.admin import AdminClient
 
 from tests.support.kafka_io import Outgoing
 from tests.support.naming import Names
+from tests.support.own_postgres import reachable
 from tests.support.processes import runs
-from tests.support.reachable import reachable
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
 from wait_registry.errors import ConfigurationError

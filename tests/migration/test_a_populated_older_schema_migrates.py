@@ -16,8 +16,7 @@ from sweeper.due import find_due
 from tests.conftest import ROOT, SettingsFactory
 from tests.integration.sink.applying import HandFed, now_ms
 from tests.integration.sink.wait_topic import ENCODER
-from tests.support.catalogue import catalogue
-from tests.support.database import Database
+from tests.support.database import Database, catalogue
 from tests.support.waiting import wait_until
 from tests.unit.sink.batches import Row
 from wait_registry.cli.query_file import bind, load_query, query_names

@@ -27,10 +27,9 @@ from typing import Final
 
 from tests.evidence import all_tests
 from tests.mutants.mutant import ROOT, Mutant, all_mutants, planted
-from tests.support.argument_types import at_least_one
 from tests.support.chosen_stack import POSTGRES_SETTINGS
-from tests.support.given_stack import KAFKA_VARIABLE, POSTGRES_VARIABLE
-from tests.support.interruption import INTERRUPTED, signals_interrupt
+from tests.support.programs import INTERRUPTED, at_least_one, signals_interrupt
+from tests.support.stack import KAFKA_VARIABLE, POSTGRES_VARIABLE
 from wait_registry.local.stack import EmbeddedStack
 
 TEST_TIMEOUT_S: Final = 120

@@ -11,9 +11,9 @@ from tests.integration.processor.conftest import processor_settings, processors
 from tests.integration.sink.conftest import start_sink
 from tests.integration.sweeper.conftest import scenario
 from tests.refusals.secured_settings import SecuredSettings
-from tests.support.given_stack import GivenStack
 from tests.support.naming import Names
 from tests.support.secured_broker import SecuredBroker
+from tests.support.stack import GivenStack
 from wait_registry.local.stack import EmbeddedStack
 
 __all__ = ["processor_settings", "processors", "scenario", "start_sink"]

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import SettingsFactory
-from tests.integration.examples.http_service import Answer, HttpService
 from tests.support.certificates import Authority, Certificate, openssl_is_there
+from tests.support.http_service import Answer, HttpService
 from tests.support.naming import Names
 from tests.support.processes import Services
 from tests.support.topics import Topics

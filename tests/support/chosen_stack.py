@@ -9,8 +9,7 @@ from functools import cache
 import pytest
 
 from tests.support.container_stack import KAFKA_IMAGE, POSTGRES_IMAGE, ContainerStack, engine_problem
-from tests.support.given_stack import GivenStack
-from tests.support.stack import OwnStack, Stack
+from tests.support.stack import GivenStack, OwnStack, Stack
 from wait_registry.local.stack import EmbeddedStack
 
 EMBEDDED, CONTAINERS = "embedded", "containers"

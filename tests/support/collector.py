@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import KeyValue
+
+from tests.support.http_service import Answer, Call, HttpService
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,39 +27,19 @@ class Collector:
 
     def __init__(self) -> None:
         self.received: list[ReceivedSpan] = []
-        received = self.received
-
-        class Request(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                received.extend(_spans(self.path, body))
-                self.send_response(200)
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-
-            def log_message(self, format: str, *args: object) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Request)
-        self._server.daemon_threads = True
-        self._thread = Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
-        self._thread.start()
-
-    @property
-    def base(self) -> str:
+        self._service = HttpService(self._keep).__enter__()
+        self.base = self._service.address
         """What OTEL_EXPORTER_OTLP_ENDPOINT takes."""
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
-
-    @property
-    def endpoint(self) -> str:
+        self.endpoint = f"{self.base}/v1/traces"
         """What telemetry.traces_endpoint takes."""
-        return f"{self.base}/v1/traces"
 
     def close(self) -> None:
         """Stop listening."""
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
+        self._service.close()
+
+    def _keep(self, call: Call) -> Answer:
+        self.received += _spans(call.path, call.body)
+        return Answer()
 
 
 def _spans(path: str, body: bytes) -> list[ReceivedSpan]:

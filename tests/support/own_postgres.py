@@ -1,7 +1,8 @@
-"""A Postgres of one test alone, in a folder that its account can reach."""
+"""A Postgres of one test alone, and folders that its account can enter."""
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -33,3 +34,14 @@ def own_postgres(
         server.remove_data()
         if directory is None:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def reachable(tmp_path: Path) -> Path:
+    """Let the unprivileged account through pytest's private folders when the tests run as root."""
+    if os.geteuid() == 0:
+        # pytest's own lie within the system's folder for temporary files, which everybody may enter.
+        for folder in (tmp_path, *tmp_path.parents):
+            if folder == Path(tempfile.gettempdir()).resolve() or folder == Path(folder.root):
+                break
+            folder.chmod(folder.stat().st_mode | 0o111)
+    return tmp_path

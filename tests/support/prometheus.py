@@ -1,8 +1,9 @@
-"""A real Prometheus for one test: on PATH or where `make prometheus` puts it, with a folder and port of its own."""
+"""The alert rules as their file says them, and a real Prometheus for one test with a folder and port of its own."""
 
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import urllib.error
@@ -10,6 +11,7 @@ import urllib.parse
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,31 @@ RULES = ROOT / "deploy" / "prometheus" / "alerts.yml"
 # A machine under load answers late, and a scrape must not outlast its interval.
 SCRAPE = "2s"
 TOOLS = ROOT / ".waitreg" / "tools"
+
+
+@dataclass(frozen=True, slots=True)
+class AlertRule:
+    """One rule: its name and its text."""
+
+    name: str
+    text: str
+
+    def value(self, key: str) -> str:
+        """Return a key's value that stands on its own line; empty when there is none."""
+        found = re.search(rf"^ +{key}: *(.*)$", self.text, re.MULTILINE)
+        return found.group(1) if found else ""
+
+
+def alert_rules() -> list[AlertRule]:
+    """Return all rules in their order, without a YAML reader: a rule lasts from its ``- alert:`` to the next."""
+    parts = re.split(r"^ +- alert: (\w+)$", RULES.read_text("utf-8"), flags=re.MULTILINE)
+    return [AlertRule(name, text) for name, text in zip(parts[1::2], parts[2::2], strict=True)]
+
+
+def metric_names(text: str) -> set[str]:
+    """Return the names of this system's metrics in PromQL, without the endings of histograms."""
+    found = re.findall(r"\bwaitreg_[a-z_]+\b", text)
+    return {re.sub(r"_seconds_(bucket|sum|count)$", "_seconds", name) for name in found}
 
 
 def prometheus_tool(name: str) -> str:

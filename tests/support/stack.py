@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Protocol
+
+KAFKA_VARIABLE = "WAITREG_TEST_KAFKA"
+POSTGRES_VARIABLE = "WAITREG_TEST_POSTGRES"
 
 
 class Stack(Protocol):
@@ -50,3 +55,17 @@ class OwnStack(Stack, Protocol):
     @property
     def postgres(self) -> StackServer:
         """Postgres."""
+
+
+@dataclass(frozen=True, slots=True)
+class GivenStack:
+    """A stack that runs already, shared by many test runs: every test has topics and a schema of its own."""
+
+    bootstrap_servers: str
+    postgres_url: str
+
+    @classmethod
+    def of(cls, environment: Mapping[str, str]) -> GivenStack | None:
+        """Return the stack that both variables name, None without them."""
+        kafka, postgres = environment.get(KAFKA_VARIABLE), environment.get(POSTGRES_VARIABLE)
+        return cls(kafka, postgres) if kafka and postgres else None

@@ -1,4 +1,4 @@
-"""Write the golden vectors: `python -m tests.vectors.generate` in the project's root.
+"""Write the golden vectors that hold binary data: `python -m tests.vectors.generate` in the project's root.
 
 Neither this nor `generating` uses anything of the project, so that the vectors can't agree with it by habit.
 """
@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Final
 
 from tests.vectors.generating.expired import expired_vectors
-from tests.vectors.generating.headers_json import headers_json_size_vectors, headers_json_vectors
+from tests.vectors.generating.headers_json import headers_json_vectors
 from tests.vectors.generating.identity import tombstone_vectors, wait_id_vectors
 from tests.vectors.generating.lineage import lineage_vectors
 from tests.vectors.generating.republished import dead_letter_vectors, redelivery_vectors
-from tests.vectors.generating.times import times_vectors
 from tests.vectors.generating.vector import Json
 from tests.vectors.generating.wait_record import legacy_vectors, wait_record_vectors
 
@@ -22,12 +21,10 @@ FOLDER: Final = Path(__file__).parent
 
 
 def golden_files() -> dict[str, str]:
-    """Return the text of every vector file by its name."""
+    """Return the text of each vector file that isn't written by hand, by its name."""
     files: dict[str, tuple[str, list[Json]]] = {
         "wait_id": ("The deterministic id of a registration.", wait_id_vectors()),
-        "times": ("ISO 8601 times as ms since the epoch.", times_vectors()),
         "headers_json": ("Original headers in JSON.", headers_json_vectors()),
-        "headers_json_size": ("How many bytes of headers in JSON are read.", headers_json_size_vectors()),
         "wait_record": ("Records of the wait topic.", wait_record_vectors()),
         "wait_record_legacy": ("Records of the wait topic, legacy format: only read.", legacy_vectors()),
         "tombstone": ("How a registration ended.", tombstone_vectors()),

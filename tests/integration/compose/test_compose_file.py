@@ -12,10 +12,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.support.alert_rules import alert_rules
-from tests.support.compose_variables import COMPOSE_FILE, filled, given_variables, used_variables
-from tests.support.dockerfile import ROOT, lineage, stages
-from tests.support.prometheus import RULES, prometheus_tool
+from tests.support.docker_files import COMPOSE_FILE, ROOT, filled, given_variables, lineage, stages, used_variables
+from tests.support.prometheus import RULES, alert_rules, prometheus_tool
 from wait_registry.settings.names import DELIMITER, PREFIX, find_setting
 from wait_registry.settings.processor import ProcessorSettings
 from wait_registry.settings.root import Settings

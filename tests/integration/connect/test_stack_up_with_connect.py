@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import psycopg
 
-from tests.support.reachable import reachable
+from tests.support.own_postgres import reachable
 
 OURS = {
     "io.waitreg.connect.WaitRecordConverter",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.integration.examples.http_service import Answer, Call, HttpService
 from tests.integration.examples.running import Example
+from tests.support.http_service import Answer, Call, HttpService
 from tests.support.kafka_io import Outgoing
 
 STATUSES = {b"good": 204, b"known": 409, b"gone": 410, b"refused": 422, b"moved": 302, b"down": 503}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from tests.integration.examples.http_service import Answer, Call, HttpService
 from tests.integration.examples.running import Example
+from tests.support.http_service import Answer, Call, HttpService
 from tests.support.kafka_io import Outgoing
 
 

@@ -15,10 +15,10 @@ from types import ModuleType
 
 import pytest
 
-from tests.integration.examples.http_service import Answer, Call, HttpService
 from tests.integration.examples.running import Example
 from tests.integration.sink.applying import HandFed, now_ms
 from tests.support.database import Database
+from tests.support.http_service import Answer, Call, HttpService
 from tests.support.kafka_io import Outgoing, ReadRecord
 from tests.support.naming import Names
 from tests.support.topics import Topics

@@ -10,8 +10,7 @@ import pytest
 from pydantic import SecretStr
 
 from tests.conftest import SettingsFactory
-from tests.support.catalogue import catalogue
-from tests.support.database import Database
+from tests.support.database import Database, catalogue
 from wait_registry.errors import ConfigurationError
 from wait_registry.postgres.connection import PostgresUnavailable, connect, schema_of
 from wait_registry.postgres.migrations import migrate, migrations, status

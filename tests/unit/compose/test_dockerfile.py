@@ -7,8 +7,7 @@ from collections.abc import Collection, Mapping
 
 import pytest
 
-from tests.support.compose_variables import given_variables
-from tests.support.dockerfile import DOCKERFILE, ROOT, Stage, image_defaults, lineage, stages
+from tests.support.docker_files import DOCKERFILE, ROOT, Stage, given_variables, image_defaults, lineage, stages
 
 TARGETS = ("processor", "sink", "sweeper", "tools", "connect")
 JVM_FILES = ("py", "xml", "sha256", "properties")

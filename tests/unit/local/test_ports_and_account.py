@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.reachable import reachable
+from tests.support.own_postgres import reachable
 from wait_registry.errors import ConfigurationError
 from wait_registry.local.account import unprivileged_account, unreachable_part
 from wait_registry.local.ports import HIGHEST, LOOPBACK, LOWEST, free_ports, is_free

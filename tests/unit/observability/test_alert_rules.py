@@ -6,8 +6,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from tests.support.alert_rules import AlertRule, alert_rules, metric_names
-from tests.support.prometheus import ROOT
+from tests.support.prometheus import ROOT, AlertRule, alert_rules, metric_names
 from wait_registry.telemetry.metrics import all_metrics
 
 RULES = alert_rules()

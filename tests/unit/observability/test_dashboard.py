@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.alert_rules import metric_names
-from tests.support.prometheus import ROOT
+from tests.support.prometheus import ROOT, metric_names
 from wait_registry.telemetry.metrics import all_metrics
 
 FILE = ROOT / "deploy" / "grafana" / "waitreg.json"

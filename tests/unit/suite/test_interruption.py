@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Iterator
 
 import pytest
 
-from tests.support.interruption import signals_interrupt
-from tests.support.signal_handlers import signals_as_before  # noqa: F401 - used by its name
+from tests.support.programs import signals_interrupt
+
+
+@pytest.fixture(autouse=True)
+def signals_as_before() -> Iterator[None]:
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 def test_each_ctrl_c_interrupts() -> None:

@@ -107,19 +107,6 @@ REFUSED: dict[str, bytes] = {
 }
 
 
-MIB = 1024 * 1024
-
-
-def headers_json_size_vectors() -> list[Json]:
-    """Return the vectors of how much JSON is read: in a wait record, and in a column, where it is longer."""
-    return [
-        vector("in a wait record", "decode", 16 * MIB, []),
-        vector("too much for a wait record", "decode", 16 * MIB + 1, "error"),
-        vector("in a column", "decode_column", 32 * MIB, []),
-        vector("too much for a column", "decode_column", 32 * MIB + 1, "error"),
-    ]
-
-
 def headers_json_vectors() -> list[Json]:
     """Return the vectors of headers in JSON."""
     return [

@@ -51,6 +51,15 @@ def grant_but(own: SecuredSettings, service: Service, settings: Settings, change
             own.secured.grant(own.user(service), right.resource, right.name, right.operations, prefixed=right.prefixed)
 
 
+def waiting_record(own: SecuredSettings, processors: Processors, *, granted: bool = True) -> tuple[Settings, str]:
+    """Return the settings of a processor and its input topic, in which a record waits."""
+    quick = {**QUICK, "processor.handler": processors.handler(take)}
+    settings = own.of("processor", "SASL_PLAINTEXT", quick, granted=granted)
+    topic = settings.processor.topics[0]
+    own.topics.produce(topic, [b"value"])
+    return settings, topic
+
+
 def scenario(own: SecuredSettings, settings: Settings, database: Database) -> Scenario:
     """Return a wait topic and its view, looked at and written to by the operator."""
     update = {"bootstrap_servers": own.secured.operator, "security": type(settings.kafka.security)()}
@@ -125,15 +134,13 @@ def test_a_sink_that_cannot_see_the_connect_group_trusts_the_setting(
 def test_a_processor_without_a_right_ends_and_has_committed_nothing(
     missing: str, operation: str, said: str, secured_settings: SecuredSettings, processors: Processors
 ) -> None:
-    quick = {**QUICK, "processor.handler": processors.handler(take)}
-    settings = secured_settings.of("processor", "SASL_PLAINTEXT", quick, granted=False)
-    topics, topic = secured_settings.topics, settings.processor.topics[0]
-    topics.produce(topic, [b"value"])
+    settings, topic = waiting_record(secured_settings, processors, granted=False)
     change = lambda right: without(right, operation) if right.name.endswith(missing) else right  # noqa: E731
     grant_but(secured_settings, "processor", settings, change)
     with pytest.raises(ConfigurationError, match=said) as caught:
         processors.start(settings).join()
     assert caught.value.exit_code == 2
+    topics = secured_settings.topics
     assert topics.read(settings.wait.topic) == []
     assert committed(topics.bootstrap, settings.processor.group, topic, 1) == [-1]
 
@@ -142,10 +149,7 @@ def test_a_processor_without_a_right_ends_and_has_committed_nothing(
 def test_a_processor_without_write_permission_ends_at_the_first_record(
     secured_settings: SecuredSettings, processors: Processors
 ) -> None:
-    quick = {**QUICK, "processor.handler": processors.handler(take)}
-    settings = secured_settings.of("processor", "SASL_PLAINTEXT", quick, granted=False)
-    topics, topic = secured_settings.topics, settings.processor.topics[0]
-    topics.produce(topic, [b"value"])
+    settings, topic = waiting_record(secured_settings, processors, granted=False)
 
     def to_see(right: Right) -> Right:
         return right._replace(operations=("DESCRIBE", CONFIGS)) if right.name == settings.wait.topic else right
@@ -153,7 +157,7 @@ def test_a_processor_without_write_permission_ends_at_the_first_record(
     grant_but(secured_settings, "processor", settings, to_see)
     with pytest.raises(ConfigurationError, match=r"writing wait record \S+ to \S+\.wait failed.* WRITE on it"):
         processors.start(settings).join()
-    assert committed(topics.bootstrap, settings.processor.group, topic, 1) == [-1]
+    assert committed(secured_settings.topics.bootstrap, settings.processor.group, topic, 1) == [-1]
 
 
 @pytest.mark.fault("F13")
@@ -164,10 +168,8 @@ def test_a_processor_without_write_permission_ends_at_the_first_record(
 def test_a_revoked_permission_ends_a_processor_without_false_commits(
     lost: str, said: str, secured_settings: SecuredSettings, processors: Processors
 ) -> None:
-    quick = {**QUICK, "processor.handler": processors.handler(take)}
-    settings = secured_settings.of("processor", "SASL_PLAINTEXT", quick)
-    topics, topic = secured_settings.topics, settings.processor.topics[0]
-    topics.produce(topic, [b"before"])
+    settings, topic = waiting_record(secured_settings, processors)
+    topics = secured_settings.topics
     running = processors.start(settings)
     wait_until(lambda: running.done == 1, 60, "the first record")
     [right] = [right for right in rights_of("processor", settings) if right.name.endswith(lost)]

@@ -25,6 +25,7 @@ from tests.support.own_postgres import own_postgres
 from tests.support.secured_postgres import SecuredPostgres
 from tests.support.tls_front import TlsFront
 from tests.support.topics import Topics
+from wait_registry.errors import ConfigurationError
 from wait_registry.local.postgres import EmbeddedPostgres
 from wait_registry.postgres.connection import PostgresRefused, PostgresUnavailable, connect
 from wait_registry.postgres.schema import install_schema
@@ -113,66 +114,57 @@ def test_a_refusal_of_a_task_alone_does_not_end_the_sweeper() -> None:
 Wrong = Callable[[SecuredPostgres, str, str, Path], str]
 
 
-def another_authority(server: SecuredPostgres, user: str, password: str, folder: Path) -> str:
-    return server.url(user, password, authority=Authority(folder, "another"))
-
-
-def another_host(server: SecuredPostgres, user: str, password: str, folder: Path) -> str:
-    return server.url(user, password, host="localhost")
-
-
-def certificate_of_a_foreign_authority(server: SecuredPostgres, user: str, password: str, folder: Path) -> str:
-    return server.url(user, password, Authority(folder, "foreign").issue(user))
-
-
-def certificate_out_of_date(server: SecuredPostgres, user: str, password: str, folder: Path) -> str:
-    return server.url(user, password, server.authority.issue(f"{user}-of-old", expired=True))
-
-
-def key_of_another_certificate(server: SecuredPostgres, user: str, password: str, folder: Path) -> str:
-    other = server.authority.issue(f"{user}-other").key_file
-    return server.url(user, password, replace(server.authority.issue(user), key_file=other))
-
-
-def key_that_others_may_read(server: SecuredPostgres, user: str, password: str, folder: Path) -> str:
+def with_shown_key(server: SecuredPostgres, user: str, password: str, folder: Path) -> str:
     own = server.authority.issue(f"{user}-shown")
     own.key_file.chmod(0o644)
     return server.url(user, password, own)
 
 
-@pytest.mark.parametrize(
-    ("wrong", "said"),
-    [
-        (another_authority, r"certificate verify failed.*sslrootcert"),
-        (another_host, r"does not match host name.*issued for that host"),
-        (certificate_of_a_foreign_authority, r"alert.*The server refuses our certificate"),
-        (certificate_out_of_date, r"alert.*The server refuses our certificate.*be valid now"),
-        (key_of_another_certificate, r"key values mismatch.*a key must belong to its certificate"),
-        (key_that_others_may_read, r"has group or world access.*readable by its owner alone"),
-    ],
-)
-def test_certificates_are_checked_on_both_sides(
-    wrong: Wrong,
-    said: str,
-    secured_postgres: SecuredPostgres,
-    names: Names,
-    settings_for: SettingsFactory,
-    spark: SparkSession,
-    tmp_path: Path,
-) -> None:
-    from sink.service import SinkService
+# How the address is made wrong, from the server, a user, its password and a folder for files; and the sentence.
+CERTIFICATES: dict[str, tuple[Wrong, str]] = {
+    "another authority": (
+        lambda server, user, password, folder: server.url(user, password, authority=Authority(folder, "another")),
+        r"certificate verify failed.*sslrootcert",
+    ),
+    "another host": (
+        lambda server, user, password, _: server.url(user, password, host="localhost"),
+        r"does not match host name.*issued for that host",
+    ),
+    "foreign client certificate": (
+        lambda server, user, password, folder: server.url(user, password, Authority(folder, "foreign").issue(user)),
+        r"alert.*The server refuses our certificate",
+    ),
+    "client certificate out of date": (
+        lambda server, user, password, _: server.url(
+            user, password, server.authority.issue(f"{user}-of-old", expired=True)
+        ),
+        r"alert.*The server refuses our certificate.*be valid now",
+    ),
+    "key of another certificate": (
+        lambda server, user, password, _: server.url(
+            user,
+            password,
+            replace(server.authority.issue(user), key_file=server.authority.issue(f"{user}-other").key_file),
+        ),
+        r"key values mismatch.*a key must belong to its certificate",
+    ),
+    "key that others may read": (with_shown_key, r"has group or world access.*readable by its owner alone"),
+}
 
+
+@pytest.mark.parametrize("wrong", CERTIFICATES)
+def test_certificates_are_checked_on_both_sides(
+    wrong: str, secured_postgres: SecuredPostgres, names: Names, settings_for: SettingsFactory, spark: SparkSession,
+    tmp_path: Path,
+) -> None:  # fmt: skip
+    make, said = CERTIFICATES[wrong]
     user = f"{names.prefix}_registry"
     password = secured_postgres.add_login(user, "pg_monitor")
     right = at(settings_for(), secured_postgres.url(user, password, secured_postgres.authority.issue(user)))
     with connect(right.postgres) as connection:
         assert connection.execute("select 1").fetchone() == (1,)
-    settings = at(right, wrong(secured_postgres, user, password, tmp_path))
-    with pytest.raises(PostgresRefused, match=said) as raised:
-        SinkService(settings, spark, once=True).run()
-    assert password not in str(raised.value)
-    with pytest.raises(PostgresRefused, match=said):
-        sweeper_of(settings).run_once()
+    settings = at(right, make(secured_postgres, user, password, tmp_path))
+    both_refuse(settings, spark, PostgresRefused, said, secret=password)
 
 
 def test_a_servers_certificate_that_is_out_of_date_is_refused(
@@ -187,14 +179,9 @@ def test_a_servers_certificate_that_is_out_of_date_is_refused(
 def test_sink_and_sweeper_end_with_2_and_a_sentence(
     settings_for: SettingsFactory, topics: Topics, asking: EmbeddedPostgres, spark: SparkSession, here: Path
 ) -> None:
-    from sink.service import SinkService
-
     settings = at(settings_for(), url(asking, SECRET))
     topics.create_own(settings)
-    with pytest.raises(PostgresRefused, match="password authentication failed"):
-        SinkService(settings, spark, once=True).run()
-    with pytest.raises(PostgresRefused, match="password authentication failed"):
-        sweeper_of(settings).run_once()
+    both_refuse(settings, spark, PostgresRefused, "password authentication failed", secret=SECRET)
     ended = run_waitreg(here, "sweeper", "--once", settings=settings)
     assert ended.code == 2, ended.errors
     assert "Check user and password in postgres.url" in ended.errors
@@ -205,23 +192,29 @@ def test_sink_and_sweeper_end_with_2_and_a_sentence(
 def test_sink_and_sweeper_refuse_an_older_schema(
     settings_for: SettingsFactory, topics: Topics, asking: EmbeddedPostgres, spark: SparkSession
 ) -> None:
-    from sink.service import SinkService
-    from wait_registry.errors import ConfigurationError
-
     settings = at(settings_for(), url(asking))
     topics.create_own(settings)
     with connect(settings.postgres, autocommit=True) as connection:
         install_schema(connection, settings.postgres.schema_name)
-        newest = connection.execute("select max(version) from wait_registry_migration").fetchone()
-        assert newest is not None
-        for version, said in ((newest[0], "older"), (newest[0] + 90, "newer")):
-            if said == "older":
-                connection.execute("delete from wait_registry_migration where version = %s", (version,))
-            else:
-                connection.execute("insert into wait_registry_migration values (%s, 'later', '', now())", (version,))
-            wanted = "waitreg db migrate" if said == "older" else "newer wait registry"
-            with pytest.raises(ConfigurationError, match=wanted):
-                SinkService(settings, spark, once=True).run()
-            with pytest.raises(ConfigurationError, match=wanted):
-                sweeper_of(settings).run_once()
+        row = connection.execute("select max(version) from wait_registry_migration").fetchone()
+        assert row is not None
+        connection.execute("delete from wait_registry_migration where version = %s", row)
+        both_refuse(settings, spark, ConfigurationError, "waitreg db migrate")
+        connection.execute("insert into wait_registry_migration values (%s, 'later', '', now())", (row[0] + 90,))
+        both_refuse(settings, spark, ConfigurationError, "newer wait registry")
     assert topics.read(settings.wait.topic) == []
+
+
+def both_refuse(
+    settings: Settings, spark: SparkSession, error: type[Exception], said: str, secret: str = "no secret"
+) -> None:
+    """Run sink and sweeper, which must both end with this error."""
+    from sink.service import SinkService
+
+    for run in (
+        SinkService(settings, spark, once=True).run,
+        sweeper_of(settings).run_once,
+    ):
+        with pytest.raises(error, match=said) as raised:
+            run()
+        assert secret not in str(raised.value)

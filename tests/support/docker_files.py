@@ -1,4 +1,4 @@
-"""The Dockerfile as a list of stages, each with its instructions, line continuations joined."""
+"""The Dockerfile as a list of stages, and the variables of docker-compose.yml as .env gives them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 DOCKERFILE = ROOT / "Dockerfile"
+COMPOSE_FILE = ROOT / "docker-compose.yml"
 
 
 @dataclass(slots=True)
@@ -61,3 +62,20 @@ def _instructions() -> list[tuple[str, str]]:
     joined = re.sub(r"\\\n\s*", " ", "\n".join(lines))
     split = [line.split(maxsplit=1) for line in joined.splitlines() if line.strip()]
     return [(instruction.upper(), arguments) for instruction, arguments in split]
+
+
+def given_variables() -> dict[str, str]:
+    """Return what .env says."""
+    lines = (ROOT / ".env").read_text("utf-8").splitlines()
+    return dict(line.split("=", maxsplit=1) for line in lines if line and not line.startswith("#"))
+
+
+def used_variables() -> set[str]:
+    """Return the names that docker-compose.yml uses; `$$NAME` is left to a container's shell."""
+    return set(re.findall(r"(?<!\$)\$\{([A-Z_]+)\}", COMPOSE_FILE.read_text("utf-8")))
+
+
+def filled(text: str) -> str:
+    """Return a text of docker-compose.yml with the variables' values in it."""
+    given = given_variables()
+    return re.sub(r"(?<!\$)\$\{(\w+)\}", lambda found: given[found[1]], text).replace("$$", "$")
