@@ -129,17 +129,6 @@ def test_a_registration_after_its_ids_tombstone_is_exported_once(at: Scenario) -
     assert at.dead_letters()[0].text("WAIT_OFFSET") == str(again.offset)
 
 
-def test_transaction_markers_at_the_logs_end_are_read_past(at: Scenario) -> None:
-    at.register([at.wait_record(1)])
-    position = at.show()
-    assert at.sweep().counts[RowOutcome.EXPORTED] == 1
-    at.due([at.wait_record(2)])
-    assert at.sweep().counts[RowOutcome.EXPORTED] == 1
-    assert at.end() == position + 5, "tombstone, marker, wait record, tombstone, marker"
-    assert at.sweep(tail_timeout_s=20).counts[RowOutcome.SUPERSEDED] == 1
-    assert len(at.dead_letters()) == 2
-
-
 @pytest.mark.guarantee("P3.10")
 def test_a_position_that_compaction_may_have_overtaken_is_refused(scenario: ScenarioFactory) -> None:
     at = scenario({"wait.delete_retention_ms": 86_400_000})

@@ -95,19 +95,6 @@ def test_a_registration_in_the_legacy_format_takes_the_sweepers_defaults(at: Sce
     assert decoded.lineage.original_offset is None
 
 
-def test_several_groups_with_different_policies_share_one_sweep(at: Scenario) -> None:
-    topic = at.settings.processor.topics[0]
-    other_dlq = at.topics.create(f"{at.settings.dead_letter.topic}.other")
-    at.topics.create(redelivery_topic(topic, "again"))
-    other = at.wait_record(2, group="other", dead_letter_topic=other_dlq)
-    at.due([at.wait_record(1), other, at.wait_record(3, group="again", expiry_policy="redeliver")])
-
-    result = at.sweep()
-    assert result.counts == {"exported": 2, "redelivered": 1}
-    assert [len(at.topics.read(name)) for name in (at.settings.dead_letter.topic, other_dlq)] == [1, 1]
-    assert len(at.topics.read(redelivery_topic(topic, "again"))) == 1
-
-
 def test_an_unreadable_row_is_unsendable(at: Scenario) -> None:
     broken, odd, good = at.due(3)
     with at.database.connect(at.settings) as connection:
