@@ -1,0 +1,46 @@
+"""Whole-system runs (`make acceptance`; minutes): a small demo, an incident, and kill -9 of each service under load."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from tests.acceptance.incident import answers, play, stage
+from tests.acceptance.incident_page import CHAPTERS
+from tests.acceptance.kill9 import SERVICES, kill_services
+from wait_registry.demo.main import run_demo
+from wait_registry.demo.plan import SMALL
+from wait_registry.demo.screen import Screen
+
+pytestmark = pytest.mark.acceptance
+
+
+@pytest.mark.timeout(240)
+def test_a_small_demo_keeps_every_guarantee() -> None:
+    output = io.StringIO()
+    exit_code = run_demo(plan=SMALL, screen=Screen(Console(file=output, width=140)))
+    text = output.getvalue()
+    assert exit_code == 0
+    assert "every guarantee was kept" in text
+    assert "killed with SIGKILL" in text
+    assert "records are in Postgres" in text
+    published = SMALL.records("batch", 10) + SMALL.records("registry", 10) + SMALL.crash_records
+    assert f"published {published} = done " in text
+
+
+@pytest.mark.timeout(900)
+def test_every_query_answers_about_a_real_incident(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with capsys.disabled(), stage() as shop:
+        play(Screen(), shop)
+        assert len(answers(shop, tmp_path)) == len(CHAPTERS)
+
+
+@pytest.mark.guarantee("P1.14")
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("service", SERVICES)
+def test_a_service_killed_five_times_breaks_no_guarantee(service: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with capsys.disabled():
+        assert kill_services(Screen(), [service], kills=5, seed=1)
