@@ -167,28 +167,34 @@ def test_a_data_folder_without_a_workers_port_is_accepted(tmp_path: Path) -> Non
         assert stack.worker_port() == worker_port
 
 
-def test_a_stack_whose_server_dies_shows_the_end_of_its_log(tmp_path: Path) -> None:
+@contextlib.contextmanager
+def stack_up(folder: Path) -> Iterator[tuple[subprocess.Popen[str], list[str]]]:
+    """Run `waitreg stack up`; yield its process and the lines it printed once it served."""
     process = subprocess.Popen(
         [sys.executable, "-m", "wait_registry", "stack", "up"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        cwd=tmp_path,
+        cwd=folder,
     )
     assert process.stdout is not None
     try:
-        *_, last = iter(process.stdout.readline, "# Ctrl-C ends it\n")
-        data_dir = Path(last.partition(": ")[2].strip())
-        (java,) = (child for child in psutil.Process(process.pid).children(recursive=True) if child.name() == "java")
-        java.kill()
-        _, errors = process.communicate(timeout=60)
+        yield process, list(iter(process.stdout.readline, "# Ctrl-C ends it\n"))
     finally:
         process.terminate()
         process.communicate(timeout=60)
 
+
+def test_a_stack_whose_server_dies_shows_the_end_of_its_log(tmp_path: Path) -> None:
+    with stack_up(tmp_path) as (process, lines):
+        data_dir = Path(lines[-1].partition(": ")[2].strip())
+        (java,) = (child for child in psutil.Process(process.pid).children(recursive=True) if child.name() == "java")
+        java.kill()
+        _, errors = process.communicate(timeout=60)
+
     assert process.returncode == 1
     assert "the embedded Kafka broker has ended by itself (status 137)" in errors
-    assert re.search(r"\n    \S+ INFO ", errors), "the end of a log that is gone now"
+    assert re.search(r"\n    \S+ INFO ", errors), "the end of a log that is deleted now"
     assert f"Data and logs in {data_dir} are deleted with it; --data-dir DIR keeps them" in errors
     assert not data_dir.exists()
 
@@ -272,20 +278,12 @@ def test_root_is_told_when_postgres_could_not_reach_the_data_folder(tmp_path: Pa
 
 
 def test_stack_up_prints_addresses_that_serve_and_ends_0_on_sigterm(tmp_path: Path) -> None:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "wait_registry", "stack", "up"], stdout=subprocess.PIPE, text=True, cwd=tmp_path
-    )
-    assert process.stdout is not None
-    try:
-        lines = list(iter(process.stdout.readline, "# Ctrl-C ends it\n"))
-        assert lines[-1].startswith("# data and logs, deleted at the end"), "whoever presses Ctrl-C knows what goes"
+    with stack_up(tmp_path) as (process, lines):
+        assert lines[-1].startswith("# data and logs, deleted at the end")
         exports = dict(exported(line) for line in lines if line.startswith("export "))
         topics = cluster_topics(exports["WAITREG_KAFKA__BOOTSTRAP_SERVERS"])
         with psycopg.connect(exports["WAITREG_POSTGRES__URL"]) as connection:
             waiting = connection.execute("select count(*) from wait").fetchone()
-    finally:
-        process.terminate()
-        process.communicate(timeout=60)
     assert process.returncode == 0
     assert {"waitreg.wait", "waitreg.dlq"} <= topics
     assert waiting == (0,)

@@ -1,4 +1,4 @@
-"""`waitreg load` and `waitreg downstream`: the arguments reach what they are for."""
+"""`waitreg load`, `waitreg downstream` and `waitreg demo` as processes: arguments, signals and exit codes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ import signal
 import subprocess
 import sys
 import urllib.request
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+
+import psutil
 
 from tests.conftest import SettingsFactory
 from tests.support.command import run_waitreg
@@ -65,19 +68,8 @@ def test_load_into_a_topic_that_is_missing_ends_with_2(
 
 
 def test_downstream_answers_with_the_chosen_failures_until_sigterm(tmp_path: Path) -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "wait_registry",
-        "downstream",
-        "--port",
-        "0",
-        "--mixture",
-        "1ms",
-        "--fail",
-        "100%:503",
-    ]
-    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as service:
+    command = [sys.executable, "-m", "wait_registry", "downstream", "--port", "0", "--mixture", "1ms"]
+    with subprocess.Popen([*command, "--fail", "100%:503"], cwd=tmp_path, stdout=subprocess.PIPE, text=True) as service:
         assert service.stdout is not None
         address = next(word for word in service.stdout.readline().split() if word.startswith("http"))
         try:
@@ -95,3 +87,30 @@ def test_a_mixture_that_can_t_be_read_ends_with_2(tmp_path: Path) -> None:
     assert ended.code == 2
     assert "often" in ended.errors
     assert "Traceback" not in ended.errors
+
+
+def iter_until(lines: Iterable[str], wanted: str) -> Iterator[str]:
+    for line in lines:
+        yield line
+        if wanted in line:
+            return
+
+
+def test_ctrl_c_ends_the_demo_with_all_its_processes(tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "wait_registry", "demo"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        cwd=tmp_path,
+    )
+    assert process.stdout is not None
+    with process.stdout:
+        shown = "".join(iter_until(process.stdout, "Starting the sink and the sweeper"))
+        children = psutil.Process(process.pid).children(recursive=True)
+        assert {"java", "postgres"} <= {child.name() for child in children}, shown
+        process.send_signal(signal.SIGINT)
+        rest = process.stdout.read()
+    assert process.wait(timeout=60) == 130, rest
+    _, alive = psutil.wait_procs(children, timeout=30)
+    assert not alive
