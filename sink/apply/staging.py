@@ -13,6 +13,8 @@ from sink.progress import QUERIES, Connection
 from wait_registry.clock import Clock
 
 FREEZE_EVERY_S = 3600.0
+# About 4 MB of CSV are in memory at a time.
+ROWS_AT_ONCE = 20_000
 
 
 class Staging:
@@ -50,10 +52,11 @@ def copy_rows(connection: Connection, table: str, types: Mapping[str, str], rows
 
 def copy_table(connection: Connection, table: str, values: pa.Table) -> None:
     """Copy an Arrow table into a table, without a Python object per row: in CSV only text is in quotes, not null."""
-    written = pa.BufferOutputStream()
-    csv.write_csv(values, written, csv.WriteOptions(include_header=False))
     with connection.cursor() as cursor, cursor.copy(_statement(table, values.column_names, "csv")) as copy:
-        copy.write(memoryview(written.getvalue()))
+        for start in range(0, values.num_rows, ROWS_AT_ONCE):
+            written = pa.BufferOutputStream()
+            csv.write_csv(values.slice(start, ROWS_AT_ONCE), written, csv.WriteOptions(include_header=False))
+            copy.write(memoryview(written.getvalue()))
 
 
 def _statement(table: str, columns: Iterable[str], form: str) -> sql.Composed:
