@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.chaos import report
-from tests.chaos.outage import RATE_PER_S, RECORDS
 from tests.chaos.report import BROKEN, KEPT, Entry, inconclusive, last_line, line_of
-from tests.chaos.scenarios import NAMES, play_scenario
+from tests.chaos.scenarios import NAMES, RATE_PER_S, RECORDS, play_scenario
 from tests.chaos.workers import JOBS, Plan, play_all
 from tests.support.programs import INTERRUPTED, at_least_one, positive, signals_interrupt
 

@@ -56,14 +56,6 @@ class ScenarioEntry(NamedTuple):
     verdict: str
 
 
-class Played(NamedTuple):
-    """What a scenario came to: how many records, what was measured, and what is wrong, in words."""
-
-    records: int
-    lines: Sequence[str]
-    wrong: Sequence[str]
-
-
 def append(entry: Entry | ScenarioEntry, path: Path) -> None:
     """Add a line to a list, and the names of the columns before the first one; raises OSError."""
     rows = [entry] if path.exists() else [entry._fields, entry]

@@ -12,6 +12,7 @@ import psycopg
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPartition
 
 from tests.chaos.history.history import Partition
+from tests.chaos.history.topics import committed_of, end_of, partitions_of
 from tests.chaos.stage import Place
 from wait_registry.kafka.topic_specs import redelivery_topics
 
@@ -91,12 +92,10 @@ class Settling:
     def _ends(self, topics: Sequence[str]) -> Offsets:
         ends: Offsets = {}
         for topic in topics:
-            known = self._reader.list_topics(topic, timeout=ANSWER_S).topics[topic].partitions
+            known = partitions_of(self._reader, topic, ANSWER_S)
             if not known:
                 raise TimeoutError(f"no answer about {topic}")
-            for partition in known:
-                place = TopicPartition(topic, partition)
-                ends[topic, partition] = self._reader.get_watermark_offsets(place, timeout=ANSWER_S)[1]
+            ends |= {(topic, number): end_of(self._reader, (topic, number), ANSWER_S) for number in known}
         return ends
 
     def _read_to(self, ends: Offsets) -> None:
@@ -120,9 +119,9 @@ class Settling:
         return max(int(position.offset), 0)
 
     def _unconsumed(self) -> str:
-        asked = [TopicPartition(*place) for place in self._next if place[0] in self._consumed]
-        answers = self._offsets.committed(asked, timeout=ANSWER_S) if asked else []
-        behind = sum(max(self._next[(a.topic, a.partition)] - max(a.offset, 0), 0) for a in answers)
+        read = {place: end for place, end in self._next.items() if place[0] in self._consumed}
+        done = committed_of(self._offsets, list(read), ANSWER_S)
+        behind = sum(max(end - done.get(place, 0), 0) for place, end in read.items())
         return f"{behind} records aren't consumed" if behind else ""
 
     def _unshown(self, ends: Offsets) -> str:
