@@ -23,8 +23,9 @@ from tests.unit.chaos.script import (
     TTL_MS,
     WAIT,
     WAIT_PARTITIONS,
+    Script,
     changed_settings,
-    clean_run,
+    play_clean_run,
 )
 from wait_registry.demo.manifest import fingerprint
 from wait_registry.records.dead_letter import Reason
@@ -48,11 +49,12 @@ def planted() -> Iterator[Planted]:
             yield rules, name, "".join(chosen)
 
 
-class Play:
-    """A clean run, and what is done to it. Lists are changed in the script, and after `end` in its history."""
+class Play(Script):
+    """A clean run, and what is done to it. Lists are changed in it, and after `end` in its history."""
 
     def __init__(self) -> None:
-        self.script = clean_run()
+        super().__init__()
+        play_clean_run(self)
         self.taken: list[Registration] = []
         self.place = ("", 0, 0)
         self.saved: Any = None
@@ -66,16 +68,16 @@ class Play:
             fields = dict(word.split("=") for word in words if "=" in word)
             values = [self._value(word) for word in words if "=" not in word]
             self._do(verb, *values, **{name: self._value(word, added=True) for name, word in fields.items()})
-        return self._ended or self.script.history()
+        return self._ended or self.history()
 
     def _do(self, verb: str, *values: Any, **fields: Any) -> None:
-        """Do a step of ours, or one of the script with what it is about."""
+        """Do a step of ours, with what it is about."""
         if verb in _OF_ENTRY:
-            getattr(self.script, _OF_ENTRY[verb])(self.entry, *values)
+            getattr(self, _OF_ENTRY[verb])(self.entry, *values)
         elif verb in _OF_PLACE:
-            getattr(self.script, verb)(self.place, *values)
+            getattr(self, verb)(self.place, *values)
         else:
-            getattr(self if hasattr(self, verb) else self.script, verb)(*values, **fields)
+            getattr(self, verb)(*values, **fields)
 
     def _value(self, word: str, *, added: bool = False) -> Any:
         if word.startswith("@"):
@@ -91,7 +93,7 @@ class Play:
 
     @property
     def registrations(self) -> list[Registration]:
-        return [entry for entry in self.script.wait_log if isinstance(entry, Registration)]
+        return [entry for entry in self.wait_log if isinstance(entry, Registration)]
 
     @property
     def entry(self) -> Registration:
@@ -102,10 +104,6 @@ class Play:
     def expires_at_ms(self) -> int:
         return self.entry.expires_at_ms
 
-    @property
-    def now_ms(self) -> int:
-        return self.script.now_ms
-
     # What is registered.
 
     def an_old_one(self) -> None:
@@ -114,46 +112,37 @@ class Play:
 
     def take(self, policy: str = "dlq") -> None:
         """Register and commit a new record, long after the last fault."""
-        self.script.wait(30_000)
+        self.wait(30_000)
         self.publish()
         self.register(policy=policy)
-        self.script.commit(self.place)
-        self.script.poll()
+        self.commit(self.place)
+        self.poll()
 
     def take_at_once(self, count: int = 1, instances: int = 1, size: int = BYTES) -> None:
-        """Register and commit new records of so many bytes, instance by instance."""
+        """Register and commit new records of this size, instance by instance."""
         for number in range(count):
             self.publish(2)
             self.register(f"processor-{1 + number % instances}/1")
-            self.script.commit(self.place)
+            self.commit(self.place)
             self._resize(bytes=size)
 
     def publish(self, partition: int = 1) -> None:
-        self.place = self.script.publish(partition)
+        self.place = self.publish_record(partition)
 
     def register(self, instance: str = "processor-1/1", policy: str = "dlq") -> None:
         """Register what was published, or redelivered, last."""
-        self.taken.append(self.script.register(self.place, instance, policy))
+        self.taken.append(self.register_record(self.place, instance, policy))
 
     def again(self, instance: str = "processor-1/1") -> None:
         """Register the current record again."""
-        self.taken.append(self.script.register(self.entry.original, instance))
+        self.taken.append(self.register_record(self.entry.original, instance))
 
     def back(self) -> None:
         """Go back to the registration before."""
         self.taken.pop()
 
-    def renew_all(self) -> None:
-        self.taken = [renewed for entry in self.taken for renewed in self._renewed(entry)]
-
-    def renew_new(self, count: int) -> None:
-        self.taken[-count:] = [renewed for entry in self.taken[-count:] for renewed in self._renewed(entry)]
-
-    def _renewed(self, entry: Registration) -> Iterator[Registration]:
-        yield self.script.register(entry.original)
-
     def fetch_together(self, count: int, size: int) -> None:
-        """Register records of so many bytes in one fetch."""
+        """Register records of this size in one fetch."""
         fetched_ms = self.now_ms + 20
         for _ in range(count):
             self.take_at_once(size=size)
@@ -162,75 +151,75 @@ class Play:
     def rename(self) -> None:
         """Give everything of the current id another one."""
         own, other = self.entry.wait_id, "00000000" + self.entry.wait_id[8:]
-        for number, entry in enumerate(self.script.wait_log):
+        for number, entry in enumerate(self.wait_log):
             if entry.wait_id == own:
-                self.script.wait_log[number] = replace(entry, wait_id=other)
+                self.wait_log[number] = replace(entry, wait_id=other)
         self.change("calls", wait_id=other)
 
     def commit_seen_too_early(self) -> None:
-        """Have the last look before the current registration show a commit behind its record."""
+        """Have the last poll before the current registration show a commit behind its record."""
         topic, partition, offset = self.entry.original
-        before = [poll for poll in self.script.polls if poll.wait_ends[self.entry.partition] <= self.entry.offset][-1]
+        before = [poll for poll in self.polls if poll.wait_ends[self.entry.partition] <= self.entry.offset][-1]
         early = replace(before, committed={**before.committed, (topic, partition): offset + 1})
-        self.script.polls[self.script.polls.index(before)] = early
+        self.polls[self.polls.index(before)] = early
 
     # What is called, resolved and exported.
 
     def stone_elsewhere(self) -> None:
-        self.script.tombstone(replace(self.entry, partition=(self.entry.partition + 1) % WAIT_PARTITIONS))
+        self.tombstone(replace(self.entry, partition=(self.entry.partition + 1) % WAIT_PARTITIONS))
 
     def stone_as(self, wait_id: str, outcome: str) -> None:
-        self.script.tombstone(replace(self.entry, wait_id=wait_id), outcome)
+        self.tombstone(replace(self.entry, wait_id=wait_id), outcome)
 
     def stone_unregistered(self, outcome: str) -> None:
         """Write a tombstone of what was published, and isn't registered yet."""
-        not_yet = self.script.register(self.place)
-        self.script.wait_log.pop()
-        self.script.ends[WAIT, not_yet.partition] -= 1
-        self.script.tombstone(not_yet, outcome)
+        not_yet = self.register_record(self.place)
+        self.wait_log.pop()
+        self.ends[WAIT, not_yet.partition] -= 1
+        self.tombstone(not_yet, outcome)
 
     def fail(self, *statuses: int) -> None:
         """Call with these answers, and dead-letter."""
         for status in statuses:
-            self.script.call(self.entry, status)
-        self.script.letter(self.entry)
-        self.script.poll()
-        self.script.tombstone(self.entry, Outcome.DEAD_LETTERED)
+            self.call(self.entry, status)
+        self.letter(self.entry)
+        self.poll()
+        self.tombstone(self.entry, Outcome.DEAD_LETTERED)
 
     def redeliver(self) -> None:
-        self.place = self.script.redeliver(self.entry)
+        self.place = self.redeliver_record(self.entry)
 
     def redeliver_in_vain(self, times: int) -> None:
         for _ in range(times):
-            self.script.fault("kill", "processor-1")
+            self.fault("kill", "processor-1")
             self.redeliver()
             self.register(policy="redeliver")
-            self.script.commit(self.place)
+            self.commit(self.place)
 
     def unregistrable(self, count: int = 1, reason: str = Reason.UNREGISTRABLE, large: bool = True) -> None:
         """Dead-letter what was published last without registering it, and commit."""
         if large:
             self.large()
         for _ in range(count):
-            self.script.unregistered(self.place, reason)
-        self.script.commit(self.place)
+            self.unregistered(self.place, reason)
+        self.commit(self.place)
 
     def large(self) -> None:
         self._resize(registered_bytes=MOST_REGISTERED_BYTES + 1)
 
     def _resize(self, **sizes: Any) -> None:
-        self.script.inputs = [replace(one, **sizes) if one.place == self.place else one for one in self.script.inputs]
+        self.inputs = [replace(one, **sizes) if one.place == self.place else one for one in self.inputs]
 
     def end_first(self) -> None:
         self._each(self.finish, [self.taken.pop(0)])
 
-    def each(self, verb: str) -> None:
-        """Do something to each of what was taken."""
-        self._each(lambda: self._do(verb), self.taken)
+    def each(self, *verbs: str) -> None:
+        """Do something to each registration that was taken."""
+        self._each(lambda: [self._do(verb) for verb in verbs], self.taken)
 
     def finish(self) -> None:
-        self.script.call(self.entry, last_ms=5)
-        self.script.tombstone(self.entry)
+        self.call(self.entry, last_ms=5)
+        self.tombstone(self.entry)
 
     def _each(self, act: Callable[[], object], entries: Iterable[Registration]) -> None:
         everything = self.taken
@@ -239,75 +228,62 @@ class Play:
             act()
         self.taken = everything
 
-    def call_together(self, count: int, instances: int) -> None:
-        """Have so many calls in flight at once, long after the last fault."""
-        self.taken = []
-        self.script.wait(30_000)
-        self.take_at_once(count, instances)
-        self.script.wait(5)
-        began_ms = self.now_ms
-
-        def call() -> None:
-            self.script.call(self.entry)
-            self.change("calls", started_ms=began_ms)
-            self.script.tombstone(self.entry)
-
-        self._each(call, self.taken)
+    def started(self) -> None:
+        """Have the last call start at the time that was remembered."""
+        self.change("calls", started_ms=self._began_ms)
 
     def overlap_by_half(self) -> None:
-        """Call for half of what was taken, and for the rest when half the time of a try is over."""
-        self.script.wait(5)
+        """Call for half of what was taken, and for the rest when half the time of an attempt is over."""
+        self.wait(5)
         began_ms = self.now_ms
-        self.script.wait(ATTEMPT_MS)
+        self.wait(ATTEMPT_MS)
         for number, entry in enumerate(self.taken):
             started_ms = began_ms + (0 if 2 * number < len(self.taken) else ATTEMPT_MS - 200)
-            call = self.script.call(entry)
-            self.script.calls[-1] = replace(call, started_ms=started_ms)
-            self.script.tombstone(entry)
+            call = self.call(entry)
+            self.calls[-1] = replace(call, started_ms=started_ms)
+            self.tombstone(entry)
 
-    def hang_up_each(self, noticed_ms: int) -> None:
-        def hang_up() -> None:
-            self.script.call(self.entry, 499, 10)
-            self.change("calls", finished_ms=lambda old: old + noticed_ms)
-
-        self._each(hang_up, self.taken)
+    def hang_up(self) -> None:
+        """Call, and give up; the downstream notices it 240 ms later."""
+        self.call(self.entry, 499, 10)
+        self.change("calls", finished_ms=lambda old: old + 240)
 
     def swap_keys_of_calls(self) -> None:
-        one, other = self.script.calls[-2:]
-        self.script.calls[-2:] = [replace(one, wait_id=other.wait_id), replace(other, wait_id=one.wait_id)]
+        one, other = self.calls[-2:]
+        self.calls[-2:] = [replace(one, wait_id=other.wait_id), replace(other, wait_id=one.wait_id)]
 
     def chunk(self, partition: int, count: int, policy: str = "dlq") -> None:
-        """Export so many of one partition in one transaction."""
+        """Export this number of one partition in one transaction."""
         wanted: list[Registration] = []
         while len(wanted) < count:
             self.publish()
             self.register(policy=policy)
-            self.script.commit(self.place)
+            self.commit(self.place)
             if self.entry.partition == partition:
                 wanted.append(self.entry)
             else:
                 self.finish()
-        self.script.fault("kill", "processor-1")
-        self.taken, known = wanted, len(self.script.redelivered)
-        self.script.expire(self.entry)
+        self.fault("kill", "processor-1")
+        self.taken, known = wanted, len(self.redelivered)
+        self.expire(self.entry)
         self.each("export" if policy == "dlq" else "redeliver")
         # One transaction: no ends between the tombstones.
-        own = [n for n, one in enumerate(self.script.wait_log) if one.outcome and one.partition == partition]
+        own = [n for n, one in enumerate(self.wait_log) if one.outcome and one.partition == partition]
         for number, index in enumerate(own[-count:]):
-            stone = self.script.wait_log[index]
-            self.script.wait_log[index] = replace(stone, offset=stone.offset - number)
-        for again in self.script.redelivered[known:]:
-            self.script.done(again.place)
+            stone = self.wait_log[index]
+            self.wait_log[index] = replace(stone, offset=stone.offset - number)
+        for again in self.redelivered[known:]:
+            self.done(again.place)
 
-    # Time, looks and faults.
+    # Time, polls and faults.
 
     def wait_for_expiry(self, ms: int) -> None:
-        """Wait until so long behind (before, if negative) the expiry."""
-        self.script.wait(self.expires_at_ms + ms - self.now_ms)
+        """Wait until this time after (before, if negative) the expiry."""
+        self.wait(self.expires_at_ms + ms - self.now_ms)
 
-    def stand_still(self, ms: int) -> None:
-        """Let time go by in which nobody looks."""
-        self.script.now_ms += ms
+    def stall(self, ms: int) -> None:
+        """Let time pass without polls."""
+        self.now_ms += ms
 
     def since_now(self) -> None:
         """Remember the time."""
@@ -319,30 +295,30 @@ class Play:
 
     def fault_since(self, name: str, target: str) -> None:
         """Have a fault last from the time that was remembered until now."""
-        self.script.faults.append(FaultDone(name, target, self._began_ms, self.now_ms, "state T"))
+        self.faults.append(FaultDone(name, target, self._began_ms, self.now_ms, "state T"))
 
     def fault_before_calls(self, target: str) -> None:
-        began_ms = self.script.calls[-1].started_ms - 2_000
-        self.script.faults.append(FaultDone("kill", target, began_ms, began_ms + 1_000, "pid 7 gone"))
+        began_ms = self.calls[-1].started_ms - 2_000
+        self.faults.append(FaultDone("kill", target, began_ms, began_ms + 1_000, "pid 7 gone"))
 
     def save(self) -> None:
-        """Look at the tables, and keep them to be shown later."""
-        self.saved = self.script.snapshot()
+        """Read the tables, and keep them to be shown later."""
+        self.saved = self.snapshot()
 
     def unseen_letter(self) -> None:
-        """Have no look see the last dead letter."""
-        letter = self.script.dead_letters[-1]
+        """Have no poll see the last dead letter."""
+        letter = self.dead_letters[-1]
         place = (letter.topic, letter.partition)
-        self.script.poll()
-        for number, poll in enumerate(self.script.polls):
+        self.poll()
+        for number, poll in enumerate(self.polls):
             ends = {**poll.letter_ends, place: min(poll.letter_ends.get(place, 0), letter.offset)}
-            self.script.polls[number] = replace(poll, letter_ends=ends)
+            self.polls[number] = replace(poll, letter_ends=ends)
         self.end()
-        self.put("polls", self.script.polls)
+        self.put("polls", self.polls)
 
-    def blind_looks(self) -> None:
-        """Have no look know the dead letter topic; what is too large has only the reading's own for its letter."""
-        self.put("polls", [replace(poll, letter_ends={}, committed={}) for poll in self.script.polls])
+    def blind_polls(self) -> None:
+        """Have no poll know the dead letter topic; only the reading at the end shows its letters."""
+        self.put("polls", [replace(poll, letter_ends={}, committed={}) for poll in self.polls])
 
     def lower_ends(self) -> None:
         self.change("polls", -1, wait_ends=dict.fromkeys(range(WAIT_PARTITIONS), 0))
@@ -351,12 +327,12 @@ class Play:
 
     def end(self) -> None:
         """Build the history: what comes after changes that, and its tables."""
-        self._ended = self.script.history()
+        self._ended = self.history()
 
     def put(self, name: str, value: Any) -> None:
         """Have a list, or another part of the history, be this."""
         if self._ended is None:
-            setattr(self.script, name, value)
+            setattr(self, name, value)
         elif name in ROWS and self._ended.tables is not None:
             self._ended = replace(self._ended, tables=self._ended.tables._replace(**{ROWS[name]: value}))
         else:
@@ -371,7 +347,7 @@ class Play:
         self.put("samples", [MemorySample(self.now_ms, name, held)])
 
     def change(self, name: str, which: int | str | None = None, **paths: Any) -> None:
-        """Change fields of one of a list, by their paths (``lineage__delivery``); a function gets the old value.
+        """Change fields of one of a list, by their paths (``content__key``); a function gets the old value.
 
         Args:
             name: of the list.
@@ -385,9 +361,9 @@ class Play:
         self.put(name, items)
 
     def change_entry(self, **paths: Any) -> None:
-        number = self.script.wait_log.index(self.entry)
+        number = self.wait_log.index(self.entry)
         self.change("wait_log", number, **paths)
-        self.taken[-1] = cast(Registration, self.script.wait_log[number])
+        self.taken[-1] = cast(Registration, self.wait_log[number])
 
     def drop(self, name: str, which: int | str | None = None) -> None:
         """Remove one of a list; without a number all that fit."""
@@ -404,7 +380,7 @@ class Play:
         self.put(name, [*self._items(name), item])
 
     def _items(self, name: str) -> Iterable[Any]:
-        holder = self._ended.tables if self._ended is not None and name in ROWS else self._ended or self.script
+        holder = self._ended.tables if self._ended is not None and name in ROWS else self._ended or self
         items: Iterable[Any] = getattr(holder, ROWS.get(name, name))
         return items
 
@@ -415,27 +391,27 @@ class Play:
         return bool(getattr(getattr(item, "record", item), "wait_id", "") == self.entry.wait_id)
 
     def rubbish(self, wait_id: str = "rubbish", partition: int = 0) -> None:
-        """Have somebody write to the wait topic what can't be read."""
-        offset = self.script.ends[WAIT, partition]
-        self.script.ends[WAIT, partition] += 1
+        """Have another client write to the wait topic what can't be read."""
+        offset = self.ends[WAIT, partition]
+        self.ends[WAIT, partition] += 1
         entry = Unreadable(partition, offset, self.now_ms, wait_id, True, "no WAIT_OUTCOME")
-        self.script.wait_log.append(entry)
+        self.wait_log.append(entry)
 
     def rubbish_of_ours(self) -> None:
         self.rubbish(self.entry.wait_id, self.entry.partition)
 
     def foreign_letter(self) -> None:
-        offset = self.script.ends[DLQ, 0]
-        self.script.ends[DLQ, 0] += 1
+        offset = self.ends[DLQ, 0]
+        self.ends[DLQ, 0] += 1
         content = fingerprint(None, b"hello", ())
-        self.script.dead_letters.append(TopicRecord(DLQ, 0, offset, self.now_ms, True, content))
+        self.dead_letters.append(TopicRecord(DLQ, 0, offset, self.now_ms, True, content))
 
     def stale_position(self) -> None:
         """Have the sink's position be from before the last record."""
-        before = self.script.history().tables
+        before = self.history().tables
         assert before is not None
         self.publish()
-        entry = self.script.done(self.place)
+        entry = self.done(self.place)
         self.end()
         (old,) = [row for row in before.progress if (row.topic, row.partition) == (WAIT, entry.partition)]
         rows = self._items("progress_rows")
@@ -444,15 +420,15 @@ class Play:
     @property
     def things(self) -> dict[str, Callable[[], Any]]:
         """What steps can name by @."""
-        script, log = self.script, self.script.wait_log
-        aborted = [letter for letter in script.dead_letters if not letter.committed]
-        tables = script.history().tables
+        log = self.wait_log
+        aborted = [letter for letter in self.dead_letters if not letter.committed]
+        tables = self.history().tables
         assert tables is not None
         rows = tables.dead_letter
         done = {entry.wait_id for entry in log if entry.outcome == Outcome.DONE}
         return {
             "a_place": lambda: next(o.place for o in self.registrations if o.partition == self.entry.partition),
-            "a_redelivery": lambda: script.redelivered[0].place,
+            "a_redelivery": lambda: self.redelivered[0].place,
             "wait_row": lambda: WaitRow(self.entry.wait_id, self.entry),
             "quarantined": lambda: QuarantineRow((WAIT, *self.entry.place), "?"),
             "progress_of_input": lambda: ProgressRow(INPUT, 0, 3),
@@ -477,7 +453,7 @@ class Play:
     @property
     def shown(self) -> Tables:
         """The tables as they were last looked at."""
-        return self.script.snapshots[-1]
+        return self.snapshots[-1]
 
 
 def _changed(item: Any, path: list[str], value: Any) -> Any:

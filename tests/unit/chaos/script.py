@@ -95,7 +95,7 @@ class Script:
             self.polls.append(self._seen())
         self.now_ms = until_ms
 
-    def publish(self, partition: int = 0, size: int = BYTES, registered: int = REGISTERED_BYTES) -> Coordinates:
+    def publish_record(self, partition: int = 0, size: int = BYTES, registered: int = REGISTERED_BYTES) -> Coordinates:
         self.wait(5)
         place, number = (INPUT, partition, self._append((INPUT, partition))), len(self.inputs)
         headers = [("number", b"%d" % number), ("null", None)]
@@ -103,7 +103,7 @@ class Script:
         self.inputs.append(Input(place, self.now_ms, content, "create", size, registered))
         return place
 
-    def register(self, place: Coordinates, instance: str = "processor-1/1", policy: str = "dlq") -> Registration:
+    def register_record(self, place: Coordinates, instance: str = "processor-1/1", policy: str = "dlq") -> Registration:
         """Register what was published or redelivered at a place."""
         self.wait(3)
         again = next((one for one in self.redelivered if one.place == place and isinstance(one, Republished)), None)
@@ -187,7 +187,7 @@ class Script:
         self._append((DLQ, letter.partition))
         self._append((WAIT, tombstone.partition))
 
-    def redeliver(self, entry: Registration) -> Coordinates:
+    def redeliver_record(self, entry: Registration) -> Coordinates:
         """Redeliver an expired registration."""
         self.expire(entry)
         self.wait(3)
@@ -206,7 +206,7 @@ class Script:
 
     def done(self, place: Coordinates, instance: str = "processor-1/1") -> Registration:
         """Play the usual life of a record, and return its registration."""
-        entry = self.register(place, instance)
+        entry = self.register_record(place, instance)
         self.commit(place)
         self.poll()
         self.call(entry)
@@ -215,7 +215,7 @@ class Script:
 
     def failed(self, place: Coordinates) -> None:
         """Play the life of a record that its handler gives up."""
-        entry = self.register(place)
+        entry = self.register_record(place)
         self.commit(place)
         self.call(entry, status=400)
         self.letter(entry)
@@ -287,21 +287,17 @@ class Script:
         return placed
 
 
-def clean_run(snapshots_at_polls: bool = False) -> Script:
-    """Return the script of it: most are done, some fail, one is too large, and processes die.
+def play_clean_run(script: Script) -> None:
+    """Play a run in which most are done, some fail, one is too large, and processes die.
 
     All that at-least-once allows is in it too: done and exported, `failed` and `expired`, registered again by the next
     owner, done twice, redelivered, exported by an aborted transaction and then for good, finished after its export.
-
-    Args:
-        snapshots_at_polls: whether each poll of the broker has a snapshot of the tables.
     """
-    script = Script(snapshots_at_polls=snapshots_at_polls)
     for number in range(30):
-        script.done(script.publish(number % 3), f"processor-{1 + number % 2}/1")
+        script.done(script.publish_record(number % 3), f"processor-{1 + number % 2}/1")
     for number in range(4):
-        script.failed(script.publish(number % 3))
-    large = script.publish(1, registered=MOST_REGISTERED_BYTES + 1)
+        script.failed(script.publish_record(number % 3))
+    large = script.publish_record(1, registered=MOST_REGISTERED_BYTES + 1)
     script.unregistered(large)
     script.commit(large)
     script.poll()
@@ -310,22 +306,21 @@ def clean_run(snapshots_at_polls: bool = False) -> Script:
     _a_redelivery(script)
     _a_zombie_wakes(script)
     for number in range(6):
-        script.done(script.publish(number % 3))
+        script.done(script.publish_record(number % 3))
     script.wait(500)
-    return script
 
 
 def _a_kill_among_five(script: Script) -> None:
     """Play a kill with five records in flight: committed, in flight, answered, uncommitted, and an aborted export."""
-    places = [script.publish(2) for _ in range(5)]
-    entries = [script.register(place, "processor-2/1") for place in places]
+    places = [script.publish_record(2) for _ in range(5)]
+    entries = [script.register_record(place, "processor-2/1") for place in places]
     script.commit(places[2])
     script.poll()
     script.call(entries[0])
     script.call(entries[1], status=499)
     script.fault("kill", "processor-2")
     # What was not committed comes to the other instance, under its id.
-    again = [script.register(place) for place in places[3:]]
+    again = [script.register_record(place) for place in places[3:]]
     script.commit(places[4])
     script.poll()
     for entry in again:
@@ -339,8 +334,8 @@ def _a_kill_among_five(script: Script) -> None:
 
 def _a_failed_one_expires_too(script: Script) -> None:
     """Play a kill between a `failed` dead letter and its tombstone."""
-    place = script.publish(0)
-    entry = script.register(place)
+    place = script.publish_record(0)
+    entry = script.register_record(place)
     script.commit(place)
     script.call(entry, status=400)
     script.letter(entry)
@@ -350,19 +345,19 @@ def _a_failed_one_expires_too(script: Script) -> None:
 
 def _a_redelivery(script: Script) -> None:
     """Play an expiry under the policy `redeliver`, whose second delivery is done."""
-    place = script.publish(1)
-    entry = script.register(place, "processor-3/1", "redeliver")
+    place = script.publish_record(1)
+    entry = script.register_record(place, "processor-3/1", "redeliver")
     script.commit(place)
     script.fault("kill", "processor-3")
-    again = script.redeliver(entry)
+    again = script.redeliver_record(entry)
     script.poll()
     script.done(again, "processor-4/1")
 
 
 def _a_zombie_wakes(script: Script) -> None:
     """Play a frozen processor that finishes, and fails, what had been exported while it stalled."""
-    places = [script.publish(0) for _ in range(2)]
-    entries = [script.register(place, "processor-4/1") for place in places]
+    places = [script.publish_record(0) for _ in range(2)]
+    entries = [script.register_record(place, "processor-4/1") for place in places]
     script.commit(places[1])
     script.poll()
     script.fault("freeze", "processor-4", for_ms=200)

@@ -19,7 +19,7 @@ from tests.chaos.history.reading import with_manifest
 from tests.chaos.history.topics import OpenTransactionError, wait_settled
 from tests.chaos.settling import Patience
 from tests.unit.chaos.play import Planted, Play, planted
-from tests.unit.chaos.script import clean_run
+from tests.unit.chaos.script import Script, play_clean_run
 from wait_registry.demo.manifest import Published, fingerprint
 from wait_registry.errors import DataError
 
@@ -48,7 +48,9 @@ def test_every_rule_has_a_history_that_it_alone_finds() -> None:
 
 @pytest.mark.parametrize("snapshots_at_polls", [False, True])
 def test_eventful_clean_run_passes(snapshots_at_polls: bool) -> None:
-    verdict = check(clean_run(snapshots_at_polls).history())
+    script = Script(snapshots_at_polls=snapshots_at_polls)
+    play_clean_run(script)
+    verdict = check(script.history())
     assert reasons(verdict) == []
     assert (verdict.void, verdict.passed) == ("", True)
     seen = verdict.history.snapshots or ()
