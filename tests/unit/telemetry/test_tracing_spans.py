@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry import trace
+from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.sampling import Decision, TraceIdRatioBased
 from opentelemetry.trace import SpanKind, StatusCode
 
@@ -53,28 +54,24 @@ def test_of_several_the_last_counts(before: bytes | None, trace_id: int, span_id
     assert parent([("traceparent", before), traceparent(trace_id, span_id)]).span_id == span_id
 
 
-def test_no_headers_no_parent() -> None:
-    assert not parent([]).is_valid
-
-
-def test_ids_of_zeros_and_unknown_versions_are_no_parent() -> None:
-    for value in (
-        b"00-00000000000000000000000000000000-0000000000000001-01",
-        b"00-00000000000000000000000000000001-0000000000000000-01",
-        b"ff-00000000000000000000000000000001-0000000000000001-01",
-        b"00-1-2-03",
-    ):
-        assert not parent([("traceparent", value)]).is_valid, value
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [],
+        [("traceparent", b"00-00000000000000000000000000000000-0000000000000001-01")],
+        [("traceparent", b"00-00000000000000000000000000000001-0000000000000000-01")],
+        [("traceparent", b"ff-00000000000000000000000000000001-0000000000000001-01")],
+        [("traceparent", b"00-1-2-03")],
+    ],
+)
+def test_no_headers_ids_of_zeros_and_unknown_versions_are_no_parent(headers: list[tuple[str, bytes | None]]) -> None:
+    assert not parent(headers).is_valid
 
 
 UNTRACED = Original("orders", 3, 42, 1_795_227_600_123, "create", b"key", b"value", ())
 
 
-def first_delivery(original: Original, group: str) -> FirstDelivery:
-    return FirstDelivery(*original[:4], group)
-
-
-FIRST = first_delivery(UNTRACED, "shop")
+FIRST = FirstDelivery(*UNTRACED[:4], "shop")
 
 
 def test_the_ids_stay_what_they_are_so_that_versions_meet_in_one_trace() -> None:
@@ -83,20 +80,15 @@ def test_the_ids_stay_what_they_are_so_that_versions_meet_in_one_trace() -> None
 
 
 def test_records_groups_and_deliveries_have_ids_of_their_own() -> None:
-    others = [
-        first_delivery(UNTRACED._replace(topic="orders2"), "shop"),
-        first_delivery(UNTRACED._replace(partition=4), "shop"),
-        first_delivery(UNTRACED._replace(offset=43), "shop"),
-        first_delivery(UNTRACED._replace(timestamp_ms=0), "shop"),
-        first_delivery(UNTRACED, "shop2"),
-    ]
+    changes = ({"topic": "orders2"}, {"partition": 4}, {"offset": 43}, {"timestamp_ms": 0}, {"group": "shop2"})
+    others = [FIRST._replace(**change) for change in changes]
     assert len({first.trace_id() for first in [FIRST, *others]}) == 6
     assert len({FIRST.redelivery_span_id(attempt) for attempt in (2, 3, 4)}) == 3
 
 
 def test_a_sampler_takes_its_share_of_the_traces_that_records_start() -> None:
     sampler = TraceIdRatioBased(0.25)
-    ids = [first_delivery(UNTRACED._replace(offset=offset), "shop").trace_id() for offset in range(2000)]
+    ids = [FIRST._replace(offset=offset).trace_id() for offset in range(2000)]
     taken = sum(sampler.should_sample(None, one, "process").decision is Decision.RECORD_AND_SAMPLE for one in ids)
     assert 400 < taken < 600
 
@@ -110,6 +102,14 @@ AGAIN = replace(TAKEN, topic="orders.shop.redeliver", partition=0, offset=5, del
 LINEAGE = Lineage.of(
     ORIGINAL, wait_id=WAIT_ID, wait_partition=2, wait_offset=9, group="shop", instance="host-1", delivery=2
 )
+
+
+def process(traced: Traced, taken: RecordTaken) -> ReadableSpan:
+    """Trace a record that is done without an attempt; return its span."""
+    record = traced.tracer.record_taken(taken)
+    record.leave()
+    record.ended("done")
+    return traced.spans("process")[-1]
 
 
 def test_a_span_names_the_record_and_nothing_of_its_content(traced: Traced) -> None:
@@ -155,13 +155,10 @@ def test_a_header_that_opentelemetry_cannot_read_is_quoted_in_no_log_line(traced
     handler = logging.StreamHandler(lines)
     logging.getLogger().addHandler(handler)
     try:
-        record = traced.tracer.record_taken(replace(TAKEN, original=ORIGINAL._replace(headers=secret)))
-        record.leave()
-        record.ended("done")
+        span = process(traced, replace(TAKEN, original=ORIGINAL._replace(headers=secret)))
         traced.tracer.tracer.start_span("charge", attributes={"card": object()}).end()  # type: ignore[dict-item]
     finally:
         logging.getLogger().removeHandler(handler)
-    [span] = traced.spans("process")
     assert trace_of(span) == TRACE
     assert lines.getvalue() == ""
 
@@ -202,11 +199,8 @@ def test_a_record_left_to_the_registry_says_so_and_leaves_nothing_current(traced
 def test_a_record_without_a_trace_starts_the_one_of_its_redelivery(
     traced: Traced, headers: tuple[tuple[str, bytes | None], ...]
 ) -> None:
-    for taken in (TAKEN, AGAIN):
-        record = traced.tracer.record_taken(replace(taken, original=ORIGINAL._replace(headers=headers)))
-        record.leave()
-        record.ended("done")
-    first, again = traced.spans("process")
+    original = ORIGINAL._replace(headers=headers)
+    first, again = (process(traced, replace(taken, original=original)) for taken in (TAKEN, AGAIN))
     assert (first.parent, again.parent) == (None, None)
     assert trace_of(first) == trace_of(again) == FirstDelivery(*ORIGINAL[:4], "shop").trace_id()
     assert id_of(first) != id_of(again)
@@ -220,10 +214,8 @@ def test_a_redelivered_record_links_to_the_sweeper_s_span_in_its_own_trace(
         "orders.shop.redeliver", tuple(redelivery_headers(headers, LINEAGE)), "redelivered", 1_000, 2_000
     )
     traced.tracer.record_published(published)
-    record = traced.tracer.record_taken(replace(AGAIN, original=ORIGINAL._replace(headers=headers)))
-    record.leave()
-    record.ended("done")
-    [sent], [again] = traced.spans("send"), traced.spans("process")
+    again = process(traced, replace(AGAIN, original=ORIGINAL._replace(headers=headers)))
+    [sent] = traced.spans("send")
     assert (sent.kind, sent.start_time, sent.end_time) == (SpanKind.PRODUCER, 1_000, 2_000)
     assert trace_of(sent) == trace_of(again)
     assert sent.parent == again.parent, "both continue what the record came in"
