@@ -5,16 +5,14 @@ from __future__ import annotations
 import copy
 import gc
 import weakref
-from collections.abc import Callable
-from concurrent.futures import Future
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from wait_registry.errors import ConfigurationError, TransientError
+from wait_registry.errors import ConfigurationError, TransientError, WaitRegistryError
 from wait_registry.kafka.clients import Admin, admin
 from wait_registry.kafka.cluster import describe_topic
-from wait_registry.kafka.requests import answer, answered
+from wait_registry.kafka.requests import answered
 from wait_registry.settings.kafka import KafkaSettings
 
 LIMIT_S = 10.0
@@ -115,70 +113,42 @@ def test_a_copy_asks_the_same_client() -> None:
     assert copy.copy(admin).list_topics.__self__ is admin.list_topics.__self__
 
 
-def test_an_administrative_client_is_in_no_reference_cycle() -> None:
-    gc.disable()
-    try:
-        client = admin(KafkaSettings(bootstrap_servers="127.0.0.1:1"))
-        dropped = weakref.ref(client)
-        del client
-        assert dropped() is None
-    finally:
-        gc.enable()
-
-
-def test_nor_is_one_whose_request_failed() -> None:
+@pytest.mark.parametrize("asks", [False, True])
+def test_a_client_is_in_no_reference_cycle_even_after_a_failed_request(asks: bool) -> None:
     gc.disable()
     try:
         client = admin(KafkaSettings(bootstrap_servers="127.0.0.1:1", request_timeout_s=0.2))
         dropped = weakref.ref(client)
-        with pytest.raises(TransientError):
-            describe_topic(client, "orders")
+        if asks:
+            with pytest.raises(TransientError):
+                describe_topic(client, "orders")
         del client
         assert dropped() is None
     finally:
         gc.enable()
 
 
-class Unanswered(Future[str]):
-    """A request that times out, while something may happen."""
+@pytest.mark.parametrize(
+    ("accepted", "during", "error"),
+    [
+        (True, False, TransientError("no answer")),  # a refusal of days ago
+        (True, True, ConfigurationError("wrong password")),
+        (False, False, ConfigurationError("wrong password")),
+    ],
+)
+def test_a_refusal_explains_the_first_request_or_the_one_that_it_comes_in(
+    accepted: bool, during: bool, error: WaitRegistryError
+) -> None:
+    asked = Asked()
+    if accepted:
+        asked.answered()
 
-    def __init__(self, meanwhile: Callable[[], None] = lambda: None) -> None:
-        super().__init__()
-        self._meanwhile = meanwhile
+    def request() -> None:
+        if during:
+            asked.admin.on_error(REFUSED)
+        _times_out()
 
-    def result(self, timeout: float | None = None) -> str:
-        self._meanwhile()
-        raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "no answer"))
-
-
-def client() -> Admin:
-    return admin(KafkaSettings(bootstrap_servers="127.0.0.1:1"))
-
-
-def accepted() -> Admin:
-    """Return a client that has had an answer."""
-    asked: Future[str] = Future()
-    asked.set_result("an answer")
-    at = client()
-    assert answer(at, asked, "asking") == "an answer"
-    return at
-
-
-def test_a_refusal_of_days_ago_leaves_an_outage_an_outage() -> None:
-    at = accepted()
-    at.on_error(REFUSED)
-    with pytest.raises(TransientError):
-        answer(at, Unanswered(), "asking")
-
-
-def test_a_refusal_during_the_request_is_its_reason() -> None:
-    at = accepted()
-    with pytest.raises(ConfigurationError, match="wrong password"):
-        answer(at, Unanswered(lambda: at.on_error(REFUSED)), "asking")
-
-
-def test_a_refusal_before_the_first_request_counts() -> None:
-    at = client()
-    at.on_error(REFUSED)
-    with pytest.raises(ConfigurationError, match="wrong password"):
-        answer(at, Unanswered(), "asking")
+    if not during:
+        asked.admin.on_error(REFUSED)
+    with pytest.raises(type(error), match=str(error)):
+        answered(asked.admin, request, "asking")
