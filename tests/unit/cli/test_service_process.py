@@ -90,20 +90,16 @@ def test_what_the_service_raises_comes_out(error: Exception) -> None:
         ServiceProcess(lambda: _Service(error=error)).run()
 
 
-def test_one_signal_lets_a_service_end_in_peace() -> None:
-    with subprocess.Popen([sys.executable, "-c", _CHILD], stdout=subprocess.PIPE, text=True) as child:
-        assert child.stdout is not None
-        assert child.stdout.readline() == "running\n"
-        child.terminate()
-        assert child.stdout.read() == "draining\nended\n"
-        assert child.wait(30) == 0
-
-
-def test_a_second_signal_ends_the_process_at_once() -> None:
-    with subprocess.Popen([sys.executable, "-c", _CHILD, "stubborn"], stdout=subprocess.PIPE, text=True) as child:
+@pytest.mark.parametrize("mode", ["", "stubborn"])
+def test_a_first_signal_ends_the_service_and_a_second_one_the_process(mode: str) -> None:
+    with subprocess.Popen([sys.executable, "-c", _CHILD, mode], stdout=subprocess.PIPE, text=True) as child:
         assert child.stdout is not None
         assert child.stdout.readline() == "running\n"
         child.terminate()
         assert child.stdout.readline() == "draining\n"
-        child.terminate()
-        assert child.wait(30) == -signal.SIGTERM
+        if mode == "stubborn":
+            child.terminate()
+            assert child.wait(30) == -signal.SIGTERM
+        else:
+            assert child.stdout.read() == "ended\n"
+            assert child.wait(30) == 0
