@@ -25,7 +25,7 @@ def here(tmp_path: Path) -> Path:
 
 
 def _standings(ended: Ended) -> dict[str, str]:
-    """What doctor said of each subject; the worst, when it said more than one thing."""
+    """Return the severity of each subject in doctor's report, the worst if it has several."""
     worst = ["ok", "skipped", "warning", "error"]
     found: dict[str, str] = {}
     for line in ended.output.splitlines():
@@ -45,7 +45,7 @@ def _sound(prepared: SettingsFactory, **overrides: object) -> Settings:
     return prepared({"processor.handler": "shop:handle", **given})
 
 
-def test_all_is_well(prepared: SettingsFactory, here: Path) -> None:
+def test_doctor_finds_no_error(prepared: SettingsFactory, here: Path) -> None:
     settings = _sound(prepared)
     ended = run_waitreg(here, "doctor", settings=settings)
     assert ended.code == 0, ended.output + ended.errors

@@ -1,4 +1,4 @@
-"""What a reconciliation reads of a wait topic to which somebody wrote anything: the registrations, and no traceback."""
+"""What a reconciliation reads of a wait topic that holds anything: the registrations, and no traceback."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from wait_registry.settings.root import Settings
 GROUP = "billing"
 
 
-def test_what_is_no_wait_record_registers_nothing(settings_for: Callable[..., Settings], topics: Topics) -> None:
+def test_malformed_wait_records_register_nothing(settings_for: Callable[..., Settings], topics: Topics) -> None:
     settings = settings_for()
     topics.create_own(settings)
     topic = settings.wait.topic

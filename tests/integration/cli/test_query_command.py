@@ -129,7 +129,7 @@ def test_an_answer_says_how_old_its_view_is_and_warns_when_no_sink_writes(
     ],
     ids=lambda value: repr(" ".join(value)) if isinstance(value, list) else "",
 )
-def test_what_it_cannot_use_ends_with_2_and_one_line(
+def test_unusable_values_end_with_2_and_one_line(
     arguments: list[str], told: str, incident: Settings, query: Query
 ) -> None:
     refused = query(incident, *arguments)
@@ -148,7 +148,7 @@ def test_a_missing_schema_ends_with_2_and_the_command_that_creates_it(
     assert "waitreg db migrate" in refused.errors
 
 
-def test_a_user_who_may_not_read_is_told_what_to_grant(incident: Settings, database: Database, query: Query) -> None:
+def test_a_user_without_permission_learns_what_to_grant(incident: Settings, database: Database, query: Query) -> None:
     schema = incident.postgres.schema_name
     reader = f"reader_{schema}"
     with database.connect(incident) as connection:

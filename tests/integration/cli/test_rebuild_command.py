@@ -10,7 +10,7 @@ from tests.support.command import run_waitreg
 from tests.support.database import Database
 
 
-def test_a_dry_run_tells_of_a_row_that_the_log_doesn_t_know_and_leaves_it(
+def test_a_dry_run_reports_an_orphaned_row_and_leaves_it(
     prepared: SettingsFactory, database: Database, tmp_path: Path
 ) -> None:
     settings = prepared({"wait.partitions": 1})
@@ -26,9 +26,7 @@ def test_a_dry_run_tells_of_a_row_that_the_log_doesn_t_know_and_leaves_it(
     assert database.rows(settings, "select count(*) from wait") == [(1,)]
 
 
-def test_while_a_sink_runs_it_ends_with_3_and_says_so(
-    prepared: SettingsFactory, database: Database, tmp_path: Path
-) -> None:
+def test_a_rebuild_while_a_sink_runs_ends_with_3(prepared: SettingsFactory, database: Database, tmp_path: Path) -> None:
     settings = prepared()
     with database.connect(settings) as sink:
         assert try_lock(sink, sink_lock_key(sink, settings.wait.topic))

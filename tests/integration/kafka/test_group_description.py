@@ -1,4 +1,4 @@
-"""A group is described by a process of its own: what becomes of that one is no danger to who asks."""
+"""A process of its own describes a group, so that its end does no harm."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_group_that_is_not_there_has_no_members(topics: Topics, names: Names) 
 
 @pytest.mark.guarantee("P8.24")
 @pytest.mark.fault("F31")
-def test_the_end_of_the_process_that_asks_is_a_question_without_an_answer(topics: Topics, names: Names) -> None:
+def test_a_killed_helper_process_is_a_transient_error(topics: Topics, names: Names) -> None:
     group = names("group")
     with (
         KafkaProxy(topics.bootstrap, lambda key: Fate.HOLD if key == CONSUMER_GROUP_DESCRIBE else Fate.PASS) as proxy,
@@ -70,7 +70,7 @@ def test_the_end_of_the_process_that_asks_is_a_question_without_an_answer(topics
             asked.result(60)
 
 
-def test_whatever_bytes_the_process_that_asks_leaves_behind_are_its_reason(
+def test_unreadable_error_output_of_the_helper_process_is_quoted(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     ends_oddly = tmp_path / "ends_oddly.py"

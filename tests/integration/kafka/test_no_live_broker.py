@@ -1,4 +1,4 @@
-"""A broker that was just taken for dead answers, and names no living broker: that is no answer, and ask again.
+"""A fenced broker may answer that no broker is live; the client asks again.
 
 The client library aborts the process at the usual request for the cluster, so the question is put by a process here.
 """
@@ -67,7 +67,7 @@ class _Brokers:
 
 @pytest.mark.guarantee("P8.24")
 @pytest.mark.fault("F30")
-def test_it_is_asked_again_and_the_process_lives(topics: Topics, names: Names) -> None:
+def test_a_broker_that_knows_no_live_broker_is_asked_again(topics: Topics, names: Names) -> None:
     topics.create(names("any"), 1)
     brokers = _Brokers()
     with (

@@ -111,9 +111,7 @@ def test_a_recreated_topic_is_not_the_same(cluster: KafkaSettings, topics: Topic
         require_same_identity(before, describe_topic(admin(cluster), topic))
 
 
-def test_a_topic_that_was_deleted_since_is_not_to_be_made_again(
-    cluster: KafkaSettings, topics: Topics, names: Names
-) -> None:
+def test_a_deleted_wait_topic_must_not_be_created_again(cluster: KafkaSettings, topics: Topics, names: Names) -> None:
     topic, client = topics.create(names("a"), 1), admin(cluster)
     recorded = describe_topic(client, topic)
     require_same_wait_topic(client, recorded)

@@ -42,7 +42,7 @@ def errors(settings: Settings) -> dict[tuple[str, str], str]:
     return {(one.subject.removeprefix("topic "), one.id): one.message for one in found}
 
 
-def test_topics_made_by_us_satisfy_every_rule_that_a_single_broker_can(prepared: SettingsFactory) -> None:
+def test_created_topics_satisfy_the_rules_of_a_single_broker(prepared: SettingsFactory) -> None:
     settings = prepared({"processor.expiry_policy": "redeliver", "dead_letter.topic": "{topic}.{group}.dlq"})
     found = check_topics(settings)
     assert len({one.subject for one in found}) == 4
@@ -61,7 +61,7 @@ def test_a_created_topic_is_usable_at_once_and_in_broker_time(prepared: Settings
     assert config["delete.retention.ms"] == str(72 * 3_600_000)
 
 
-def test_making_topics_again_changes_nothing(prepared: SettingsFactory, topics: Topics) -> None:
+def test_creating_topics_again_changes_nothing(prepared: SettingsFactory, topics: Topics) -> None:
     settings = prepared()
     alter(topics, settings.wait.topic, segment__ms="1234567")
     before = describe_topic(admin(settings.kafka), settings.wait.topic)
@@ -127,9 +127,7 @@ def test_a_new_topic_that_the_broker_does_not_know_yet_is_asked_again(
     assert len(asked) == 3
 
 
-def test_what_is_only_unwise_is_logged_and_accepted(
-    prepared: SettingsFactory, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_unwise_topics_are_logged_and_accepted(prepared: SettingsFactory, caplog: pytest.LogCaptureFixture) -> None:
     settings = prepared()
     with caplog.at_level(logging.WARNING):
         require_topics(settings, "sweeper")

@@ -45,5 +45,5 @@ def test_evidence_older_than_the_log_ends_with_2_and_what_to_do(breach: Breach) 
 @pytest.mark.parametrize(
     "broken", [replace(KEPT, breaches={**KEPT.breaches, Breach.DOUBLED: 1}), replace(KEPT, done=79, waiting=1)]
 )
-def test_a_broken_promise_ends_with_4_whatever_the_log_no_longer_tells(broken: Reconciliation) -> None:
+def test_a_broken_guarantee_ends_with_4_even_if_some_are_unjudged(broken: Reconciliation) -> None:
     assert unproven(replace(broken, unjudged={Breach.LOST: 1}), MANIFEST).exit_code == 4

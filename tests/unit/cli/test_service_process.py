@@ -85,7 +85,7 @@ def test_a_signal_while_the_service_is_built_keeps_it_from_running() -> None:
 
 
 @pytest.mark.parametrize("error", [FencedError("another sink is alive"), ZeroDivisionError("bug")])
-def test_what_the_service_raises_comes_out(error: Exception) -> None:
+def test_an_error_of_the_service_is_raised(error: Exception) -> None:
     with pytest.raises(type(error), match=str(error)):
         ServiceProcess(lambda: _Service(error=error)).run()
 

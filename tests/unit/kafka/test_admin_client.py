@@ -63,7 +63,7 @@ def test_after_a_long_silence_the_next_request_has_a_new_client(code: str) -> No
         answered(asked.admin, _times_out, "asking")
 
 
-def test_failures_in_quick_succession_leave_it() -> None:
+def test_quick_failures_keep_the_client() -> None:
     asked = Asked()
     asked.answered()
     first = asked.inner
@@ -74,7 +74,7 @@ def test_failures_in_quick_succession_leave_it() -> None:
     assert asked.inner is not first
 
 
-def test_an_answer_leaves_it() -> None:
+def test_an_answer_keeps_the_client() -> None:
     asked = Asked()
     first = asked.inner
     for _ in range(10):
@@ -83,7 +83,7 @@ def test_an_answer_leaves_it() -> None:
     assert asked.inner is first
 
 
-def test_where_no_other_can_be_made_it_is_kept_and_an_outage_stays_one(
+def test_the_client_is_kept_if_no_new_one_can_be_created(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     asked = Asked()
@@ -103,7 +103,7 @@ def _times_out() -> None:
 
 
 @pytest.mark.parametrize("name", ["_client", "_kafka", "__setstate__", "list_topics"])
-def test_what_it_has_not_is_an_attribute_error(name: str) -> None:
+def test_a_missing_attribute_is_an_attribute_error(name: str) -> None:
     with pytest.raises(AttributeError, match="has no attribute"):
         getattr(Admin.__new__(Admin), name)
 

@@ -20,22 +20,22 @@ def _differing(
     return group.differing("own", frozenset(assigned))
 
 
-def test_who_has_what_is_due_differs_in_nothing() -> None:
+def test_a_member_with_its_due_partitions_has_no_difference() -> None:
     assert _differing({FIRST, SECOND}, {FIRST, SECOND}) == frozenset()
 
 
-def test_what_is_due_and_nobodys_differs() -> None:
+def test_a_due_partition_that_no_member_holds_is_a_difference() -> None:
     assert _differing({FIRST, SECOND}, {FIRST}) == {SECOND}
 
 
 @pytest.mark.guarantee("P8.21")
-def test_what_another_one_has_to_give_up_first_does_not() -> None:
+def test_a_due_partition_of_another_member_is_no_difference() -> None:
     assert _differing({FIRST, SECOND}, {FIRST}, others={SECOND}) == frozenset()
 
 
-def test_what_is_to_be_given_up_differs() -> None:
+def test_a_held_partition_that_is_not_due_is_a_difference() -> None:
     assert _differing({FIRST}, {FIRST, SECOND}, others={THIRD}) == {SECOND}
 
 
-def test_whom_the_coordinator_does_not_know_is_to_have_nothing() -> None:
+def test_an_unknown_member_should_hold_nothing() -> None:
     assert GroupDescription(True, {}, {}).differing("own", frozenset({FIRST})) == {FIRST}

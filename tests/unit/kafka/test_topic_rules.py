@@ -1,4 +1,4 @@
-"""What a topic must be like, and what is said when it isn't."""
+"""The rules for topics, and the fix for each broken rule."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def by_rule(diagnoses: list[Diagnosis]) -> dict[str, Diagnosis]:
 
 
 @pytest.mark.parametrize("role", list(TopicRole))
-def test_a_topic_made_as_specified_satisfies_every_rule(role: TopicRole) -> None:
+def test_a_topic_created_as_specified_satisfies_every_rule(role: TopicRole) -> None:
     diagnoses = found(spec(role))
     assert diagnoses
     assert {one.severity for one in diagnoses.values()} == {OK}
@@ -157,7 +157,7 @@ def test_a_redelivery_topic_deletes_nothing_by_age_or_size(name: str) -> None:
     assert "expected -1" in str(diagnosis)
 
 
-def test_a_dead_letter_topic_is_made_with_the_retention_that_was_set() -> None:
+def test_a_dead_letter_topic_is_created_with_the_set_retention() -> None:
     for retention_ms in ("-1", "86400000"):
         made = spec(DEAD_LETTER, dead_letter__retention_ms=retention_ms).creation_config
         assert made["retention.ms"] == retention_ms
@@ -179,7 +179,7 @@ def test_an_input_topic_with_unregistrable_sizes_is_warned_about() -> None:
     assert diagnosis.fix.startswith("set wait.max_message_bytes to 10485760, ")
 
 
-def test_an_owned_topic_that_is_missing_is_made_by_the_command() -> None:
+def test_a_missing_topic_names_the_command_that_creates_it() -> None:
     assert str(missing(spec(WAIT), BROKER)).endswith("Fix: `waitreg topics create`")
     assert f"kafka-topics --bootstrap-server {BROKER}" in str(missing(spec(INPUT), BROKER))
 

@@ -10,7 +10,7 @@ from tests.support.waiting import wait_until
 from wait_registry.stop_limit import stop_limit
 
 
-def test_what_runs_on_is_given_up_at_the_limit_after_the_stop() -> None:
+def test_a_running_block_is_given_up_at_the_limit_after_the_stop() -> None:
     stop, given_up = threading.Event(), threading.Event()
     with stop_limit(0.0, stop, given_up.set):
         assert not given_up.wait(0.05), "no stop was requested"
@@ -19,7 +19,7 @@ def test_what_runs_on_is_given_up_at_the_limit_after_the_stop() -> None:
 
 
 @pytest.mark.parametrize("told", [False, True])
-def test_what_has_ended_gives_nothing_up(told: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_block_that_has_ended_gives_nothing_up(told: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("wait_registry.stop_limit.POLL_INTERVAL_S", 0.01)
     before = set(threading.enumerate())
     stop, given_up = threading.Event(), threading.Event()

@@ -45,7 +45,7 @@ def values(readings: Iterable[Reading | HistogramReading], metric: Metric) -> di
 # ---- processor
 
 
-def test_what_is_on_its_way_to_the_broker_is_shown() -> None:
+def test_unacknowledged_records_are_shown() -> None:
     async def readings() -> list[Reading]:
         bench = PipelineBench()
         bench.committable.append(batch(entry(bench.owner, 0), entry(bench.owner, 1)))

@@ -213,7 +213,7 @@ def test_security_that_fits_together_is_taken(changes: dict[str, str]) -> None:
         ("kafka.java.bootstrap.servers", "set kafka.bootstrap_servers instead"),
     ],
 )
-def test_client_properties_that_the_promises_rest_on_are_not_free(name: str, says: str) -> None:
+def test_client_properties_that_guarantees_rest_on_are_refused(name: str, says: str) -> None:
     made = load_settings({name: "x"}, env={})
     (problem,) = relation_problems(made, "sweeper")
     assert says in problem.message

@@ -107,7 +107,7 @@ def test_a_secret_is_refused_and_the_other_places_are_named(name: str, value: st
         ("no.such.setting", "1"),
     ],
 )
-def test_what_is_no_secret_may_stand_there(name: str, value: str) -> None:
+def test_a_value_without_a_secret_is_accepted(name: str, value: str) -> None:
     refuse_secrets({name: value})
 
 

@@ -1,4 +1,4 @@
-"""Command line over environment over .env over waitreg.toml over default, whatever kind of value it is."""
+"""Settings come from command line, environment, .env, waitreg.toml and defaults, in this order of precedence."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_the_process_s_own_environment_is_read_by_default(monkeypatch: pytest.Mo
     assert load_settings().log.level == "DEBUG"
 
 
-def test_settings_made_in_code_read_no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings_created_in_code_read_no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WAITREG_LOG__LEVEL", "DEBUG")
     assert Settings().log.level == "INFO"
 
@@ -151,7 +151,7 @@ def test_the_loaded_tree_is_frozen_and_equal_trees_are_equal() -> None:
 
 
 @pytest.mark.parametrize("file", ["waitreg.toml", None])
-def test_a_folder_that_may_not_be_entered_is_said_and_no_traceback(tmp_path: Path, file: str | None) -> None:
+def test_a_forbidden_folder_is_reported_without_a_traceback(tmp_path: Path, file: str | None) -> None:
     if file is not None:
         (tmp_path / file).write_text('[wait]\ntopic = "other"\n')
 

@@ -156,7 +156,7 @@ def test_a_client_that_does_not_read_its_answer_is_disconnected() -> None:
 
 
 def ended(client: socket.socket) -> bool:
-    """Return whether the server has closed this connection; what it has said is thrown away."""
+    """Return whether the server has closed this connection; its answer is dropped."""
     client.setblocking(False)
     try:
         return client.recv(65_536) == b""

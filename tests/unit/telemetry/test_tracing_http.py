@@ -22,7 +22,7 @@ TAKEN = RecordTaken(
 )
 
 
-def test_the_request_is_a_child_of_the_attempt_whatever_is_forwarded(traced: Traced) -> None:
+def test_the_request_is_a_child_of_the_attempt(traced: Traced) -> None:
     seen: list[list[tuple[str, str]]] = []
 
     async def answer(request: web.Request) -> web.Response:
