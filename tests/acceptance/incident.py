@@ -1,8 +1,8 @@
 """A bad afternoon, played for real, and every incident query asked about it: `python -m tests.acceptance.incident`.
 
-Processors whose handler fails, one that is killed, one that freezes, records that nobody can read or register, a
-sweeper that is down: then `waitreg query` is run once for each query, and what it says is written to docs/incident.md.
-Takes about two minutes; ends with an error when a query has nothing to tell.
+Processors whose handler fails, one that is killed, one that freezes, unreadable and unregistrable records, a sweeper
+that is down. Then `waitreg query` is run once for each query, and its outputs replace those in docs/incident.md.
+Takes about two minutes; ends with an error when a query finds no row.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.acceptance.incident_page import CHAPTERS, Answer, page
+from tests.acceptance.incident_page import answered_again
 from tests.support.command import run_waitreg
 from tests.support.kafka_io import Outgoing, produce
 from tests.support.waiting import wait_until
@@ -101,7 +101,7 @@ def slow_orders(count: int, first: int) -> list[Outgoing]:
 
 
 def unreadable() -> list[Outgoing]:
-    """Return what somebody else writes to the wait topic: without an expiry, and with a key that is no wait id."""
+    """Return records of another client in the wait topic: without an expiry, and with a key that is no wait ID."""
     origin = ((ORIGINAL_TOPIC, b"orders"), (ORIGINAL_PARTITION, b"0"), (ORIGINAL_OFFSET, b"7"), (ORIGINAL_KEY, b"c-7"))
     half = [Outgoing(b"{}", str(uuid.uuid4()).encode(), origin) for _ in range(2)]
     return [*half, Outgoing(b"{}", b"order-4711")]
@@ -123,7 +123,7 @@ def stage() -> Iterator[Stage]:
 
 
 def is_working(processor: Background) -> bool:
-    """Return whether all its slots are taken: the view would tell it only after the sink has read it."""
+    """Return whether all its slots are taken: the tables show it only after the sink has read it."""
     _, metrics = processor.get("/metrics")
     return f"{PROCESSOR_IN_FLIGHT.name} {float(PLAN.crash_in_flight)}" in metrics.decode()
 
@@ -156,7 +156,7 @@ def orders_fail(shop: Stage) -> None:
 def payments_die(shop: Stage, victim: Background) -> None:
     """One of two processors is killed in mid-work; what it had committed expires and is exported."""
     shop.publish("orders", slow_orders(160, 100))
-    # Once the view shows its rows a commit has been due: what isn't committed is the other one's, and expires nowhere.
+    # Once the tables show its rows a commit was due. Uncommitted records go to the other processor and don't expire.
     shop.wait_for("from wait where instance = 'payments-1'")
     wait_until(lambda: is_working(victim), DEADLINE_S, "work of payments-1")
     victim.kill()
@@ -193,7 +193,7 @@ def play(screen: Screen, shop: Stage) -> None:
     victim, frozen = (shop.processor(name, "billing", "orders", "shop:charge") for name in ("payments-1", "payments-2"))
     victim.wait_ready(DEADLINE_S)
     frozen.wait_ready(DEADLINE_S)
-    screen.step("Orders fail, one is too large; somebody writes to the wait topic")
+    screen.step("Orders fail, one is too large; another client writes to the wait topic")
     orders_fail(shop)
     shop.publish(shop.platform.settings.wait.topic, unreadable())
     shop.wait_for("from quarantine", 3)
@@ -217,24 +217,23 @@ def facts(shop: Stage) -> dict[str, str]:
         where reason = 'expired' and instance = 'payments-1' order by dead_letter_time limit 1
         """
     )
-    return {"late_id": late_id, "partition": str(partition), "offset": str(offset)}
+    return {"id": late_id, "partition": str(partition), "offset": str(offset)}
 
 
-def answers(shop: Stage, directory: Path) -> list[Answer]:
-    """Ask every query, as a user does.
+def answered_page(shop: Stage, directory: Path) -> str:
+    """Ask every query of the page, as a user does, and return the page with the answers.
 
     Raises:
-        AssertionError: one ended with an error or told nothing.
+        AssertionError: a query ended with an error or found no row.
     """
-    known = facts(shop)
-    found = []
-    for chapter in CHAPTERS:
-        parameters = [parameter.format(**known) for parameter in chapter.parameters]
-        asked = run_waitreg(directory, "query", chapter.name, *parameters, settings=shop.platform.settings)
+
+    def ask(name: str, parameters: Sequence[str]) -> str:
+        asked = run_waitreg(directory, "query", name, *parameters, settings=shop.platform.settings)
         assert asked.code == 0, asked.errors
-        assert "(0 rows)" not in asked.output, f"{chapter.name} has nothing to tell:\n{asked.output}"
-        found.append(Answer(chapter, parameters, asked.output))
-    return found
+        assert "(0 rows)" not in asked.output, f"{name} found no row:\n{asked.output}"
+        return asked.output
+
+    return answered_again(PAGE.read_text("utf-8"), facts(shop), ask)
 
 
 def main() -> int:
@@ -244,7 +243,7 @@ def main() -> int:
     with stage() as shop, tempfile.TemporaryDirectory() as directory:
         play(screen, shop)
         screen.step("Every query is asked")
-        PAGE.write_text(page(answers(shop, Path(directory))), "utf-8")
+        PAGE.write_text(answered_page(shop, Path(directory)), "utf-8")
     screen.step("docs/incident.md is written")
     return 0
 
