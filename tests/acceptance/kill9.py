@@ -1,8 +1,8 @@
 """kill -9 of each service under load, five times each, with the reconciliation after every kill.
 
-`python -m tests.acceptance.kill9 [SERVICE ...] [--kills 5] [--seed 1]`: prints a line a kill and ends 0, or 4 when a
-promise was broken. Every kill has its own topic, group and downstream; a processor is killed each time, so that there
-is always something to expire, and for sink and sweeper the service itself as well, the sweeper in mid-export.
+`python -m tests.acceptance.kill9 [SERVICE ...] [--kills 5] [--seed 1]` prints a table per service and ends with 0, or
+with 4 when a guarantee was broken. Every kill has its own topic, group and downstream. A processor is killed each time,
+so that records expire; for sink and sweeper the service is killed as well, the sweeper in mid-export.
 """
 
 from __future__ import annotations
@@ -125,13 +125,13 @@ KILLS: dict[str, Callable[[Theatre, Run, int], None]] = {
 
 
 def has_ended(stage: Theatre, run: Run) -> bool:
-    """Return whether every record has its end and the view knows it."""
+    """Return whether every record has its end and the tables show it."""
     if run.completed() < RECORDS // 2 or sink_lag(run.settings) > 0:
         return False
-    standing = stage.platform.query(
+    registered = stage.platform.query(
         "select 1 from wait where consumer_group = %s limit 1", run.settings.processor.group
     )
-    if standing:
+    if registered:
         return False
     result = run.reconcile()
     return result.finished and not result.lost
@@ -144,12 +144,12 @@ def dead_letter_ends(client: AdminClient, run: Run) -> int:
 
 
 def wait_for(condition: Callable[[], bool], what: str) -> None:
-    """Wait for a condition, looking often: a kill is to hit what continues; AssertionError when it takes too long."""
+    """Wait for a condition, polling often so that a kill hits running work; AssertionError when it takes too long."""
     wait_until(condition, DEADLINE_S, what, POLL_S)
 
 
 def kill_services(screen: Screen, services: Sequence[str], kills: int, seed: int) -> bool:
-    """Kill each service so many times; return whether every reconciliation was kept."""
+    """Kill each service ``kills`` times; return whether every reconciliation was kept."""
     kept = True
     with theatre(seed) as stage:
         for service in services:

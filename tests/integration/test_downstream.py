@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -170,13 +167,3 @@ def test_a_port_that_is_taken_is_named_with_what_to_do() -> None:
             await Downstream(DownstreamOptions(port=downstream.port)).start()
 
     with_downstream(use)
-
-
-def test_sigterm_ends_the_process_with_success() -> None:
-    code = "from wait_registry.demo.downstream import *; run_downstream(DownstreamOptions(port=0))"
-    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    with process.stdout:
-        assert "http://127.0.0.1:" in process.stdout.readline()
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=20) == 0

@@ -142,13 +142,13 @@ def test_a_tombstone_is_missed_only_while_it_must_still_stand(
     assert scene.judge() == breaches
 
 
-def test_a_record_of_somebody_else_in_the_dead_letter_topic_is_left_out(scene: Scene, topics: Topics) -> None:
+def test_a_foreign_record_in_the_dead_letter_topic_is_skipped(scene: Scene, topics: Topics) -> None:
     foreign = Outgoing(b"x", b"k", [("WAIT_LINEAGE", b"7")])
     topics.produce(scene.settings.dead_letter.topic, [scene.dead_letter(scene.expired.value), foreign])
     assert scene.judge() == {}
 
 
-def test_a_record_whose_headers_nobody_can_read_is_left_out(scene: Scene, topics: Topics) -> None:
+def test_a_record_with_unreadable_headers_is_skipped(scene: Scene, topics: Topics) -> None:
     letters = scene.settings.dead_letter.topic
     # Many, so that CPython has specialised its calls by the time that the unreadable one comes.
     topics.produce(letters, [Outgoing(b"x", b"k", [("a", b"b")], 0)] * 100)

@@ -94,10 +94,10 @@ def test_pause_freezes_and_resume_wakes_the_whole_tree(child: GuardedChild) -> N
     processes = tree(child)
 
     child.pause()
-    wait_until(lambda: {each.status() for each in processes} == {psutil.STATUS_STOPPED}, 60, "standstill")
+    wait_until(lambda: {each.status() for each in processes} == {psutil.STATUS_STOPPED}, 60, "paused processes")
 
     child.resume()
-    wait_until(lambda: psutil.STATUS_STOPPED not in {each.status() for each in processes}, 60, "going on")
+    wait_until(lambda: psutil.STATUS_STOPPED not in {each.status() for each in processes}, 60, "running processes")
 
 
 def test_a_paused_child_can_be_stopped(child: GuardedChild) -> None:
@@ -123,16 +123,16 @@ def test_a_killed_parent_takes_child_grandchild_guard_and_files_along(
     wait_started(tmp_path / "log")
     guard = root.parent()
     assert guard is not None
-    left_behind = [guard, root, *root.children(recursive=True)]
-    assert len(left_behind) == 3
+    processes = [guard, root, *root.children(recursive=True)]
+    assert len(processes) == 3
     if paused:
-        for process in left_behind[1:]:
+        for process in processes[1:]:
             process.suspend()
 
     parent.kill()
     parent.communicate()
 
-    wait_until(lambda: not any(map(runs, left_behind)), 60, "the end of all")
+    wait_until(lambda: not any(map(runs, processes)), 60, "the end of all")
     assert not (tmp_path / "own").exists()
 
 
@@ -147,7 +147,7 @@ def test_a_killed_guard_takes_the_child_along(child: GuardedChild) -> None:
     try:
         wait_until(lambda: not runs(process), 60, "the end of the child")
     finally:
-        grandchild.kill()  # nobody is left who would: what a killed child leaves behind is its own business
+        grandchild.kill()  # neither guard nor child is alive to do it
 
 
 def test_a_program_that_does_not_exist_says_so(tmp_path: Path) -> None:

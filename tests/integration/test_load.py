@@ -1,4 +1,4 @@
-"""What the load generator says it published is what stands in the topic."""
+"""The records that the load generator lists are those in the topic."""
 
 from __future__ import annotations
 
@@ -21,40 +21,25 @@ from wait_registry.errors import ConfigurationError, TransientError
 from wait_registry.settings.kafka import KafkaSettings
 
 
+@pytest.mark.parametrize(("shape", "count"), [("orders", 500), ("binary", 28), ("large", 28), ("hostile", 28)])
 def test_the_manifest_names_every_record_byte_for_byte(
-    settings_for: SettingsFactory, topics: Topics, names: Names, tmp_path: Path
+    settings_for: SettingsFactory, topics: Topics, names: Names, tmp_path: Path, shape: str, count: int
 ) -> None:
-    topic = topics.create(names("orders"))
-    told: list[int] = []
-    plan = LoadPlan(topic, 500, manifest=tmp_path / "manifest.jsonl")
-    result = run_load(settings_for(), plan, told.append)
-    assert result.records == 500 == told[-1]
+    topic = topics.create(names(shape))
+    shown: list[int] = []
+    plan = LoadPlan(topic, count, make=maker(shape, Keys()), manifest=tmp_path / "manifest.jsonl")
+    assert run_load(settings_for(), plan, shown.append).records == count == shown[-1]
     published = {one.coordinates: one for one in read_manifest(tmp_path / "manifest.jsonl")}
     records = topics.read(topic)
-    assert len(records) == 500 == len(published)
+    assert len(records) == count == len(published)
     for record in records:
         one = published[(record.topic, record.partition, record.offset)]
         assert one.fingerprint == fingerprint(record.key, record.value, record.headers)
         assert one.timestamp_ms == record.timestamp_ms
 
 
-@pytest.mark.parametrize("shape", ["binary", "large", "hostile"])
-def test_every_shape_arrives_byte_for_byte(
-    settings_for: SettingsFactory, topics: Topics, names: Names, tmp_path: Path, shape: str
-) -> None:
-    topic = topics.create(names(shape))
-    plan = LoadPlan(topic, 28, make=maker(shape, Keys()), manifest=tmp_path / "manifest.jsonl")
-    assert run_load(settings_for(), plan).records == 28
-    published = {one.coordinates: one.fingerprint for one in read_manifest(tmp_path / "manifest.jsonl")}
-    records = topics.read(topic)
-    assert len(records) == 28
-    for record in records:
-        here = (record.topic, record.partition, record.offset)
-        assert published[here] == fingerprint(record.key, record.value, record.headers)
-
-
 class Acknowledged:
-    """What is told of a delivery, without its offset."""
+    """A delivery report without its offset."""
 
     def __init__(self, message: Message) -> None:
         self.topic, self.partition, self.timestamp = message.topic, message.partition, message.timestamp
@@ -64,24 +49,24 @@ class Acknowledged:
 
 
 class ForgetfulProducer(Producer):
-    """Tells every third record's place only, as where a broker answers that it has a batch already."""
+    """Reports every third record's place only, as for a batch that the broker has already."""
 
-    told = 0
+    reports = 0
 
     def produce(self, topic: str, *, on_delivery: Callable[[KafkaError | None, Any], None], **record: Any) -> None:
         def delivered(error: KafkaError | None, message: Message) -> None:
-            self.told += 1
-            on_delivery(error, message if self.told % 3 == 0 else Acknowledged(message))
+            self.reports += 1
+            on_delivery(error, message if self.reports % 3 == 0 else Acknowledged(message))
 
         super().produce(topic, on_delivery=delivered, **record)
 
 
-def test_what_is_acknowledged_without_a_place_is_found_in_the_topic(
+def test_records_acknowledged_without_a_place_are_found_in_the_topic(
     settings_for: SettingsFactory, topics: Topics, names: Names, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     topic = topics.create(names("orders"))
     plan = LoadPlan(topic, 56, make=maker("hostile", Keys()), manifest=tmp_path / "manifest.jsonl")
-    run_load(settings_for(), replace(plan, manifest=None))  # the same, and nobody has listed it
+    run_load(settings_for(), replace(plan, manifest=None))  # the same records, in no manifest
     before = {(record.topic, record.partition, record.offset) for record in topics.read(topic)}
     monkeypatch.setattr("wait_registry.demo.load.Producer", ForgetfulProducer)
     assert run_load(settings_for(), plan).records == 56
@@ -107,9 +92,9 @@ def test_a_load_that_is_asked_to_stop_waits_for_what_it_has_published(
     settings_for: SettingsFactory, topics: Topics, names: Names
 ) -> None:
     topic = topics.create(names("orders"))
-    told: list[int] = []
+    shown: list[int] = []
     plan = LoadPlan(topic, None, rate_per_s=200)
-    result = run_load(settings_for(), plan, told.append, lambda: bool(told) and told[-1] >= 20)
+    result = run_load(settings_for(), plan, shown.append, lambda: bool(shown) and shown[-1] >= 20)
     assert 20 <= result.records < 200
     assert len(topics.read(topic)) == result.records
 

@@ -52,16 +52,16 @@ class Parent:
             [sys.executable, "-c", PARENT], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
         assert self.process.stdout is not None
-        started = json.loads(self.process.stdout.readline())
-        self.data_dir = Path(started["data_dir"])
-        servers = [psutil.Process(pid) for pid in started["pids"]]
+        told = json.loads(self.process.stdout.readline())
+        self.data_dir = Path(told["data_dir"])
+        servers = [psutil.Process(pid) for pid in told["pids"]]
         guards = [guard for server in servers if (guard := server.parent()) is not None]
         children = [child for server in servers for child in server.children(recursive=True)]
-        self.left_behind = [*servers, *children, *guards]
+        self.started = [*servers, *children, *guards]
 
     def alive(self) -> list[psutil.Process]:
         """Return the servers, their children and guards that still run."""
-        return [process for process in self.left_behind if runs(process)]
+        return [process for process in self.started if runs(process)]
 
     def close(self) -> None:
         self.process.kill()
@@ -70,7 +70,7 @@ class Parent:
 
 @pytest.fixture(scope="module")
 def second() -> Iterator[EmbeddedStack]:
-    """Another stack beside the run's own."""
+    """Another stack alongside the run's own."""
     with EmbeddedStack(postgres_settings={"fsync": "off"}, cluster_id=DASHED_ID) as running:
         yield running
 
@@ -101,7 +101,7 @@ def test_broker_and_postgres_serve(stack: EmbeddedStack, topics: Topics, names: 
 
 
 def test_a_parent_killed_by_sigkill_leaves_no_process_and_no_file(parent: Parent) -> None:
-    assert len(parent.left_behind) > 4  # two servers, their guards, and Postgres' own children
+    assert len(parent.started) > 4  # two servers, their guards, and Postgres' own children
 
     parent.process.kill()
 
@@ -117,9 +117,7 @@ def test_ctrl_c_in_the_parent_leaves_no_process_and_no_file(parent: Parent) -> N
     assert not parent.data_dir.exists()
 
 
-def test_a_second_stack_beside_the_first_shares_nothing(
-    stack: EmbeddedStack, second: EmbeddedStack, topics: Topics, names: Names
-) -> None:
+def test_two_stacks_share_nothing(stack: EmbeddedStack, second: EmbeddedStack, topics: Topics, names: Names) -> None:
     topic = topics.create(names("first"), 1)
 
     assert topic in cluster_topics(stack.bootstrap_servers)
@@ -148,7 +146,7 @@ def test_a_given_data_folder_keeps_data_and_ports(tmp_path: Path, names: Names) 
     with EmbeddedStack(data_dir) as second:
         assert (second.environment, second.worker_port()) == (before, worker_port)
         with socket.create_server((LOOPBACK, worker_port)):
-            assert second.worker_port() != worker_port, "somebody else has it"
+            assert second.worker_port() != worker_port
         assert names("kept") in cluster_topics(second.bootstrap_servers)
         with psycopg.connect(second.postgres_url) as connection:
             assert connection.execute("select one from kept").fetchone() == (1,)
@@ -264,7 +262,7 @@ def test_root_runs_postgres_from_an_environment_that_only_root_may_enter(tmp_pat
         postgres.kill()
 
 
-def test_root_is_told_when_postgres_could_not_reach_the_data_folder(tmp_path: Path) -> None:
+def test_root_gets_an_error_if_postgres_can_not_reach_the_data_folder(tmp_path: Path) -> None:
     closed = tmp_path / "closed"
     closed.mkdir(mode=0o700)
     stack = EmbeddedStack(closed / "stack")
