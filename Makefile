@@ -69,7 +69,7 @@ chaos: jars $(CLASSES) ## random faults by seed, judged from outside: SEED=1 MIN
 		$(if $(RUNS),--runs $(RUNS)) $(if $(JOBS),--jobs $(JOBS)) $(if $(SCENARIO),--scenario $(SCENARIO)) \
 		$(if $(RECORDS),--records $(RECORDS)) $(if $(RATE),--rate $(RATE)) $(ARGS)
 
-incident: jars ## play an incident for real and write docs/incident.md with what every query says about it
+incident: jars ## play an incident for real and replace the queries' outputs in docs/incident.md
 	@$(BIN)/python -m tests.acceptance.incident
 
 compose-test: ## docker-compose.yml for real, with kills under load; needs nothing but Docker, and says so without
