@@ -151,7 +151,6 @@ def secured_postgres() -> Iterator[SecuredPostgres]:
 
 @pytest.fixture(scope="session")
 def kafka(stack: Stack) -> str:
-    """The broker's address."""
     return stack.bootstrap_servers
 
 

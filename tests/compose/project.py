@@ -51,7 +51,6 @@ class Project:
         return self._run(["docker", *arguments], limit_s, NO_VARIABLES, 0)
 
     def container(self, service: str) -> str:
-        """Return the id of a service's container."""
         found = self._quietly(["docker", "compose", "--profile", "*", "ps", "--all", "--quiet", service]).split()
         if len(found) != 1:
             raise Failed(f"{service} has {len(found)} containers, expected one")

@@ -46,7 +46,6 @@ class HostClock:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What puts a process on this host."""
         return {"SHIFTED_CLOCK": str(self._file), "PYTHONPATH": f"{SHIFTING}{os.pathsep}{os.environ['PYTHONPATH']}"}
 
     def step_to(self, offset_s: float) -> None:

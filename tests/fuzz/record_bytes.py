@@ -28,8 +28,6 @@ _NULL: Final = 0xFFFF
 
 @dataclass(frozen=True, slots=True)
 class RecordInput:
-    """Key, value and headers of a record."""
-
     key: bytes | None
     value: bytes | None
     headers: Headers

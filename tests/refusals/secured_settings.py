@@ -27,7 +27,6 @@ class SecuredSettings:
         self._users: dict[str, str] = {}
 
     def user(self, service: str) -> str:
-        """Return this test's user of that name."""
         return self._users.setdefault(service, f"{service}-{uuid.uuid4().hex[:8]}")
 
     def of(

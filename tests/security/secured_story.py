@@ -72,8 +72,6 @@ MARKED_HEADERS = ((f"name-{MARKED}", f"value-{MARKED}".encode()), (f"null-{MARKE
 
 
 class SecuredStory:
-    """Plays it; a context manager."""
-
     def __init__(self, secured: SecuredBroker, postgres: SecuredPostgres, directory: Path) -> None:
         self._directory = directory
         self._postgres = postgres
@@ -103,7 +101,6 @@ class SecuredStory:
 
     @property
     def topics(self) -> Any:
-        """The topics, as the operator reads them."""
         return self._kafka.topics
 
     def play(self) -> None:

@@ -20,12 +20,10 @@ class Certificate:
 
     @property
     def certificate(self) -> str:
-        """The certificate as PEM text."""
         return self.certificate_file.read_text("ascii")
 
     @property
     def key(self) -> str:
-        """The key as PEM text."""
         return self.key_file.read_text("ascii")
 
     def as_keystore(self) -> Path:
@@ -50,12 +48,10 @@ class Authority:
 
     @property
     def certificate_file(self) -> Path:
-        """The file with its certificate."""
         return self._own.certificate_file
 
     @property
     def certificate(self) -> str:
-        """Its certificate as PEM text."""
         return self._own.certificate
 
     def issue(self, name: str, alternative_name: str = "", *, expired: bool = False) -> Certificate:
@@ -77,7 +73,6 @@ class Authority:
 
 
 def openssl_is_there() -> bool:
-    """Return whether certificates can be made here."""
     return shutil.which("openssl") is not None
 
 

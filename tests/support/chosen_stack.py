@@ -49,7 +49,6 @@ class ChosenStack:
         return ContainerStack(POSTGRES_SETTINGS)
 
     def header(self) -> str:
-        """Return the line at the beginning of the run."""
         if self._given is not None:
             return f"stack: given, {self._given.bootstrap_servers} and {self._given.postgres_url}"
         if self.kind == EMBEDDED:

@@ -99,7 +99,6 @@ class EmbeddedCluster:
 
     @property
     def bootstrap_servers(self) -> str:
-        """The addresses of all brokers."""
         return ",".join(broker.bootstrap_servers for broker in self.brokers.values())
 
     @property
@@ -181,8 +180,6 @@ class _Quorum(NamedTuple):
 
 
 class _Member(EmbeddedBroker):
-    """One broker of several."""
-
     def __init__(
         self, directory: Path, ports: tuple[int, int], quorum: _Quorum, properties: Mapping[str, str], **further: Any
     ) -> None:

@@ -34,7 +34,6 @@ class Collector:
         """What telemetry.traces_endpoint takes."""
 
     def close(self) -> None:
-        """Stop listening."""
         self._service.close()
 
     def _keep(self, call: Call) -> Answer:

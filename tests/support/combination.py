@@ -121,7 +121,6 @@ class Combination:
         )
 
     def prepare(self) -> None:
-        """Make topics and schema."""
         self._stage.topics.create_own(self.settings)
         self._stage.database.install(self.settings)
 
@@ -147,13 +146,11 @@ class Combination:
         return [self._name(name) for role in roles for name in CONNECTORS[FILES[role]]]
 
     def write(self, entries: Sequence[Entry]) -> None:
-        """Write entries to the wait topic, in order."""
         places = self._stage.topics.produce(self.settings.wait.topic, [entry.outgoing for entry in entries])
         for entry, place in zip(entries, places, strict=True):
             self.written.note(entry, place)
 
     def resolve(self, registrations: Iterable[Registration]) -> None:
-        """Write tombstones of registrations."""
         self.write([Entry(registration, registration.tombstone()) for registration in registrations])
 
     def expected_rows(self) -> dict[str, dict[str, Any]]:
@@ -168,11 +165,9 @@ class Combination:
         return {row["wait_expiration_uuid"]: row for row in rows}
 
     def shown(self) -> set[str]:
-        """Return the ids of the view's rows."""
         return {wait_id for (wait_id,) in self.query("select wait_expiration_uuid from wait")}
 
     def count(self, table: str) -> int:
-        """Return how many rows a table has."""
         [(rows,)] = self.query(f"select count(*) from {table}")
         return int(rows)
 
@@ -201,11 +196,9 @@ class Combination:
         return Counter((int(one.text(f"{context}.partition")), int(one.text(f"{context}.offset"))) for one in found)
 
     def dead_letter_topic(self) -> list[ReadRecord]:
-        """Return the committed records of the dead letter topic."""
         return self._stage.topics.read(self.settings.dead_letter.topic)
 
     def wait_topic(self) -> list[ReadRecord]:
-        """Return the committed records of the wait topic."""
         return self._stage.topics.read(self.settings.wait.topic)
 
     def exported(self) -> int:
@@ -220,7 +213,6 @@ class Combination:
         return sum(answer.result(30).offset for answer in answers.values())
 
     def maker(self, role: Role) -> Maker:
-        """Return whose sink or exporter it is."""
         return self.sink if role == "sink" else self.exporter
 
     def _name(self, name: str) -> str:
@@ -228,7 +220,6 @@ class Combination:
 
 
 def label_of(sink: Maker, exporter: Maker) -> str:
-    """Return what a combination is called."""
     return f"{sink} sink, {exporter} exporter"
 
 

@@ -57,7 +57,6 @@ class Connectors:
         return wait_until(trace, deadline_s, f"the failure of {name}")
 
     def close(self) -> None:
-        """Remove what this test made."""
         for name in self._made:
             self.rest.remove(name)
             wait_until(lambda gone=name: not self.rest.status(gone), what=f"the end of {name}")

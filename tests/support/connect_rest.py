@@ -39,7 +39,6 @@ class ConnectRest:
         wait_until(deleted, what=f"the deletion of {name}")
 
     def restart_failed(self, name: str) -> None:
-        """Restart the tasks of a connector that have failed."""
         self._ask("POST", f"/connectors/{name}/restart?includeTasks=true&onlyFailed=true")
 
     def stop(self, name: str) -> None:
@@ -47,11 +46,9 @@ class ConnectRest:
         self._ask("PUT", f"/connectors/{name}/stop")
 
     def forget_offsets(self, name: str) -> None:
-        """Delete the offsets of a connector that is stopped."""
         self._ask("DELETE", f"/connectors/{name}/offsets")
 
     def resume(self, name: str) -> None:
-        """Let a stopped connector continue."""
         self._ask("PUT", f"/connectors/{name}/resume")
 
     def status(self, name: str) -> dict[str, Any]:

@@ -63,7 +63,6 @@ class ContainerServer(ABC):
         self._wait_until_serving()
 
     def stop(self) -> None:
-        """Stop it in order."""
         self._container.get_wrapped_container().stop(timeout=STOP_S)
 
     def kill(self) -> None:
@@ -112,7 +111,6 @@ class KafkaContainer(ContainerServer):
 
     @property
     def bootstrap_servers(self) -> str:
-        """The address for clients."""
         return f"{self.host}:{self.port}"
 
     def _configure(self, container: DockerContainer) -> None:
@@ -147,7 +145,6 @@ class PostgresContainer(ContainerServer):
 
     @property
     def url(self) -> str:
-        """The address for clients."""
         return f"postgresql://{USER}@{self.host}:{self.port}/{DATABASE}"
 
     def _configure(self, container: DockerContainer) -> None:
@@ -173,12 +170,10 @@ class ContainerStack:
 
     @property
     def bootstrap_servers(self) -> str:
-        """The broker's address."""
         return self.broker.bootstrap_servers
 
     @property
     def postgres_url(self) -> str:
-        """The address of Postgres."""
         return self.postgres.url
 
     def __enter__(self) -> Self:
@@ -197,7 +192,6 @@ class ContainerStack:
         self.close()
 
     def close(self) -> None:
-        """Remove both containers."""
         with contextlib.ExitStack() as both:
             both.callback(self.postgres.remove)
             both.callback(self.broker.remove)

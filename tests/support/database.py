@@ -51,7 +51,6 @@ class Database:
         return psycopg.connect(self.url, autocommit=True, options=options)
 
     def rows(self, settings: Settings, query: str, *parameters: Any) -> list[tuple[Any, ...]]:
-        """Return all rows of a query."""
         with self.connect(settings) as connection:
             return connection.execute(query.encode(), parameters or None).fetchall()
 

@@ -20,7 +20,6 @@ class Stage:
     instructions: list[tuple[str, str]] = field(default_factory=list)
 
     def arguments(self, instruction: str) -> list[str]:
-        """Return the arguments of every such instruction."""
         return [arguments for name, arguments in self.instructions if name == instruction]
 
 
@@ -65,7 +64,6 @@ def _instructions() -> list[tuple[str, str]]:
 
 
 def given_variables() -> dict[str, str]:
-    """Return what .env says."""
     lines = (ROOT / ".env").read_text("utf-8").splitlines()
     return dict(line.split("=", maxsplit=1) for line in lines if line and not line.startswith("#"))
 

@@ -48,11 +48,6 @@ class History(StrEnum):
     TOMBSTONE_FIRST_AND_LAST = "t,w,t"
     ONLY_A_TOMBSTONE = "t"
 
-    @property
-    def stays_open(self) -> bool:
-        """Whether its last entry is a wait record."""
-        return self.value.endswith("w")
-
 
 @dataclass(frozen=True, slots=True)
 class Registration:
@@ -76,7 +71,6 @@ class Registration:
                 yield stretch, Entry(self, self._wait() if letter == "w" else self.tombstone())
 
     def tombstone(self, outcome: Outcome = Outcome.DONE) -> Outgoing:
-        """Return its tombstone."""
         return Outgoing(None, self.wait_id.encode(), tuple(tombstone_headers(outcome)))
 
     def _wait(self) -> Outgoing:

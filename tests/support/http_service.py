@@ -28,7 +28,6 @@ class Call:
         return self.headers.get("Idempotency-Key", "")
 
     def json(self) -> Any:
-        """The body, parsed."""
         return json.loads(self.body)
 
 

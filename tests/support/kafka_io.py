@@ -44,8 +44,6 @@ class Outgoing:
 
 @dataclass(frozen=True, slots=True)
 class ReadRecord:
-    """A record as it is in the topic."""
-
     topic: str
     partition: int
     offset: int
@@ -86,43 +84,30 @@ def produce(
             "compression.type": compression,
         }
     )
-    landed: list[tuple[int, int]] = []
     failed: list[KafkaError] = []
     places: dict[int, tuple[int, int]] = {}
-    count = 0
-    for record in records:
-        outgoing = record if isinstance(record, Outgoing) else Outgoing(record)
+    number = -1
+    for number, record in enumerate(records):
 
-        def delivered(error: KafkaError | None, message: Message, number: int = count) -> None:
+        def delivered(error: KafkaError | None, message: Message, number: int = number) -> None:
             if error is not None:
                 failed.append(error)
             else:
                 places[number] = (message.partition(), message.offset())
 
-        _send(producer, topic, outgoing, delivered)
-        count += 1
+        _send(producer, topic, record if isinstance(record, Outgoing) else Outgoing(record), delivered)
     if producer.flush(60) or failed:
         raise KafkaException(failed[0] if failed else KafkaError(KafkaError._TIMED_OUT))
-    landed.extend(places[number] for number in range(count))
-    return landed
+    return [places[each] for each in range(number + 1)]
 
 
 def _send(producer: Producer, topic: str, record: Outgoing, delivered: object) -> None:
-    optional = {}
-    if record.partition is not None:
-        optional["partition"] = record.partition
-    if record.timestamp_ms is not None:
-        optional["timestamp"] = record.timestamp_ms
+    optional = {"partition": record.partition, "timestamp": record.timestamp_ms}
+    given = {name: value for name, value in optional.items() if value is not None}
+    headers = list(record.headers) or None
     while True:
         try:
-            producer.produce(
-                topic,
-                value=record.value,
-                key=record.key,
-                headers=list(record.headers) or None,
-                on_delivery=delivered,
-                **optional,
-            )
+            producer.produce(topic, record.value, record.key, headers=headers, on_delivery=delivered, **given)
         except BufferError:
             producer.poll(0.1)
         else:

@@ -17,5 +17,4 @@ class Names:
 
     @property
     def schema(self) -> str:
-        """The test's own Postgres schema."""
         return self.prefix

@@ -65,7 +65,6 @@ class Pair:
     """The kinds of Kafka requests that have begun on this connection."""
 
     def bytes_left(self, conduct: Conduct) -> int:
-        """Return how many bytes this connection may still carry."""
         if not conduct.ends_after:
             return sys.maxsize
         return max(conduct.ends_after[self.number % len(conduct.ends_after)] - self.carried, 0)
@@ -102,7 +101,6 @@ class Link:
 
     @property
     def figures(self) -> Figures:
-        """The figures of this moment."""
         return replace(self._figures)
 
     def __enter__(self) -> Self:
@@ -304,7 +302,6 @@ class Requests:
 
 
 def link_to_postgres(url: str) -> Link:
-    """Return a link to this Postgres, to be entered."""
     parts = urlsplit(url)
     return Link((parts.hostname or "", parts.port or 5432))
 

@@ -25,22 +25,18 @@ class Page:
 
     @property
     def prose(self) -> str:
-        """Return the text without its code blocks."""
         return _FENCE.sub("", self.text)
 
     @property
     def blocks(self) -> list[str]:
-        """Return the code blocks' contents."""
         return [match[4] for match in _FENCE.finditer(self.text)]
 
     @property
     def spans(self) -> list[str]:
-        """Return the code spans, each on one line."""
         return [" ".join(span.split()) for span in _SPAN.findall(self.prose)]
 
     @property
     def links(self) -> list[str]:
-        """Return where its links point to."""
         return _LINK.findall(self.prose)
 
     @property
@@ -63,7 +59,6 @@ class Page:
 
 
 def pages() -> list[Page]:
-    """Return every page of the project."""
     files = [
         *ROOT.glob("*.md"),
         *ROOT.glob("docs/**/*.md"),
@@ -75,5 +70,4 @@ def pages() -> list[Page]:
 
 
 def read(file: Path) -> Page:
-    """Return one page."""
     return Page(str(file.relative_to(ROOT)), file.read_text(encoding="utf-8"))

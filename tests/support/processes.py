@@ -35,7 +35,6 @@ class Service:
 
     @property
     def pid(self) -> int:
-        """Its process id."""
         return self.process.pid
 
     def get(self, path: str) -> tuple[int, str]:
@@ -78,7 +77,6 @@ class Service:
             raise AssertionError(f"{self.name} still runs after {deadline_s:g} s:\n{log_tail(self.log, 60)}") from None
 
     def terminate(self, deadline_s: float = 180.0) -> int:
-        """Send SIGTERM, wait, return the exit status."""
         self.process.terminate()
         return self.wait(deadline_s)
 
@@ -89,11 +87,9 @@ class Service:
         self.process.wait()
 
     def pause(self) -> None:
-        """Freeze it and its children."""
         signal_tree(self.pid, signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Let it and its children continue."""
         signal_tree(self.pid, signal.SIGCONT)
 
     def log_lines(self) -> list[dict[str, Any]]:
@@ -126,8 +122,6 @@ def _parsed(line: str) -> dict[str, Any]:
 
 
 class Services:
-    """Starts services and ends them all."""
-
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._started: list[Service] = []
@@ -164,6 +158,5 @@ class Services:
         return service
 
     def close(self) -> None:
-        """Kill every process that still runs."""
         for service in self._started:
             service.kill()

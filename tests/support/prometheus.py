@@ -31,8 +31,6 @@ TOOLS = ROOT / ".waitreg" / "tools"
 
 @dataclass(frozen=True, slots=True)
 class AlertRule:
-    """One rule: its name and its text."""
-
     name: str
     text: str
 
@@ -84,11 +82,9 @@ class Prometheus:
         return float(found[0]["value"][1]) if found else None
 
     def rules(self) -> list[dict[str, Any]]:
-        """Return all alert rules with their state."""
         return [rule for group in self._get("rules")["groups"] for rule in group["rules"]]
 
     def is_up(self) -> bool:
-        """Return whether it answers."""
         try:
             with urllib.request.urlopen(f"{self._url}/-/ready", timeout=5) as answer:
                 return bool(answer.status == 200)

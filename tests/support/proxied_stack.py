@@ -64,7 +64,6 @@ class ProxiedStack:
         self._stack.close()
 
     def bootstrap_of(self, route: str) -> str:
-        """Return the broker's address behind a route's link."""
         return self.link(route).address
 
     def security_of(self, route: str) -> SecuritySettings:
@@ -79,16 +78,13 @@ class ProxiedStack:
         )
 
     def link(self, route: str) -> Link:
-        """Return the link before the broker."""
         return self._stack.links[route]
 
     def postgres_url_of(self, route: str) -> str:
-        """Return the address of Postgres behind a route's link."""
         parts = urlsplit(self._stack.postgres_url)
         return urlunsplit(parts._replace(netloc=f"{parts.username}@{self.postgres_link(route).address}"))
 
     def postgres_link(self, route: str) -> Link:
-        """Return the link before Postgres."""
         return self._postgres_links[route]
 
 

@@ -22,8 +22,6 @@ OPERATIONS = {"DescribeConfigs": "DESCRIBE_CONFIGS"}
 
 
 class Right(NamedTuple):
-    """Operations on one resource."""
-
     resource: Resource
     name: str
     operations: tuple[str, ...]
@@ -55,12 +53,10 @@ def rights_in(file: str, variables: Mapping[str, str]) -> list[Right]:
 
 
 def grant_all(secured: SecuredBroker, user: str, service: Service, settings: Settings) -> None:
-    """Give a user the rights of a service."""
     grant(secured, user, rights_of(service, settings))
 
 
 def grant(secured: SecuredBroker, user: str, rights: list[Right]) -> None:
-    """Give a user these rights."""
     for right in rights:
         secured.grant(user, right.resource, right.name, right.operations, prefixed=right.prefixed)
 

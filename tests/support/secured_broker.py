@@ -94,7 +94,6 @@ class SecuredBroker:
 
     @property
     def admin(self) -> AdminClient:
-        """The operator's client."""
         assert self._admin is not None, "the secured broker isn't running"
         return self._admin
 

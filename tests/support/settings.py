@@ -50,7 +50,6 @@ def settings_against(
 
 
 def with_broker(settings: Settings, bootstrap: str) -> Settings:
-    """Return the settings with another address of the broker."""
     return settings.model_copy(update={"kafka": settings.kafka.model_copy(update={"bootstrap_servers": bootstrap})})
 
 

@@ -46,8 +46,6 @@ class StackServer(Protocol):
 
 
 class OwnStack(Stack, Protocol):
-    """A stack of one test alone."""
-
     @property
     def broker(self) -> StackServer:
         """The broker."""

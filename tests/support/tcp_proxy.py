@@ -56,11 +56,9 @@ class KafkaProxy:
 
     @property
     def bootstrap_servers(self) -> str:
-        """The address to give to clients."""
         return f"127.0.0.1:{self._listener.getsockname()[1]}"
 
     def let_go(self) -> None:
-        """Send on what was held."""
         self._let_go.set()
 
     def __enter__(self) -> Self:

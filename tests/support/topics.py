@@ -16,8 +16,6 @@ ANSWER_S = 10.0
 
 
 class Topics:
-    """Creates, fills and reads topics on one broker."""
-
     def __init__(self, bootstrap: str) -> None:
         self.bootstrap = bootstrap
         self.admin = AdminClient({"bootstrap.servers": bootstrap})

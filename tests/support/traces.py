@@ -37,19 +37,16 @@ class Traced:
 
 
 def id_of(span: ReadableSpan) -> int:
-    """Return the id of a span."""
     assert span.context is not None
     return span.context.span_id
 
 
 def trace_of(span: ReadableSpan) -> int:
-    """Return the id of a span's trace."""
     assert span.context is not None
     return span.context.trace_id
 
 
 def attributes(span: ReadableSpan) -> Mapping[str, Any]:
-    """Return the attributes of a span."""
     return span.attributes or {}
 
 

@@ -65,6 +65,10 @@ def check_tombstone(data: bytes) -> None:
     assert ([] if outcome is None else [outcome.value]) == expected, "read differently"
 
 
+def tombstones() -> Iterator[bytes]:
+    return records("tombstone", "encode", "decode")
+
+
 def read_lineage(data: bytes) -> object:
     return split_lineage(RecordInput.of(data).headers)
 
@@ -149,54 +153,24 @@ def traced() -> Iterator[bytes]:
             yield RecordInput(None, b"", (("traceparent", traceparent), ("tracestate", tracestate))).encode()
 
 
-NUMBERS = (b"9223372036854775807", b"-9223372036854775808", b"2147483648")
-TEXTS = (WAIT_ID.encode(), b"2026-11-21T02:20:00.123Z", b"redeliver", b"append", b"true")
-DOCUMENTS = (b'[["a","AA=="]]', b'{"a":"b"}')
+OUTCOME_WORDS = tuple(word.encode() for word in OUTCOMES)
+FAILURE_WORDS = (b"failed", b"malformed", b"2026-11-21T02:20:00.123Z", b"\xff\0")
+WAIT_RECORD_WORDS = (
+    *(WAIT_ID.encode(), b"2026-11-21T02:20:00.123Z", b"redeliver", b"append", b"true", b'[["a","AA=="]]', b'{"a":"b"}'),
+    *(b"9223372036854775807", b"-9223372036854775808", b"2147483648"),
+)
+LINEAGE_WORDS = (b"0", b"1", b"12", b"-1", b"00")
+CONSUMED_WORDS = (GROUP.encode(), b"0", b"1", b"2147483647")
+TRACE_WORDS = (TRACEPARENT, b"=", b",", b"00-")
 WAIT_RECORD = Target(
-    "wait_record",
-    read_wait_record,
-    check_wait_record,
-    wait_records,
-    (*TEXTS, *NUMBERS, *DOCUMENTS),
-    records=True,
-    share=2.0,
+    "wait_record", read_wait_record, check_wait_record, wait_records, WAIT_RECORD_WORDS, records=True, share=2.0
 )
-DEAD_LETTER = Target(
-    "dead_letter",
-    read_dead_letter,
-    check_dead_letter,
-    republished,
-    (b"failed", b"malformed", b"2026-11-21T02:20:00.123Z", b"\xff\0"),
-    records=True,
-)
+DEAD_LETTER = Target("dead_letter", read_dead_letter, check_dead_letter, republished, FAILURE_WORDS, records=True)
 TARGETS = (
     WAIT_RECORD,
     DEAD_LETTER,
-    Target(
-        "tombstone",
-        read_outcome,
-        check_tombstone,
-        lambda: records("tombstone", "encode", "decode"),
-        tuple(word.encode() for word in OUTCOMES),
-        records=True,
-        share=0.3,
-    ),
-    Target("lineage", read_lineage, check_lineage, republished, (b"0", b"1", b"12", b"-1", b"00"), records=True),
-    Target(
-        "consumed",
-        read_consumed,
-        check_consumed,
-        republished,
-        (GROUP.encode(), b"0", b"1", b"2147483647"),
-        records=True,
-    ),
-    Target(
-        "trace_context",
-        read_trace_context,
-        check_trace_context,
-        traced,
-        (TRACEPARENT, b"=", b",", b"00-"),
-        records=True,
-        share=0.4,
-    ),
+    Target("tombstone", read_outcome, check_tombstone, tombstones, OUTCOME_WORDS, records=True, share=0.3),
+    Target("lineage", read_lineage, check_lineage, republished, LINEAGE_WORDS, records=True),
+    Target("consumed", read_consumed, check_consumed, republished, CONSUMED_WORDS, records=True),
+    Target("trace_context", read_trace_context, check_trace_context, traced, TRACE_WORDS, records=True, share=0.4),
 )

@@ -116,71 +116,19 @@ def settings_files() -> Iterator[bytes]:
     yield b'kafka.security.password_file = "missing"\n[spark.conf]\n"a.b" = true\nx = 2026-11-21T02:20:00Z\n'
 
 
-JSON_WORDS = (
-    b'[["',
-    b'",null]',
-    b'{"base64":"',
-    b"AA==",
-    b"\\u0000",
-    b"\\ud83d\\ude00",
-    b"1e999",
-    b"\xef\xbb\xbf",
-    b"null",
-)
+METADATA_WORDS = (b"waitreg1;", b";input_topic_id=", "\u0663".encode())
+JSON_WORDS = (*rb'[[" ",null] {"base64":" AA== \u0000 \ud83d\ude00 1e999 null'.split(), b"\xef\xbb\xbf")
 TOML_WORDS = (
     b"[kafka]\n",
     b"[processor]\n",
-    b"_file = ",
     b"[[wait]]\n",
-    b"nan",
-    b"-inf",
-    b"0x10",
-    b'"""',
+    b"_file = ",
     b"max_in_flight = ",
+    *b'nan -inf 0x10 """'.split(),
 )
 TARGETS = (
     Target("times", read_time, check_time, times, (b"T00:00", b"Z", b"+18:00", b"-00:00:01", b"[UTC]", b"-02-29T")),
-    Target(
-        "commit_metadata",
-        read_metadata,
-        check_metadata,
-        commit_metadata,
-        (b"waitreg1;", b";input_topic_id=", "\u0663".encode()),
-        share=0.3,
-    ),
-    Target(
-        "headers_json",
-        read_headers,
-        check_headers,
-        headers_json,
-        (
-            b'[["',
-            b'",null]',
-            b'{"base64":"',
-            b"AA==",
-            b"\\u0000",
-            b"\\ud83d\\ude00",
-            b"1e999",
-            b"\xef\xbb\xbf",
-            b"null",
-        ),
-    ),
-    Target(
-        "settings_file",
-        read_settings,
-        read_settings,
-        settings_files,
-        (
-            b"[kafka]\n",
-            b"[processor]\n",
-            b"_file = ",
-            b"[[wait]]\n",
-            b"nan",
-            b"-inf",
-            b"0x10",
-            b'"""',
-            b"max_in_flight = ",
-        ),
-        share=0.6,
-    ),
+    Target("commit_metadata", read_metadata, check_metadata, commit_metadata, METADATA_WORDS, share=0.3),
+    Target("headers_json", read_headers, check_headers, headers_json, JSON_WORDS),
+    Target("settings_file", read_settings, read_settings, settings_files, TOML_WORDS, share=0.6),
 )

@@ -53,7 +53,6 @@ class Example:
 
     @property
     def settings(self) -> Settings:
-        """The settings of the last run."""
         return self._settings
 
     def process(self, folder: str) -> None:
@@ -79,20 +78,16 @@ class Example:
         return {story.waits[0].header("ORIGINAL_KEY") or b"": story for story in told}
 
     def outcomes(self) -> dict[str, str]:
-        """Return each record's outcome by its key."""
         return {key.decode(): outcome_of(story) for key, story in self.stories().items()}
 
     def outcomes_by_wait_id(self) -> dict[str, str]:
-        """Return each registration's outcome."""
         tombstones = [entry for entry in self._topics.read(self._settings.wait.topic) if entry.value is None]
         return {(entry.key or b"").decode(): entry.text("WAIT_OUTCOME") for entry in tombstones}
 
     def wait_ids(self) -> dict[str, str]:
-        """Return each record's wait id by its key."""
         return {key.decode(): (story.waits[0].key or b"").decode() for key, story in self.stories().items()}
 
     def dead_letters(self) -> dict[str, ReadRecord]:
-        """Return the dead letters by key."""
         letters = self._topics.read(self._settings.dead_letter.topic)
         found = {(letter.key or b"").decode(): letter for letter in letters}
         assert len(found) == len(letters), "a dead letter a record"

@@ -28,6 +28,7 @@ from wait_registry.records.original import Original
 from wait_registry.records.wait_record import WaitRecordEncoder
 from wait_registry.settings.root import Settings
 
+WAIT_ID = "01a1fd5e-6557-8324-a9e4-dd44916f69cf"
 FILE = Path(__file__).parents[3] / "examples" / "redeliver_by_hand" / "redeliver.py"
 
 
@@ -41,14 +42,34 @@ def redeliver() -> Iterator[ModuleType]:
     yield module
 
 
+@pytest.fixture
+def settings_in_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[Settings], None]:
+    """Return what gives the script its settings, as a user's shell does."""
+
+    def use(settings: Settings) -> None:
+        monkeypatch.chdir(tmp_path)
+        for name, value in as_environment(settings).items():
+            monkeypatch.setenv(name, value)
+
+    return use
+
+
+def register(settings: Settings, original: Original) -> None:
+    """Write an open registration into the table, as the sink does."""
+    encoder = WaitRecordEncoder(settings.processor.group, "host-1", settings.dead_letter.topic, "dlq", 3)
+    headers = tuple(encoder.headers(original, WAIT_ID, 1_795_227_900_000))
+    with closing(HandFed(settings, settings.wait.topic)) as feeder:
+        row = Row(WAIT_ID.encode(), original.value or b"", 1, 0, now_ms(), headers, settings.wait.topic)
+        feeder.feed([row])
+
+
 def shown(example: Example, database: Database) -> None:
     """Write the dead letters into the table, as the sink does."""
     settings = example.settings
     database.install(settings)
-    feeder = HandFed(settings, settings.dead_letter.topic, dead_letters=True)
     letters = example.dead_letters().values()
-    feeder.feed([Row(r.key, r.value, r.partition, r.offset, r.timestamp_ms, r.headers, r.topic) for r in letters])
-    feeder.close()
+    with closing(HandFed(settings, settings.dead_letter.topic, dead_letters=True)) as feeder:
+        feeder.feed([Row(r.key, r.value, r.partition, r.offset, r.timestamp_ms, r.headers, r.topic) for r in letters])
 
 
 def test_what_is_chosen_is_worked_on_again_and_nothing_else(
@@ -57,9 +78,8 @@ def test_what_is_chosen_is_worked_on_again_and_nothing_else(
     topics: Topics,
     names: Names,
     redeliver: ModuleType,
-    monkeypatch: pytest.MonkeyPatch,
+    settings_in_environment: Callable[[Settings], None],
     capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
 ) -> None:
     mended = False
 
@@ -80,9 +100,7 @@ def test_what_is_chosen_is_worked_on_again_and_nothing_else(
         ids = example.wait_ids()
         shown(example, database)
 
-        monkeypatch.chdir(tmp_path)
-        for name, value in as_environment(example.settings).items():
-            monkeypatch.setenv(name, value)
+        settings_in_environment(example.settings)
         condition = "reason = 'failed' and key = 'first'"
         again = f"{example.settings.processor.topics[0]}.{example.settings.processor.group}.redeliver"
         assert redeliver.main([condition]) == 0
@@ -119,25 +137,16 @@ def test_open_chooses_registrations_whose_topic_is_lost(
     prepared: Callable[..., Settings],
     topics: Topics,
     redeliver: ModuleType,
-    monkeypatch: pytest.MonkeyPatch,
+    settings_in_environment: Callable[[Settings], None],
     capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
 ) -> None:
     settings = prepared()
-    group, topic = settings.processor.group, settings.processor.topics[0]
-    encoder = WaitRecordEncoder(group, "host-1", settings.dead_letter.topic, "dlq", 3)
+    topic = settings.processor.topics[0]
     original = Original(
         topic, 1, 7, 1_795_227_600_000, "create", b"\x00key", None, (("tenant", b"blue"), ("raw", None))
     )
-    wait_id = "01a1fd5e-6557-8324-a9e4-dd44916f69cf"
-    feeder = HandFed(settings, settings.wait.topic)
-    headers = tuple(encoder.headers(original, wait_id, 1_795_227_900_000))
-    feeder.feed([Row(wait_id.encode(), b"", 1, 0, now_ms(), headers, settings.wait.topic)])
-    feeder.close()
-
-    monkeypatch.chdir(tmp_path)
-    for name, value in as_environment(settings).items():
-        monkeypatch.setenv(name, value)
+    register(settings, original)
+    settings_in_environment(settings)
     assert redeliver.main(["--open", f"original_topic = '{topic}'", "--to", topic, "--send"]) == 0
     assert "1 published, 0 refused" in capsys.readouterr().out
     (sent,) = topics.read(topic)
@@ -163,12 +172,8 @@ def test_ctrl_c_while_the_broker_is_away_says_how_many_were_acknowledged(
     prepared: Callable[..., Settings], tmp_path: Path
 ) -> None:
     settings = prepared()
-    original = Original(settings.processor.topics[0], 1, 7, 1_795_227_600_000, "create", b"key", b"body", ())
-    encoder = WaitRecordEncoder(settings.processor.group, "host-1", settings.dead_letter.topic, "dlq", 3)
-    wait_id = "01a1fd5e-6557-8324-a9e4-dd44916f69cf"
-    headers = tuple(encoder.headers(original, wait_id, 1_795_227_900_000))
-    with closing(HandFed(settings, settings.wait.topic)) as feeder:
-        feeder.feed([Row(wait_id.encode(), b"body", 1, 0, now_ms(), headers, settings.wait.topic)])
+    topic = settings.processor.topics[0]
+    register(settings, Original(topic, 1, 7, 1_795_227_600_000, "create", b"key", b"body", ()))
     with socket.create_server(("127.0.0.1", 0)) as silent:
         silent.settimeout(60)
         environment = {**os.environ, **as_environment(settings)}

@@ -19,8 +19,6 @@ WIDE = (".body", ".headers", ".original_headers", ".error_stacktrace")
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """All nodes of an executed plan."""
-
     nodes: list[dict[str, Any]]
 
     def read_whole(self) -> set[str]:
@@ -64,7 +62,6 @@ class Plan:
 
 
 def executed(connection: psycopg.Connection[Any], query: QueryFile, given: Mapping[str, str]) -> Plan:
-    """Run a query and return its plan."""
     explain = f"explain (analyze, buffers, verbose, timing off, format json) {query.sql}"
     row = connection.execute(explain.encode(), bind(query, given)).fetchone()
     assert row is not None

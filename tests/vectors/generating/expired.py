@@ -132,7 +132,6 @@ def _refused() -> dict[str, Json]:
 
 
 def expired_vectors() -> list[Json]:
-    """Return the vectors of expired registrations."""
     shapes = {**_shapes(), "legacy format": _legacy_format(), **_long_names()}
     given = {"template": "{topic}.late", "now_ms": NOW_MS}
     tombstone = {

@@ -108,7 +108,6 @@ REFUSED: dict[str, bytes] = {
 
 
 def headers_json_vectors() -> list[Json]:
-    """Return the vectors of headers in JSON."""
     return [
         *(vector(name, "encode", listed(pairs), text) for name, (pairs, text) in BOTH.items()),
         *(vector(name, "decode", b64(text.encode()), listed(pairs)) for name, (pairs, text) in BOTH.items()),

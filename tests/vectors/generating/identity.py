@@ -18,7 +18,6 @@ def reference_wait_id(cluster: str, topic: str, partition: int, offset: int, gro
 
 
 def wait_id_vectors() -> list[Json]:
-    """Return the vectors of the wait id."""
     cluster = "MkU3OEVBNTcwNTJENDM2Qg"
     cases: dict[str, tuple[str, str, int, int, str, int]] = {
         "an ordinary record": (cluster, "orders", 3, 1234567, "billing", 1795227600123),
@@ -41,7 +40,6 @@ def wait_id_vectors() -> list[Json]:
 
 
 def tombstone_vectors() -> list[Json]:
-    """Return the vectors of the tombstone."""
     outcomes = ("done", "retried", "dead_lettered", "discarded", "expired", "redelivered")
     vectors = [vector(word, "encode", word, listed([("WAIT_OUTCOME", word.encode())])) for word in outcomes]
     vectors += [vector(word, "decode", listed([("WAIT_OUTCOME", word.encode())]), word) for word in outcomes]

@@ -86,7 +86,6 @@ def _split_to(headers: list[Header], lineage: Json, others: Json) -> Json:
 
 
 def lineage_vectors() -> list[Json]:
-    """Return the vectors of the lineage block."""
     unregistered = {**LINEAGE, "wait_partition": None, "wait_offset": None}
     vectors = []
     for name, originals in ORIGINALS.items():

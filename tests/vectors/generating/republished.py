@@ -54,7 +54,6 @@ def _foreign() -> dict[str, list[Header]]:
 
 
 def dead_letter_vectors() -> list[Json]:
-    """Return the vectors of dead letters."""
     vectors = []
     for name, (originals, failure, headers) in _both_ways().items():
         given = {"headers": listed(originals), "lineage": LINEAGE, "failure": failure}
@@ -173,7 +172,6 @@ def _consumed_vectors() -> list[Json]:
 
 
 def redelivery_vectors() -> list[Json]:
-    """Return the vectors of redeliveries."""
     originals: list[Header] = [("a", b"1"), ("a", None)]
     given = {"headers": listed(originals), "lineage": LINEAGE}
     return [

@@ -11,7 +11,6 @@ Pairs: TypeAlias = Iterable[tuple[str, bytes | None]]
 
 
 def vector(name: str, operation: str, given: Json, expected: Json) -> Json:
-    """Return one vector."""
     return {"name": name, "operation": operation, "input": given, "expected": expected}
 
 

@@ -61,7 +61,6 @@ LARGEST: dict[str, str | bytes | None] = {
 
 
 def changed(original: Json | None = None, **fields: Json) -> Json:
-    """Return the plain record's fields with changes."""
     return {**PLAIN, "original": {**PLAIN["original"], **(original or {})}, **fields}
 
 
@@ -177,7 +176,6 @@ def _refused() -> dict[str, Json]:
 
 
 def wait_record_vectors() -> list[Json]:
-    """Return the vectors of the wait record."""
     both = _round_trips()
     return [
         *(
@@ -202,7 +200,6 @@ OLDER: dict[str, str | bytes | None] = {
 
 
 def legacy_vectors() -> list[Json]:
-    """Return the vectors of the legacy format, which is only read."""
     texts = OLDER
     nothing = dict.fromkeys(
         ("group", "instance", "delivery", "dead_letter_topic", "expiry_policy", "max_deliveries"), None

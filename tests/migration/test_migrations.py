@@ -68,7 +68,6 @@ def older(settings_for: SettingsFactory, database: Database) -> Iterator[Setting
 
 
 def columns(database: Database, settings: Settings) -> dict[str, str]:
-    """Return the columns of every table."""
     question = (
         "select attrelid::regclass::text, string_agg(quote_ident(attname), ', ' order by attnum) from pg_attribute"
         " where attrelid = any(array[{}]::regclass[]) and attnum > 0 group by 1"
