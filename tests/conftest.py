@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -13,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import hypothesis
 import pytest
 
-from tests.support.certificates import openssl_is_there
 from tests.support.chosen_stack import CONTAINERS, EMBEDDED, ChosenStack, is_for_want_of_an_engine, skips_are_failures
 from tests.support.database import Database
 from tests.support.naming import Names
+from tests.support.own_postgres import reachable
 from tests.support.processes import Services
 from tests.support.quick_jvm import quick_jvm
 from tests.support.secured_broker import SecuredBroker
@@ -128,25 +126,15 @@ def own_stack(breakable: OwnStack) -> Iterator[OwnStack]:
 @pytest.fixture(scope="session")
 def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredBroker]:
     """A broker of the run that asks for users, certificates and rights, started when the first test wants it."""
-    if not openssl_is_there():
-        pytest.skip("no `openssl` command here to make certificates with")
     with SecuredBroker(tmp_path_factory.mktemp("secured")) as running:
         yield running
 
 
 @pytest.fixture(scope="session")
-def secured_postgres() -> Iterator[SecuredPostgres]:
+def secured_postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredPostgres]:
     """A Postgres of the run that asks for certificates and passwords, started when the first test wants it."""
-    if not openssl_is_there():
-        pytest.skip("no `openssl` command here to make certificates with")
-    # Not in pytest's own folder, which no other account may enter: as root, Postgres runs under another one.
-    directory = Path(tempfile.mkdtemp(prefix="waitreg-secured-"))
-    directory.chmod(0o755)
-    try:
-        with SecuredPostgres(directory) as running:
-            yield running
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
+    with SecuredPostgres(reachable(tmp_path_factory.mktemp("secured-postgres"))) as running:
+        yield running
 
 
 @pytest.fixture(scope="session")

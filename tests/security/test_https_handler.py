@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import SettingsFactory
-from tests.support.certificates import Authority, Certificate, openssl_is_there
+from tests.support.certificates import Authority, Certificate
 from tests.support.http_service import Answer, HttpService
 from tests.support.naming import Names
 from tests.support.processes import Services
@@ -24,8 +24,6 @@ QUICK = {"processor.max_attempts": 1, "processor.handler_timeout_s": 20, "proces
 @pytest.fixture
 def authority(tmp_path: Path) -> Authority:
     """The authority in the processors' store."""
-    if not openssl_is_there():
-        pytest.skip("no `openssl` command here to make certificates with")
     return Authority(tmp_path, "the-stores-authority")
 
 

@@ -7,6 +7,8 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 CURVE = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
 DAYS = "2"
 
@@ -34,7 +36,7 @@ class Certificate:
 
 
 class Authority:
-    """Signs certificates; a client that trusts `certificate` trusts them.
+    """Signs certificates; a client that trusts `certificate` trusts them. Skips the test where there is no `openssl`.
 
     Args:
         folder: where its files go.
@@ -42,6 +44,8 @@ class Authority:
     """
 
     def __init__(self, folder: Path, name: str) -> None:
+        if shutil.which("openssl") is None:
+            pytest.skip("no `openssl` command here to make certificates with")
         self._folder = folder
         self._own = Certificate(folder / f"{name}.pem", folder / f"{name}.key")
         _openssl("req", "-x509", *CURVE, "-days", DAYS, "-subj", f"/CN={name}", *_out(self._own))
@@ -70,10 +74,6 @@ class Authority:
         signing = ("x509", "-req", "-in", str(request), *signer, "-extfile", str(extensions))
         _openssl(*signing, "-days", "-1" if expired else DAYS, "-out", str(issued.certificate_file))
         return issued
-
-
-def openssl_is_there() -> bool:
-    return shutil.which("openssl") is not None
 
 
 def _out(certificate: Certificate) -> tuple[str, ...]:

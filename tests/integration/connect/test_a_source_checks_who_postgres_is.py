@@ -12,7 +12,7 @@ import pytest
 from tests.conftest import SettingsFactory
 from tests.integration.connect.exporting import Exporting
 from tests.integration.connect.source_family import SourceFamily
-from tests.support.certificates import Authority, openssl_is_there
+from tests.support.certificates import Authority
 from tests.support.connect_connectors import Connectors
 from tests.support.connect_rest import ConnectRest
 from tests.support.naming import Names
@@ -29,8 +29,6 @@ Trusting = Callable[[Authority], Exporting]
 @pytest.fixture
 def ours(tmp_path: Path) -> Authority:
     """Who has signed the certificate of Postgres."""
-    if not openssl_is_there():
-        pytest.skip("no `openssl` command here to make certificates with")
     return Authority(tmp_path, "ours")
 
 

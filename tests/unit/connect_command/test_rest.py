@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.certificates import Authority, openssl_is_there
+from tests.support.certificates import Authority
 from tests.unit.connect_command.fake_worker import answering, refusing, rest
 from wait_registry.cli.connect.rest import SecretUnreadable, WorkerBusy, WorkerUnavailable
 from wait_registry.errors import ConfigurationError, WaitRegistryError
@@ -82,7 +82,6 @@ def test_a_connector_without_a_status_is_omitted() -> None:
         assert rest(worker.url).states() == {}
 
 
-@pytest.mark.skipif(not openssl_is_there(), reason="no `openssl` command to make certificates with")
 def test_a_worker_with_tls_needs_a_trusted_certificate(tmp_path: Path) -> None:
     authority, stranger = Authority(tmp_path, "ours"), Authority(tmp_path, "strangers")
     issued = authority.issue("worker", "IP:127.0.0.1")
