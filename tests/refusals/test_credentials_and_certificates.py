@@ -20,7 +20,7 @@ from tests.support.command import run_waitreg
 from tests.support.committed_offsets import committed
 from tests.support.database import Database
 from tests.support.kafka_io import Outgoing
-from tests.support.secured_broker import PLAIN_USER
+from tests.support.secured_broker import OUT_OF_DATE, PLAIN_USER
 from tests.support.settings import with_broker
 from tests.support.waiting import wait_until
 from wait_registry.errors import ConfigurationError
@@ -64,7 +64,7 @@ def plain_password(own: SecuredSettings, settings: Settings) -> Settings:
 
 
 def key_of_another_certificate(own: SecuredSettings, settings: Settings) -> Settings:
-    other = SecretStr(own.secured.client_certificate("somebody-else").key)
+    other = SecretStr(own.secured.authority.issue("somebody-else").key)
     return changed(reconnected(own, settings, "SSL"), key=other)
 
 
@@ -83,7 +83,7 @@ REFUSED: dict[str, tuple[Wrong, str]] = {
         r"certificate verify failed.*issued for the host name in kafka\.bootstrap_servers",
     ),
     "certificate out of date": (
-        lambda own, right: with_broker(right, own.secured.out_of_date),
+        lambda own, right: with_broker(right, own.secured.address(OUT_OF_DATE)),
         r"certificate verify failed.*must be valid now",
     ),
     "plain password": (plain_password, r"Invalid username or password.*Check kafka\.security"),

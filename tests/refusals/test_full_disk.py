@@ -19,7 +19,7 @@ from tests.conftest import SettingsFactory
 from tests.integration.sink.conftest import StartSink
 from tests.integration.sweeper.scenario import Scenario
 from tests.support.database import Database
-from tests.support.own_postgres import own_postgres
+from tests.support.own_postgres import own_postgres, reachable
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
 from wait_registry.settings.root import Settings
@@ -76,11 +76,7 @@ def test_no_room_in_postgres_is_waited_out_and_the_view_is_exact_again(
     settings_for: SettingsFactory, topics: Topics, start_sink: StartSink, tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
 ) -> None:  # fmt: skip
-    tmp_path.chmod(0o755)
-    for parent in tmp_path.parents:
-        if parent.stat().st_uid == os.geteuid() and parent != Path("/tmp"):
-            parent.chmod(parent.stat().st_mode | 0o011)
-    with small_disk(tmp_path / "disk", 160) as disk, own_postgres(disk) as server:
+    with small_disk(reachable(tmp_path) / "disk", 160) as disk, own_postgres(disk) as server:
         overrides = {
             "postgres.url": SecretStr(server.url),
             "wait.partitions": 1,

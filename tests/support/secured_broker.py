@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -97,21 +96,9 @@ class SecuredBroker:
         assert self._admin is not None, "the secured broker isn't running"
         return self._admin
 
-    def address(self, protocol: Protocol) -> str:
-        """Return the address of a protocol's listener; the certificate holds for it, and not for ``localhost``."""
-        return self._address(protocol)
-
-    @property
-    def out_of_date(self) -> str:
-        """The address of a listener like that of SASL_SSL, whose certificate is out of date."""
-        return self._address(OUT_OF_DATE)
-
-    def _address(self, protocol: str) -> str:
-        return f"{LOOPBACK}:{self._ports[protocol]}"
-
-    def client_certificate(self, user: str) -> Certificate:
-        """Issue the certificate that makes its holder this user at the SSL listener."""
-        return self.authority.issue(user)
+    def address(self, listener: str) -> str:
+        """Return the address of a listener; its certificate holds for this address, and not for ``localhost``."""
+        return f"{LOOPBACK}:{self._ports[listener]}"
 
     def add_user(self, name: str) -> str:
         """Make a SCRAM user (both mechanisms) and return its password."""
@@ -135,12 +122,13 @@ class SecuredBroker:
         self, user: str, resource: Resource, name: str, operations: Iterable[str], *, prefixed: bool = False
     ) -> None:
         """Take rights away again; returns when the broker knows."""
-        for operation in operations:
-            gone = self._binding(AclBindingFilter, user, resource, name, operation, prefixed)
-            binding = self._binding(AclBinding, user, resource, name, operation, prefixed)
-            for done in self.admin.delete_acls([gone]).values():
-                done.result(30)
-            wait_until(partial(self._lacks, user, binding), what=f"the end of a right of {user} on {name}")
+        gone, bindings = (
+            [self._binding(kind, user, resource, name, operation, prefixed) for operation in operations]
+            for kind in (AclBindingFilter, AclBinding)
+        )
+        for done in self.admin.delete_acls(gone).values():
+            done.result(30)
+        wait_until(lambda: not set(bindings) & set(self._rights(user)), what=f"the end of rights of {user} on {name}")
 
     def security(
         self, protocol: Protocol, user: str, password: str = "", mechanism: Mechanism = "SCRAM-SHA-512"
@@ -160,7 +148,7 @@ class SecuredBroker:
         if protocol.endswith("SSL"):
             overrides["kafka.security.ca"] = self.authority.certificate
         if protocol == "SSL":
-            own = self.client_certificate(user)
+            own = self.authority.issue(user)  # whose holder is this user
             return {**overrides, "kafka.security.certificate": own.certificate, "kafka.security.key": own.key}
         return {
             **overrides,
@@ -169,19 +157,9 @@ class SecuredBroker:
             "kafka.security.password": password,
         }
 
-    def _lacks(self, user: str, binding: AclBinding) -> bool:
-        return binding not in self._rights(user)
-
     def _rights(self, user: str) -> list[AclBinding]:
-        every = AclBindingFilter(
-            ResourceType.ANY,
-            None,
-            ResourcePatternType.ANY,
-            f"User:{user}",
-            None,
-            AclOperation.ANY,
-            AclPermissionType.ANY,
-        )
+        any_resource = (ResourceType.ANY, None, ResourcePatternType.ANY)
+        every = AclBindingFilter(*any_resource, f"User:{user}", None, AclOperation.ANY, AclPermissionType.ANY)
         found: list[AclBinding] = self.admin.describe_acls(every).result(30)
         return found
 
