@@ -11,7 +11,6 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from enum import Enum
-from types import TracebackType
 from typing import Self
 
 PRODUCE = 0
@@ -65,7 +64,7 @@ class KafkaProxy:
         self._start(self._accept)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         for open_socket in (self._listener, *self._sockets):
             with suppress(OSError):
                 open_socket.shutdown(socket.SHUT_RDWR)
@@ -132,10 +131,7 @@ def _frame(source: socket.socket) -> bytes:
 
 
 def _exactly(source: socket.socket, count: int) -> bytes:
-    received = bytearray()
-    while len(received) < count:
-        part = source.recv(count - len(received))
-        if not part:
-            raise EOFError
-        received += part
-    return bytes(received)
+    received = source.recv(count, socket.MSG_WAITALL)
+    if len(received) < count:
+        raise EOFError
+    return received

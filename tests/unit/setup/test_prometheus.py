@@ -44,19 +44,14 @@ def checkout(tmp_path: Path) -> Checkout:
     return Checkout(tmp_path)
 
 
-def test_those_on_path_are_used(checkout: Checkout) -> None:
-    where = checkout.add(checkout.bin)
+@pytest.mark.parametrize("fetched", [False, True])
+def test_programs_that_are_there_are_used_without_the_network(checkout: Checkout, fetched: bool) -> None:
+    where = checkout.add(checkout.folder / ".waitreg" / "tools" if fetched else checkout.bin)
     done = checkout.run()
-    assert (done.returncode, done.stdout) == (0, f"{where}\n")
+    assert (done.returncode, done.stdout) == (0, ".waitreg/tools\n" if fetched else f"{where}\n")
 
 
-def test_those_that_were_fetched_before_are_used_without_the_network(checkout: Checkout) -> None:
-    checkout.add(checkout.folder / ".waitreg" / "tools")
-    done = checkout.run()
-    assert (done.returncode, done.stdout) == (0, ".waitreg/tools\n")
-
-
-def test_one_that_does_not_run_here_is_as_good_as_none(checkout: Checkout) -> None:
+def test_programs_that_do_not_run_here_are_as_good_as_none(checkout: Checkout) -> None:
     checkout.add(checkout.folder / ".waitreg" / "tools", BROKEN)
     done = checkout.run()
     assert done.returncode == 2
