@@ -113,7 +113,7 @@ def test_a_link_that_is_cut_refused_half_open_or_stalled(
 
 @pytest.mark.guarantee("P8.17")
 @pytest.mark.fault("F92")
-def test_a_stop_while_nothing_is_answered_gives_up_what_has_begun_and_the_next_start_goes_on(
+def test_a_stop_while_nothing_is_answered_gives_up_the_open_transaction(
     prepared: SettingsFactory,
     topics: Topics,
     database: Database,

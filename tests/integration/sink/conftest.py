@@ -1,13 +1,18 @@
-"""A sink in a thread of the test's process, on the run's Spark session."""
+"""Sinks in threads of the test's process, on the run's Spark session, with their topics and tables."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.conftest import SettingsFactory
+from tests.integration.sink.wait_topic import WaitTopic, rows_of
+from tests.support.database import Database
+from tests.support.topics import Topics
 from tests.support.waiting import wait_until
 from wait_registry.settings.root import Settings
 
@@ -76,3 +81,57 @@ def start_sink(spark: SparkSession) -> Iterator[StartSink]:
     yield start
     for sink in running:
         sink.stop()
+
+
+@dataclass
+class SinkScenario:
+    """A wait topic, the tables, and the sinks between them."""
+
+    settings: Settings
+    topics: Topics
+    database: Database
+    start_sink: StartSink
+
+    def __post_init__(self) -> None:
+        self.log = WaitTopic(self.topics, self.settings.wait.topic)
+
+    def start(self) -> RunningSink:
+        """Start a sink."""
+        return self.start_sink(self.settings)
+
+    def drain(self) -> None:
+        """Run a sink until all that is in the topics is in Postgres."""
+        assert self.start_sink(self.settings, once=True).wait_ended() is None
+
+    def rows(self, query: str, *parameters: Any) -> list[tuple[Any, ...]]:
+        """Return the rows of a query."""
+        return self.database.rows(self.settings, query, *parameters)
+
+    def execute(self, statement: str, *parameters: Any) -> None:
+        """Change the tables by hand."""
+        with self.database.connect(self.settings) as connection:
+            connection.execute(statement.encode(), parameters or None)
+
+    def is_exact(self) -> bool:
+        """Return whether the table shows exactly what the log leaves open."""
+        return rows_of(self.database, self.settings) == self.log.rows
+
+    def wait_exact(self, when: str = "") -> None:
+        """Wait until it does."""
+        wait_until(self.is_exact, 60, f"the exact rows {when}")
+
+
+SinkScenarioFactory = Callable[..., SinkScenario]
+
+
+@pytest.fixture
+def sink_scenario(
+    prepared: SettingsFactory, topics: Topics, database: Database, start_sink: StartSink
+) -> SinkScenarioFactory:
+    """Make scenarios with further settings."""
+
+    def make(overrides: dict[str, Any] | None = None) -> SinkScenario:
+        quick = {"sink.poll_interval_s": 0.1, "sink.restart_backoff_max_s": 0.2}
+        return SinkScenario(prepared({**quick, **(overrides or {})}), topics, database, start_sink)
+
+    return make

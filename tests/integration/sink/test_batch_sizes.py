@@ -19,8 +19,8 @@ from sink.read.ranges import GROWTH, Ranges
 from sink.telemetry import SinkTelemetry, TopicState
 from sink.topics import wait_topic
 from tests.conftest import SettingsFactory
-from tests.integration.sink.conftest import StartSink
-from tests.integration.sink.wait_topic import WaitTopic, new_id, rows_of, wait_record
+from tests.integration.sink.conftest import SinkScenarioFactory
+from tests.integration.sink.wait_topic import WaitTopic, new_id, wait_record
 from tests.support.database import Database
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
@@ -33,6 +33,8 @@ from wait_registry.telemetry.exposition import MetricsRegistry
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+RECORDS = 3
+POSITIONS = "select next_offset from sink_progress"
 RECORD_STEPS = """
 create table steps (read_to bigint not null);
 create function record_step() returns trigger language plpgsql as $$
@@ -45,24 +47,18 @@ create trigger record_step after update on sink_progress for each statement exec
 
 
 @pytest.mark.guarantee("P7.7")
-def test_a_driver_that_a_large_batch_kills_has_come_further_before(
-    prepared: SettingsFactory, topics: Topics, database: Database, start_sink: StartSink
-) -> None:
-    settings = prepared({"sink.poll_interval_s": 0.1})
-    start_sink(settings, once=True).wait_ended()  # writes its positions
-    records = 10_000
-    WaitTopic(topics, settings.wait.topic).write(*[wait_record(new_id(), number % 3) for number in range(records)])
-    with database.connect(settings) as connection:
-        connection.execute(RECORD_STEPS)
-    assert start_sink(settings, once=True).wait_ended() is None
-    read_to = [
-        row[0] for row in database.rows(settings, "select distinct read_to from steps where read_to > 0 order by 1")
-    ]
+def test_batches_grow_step_by_step(sink_scenario: SinkScenarioFactory) -> None:
+    at, records = sink_scenario(), 10_000
+    at.drain()  # writes its positions
+    at.log.write(*[wait_record(new_id(), number % 3) for number in range(records)])
+    at.execute(RECORD_STEPS)
+    at.drain()
+    read_to = [offset for (offset,) in at.rows("select distinct read_to from steps where read_to > 0 order by 1")]
     assert read_to[-1] == records
-    careful = settings.sink.max_batch_bytes // settings.wait.max_message_bytes
-    assert read_to[0] <= careful + settings.wait.partitions
+    careful = at.settings.sink.max_batch_bytes // at.settings.wait.max_message_bytes
+    assert read_to[0] <= careful + at.settings.wait.partitions
     steps = [after - before for before, after in pairwise([0, *read_to])]
-    assert all(step <= GROWTH * before + settings.wait.partitions for before, step in pairwise(steps))
+    assert all(step <= GROWTH * before + at.settings.wait.partitions for before, step in pairwise(steps))
     assert max(steps) > records / 3, "what was learnt is used"
 
 
@@ -79,27 +75,15 @@ def small_results(spark: SparkSession) -> Iterator[None]:
 @pytest.mark.guarantee("P7.7")
 @pytest.mark.fault("F64")
 @pytest.mark.usefixtures("small_results")
-@pytest.mark.parametrize(("count", "size"), [(10, 400_000), (2_600, 2_000)], ids=["few", "more than a look"])
-def test_it_is_halved_until_it_fits(
-    count: int,
-    size: int,
-    prepared: SettingsFactory,
-    topics: Topics,
-    database: Database,
-    start_sink: StartSink,
-    caplog: pytest.LogCaptureFixture,
+@pytest.mark.parametrize(("count", "size"), [(10, 400_000), (2_600, 2_000)], ids=["few", "many"])
+def test_a_batch_too_large_for_the_driver_is_halved_until_it_fits(
+    sink_scenario: SinkScenarioFactory, caplog: pytest.LogCaptureFixture, count: int, size: int
 ) -> None:
-    settings = prepared({"sink.poll_interval_s": 0.1, "sink.restart_backoff_max_s": 0.2})
-    log = WaitTopic(topics, settings.wait.topic)
-    log.write(*[wait_record(new_id(), 0, value=os.urandom(size)) for _ in range(count)])
-
-    assert start_sink(settings, once=True).wait_ended() is None
-
-    assert rows_of(database, settings) == log.rows
+    at = sink_scenario()
+    at.log.write(*[wait_record(new_id(), 0, value=os.urandom(size)) for _ in range(count)])
+    at.drain()
+    assert at.is_exact()
     assert f"a batch is larger than {RESULT_LIMIT_PROPERTY} allows" in caplog.text
-
-
-RECORDS = 20
 
 
 class CountingReader:

@@ -103,7 +103,7 @@ def test_an_outcome_and_an_expiry_of_one_registration_in_every_order(
     assert marked(database, ours) == [(True, "done")] * expected
 
 
-def test_an_outcome_of_a_registration_renewed_after_its_expiry_marks_the_dead_letter(
+def test_an_outcome_after_a_renewal_marks_the_expired_dead_letter(
     prepared: SettingsFactory, database: Database
 ) -> None:
     ours = prepared()
@@ -145,7 +145,7 @@ def test_a_registration_that_only_expired_is_not_marked_nor_is_another_ids(
     assert marked(database, ours) == [(False, None)]
 
 
-def test_tombstones_whose_waits_may_have_been_compacted_away_are_not_taken_for_late_ones(
+def test_a_tombstone_whose_wait_may_have_been_compacted_away_is_not_late(
     prepared: SettingsFactory, database: Database
 ) -> None:
     ours = prepared()
@@ -159,7 +159,7 @@ def test_tombstones_whose_waits_may_have_been_compacted_away_are_not_taken_for_l
 
 @pytest.mark.guarantee("P4.13")
 @pytest.mark.parametrize("first", ["waits", "letters"])
-def test_two_streams_that_bring_the_halves_at_the_same_moment_do_not_miss_each_other(
+def test_two_transactions_with_the_halves_at_the_same_time_see_each_other(
     prepared: SettingsFactory, database: Database, first: str
 ) -> None:
     ours = prepared()

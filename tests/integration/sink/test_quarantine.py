@@ -26,7 +26,7 @@ from wait_registry.records.wait_record import WaitRecord, decode_wait_record
 
 @pytest.mark.guarantee("P1.12")
 @pytest.mark.fault("F63")
-def test_an_unreadable_record_is_set_aside_whole_and_the_others_go_on(
+def test_an_unreadable_record_is_kept_whole_and_the_others_are_rows(
     prepared: SettingsFactory, database: Database
 ) -> None:
     settings = prepared()
@@ -72,9 +72,7 @@ def decoded(row: Row) -> WaitRecord | None:
         return None
 
 
-def test_wait_records_become_the_rows_that_were_decoded_and_the_others_are_quarantined(
-    prepared: SettingsFactory, database: Database
-) -> None:
+def test_every_record_of_the_corpus_is_a_row_or_quarantined(prepared: SettingsFactory, database: Database) -> None:
     settings = prepared()
     given = [keyed(row) for row in records(WAIT_RECORD)]
     with closing(HandFed(settings)) as sink:
@@ -113,7 +111,7 @@ def test_wait_records_become_the_rows_that_were_decoded_and_the_others_are_quara
         assert (body, decode_headers_json(str(headers).encode())) == (whole.value, whole.headers)
 
 
-def test_whatever_stands_in_a_dead_letter_topic_is_shown(prepared: SettingsFactory, database: Database) -> None:
+def test_every_record_of_a_dead_letter_topic_is_a_row(prepared: SettingsFactory, database: Database) -> None:
     settings = prepared()
     given = records(DEAD_LETTER)
     with closing(HandFed(settings, dead_letters=True)) as sink:

@@ -9,45 +9,18 @@ import pytest
 
 from sink.position import PositionExpired
 from sink.rebuild.tables import rebuild
-from tests.conftest import SettingsFactory
 from tests.integration.connect.outbox import Connection
-from tests.integration.sink.conftest import StartSink
-from tests.integration.sink.wait_topic import WaitTopic, new_id, rows_of, tombstone, transaction, wait_record
-from tests.support.database import Database
-from tests.support.topics import Topics
+from tests.integration.sink.conftest import SinkScenario, SinkScenarioFactory
+from tests.integration.sink.wait_topic import new_id, rows_of, tombstone, transaction, wait_record
 from tests.support.waiting import wait_until
-from wait_registry.settings.root import Settings
+from wait_registry.errors import FencedError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 RETENTION_S = 1.0
-
-
-@pytest.mark.guarantee("P3.21")
-@pytest.mark.parametrize("dry_run", [False, True])
-def test_a_rebuild_frozen_between_two_chunks_for_longer_than_tombstones_stay_changes_nothing(
-    prepared: SettingsFactory, topics: Topics, database: Database, spark: SparkSession, dry_run: bool
-) -> None:
-    settings = prepared(
-        {"wait.partitions": 1, "wait.delete_retention_ms": round(RETENTION_S * 1000), "sink.max_batch_records": 1}
-    )
-    log = WaitTopic(topics, settings.wait.topic)
-    resolved, standing = new_id(), new_id()
-    log.write(wait_record(resolved, 0), wait_record(standing, 0), tombstone(resolved, 0))
-
-    def freeze(partition: int, done: int, total: int) -> None:
-        if done == 1:
-            until_s = time.monotonic() + RETENTION_S
-            wait_until(lambda: time.monotonic() > until_s, 60, "the time after which tombstones go")
-
-    with pytest.raises(PositionExpired, match="the rebuild has taken"):
-        rebuild(settings, spark, dry_run=dry_run, progress=freeze)
-    assert database.rows(settings, "select * from wait") == []
-    assert {at for (at,) in database.rows(settings, "select next_offset from sink_progress")} <= {0}
-
-
 EXPIRED_S = -3600.0
+OLD_POSITIONS = "update sink_progress set position_time = now() - interval '37 hours'"
 # Calls what a Connect source calls, each time that a position moves: at the end of that transaction.
 EAGER_SOURCE = """
 create table filled (number int, standing int);
@@ -62,55 +35,120 @@ create constraint trigger ask after update on sink_progress deferrable initially
 """
 
 
-def beside_a_source(prepared: SettingsFactory, database: Database, **more: object) -> tuple[Settings, Connection]:
-    """Return settings, and a connection to a schema in which a source asks after each batch."""
-    settings = prepared({"wait.partitions": 1, "sink.poll_interval_s": 0.2, **more})
-    connection = database.connect(settings)
-    connection.execute(EAGER_SOURCE.format(topic=settings.wait.topic).encode())
-    return settings, connection
+@pytest.mark.fault("F60")
+def test_an_old_position_is_refused_then_rebuilt_then_fresh(
+    sink_scenario: SinkScenarioFactory, spark: SparkSession
+) -> None:
+    at, ids = sink_scenario({"sink.idle_progress_s": 1, "sink.max_batch_records": 7}), [new_id() for _ in range(40)]
+    at.log.write(*[wait_record(wait_id, number % 4, value=b"%d" % number) for number, wait_id in enumerate(ids)])
+    running = at.start().wait_ready()
+    at.wait_exact()
+    with pytest.raises(FencedError, match="a sink is running"):
+        rebuild(at.settings, spark)
+    running.stop()
+
+    # Away for more than half of 72 h: tombstones may be gone that would have been read.
+    ended = [tombstone(wait_id, number % 4) for number, wait_id in enumerate(ids) if number % 3]
+    at.log.write(*ended, wait_record(ids[0], 0))
+    at.execute(OLD_POSITIONS)
+    at.execute("update wait set body = 'changed' where wait_expiration_uuid = %s", ids[3])
+    at.execute("delete from wait where wait_expiration_uuid = %s", ids[6])
+    before = rows_of(at.database, at.settings)
+    refused = at.start()
+    assert isinstance(refused.wait_ended(), PositionExpired)
+    assert "waitreg rebuild" in str(refused.error)
+    assert rows_of(at.database, at.settings) == before
+
+    reported = rebuild(at.settings, spark, dry_run=True)
+    assert rows_of(at.database, at.settings) == before
+    done = rebuild(at.settings, spark)
+    assert done.partitions == reported.partitions
+    assert (sum(p.missing for p in done.partitions), sum(p.different for p in done.partitions)) == (1, 2)
+    assert (sum(p.orphans for p in done.partitions), sum(p.rows for p in done.partitions)) == (
+        len(ended),
+        40 - len(ended),
+    )
+    assert at.is_exact()
+    assert at.rows("select body from wait where wait_expiration_uuid = %s", ids[3]) == [(b"3",)]
+    assert rebuild(at.settings, spark, dry_run=True).changed == 0
+
+    at.log.write(tombstone(ids[3], 3))
+    at.start().wait_ready()
+    at.wait_exact("after the rebuild")
+
+
+def test_an_old_position_at_the_logs_end_is_no_reason_to_stop(sink_scenario: SinkScenarioFactory) -> None:
+    at = sink_scenario()
+    at.drain()
+    at.execute(OLD_POSITIONS)
+    at.drain()
+    assert at.rows("select count(*) from sink_progress where position_time < now() - interval '1 hour'") == [(0,)]
+
+
+@pytest.mark.guarantee("P3.21")
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_a_rebuild_that_takes_longer_than_tombstones_stay_changes_nothing(
+    sink_scenario: SinkScenarioFactory, spark: SparkSession, dry_run: bool
+) -> None:
+    short = {"wait.delete_retention_ms": round(RETENTION_S * 1000), "sink.max_batch_records": 1}
+    at, resolved = sink_scenario({"wait.partitions": 1, **short}), new_id()
+    at.log.write(wait_record(resolved, 0), wait_record(new_id(), 0), tombstone(resolved, 0))
+
+    def freeze(partition: int, done: int, total: int) -> None:
+        if done == 1:
+            until_s = time.monotonic() + RETENTION_S
+            wait_until(lambda: time.monotonic() > until_s, 60, "the time after which tombstones go")
+
+    with pytest.raises(PositionExpired, match="the rebuild has taken"):
+        rebuild(at.settings, spark, dry_run=dry_run, progress=freeze)
+    assert at.rows("select * from wait") == []
+    assert {offset for (offset,) in at.rows("select next_offset from sink_progress")} <= {0}
+
+
+def beside_a_source(sink_scenario: SinkScenarioFactory, **more: object) -> tuple[SinkScenario, Connection]:
+    """Return a scenario, and a connection to its schema, in which a source asks after each batch."""
+    at = sink_scenario({"wait.partitions": 1, **more})
+    connection = at.database.connect(at.settings)
+    connection.execute(EAGER_SOURCE.format(topic=at.log.name).encode())
+    return at, connection
 
 
 def exported(connection: Connection) -> list[str]:
-    """Return the ids in the outbox."""
+    """Return the IDs in the outbox."""
     return [row[0] for row in connection.execute("select wait_expiration_uuid from expired_outbox").fetchall()]
 
 
 @pytest.mark.guarantee("P3.18")
-def test_what_a_first_reading_shows_halfway_is_not_exported(
-    prepared: SettingsFactory, topics: Topics, database: Database, start_sink: StartSink
-) -> None:
-    settings, connection = beside_a_source(prepared, database, **{"sink.max_batch_records": 8})
-    log, standing, resolved = WaitTopic(topics, settings.wait.topic), new_id(), [new_id() for _ in range(20)]
-    log.write(wait_record(standing, 0, expires_in_s=EXPIRED_S))
-    log.write(*(wait_record(one, 0, expires_in_s=EXPIRED_S) for one in resolved))
-    log.write(*(tombstone(one, 0) for one in resolved))
+def test_what_a_first_reading_shows_halfway_is_not_exported(sink_scenario: SinkScenarioFactory) -> None:
+    at, connection = beside_a_source(sink_scenario, **{"sink.max_batch_records": 8})
+    open_one, resolved = new_id(), [new_id() for _ in range(20)]
+    at.log.write(*(wait_record(one, 0, expires_in_s=EXPIRED_S) for one in (open_one, *resolved)))
+    at.log.write(*(tombstone(one, 0) for one in resolved))
 
     with connection:
-        assert start_sink(settings, once=True).wait_ended() is None
-
+        at.drain()
         row = connection.execute("select max(standing) from filled").fetchone()
-        assert row is not None and row[0] > len(resolved) / 3, "no batch ended while much stood open"
-        assert rows_of(database, settings) == log.rows
-        assert exported(connection) == [standing]
+        assert row is not None and row[0] > len(resolved) / 3, "no batch ended while much was open"
+        assert at.is_exact()
+        assert exported(connection) == [open_one]
 
 
 @pytest.mark.guarantee("P3.18")
-def test_what_an_open_transaction_kept_from_a_rebuild_is_read_before_anything_is_exported(
-    prepared: SettingsFactory, topics: Topics, database: Database, start_sink: StartSink, spark: SparkSession
+def test_nothing_is_exported_before_what_a_transaction_kept_from_a_rebuild(
+    sink_scenario: SinkScenarioFactory, spark: SparkSession
 ) -> None:
-    settings, connection = beside_a_source(prepared, database)
-    log, resolved = WaitTopic(topics, settings.wait.topic), new_id()
-    log.write(wait_record(resolved, 0, expires_in_s=EXPIRED_S))
+    at, connection = beside_a_source(sink_scenario)
+    resolved = new_id()
+    at.log.write(wait_record(resolved, 0, expires_in_s=EXPIRED_S))
     with connection:
-        with transaction(topics, log.name, commit=True) as producer:
-            producer.produce(log.name, key=new_id().encode(), value=None, partition=0)
+        with transaction(at.topics, at.log.name, commit=True) as producer:
+            producer.produce(at.log.name, key=new_id().encode(), value=None, partition=0)
             producer.flush()
-            log.write(tombstone(resolved, 0))
-            rebuild(settings, spark)
-            assert list(rows_of(database, settings)) == [resolved]
+            at.log.write(tombstone(resolved, 0))
+            rebuild(at.settings, spark)
+            assert list(rows_of(at.database, at.settings)) == [resolved]
         assert exported(connection) == []
 
-        assert start_sink(settings, once=True).wait_ended() is None
-
-        assert rows_of(database, settings) == {}
+        at.drain()
+        assert rows_of(at.database, at.settings) == {}
         assert exported(connection) == []

@@ -24,7 +24,7 @@ def jvm_and_all_else_of(service: Service) -> list[psutil.Process]:
 @pytest.mark.guarantee("P8.17")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
 @pytest.mark.parametrize("name", ["sink", "sweeper"])
-def test_it_ends_a_service_with_0_without_a_warning_and_with_all_that_it_had_started(
+def test_a_signal_to_the_group_ends_a_service_in_order_with_its_children(
     name: str, number: signal.Signals, prepared: SettingsFactory, services: Services
 ) -> None:
     service = services.start(name, prepared(), own_group=True).wait_ready()
@@ -60,7 +60,7 @@ def starting_jvm(service: Service) -> psutil.Process | None:
 
 
 @pytest.mark.guarantee("P8.16")
-def test_the_service_ends_with_1_and_a_reason_and_no_secret_was_shown_meanwhile(
+def test_a_jvm_killed_at_its_start_ends_the_service_and_shows_no_secret(
     prepared: SettingsFactory, services: Services
 ) -> None:
     told = {"spark.hadoop.fs.azure.oauth2.credential": SECRET, "spark.hadoop.told": "to-the-jvm"}
@@ -85,7 +85,7 @@ def test_the_service_ends_with_1_and_a_reason_and_no_secret_was_shown_meanwhile(
         ("spark.conf", {"spark.memory.fraction": "much"}, "spark.memory.fraction"),
     ],
 )
-def test_the_service_ends_with_2_and_names_it(
+def test_a_setting_that_spark_refuses_ends_the_service_with_2(
     prepared: SettingsFactory, services: Services, setting: str, value: object, said: str
 ) -> None:
     service = services.start("sink", prepared({setting: value}))

@@ -102,7 +102,7 @@ def test_only_keys_with_a_longer_story_are_looked_at_one_by_one(history: History
 
 
 @given(st.one_of(st.none(), st.binary(max_size=40), st.text(max_size=40).map(str.encode)))
-def test_a_key_that_is_no_wait_id_is_set_aside_wait_and_tombstone_alike(key: bytes | None) -> None:
+def test_waits_and_tombstones_whose_key_is_no_wait_id_are_unkeyed(key: bytes | None) -> None:
     good = Row(IDS[0].encode(), b"v", 0, 0)
     compacted = compact(batch_of([good, Row(key, b"v", 0, 1), Row(key, None, 0, 2)]))
     assert compacted.unkeyed[OFFSET].to_pylist() == [1, 2]
@@ -112,7 +112,7 @@ def test_a_key_that_is_no_wait_id_is_set_aside_wait_and_tombstone_alike(key: byt
 @pytest.mark.parametrize(
     "key", [IDS[0].upper().encode() + b"", IDS[0].encode() + b"\n", b"\xff" * 36, b"{" + b"0" * 35]
 )
-def test_a_key_that_only_looks_like_a_wait_id_is_set_aside(key: bytes) -> None:
+def test_a_key_that_only_looks_like_a_wait_id_is_unkeyed(key: bytes) -> None:
     assert compact(batch_of([Row(key, b"v", 0, 1)])).unkeyed.num_rows == 1
 
 
@@ -122,7 +122,7 @@ def test_an_empty_batch_compacts_to_nothing() -> None:
     assert compacted.entwined.num_rows == 0
 
 
-def test_the_largest_partition_and_offset_are_ordered_and_larger_ones_refused() -> None:
+def test_partitions_and_offsets_beyond_the_largest_are_refused() -> None:
     largest = Row(IDS[0].encode(), b"v", MAX_PACKED_PARTITION, (1 << OFFSET_BITS) - 1)
     assert compact(batch_of([largest])).survivors.num_rows == 1
     with pytest.raises(OverflowError):

@@ -26,7 +26,7 @@ def test_a_tombstone_after_a_tombstone_is_late_whoever_wrote_it() -> None:
     assert [entry.offset for entry in late] == [3]
 
 
-def test_a_processors_tombstone_after_the_expiry_is_late_and_the_sweepers_is_not() -> None:
+def test_a_processors_tombstone_after_the_expiry_is_late_not_a_sweepers() -> None:
     assert [entry.offset for entry in late_entries([wait(1), tombstone(2, time_ms=10_001)])] == [2]
     assert list(late_entries([wait(1), tombstone(2, time_ms=10_000)])) == []
     assert list(late_entries([wait(1), tombstone(2, time_ms=10_001, by_processor=False)])) == []

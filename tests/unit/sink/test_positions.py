@@ -82,7 +82,7 @@ def test_idle_positions_at_the_end_are_refreshed_and_others_are_left() -> None:
     assert refreshed(positions, ends) == {P0: Position(5, NOW), P1: Position(6, ago(1))}
 
 
-def test_a_position_older_than_half_of_delete_retention_is_refused_unless_it_is_the_end() -> None:
+def test_a_position_before_the_end_older_than_half_of_retention_is_refused() -> None:
     retention_ms = 72 * HOUR_MS
     ends = LogEnds({P0: 5, P1: 7}, NOW)
     require_fresh({P0: Position(5, ago(1000)), P1: Position(6, ago(36))}, ends, retention_ms)
@@ -90,7 +90,7 @@ def test_a_position_older_than_half_of_delete_retention_is_refused_unless_it_is_
         require_fresh({P0: Position(5, NOW), P1: Position(6, ago(36.01))}, ends, retention_ms)
 
 
-def test_a_rebuild_that_took_longer_than_half_of_delete_retention_is_refused() -> None:
+def test_a_rebuild_that_took_longer_than_half_of_retention_is_refused() -> None:
     require_read_in_time(P0, ago(36), NOW, 72 * HOUR_MS)
     with pytest.raises(PositionExpired, match=r"the rebuild has taken 36\.1 h for wait-0"):
         require_read_in_time(P0, ago(36.1), NOW, 72 * HOUR_MS)

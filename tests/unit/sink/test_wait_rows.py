@@ -97,7 +97,7 @@ def offsets(earlier: EarlierWaits, key: bytes, offset: int, partition: int = 0) 
 
 
 @pytest.mark.guarantee("P6.12")
-def test_what_another_partition_has_of_a_key_came_neither_before_nor_behind_it() -> None:
+def test_records_of_a_key_in_another_partition_are_no_earlier_ones() -> None:
     earlier = EarlierWaits(batch_of([Row(A, b"", 0, 1), Row(A, None, 1, 2), Row(A, b"", 1, 3), Row(A, b"", 0, 4)]))
     assert offsets(earlier, A, 4) == [1]
     assert offsets(earlier, A, 3, partition=1) == []
@@ -112,7 +112,7 @@ def test_earlier_waits_come_newest_first_up_to_a_tombstone() -> None:
     assert offsets(earlier, C, 2) == []
 
 
-def test_only_keys_with_several_records_are_searched_and_the_batch_is_scanned_once() -> None:
+def test_a_batch_is_scanned_once_and_only_for_keys_with_several_records() -> None:
     lone = [Row(f"lone-{offset}".encode(), b"", 0, offset) for offset in range(100)]
     unkeyed = [Row(None, b"", 0, 200), Row(None, b"", 0, 201)]
     earlier = EarlierWaits(batch_of([*lone, Row(A, b"", 0, 101), Row(A, b"", 0, 102), *unkeyed]))
