@@ -9,7 +9,7 @@ import pytest
 from sweeper.export import fence
 from sweeper.partition import sweep_partition
 from sweeper.result import RowOutcome, Skip
-from tests.faults.a_sinks_log import SinksLog
+from tests.faults.sink_log import SinksLog
 from tests.integration.sink.conftest import StartSink
 from tests.integration.sweeper.scenario import Registered, Scenario, export_all
 from tests.support.database import Database
@@ -68,16 +68,16 @@ def test_a_sink_whose_link_is_cut_half_open_or_stalled_continues(
 ) -> None:
     link, log = linked.link(SINK), SinksLog(at.settings, at.topics, at.database)
     sink = start_sink(with_broker(at.settings, linked.bootstrap_of(SINK))).wait_ready()
-    log.goes_on_and_is_shown("at first")
+    log.change_and_wait("at first")
     assert link.cut() > 0
-    log.goes_on_and_is_shown("after the cut")
+    log.change_and_wait("after the cut")
     for break_link in (link.half_open, link.stall):
         break_link()
-        log.go_on()
+        log.change()
         wait_until(lambda: not sink.service.telemetry.ready().ok, what="not being ready while nothing is answered")
         assert link.figures.bytes_held_back > 0
         link.flow()
-        log.wait_shown("when the link flows again")
+        log.wait_exact("when the link flows again")
     assert not sink.ended
     sink.stop()
 

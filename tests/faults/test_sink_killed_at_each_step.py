@@ -1,4 +1,4 @@
-"""Sinks of one process, each stopped from outside at another step of a batch, to be killed there together."""
+"""P6, P8: wherever in a batch the driver dies, its JVM or all of it, the next sink makes the tables exact, once."""
 
 from __future__ import annotations
 
@@ -6,16 +6,22 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any
 
-from pydantic import SecretStr
+import psutil
+import pytest
 
 from tests.faults.conftest import AnotherScenario
 from tests.integration.sink.commit_cut import CommitCut
-from tests.integration.sink.wait_topic import WaitTopic, new_id, tombstone, wait_record
+from tests.integration.sink.conftest import StartSink
+from tests.integration.sink.wait_topic import WaitTopic, new_id, rows_of, tombstone, wait_record
 from tests.integration.sweeper.scenario import Scenario
-from tests.support.settings import with_broker
+from tests.support.processes import Service, runs
+from tests.support.settings import with_broker, with_postgres
+from tests.support.shared_services import start_shared
 from tests.support.tcp_proxy import FETCH, LIST_OFFSETS, Fate, KafkaProxy
+from tests.support.waiting import wait_until
 from wait_registry.settings.root import Settings
 
 
@@ -49,10 +55,7 @@ class StoppedSink:
 
     def is_exact(self) -> bool:
         """Return whether Postgres shows what the log leaves open."""
-        rows = self.at.database.rows(
-            self.at.settings, "select wait_expiration_uuid, wait_partition, wait_offset from wait"
-        )
-        return {wait_id: (partition, offset) for wait_id, partition, offset in rows} == self.log.rows
+        return rows_of(self.at.database, self.at.settings) == self.log.rows
 
     def doubled(self) -> list[tuple[Any, ...]]:
         """Return the late outcomes: a tombstone that was applied twice is among them."""
@@ -77,13 +80,7 @@ def stopped_sinks(another_scenario: AnotherScenario) -> Iterator[list[StoppedSin
 
 
 def _scenario(another_scenario: AnotherScenario) -> Scenario:
-    return another_scenario(
-        {
-            "sink.poll_interval_s": 0.1,
-            "sink.idle_progress_s": 60,
-            "spark.master": "local[4]",
-        }
-    )
+    return another_scenario({"sink.poll_interval_s": 0.1, "sink.idle_progress_s": 60, "spark.master": "local[4]"})
 
 
 def _at_a_request(another_scenario: AnotherScenario, ended: ExitStack, step: str, request: int) -> StoppedSink:
@@ -121,12 +118,51 @@ def _after_the_commit(another_scenario: AnotherScenario, ended: ExitStack) -> St
     step = "after COMMIT"
     at = _scenario(another_scenario)
     cut = ended.enter_context(CommitCut(at.database.url, commit_arrives=True, hangs=True))
-    postgres = at.settings.postgres.model_copy(update={"url": SecretStr(cut.url)})
     return StoppedSink(
         step,
         at,
-        at.settings.model_copy(update={"postgres": postgres}),
+        with_postgres(at.settings, cut.url),
         stop=cut.armed.set,
         reached=cut.cut.is_set,
         release=lambda: None,
     )
+
+
+@pytest.mark.fault("F55")
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("killed", ["process", "jvm"])
+def test_the_next_sink_is_exact_whichever_step_the_driver_died_at(
+    another_scenario: AnotherScenario, start_sink: StartSink, tmp_path: Path, killed: str
+) -> None:
+    with stopped_sinks(another_scenario) as sinks:
+        services = start_shared("sink", [sink.settings for sink in sinks], tmp_path)
+        for sink, service in zip(sinks, services, strict=True):
+            sink.write_first()
+            service.wait_ready()
+        for sink in sinks:
+            wait_until(sink.is_exact, what=f"the first rows, {sink.step}")
+            sink.stop()
+            sink.write_second()
+        for sink in sinks:
+            wait_until(sink.reached, what=f"the stop {sink.step}")
+        (kill if killed == "process" else kill_the_jvm)(services[0])
+
+    started = [start_sink(sink.at.settings, once=True) for sink in sinks]
+    for sink, again in zip(sinks, started, strict=True):
+        assert again.wait_ended() is None, sink.step
+        assert sink.is_exact(), sink.step
+        assert sink.doubled() == [], f"no tombstone was applied twice, {sink.step}"
+
+
+def kill(service: Service) -> None:
+    """Kill the process and its JVM at once."""
+    service.kill()
+    assert service.process.returncode == -9
+
+
+def kill_the_jvm(service: Service) -> None:
+    """Kill its JVM and wait for the process to end over it."""
+    [java] = [child for child in psutil.Process(service.pid).children() if child.name() == "java"]
+    java.kill()
+    assert service.wait() == 1
+    assert not runs(java)

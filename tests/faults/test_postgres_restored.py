@@ -43,7 +43,7 @@ def test_sink_and_sweeper_continue_from_the_restored_state(
         expired = at.register([at.wait_record(number) for number in range(5)])
         resolved, standing = at.register([at.wait_record(number, LATER_MS) for number in (5, 6)])
         sink = start_sink(settings).wait_ready()
-        wait_until(lambda: shown(at) == places([*expired, resolved, standing]), what="the first view")
+        wait_until(lambda: shown(at) == places([*expired, resolved, standing]), what="the first rows")
         backup = back_up(server)
         with database.connect(settings) as connection:
             connection.execute("create table made_after_the_backup ()")
@@ -51,13 +51,13 @@ def test_sink_and_sweeper_continue_from_the_restored_state(
         with Sweeping(settings) as sweeping:
             at.resolve([resolved])
             (later,) = at.register([at.wait_record(7, LATER_MS)])
-            wait_until(lambda: shown(at) == places([standing, later]), what="the view after the export")
-            wait_until(lambda: letters(at) == ids(expired), what="the view of the dead letters")
+            wait_until(lambda: shown(at) == places([standing, later]), what="the rows after the export")
+            wait_until(lambda: letters(at) == ids(expired), what="the rows of the dead letters")
 
             restore(server, backup)
             gone = "select to_regclass('made_after_the_backup') is null"
             assert database.rows(settings, gone) == [(True,)], "it is the earlier state"
-            wait_until(lambda: shown(at) == places([standing, later]), what="the view after the restore")
+            wait_until(lambda: shown(at) == places([standing, later]), what="the rows after the restore")
             wait_until(lambda: letters(at) == ids(expired), what="the dead letters after the restore")
             assert sweeping.error is None
         assert not sink.ended

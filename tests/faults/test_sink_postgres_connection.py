@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import SettingsFactory
-from tests.faults.a_sinks_log import SinksLog
+from tests.faults.sink_log import SinksLog
 from tests.integration.sink.commit_cut import CommitCut
 from tests.integration.sink.conftest import StartSink
 from tests.support.database import Database
@@ -35,17 +35,17 @@ def test_a_session_terminated_inside_the_transaction_of_a_batch(
     settings = prepared(QUICK)
     log = SinksLog(settings, topics, database)
     sink = start_sink(settings).wait_ready()
-    log.goes_on_and_is_shown("at first")
+    log.change_and_wait("at first")
 
     blocked = "select pid from pg_locks where relation = 'wait'::regclass and not granted"
     with database.connect(settings) as other, other.transaction():
         other.execute("lock table wait in share mode")
-        log.go_on()
+        log.change()
         [(pid,)] = wait_until(lambda: database.rows(settings, blocked), what="a transaction that waits for the lock")
         assert database.rows(settings, "select pg_terminate_backend(%s, 30000)", pid) == [(True,)]
         assert database.rows(settings, "select * from pg_stat_activity where pid = %s", pid) == []
 
-    log.wait_shown("after the end of the session")
+    log.wait_exact("after the end of the session")
     assert not sink.ended
 
 
@@ -58,12 +58,12 @@ def test_a_commit_without_an_answer_whether_it_arrived_or_not(
     log = SinksLog(settings, topics, database)
     with CommitCut(database.url, commit_arrives=commit_arrives) as proxy:
         sink = start_sink(with_postgres(settings, proxy.url)).wait_ready()
-        log.goes_on_and_is_shown("at first")
+        log.change_and_wait("at first")
         proxy.armed.set()
-        log.go_on()
+        log.change()
         assert proxy.cut.wait(60), "no COMMIT was cut off"
-        log.wait_shown("after the lost answer")
-        log.goes_on_and_is_shown("later")
+        log.wait_exact("after the lost answer")
+        log.change_and_wait("later")
         assert not sink.ended
         sink.stop()
 
@@ -80,33 +80,33 @@ def test_a_link_that_is_cut_refused_half_open_or_stalled(
         def is_not_ready() -> bool:
             return not sink.service.telemetry.ready().ok
 
-        log.goes_on_and_is_shown("at first")
+        log.change_and_wait("at first")
         assert link.cut() >= 1, "the connection that holds the lock and writes"
-        log.goes_on_and_is_shown("after the cut")
+        log.change_and_wait("after the cut")
 
         link.refuse()
-        log.go_on()
+        log.change()
         wait_until(is_not_ready, what="not being ready while refused")
         link.allow()
-        log.wait_shown("after the refusals")
+        log.wait_exact("after the refusals")
         sink.wait_ready()
 
         for break_link in (link.half_open, link.stall):
             before = link.figures.bytes_held_back
             break_link()
-            log.go_on()
+            log.change()
             wait_until(partial(holds_back_more_than, link, before), what="bytes that are held back")
             wait_until(is_not_ready, what="not being ready while nothing is answered")
             link.flow()
-            log.wait_shown("when the link flows again")
+            log.wait_exact("when the link flows again")
             sink.wait_ready()
 
         link.stall()
-        log.go_on()
+        log.change()
         wait_until(is_not_ready, what="not being ready while it stalls")
         link.cut()
         link.flow()
-        log.wait_shown("after a stall that ended with a cut")
+        log.wait_exact("after a stall that ended with a cut")
         assert not sink.ended
         sink.stop()
 
@@ -125,12 +125,12 @@ def test_a_stop_while_nothing_is_answered_gives_up_the_open_transaction(
     log = SinksLog(settings, topics, database)
     with link_to_postgres(database.url) as link:
         sink = start_sink(behind_link(settings, link)).wait_ready()
-        log.goes_on_and_is_shown("at first")
+        log.change_and_wait("at first")
 
         blocked = "select pid from pg_locks where relation = 'wait'::regclass and not granted"
         with database.connect(settings) as other, other.transaction():
             other.execute("lock table wait in share mode")
-            log.go_on()
+            log.change()
             wait_until(lambda: database.rows(settings, blocked), what="a transaction that waits for the lock")
             before = link.figures.bytes_held_back
             link.stall()
@@ -141,7 +141,7 @@ def test_a_stop_while_nothing_is_answered_gives_up_the_open_transaction(
         link.flow()
 
     start_sink(settings).wait_ready()
-    log.wait_shown("after the next start")
+    log.wait_exact("after the next start")
 
 
 @pytest.mark.fault("F93")
