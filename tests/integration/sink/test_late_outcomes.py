@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 
+import pyarrow as pa
 import pytest
 
+from sink.apply.applier import Writer
 from sink.apply.dead_letter_writer import DeadLetterWriter
 from sink.apply.wait_writer import WaitWriter
 from sink.progress import Connection
@@ -18,7 +20,7 @@ from tests.integration.sink.applying import HandFed, now_ms
 from tests.integration.sink.wait_topic import ENCODER, new_id
 from tests.support.database import Database
 from tests.support.waiting import wait_until
-from tests.unit.sink.batches import Row, batch_of
+from tests.unit.sink.batches import Headers, Row, batch_of
 from wait_registry.records.dead_letter import Failure, Reason, dead_letter_headers
 from wait_registry.records.lineage import Lineage
 from wait_registry.records.original import Original
@@ -49,30 +51,31 @@ class Story:
         failure = Failure(reason, "Error", "message", None, now_ms())
         return self._row(b"body", tuple(dead_letter_headers((), lineage, failure)), key=b"k", topic="dlq")
 
-    def _row(
-        self,
-        value: bytes | None,
-        headers: tuple[tuple[str, bytes | None], ...],
-        *,
-        key: bytes = b"",
-        topic: str = "wait",
-    ) -> Row:
+    def _row(self, value: bytes | None, headers: Headers, *, key: bytes = b"", topic: str = "wait") -> Row:
         self.at += 1
         return Row(key or self.wait_id.encode(), value, 0, self.at, now_ms(), headers, topic)
 
 
-@contextmanager
-def two_streams(ours: Settings) -> Iterator[tuple[HandFed, HandFed]]:
-    waits, letters = HandFed(ours), HandFed(ours, "dlq", dead_letters=True)
-    try:
-        yield waits, letters
-    finally:
-        waits.close()
-        letters.close()
+@dataclass
+class Streams:
+    """The wait topic and a dead letter topic of one schema, fed by hand."""
+
+    settings: Settings
+    database: Database
+    waits: HandFed
+    letters: HandFed
+
+    def marked(self, reason: str = "expired") -> list[tuple[bool, str | None]]:
+        """Return what the dead letters of a reason show."""
+        query = "select finished_late, finished_outcome from dead_letter where reason = %s"
+        return self.database.rows(self.settings, query, reason)
 
 
-def marked(database: Database, ours: Settings, reason: str = "expired") -> list[tuple[bool, str | None]]:
-    return database.rows(ours, "select finished_late, finished_outcome from dead_letter where reason = %s", reason)
+@pytest.fixture
+def streams(prepared: SettingsFactory, database: Database) -> Iterator[Streams]:
+    ours = prepared()
+    with closing(HandFed(ours)) as waits, closing(HandFed(ours, "dlq", dead_letters=True)) as letters:
+        yield Streams(ours, database, waits, letters)
 
 
 def groupings(count: int) -> Iterator[list[int]]:
@@ -84,65 +87,50 @@ def groupings(count: int) -> Iterator[list[int]]:
 @pytest.mark.guarantee("P4.13")
 @pytest.mark.parametrize("order", list(itertools.permutations([Outcome.EXPIRED, Outcome.DONE])))
 def test_an_outcome_and_an_expiry_of_one_registration_in_every_order(
-    prepared: SettingsFactory, database: Database, order: tuple[Outcome, Outcome]
+    streams: Streams, order: tuple[Outcome, Outcome]
 ) -> None:
-    ours = prepared()
-    expected = 0
-    with two_streams(ours) as (waits, letters):
-        story = Story("")
-        for batches in groupings(3):
-            for letter_comes_before in range(max(batches) + 2):
-                story.wait_id = new_id()
-                rows = [story.wait(), *(story.tombstone(outcome) for outcome in order)]
-                letter = story.dead_letter(Reason.EXPIRED)
-                for number in range(max(batches) + 2):
-                    if number == letter_comes_before:
-                        letters.feed([letter])
-                    waits.feed([row for row, batch in zip(rows, batches, strict=True) if batch == number])
-                expected += 1
-    assert marked(database, ours) == [(True, "done")] * expected
+    expected, story = 0, Story("")
+    for batches in groupings(3):
+        for letter_comes_before in range(max(batches) + 2):
+            story.wait_id = new_id()
+            rows = [story.wait(), *(story.tombstone(outcome) for outcome in order)]
+            letter = story.dead_letter(Reason.EXPIRED)
+            for number in range(max(batches) + 2):
+                if number == letter_comes_before:
+                    streams.letters.feed([letter])
+                streams.waits.feed([row for row, batch in zip(rows, batches, strict=True) if batch == number])
+            expected += 1
+    assert streams.marked() == [(True, "done")] * expected
 
 
-def test_an_outcome_after_a_renewal_marks_the_expired_dead_letter(
-    prepared: SettingsFactory, database: Database
-) -> None:
-    ours = prepared()
-    with two_streams(ours) as (waits, letters):
-        story = Story(new_id())
-        waits.feed([story.wait(), story.tombstone(Outcome.EXPIRED)])
-        letters.feed([story.dead_letter(Reason.EXPIRED)])
-        waits.feed([story.wait(600_000)])
-        assert marked(database, ours) == [(False, None)]
-        waits.feed([story.tombstone(Outcome.DISCARDED)])
-    assert marked(database, ours) == [(True, "discarded")]
+def test_an_outcome_after_a_renewal_marks_the_expired_dead_letter(streams: Streams) -> None:
+    story = Story(new_id())
+    streams.waits.feed([story.wait(), story.tombstone(Outcome.EXPIRED)])
+    streams.letters.feed([story.dead_letter(Reason.EXPIRED)])
+    streams.waits.feed([story.wait(600_000)])
+    assert streams.marked() == [(False, None)]
+    streams.waits.feed([story.tombstone(Outcome.DISCARDED)])
+    assert streams.marked() == [(True, "discarded")]
 
 
 @pytest.mark.parametrize("reasons", [[Reason.FAILED, Reason.EXPIRED], [Reason.EXPIRED, Reason.FAILED]])
 @pytest.mark.parametrize("together", [True, False])
-def test_a_failed_dead_letter_beside_an_expired_one(
-    prepared: SettingsFactory, database: Database, reasons: list[Reason], together: bool
-) -> None:
-    ours = prepared()
-    with two_streams(ours) as (_, letters):
-        story = Story(new_id())
-        rows = [story.dead_letter(reason) for reason in reasons]
-        for batch in [rows] if together else [[row] for row in rows]:
-            letters.feed(batch)
-    assert marked(database, ours) == [(True, "dead_lettered")]
-    assert marked(database, ours, "failed") == [(False, None)]
+def test_a_failed_dead_letter_beside_an_expired_one(streams: Streams, reasons: list[Reason], together: bool) -> None:
+    story = Story(new_id())
+    rows = [story.dead_letter(reason) for reason in reasons]
+    for batch in [rows] if together else [[row] for row in rows]:
+        streams.letters.feed(batch)
+    assert streams.marked() == [(True, "dead_lettered")]
+    assert streams.marked("failed") == [(False, None)]
 
 
-def test_a_registration_that_only_expired_is_not_marked_nor_is_another_ids(
-    prepared: SettingsFactory, database: Database
-) -> None:
-    ours = prepared()
-    with two_streams(ours) as (waits, letters):
-        expired, done = Story(new_id()), Story(new_id(), at=100)
-        letters.feed([expired.dead_letter(Reason.EXPIRED)])
-        waits.feed([expired.wait(), expired.tombstone(Outcome.EXPIRED)])
-        waits.feed([done.wait(600_000), done.tombstone(Outcome.DONE)])
-        waits.feed([expired.tombstone(Outcome.EXPIRED)])
-    assert marked(database, ours) == [(False, None)]
+def test_a_registration_that_only_expired_is_not_marked_nor_is_another_ids(streams: Streams) -> None:
+    expired, done = Story(new_id()), Story(new_id(), at=100)
+    streams.letters.feed([expired.dead_letter(Reason.EXPIRED)])
+    streams.waits.feed([expired.wait(), expired.tombstone(Outcome.EXPIRED)])
+    streams.waits.feed([done.wait(600_000), done.tombstone(Outcome.DONE)])
+    streams.waits.feed([expired.tombstone(Outcome.EXPIRED)])
+    assert streams.marked() == [(False, None)]
 
 
 def test_a_tombstone_whose_wait_may_have_been_compacted_away_is_not_late(
@@ -153,52 +141,32 @@ def test_a_tombstone_whose_wait_may_have_been_compacted_away_is_not_late(
         compacted, known = Story(new_id(), at=10), Story(new_id(), at=60)
         waits.feed([compacted.tombstone(Outcome.DONE)])
         waits.feed([known.tombstone(Outcome.DONE)])
-    found = database.rows(ours, "select wait_expiration_uuid from late_outcome")
-    assert found == [(known.wait_id,)]
+    assert database.rows(ours, "select wait_expiration_uuid from late_outcome") == [(known.wait_id,)]
 
 
 @pytest.mark.guarantee("P4.13")
 @pytest.mark.parametrize("first", ["waits", "letters"])
-def test_two_transactions_with_the_halves_at_the_same_time_see_each_other(
-    prepared: SettingsFactory, database: Database, first: str
-) -> None:
-    ours = prepared()
-    with two_streams(ours) as (waits, letters):
-        story = Story(new_id())
-        waits.feed([story.wait(), story.tombstone(Outcome.EXPIRED)])
-        late, letter = batch_of([story.tombstone(Outcome.DONE)]), batch_of([story.dead_letter(Reason.EXPIRED)])
+def test_two_transactions_with_the_halves_at_the_same_time_see_each_other(streams: Streams, first: str) -> None:
+    story = Story(new_id())
+    streams.waits.feed([story.wait(), story.tombstone(Outcome.EXPIRED)])
+    late, letter = batch_of([story.tombstone(Outcome.DONE)]), batch_of([story.dead_letter(Reason.EXPIRED)])
+    steps: list[tuple[Connection, Writer, pa.Table]] = [
+        (streams.waits.connection, WaitWriter("wait"), late),
+        (streams.letters.connection, DeadLetterWriter(), letter),
+    ]
+    (leading, leader, its_batch), (following, follower, other_batch) = steps if first == "waits" else steps[::-1]
 
-        def write_late() -> None:
-            writer = WaitWriter("wait")
-            writer.write(waits.connection, late, {})
+    def follow() -> None:
+        with following.transaction():
+            follower.write(following, other_batch, {})
 
-        def write_letter() -> None:
-            writer = DeadLetterWriter()
-            writer.write(letters.connection, letter, {})
-
-        steps: list[tuple[Connection, Callable[[], None]]] = [
-            (waits.connection, write_late),
-            (letters.connection, write_letter),
-        ]
-        (leading, lead), (following, follow) = steps if first == "waits" else steps[::-1]
-        with leading.transaction():
-            lead()
-            thread = threading.Thread(target=lambda: _in_transaction(following, follow))
-            thread.start()
-            # The second one has written its half and waits for the first one's end.
-            wait_until(lambda: waiting_for_lock(database, ours, following), 60, "the second transaction's wait")
-        thread.join()
-    assert marked(database, ours) == [(True, "done")]
-
-
-def _in_transaction(connection: Connection, write: Callable[[], None]) -> None:
-    with connection.transaction():
-        write()
-
-
-def waiting_for_lock(database: Database, ours: Settings, connection: Connection) -> bool:
-    with closing(database.connect(ours)) as other:
-        row = other.execute(
-            "select wait_event_type = 'Lock' from pg_stat_activity where pid = %s", (connection.info.backend_pid,)
-        ).fetchone()
-    return bool(row and row[0])
+    waiting = "select 1 from pg_stat_activity where pid = %s and wait_event_type = 'Lock'"
+    with leading.transaction():
+        leader.write(leading, its_batch, {})
+        thread = threading.Thread(target=follow)
+        thread.start()
+        # The second one has written its half and waits for the first one's end.
+        pid = following.info.backend_pid
+        wait_until(lambda: streams.database.rows(streams.settings, waiting, pid), 60, "the second transaction's wait")
+    thread.join()
+    assert streams.marked() == [(True, "done")]
