@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import closing
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -78,37 +79,29 @@ def test_every_record_of_the_corpus_is_a_row_or_quarantined(prepared: SettingsFa
     with closing(HandFed(settings)) as sink:
         sink.feed(given)
 
-    read = {row.offset: decoded(row) for row in given}
+    read = {row.offset: record for row in given if (record := decoded(row))}
     columns = (
         "wait_offset, wait_expiration_uuid, original_topic, original_partition, original_offset, original_key, body, "
         "original_timestamp_ms, consumer_group, instance, delivery, dead_letter_topic, max_deliveries, traceparent, "
         "(extract(epoch from wait_expiration_time) * 1000)::bigint, original_headers::text"
     )
     shown = database.rows(settings, f"select {columns} from wait order by wait_offset")
-    assert [row[:-1] for row in shown] == [
-        (
-            *(offset, record.wait_id, record.original.topic, record.original.partition, record.original.offset),
-            *(record.original.key, record.original.value, record.original.timestamp_ms, record.group, record.instance),
-            *(
-                record.delivery,
-                record.dead_letter_topic,
-                record.max_deliveries,
-                record.traceparent,
-                record.expires_at_ms,
-            ),
-        )
-        for offset, record in sorted(read.items())
-        if record is not None
-    ]
+    assert [row[:-1] for row in shown] == [expected(offset, record) for offset, record in sorted(read.items())]
     for offset, *_, headers in shown:
-        record = read[int(str(offset))]
-        assert record is not None
-        assert decode_headers_json(str(headers).encode()) == record.original.headers
-    put_aside = database.rows(settings, 'select "offset", body, headers::text from quarantine order by 1')
-    assert [offset for offset, _, _ in put_aside] == [offset for offset, record in sorted(read.items()) if not record]
-    for offset, body, headers in put_aside:
-        whole = given[int(str(offset))]
-        assert (body, decode_headers_json(str(headers).encode())) == (whole.value, whole.headers)
+        assert decode_headers_json(headers.encode()) == read[offset].original.headers
+    kept = database.rows(settings, 'select "offset", body, headers::text from quarantine order by 1')
+    assert [offset for offset, _, _ in kept] == sorted({row.offset for row in given} - read.keys())
+    for offset, body, headers in kept:
+        assert (body, decode_headers_json(headers.encode())) == (given[offset].value, given[offset].headers)
+
+
+def expected(offset: int, record: WaitRecord) -> tuple[Any, ...]:
+    original = record.original
+    return (
+        *(offset, record.wait_id, original.topic, original.partition, original.offset, original.key, original.value),
+        *(original.timestamp_ms, record.group, record.instance, record.delivery, record.dead_letter_topic),
+        *(record.max_deliveries, record.traceparent, record.expires_at_ms),
+    )
 
 
 def test_every_record_of_a_dead_letter_topic_is_a_row(prepared: SettingsFactory, database: Database) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
+from sink.apply.applier import Writer
 from sink.apply.dead_letter_writer import DeadLetterWriter
 from sink.apply.wait_writer import WaitWriter
 from sink.progress import QUERIES, Connection
@@ -15,7 +15,6 @@ from tests.conftest import SettingsFactory
 from tests.integration.sink.wait_topic import new_id
 from tests.support.database import Database
 from tests.unit.sink.batches import Row, batch_of
-from wait_registry.settings.root import Settings
 
 ROWS = 200_000
 
@@ -55,11 +54,8 @@ ABSENT = """
 """
 
 LARGE = {"wait", "dead_letter", "late_outcome"}
-WRITES: dict[str, dict[str, Any]] = {
-    "upsert_waits": {},
-    "upsert_dead_letters": {},
-}
-LOOKS: dict[str, dict[str, Any]] = {"settle": {"topic": "wait"}, "mark_by_tombstones": {}, "mark_by_dead_letters": {}}
+WRITES = ("upsert_waits", "upsert_dead_letters")
+LOOKS = ("settle", "mark_by_tombstones", "mark_by_dead_letters")
 
 
 def scanned(plan: dict[str, Any]) -> set[str]:
@@ -70,20 +66,24 @@ def scanned(plan: dict[str, Any]) -> set[str]:
     return own.union(*(scanned(part) for part in plan.get("Plans", [])))
 
 
-def read_whole(connection: Connection, statements: dict[str, dict[str, Any]]) -> dict[str, set[str]]:
+def read_whole(connection: Connection, statements: Sequence[str]) -> dict[str, set[str]]:
     """Return what statements read from beginning to end; those that read nothing so are left out."""
-    read = {name: scanned(plan(connection, name, values)) & LARGE for name, values in statements.items()}
+    read = {name: scanned(plan(connection, name)) & LARGE for name in statements}
     return {name: tables for name, tables in read.items() if tables}
 
 
-@pytest.fixture
-def filled(prepared: SettingsFactory, database: Database) -> Settings:
-    return prepared()
+def plan(connection: Connection, name: str) -> dict[str, Any]:
+    """Return how Postgres would do a statement."""
+    used = {"topic": "wait"} if "%(topic)s" in QUERIES[name] else None
+    [[document]] = connection.execute(b"explain (format json) " + QUERIES[name].encode(), used).fetchall()
+    return dict(document[0]["Plan"])
 
 
 @pytest.mark.parametrize("absent", ["", ABSENT], ids=["few", "many-absent"])
-def test_no_statement_of_a_batch_reads_a_whole_table(filled: Settings, database: Database, absent: str) -> None:
-    with database.connect(filled) as connection, connection.transaction():
+def test_no_statement_of_a_batch_reads_a_whole_table(
+    prepared: SettingsFactory, database: Database, absent: str
+) -> None:
+    with database.connect(prepared()) as connection, connection.transaction():
         connection.execute(QUERIES["stage"])
         connection.execute((FILL + absent).encode())
         assert not read_whole(connection, WRITES)
@@ -91,32 +91,20 @@ def test_no_statement_of_a_batch_reads_a_whole_table(filled: Settings, database:
         assert not read_whole(connection, LOOKS)
 
 
-def write_a_tombstone(connection: Connection) -> None:
-    writer = WaitWriter("wait")
-    writer.write(connection, batch_of([Row(new_id().encode(), None, 9, 1)]), {})
-
-
-def write_a_dead_letter(connection: Connection) -> None:
-    writer = DeadLetterWriter()
-    writer.write(connection, batch_of([Row(b"key", b"body", 9, 1, topic="dlq")]), {})
-
-
 @pytest.mark.guarantee("P7.8")
-@pytest.mark.parametrize("write", [write_a_tombstone, write_a_dead_letter])
-def test_nor_is_a_small_table_read_whole_for_each_of_them(
-    filled: Settings, database: Database, write: Callable[[Connection], None]
+@pytest.mark.parametrize(
+    ("writer", "row"),
+    [
+        (WaitWriter("wait"), Row(new_id().encode(), None, 9, 1)),
+        (DeadLetterWriter(), Row(b"key", b"body", 9, 1, topic="dlq")),
+    ],
+    ids=["wait", "dead letter"],
+)
+def test_nor_is_a_small_table_read_whole_for_each_row(
+    prepared: SettingsFactory, database: Database, writer: Writer, row: Row
 ) -> None:
-    with database.connect(filled) as connection, connection.transaction():
+    with database.connect(prepared()) as connection, connection.transaction():
         connection.execute(QUERIES["stage"])
-        write(connection)
+        writer.write(connection, batch_of([row]), {})
         connection.execute((FILL.replace(str(ROWS), "150") + ABSENT).encode())
         assert not read_whole(connection, LOOKS)
-
-
-def plan(connection: Connection, name: str, parameters: dict[str, Any]) -> dict[str, Any]:
-    """Return how Postgres would do a statement."""
-    used = parameters if "%(topic)s" in QUERIES[name] else None
-    row = connection.execute(b"explain (format json) " + QUERIES[name].encode(), used).fetchone()
-    assert row is not None
-    document = row[0] if isinstance(row[0], list) else json.loads(row[0])
-    return dict(document[0]["Plan"])
