@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tests.chaos.checker.verdict import Verdict, check
@@ -94,13 +94,9 @@ def play(stage: Stage, schedule: Schedule, directory: Path, interrupted: threadi
         load, snapshots = Load(place, schedule, interrupted), Snapshots(place.settings)
         with Watch(place.settings, POLL_COMMITS_S) as watch:
             # The called service is not at fault: it is there before all others, and so is the backlog.
-            scene.downstream.start()
             load.publish_backlog()
-            _await(scene, lambda: "" if scene.downstream.at_work() else "downstream")
-            for service in company:
-                service.start()
-            # A fault is to hit what works: a sink has done its first batches.
-            _await(scene, lambda: ", ".join(service.name for service in company if not service.at_work()))
+            _start(scene, [scene.downstream])
+            _start(scene, company)
             with Samples(list(scene.services.values())) as samples, snapshots:
                 faults = _act(scene, load)
                 unsettled = settle(place, Patience(STILL_S, SETTLE_S), interrupted)
@@ -135,11 +131,14 @@ def _scene(stage: Stage, place: Place, schedule: Schedule, interrupted: threadin
     return Scene(stage, place, schedule, services, downstream, visitor, visitors, interrupted)
 
 
-def _await(scene: Scene, missing: Callable[[], str]) -> None:
+def _start(scene: Scene, company: Sequence[Service]) -> None:
+    """Start services and wait until they work, a sink with its first batches: a fault is to hit what works."""
+    for service in company:
+        service.start()
     deadline = time.monotonic() + READY_S
-    while (names := missing()) and not scene.ended.is_set():
+    while (missing := [one.name for one in company if not one.at_work()]) and not scene.ended.is_set():
         if time.monotonic() > deadline:
-            raise Stuck(f"{names} not at work within {READY_S:g} s")
+            raise Stuck(f"{', '.join(missing)} not at work within {READY_S:g} s")
         scene.pause(POLL_S)
 
 
@@ -186,18 +185,18 @@ def _judge(
 ) -> Verdict:
     visitors = VISITORS if any(fault.name == "storm" for fault in faults) else 0
     try:
-        history = read_history(
-            scene.place.settings,
-            scene.place.directory,
-            polls,
+        history = read_history(scene.place.settings, scene.place.directory, polls)
+    except OpenTransactionError as error:
+        raise Stuck(str(error)) from error
+    return check(
+        replace(
+            history,
             faults=faults,
             samples=samples.taken,
             snapshots=snapshots.taken,
             processes=scene.schedule.counts["processor"] + visitors,
         )
-    except OpenTransactionError as error:
-        raise Stuck(str(error)) from error
-    return check(history)
+    )
 
 
 def _end_all(company: Sequence[Service]) -> None:

@@ -132,7 +132,7 @@ class History:
     committed_at_end: Mapping[Partition, int]
     ends: Mapping[Partition, int]
     tables: Tables | None
-    faults: Sequence[FaultDone]
+    faults: Sequence[FaultDone] = ()
     snapshots: Sequence[Tables] | None = None
     samples: Sequence[MemorySample] = ()
     processes: int = 1

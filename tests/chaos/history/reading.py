@@ -9,13 +9,10 @@ from typing import TypeVar
 
 from tests.chaos.history.decoding import RawRecord, republished, wait_entry
 from tests.chaos.history.history import (
-    FaultDone,
     History,
     Input,
-    MemorySample,
     Partition,
     Poll,
-    Tables,
     redelivery_topics,
 )
 from tests.chaos.history.tables import read_tables
@@ -32,23 +29,14 @@ def read_history(
     settings: Settings,
     folder: Path,
     polls: Sequence[Poll],
-    *,
-    faults: Sequence[FaultDone] = (),
-    samples: Sequence[MemorySample] = (),
-    snapshots: Sequence[Tables] | None = None,
-    processes: int = 1,
     with_tables: bool = True,
 ) -> History:
-    """Read everything; the services have ended, or nothing changes any more.
+    """Read what the run has left; the services have ended, or nothing changes any more.
 
     Args:
         settings: of the run, with addresses behind no faulty link.
         folder: with the load's manifest and the downstream's calls.
         polls: what the broker answered during the run.
-        faults: what happened to the run.
-        samples: the memory of services during the run.
-        snapshots: the tables during the run, if they were read.
-        processes: how many processors are planned to run at once.
         with_tables: read Postgres too; sensible once the sink is at the topics' ends.
 
     Raises:
@@ -73,10 +61,6 @@ def read_history(
         committed_at_end=committed,
         ends=ends,
         tables=tables,
-        faults=faults,
-        snapshots=snapshots,
-        samples=samples,
-        processes=processes,
     )
 
 

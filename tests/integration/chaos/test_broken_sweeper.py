@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -88,7 +89,8 @@ class Judged:
     def judge(self) -> Verdict:
         """Read and judge the run; the processors that registered everything are gone."""
         gone = FaultDone("kill", "group", 0, time.time_ns() // 1_000_000, "there never were any")
-        return check(read_history(self.at.settings, self.folder, self.watch.polls, faults=[gone], with_tables=False))
+        history = read_history(self.at.settings, self.folder, self.watch.polls, with_tables=False)
+        return check(replace(history, faults=[gone]))
 
     def found(self) -> dict[str, int]:
         return dict(self.judge().counts)

@@ -114,7 +114,7 @@ def test_story_has_everything_in_the_order_of_time() -> None:
     assert story(Ledger(history), play.entry.wait_id).splitlines()[1:] == text.splitlines()[1:]
 
 
-def test_records_missing_in_the_manifest_are_added_and_missing_ones_refused() -> None:
+def test_inputs_are_those_of_the_topic_and_none_is_missing() -> None:
     listed = Published("orders", 0, 3, 16, fingerprint(b"key", b"value", RAW.headers))
     unlisted = replace(RAW, partition=1, key=None, value=b"")
     assert with_manifest([listed], [RAW, unlisted]) == [replace(RAW.as_input(), timestamp_ms=16), unlisted.as_input()]
