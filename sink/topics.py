@@ -25,7 +25,7 @@ from wait_registry.settings.root import Settings
 WAIT: Final = "wait"
 DEAD_LETTER: Final = "dead_letter"
 
-# The default heap passes on one such dead letter, and omits one of twice the size (bench/large_records.py).
+# The default heap passes on one such dead letter, and omits one of twice the size (bench/large_records.py of 2527bb6).
 MAX_SHOWN_BYTES = 33_554_432
 # Room for what a dead letter says besides its record, error and stack trace above all.
 LINEAGE_BYTES = 65_536
