@@ -57,13 +57,6 @@ def test_a_service_without_its_topics_ends_with_2_and_names_the_command(
     assert "Traceback" not in ended.errors
 
 
-def test_a_processor_without_its_settings_ends_with_2_and_names_them(tmp_path: Path) -> None:
-    ended = run_waitreg(tmp_path, "processor")
-    assert ended.code == 2
-    for name in ("processor.group", "processor.topics", "processor.handler"):
-        assert name in ended.errors
-
-
 @pytest.mark.parametrize("name", ["sink", "sweeper"])
 def test_a_service_without_its_schema_ends_with_2_and_names_the_command(
     name: str, settings_for: SettingsFactory, topics: Topics, tmp_path: Path

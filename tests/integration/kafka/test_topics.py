@@ -70,14 +70,6 @@ def test_creating_topics_again_changes_nothing(prepared: SettingsFactory, topics
     assert topic_config(admin(settings.kafka), settings.wait.topic)["segment.ms"] == "1234567"
 
 
-def test_a_start_refuses_a_wait_topic_that_deletes_by_age(prepared: SettingsFactory, topics: Topics) -> None:
-    settings = prepared()
-    alter(topics, settings.wait.topic, cleanup__policy="delete")
-    assert list(errors(settings)) == [(settings.wait.topic, "topic.wait.cleanup.policy")]
-    with pytest.raises(ConfigurationError, match=r"cleanup\.policy is delete, expected compact .*kafka-configs"):
-        require_topics(settings)
-
-
 def test_a_start_refuses_topics_too_small_for_the_records(prepared: SettingsFactory, topics: Topics) -> None:
     settings = prepared()
     alter(topics, settings.wait.topic, max__message__bytes="1000000")
