@@ -29,8 +29,8 @@ from wait_registry.settings.root import Settings
 class StoppedSink:
     """A sink and what stops it.
 
-    ``reached`` tells, from outside, whether it stands at the step; ``stop`` has the next batch stop there, ``release``
-    lets whatever is left go on.
+    ``reached`` says, from outside, whether it is at the step; ``stop`` has the next batch stop there, ``release``
+    lets the rest continue.
     """
 
     step: str

@@ -1,4 +1,4 @@
-"""P6, P8: a sink whose connection to Postgres breaks, wherever, goes on by itself; nothing is lost or applied twice."""
+"""P6, P8: a sink whose connection to Postgres breaks continues by itself; nothing is lost or applied twice."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def test_a_silent_network_is_noticed_within_half_a_minute_by_either_side(prepare
         assert idle + interval * count <= 30
         assert unacknowledged_ms == 30_000
         theirs = [setting(connection, name) for name in ("idle", "interval", "count")]
-        assert theirs[0] + theirs[1] * theirs[2] <= 30, "or a dead sink's lock stands in a standby's way"
+        assert theirs[0] + theirs[1] * theirs[2] <= 30, "or a dead sink's lock blocks a standby"
 
 
 def setting(connection: Any, name: str) -> int:

@@ -1,4 +1,4 @@
-"""P4, P6: batches of any size, repeated or broken off, leave in Postgres what reading record by record leaves."""
+"""P4, P6: batches of any size, repeated or interrupted, leave in Postgres what reading record by record leaves."""
 
 from __future__ import annotations
 

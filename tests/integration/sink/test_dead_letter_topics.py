@@ -34,7 +34,7 @@ def letter(topic: str, offset: int, body: bytes, wait_id: str = "") -> Row:
 
 
 @pytest.mark.guarantee("P1.13")
-def test_letters_of_a_recreated_topic_are_shown_beside_the_old_ones(
+def test_letters_of_a_recreated_topic_are_shown_with_the_old_ones(
     prepared: SettingsFactory, database: Database
 ) -> None:
     settings = prepared({"dead_letter.partitions": PARTITIONS})

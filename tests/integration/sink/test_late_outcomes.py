@@ -1,4 +1,4 @@
-"""A processor's outcome beside an `expired` dead letter of the same id is marked, in every order, whoever leads."""
+"""P4: an `expired` dead letter of an ID that a processor finished after all is marked, in every order."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_an_outcome_after_a_renewal_marks_the_expired_dead_letter(streams: Strea
 
 @pytest.mark.parametrize("reasons", [[Reason.FAILED, Reason.EXPIRED], [Reason.EXPIRED, Reason.FAILED]])
 @pytest.mark.parametrize("together", [True, False])
-def test_a_failed_dead_letter_beside_an_expired_one(streams: Streams, reasons: list[Reason], together: bool) -> None:
+def test_a_failed_dead_letter_marks_an_expired_one(streams: Streams, reasons: list[Reason], together: bool) -> None:
     story = Story(new_id())
     rows = [story.dead_letter(reason) for reason in reasons]
     for batch in [rows] if together else [[row] for row in rows]:

@@ -1,4 +1,4 @@
-"""Offsets that Kafka refuses to mirror are told, once for each topic, and so is that it works again."""
+"""The sink logs offsets that Kafka refuses to mirror, once per topic, and that mirroring works again."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.integration.sink.wait_topic import new_id
 from tests.support.waiting import wait_until
 
 
-def test_refused_offsets_are_told(prepared: SettingsFactory, caplog: pytest.LogCaptureFixture) -> None:
+def test_refused_offsets_are_logged(prepared: SettingsFactory, caplog: pytest.LogCaptureFixture) -> None:
     settings = prepared()
     caplog.set_level(logging.INFO, "sink.mirror")
     nowhere = TopicPartition(f"{settings.wait.topic}.nowhere", 0)
@@ -34,7 +34,7 @@ def test_refused_offsets_are_told(prepared: SettingsFactory, caplog: pytest.LogC
     assert f"{nowhere.topic} could not be mirrored" in caplog.text
 
 
-def test_a_failure_is_told_once_until_it_changes_or_ends(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failure_is_logged_once_until_it_changes_or_ends(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "sink.mirror")
     state = MirrorState()
     for failure in (None, "away", "away", "refused", "refused", None, None, "away"):

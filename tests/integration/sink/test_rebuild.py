@@ -105,7 +105,7 @@ def test_a_rebuild_that_takes_longer_than_tombstones_stay_changes_nothing(
     assert {offset for (offset,) in at.rows("select next_offset from sink_progress")} <= {0}
 
 
-def beside_a_source(sink_scenario: SinkScenarioFactory, **more: object) -> tuple[SinkScenario, Connection]:
+def with_a_source(sink_scenario: SinkScenarioFactory, **more: object) -> tuple[SinkScenario, Connection]:
     """Return a scenario, and a connection to its schema, in which a source asks after each batch."""
     at = sink_scenario({"wait.partitions": 1, **more})
     connection = at.database.connect(at.settings)
@@ -120,7 +120,7 @@ def exported(connection: Connection) -> list[str]:
 
 @pytest.mark.guarantee("P3.18")
 def test_what_a_first_reading_shows_halfway_is_not_exported(sink_scenario: SinkScenarioFactory) -> None:
-    at, connection = beside_a_source(sink_scenario, **{"sink.max_batch_records": 8})
+    at, connection = with_a_source(sink_scenario, **{"sink.max_batch_records": 8})
     open_one, resolved = new_id(), [new_id() for _ in range(20)]
     at.log.write(*(wait_record(one, 0, expires_in_s=EXPIRED_S) for one in (open_one, *resolved)))
     at.log.write(*(tombstone(one, 0) for one in resolved))
@@ -137,7 +137,7 @@ def test_what_a_first_reading_shows_halfway_is_not_exported(sink_scenario: SinkS
 def test_nothing_is_exported_before_what_a_transaction_kept_from_a_rebuild(
     sink_scenario: SinkScenarioFactory, spark: SparkSession
 ) -> None:
-    at, connection = beside_a_source(sink_scenario)
+    at, connection = with_a_source(sink_scenario)
     resolved = new_id()
     at.log.write(wait_record(resolved, 0, expires_in_s=EXPIRED_S))
     with connection:

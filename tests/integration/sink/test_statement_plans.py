@@ -67,7 +67,7 @@ def scanned(plan: dict[str, Any]) -> set[str]:
 
 
 def read_whole(connection: Connection, statements: Sequence[str]) -> dict[str, set[str]]:
-    """Return what statements read from beginning to end; those that read nothing so are left out."""
+    """Return what statements read from beginning to end; others are skipped."""
     read = {name: scanned(plan(connection, name)) & LARGE for name in statements}
     return {name: tables for name, tables in read.items() if tables}
 

@@ -80,7 +80,7 @@ def test_any_history_over_several_batches_and_what_comes_meanwhile(sink_scenario
     assert 'waitreg_ready{service="sink"} 1.0' in text
 
 
-def older_dialect(wait_id: str) -> Outgoing:
+def legacy_record(wait_id: str) -> Outgoing:
     headers = {
         "ORIGINAL_TOPIC": "orders",
         "PARTITION": "4",
@@ -98,7 +98,7 @@ def test_bytes_come_through_unchanged_and_undecodable_records_are_kept(sink_scen
             wait_record(ids[name], 1, value=value, key=value and value[:99], headers=AWKWARD_HEADERS)
             for name, value in VALUES.items()
         ],
-        older_dialect(ids["older"]),
+        legacy_record(ids["older"]),
         wait_record(ids["good then bad"], 2),
     )
     bad = [

@@ -33,7 +33,7 @@ def test_the_last_header_of_the_name_counts(all_headers: list[Headers | None], s
     assert headers_of(sliced) == [headers or () for headers in kept]
 
 
-def test_what_is_a_time_does_not_depend_on_the_times_beside_it() -> None:
+def test_what_is_a_time_does_not_depend_on_the_other_times() -> None:
     odd = ["1970-01-01 00:00:01.500Z", "1970-01-01T01Z", "0000-01-01T00:00:00.000Z", "1970-01-01T00:00:00.000-19:00"]
     beside = ["1970-01-01T00:00:01.500Z", "1970-01-01T00:00:01.5", "1970-02-30T00:00:00.000Z", None]
     for text in odd:

@@ -21,7 +21,7 @@ def tombstone(offset: int, time_ms: int = 0, by_processor: bool = True) -> Entry
     return Entry(offset, time_ms, is_tombstone=True, outcome=Outcome.DONE if by_processor else Outcome.EXPIRED)
 
 
-def test_a_tombstone_after_a_tombstone_is_late_whoever_wrote_it() -> None:
+def test_a_tombstone_after_a_tombstone_is_late_of_either_writer() -> None:
     late = list(late_entries([wait(1), tombstone(2), tombstone(3, by_processor=False), wait(4), tombstone(5)]))
     assert [entry.offset for entry in late] == [3]
 

@@ -96,7 +96,7 @@ def test_a_rebuild_that_took_longer_than_half_of_retention_is_refused() -> None:
         require_read_in_time(P0, ago(36.1), NOW, 72 * HOUR_MS)
 
 
-def test_only_what_was_read_in_time_tells_that_an_id_was_resolved_before() -> None:
+def test_only_what_was_read_in_time_shows_that_an_id_was_resolved_before() -> None:
     ends = LogEnds({P0: 50, P1: 70}, NOW)
     positions = {P0: Position(5, ago(0.9 / 60)), P1: Position(6, ago(1.1 / 60))}
     assert whole_from(positions, frozenset(), ends, {}) == {P0: 5, P1: 70}
