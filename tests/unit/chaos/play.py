@@ -392,30 +392,14 @@ class Play(Script):
 
     def rubbish(self, wait_id: str = "rubbish", partition: int = 0) -> None:
         """Have another client write to the wait topic what can't be read."""
-        offset = self.ends[WAIT, partition]
-        self.ends[WAIT, partition] += 1
-        entry = Unreadable(partition, offset, self.now_ms, wait_id, True, "no WAIT_OUTCOME")
-        self.wait_log.append(entry)
+        self._log(Unreadable(partition, 0, 0, wait_id, True, "no WAIT_OUTCOME"))
 
     def rubbish_of_ours(self) -> None:
         self.rubbish(self.entry.wait_id, self.entry.partition)
 
     def foreign_letter(self) -> None:
-        offset = self.ends[DLQ, 0]
-        self.ends[DLQ, 0] += 1
         content = fingerprint(None, b"hello", ())
-        self.dead_letters.append(TopicRecord(DLQ, 0, offset, self.now_ms, True, content))
-
-    def stale_position(self) -> None:
-        """Have the sink's position be from before the last record."""
-        before = self.history().tables
-        assert before is not None
-        self.publish()
-        entry = self.done(self.place)
-        self.end()
-        (old,) = [row for row in before.progress if (row.topic, row.partition) == (WAIT, entry.partition)]
-        rows = self._items("progress_rows")
-        self.put("progress_rows", [old if (r.topic, r.partition) == (WAIT, entry.partition) else r for r in rows])
+        self.dead_letters.append(TopicRecord(DLQ, 0, self._append((DLQ, 0)), self.now_ms, True, content))
 
     @property
     def things(self) -> dict[str, Callable[[], Any]]:
