@@ -115,6 +115,20 @@ def _send(producer: Producer, topic: str, record: Outgoing, delivered: object) -
             return
 
 
+def group_member(bootstrap: str, group: str, topics: Iterable[str]) -> Consumer:
+    """Return a consumer that has subscribed and commits nothing; the caller closes it."""
+    member = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": group,
+            "group.protocol": "consumer",
+            "enable.auto.commit": False,
+        }
+    )
+    member.subscribe(list(topics))
+    return member
+
+
 def read_all(bootstrap: str, topic: str, isolation: Isolation = "read_committed") -> list[ReadRecord]:
     """Return every record of a topic up to its end, ordered by partition and offset.
 

@@ -8,9 +8,8 @@ import pytest
 
 from processor import broker_connection
 from tests.integration.processor.running import Processors
-from tests.support.kafka_metadata import METADATA, without_brokers
 from tests.support.settings import with_broker
-from tests.support.tcp_proxy import Fate, KafkaProxy
+from tests.support.tcp_proxy import METADATA, Fate, KafkaProxy, without_brokers
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
 from wait_registry.errors import TransientError

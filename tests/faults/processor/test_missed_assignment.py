@@ -13,8 +13,7 @@ from confluent_kafka import TopicCollection
 
 from processor import broker_watch
 from tests.integration.processor.running import Processors
-from tests.support.group_member import group_member
-from tests.support.kafka_io import Outgoing
+from tests.support.kafka_io import Outgoing, group_member
 from tests.support.settings import with_broker
 from tests.support.tcp_proxy import Fate, KafkaProxy
 from tests.support.topics import Topics

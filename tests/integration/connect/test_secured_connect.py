@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 
 from tests.support.connect_rest import ConnectRest
-from tests.support.connect_rights import grant_sink, grant_source, grant_worker
 from tests.support.database import Database
 from tests.support.golden_corpus import Corpus, in_log_order
 from tests.support.golden_corpus_expectation import Letter, expected_letter
 from tests.support.naming import Names
+from tests.support.rights import grant_sink, grant_source, grant_worker
 from tests.support.secured_broker import SecuredBroker
 from tests.support.settings import settings_against
 from tests.support.stack import Stack

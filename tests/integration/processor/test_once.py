@@ -10,7 +10,7 @@ import pytest
 from processor import once
 from tests.integration.processor.running import Processors
 from tests.support.committed_offsets import committed
-from tests.support.group_member import group_member
+from tests.support.kafka_io import group_member
 from tests.support.naming import Names
 from tests.support.processes import Services
 from tests.support.settings import settings_against
