@@ -9,17 +9,16 @@ from __future__ import annotations
 import logging
 import os
 import pickle
-import subprocess
 import sys
 import threading
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from sweeper.schedule import Schedule
 from tests.integration.sweeper.scenario import sweeper_of
 from tests.support.processes import Service
+from tests.support.shared_services import start_module
 from wait_registry.settings.root import Settings
 
 PAUSE_S = 0.1
@@ -38,7 +37,7 @@ class Sweeping:
         self._thread.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stop.set()
         self._thread.join(120)
         self._sweeper.close()
@@ -60,18 +59,8 @@ def start_sweeping(settings: Settings, directory: Path, environment: Mapping[str
         environment: further variables.
     """
     directory.mkdir(exist_ok=True)
-    log, given = directory / "sweeper.log", directory / "sweeper.settings"
-    given.write_bytes(pickle.dumps(settings))
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "tests.faults.sweeping", str(given)],
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            env={**os.environ, "PYTHONUNBUFFERED": "1", **(environment or {})},
-            cwd=directory,
-        )
-    return Service("sweeper", process, log, 0)
+    log = directory / "sweeper.log"
+    return Service("sweeper", start_module("tests.faults.sweeping", settings, log, environment), log, 0)
 
 
 def main(file: str) -> None:

@@ -48,32 +48,21 @@ def expected_row(registration: Registration, topic: str, partition: int, offset:
     record, original = registration.record, registration.record.original
     source = record.source
     shown = original.timestamp_ms is not None and SHOWN_MS[0] <= original.timestamp_ms < SHOWN_MS[1]
+    same = ("instance", "delivery", "dead_letter_topic", "expiry_policy", "max_deliveries", "traceparent", "tracestate")
+    of_original = ("topic", "partition", "offset", "key", "timestamp_ms", "timestamp_type")
     return {
-        "wait_expiration_uuid": record.wait_id,
-        "original_topic": original.topic,
-        "original_partition": original.partition,
-        "original_offset": original.offset,
-        "original_key": original.key,
+        **{f"original_{name}": getattr(original, name) for name in of_original},
         "original_timestamp": original.timestamp_ms if shown and original.timestamp_ms != -1 else None,
-        "original_timestamp_ms": original.timestamp_ms,
-        "original_timestamp_type": original.timestamp_type,
         "original_headers": [[_name(name), _base64(value)] for name, value in original.headers],
-        "wait_expiration_time": record.expires_at_ms,
         "body": original.value,
+        **{f"source_{name}": getattr(source, name, None) for name in ("topic", "partition", "offset")},
+        **{name: getattr(record, name) for name in same},
+        "wait_expiration_uuid": record.wait_id,
+        "wait_expiration_time": record.expires_at_ms,
         "consumer_group": record.group,
-        "instance": record.instance,
-        "delivery": record.delivery,
-        "dead_letter_topic": record.dead_letter_topic,
-        "expiry_policy": record.expiry_policy,
-        "max_deliveries": record.max_deliveries,
         "wait_topic": topic,
         "wait_partition": partition,
         "wait_offset": offset,
-        "source_topic": source.topic if source else None,
-        "source_partition": source.partition if source else None,
-        "source_offset": source.offset if source else None,
-        "traceparent": record.traceparent,
-        "tracestate": record.tracestate,
     }
 
 

@@ -1,7 +1,7 @@
 """Several sinks, or several sweepers, in one process on one Spark session, to be killed together: starts are slow.
 
-`python -m tests.support.shared_services sink|sweeper FILE`: the file holds their settings, pickled. Each service is
-otherwise what `waitreg sink` and `waitreg sweeper` run, with a telemetry port of its own; when one ends, all do.
+`python -m tests.support.shared_services FILE`: the file holds kind and settings, pickled. Each service is otherwise
+what `waitreg sink` and `waitreg sweeper` run, with a telemetry port of its own; when one ends, all do.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import pickle
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -37,26 +37,34 @@ def start_shared(kind: Kind, settings: Sequence[Settings], directory: Path) -> l
         for one, port in zip(settings, ports, strict=True)
     ]
     number = len(list(directory.glob(f"{kind}-*.log")))
-    log, given = directory / f"{kind}-{number}.log", directory / f"{kind}-{number}.settings"
-    given.write_bytes(pickle.dumps(own))
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "tests.support.shared_services", kind, str(given)],
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            env={**os.environ, "PYTHONUNBUFFERED": "1"},
-            cwd=directory,
-        )
+    log = directory / f"{kind}-{number}.log"
+    process = start_module("tests.support.shared_services", (kind, own), log)
     return [Service(kind, process, log, port) for port in ports]
 
 
-def main(kind: str, file: str) -> None:
+def start_module(
+    module: str, given: object, log: Path, environment: Mapping[str, str] | None = None
+) -> subprocess.Popen[bytes]:
+    """Start `python -m MODULE FILE`, where the file holds what is given, pickled, in the folder of its log."""
+    file = log.with_suffix(".settings")
+    file.write_bytes(pickle.dumps(given))
+    with log.open("wb") as output:
+        return subprocess.Popen(
+            [sys.executable, "-m", module, str(file)],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            env={**os.environ, "PYTHONUNBUFFERED": "1", **(environment or {})},
+            cwd=log.parent,
+        )
+
+
+def main(file: str) -> None:
     """Run the services until the process is killed, or one of them ends."""
     from wait_registry.spark.session import spark_session
 
     logging.basicConfig(level=logging.INFO)
-    settings: list[Settings] = pickle.loads(Path(file).read_bytes())
+    kind, settings = pickle.loads(Path(file).read_bytes())
     spark = spark_session(settings[0], f"shared-{kind}")
     for one in settings:
         threading.Thread(target=_run, args=(kind, one, spark), daemon=True).start()
@@ -80,4 +88,4 @@ def _run(kind: str, settings: Settings, spark: Any) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(sys.argv[1])
