@@ -20,7 +20,7 @@ import psutil
 import psycopg
 from pydantic import SecretStr
 
-from tests.integration.doctor.looking import look
+from tests.integration.doctor.findings import look
 from tests.refusals.secured_settings import SecuredSettings
 from tests.support.certificates import Certificate
 from tests.support.command import Ended, run_waitreg

@@ -1,4 +1,4 @@
-"""Beside a Connect sink doctor and queries go by its group, and no position of ours is missed."""
+"""With a Connect sink, doctor and queries use its group; with a source, doctor asks for no sweeper."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from confluent_kafka import TopicPartition
 
 from tests.conftest import SettingsFactory
-from tests.integration.doctor.looking import look
+from tests.integration.doctor.findings import look, record_sweep
 from tests.support.command import run_waitreg
 from tests.support.committed_offsets import commit_as_operator
 from tests.support.database import Database
@@ -19,15 +19,13 @@ from wait_registry.diagnosis import Severity
 from wait_registry.settings.sweeper import SweeperKind
 
 
-def test_a_group_that_cannot_be_asked_is_a_warning_since_the_sweeper_needs_nothing_of_it(
-    settings_for: SettingsFactory,
-) -> None:
-    [line] = connect_tables.position(settings_for({"sink.kind": "connect"}))  # whose wait topic was never made
+def test_a_group_that_cannot_be_described_is_a_warning(settings_for: SettingsFactory) -> None:
+    [line] = connect_tables.position(settings_for({"sink.kind": "connect"}))  # whose wait topic was never created
     assert (line.severity, "is unknown" in line.message) == (Severity.WARNING, True), line
     assert "--operation Describe" in line.fix
 
 
-def test_the_groups_lag_is_told_and_what_only_a_rebuild_mends(
+def test_doctor_and_queries_report_the_lag_of_the_group(
     prepared: SettingsFactory, topics: Topics, database: Database, tmp_path: Path
 ) -> None:
     settings = prepared({"wait.partitions": 1, "sink.kind": "connect"})
@@ -40,23 +38,16 @@ def test_the_groups_lag_is_told_and_what_only_a_rebuild_mends(
     commit_as_operator(
         settings.kafka.bootstrap_servers, sink.connect_group, [TopicPartition(settings.wait.topic, 0, 1)]
     )
-    with database.connect(settings) as connection:
-        connection.execute(
-            "insert into sweep (wait_topic, started_at, duration_s, due, counts, skipped, result)"
-            ' values (%s, now(), 1, 5, \'{"exported": 3}\', \'[{"rows": 2, "reason": "2 unknown rows"}]\','
-            " 'done')",
-            (settings.wait.topic,),
-        )
-        connection.execute(
-            "insert into sink_progress values (%s, 'left over', 0, 7, now(), now())", (settings.wait.topic,)
-        )
+    record_sweep(database, settings, skipped='[{"rows": 2, "reason": "2 unknown rows"}]')
+    left = "insert into sink_progress values (%s, 'left over', 0, 7, now(), now()) returning 1"
+    database.rows(settings, left, settings.wait.topic)
 
     found = look(settings, "sweeper")
     [position] = found.of("tables.position")
     assert (position.severity, "1 offsets to the end" in position.message) == (Severity.WARNING, True), position
     assert "the sink doesn't run" in position.message
-    left = found.of("tables.freshness")[1]
-    assert (left.severity, "rebuild" in left.fix) == (Severity.WARNING, True), left
+    position = found.of("tables.freshness")[1]
+    assert (position.severity, "rebuild" in position.fix) == (Severity.WARNING, True), position
     last = found.one("sweep.last")
     assert (last.severity, "2 unknown rows" in last.message) == (Severity.WARNING, True), last
 
@@ -67,21 +58,16 @@ def test_the_groups_lag_is_told_and_what_only_a_rebuild_mends(
     exporting = settings.sweeper.model_copy(update={"kind": SweeperKind.CONNECT})
     settings = settings.model_copy(update={"sweeper": exporting})
     asked = run_waitreg(tmp_path, "query", "stuck_now", settings=settings)
-    assert "1 offsets behind the log" in asked.output and "unknown rows" not in asked.output, "nobody sweeps any more"
+    assert "1 offsets behind the log" in asked.output and "unknown rows" not in asked.output, "no sweeper runs any more"
 
 
-def test_where_a_source_exports_no_sweep_is_asked_for_and_nobody_is_told_to_start_a_sweeper(
+def test_with_a_source_doctor_asks_for_no_sweep_and_no_sweeper(
     prepared: SettingsFactory, database: Database, tmp_path: Path
 ) -> None:
     settings = prepared({"wait.partitions": 1, "sink.kind": "connect", "sweeper.kind": "connect"})
+    for hours in range(1, 6):
+        record_sweep(database, settings, f"{hours} h", '{"exported": 3, "superseded": 7}')
     with database.connect(settings) as connection:
-        connection.execute(
-            "insert into sweep (wait_topic, started_at, duration_s, due, counts, skipped, result)"
-            ' select %s, now() - make_interval(hours => n), 1, 5, \'{"exported": 3, "superseded": 7}\','
-            " '[]', 'done'"
-            " from generate_series(1, 5) as n",
-            (settings.wait.topic,),
-        )
         connection.execute(
             "insert into wait (wait_expiration_uuid, original_topic, original_headers, wait_expiration_time,"
             " wait_topic, wait_partition, wait_offset)"
@@ -89,11 +75,11 @@ def test_where_a_source_exports_no_sweep_is_asked_for_and_nobody_is_told_to_star
             (settings.wait.topic,),
         )
     ended = run_waitreg(tmp_path, "doctor", "--json", settings=settings)
-    told = json.loads(ended.output)
-    assert told["services"] == ["processor", "connect"]
-    checks = {check["id"]: check for check in told["checks"]}
+    report = json.loads(ended.output)
+    assert report["services"] == ["processor", "connect"]
+    checks = {check["id"]: check for check in report["checks"]}
     assert not [id for id in checks if "sweeper" in id or "transactions" in id or id == "sweep.last"]
     due = checks["sweep.due"]
     assert (due["severity"], "1 due" in due["message"], "connect status" in due["fix"]) == ("warning", True, True), due
     assert "waitreg sweeper" not in ended.output
-    assert "tables.freshness" not in checks, "what sweeps of another time have found says nothing"
+    assert "tables.freshness" not in checks, "old sweeps don't matter"

@@ -1,4 +1,4 @@
-"""A role that may not do what its service does is told so, with the grants that mend it."""
+"""Doctor names the missing permissions of a role in Postgres, with the grants."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ import pytest
 from psycopg import sql
 
 from tests.conftest import SettingsFactory
-from tests.integration.doctor.looking import look
+from tests.integration.doctor.findings import as_role, look
 from tests.support.database import Database
 from tests.support.naming import Names
 from wait_registry.diagnosis import Severity
 from wait_registry.settings.relations import Service
-from wait_registry.settings.root import Settings
 
 
 @pytest.fixture
@@ -28,18 +27,9 @@ def role(database: Database, names: Names) -> Iterator[str]:
         connection.execute(sql.SQL("drop role {}").format(sql.Identifier(name)))
 
 
-def _as(role: str, settings: Settings, url: str) -> Settings:
-    postgres = settings.postgres.model_copy(
-        update={"url": type(settings.postgres.url)(psycopg.conninfo.make_conninfo(url, user=role))}
-    )
-    return settings.model_copy(update={"postgres": postgres})
-
-
 @pytest.mark.parametrize("service", ["sink", "sweeper"])
-def test_the_grants_it_names_are_what_was_missing(
-    prepared: SettingsFactory, database: Database, role: str, service: Service
-) -> None:
-    settings = _as(role, prepared(), database.url)
+def test_the_named_grants_suffice(prepared: SettingsFactory, database: Database, role: str, service: Service) -> None:
+    settings = as_role(role, prepared(), database.url)
     id = f"postgres.permissions.{service}"
     lines = look(settings, service).of(id)
     assert {line.severity for line in lines} == {Severity.ERROR}
@@ -53,14 +43,14 @@ def test_the_grants_it_names_are_what_was_missing(
     assert found.one(id).message.startswith(f"role {role} has all ")
 
 
-def test_one_right_taken_away_is_the_one_named(prepared: SettingsFactory, database: Database, role: str) -> None:
+def test_one_missing_permission_is_the_one_named(prepared: SettingsFactory, database: Database, role: str) -> None:
     settings = prepared()
     schema = settings.postgres.schema_name
     with psycopg.connect(database.url, autocommit=True) as connection:
         connection.execute(f"grant usage on schema {schema} to {role}".encode())
         connection.execute(f"grant select, insert, update, delete on all tables in schema {schema} to {role}".encode())
         connection.execute(f"revoke delete on {schema}.dead_letter from {role}".encode())
-    found = look(_as(role, settings, database.url), "sweeper")
+    found = look(as_role(role, settings, database.url), "sweeper")
     assert found.broken == ["postgres.permissions.sweeper"]
     [line] = found.of("postgres.permissions.sweeper")
     assert line.message == f"role {role} has no permission to delete on dead_letter"

@@ -1,7 +1,10 @@
-"""What `waitreg doctor` says, asked in this process."""
+"""The findings of `waitreg doctor`, run in this process."""
 
 from __future__ import annotations
 
+import psycopg
+
+from tests.support.database import Database
 from wait_registry.cli.checks.catalogue import SERVICES, check_all
 from wait_registry.diagnosis import Diagnosis, Severity
 from wait_registry.settings.relations import Service
@@ -33,10 +36,33 @@ class Findings:
         return line
 
     def standing(self, id: str) -> Severity:
-        """Return how a check stands: its worst line counts."""
+        """Return the worst severity of a check's lines."""
         return max((line.severity for line in self.of(id)), key=_WORST.index)
 
 
 def look(settings: Settings, *services: Service) -> Findings:
     """Run the checks of these services, of all three when none is named."""
     return Findings(list(check_all(settings, services or SERVICES)))
+
+
+def as_role(role: str, settings: Settings, url: str) -> Settings:
+    """Return settings for another role of the same Postgres."""
+    secret = type(settings.postgres.url)(psycopg.conninfo.make_conninfo(url, user=role))
+    return settings.model_copy(update={"postgres": settings.postgres.model_copy(update={"url": secret})})
+
+
+def record_sweep(
+    database: Database,
+    settings: Settings,
+    ago: str = "0 s",
+    counts: str = '{"exported": 3, "redelivered": 1}',
+    skipped: str = "[]",
+    result: str = "done",
+) -> None:
+    """Insert a sweep of five due rows, as a sweeper does."""
+    with database.connect(settings) as connection:
+        connection.execute(
+            "insert into sweep (wait_topic, started_at, duration_s, due, counts, skipped, result)"
+            " values (%s, now() - %s::interval, 1, 5, %s, %s, %s)",
+            (settings.wait.topic, ago, counts, skipped, result),
+        )

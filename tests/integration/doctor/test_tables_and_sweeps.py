@@ -1,4 +1,4 @@
-"""How far the view and the group are, how fresh the view is, and what should have been exported."""
+"""How current the tables and the group are, and which rows should have been exported."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import Consumer
 
 from tests.conftest import SettingsFactory
-from tests.integration.doctor.looking import Findings
+from tests.integration.doctor.findings import Findings, record_sweep
 from tests.support.database import Database
 from tests.support.kafka_io import Outgoing
 from tests.support.topics import Topics
@@ -40,7 +40,7 @@ def say(look: Look, settings: Settings) -> Diagnosis:
         ("another", 0, "0 s", Severity.ERROR, "was recreated"),
     ],
 )
-def test_a_view_is_as_sound_as_its_position(
+def test_the_position_of_the_tables(
     prepared: SettingsFactory,
     topics: Topics,
     database: Database,
@@ -69,7 +69,7 @@ def test_a_sink_that_has_not_written_for_minutes_is_a_warning(
     assert line.severity is standing, line
 
 
-def test_records_that_wait_are_a_warning_while_nobody_takes_them(prepared: SettingsFactory, topics: Topics) -> None:
+def test_records_without_a_consumer_are_a_warning(prepared: SettingsFactory, topics: Topics) -> None:
     settings = prepared()
     topic, own = settings.processor.topics[0], settings.processor.group
     line = say(group.group_offsets, settings)
@@ -87,7 +87,7 @@ def test_records_that_wait_are_a_warning_while_nobody_takes_them(prepared: Setti
     assert (line.severity, seen in line.message) == (Severity.WARNING, True), "it has never committed"
 
 
-def test_what_has_been_due_for_long_is_a_warning(prepared: SettingsFactory, database: Database) -> None:
+def test_rows_that_are_long_due_are_a_warning(prepared: SettingsFactory, database: Database) -> None:
     settings = prepared()
     assert say(sweeps.due, settings).message == "none is due"
     _insert_wait(database, settings, "20 s")
@@ -106,7 +106,7 @@ def test_what_has_been_due_for_long_is_a_warning(prepared: SettingsFactory, data
         ("done", "[]", "10 minutes", Severity.WARNING, "one is due every 30 s: no sweeper is running"),
     ],
 )
-def test_a_last_sweep_long_ago_or_one_that_left_something_out_is_a_warning(
+def test_an_old_or_partial_last_sweep_is_a_warning(
     prepared: SettingsFactory,
     database: Database,
     result: str,
@@ -117,12 +117,7 @@ def test_a_last_sweep_long_ago_or_one_that_left_something_out_is_a_warning(
 ) -> None:
     settings = prepared()
     assert say(sweeps.last, settings).message == "none is recorded yet"
-    with database.connect(settings) as connection:
-        connection.execute(
-            "insert into sweep (wait_topic, started_at, duration_s, due, counts, skipped, result)"
-            ' values (%s, now() - %s::interval, 1, 5, \'{"exported": 3, "redelivered": 1}\', %s, %s)',
-            (settings.wait.topic, ago, skipped, result),
-        )
+    record_sweep(database, settings, ago, skipped=skipped, result=result)
     line = say(sweeps.last, settings)
     assert (line.severity, said in line.message) == (standing, True), line
 

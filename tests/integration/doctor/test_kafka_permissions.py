@@ -1,4 +1,4 @@
-"""What a user may not do in Kafka is named before a service meets it, with the command that grants it."""
+"""Doctor names missing permissions in Kafka, with the command that grants them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TOOL_NAMES = {"DescribeConfigs": "DESCRIBE_CONFIGS", "IdempotentWrite": "IDEMPOT
 
 @pytest.fixture
 def operator(secured: SecuredBroker, settings_for: SettingsFactory) -> Iterator[Settings]:
-    """Settings of whoever may do everything on the secured broker, whose topics are there."""
+    """Settings of a user with all permissions on the secured broker, where the topics exist."""
     settings = settings_for({"kafka.bootstrap_servers": secured.operator})
     own = Topics(secured.operator)
     own.create_own(settings)
@@ -32,13 +32,13 @@ def operator(secured: SecuredBroker, settings_for: SettingsFactory) -> Iterator[
 
 @pytest.fixture
 def user(secured: SecuredBroker, names: Names, settings_for: SettingsFactory, operator: Settings) -> Settings:
-    """The same as a user who may do nothing."""
+    """The same settings for a user without permissions."""
     name = f"{names.prefix}-user"
     return settings_for(secured.security("SASL_PLAINTEXT", name, secured.add_user(name)))
 
 
 def _obey(secured: SecuredBroker, command: str) -> None:
-    """Do what a kafka-acls command says, by the operator's client."""
+    """Do what a kafka-acls command would do, with the operator's client."""
     words = shlex.split(command)
     operations = [words[place + 1] for place, word in enumerate(words) if word == "--operation"]
     resource = next(word for word in words if word in ("--topic", "--group", "--transactional-id"))
@@ -60,7 +60,7 @@ def _obey(secured: SecuredBroker, command: str) -> None:
         ("sweeper", {"topic wait": "READ, WRITE", "topic dlq": "WRITE", "group waitreg.sweep.": "DESCRIBE"}),
     ],
 )
-def test_the_grants_it_names_are_what_was_missing(
+def test_the_named_grants_suffice(
     secured: SecuredBroker, user: Settings, names: Names, service: Service, lacking: dict[str, str]
 ) -> None:
     lines = list(permissions(service, user))
@@ -79,7 +79,7 @@ def test_the_grants_it_names_are_what_was_missing(
     assert line.message.endswith(f" on {len(lacking)} resources")
 
 
-def test_one_right_that_is_missing_is_the_one_named(secured: SecuredBroker, user: Settings) -> None:
+def test_one_missing_permission_is_the_one_named(secured: SecuredBroker, user: Settings) -> None:
     for line in permissions("sweeper", user):
         _obey(secured, line.fix)
     name = str(user.kafka.security.username)
@@ -88,7 +88,7 @@ def test_one_right_that_is_missing_is_the_one_named(secured: SecuredBroker, user
     assert (line.severity, line.message) == (Severity.ERROR, f"WRITE on topic {user.wait.topic} not allowed")
 
 
-def test_who_may_do_everything_is_told_so(operator: Settings) -> None:
+def test_all_permissions_are_ok(operator: Settings) -> None:
     services: tuple[Service, ...] = ("processor", "sink", "sweeper")
     for service in services:
         [line] = permissions(service, operator)
@@ -96,9 +96,7 @@ def test_who_may_do_everything_is_told_so(operator: Settings) -> None:
     assert _transactions(operator).message == NO_AUTHORIZER
 
 
-def test_rights_on_transactional_ids_are_seen_by_those_who_may_read_the_rules(
-    secured: SecuredBroker, user: Settings
-) -> None:
+def test_transactional_ids_are_checked_if_the_rules_are_readable(secured: SecuredBroker, user: Settings) -> None:
     unseen = _transactions(user)
     assert (unseen.severity, "can't be checked with this user's permissions" in unseen.message) == (Severity.OK, True)
     secured.grant(str(user.kafka.security.username), "cluster", "", ["DESCRIBE"])

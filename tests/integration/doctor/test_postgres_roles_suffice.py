@@ -1,4 +1,4 @@
-"""With the rights of deploy/postgres/roles.sql, and no others, sink and sweeper do all that they do in Postgres."""
+"""With the permissions of deploy/postgres/roles.sql alone, sink and sweeper do all their work in Postgres."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing
 from datetime import UTC, datetime
 
-import psycopg
 import pytest
 
 from sink.advisory_lock import sink_lock_key, try_lock
@@ -17,6 +16,7 @@ from sweeper.result import Sweep
 from sweeper.snapshot import TableSnapshot
 from tests.conftest import SettingsFactory
 from tests.integration.connect.test_a_sweeper_beside_a_source import FILLED
+from tests.integration.doctor.findings import as_role
 from tests.integration.sink.applying import HandFed, now_ms
 from tests.integration.sink.wait_topic import ENCODER, new_id
 from tests.support.database import Database
@@ -49,8 +49,7 @@ def logins(database: Database, names: Names) -> Iterator[Mapping[str, str]]:
 
 def _as(logins: Mapping[str, str], service: Service, settings: Settings, database: Database, names: Names) -> Settings:
     """Return settings of a service's role once the file has been applied to its schema."""
-    url = type(settings.postgres.url)(psycopg.conninfo.make_conninfo(database.url, user=logins[service]))
-    mine = settings.model_copy(update={"postgres": settings.postgres.model_copy(update={"url": url})})
+    mine = as_role(logins[service], settings, database.url)
     assert {line.severity for line in permissions(service, mine)} == {Severity.ERROR}
     apply_roles(database.url, settings.postgres.schema_name, names.prefix)
     [line] = permissions(service, mine)
@@ -58,7 +57,7 @@ def _as(logins: Mapping[str, str], service: Service, settings: Settings, databas
     return mine
 
 
-def test_a_sink_with_these_rights_fills_and_clears_every_table(
+def test_the_role_of_the_sink_fills_and_clears_every_table(
     prepared: SettingsFactory, database: Database, logins: Mapping[str, str], names: Names
 ) -> None:
     settings = _as(logins, "sink", prepared(), database, names)
@@ -89,7 +88,7 @@ def test_a_sink_with_these_rights_fills_and_clears_every_table(
     assert database.rows(settings, "select finished_late from dead_letter") == [(True,)]
 
 
-def test_a_sweeper_with_these_rights_reads_the_view_keeps_its_book_and_purges(
+def test_the_role_of_the_sweeper_reads_records_and_purges(
     prepared: SettingsFactory, database: Database, logins: Mapping[str, str], names: Names
 ) -> None:
     plain = prepared()

@@ -1,4 +1,4 @@
-"""What is broken is named, with what mends it; what is sound is not; and nothing is changed by looking."""
+"""Doctor names what is broken, with a fix, and nothing else; it changes nothing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from tests.conftest import SettingsFactory
-from tests.integration.doctor.looking import look
+from tests.integration.doctor.findings import look
 from tests.support.database import Database
 from tests.support.naming import Names
 from tests.support.topics import Topics
@@ -26,7 +26,7 @@ def module(names: Names, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str
     return f"{names.prefix}_shop"
 
 
-def test_a_sound_installation_has_no_errors_and_looking_leaves_no_trace(
+def test_a_sound_installation_has_no_errors_and_is_unchanged(
     prepared: SettingsFactory, topics: Topics, database: Database, module: str
 ) -> None:
     settings = prepared({"processor.handler": f"{module}:handle"})
@@ -51,7 +51,7 @@ def test_a_sound_installation_has_no_errors_and_looking_leaves_no_trace(
         ("postgres.schema", "nowhere", "postgres.schema", "waitreg db migrate"),
     ],
 )
-def test_each_broken_thing_is_the_one_named(
+def test_a_wrong_setting_is_the_only_error(
     prepared: SettingsFactory,
     settings_for: SettingsFactory,
     module: str,
@@ -68,7 +68,7 @@ def test_each_broken_thing_is_the_one_named(
     assert found.one(id).fix
 
 
-def test_a_wrong_cleanup_policy_is_named_with_its_rule_and_does_not_hide_the_group(
+def test_a_wrong_cleanup_policy_hides_no_other_check(
     prepared: SettingsFactory, settings_for: SettingsFactory, topics: Topics, names: Names, module: str
 ) -> None:
     settings = prepared({"processor.handler": f"{module}:handle"})
@@ -92,7 +92,7 @@ def test_missing_redelivery_topics_are_named(prepared: SettingsFactory, topics: 
     assert found.standing("group.offsets") is Severity.SKIPPED
 
 
-def test_a_postgres_that_does_not_answer_hides_nothing_of_kafka_s(prepared: SettingsFactory, module: str) -> None:
+def test_without_postgres_the_checks_of_kafka_still_run(prepared: SettingsFactory, module: str) -> None:
     settings = prepared({"processor.handler": f"{module}:handle"})
     url = "postgresql://me:hunter2@127.0.0.1:1/registry"
     away = settings.model_copy(update={"postgres": settings.postgres.model_validate({"url": url})})
@@ -105,11 +105,11 @@ def test_a_postgres_that_does_not_answer_hides_nothing_of_kafka_s(prepared: Sett
     on_a_processor_s_host = look(away, "processor")
     assert on_a_processor_s_host.broken == []
     assert not any(
-        line.id.startswith(("postgres", "view", "sweep", "version.java")) for line in on_a_processor_s_host.lines
+        line.id.startswith(("postgres", "tables", "sweep", "version.java")) for line in on_a_processor_s_host.lines
     )
 
 
-def test_a_schema_made_by_another_migration_than_ours_is_named(prepared: SettingsFactory, database: Database) -> None:
+def test_a_changed_migration_is_an_error(prepared: SettingsFactory, database: Database) -> None:
     settings = prepared()
     with database.connect(settings) as connection:
         connection.execute("update wait_registry_migration set checksum = 'other' where version = 1")
@@ -120,7 +120,7 @@ def test_a_schema_made_by_another_migration_than_ours_is_named(prepared: Setting
     assert line.fix.startswith("install the wait registry that created the schema, or restore ")
 
 
-def test_an_http_handler_whose_host_does_not_answer_is_a_warning(settings_for: SettingsFactory) -> None:
+def test_an_http_handler_that_does_not_answer_is_a_warning(settings_for: SettingsFactory) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
         assert _handler_line(settings_for({"processor.handler": f"http://127.0.0.1:{port}/orders"})) is Severity.OK

@@ -1,4 +1,4 @@
-"""A telemetry port that is taken is fine when the service that is looked at has it; only a stranger is an error."""
+"""A telemetry port may be used by the service that is checked; another program on it is an error."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def running(service: str, *reasons: str, group: str = "") -> TelemetryServer:
     return TelemetryServer("127.0.0.1", 0, registry, lambda: Health(True), lambda: Health.of(reasons))
 
 
-def test_a_free_port_is_well_and_stays_free() -> None:
+def test_a_free_port_is_ok_and_remains_free() -> None:
     with running("sink") as server:
         port = server.port
     assert say(port).message == f"127.0.0.1:{port} is free"
@@ -47,7 +47,7 @@ def test_a_free_port_is_well_and_stays_free() -> None:
 @pytest.mark.parametrize(
     ("reasons", "state"), [((), "ready"), (("no partitions assigned",), "not ready: no partitions assigned")]
 )
-def test_the_service_itself_may_have_it(reasons: tuple[str, ...], state: str) -> None:
+def test_the_checked_service_may_use_the_port(reasons: tuple[str, ...], state: str) -> None:
     with running("processor", *reasons) as server:
         for services in (ALL, ("processor",)):
             line = say(server.port, services)
@@ -55,7 +55,7 @@ def test_the_service_itself_may_have_it(reasons: tuple[str, ...], state: str) ->
             assert line.message == f"127.0.0.1:{server.port} is in use by a running processor, {state}"
 
 
-def test_another_service_of_ours_is_a_warning_since_each_is_started_with_a_port_of_its_own() -> None:
+def test_another_service_of_ours_is_a_warning() -> None:
     with running("processor", group="shop") as server:
         line = say(server.port, ("sink", "sweeper"))
     assert line.severity is Severity.WARNING
@@ -64,14 +64,14 @@ def test_another_service_of_ours_is_a_warning_since_each_is_started_with_a_port_
 
 
 @pytest.mark.parametrize(("group", "standing"), [("shop", Severity.OK), ("billing", Severity.WARNING)])
-def test_a_processor_of_another_group_is_not_the_one_looked_at(group: str, standing: Severity) -> None:
+def test_a_processor_of_another_group_is_a_warning(group: str, standing: Severity) -> None:
     with running("processor", group=group) as server:
         line = say(server.port)
     assert line.severity is standing
     assert f"a running processor of the group {group}, ready" in line.message
 
 
-def test_a_stranger_may_not_even_when_it_speaks_http() -> None:
+def test_another_http_server_is_an_error() -> None:
     with socket.create_server(("127.0.0.1", 0)) as stranger:
         port = stranger.getsockname()[1]
 

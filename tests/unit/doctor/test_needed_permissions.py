@@ -1,4 +1,4 @@
-"""Doctor asks for the rights with which the services are shown to work on a broker with an authorizer."""
+"""Doctor asks for the permissions with which the services work on a broker with an authorizer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from wait_registry.settings.relations import Service
 
 
 @pytest.mark.parametrize("service", ["processor", "sink", "sweeper"])
-def test_no_right_too_many_and_none_too_few(service: Service) -> None:
+def test_doctor_asks_for_exactly_the_granted_permissions(service: Service) -> None:
     settings = settings_against("broker:9092", "postgresql://nowhere", Names())
     # Transactional ids have a line of their own; the sink works without its group.
     granted = {
