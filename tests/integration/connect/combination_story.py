@@ -1,6 +1,6 @@
-"""What all combinations live through at once, and what was seen on the way.
+"""The story of all combinations at once, and what was seen on the way.
 
-A first load while Postgres crashes; the view, caught up; a second load in which the sinks are killed; tombstones that
+A first load while Postgres crashes; the tables, caught up; a second load in which the sinks are killed; tombstones that
 only the log knows; the exporters, killed in mid-export; everything back, until the registry is empty.
 """
 
@@ -32,7 +32,7 @@ FIRST_TTL_S = 10
 SECOND_TTL_S = 15
 SECOND_LOAD = 120
 PATIENCE_S = 300.0
-# Each look is a connection of its own; and one that is soon enough for a kill to hit what goes on.
+# Each look is a connection of its own; and one that is soon enough for a kill to hit a running export.
 POLL_S = 0.3
 SOON_S = 0.05
 
@@ -70,7 +70,7 @@ class Seen:
 
 
 class Story:
-    """Plays the story; afterwards `seen` tells of each combination."""
+    """Plays the story; afterwards `seen` has what was seen of each combination."""
 
     def __init__(self, stage: Stage, worker: ConnectWorker, combinations: Sequence[Combination]) -> None:
         self._stage = stage
@@ -89,14 +89,14 @@ class Story:
             try:
                 watch = self._open()
                 self._first_load()
-                self._tell("the views have caught up")
+                self._log("the tables have caught up")
                 self.restarted = sum(value for name, value in watch.metrics().items() if "restarts_total" in name)
                 self._second_load()
-                self._tell("the sinks are killed, the log goes on")
+                self._log("the sinks are killed, the log continues")
                 self._export()
-                self._tell("the exporters are killed")
+                self._log("the exporters are killed")
                 self._close()
-                self._tell("the end")
+                self._log("the end")
             finally:
                 self._over.set()
 
@@ -117,7 +117,7 @@ class Story:
         settings = settings.model_copy(update={"connect": settings.connect.model_copy(update=quick)})
         watch = self._stage.services.start("connect", settings, "watch")
         self.each(lambda one: self._await(lambda: one.runs("sink"), f"{one.label}: its sink"))
-        self._tell("the sinks run")
+        self._log("the sinks run")
         return watch
 
     def _start_ours(self, role: Role, chunk_rows: int = 100) -> None:
@@ -150,14 +150,14 @@ class Story:
         loads = {one.label: self._corpus(one) for one in self.combinations}
         self._write(loads, 0, 0.4)
         self.each(lambda one: self._await(lambda: one.count("wait"), f"{one.label}: rows"))
-        self._tell("the first rows are there")
+        self._log("the first rows are there")
         for one in self.combinations:
             self.seen[one.label].shown_at_the_crash = one.count("wait")
         writing = self._pool.submit(self._stage.stack.postgres.kill)
         self._write(loads, 0.4, 0.7)
         writing.result()
         self._stage.stack.postgres.start()
-        self._tell("Postgres has crashed and is back")
+        self._log("Postgres has crashed and is back")
         self._write(loads, 0.7, 1)
         self.each(self._catch_up)
 
@@ -170,7 +170,7 @@ class Story:
             self._await(
                 partial(self._saw_the_expiry, one), f"{one.label}: a sink that reads what came after the expiry"
             )
-        self._tell(f"{one.label} has caught up")
+        self._log(f"{one.label} has caught up")
 
     def _saw_the_expiry(self, one: Combination) -> bool:
         [(saw,)] = one.query(
@@ -208,10 +208,10 @@ class Story:
 
     def _export_by_the_worker(self) -> None:
         self._worker.start()
-        self._tell("the worker is back")
+        self._log("the worker is back")
         for one in self.combinations:
             if one.maker("sink") == one.maker("exporter") == DEBEZIUM:
-                # A source exports what the table shows, and only our sink tells it how much that is.
+                # A source exports what the table shows, and only our sink has a position for it.
                 self._await(partial(self._shows_all, one), f"{one.label}: the whole view")
         self._create_connectors("exporter")
         self._kill_in_mid_export(DEBEZIUM, self._worker.kill)
@@ -227,7 +227,7 @@ class Story:
         kill()
         for one in exporting:
             self.seen[one.label].exported_at_the_exporters_end = exported = one.exported()
-            self._tell(f"{one.label}: killed with {exported} dead letters committed")
+            self._log(f"{one.label}: killed with {exported} dead letters committed")
 
     def _close(self) -> None:
         """Everything back, until nothing is left but what can't be sent."""
@@ -266,7 +266,7 @@ class Story:
         seen.malformed = {place: malformed.name for place, malformed in one.written.malformed.items()}
         self._await(lambda: one.count("dead_letter") >= len(seen.letters), f"{one.label}: dead letters")
         seen.in_the_table = Counter(one.query("select wait_expiration_uuid, reason from dead_letter"))
-        self._tell(f"{one.label} is empty")
+        self._log(f"{one.label} is empty")
 
     def _corpus(self, one: Combination) -> list[Entry]:
         corpus = replace(one.corpus, expires_at_ms=_in_ms(FIRST_TTL_S))
@@ -290,7 +290,7 @@ class Story:
 
         return wait_until(unless_over, PATIENCE_S, what, poll_s)
 
-    def _tell(self, what: str) -> None:
+    def _log(self, what: str) -> None:
         log.info("%5.1f s  %s", time.monotonic() - self._began, what)
 
 

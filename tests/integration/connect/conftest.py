@@ -1,4 +1,4 @@
-"""One Kafka Connect worker a run, against the run's broker."""
+"""One Kafka Connect worker per run, against the run's broker; and schemas with an outbox."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 
 from tests.conftest import GIVEN_JDBC_CONNECTOR, SettingsFactory
 from tests.integration.connect.exporting import Exporting
-from tests.integration.connect.sink_family import SinkFamily, connector_class
-from tests.integration.connect.source_family import SourceFamily, jdbc_family
+from tests.integration.connect.families import SinkFamily, SourceFamily, connector_class, jdbc_family
+from tests.integration.connect.outbox import Connection
 from tests.support.chosen_stack import skips_are_failures
 from tests.support.connect_connectors import Connectors
 from tests.support.connect_rest import ConnectRest
@@ -22,13 +22,14 @@ from wait_registry.errors import ConfigurationError
 from wait_registry.jvm import CONNECT_JAR_KINDS, jar_directory
 from wait_registry.local.connect_worker import ConnectWorker, plugin_jar
 from wait_registry.local.ports import free_ports
+from wait_registry.settings.root import Settings
 
 ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture(scope="session")
 def connect_plugin() -> Path:
-    """The plugin that Maven built; without it, or without the worker's jars, Connect's tests are skipped (CI: fail)."""
+    """The plugin that Maven built; without it or the worker's jars, Connect's tests are skipped (CI: fail)."""
     try:
         for kind in CONNECT_JAR_KINDS:
             jar_directory(kind)
@@ -54,7 +55,7 @@ def connect(stack: Stack, connect_plugin: Path, tmp_path_factory: pytest.TempPat
 
 @pytest.fixture
 def connectors(connect: ConnectWorker, names: Names, topics: Topics, database: Database) -> Iterator[Connectors]:
-    """Connectors of this test's own on the run's worker; they go before the topics and tables that they work on."""
+    """Connectors of this test's own on the run's worker, removed before their topics and tables."""
     own = Connectors(ConnectRest(connect.url), names)
     yield own
     own.close()
@@ -95,3 +96,18 @@ def exporting(
     own = Exporting(source_family, connectors, topics, prepared({"connect.settle_s": 0}))
     yield own
     own.close()
+
+
+@pytest.fixture
+def outbox_settings(settings_for: SettingsFactory, database: Database) -> Settings:
+    """Settings with a schema of this test's own, in which a row needn't settle."""
+    settings = settings_for({"connect.settle_s": 0})
+    database.install(settings)
+    return settings
+
+
+@pytest.fixture
+def outbox(outbox_settings: Settings, database: Database) -> Iterator[Connection]:
+    """A connection to that schema, which commits each statement."""
+    with database.connect(outbox_settings) as opened:
+        yield opened

@@ -9,7 +9,7 @@ import psycopg
 from sweeper.due import due_row
 from sweeper.outgoing import Outgoing, Policy, outgoing
 from sweeper.targets import Target
-from tests.integration.connect.source_family import SourceFamily
+from tests.integration.connect.families import SourceFamily
 from tests.support.connect_connectors import Connectors
 from tests.support.database import Database
 from tests.support.kafka_io import Headers, ReadRecord
@@ -78,7 +78,7 @@ class Exporting:
         wait_until(still_running, deadline_s, what, poll_s=0.3)
 
     def wait_exported(self, count: int, deadline_s: float = 120) -> list[int]:
-        """Wait for so many dead letters and return the numbers in them, sorted."""
+        """Wait for this number of dead letters and return the numbers in them, sorted."""
         self.wait_until(lambda: len(self.letters()) >= count, f"{count} dead letters", deadline_s)
         return sorted(int(letter.value or b"") for letter in self.letters())
 
@@ -118,7 +118,7 @@ class Exporting:
 
 
 def as_the_sweeper_would(rows: Sequence[dict[str, object]], settings: Settings) -> list[Published]:
-    """Return the dead letters that our sweeper would write for rows of `wait`, but for when it wrote them."""
+    """Return the dead letters that our sweeper would write for rows of `wait`, without their time."""
     policy = Policy.of(settings)
     found = [outgoing(due_row({**row, "expiry_policy": "dlq"}), policy, _target, 0) for row in rows]
     assert all(isinstance(letter, Outgoing) for letter in found), found
@@ -126,7 +126,7 @@ def as_the_sweeper_would(rows: Sequence[dict[str, object]], settings: Settings) 
 
 
 def published(record: Outgoing | ReadRecord) -> Published:
-    """Return a dead letter but for when it was written."""
+    """Return a dead letter without its time."""
     headers = tuple((name, value if name != DLQ_TIME else None) for name, value in record.headers)
     return record.topic, record.key, record.value, headers
 

@@ -41,7 +41,7 @@ def fill(
 
 
 def places(connection: Connection, table: str = "expired_outbox") -> list[tuple[str, int, int]]:
-    """Return id and place of what stands in a table of the outbox, in the order of its numbers."""
+    """Return ID and place of each row in a table of the outbox, in the order of its numbers."""
     found = connection.execute(
         f"select wait_expiration_uuid, wait_partition, wait_offset from {table} order by id".encode()
     )

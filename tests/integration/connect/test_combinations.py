@@ -1,6 +1,6 @@
 """{our sink, Debezium's sink} x {our sweeper, Debezium's source}: the same rows, the same dead letters, whatever dies.
 
-One story is played for all four at once (`combination_story`); each promise is looked at by itself.
+One story is played for all four at once (`combination_story`); each guarantee is tested by itself.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tests.support.topics import Topics
 from wait_registry.local.connect_worker import ConnectWorker
 from wait_registry.local.ports import free_ports
 
-# The story counts as the set-up of whichever test comes first.
+# The story counts as the setup of whichever test comes first.
 pytestmark = pytest.mark.timeout(600)
 
 MAKERS: tuple[Maker, ...] = (OURS, DEBEZIUM)
@@ -33,7 +33,7 @@ COMBINATIONS = tuple(product(MAKERS, MAKERS))
 
 @pytest.fixture(scope="module")
 def story(breakable: OwnStack, connect_plugin: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
-    """The story, played to its end, on a stack that nobody else uses meanwhile."""
+    """The story, played to its end, on a stack that no other test uses meanwhile."""
     directory = tmp_path_factory.mktemp("combinations")
     for server in (breakable.broker, breakable.postgres):
         (server.resume if server.running else server.start)()
@@ -54,12 +54,12 @@ def story(breakable: OwnStack, connect_plugin: Path, tmp_path_factory: pytest.Te
         directory,
         ConnectRest(worker.url),
     )
-    told = Story(stage, worker, [Combination(sink, exporter, stage) for sink, exporter in COMBINATIONS])
+    played = Story(stage, worker, [Combination(sink, exporter, stage) for sink, exporter in COMBINATIONS])
     try:
-        told.play()
-        yield told
+        played.play()
+        yield played
     finally:
-        told.close()
+        played.close()
         stage.services.close()
         worker.kill()
         breakable.postgres.start()
@@ -74,7 +74,7 @@ def seen(request: pytest.FixtureRequest, story: Story) -> Seen:
 
 
 @pytest.mark.guarantee("C.5", "C.6")
-def test_the_view_shows_what_the_log_leaves_open_byte_for_byte_although_postgres_crashed_in_mid_load(
+def test_the_tables_are_those_of_the_log_after_a_crash_of_postgres(
     seen: Seen,
 ) -> None:
     assert seen.shown_at_the_crash > 0
@@ -83,7 +83,7 @@ def test_the_view_shows_what_the_log_leaves_open_byte_for_byte_although_postgres
 
 
 @pytest.mark.guarantee("C.1", "C.5")
-def test_every_expired_registration_has_exactly_one_dead_letter_byte_for_byte_although_all_were_killed(
+def test_every_expired_registration_has_one_dead_letter_after_kills(
     seen: Seen,
 ) -> None:
     assert len(seen.expected_letters) > 140
@@ -92,13 +92,13 @@ def test_every_expired_registration_has_exactly_one_dead_letter_byte_for_byte_al
 
 
 @pytest.mark.guarantee("C.3")
-def test_nothing_that_was_resolved_in_time_is_exported(seen: Seen) -> None:
+def test_no_registration_resolved_in_time_is_exported(seen: Seen) -> None:
     assert len(seen.resolved) > 140
     assert not seen.resolved & set(ids(seen.letters))
 
 
 @pytest.mark.guarantee("C.4")
-def test_the_wait_topics_last_entry_of_whatever_was_exported_is_an_expired_tombstone_in_its_partition(
+def test_the_last_entry_of_an_exported_registration_is_its_tombstone(
     seen: Seen,
 ) -> None:
     last = {record.key: record for record in seen.wait_topic}
@@ -107,30 +107,30 @@ def test_the_wait_topics_last_entry_of_whatever_was_exported_is_an_expired_tombs
     assert len({(record.partition, record.key) for record in seen.wait_topic}) == len(last), "an id in two partitions"
 
 
-def test_what_no_client_can_send_stays_in_the_table_and_holds_nothing_up(seen: Seen) -> None:
+def test_unsendable_rows_remain_in_the_table_and_block_nothing(seen: Seen) -> None:
     assert seen.left_aside == ["NUL in a header's name", "half a surrogate pair in a header's name"]
     assert not {id_of(name) for name in seen.left_aside} & set(ids(seen.letters))
 
 
 @pytest.mark.guarantee("C.3")
-def test_behind_a_dead_sink_of_ours_the_outbox_holds_back_what_it_cannot_know_to_be_open(story: Story) -> None:
+def test_with_a_dead_sink_the_outbox_omits_rows_that_may_be_settled(story: Story) -> None:
     seen = story.seen[label_of(OURS, DEBEZIUM)]
     assert seen.resolved_and_shown, "nothing was resolved that the dead sink showed as open"
     assert seen.resolved_and_shown <= seen.due_and_held_back
 
 
-def test_each_dead_letter_stands_in_its_table_once(seen: Seen) -> None:
+def test_each_dead_letter_is_in_its_table_once(seen: Seen) -> None:
     assert seen.in_the_table == {(wait_id, "expired"): 1 for wait_id in ids(seen.expected_letters)}
 
 
 @pytest.mark.guarantee("C.8")
-def test_what_cannot_be_read_is_put_aside_all_of_it_and_nothing_else(seen: Seen) -> None:
+def test_exactly_the_malformed_records_are_quarantined(seen: Seen) -> None:
     assert len(seen.malformed) > 40
     aside = {seen.malformed.get(place, f"not malformed: {place}") for place in seen.unreadable}
     assert aside == set(seen.malformed.values())
 
 
-def test_the_sink_was_killed_in_mid_load_and_the_exporter_in_mid_export(story: Story, seen: Seen) -> None:
+def test_the_kills_came_during_the_load_and_the_export(story: Story, seen: Seen) -> None:
     assert seen.shown_at_the_sinks_end > len(seen.expected_rows), "some of the second load, not all of it"
     assert seen.written_at_the_exporters_end > 0
     assert seen.exported_at_the_exporters_end < len(seen.expected_letters)

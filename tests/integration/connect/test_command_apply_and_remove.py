@@ -1,4 +1,4 @@
-"""`waitreg connect apply`, `status` and `remove` on a real worker: refused before anything changes, idle if redone."""
+"""`waitreg connect apply`, `status` and `remove` on a real worker."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 
 from tests.conftest import SettingsFactory
 from tests.integration.connect.command_setting import connect_settings, own_sink_file, register
+from tests.integration.connect.rows import wait_ids
 from tests.support.command import Ended, run_waitreg
 from tests.support.connect_rest import ConnectRest
 from tests.support.database import Database
@@ -40,7 +41,7 @@ def words(ended: Ended) -> list[str]:
     return [line.split()[0] for line in ended.output.splitlines()]
 
 
-def test_what_a_class_refuses_changes_nothing_not_even_its_neighbours(
+def test_a_refused_configuration_changes_no_connector(
     connect_command: Commands, connect: ConnectWorker, names: Names, tmp_path: Path
 ) -> None:
     good = own_sink_file(tmp_path, names("good"))
@@ -60,7 +61,7 @@ def test_what_a_class_refuses_changes_nothing_not_even_its_neighbours(
     assert all(ConnectRest(connect.url).status(names(name)) == {} for name in made)
 
 
-def test_applied_again_nothing_happens_and_removed_it_goes_on_where_it_was(
+def test_apply_again_changes_nothing_and_after_remove_it_continues(
     connect_command: Commands,
     connect: ConnectWorker,
     prepared: SettingsFactory,
@@ -73,7 +74,7 @@ def test_applied_again_nothing_happens_and_removed_it_goes_on_where_it_was(
     file = own_sink_file(tmp_path, name)
     assert words(connect_command("apply", file)) == ["created", "ok"]
     first = register(topics, settings)
-    wait_until(lambda: _ids(database, settings) == {first}, what="the first row")
+    wait_until(lambda: wait_ids(database, settings) == {first}, what="the first row")
 
     again = connect_command("apply", file)
     assert (again.code, words(again)) == (0, ["unchanged", "ok"])
@@ -97,9 +98,5 @@ def test_applied_again_nothing_happens_and_removed_it_goes_on_where_it_was(
 
     second = register(topics, settings)
     assert connect_command("apply", file).code == 0
-    wait_until(lambda: _ids(database, settings) == {first, second}, what="the second row")
+    wait_until(lambda: wait_ids(database, settings) == {first, second}, what="the second row")
     ConnectRest(connect.url).remove(name)
-
-
-def _ids(database: Database, settings: Settings) -> set[str]:
-    return {found for (found,) in database.rows(settings, "select wait_expiration_uuid from wait")}

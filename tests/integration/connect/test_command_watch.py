@@ -1,4 +1,4 @@
-"""`waitreg connect watch` on a real worker: what an outage of Postgres has failed is restarted until it runs."""
+"""`waitreg connect watch` on a real worker restarts what an outage of Postgres has failed, until it runs."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.connect.command_setting import connect_settings, own_sink_file, register
+from tests.integration.connect.rows import wait_ids
 from tests.support.command import Ended, run_waitreg
 from tests.support.connect_rest import ConnectRest
 from tests.support.database import Database
@@ -31,7 +32,7 @@ WATCHING = {
     "connect.restart_limit": 3,
     "connect.restart_window_s": 30,
 }
-# A task gives up at once: for how long it tries itself is its file's affair.
+# A task fails at once, instead of after the retries in its file.
 IMPATIENT = {
     "flush__max__retries": "0",
     "connection__restart__on__errors": "false",
@@ -41,7 +42,7 @@ IMPATIENT = {
 
 
 @pytest.mark.guarantee("C.6")
-def test_an_outage_of_postgres_ends_with_every_row_there_and_nobody_called(
+def test_after_an_outage_of_postgres_every_row_is_there(
     connect: ConnectWorker, kafka: str, topics: Topics, names: Names, services: Services, tmp_path: Path
 ) -> None:
     name, rest = names("wait.sink"), ConnectRest(connect.url)
@@ -55,14 +56,14 @@ def test_an_outage_of_postgres_ends_with_every_row_there_and_nobody_called(
         file = own_sink_file(tmp_path, name, **IMPATIENT)
         watch = services.start("connect", settings, "watch")
         wait_until(
-            lambda: f"connector {name} doesn't exist" in watch.get("/health/ready")[1], what="word of its absence"
+            lambda: f"connector {name} doesn't exist" in watch.get("/health/ready")[1], what="the report of its absence"
         )
         applied = run_waitreg(tmp_path, "connect", "apply", str(file), settings=settings)
         assert applied.code == 0, applied.output + applied.errors
         watch.wait_ready()
         first = register(topics, settings)
-        wait_until(lambda: ids(database, settings) == {first}, what="the first row")
-        wait_until(lambda: sample(watch, "waitreg_connect_running", name) == 1, what="word that it runs")
+        wait_until(lambda: wait_ids(database, settings) == {first}, what="the first row")
+        wait_until(lambda: sample(watch, "waitreg_connect_running", name) == 1, what="the metric of its running")
         assert sample(watch, "waitreg_connect_restarts_total", name) == 0
 
         postgres.stop()
@@ -70,16 +71,16 @@ def test_an_outage_of_postgres_ends_with_every_row_there_and_nobody_called(
         wait_until(lambda: sample(watch, "waitreg_connect_restart_limit_reached", name) == 1, 120, "the limit")
         assert watch.get("/health/ready")[0] == 200, "it does its work"
         assert sample(watch, "waitreg_connect_restarts_total", name) >= WATCHING["connect.restart_limit"]
-        wait_until(lambda: sample(watch, "waitreg_connect_running", name) == 0, 60, "word of a failed task")
+        wait_until(lambda: sample(watch, "waitreg_connect_running", name) == 0, 60, "the metric of a failed task")
         assert watch.metrics()["waitreg_connect_postgres_up"] == 0
         failed = wait_until(lambda: status_with_a_failure(settings, tmp_path), 60, "a status that shows the failure")
         assert failed is not None
         assert f"failed: {name} task 0: " in failed.output and "Connection refused" in failed.output
 
         postgres.start()
-        wait_until(lambda: ids(database, settings) == {first, second}, 120, "the row of the outage")
-        wait_until(lambda: sample(watch, "waitreg_connect_running", name) == 1, 60, "word that it runs")
-        wait_until(lambda: watch.metrics()["waitreg_connect_postgres_up"] == 1, 60, "word of Postgres")
+        wait_until(lambda: wait_ids(database, settings) == {first, second}, 120, "the row of the outage")
+        wait_until(lambda: sample(watch, "waitreg_connect_running", name) == 1, 60, "the metric of its running")
+        wait_until(lambda: watch.metrics()["waitreg_connect_postgres_up"] == 1, 60, "the metric of Postgres")
         has_every_metric(watch)
 
         worker_that_hangs_is_survived(watch, connect)
@@ -97,7 +98,7 @@ def status_with_a_failure(settings: Settings, folder: Path) -> Ended | None:
 def worker_that_hangs_is_survived(watch: Service, connect: ConnectWorker) -> None:
     connect.pause()
     try:
-        wait_until(lambda: watch.metrics()["waitreg_connect_up"] == 0, 60, "word of the worker's silence")
+        wait_until(lambda: watch.metrics()["waitreg_connect_up"] == 0, 60, "the metric of the worker")
         status, body = watch.get("/health/ready")
         assert (status, "no Kafka Connect worker answers" in body) == (503, True)
     finally:
@@ -116,11 +117,7 @@ def sample(watch: Service, metric: str, connector: str) -> float:
     return watch.metrics().get(f'{metric}{{connector="{connector}"}}', -1)
 
 
-def ids(database: Database, settings: Settings) -> set[str]:
-    return {found for (found,) in database.rows(settings, "select wait_expiration_uuid from wait")}
-
-
-def test_a_worker_that_refuses_us_ends_the_watch_at_its_start(connect: ConnectWorker, tmp_path: Path) -> None:
+def test_a_worker_that_refuses_us_ends_the_watch(connect: ConnectWorker, tmp_path: Path) -> None:
     # The path stands for any address that isn't a worker's.
     variables = {"WAITREG_CONNECT__URL": f"{connect.url}/elsewhere", "WAITREG_TELEMETRY__PORT": "0"}
     ended = run_waitreg(tmp_path, "connect", "watch", variables=variables)

@@ -10,11 +10,11 @@ from psycopg.rows import dict_row
 
 from sweeper.due import QUERIES
 from tests.integration.connect.exporting import Exporting, as_the_sweeper_would, published
+from tests.integration.connect.rows import as_row
 from tests.integration.sink.applying import PARTITIONS, HandFed
 from tests.integration.sink.wait_topic import in_ms
 from tests.support.database import Database
 from tests.support.golden_corpus import Corpus, in_log_order
-from tests.support.kafka_io import ReadRecord
 from tests.support.topics import Topics
 from tests.unit.sink.batches import Row
 from wait_registry.records.tombstone import Outcome, tombstone_headers
@@ -22,11 +22,11 @@ from wait_registry.settings.root import Settings
 
 
 @pytest.mark.guarantee("C.5")
-def test_every_shape_of_registration_becomes_the_dead_letter_of_our_sweeper_and_then_its_tombstone(
+def test_every_shape_of_registration_is_exported_as_by_our_sweeper(
     exporting: Exporting, topics: Topics, database: Database
 ) -> None:
     settings = exporting.settings
-    standing = expired_view(settings, database)
+    standing = expired_rows(settings, database)
     expected = as_the_sweeper_would(standing, settings)
     exporting.start_source()
     exporting.start_tombstones()
@@ -51,11 +51,11 @@ def test_every_shape_of_registration_becomes_the_dead_letter_of_our_sweeper_and_
     )
 
 
-def expired_view(settings: Settings, database: Database) -> list[dict[str, object]]:
-    """Fill the view with every shape of registration, all expired, as our sink does; return its rows."""
+def expired_rows(settings: Settings, database: Database) -> list[dict[str, object]]:
+    """Fill `wait` with every shape of registration, all expired, as our sink does; return its rows."""
     corpus = Corpus(settings.dead_letter.topic, in_ms(-60), fillers=20)
     with closing(HandFed(settings, settings.wait.topic)) as viewed:
-        # Too large for a page of Postgres, and for a producer that nobody told.
+        # Too large for a page of Postgres, and for a producer with its default limit.
         large = corpus.plain("large", value=os.urandom(1_500_000))
         entries = [entry.outgoing for entry in in_log_order([*corpus.registrations(), large])]
         places = [n % PARTITIONS if entry.partition is None else entry.partition for n, entry in enumerate(entries)]
@@ -70,7 +70,7 @@ def expired_view(settings: Settings, database: Database) -> list[dict[str, objec
             ]
         )
     with database.connect(settings) as connection:
-        # How far our sink has come would be another test's question.
+        # Without a position of our sink every row is due.
         connection.execute("delete from sink_progress")
         ids = [wait_id for (wait_id,) in connection.execute("select wait_expiration_uuid from wait").fetchall()]
         rows: list[dict[str, object]] = (
@@ -78,10 +78,3 @@ def expired_view(settings: Settings, database: Database) -> list[dict[str, objec
         )
     assert len(rows) > 40
     return rows
-
-
-def as_row(record: ReadRecord) -> Row:
-    """Return a record as our sink is given it."""
-    return Row(
-        record.key, record.value, record.partition, record.offset, record.timestamp_ms, record.headers, record.topic
-    )

@@ -1,4 +1,4 @@
-"""P4: each registration has one dead letter under read_committed, whatever dies beside a Kafka Connect source."""
+"""P4: each registration has one dead letter under read_committed, whatever dies during a source's export."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from tests.conftest import SettingsFactory
 from tests.integration.connect.exporting import Exporting
-from tests.integration.connect.source_family import SourceFamily
+from tests.integration.connect.families import SourceFamily
 from tests.support.connect_connectors import CONFIGS, Connectors
 from tests.support.connect_rest import ConnectRest
 from tests.support.database import Database
@@ -23,7 +23,7 @@ from wait_registry.local.ports import free_ports
 from wait_registry.local.postgres import EmbeddedPostgres
 
 ROWS = 1_000
-# Many small transactions: rows come into the outbox so many at a time, which takes seconds for all of them.
+# Many small transactions: rows come into the outbox in small batches, which takes seconds for all of them.
 AT_ONCE = {"sweeper.chunk_rows": 100, "connect.settle_s": 0}
 SERVER = {"wal_level": "logical", "wal_sender_timeout": "3s"}
 KNOWN = """
@@ -34,7 +34,7 @@ KNOWN = """
 
 @pytest.fixture
 def postgres() -> Iterator[EmbeddedPostgres]:
-    """One to be killed, which soon gives up a client that is frozen."""
+    """One to be killed, which soon disconnects a client that is frozen."""
     with own_postgres(settings=SERVER) as server:
         yield server
 
@@ -62,7 +62,7 @@ def on_it(
 
 @pytest.mark.guarantee("C.1", "C.4")
 @pytest.mark.timeout(360)
-def test_a_worker_and_a_postgres_killed_in_mid_export_leave_each_registration_exported_once(
+def test_after_kills_of_worker_and_postgres_each_is_exported_once(
     on_it: Exporting, connect: ConnectWorker, postgres: EmbeddedPostgres
 ) -> None:
     (name,) = on_it.started
@@ -89,7 +89,7 @@ def test_a_worker_and_a_postgres_killed_in_mid_export_leave_each_registration_ex
 @pytest.mark.guarantee("C.4")
 @pytest.mark.timeout(360)
 @pytest.mark.parametrize("source_family", ["debezium"], indirect=True)
-def test_a_task_that_was_frozen_and_given_up_exports_nothing_any_more(
+def test_a_task_that_was_frozen_and_replaced_exports_nothing(
     on_it: Exporting, connect: ConnectWorker, connect_plugin: Path, kafka: str, tmp_path: Path
 ) -> None:
     (name,) = on_it.started
@@ -113,9 +113,7 @@ def test_a_task_that_was_frozen_and_given_up_exports_nothing_any_more(
 
 @pytest.mark.guarantee("C.8")
 @pytest.mark.parametrize("source_family", ["debezium"], indirect=True)
-def test_a_lost_slot_stops_the_source_and_a_new_beginning_exports_only_what_the_log_does_not_show(
-    exporting: Exporting, database: Database
-) -> None:
+def test_after_a_lost_slot_a_new_start_exports_only_what_is_open(exporting: Exporting, database: Database) -> None:
     name, rest, settings = exporting.start_source(), exporting.connectors.rest, exporting.settings
     exporting.expire(1, 10)
     assert exporting.wait_exported(10) == list(range(1, 11))
@@ -124,7 +122,7 @@ def test_a_lost_slot_stops_the_source_and_a_new_beginning_exports_only_what_the_
     with database.connect(settings) as connection:
         connection.execute(KNOWN)
         exporting.expire(11, 12)
-        # What came into the outbox while nobody kept its log.
+        # What came into the outbox while no slot kept its log.
         topics = settings.wait.topic, settings.dead_letter.topic
         filled = connection.execute("select fill_expired_outbox(%s, 0, 100, 0, %s, 1000000)", topics).fetchone()
         assert filled == (2,)
@@ -141,7 +139,7 @@ def test_a_lost_slot_stops_the_source_and_a_new_beginning_exports_only_what_the_
 
 @pytest.mark.guarantee("C.7")
 @pytest.mark.parametrize("source_family", ["debezium"], indirect=True)
-def test_with_the_documented_rights_and_no_traffic_they_export_what_falls_due_and_keep_no_wal(
+def test_with_the_documented_permissions_sources_export_and_keep_no_wal(
     exporting: Exporting, topics: Topics, database: Database
 ) -> None:
     settings = exporting.settings
@@ -156,15 +154,15 @@ def test_with_the_documented_rights_and_no_traffic_they_export_what_falls_due_an
             begun = owner.execute("select pg_current_wal_lsn()::text").fetchone()
             assert begun is not None
 
-            def given_up() -> bool:
+            def released() -> bool:
                 owner.execute("insert into busy select generate_series(1, 100)")
                 question = "select bool_and(confirmed_flush_lsn > %s) from pg_replication_slots where slot_name ~ %s"
                 row = owner.execute(question, (begun[0], schema)).fetchone()
                 return row is not None and bool(row[0])
 
-            exporting.wait_until(given_up, "both slots to let go of what other tables write")
+            exporting.wait_until(released, "both slots to release what other tables write")
             exporting.expire(1, 1)
-            # Due in a second from now, without anybody writing anything then.
+            # Due in a second from now, without any write then.
             owner.execute("update wait set wait_expiration_time = now() - interval '4 seconds'")
             assert exporting.wait_exported(1) == [1]
             owner.execute(KNOWN)

@@ -1,6 +1,6 @@
-"""Worker, sinks and sources over TLS with SASL, each a user of its own with its own rights only; no secret in sight.
+"""Worker, sinks and sources over TLS with SASL, each a user with its own permissions; no secret is shown.
 
-Certificates are PEM text in the connectors' configuration, passwords stay in a file of the worker's (ConfigProvider).
+Certificates are PEM text in the connectors' configuration, passwords are in a file of the worker's (ConfigProvider).
 """
 
 from __future__ import annotations
@@ -44,19 +44,19 @@ SETTINGS: Mapping[str, Any] = {
     "sink.kind": "connect",
 }
 QUICK = {"heartbeat.interval.ms": "500"}
-# Nobody asks for it here, but it is told like one that is asked for.
+# Postgres doesn't ask for it here, but the worker has it like a real one.
 POSTGRES_PASSWORD = secrets.token_hex(12)
 
 
 class SecuredConnect:
-    """A worker on the broker that asks, and users for what runs on it."""
+    """A worker on the secured broker, and users for its connectors."""
 
     def __init__(self, secured: SecuredBroker, postgres_url: str, plugin: Path, directory: Path) -> None:
         self.names = Names()
         self.secured = secured
         self._postgres_url = postgres_url
         self.passwords: dict[str, str] = {}
-        self.told = [POSTGRES_PASSWORD]
+        self.given = [POSTGRES_PASSWORD]
         self._file = directory / "passwords.properties"
         worker = self.user("worker")
         grant_worker(secured, worker, self.names("connect"))
@@ -77,24 +77,24 @@ class SecuredConnect:
         self.database.install(self.operator)
 
     def connectors(self, role: Role, *, wrong_password: str = "") -> list[Connector]:
-        """Return our connectors of a role as a user of their own, whose password the worker may be told wrongly."""
-        user = self.user(f"mistaken-{role}" if wrong_password else role, told=wrong_password)
+        """Return our connectors of a role as a user of their own, whose password in the worker's file may be wrong."""
+        user = self.user(f"mistaken-{role}" if wrong_password else role, given=wrong_password)
         settings = self.settings(user)
         found = [read_connector(path, partial(variable, settings=settings)) for path in own_files(role, "debezium")]
         return [with_client_security(self._named(connector, user), settings) for connector in found]
 
-    def user(self, name: str, told: str = "") -> str:
-        """Return a user, made when it is first asked for; ``told`` is what the worker is told as its password."""
+    def user(self, name: str, given: str = "") -> str:
+        """Return a user, created at the first call; ``given`` is its password in the worker's file."""
         user = f"{self.names.prefix}-{name}"
         if user not in self.passwords:
             self.passwords[user] = self.secured.add_user(user)
             with self._file.open("a") as passwords:
-                passwords.write(f"{user}={told or self.passwords[user]}\n")
-            self.told.append(told or self.passwords[user])
+                passwords.write(f"{user}={given or self.passwords[user]}\n")
+            self.given.append(given or self.passwords[user])
         return user
 
     def settings(self, user: str) -> Settings:
-        """Return settings in which a user's password stands; connectors are told where it is, not what it is."""
+        """Return settings with a user's password; connectors get a reference to it."""
         security = self.secured.security("SASL_SSL", user, self.passwords[user])
         by_file = {"connect.client_security": True, "connect.secrets.kafka_password": f"file:{self._file}:{user}"}
         return settings_against(
@@ -150,7 +150,7 @@ def secured_connect(
 
 
 @pytest.mark.guarantee("C.9")
-def test_what_expires_goes_through_sink_outbox_and_source_over_tls_each_with_its_own_rights_only(
+def test_sink_outbox_and_source_work_over_tls_with_own_permissions(
     secured_connect: SecuredConnect,
 ) -> None:
     at, settings = secured_connect, secured_connect.operator
@@ -174,7 +174,7 @@ def test_what_expires_goes_through_sink_outbox_and_source_over_tls_each_with_its
 
 
 @pytest.mark.parametrize("role", ["sink", "source"])
-def test_a_wrong_password_fails_the_connector_and_says_so(secured_connect: SecuredConnect, role: Role) -> None:
+def test_a_wrong_password_fails_the_connector(secured_connect: SecuredConnect, role: Role) -> None:
     wrong = secrets.token_hex(12)
     trace = secured_connect.trace_of_failure(secured_connect.connectors(role, wrong_password=wrong)[0])
     assert "SaslAuthenticationException" in trace, trace
@@ -188,4 +188,4 @@ def assert_no_secret(at: SecuredConnect) -> None:
     with urllib.request.urlopen(f"{at.rest.url}/connectors?expand=info&expand=status", timeout=30) as response:
         answers["the REST API"] = response.read().decode()
     for where, text in answers.items():
-        assert not [secret for secret in at.told if secret in text], f"a password stands in {where}"
+        assert not [secret for secret in at.given if secret in text], f"a password is in {where}"

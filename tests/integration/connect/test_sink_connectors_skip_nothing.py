@@ -8,7 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.conftest import SettingsFactory
-from tests.integration.connect.sink_family import SinkFamily
+from tests.integration.connect.families import SinkFamily
+from tests.integration.connect.rows import wait_places
 from tests.integration.sink.wait_topic import WaitTopic, new_id, tombstone, wait_record
 from tests.support.connect_connectors import Connectors
 from tests.support.database import Database
@@ -17,7 +18,6 @@ from tests.support.stack import OwnStack
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
 from wait_registry.local.connect_worker import ConnectWorker
-from wait_registry.settings.root import Settings
 
 PARTITIONS = 3
 REFUSED = b"refused by the database"
@@ -52,11 +52,11 @@ def test_a_database_error_stops_the_sink_before_anything_is_skipped(
     with database.connect(settings) as connection:
         connection.execute("alter table wait drop constraint refusing")
     connectors.rest.restart_failed(name)
-    wait_until(lambda: view(database, settings) == log.rows, what="the view after the restart")
+    wait_until(lambda: wait_places(database, settings) == log.rows, what="the rows after the restart")
     assert set(log.rows) == {refused, renewed}
 
 
-def test_a_renewed_registration_stands_since_it_was_first_shown(
+def test_a_renewed_registration_keeps_its_creation_time(
     sink_family: SinkFamily, connectors: Connectors, prepared: SettingsFactory, topics: Topics, database: Database
 ) -> None:
     settings = prepared({"wait.partitions": PARTITIONS})
@@ -64,15 +64,15 @@ def test_a_renewed_registration_stands_since_it_was_first_shown(
     topics.delete_at_end(f"{settings.wait.topic}.unreadable")
     log.write(wait_record(renewed := new_id(), 0))
     connectors.start(sink_family.file("wait.sink"), settings, **sink_family.changes)
-    wait_until(lambda: view(database, settings) == log.rows, what="the row")
+    wait_until(lambda: wait_places(database, settings) == log.rows, what="the row")
     first = database.rows(settings, "select created_at from wait")
     log.write(wait_record(renewed, 0, delivery=2))
-    wait_until(lambda: view(database, settings) == log.rows, what="the renewed row")
+    wait_until(lambda: wait_places(database, settings) == log.rows, what="the renewed row")
     assert database.rows(settings, "select created_at from wait") == first
 
 
 @pytest.mark.timeout(300)
-def test_the_view_is_exact_after_the_worker_was_killed_and_postgres_crashed(
+def test_the_tables_are_exact_after_worker_and_postgres_were_killed(
     sink_family: SinkFamily,
     connectors: Connectors,
     connect: ConnectWorker,
@@ -92,18 +92,18 @@ def test_the_view_is_exact_after_the_worker_was_killed_and_postgres_crashed(
     name = connectors.start(sink_family.file("wait.sink"), settings, **changes)
 
     log.write(*next(stories))
-    wait_until(lambda: bool(view(database, settings)), what="the first rows")
+    wait_until(lambda: bool(wait_places(database, settings)), what="the first rows")
     connect.kill()
-    assert view(database, settings) != log.rows, "the worker was killed too late to be in the middle"
+    assert wait_places(database, settings) != log.rows, "the worker was killed too late to be in the middle"
     connect.start()
-    wait_until(lambda: view(database, settings) == log.rows, what="the view after kill -9")
+    wait_until(lambda: wait_places(database, settings) == log.rows, what="the rows after kill -9")
 
     own_stack.postgres.kill()
     log.write(*next(stories))
     connectors.wait_failed(name)
     own_stack.postgres.start()
     connectors.rest.restart_failed(name)
-    wait_until(lambda: view(database, settings) == log.rows, what="the view after Postgres' crash")
+    wait_until(lambda: wait_places(database, settings) == log.rows, what="the rows after Postgres' crash")
     database.close()
 
 
@@ -116,9 +116,3 @@ def story(random_: random.Random, entries: int) -> Iterator[list[Outgoing]]:
             wait_record(ids[n], n % PARTITIONS) if random_.random() < 0.6 else tombstone(ids[n], n % PARTITIONS)
             for n in chosen
         ]
-
-
-def view(database: Database, settings: Settings) -> dict[str, tuple[int, int]]:
-    """Return where each registration of the view stands in the log."""
-    found = database.rows(settings, "select wait_expiration_uuid, wait_partition, wait_offset from wait")
-    return {wait_id: (partition, offset) for wait_id, partition, offset in found}

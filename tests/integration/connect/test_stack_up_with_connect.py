@@ -25,9 +25,7 @@ OURS = {
 }
 
 
-def test_the_printed_worker_has_the_plugin_and_the_connectors_and_ends_with_the_stack(
-    connect_plugin: Path, tmp_path: Path
-) -> None:
+def test_the_worker_of_the_stack_has_the_plugin_and_the_connectors(connect_plugin: Path, tmp_path: Path) -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "wait_registry", "stack", "up", "--connect"],
         stdout=subprocess.PIPE,
@@ -48,9 +46,7 @@ def test_the_printed_worker_has_the_plugin_and_the_connectors_and_ends_with_the_
     assert wal_level == ("logical",), "Debezium's source reads the outbox by logical decoding"
 
 
-def test_with_a_data_folder_the_worker_has_the_port_that_the_folder_keeps_and_its_end_deletes_nothing(
-    connect_plugin: Path, tmp_path: Path
-) -> None:
+def test_with_a_data_folder_the_worker_keeps_its_port_and_its_data(connect_plugin: Path, tmp_path: Path) -> None:
     data_dir = reachable(tmp_path) / "stack"
     process = subprocess.Popen(
         [sys.executable, "-m", "wait_registry", "stack", "up", "--connect", "--data-dir", str(data_dir)],

@@ -1,8 +1,6 @@
-"""P8: a row whose dead letter has nowhere to go stays in the table, as with our sweeper, and holds no other up."""
+"""P8: a row whose dead letter has no valid topic stays in the table, as with our sweeper, and blocks no other."""
 
 from __future__ import annotations
-
-from collections.abc import Iterator
 
 import pytest
 from psycopg.rows import dict_row
@@ -10,9 +8,7 @@ from psycopg.rows import dict_row
 from sweeper.due import QUERIES, due_row
 from sweeper.outgoing import Outgoing, Policy, outgoing
 from sweeper.targets import Target
-from tests.conftest import SettingsFactory
 from tests.integration.connect.outbox import Connection, fill, places, register
-from tests.support.database import Database
 from wait_registry.errors import ConfigurationError
 from wait_registry.records.dead_letter import dead_letter_topic
 from wait_registry.settings.root import Settings
@@ -43,41 +39,28 @@ ROWS: tuple[Named, ...] = (
 )
 
 
-@pytest.fixture
-def settings(settings_for: SettingsFactory, database: Database) -> Settings:
-    made = settings_for()
-    database.install(made)
-    return made
-
-
-@pytest.fixture
-def connection(settings: Settings, database: Database) -> Iterator[Connection]:
-    with database.connect(settings) as opened:
-        yield opened
-
-
 @pytest.mark.parametrize("template", ["dlq", "{group}", "{topic}", "{topic}.{group}.dlq", "dlq.{group}"])
-def test_in_the_outbox_is_what_our_sweeper_would_find_a_topics_name_for(
-    settings: Settings, connection: Connection, template: str
+def test_the_outbox_has_the_rows_that_our_sweeper_would_export(
+    outbox_settings: Settings, outbox: Connection, template: str
 ) -> None:
     for number, (letters, topic, group) in enumerate(ROWS):
-        register(connection, f"w{number}", 0, number)
-        connection.execute(
+        register(outbox, f"w{number}", 0, number)
+        outbox.execute(
             "update wait set dead_letter_topic = %s, original_topic = %s, consumer_group = %s where wait_offset = %s",
             (letters, topic, group, number),
         )
-    exported = exported_by_our_sweeper(settings, connection, template)
+    exported = exported_by_our_sweeper(outbox_settings, outbox, template)
     assert 0 < len(exported) < len(ROWS)
-    assert fill(connection, letters=template) == len(exported)
-    assert {wait_id for wait_id, _, _ in places(connection)} == exported
+    assert fill(outbox, letters=template) == len(exported)
+    assert {wait_id for wait_id, _, _ in places(outbox)} == exported
 
 
-def exported_by_our_sweeper(settings: Settings, connection: Connection, template: str) -> set[str]:
+def exported_by_our_sweeper(settings: Settings, outbox: Connection, template: str) -> set[str]:
     """Return the ids of the rows that it would export with a broker that has every topic that can be."""
     letters = settings.dead_letter.model_copy(update={"topic": template})
     policy = Policy.of(settings.model_copy(update={"dead_letter": letters}))
     ids = [f"w{number}" for number in range(len(ROWS))]
-    rows = connection.cursor(row_factory=dict_row).execute(QUERIES["due_rows"], {"ids": ids}).fetchall()
+    rows = outbox.cursor(row_factory=dict_row).execute(QUERIES["due_rows"], {"ids": ids}).fetchall()
     found = [outgoing(due_row(row), policy, _any_topic_that_can_be, 0) for row in rows]
     return {letter.wait_id for letter in found if isinstance(letter, Outgoing)}
 

@@ -1,4 +1,4 @@
-"""Where a source exports, `waitreg connect watch` looks at what is due; it doesn't wait for Postgres, nor end by it."""
+"""With a source, `waitreg connect watch` measures the oldest due registration, and survives an outage of Postgres."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def ages(watch: DueWatch) -> dict[str, int]:
     return {lacks: round(age_s / 100) for lacks, age_s in look.ages_s.items()}
 
 
-def test_what_is_exported_lacks_its_tombstone_and_what_is_closed_lacks_nothing(
+def test_exported_rows_lack_a_tombstone_and_closed_rows_nothing(
     settings_for: SettingsFactory, database: Database
 ) -> None:
     settings = settings_for({"wait.skew_allowance_s": 100})
@@ -48,7 +48,7 @@ def test_what_is_exported_lacks_its_tombstone_and_what_is_closed_lacks_nothing(
     assert ages(watch) == {"tombstone": 0, "dead_letter": 0}
     database.rows(settings, DUE, 900, topic, 11, 12)
     database.rows(settings, DUE, 500, topic, 13, 14)
-    assert ages(watch) == {"tombstone": 8, "dead_letter": 8}, "from where on they were due"
+    assert ages(watch) == {"tombstone": 8, "dead_letter": 8}, "since they were due"
     database.rows(settings, EXPORTED, topic, 11, 12)
     assert ages(watch) == {"tombstone": 8, "dead_letter": 4}
     database.rows(settings, EXPORTED, topic, 13, 14)
@@ -57,7 +57,7 @@ def test_what_is_exported_lacks_its_tombstone_and_what_is_closed_lacks_nothing(
     assert ages(watch) == {"tombstone": 0, "dead_letter": 0}
 
 
-def test_a_look_at_a_large_table_probes_its_index(settings_for: SettingsFactory, database: Database) -> None:
+def test_the_queries_probe_an_index_of_a_large_table(settings_for: SettingsFactory, database: Database) -> None:
     settings = settings_for()
     database.install(settings)
     database.rows(settings, DUE, -3600, settings.wait.topic, 1, ROWS)
@@ -74,12 +74,10 @@ def test_a_look_at_a_large_table_probes_its_index(settings_for: SettingsFactory,
             assert plan["Shared Hit Blocks"] + plan["Shared Read Blocks"] < 1_000, name
 
 
-def test_a_postgres_that_does_not_answer_is_told_and_the_connectors_are_watched_on(
-    settings_for: SettingsFactory, services: Services
-) -> None:
+def test_without_postgres_the_connectors_are_still_watched(settings_for: SettingsFactory, services: Services) -> None:
     # It takes connections and never says a word.
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        url = f"postgresql://nobody@127.0.0.1:{silent.getsockname()[1]}/nothing"
+        url = f"postgresql://user@127.0.0.1:{silent.getsockname()[1]}/nothing"
         settings = settings_for(
             {
                 "connect.url": f"http://127.0.0.1:{free_ports(1)[0]}",
@@ -91,8 +89,8 @@ def test_a_postgres_that_does_not_answer_is_told_and_the_connectors_are_watched_
         )
         watch = services.start("connect", settings, "watch")
         wait_until(lambda: "no Kafka Connect worker answers" in watch.get("/health/ready")[1], what="looks at workers")
-        wait_until(lambda: watch.metrics().get("waitreg_connect_postgres_up") == 0, what="word of Postgres' silence")
-        told = watch.metrics()
-        assert (told["waitreg_connect_exports"], told["waitreg_connect_keeps_tables"]) == (1, 0)
-        assert not [name for name in told if "oldest_due" in name], "nobody knows"
+        wait_until(lambda: watch.metrics().get("waitreg_connect_postgres_up") == 0, what="the metric of the outage")
+        metrics = watch.metrics()
+        assert (metrics["waitreg_connect_exports"], metrics["waitreg_connect_keeps_tables"]) == (1, 0)
+        assert not [name for name in metrics if "oldest_due" in name], "the ages are unknown"
         assert watch.terminate() == 0

@@ -1,9 +1,10 @@
-"""The two families of JDBC sinks that our files are for, and how far each can be tested here."""
+"""The two families of sinks and of sources that our files are for, and how far each can be tested here."""
 
 from __future__ import annotations
 
 import zipfile
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -12,7 +13,7 @@ from tests.support.golden_corpus import Corpus, Malformed
 
 @dataclass(frozen=True, slots=True)
 class SinkFamily:
-    """One family; ``connector_class`` is its sink where the file's isn't the one that is given."""
+    """One family of sinks; ``connector_class`` replaces the file's, if given."""
 
     name: Literal["debezium", "jdbc"]
     connector_class: str | None = None
@@ -28,7 +29,7 @@ class SinkFamily:
 
     @property
     def impatient(self) -> dict[str, str]:
-        """What makes it give up soon when the database doesn't do as it is told; as `changes`."""
+        """What makes it fail soon when the database refuses something; as `changes`."""
         if self.name == "debezium":
             return {"flush__max__retries": "1", "flush__retry__delay__ms": "200"}
         return {"max__retries": "1", "retry__backoff__ms": "200", "connection__attempts": "1"}
@@ -46,3 +47,33 @@ def connector_class(directory: Path, kind: Literal["sink", "source"]) -> str:
             if services in archive.namelist():
                 return archive.read(services).decode().split()[-1]
     raise AssertionError(f"no jar in {directory} has {services}")
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFamily:
+    """One family of sources; ``given`` is what the given connector needs instead of the file's properties."""
+
+    name: Literal["debezium", "jdbc"]
+    given: Mapping[str, str] = field(default_factory=dict)
+
+    def file(self, connector: str) -> str:
+        """Return the connector's file for this family."""
+        return f"{connector}.{self.name}.json"
+
+    @property
+    def changes(self) -> dict[str, str]:
+        """What a file's properties are changed to, as `Connectors.start` takes it: no test waits for five seconds."""
+        if self.name == "debezium":
+            return {
+                "heartbeat__interval__ms": "300",
+                "retriable__restart__connector__wait__ms": "500",
+                "slot__retry__delay__ms": "500",
+            }
+        return {"poll__interval__ms": "300", "connection__backoff__ms": "500", **self.given}
+
+
+def jdbc_family(directory: Path) -> SourceFamily:
+    """Return the family of the JDBC connector in a folder; one that knows KIP-618 is asked for exactly once."""
+    found = connector_class(directory, "source")
+    support = "requested" if found.startswith("io.confluent.") else "required"
+    return SourceFamily("jdbc", {"connector__class": found, "exactly__once__support": support})

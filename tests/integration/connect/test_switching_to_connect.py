@@ -1,4 +1,4 @@
-"""P3, P4: what a sink or a sweeper of ours has left behind is no ground for connectors to stand on."""
+"""P3, P4: connectors are refused while a sink or a sweeper of ours has left a position or a slot."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.conftest import SettingsFactory
 from tests.integration.connect.command_setting import connect_settings
 from tests.integration.connect.outbox import DEAD_LETTER, fill, places
 from tests.integration.connect.outbox import register as show
-from tests.integration.connect.test_a_sweeper_beside_a_source import FILLED, SWEPT
+from tests.integration.connect.test_source_and_sweeper import FILLED, SWEPT
 from tests.support.command import run_waitreg
 from tests.support.connect_rest import ConnectRest
 from tests.support.database import Database
@@ -33,7 +33,7 @@ MOVED = "update sink_progress set next_offset = %s where partition = %s returnin
 
 @pytest.mark.guarantee("P3.8")
 @pytest.mark.parametrize("what", ["--sink", "--source"])
-def test_where_the_position_of_a_sink_of_ours_stands_no_connector_is_put_in_place(
+def test_a_position_of_our_sink_refuses_connectors(
     settings_for: SettingsFactory, database: Database, tmp_path: Path, what: str
 ) -> None:
     settings = settings_for(connect_settings(NOWHERE, {"sweeper.kind": "connect"}))
@@ -47,7 +47,7 @@ def test_where_the_position_of_a_sink_of_ours_stands_no_connector_is_put_in_plac
     assert (refused.code, "run `waitreg rebuild` with sink.kind=connect" in refused.errors) == (2, True), refused.errors
 
 
-def test_that_postgres_does_not_tell_is_said_once(settings_for: SettingsFactory, tmp_path: Path) -> None:
+def test_an_unavailable_postgres_is_reported_once(settings_for: SettingsFactory, tmp_path: Path) -> None:
     away = {"postgres.url": "postgresql://waitreg@127.0.0.1:9/shop", "sweeper.kind": "connect"}
     settings = settings_for(connect_settings(NOWHERE, away))
     asked = run_waitreg(tmp_path, "connect", "apply", "--source", "debezium", settings=settings)
@@ -75,7 +75,7 @@ class Pace:
 
 
 @pytest.mark.guarantee("P4.16")
-def test_a_new_source_waits_until_our_sink_has_read_what_our_sweeper_may_have_written(
+def test_a_new_source_waits_until_our_sink_has_read_the_log(
     prepared: SettingsFactory, database: Database, topics: Topics
 ) -> None:
     settings = prepared({"wait.partitions": 2, "connect.start_timeout_s": 60})
@@ -99,7 +99,7 @@ def test_a_new_source_waits_until_our_sink_has_read_what_our_sweeper_may_have_wr
 
 
 @pytest.mark.timeout(240)
-def test_apply_makes_no_source_beside_a_sink_of_ours_that_is_behind(
+def test_apply_creates_no_source_while_our_sink_is_behind(
     connect: ConnectWorker,
     prepared: SettingsFactory,
     database: Database,
@@ -123,7 +123,7 @@ def sources(settings: Settings) -> list[Connector]:
 
 
 @pytest.mark.guarantee("P4.16")
-def test_a_slot_from_before_a_sweep_is_not_read_on(settings_for: SettingsFactory, database: Database) -> None:
+def test_a_slot_from_before_a_sweep_is_refused(settings_for: SettingsFactory, database: Database) -> None:
     settings = settings_for()
     database.install(settings)
     new = sources(settings)
@@ -141,9 +141,7 @@ def test_a_slot_from_before_a_sweep_is_not_read_on(settings_for: SettingsFactory
     require_no_stale_slot(new, settings, pytest.fail)  # with no slot it begins with what is open
 
 
-def test_a_call_for_no_bytes_closes_what_is_exported_and_exports_nothing(
-    settings_for: SettingsFactory, database: Database
-) -> None:
+def test_a_fill_of_no_bytes_only_closes_what_is_exported(settings_for: SettingsFactory, database: Database) -> None:
     settings = settings_for()
     database.install(settings)
     with database.connect(settings) as connection:

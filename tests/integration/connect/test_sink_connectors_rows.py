@@ -11,22 +11,22 @@ import psycopg
 import pytest
 
 from tests.conftest import SettingsFactory
-from tests.integration.connect.sink_family import SinkFamily
+from tests.integration.connect.families import SinkFamily
+from tests.integration.connect.rows import as_row, wait_places
 from tests.integration.sink.applying import PARTITIONS, HandFed
 from tests.integration.sink.wait_topic import in_ms
 from tests.support.connect_connectors import Connectors
 from tests.support.connect_dead_letters import dead_letters
 from tests.support.database import Database
 from tests.support.golden_corpus import Corpus, in_log_order, odd_names
-from tests.support.kafka_io import Headers, Outgoing, ReadRecord
+from tests.support.kafka_io import Headers, Outgoing
 from tests.support.naming import Names
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
-from tests.unit.sink.batches import Row
 from wait_registry.settings.root import Settings
 
 Place = tuple[int, int]
-# What connect-configs/README.md says that a sink's role needs.
+# What a sink's role needs, by connect-configs/README.md.
 RIGHTS = "grant usage on schema {0} to {1}; grant select, insert, update{2} on {0}.{3} to {1}"
 # How a reader without our code sees a row: JSON, with bytes in hexadecimal digits. What is finished late isn't in a
 # dead letter: our sink finds it out, a connector doesn't.
@@ -46,7 +46,7 @@ def role(database: Database, names: Names) -> Iterator[str]:
 
 
 @pytest.mark.guarantee("C.5")
-def test_wait_records_of_every_shape_and_history_become_the_same_rows(
+def test_wait_records_of_every_shape_become_the_same_rows(
     sink_family: SinkFamily,
     connectors: Connectors,
     prepared: SettingsFactory,
@@ -64,14 +64,14 @@ def test_wait_records_of_every_shape_and_history_become_the_same_rows(
     log = topics.read(settings.wait.topic)
     topics.delete_at_end(unreadable := f"{settings.wait.topic}.unreadable")
 
-    ours = settings_beside(settings, names, database)
+    ours = settings_of_ours(settings, names, database)
     with closing(HandFed(ours, settings.wait.topic)) as sink:
         sink.feed([as_row(record) for record in log])
     connectors.start(sink_family.file("wait.sink"), settings, **sink_family.changes)
 
     expected = rows(database, ours, "wait")
     assert len(expected) > 90
-    wait_until(lambda: places(database, settings) == places(database, ours), what="the same view")
+    wait_until(lambda: wait_places(database, settings) == wait_places(database, ours), what="the same rows")
     assert rows(database, settings, "wait") == expected
     if malformed:
         refused = database.rows(ours, 'select partition, "offset" from quarantine')
@@ -80,7 +80,7 @@ def test_wait_records_of_every_shape_and_history_become_the_same_rows(
         assert sorted(reported(topics, unreadable)) == sorted(refused)
 
 
-def test_dead_letters_and_what_is_none_become_the_same_rows(
+def test_dead_letters_and_other_records_become_the_same_rows(
     sink_family: SinkFamily,
     connectors: Connectors,
     prepared: SettingsFactory,
@@ -94,7 +94,7 @@ def test_dead_letters_and_what_is_none_become_the_same_rows(
     topics.produce(settings.dead_letter.topic, [*dead_letters(PARTITIONS)])
     log = topics.read(settings.dead_letter.topic)
 
-    ours = settings_beside(settings, names, database)
+    ours = settings_of_ours(settings, names, database)
     with closing(HandFed(ours, settings.dead_letter.topic, dead_letters=True)) as sink:
         sink.feed([as_row(record) for record in log])
     connectors.start(sink_family.file("dead_letter.sink"), settings, **sink_family.changes)
@@ -119,7 +119,7 @@ def grant(database: Database, statements: str) -> None:
 
 
 def with_doubled_headers(corpus: Corpus) -> Iterator[Outgoing]:
-    """Yield two wait records and a tombstone with somebody's header twice, at which Debezium's sink would die."""
+    """Yield two wait records and a tombstone with a header of the user twice, at which Debezium's sink would fail."""
     twice: Headers = (("hop", b"1"), ("hop", b"2"))
     for name in ("doubled headers, open", "doubled headers, resolved"):
         registration = corpus.plain(name)
@@ -127,29 +127,17 @@ def with_doubled_headers(corpus: Corpus) -> Iterator[Outgoing]:
     yield Outgoing(None, registration.wait_id.encode(), twice)
 
 
-def settings_beside(settings: Settings, names: Names, database: Database) -> Settings:
+def settings_of_ours(settings: Settings, names: Names, database: Database) -> Settings:
     """Return the same settings with a schema of their own, which is made."""
     postgres = settings.postgres.model_copy(update={"schema_name": f"{names.schema}_ours"})
-    beside = settings.model_copy(update={"postgres": postgres})
-    database.install(beside)
-    return beside
-
-
-def as_row(record: ReadRecord) -> Row:
-    """Return a record as our sink is given it."""
-    time_ms = record.timestamp_ms
-    return Row(record.key, record.value, record.partition, record.offset, time_ms, record.headers, record.topic)
+    ours = settings.model_copy(update={"postgres": postgres})
+    database.install(ours)
+    return ours
 
 
 def rows(database: Database, settings: Settings, table: str) -> list[dict[str, Any]]:
     """Return all rows of a table but when they were made, in one order."""
     return [row for (row,) in database.rows(settings, ROWS % table)]
-
-
-def places(database: Database, settings: Settings) -> dict[str, Place]:
-    """Return where each registration of a view stands in the log."""
-    found = database.rows(settings, "select wait_expiration_uuid, wait_partition, wait_offset from wait")
-    return {wait_id: (partition, offset) for wait_id, partition, offset in found}
 
 
 def reported(topics: Topics, topic: str) -> list[Place]:

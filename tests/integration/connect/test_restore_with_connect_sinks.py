@@ -1,4 +1,4 @@
-"""P4, P6: the steps of connect-configs/README.md after a restore of Postgres beside Kafka Connect sinks."""
+"""P4, P6: the steps of connect-configs/README.md after a restore of Postgres, with Kafka Connect sinks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import pytest
 
 from sink.rebuild.tables import rebuild
 from tests.conftest import SettingsFactory
-from tests.integration.connect.sink_family import SinkFamily
+from tests.integration.connect.families import SinkFamily
+from tests.integration.connect.rows import wait_ids
 from tests.integration.sink.wait_topic import WaitTopic, new_id, tombstone, wait_record
 from tests.support.connect_connectors import Connectors
 from tests.support.connect_dead_letters import dead_letters
@@ -25,7 +26,7 @@ PARTITIONS = 2
 
 @pytest.mark.guarantee("C.6")
 @pytest.mark.timeout(300)
-def test_rows_that_the_backup_did_not_have_come_back_and_those_that_were_resolved_since_go(
+def test_after_a_restore_both_tables_become_exact(
     connectors: Connectors, prepared: SettingsFactory, topics: Topics, database: Database, spark: SparkSession
 ) -> None:
     family = SinkFamily("debezium")
@@ -37,13 +38,13 @@ def test_rows_that_the_backup_did_not_have_come_back_and_those_that_were_resolve
     topics.produce(settings.dead_letter.topic, [*letters])
     waits = connectors.start(family.file("wait.sink"), settings)
     dead = connectors.start(family.file("dead_letter.sink"), settings)
-    wait_until(lambda: ids(database, settings) == {old, resolved}, what="the first rows")
+    wait_until(lambda: wait_ids(database, settings) == {old, resolved}, what="the first rows")
     wait_until(lambda: count_letters(database, settings) == len(letters), what="all dead letters")
     with database.connect(settings) as connection:
         connection.execute("create table backup as select * from wait")
 
     log.write(tombstone(resolved, 1), wait_record(new, 1))
-    wait_until(lambda: ids(database, settings) == {old, new}, what="what came after the backup")
+    wait_until(lambda: wait_ids(database, settings) == {old, new}, what="what came after the backup")
     with database.connect(settings) as connection:
         connection.execute("truncate wait; insert into wait select * from backup; delete from dead_letter")
 
@@ -57,15 +58,10 @@ def test_rows_that_the_backup_did_not_have_come_back_and_those_that_were_resolve
     for name in (waits, dead):
         connectors.rest.resume(name)
 
-    assert ids(database, settings) == {old, new}
-    wait_until(lambda: count_letters(database, settings) == len(letters), what="all dead letters anew")
+    assert wait_ids(database, settings) == {old, new}
+    wait_until(lambda: count_letters(database, settings) == len(letters), what="all dead letters again")
     log.write(tombstone(old, 0))
-    wait_until(lambda: ids(database, settings) == {new}, what="a sink that goes on")
-
-
-def ids(database: Database, settings: Settings) -> set[str]:
-    """Return the wait ids of the view."""
-    return {wait_id for (wait_id,) in database.rows(settings, "select wait_expiration_uuid from wait")}
+    wait_until(lambda: wait_ids(database, settings) == {new}, what="a sink that continues")
 
 
 def count_letters(database: Database, settings: Settings) -> int:

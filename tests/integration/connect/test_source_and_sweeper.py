@@ -1,4 +1,4 @@
-"""A source connector beside a sweeper would export everything twice: whoever starts the second one is refused."""
+"""A source connector and a sweeper would export everything twice: the second of them is refused."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ insert into expired_outbox (
 """
 
 
-def test_a_sweep_of_just_now_is_refused_and_one_of_long_ago_or_of_another_topic_is_not(
+def test_a_source_is_refused_after_a_recent_sweep_of_its_topic(
     settings_for: SettingsFactory, database: Database
 ) -> None:
     settings = settings_for()
@@ -47,13 +47,13 @@ def test_a_sweep_of_just_now_is_refused_and_one_of_long_ago_or_of_another_topic_
 
 
 @pytest.mark.guarantee("P4.16")
-def test_where_a_source_exports_a_sweeper_does_not_start(settings_for: SettingsFactory, tmp_path: Path) -> None:
+def test_with_the_kind_connect_a_sweeper_does_not_start(settings_for: SettingsFactory, tmp_path: Path) -> None:
     refused = run_waitreg(tmp_path, "sweeper", settings=settings_for({"sweeper.kind": "connect"}))
     assert refused.code == 2
     assert "sweeper.kind is connect: a Kafka Connect source exports expired records" in refused.errors + refused.output
 
 
-def test_a_sweeper_that_was_forgotten_does_not_start_beside_a_source_whatever_its_settings_say(
+def test_a_sweeper_does_not_start_after_the_outbox_was_filled(
     settings_for: SettingsFactory, database: Database, tmp_path: Path
 ) -> None:
     settings = settings_for()
@@ -73,9 +73,7 @@ def test_a_sweeper_that_was_forgotten_does_not_start_beside_a_source_whatever_it
     assert "waitreg connect remove expired.source expired.tombstones" in refused.errors + refused.output
 
 
-def test_a_source_that_has_nothing_to_export_is_seen_by_its_slot(
-    settings_for: SettingsFactory, database: Database
-) -> None:
+def test_a_sweeper_does_not_start_while_a_slot_is_in_use(settings_for: SettingsFactory, database: Database) -> None:
     settings = settings_for()
     database.install(settings)
     slot = f"waitreg_{settings.postgres.schema_name}_expired"
@@ -86,7 +84,7 @@ def test_a_source_that_has_nothing_to_export_is_seen_by_its_slot(
     require_no_source_at_work(settings)
 
 
-def test_a_sweeper_that_may_not_read_the_outbox_starts(
+def test_a_sweeper_without_permission_on_the_outbox_starts(
     settings_for: SettingsFactory, database: Database, names: Names
 ) -> None:
     settings = settings_for()

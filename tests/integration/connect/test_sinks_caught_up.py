@@ -1,4 +1,4 @@
-"""A source made before its sinks have shown what stands in the log would export what was finished long ago."""
+"""A source that starts before its sinks have read the log would export what was finished long ago."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from confluent_kafka import Producer, TopicPartition
 from tests.conftest import SettingsFactory
 from tests.integration.connect.command_setting import connect_settings, own_sink_file, register
 from tests.integration.connect.exporting import Exporting
-from tests.integration.connect.source_family import SourceFamily
+from tests.integration.connect.families import SourceFamily
 from tests.support.command import run_waitreg
 from tests.support.committed_offsets import commit_as_operator
 from tests.support.connect_connectors import Connectors
@@ -36,7 +36,7 @@ from wait_registry.settings.root import Settings
 
 
 class Sink:
-    """The consumer group of a sink, of which the test says how far it is; and a clock that runs while one waits."""
+    """The consumer group of a sink, whose position the test sets; and a clock that runs during a wait."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -81,7 +81,7 @@ def in_a_transaction(settings: Settings, values: list[bytes], key: bytes = b"key
 
 
 @pytest.mark.guarantee("P3.20")
-def test_it_waits_until_what_stood_in_the_log_is_shown_however_much_comes_meanwhile(sink: Sink, topics: Topics) -> None:
+def test_the_wait_ends_at_the_log_end_of_its_start(sink: Sink, topics: Topics) -> None:
     sink.wait()  # nothing is there, and a topic that a source will make isn't either
     topics.produce(sink.topic, [Outgoing(b"", key=b"one"), Outgoing(b"", key=b"two")])
     sink.to_commit = [1, 2]
@@ -90,21 +90,21 @@ def test_it_waits_until_what_stood_in_the_log_is_shown_however_much_comes_meanwh
     assert sink.said[0] == "2 offsets to what was the log's end"
 
 
-def test_a_sink_that_does_not_move_is_told_and_no_source_is_made(sink: Sink, topics: Topics) -> None:
+def test_a_sink_that_does_not_move_ends_the_wait(sink: Sink, topics: Topics) -> None:
     topics.produce(sink.topic, [Outgoing(b"", key=b"one"), Outgoing(b"", key=b"two")])
     sink.to_commit = [1]
     with pytest.raises(SinksBehind, match=r"wait.sink is 1 offsets behind .* hasn't moved for .* then run this again"):
         sink.wait()
 
 
-def test_the_marker_of_a_transaction_after_the_last_record_is_nothing_to_wait_for(sink: Sink, topics: Topics) -> None:
+def test_the_wait_ignores_the_marker_after_the_last_record(sink: Sink, topics: Topics) -> None:
     in_a_transaction(sink.settings, [b"one", b"two"]).commit_transaction(30)
     topics.wait_settled(sink.topic)
     sink.commit(2)  # a sink never commits the marker
     sink.wait()
 
 
-def test_of_several_partitions_one_that_is_behind_is_enough(
+def test_the_wait_continues_for_one_partition_that_is_behind(
     prepared: SettingsFactory, topics: Topics, names: Names
 ) -> None:
     own = {"wait.partitions": 3, "sink.kind": "connect", "sink.connect_group": names("group")}
@@ -123,21 +123,21 @@ def test_of_several_partitions_one_that_is_behind_is_enough(
     sink.wait()
 
 
-def test_status_and_doctor_tell_the_same_lag_while_a_transaction_is_open(sink: Sink, topics: Topics) -> None:
+def test_status_and_doctor_report_the_same_lag(sink: Sink, topics: Topics) -> None:
     topics.produce(sink.topic, [Outgoing(b"", key=b"one"), Outgoing(b"", key=b"two")])
     sink.commit(1)
     config = {"topics": sink.topic, "consumer.override.group.id": sink.group}
     state = ConnectorState("wait.sink", "sink", "RUNNING", "", "", (), config)
     producer = in_a_transaction(sink.settings, [b"three"])
     try:
-        told = SinkLags(sink.settings.kafka).of([state])["wait.sink"]
+        lag = SinkLags(sink.settings.kafka).of([state])["wait.sink"]
         kafka = sink.settings.kafka
-        assert told == read_group_lag(kafka, admin(kafka), sink.group, sink.topic).offsets == 2
+        assert lag == read_group_lag(kafka, admin(kafka), sink.group, sink.topic).offsets == 2
     finally:
         producer.abort_transaction(30)
 
 
-def test_where_no_sink_of_the_view_is_seen_its_group_is_asked_for(sink: Sink) -> None:
+def test_without_a_known_sink_the_group_of_the_settings_counts(sink: Sink) -> None:
     other = ConnectorState("audit", "sink", "RUNNING", "", "", (), {"topics": sink.topic})
     assert table_sinks([other], sink.settings) == [
         TableSink(f"the sink of group {sink.group}", sink.group, (sink.topic,))
@@ -167,7 +167,7 @@ def exporter(
 
 
 @pytest.mark.timeout(300)
-def test_apply_makes_the_source_once_its_sink_has_shown_the_log(
+def test_apply_creates_the_source_after_its_sink_has_read_the_log(
     exporter: tuple[Settings, Exporting],
     connect: ConnectWorker,
     topics: Topics,
@@ -195,7 +195,7 @@ def test_apply_makes_the_source_once_its_sink_has_shown_the_log(
     )
     said = (tmp_path / "out").read_text
     try:
-        wait_until(lambda: f"waiting for  {name}" in said(), 120, "word of the sink that is awaited")
+        wait_until(lambda: f"waiting for  {name}" in said(), 120, "the report of the awaited sink")
         assert rest.status(names("expired.source")) == {}, said()
         rest.resume(name)
         assert apply.wait(120) == 0, said()

@@ -1,4 +1,4 @@
-"""Filling the outbox reads no large table whole: it runs every few seconds, and a million rows may stand."""
+"""Filling the outbox reads no large table whole: it runs every few seconds, alongside a million open rows."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def large(filled: Database, settings: Settings) -> Iterator[Connection]:
 
 
 @pytest.mark.guarantee("C.7")
-def test_no_call_reads_more_than_what_is_due_and_what_is_old(large: Connection) -> None:
+def test_a_call_reads_only_due_and_old_rows(large: Connection) -> None:
     # In one transaction the counts add up; more calls than it takes Postgres to settle for a plan without parameters.
     with large.transaction(force_rollback=True):
         assert [fill(large, 40, settle_s=1800) for _ in range(CALLS)] == [40] * 5 + [0] * 3
@@ -87,7 +87,7 @@ def test_no_call_reads_more_than_what_is_due_and_what_is_old(large: Connection) 
 
 
 @pytest.mark.parametrize("connector", ["expired.source", "expired.tombstones"])
-def test_a_jdbc_source_reads_on_from_its_place_alone(large: Connection, settings: Settings, connector: str) -> None:
+def test_a_jdbc_source_reads_only_from_its_position(large: Connection, settings: Settings, connector: str) -> None:
     found = read_connector(CONFIGS / f"{connector}.jdbc.json", partial(variable, settings=settings))
     # What the connector makes of it, as the driver prepares it: without a look at the parameter.
     query = f'{found.config["query"]} WHERE "id" > %s ORDER BY "id" ASC'.encode()

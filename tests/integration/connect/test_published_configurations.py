@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from tests.conftest import SettingsFactory
-from tests.integration.connect.sink_family import connector_class
+from tests.integration.connect.families import connector_class
 from tests.integration.sink.wait_topic import new_id, tombstone, wait_record
 from tests.support.connect_connectors import CONFIGS, Connectors
 from tests.support.database import Database
@@ -30,7 +30,7 @@ def published(settings_for: SettingsFactory, topics: Topics, database: Database)
     return settings
 
 
-def test_what_expires_becomes_a_dead_letter_and_what_is_resolved_does_not(
+def test_only_expired_registrations_become_dead_letters(
     jdbc_connector: Path, connectors: Connectors, published: Settings, topics: Topics, database: Database
 ) -> None:
     sink, source = (connector_class(jdbc_connector, kind) for kind in ("sink", "source"))
