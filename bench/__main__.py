@@ -5,8 +5,8 @@
     make bench FULL=1                 three rounds of every row, under three hours
     make bench ROW=4 ARGS="--against ../other-checkout"    this checkout against another one, by turns
 
-One round goes to .waitreg/bench/, a FULL run to bench/: the figures (rounds.jsonl), the tables (RESULTS.md) and the
-plots. A run replaces what was measured of its rows before. Let nothing else run on the machine meanwhile.
+One round goes to .waitreg/bench/, a FULL run to bench/: the figures (rounds.jsonl) and the tables
+(RESULTS.md). A run replaces what was measured of its rows before. Let nothing else run on the machine meanwhile.
 
 Exit status: 0 everything was measured (met or not), 1 a turn failed, 2 usage, 130 interrupted.
 """

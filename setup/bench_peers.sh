@@ -1,6 +1,6 @@
 #!/bin/sh
-# Makes .waitreg/bench/peers hold exactly what bench/peers.txt locks: the Python peers of the benchmark and matplotlib, in an
-# environment of their own. When it does already, nothing is done and no network is used. Prints the path of its Python.
+# Makes .waitreg/bench/peers hold exactly what bench/peers.txt locks: the Python peers of the benchmark, in an environment
+# of their own. When it does already, nothing is done and no network is used. Prints the path of its Python.
 # `make lock` locks bench/peers.in again.
 set -eu
 
@@ -18,7 +18,7 @@ if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$wanted" ] && "$peers/bin/python" -
 fi
 
 python=$(sh setup/prerequisites.sh)
-echo "wait-registry: making $peers with $python; the packages are about 60 MB" >&2
+echo "wait-registry: making $peers with $python; the packages are about 10 MB" >&2
 mkdir -p "$peers"
 "$python" -m venv --clear "$peers"
 if ! "$peers/bin/python" -m pip install --disable-pip-version-check --quiet --require-hashes --only-binary :all: \

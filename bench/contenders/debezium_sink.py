@@ -23,11 +23,14 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
+from confluent_kafka import Consumer, TopicPartition
 from psycopg.conninfo import conninfo_to_dict
 
-from bench.contenders.sink_pace import GroupWatch, measure_peer
+from bench.contenders.meter import NS_PER_S, cpu_ns_of, memory_of
+from bench.contenders.product import connection_to, fresh_schema, require_open_rows
+from bench.contenders.sink_pace import Step, await_sessions_end, pace, stretch, writes, written
 from bench.contenders.wait_log import WaitLog
-from bench.harness.process import ProcessError
+from bench.harness.process import BYTES_PER_MB, ProcessError
 from bench.harness.row import ROOT, Bench, Figures
 from wait_registry.cli.connect.checks import require_place
 from wait_registry.cli.connect.cluster import ConnectCluster, outcome
@@ -36,6 +39,7 @@ from wait_registry.cli.connect.rest import ConnectRest, WorkerUnavailable
 from wait_registry.cli.connect.roles import sink_group
 from wait_registry.cli.connect.variables import variable
 from wait_registry.diagnosis import Severity
+from wait_registry.kafka.clients import consumer_config
 from wait_registry.local.connect_worker import ConnectWorker, plugin_jar
 from wait_registry.local.ports import free_ports
 from wait_registry.settings.connect import ConnectSettings
@@ -49,23 +53,63 @@ LOOK_S: Final = 1.0
 GONE_S: Final = 60.0
 ENDING_S: Final = 120.0
 POLL_S: Final = 0.25
+COMMITTED_POLL_S: Final = 0.1
+ANSWER_S: Final = 10.0
+START_S: Final = 120.0
+# How long it reads after its first commit, s, and from when on it counts as warm.
+PEER_S: Final = 30.0
+WARM_S: Final = 10.0
 
 
 def measure(buffered: bool, log: WaitLog, bench: Bench) -> Figures:
-    """Have Debezium's sink, with or without its reduction buffer, read a wait log; see `measure_peer`."""
-
-    def read(settings: Settings) -> GroupWatch:
+    """Have Debezium's sink, with or without its reduction buffer, read a wait log into empty tables for a while."""
+    with fresh_schema(bench, log.topic, log.partitions) as settings, connection_to(settings) as connection:
+        before = writes(connection, settings)
         with _worker(bench) as worker:
             sink = settings.sink.model_copy(update={"kind": SinkKind.CONNECT})
             ours = settings.model_copy(update={"sink": sink, "connect": ConnectSettings(url=worker.url)})
             (file,) = (path for path in own_files("sink", "debezium") if path.name.startswith(NAME))
             connector = _tuned(read_connector(file, partial(variable, settings=ours)), buffered)
-            watch = GroupWatch(ours, sink_group(connector.name, connector.config), worker.pid)
+            group = Consumer(consumer_config(ours.kafka, **{"group.id": sink_group(connector.name, connector.config)}))
             with _running(ours, connector) as require_running:
-                watch.follow(log.records, require_running)
-            return watch
+                steps = _follow(group, ours, log.records, worker.pid, require_running)
+            rss_mb = memory_of(worker.pid)[1] / BYTES_PER_MB
+        await_sessions_end(connection, NAME)
+        done, after = _committed(group, ours), writes(connection, settings)
+        if done >= log.records:
+            require_open_rows(connection, log.left_open)
+    first, last = log.measured
+    if done < last:
+        late = [step for step in steps if step.at_s >= steps[1].at_s + WARM_S]
+        steps, first, last = late if len(late) > 1 else steps, 0, done
+    figures = {**pace(*stretch(steps, first, last)), **written(before, after, log.waits * done / log.records)}
+    return {**figures, "records_done": done, "rss_mb": rss_mb}
 
-    return measure_peer(bench, log, NAME, read)
+
+def _follow(
+    group: Consumer, settings: Settings, records: int, pid: int, require_running: Callable[[], None]
+) -> list[Step]:
+    """Return every step until the group has committed a number of records, or for a while after the first."""
+
+    def step(done: int) -> Step:
+        return Step(time.monotonic(), done, cpu_ns_of(pid) / NS_PER_S)
+
+    steps, deadline = [step(0)], time.monotonic() + START_S
+    while steps[-1].records < records and time.monotonic() < deadline:
+        require_running()
+        if (done := _committed(group, settings)) > steps[-1].records:
+            deadline = time.monotonic() + PEER_S if len(steps) == 1 else deadline
+            steps.append(step(done))
+        time.sleep(COMMITTED_POLL_S)
+    if len(steps) == 1:
+        raise TimeoutError(f"nothing was committed in {START_S:g} s")
+    return steps
+
+
+def _committed(group: Consumer, settings: Settings) -> int:
+    """Return how many records a group has committed over all partitions; the consumer never joins it."""
+    asked = [TopicPartition(settings.wait.topic, number) for number in range(settings.wait.partitions)]
+    return sum(max(0, place.offset) for place in group.committed(asked, timeout=ANSWER_S))
 
 
 def _tuned(connector: Connector, buffered: bool) -> Connector:

@@ -143,5 +143,4 @@ PARALLEL_CONSUMER: Final = Flow("Parallel Consumer", _parallel_consumer("unorder
 PARALLEL_CONSUMER_BY_KEY: Final = Flow("Parallel Consumer, KEY", _parallel_consumer("key"), JVM_WARM_S)
 AIOKAFKA: Final = Flow("aiokafka, gather and commit", _peer("aiokafka"))
 ARROYO: Final = Flow("arroyo", _peer("arroyo"))
-FASTSTREAM: Final = Flow("FastStream", _peer("faststream"))
 SHARE_CONSUMER: Final = Flow("share consumer", _program("bench.contenders.share_consumer"))

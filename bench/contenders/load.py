@@ -1,7 +1,7 @@
 """Records to consume: a topic filled beforehand, the same in every round, or a steady trickle.
 
-A value (see `flow_program`) is filled up with JSON-like text drawn from a few thousand pieces, which compresses well,
-or with digits drawn at random that hardly compress. The producer's batches hold 500 records at most, lz4.
+A value (see `flow_program`) is filled up with JSON-like text drawn from a few thousand pieces, which compresses well.
+The producer's batches hold 500 records at most, lz4.
 """
 
 from __future__ import annotations
@@ -29,8 +29,6 @@ FILLERS: Final = 4096
 SEED: Final = 7
 ANSWER_S: Final = 30.0
 SERVE_EVERY: Final = 1000
-# Longer than the window in which a compression looks for repetitions.
-POOL: Final = Random(SEED).randbytes(2_000_000).hex().encode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +45,6 @@ AT_ONCE: Final[Mixture] = (Share(100, 0),)
 SLOW: Final[Mixture] = (Share(10, 1000), Share(90, 200))
 
 
-def pool_piece(index: int, size: int) -> bytes:
-    """Return bytes that hardly compress, others for each index."""
-    first = index * size % (len(POOL) - size)
-    return POOL[first : first + size]
-
-
 @cache
 def call_lengths(mixture: Mixture) -> tuple[int, ...]:
     """Return how long calls take, ms: 10,000 of them in exact shares, shuffled, the same every time."""
@@ -66,21 +58,13 @@ def mean_call_s(mixture: Mixture) -> float:
     return sum(share.percent * share.call_ms for share in mixture) / 100 / 1000
 
 
-def fill(
-    kafka: str,
-    topic: str,
-    records: int,
-    mixture: Mixture = AT_ONCE,
-    value_bytes: int = VALUE_BYTES,
-    noise: bool = False,
-) -> None:
-    """Have a topic hold at least this number of records; with `noise` their values hardly compress."""
+def fill(kafka: str, topic: str, records: int, mixture: Mixture = AT_ONCE) -> None:
+    """Have a topic hold at least this number of records."""
     client = create(kafka, topic)
-    lengths, sent_ns, fillers = call_lengths(mixture), time.time_ns(), _fillers(value_bytes)
+    lengths, sent_ns, fillers = call_lengths(mixture), time.time_ns(), _fillers()
     producer = _producer(kafka, linger_ms=20)
     for index in range(held(client, topic, PARTITIONS), records):
-        part = pool_piece(index, value_bytes - HEAD_BYTES) if noise else fillers[index % FILLERS]
-        _send(producer, topic, index, value_of(lengths[index % len(lengths)], sent_ns, part))
+        _send(producer, topic, index, value_of(lengths[index % len(lengths)], sent_ns, fillers[index % FILLERS]))
     _finish(producer)
     if (found := held(client, topic, PARTITIONS)) < records:
         raise OSError(f"{topic} holds {found} records of {records}: the broker has refused some")
@@ -109,7 +93,7 @@ def held(client: AdminClient, topic: str, partitions: int) -> int:
 
 def trickle(kafka: str, topic: str, per_s: float, seconds: float) -> None:
     """Publish evenly spaced records, each with the time at which it was handed to the client, and without lingering."""
-    producer, parts, began_s = _producer(kafka, linger_ms=0), _fillers(VALUE_BYTES), time.monotonic()
+    producer, parts, began_s = _producer(kafka, linger_ms=0), _fillers(), time.monotonic()
     for index in range(round(per_s * seconds)):
         while (ahead_s := began_s + index / per_s - time.monotonic()) > 0:
             producer.poll(0)
@@ -141,8 +125,8 @@ def _finish(producer: Producer) -> None:
 
 
 @cache
-def _fillers(value_bytes: int) -> tuple[bytes, ...]:
-    random, room = Random(SEED), value_bytes - HEAD_BYTES
+def _fillers() -> tuple[bytes, ...]:
+    random, room = Random(SEED), VALUE_BYTES - HEAD_BYTES
     return tuple(_filler(random, room) for _ in range(FILLERS))
 
 

@@ -6,10 +6,6 @@ aiokafka: gather and commit, the usual program with the asyncio client and witho
 arroyo: `RunTask` calls a function in the loop's own thread, for work that doesn't wait; `RunTaskInThreads` is for calls
 that do. Both are followed by `CommitOffsets` under the policy `ONCE_PER_SECOND`, as its page "Committing offsets"
 recommends; the consumer's configuration is what `build_kafka_consumer_configuration` makes.
-
-FastStream: a subscriber with `max_workers=N`. With its default, AckPolicy.ACK_FIRST, N handlers run at once, and
-aiokafka commits on a timer the records that were handed out, done or not: at most once. Every other policy works on one
-record of a partition at a time ("Consuming Acknowledgements"), so the default is measured. Its log is off.
 """
 
 from __future__ import annotations
@@ -69,25 +65,9 @@ def arroyo(arguments: FlowArguments) -> None:
     StreamProcessor(KafkaConsumer(configuration), Topic(arguments.topic), Factory(), ONCE_PER_SECOND).run()
 
 
-async def faststream(arguments: FlowArguments) -> None:
-    """Consume until the run ends the process."""
-    from faststream import FastStream  # type: ignore[import-not-found,unused-ignore]
-    from faststream.kafka import KafkaBroker  # type: ignore[import-not-found,unused-ignore]
-
-    call = async_call(arguments.handler, MeasuredRun(arguments).meter)
-
-    async def handle(value: bytes) -> None:
-        await call(value)
-
-    broker = KafkaBroker(arguments.kafka, logger=None)
-    group = {"group_id": arguments.group, "auto_offset_reset": "earliest"}
-    broker.subscriber(arguments.topic, max_workers=arguments.in_flight, **group)(handle)
-    await FastStream(broker, logger=None).run()
-
-
 if __name__ == "__main__":
     given = FlowArguments(**json.loads(sys.argv[2]))
     if sys.argv[1] == "arroyo":
         arroyo(given)
     else:
-        asyncio.run({"aiokafka": aiokafka, "faststream": faststream}[sys.argv[1]](given))
+        asyncio.run(aiokafka(given))

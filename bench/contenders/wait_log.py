@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from random import Random
 from typing import Final
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
-from bench.contenders.load import held, pool_piece
+from bench.contenders.load import SEED, held
 from bench.contenders.product import settings_of, waitreg
 from bench.harness.row import Bench
 from wait_registry.demo.environment import as_environment
@@ -32,6 +33,8 @@ CUSTOMERS: Final = 200_000
 EXPIRES_IN_MS: Final = 86_400_000
 HEADERS: Final = (("tenant", b"acme"), ("content-type", b"application/json"))
 POLL_EVERY: Final = 2_000
+# Values are parts of it; it is longer than the window in which a compression looks for repetitions.
+POOL: Final = Random(SEED).randbytes(2_000_000).hex().encode()
 FLUSH_S: Final = 120.0
 # The part of a log from which on a contender counts as warm: batches begin small, and compilers need real work.
 WARM_SHARE: Final = 0.4
@@ -92,8 +95,8 @@ class WaitLog:
 def original(index: int, value_bytes: int) -> Original:
     """Return a record that is registered; its value hardly compresses."""
     place = (INPUT_TOPIC, index % INPUT_PARTITIONS, index // INPUT_PARTITIONS, FIRST_TIME_MS + index // RECORDS_PER_MS)
-    key, value = b"customer-%d" % (index * 7919 % CUSTOMERS), pool_piece(index, value_bytes)
-    return Original(*place, "create", key, value, HEADERS)
+    first, key = index * value_bytes % (len(POOL) - value_bytes), b"customer-%d" % (index * 7919 % CUSTOMERS)
+    return Original(*place, "create", key, POOL[first : first + value_bytes], HEADERS)
 
 
 class WaitLogWriter:

@@ -18,7 +18,7 @@ from wait_registry.jvm import jars_home, java_command
 
 PACKAGES: Final = ("confluent-kafka", "orjson", "aiohttp", "pyspark", "pyarrow", "psycopg")
 # Changes of these leave what was measured true.
-NOT_MEASURED: Final = ("docs", "tests", "*.md", "bench/rounds.jsonl", "bench/plots")
+NOT_MEASURED: Final = ("docs", "tests", "*.md", "bench/rounds.jsonl")
 # Below this share of the cores the work of others changes ratios less than rounds differ anyway.
 QUIET_SHARE: Final = 0.1
 

@@ -1,9 +1,8 @@
-"""Writes RESULTS.md and its plots from the data file: one table per row, and what falls short in one table."""
+"""Writes RESULTS.md from the data file: one table per row, and what falls short in one table."""
 
 from __future__ import annotations
 
 import math
-import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +10,7 @@ from statistics import median
 from typing import Final
 
 from bench.harness.data import Data, Json
-from bench.harness.row import ROOT, Line, Round, Row
-from bench.peers import peers_python
+from bench.harness.row import Line, Round, Row
 
 HEAD: Final = """\
 # Results
@@ -78,15 +76,11 @@ def lines_table(found: Sequence[Judged]) -> str:
 
 
 def write_report(rows: Sequence[Row], data: Data) -> Path:
-    """Write RESULTS.md and the plots into the folder of the data file; return the former's path."""
-    folder = data.path.parent
+    """Write RESULTS.md into the folder of the data file; return its path."""
     results = [(row, judged(row, data.rounds(row.number))) for row in rows]
     parts = [HEAD, _runs(data), _shortfalls(results), *(_section(row, found, data) for row, found in results)]
-    path = folder / "RESULTS.md"
+    path = data.path.with_name("RESULTS.md")
     path.write_text("\n".join(parts), "utf-8")
-    (folder / "plots").mkdir(exist_ok=True)
-    plot = [peers_python(), "-m", "bench.plot", str(data.path), str(folder / "plots")]  # only they have matplotlib
-    subprocess.run(plot, cwd=ROOT, check=True)
     return path
 
 
@@ -101,8 +95,7 @@ def _section(row: Row, found: Sequence[Judged], data: Data) -> str:
     ends = data.ends(row.number)
     took = f"{len(ends)} rounds of {median(end['seconds'] for end in ends) / 60:.1f} min. " if ends else ""
     noise = [f"Before round {end['round']}, {end['noise']}." for end in ends if end["noise"]]
-    plots = "\n".join(f"![{name.replace('-', ' ')}](plots/{name}.svg)" for name in row.plots)
-    parts = [f"## Row {row.number}: {row.title}", " ".join([took.strip(), *noise]), lines_table(found), plots]
+    parts = [f"## Row {row.number}: {row.title}", " ".join([took.strip(), *noise]), lines_table(found)]
     return "\n\n".join(filter(None, parts)) + "\n"
 
 

@@ -155,13 +155,12 @@ class Row:
     """A row of the results; `cases` only describes: nothing is connected to or made before `Case.prepare`.
 
     `warm_up` is unmeasured work before the first case, since a broker that has just started takes a third more CPU;
-    `pairs` are what `--against` compares; `plots` are names in `bench.plot`.
+    `pairs` are what `--against` compares.
     """
 
     number: int
     title: str
     cases: Callable[[Bench], Sequence[Case]]
     lines: Sequence[Line]
-    plots: Sequence[str] = ()
     warm_up: Callable[[Bench], None] | None = None
     pairs: Callable[[Bench], Sequence[Pair]] = lambda _: ()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
-from bench.contenders import bare_source, debezium_sink, row_at_a_time_sink
+from bench.contenders import bare_source, debezium_sink
 from bench.contenders.our_sink import measure_backlog, measure_small_batches
 from bench.contenders.wait_log import WaitLog, fill
 from bench.harness.row import Bench, Case, Contender, Line, Pair, Row
@@ -18,7 +18,6 @@ SINK: Final = "sink"
 SOURCE: Final = "bare source"
 BUFFERED: Final = "Debezium with its reduction buffer"
 UNBUFFERED: Final = "Debezium"
-ROW_AT_A_TIME: Final = "row at a time"
 RATE: Final = "records_per_s"
 CPU: Final = "cpu_us_per_record"
 
@@ -38,7 +37,6 @@ def _cases(bench: Bench) -> Sequence[Case]:
         Contender(SINK, partial(measure_backlog, near)),
         _debezium(BUFFERED, near),
         *([] if bench.quick else [_debezium(UNBUFFERED, near)]),
-        Contender(ROW_AT_A_TIME, partial(row_at_a_time_sink.measure, near)),
     ]
     far_contenders = [Contender(SINK, partial(measure_backlog, far)), _debezium(BUFFERED, far)]
     # A smoke has no 250,000 records.
@@ -81,7 +79,6 @@ LINES: Final = (
     Line("Sink's CPU per record, driver alone", (NEAR, SINK, CPU), "µs"),
     _rate("Debezium with its reduction buffer", NEAR, BUFFERED),
     _rate("Debezium without it", NEAR, UNBUFFERED),
-    _rate("A row at a time", NEAR, ROW_AT_A_TIME),
     _times("Sink / Debezium with its buffer", NEAR, BUFFERED, 4),
     _times("Sink / Debezium without it", NEAR, UNBUFFERED, 20),
     _written(SINK, 0.5),

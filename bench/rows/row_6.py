@@ -8,9 +8,6 @@ from functools import partial
 from statistics import median
 from typing import Final
 
-from bench.contenders import load
-from bench.contenders.flows import REGISTRY as REGISTRY_FLOW
-from bench.contenders.flows import Window, contender
 from bench.contenders.our_sink import measure_backlog, read_log
 from bench.contenders.our_sweeper import measure_due
 from bench.contenders.product import connection_to, drop, install, settings_of
@@ -22,10 +19,8 @@ from wait_registry.settings.root import Settings
 
 SINK: Final = "sink"
 REGISTRY: Final = "registry"
-PROCESSOR_PAYLOAD: Final = "payload, processor"
-COUNTS: Final = (1, 4, 16)
-VALUE_BYTES: Final = (200, 2_000, 20_000)
-PARTITIONS: Final = 4
+# Partitions of the wait topic, and bytes of a value.
+SHAPES: Final = ((1, 200), (4, 200), (16, 200), (4, 2_000), (4, 20_000))
 ROWS: Final = (10_000, 1_000_000, 10_000_000)
 RECORDS_PER_BATCH: Final = 100_000
 SWEEPS: Final = 5
@@ -49,22 +44,17 @@ COUNTING: Final = frozenset(
 )
 
 
-def _sink_name(partitions: int = PARTITIONS, value_bytes: int = VALUE_BYTES[0]) -> str:
-    return f"{partitions} partition{'s' if partitions > 1 else ''}, {_bytes_name(value_bytes)}"
+def _sink_name(partitions: int, value_bytes: int) -> str:
+    return f"{partitions} partition{'s' if partitions > 1 else ''}, {value_bytes:,} B"
 
 
 def _rows_name(rows: int) -> str:
     return f"{rows:,} rows"
 
 
-def _bytes_name(value_bytes: int) -> str:
-    return f"{value_bytes:,} B"
-
-
 def _logs(bench: Bench) -> Mapping[str, WaitLog]:
-    """Return what the sink reads, by the contender's name: the partitions vary, or the payload, never both."""
-    shapes = [(count, VALUE_BYTES[0]) for count in COUNTS] + [(PARTITIONS, size) for size in VALUE_BYTES[1:]]
-    return {_sink_name(*shape): _log(bench, *shape) for shape in (shapes[-1:] if bench.quick else shapes)}
+    """Return what the sink reads, by the contender's name."""
+    return {_sink_name(*shape): _log(bench, *shape) for shape in (SHAPES[-1:] if bench.quick else SHAPES)}
 
 
 def _log(bench: Bench, partitions: int, value_bytes: int) -> WaitLog:
@@ -127,40 +117,12 @@ def _measure_registry(rows: int, bench: Bench) -> Figures:
     return {**queries, **sink, **swept, "sink_ms": RECORDS_PER_BATCH / sink[RATE] * 1000}
 
 
-def _input(bench: Bench, value_bytes: int) -> tuple[str, int]:
-    """Return the input topic of a payload and how many records it holds."""
-    records = {200: bench.size(2_000, 450_000), 2_000: bench.size(1_000, 250_000), 20_000: bench.size(600, 80_000)}
-    return f"bench.r6.in{value_bytes}", records[value_bytes]
-
-
-def _prepare_inputs(bench: Bench) -> None:
-    for value_bytes in VALUE_BYTES[2:] if bench.quick else VALUE_BYTES:
-        load.fill(bench.kafka, *_input(bench, value_bytes), value_bytes=value_bytes, noise=True)
-
-
-def _processor(bench: Bench, value_bytes: int) -> Contender:
-    topic, records = _input(bench, value_bytes)
-    # The first quarter warms up.
-    window = Window(records // 4, records, 240.0)
-    return contender(REGISTRY_FLOW, topic, 50, "noop", window, name=_bytes_name(value_bytes), linger_ms=5)
-
-
 def _cases(bench: Bench) -> Sequence[Case]:
     sinks = [Contender(name, partial(measure_backlog, log)) for name, log in _logs(bench).items()]
-    processors = [_processor(bench, size) for size in (VALUE_BYTES[2:] if bench.quick else VALUE_BYTES)]
     registries = [Contender(_rows_name(rows), partial(_measure_registry, rows)) for rows in _registries(bench)]
     return [
         Case(SINK, sinks, prepare=_fill_logs),
-        Case(PROCESSOR_PAYLOAD, processors, prepare=_prepare_inputs),
         Case(REGISTRY, registries, prepare=_prepare_registries),
-    ]
-
-
-def _payload_lines(value_bytes: int) -> list[Line]:
-    name, sink = _bytes_name(value_bytes), _sink_name(value_bytes=value_bytes)
-    return [
-        Line(f"Sink, {sink}", (SINK, sink, RATE), "records/s"),
-        Line(f"Processor, values of {name}", (PROCESSOR_PAYLOAD, name, RATE), "records/s"),
     ]
 
 
@@ -177,10 +139,9 @@ def _registry_lines(rows: int) -> list[Line]:
 
 
 LINES: Final = (
-    *(Line(f"Sink, {_sink_name(count)}", (SINK, _sink_name(count), RATE), "records/s") for count in COUNTS),
-    *(line for size in VALUE_BYTES[1:] for line in _payload_lines(size)),
+    *(Line(f"Sink, {_sink_name(*shape)}", (SINK, _sink_name(*shape), RATE), "records/s") for shape in SHAPES),
     *(line for rows in (ROWS[0], ROWS[-1]) for line in _registry_lines(rows)),
 )
 
 
-ROW: Final = Row(6, "Growth", _cases, LINES, ("sink-by-partitions", "by-payload", "by-registry"))
+ROW: Final = Row(6, "Growth", _cases, LINES)
