@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from email.utils import parsedate_to_datetime
+from ipaddress import AddressValueError, IPv4Address
 
 import aiohttp
-from aiohttp import ClientResponse, ClientSession, ClientTimeout, DummyCookieJar, TCPConnector
+from aiohttp import BasicAuth, ClientResponse, ClientSession, ClientTimeout, DummyCookieJar, TCPConnector
+from yarl import URL
 
-from processor.handlers.address import require_callable
 from processor.handlers.descriptors import require_descriptors
 from processor.handlers.open_handler import Slots
 from processor.retry_decision import RetryLater
@@ -165,3 +166,51 @@ async def _drain(response: ClientResponse) -> None:
     # A connection is reused only after its answer has been read.
     async for _ in response.content.iter_chunked(65_536):
         pass
+
+
+def require_callable(text: str) -> URL:
+    """Read a URL as the client will.
+
+    Args:
+        text: begins with ``http://`` or ``https://``; may hold a password, so no error repeats it.
+
+    Returns:
+        The URL; whether anybody answers there isn't known.
+
+    Raises:
+        ConfigurationError: no record could ever be sent to it; the message says why.
+    """
+    try:
+        url = URL(text)
+    except ValueError:
+        raise _not_callable("host and port can't be read") from None
+    host = url.raw_host
+    if not host:
+        raise _not_callable("it names no host")
+    if not _can_be_looked_up(host):
+        raise _not_callable(f"{host!r} is no host name and no address")
+    try:
+        credentials = BasicAuth.from_url(url)
+        if credentials is not None:
+            credentials.encode()
+    except ValueError:
+        raise _not_callable("its user or password can't be sent: no colon in the user, and Latin-1 only") from None
+    return url
+
+
+def _can_be_looked_up(host: str) -> bool:
+    try:
+        if host.replace(".", "").isdigit():
+            IPv4Address(host)
+        elif ":" not in host:
+            host.encode("idna")
+    except (AddressValueError, UnicodeError):
+        return False
+    return True
+
+
+def _not_callable(seen: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"processor.handler is a URL that can't be called: {seen}. Expected http(s)://host:port/path: check for an "
+        "empty variable in it. (It isn't shown here, since it may hold a password.)"
+    )

@@ -7,8 +7,8 @@ import inspect
 from typing import Any
 
 from processor.handlers.open_handler import OpenHandler
-from processor.handlers.python import AsynchronousHandler, ContextualHandler, PlainFunctionHandler
-from processor.handlers.user_code import is_asynchronous, place_of, require_one_parameter
+from processor.handlers.python import ContextualHandler, handler_of
+from processor.handlers.user_code import place_of, require_one_parameter
 from wait_registry.errors import ConfigurationError
 from wait_registry.settings.processor import ProcessorSettings
 from wait_registry.telemetry.tracing import HttpHeadersSource
@@ -44,10 +44,7 @@ def load_handler(settings: ProcessorSettings, trace_headers: HttpHeadersSource |
         raise ConfigurationError(
             f"handler {name!r} is a {type(found).__name__}; expected an async def, a function or a class"
         )
-    require_one_parameter(name, found)
-    if is_asynchronous(found):
-        return AsynchronousHandler(found)
-    return PlainFunctionHandler(found, settings.max_in_flight)
+    return handler_of(name, found, settings.max_in_flight)
 
 
 def _find(name: str) -> Any:

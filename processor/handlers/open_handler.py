@@ -18,7 +18,6 @@ class Slots:
     """
 
     def __init__(self, count: int) -> None:
-        self.count = count
         self.free = count
         self.blocked = 0
         self._waiting: deque[asyncio.Future[None]] = deque()

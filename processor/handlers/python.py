@@ -47,7 +47,7 @@ class PlainFunctionHandler:
     def __init__(self, function: PlainHandler, max_in_flight: int) -> None:
         self._function = function
         self._threads = Threads(max_in_flight)
-        self.slots: Slots | None = Slots(max_in_flight)
+        self.slots = Slots(max_in_flight)
 
     async def open(self) -> None:
         """Do nothing: threads start as they are needed."""
@@ -70,8 +70,7 @@ class PlainFunctionHandler:
             context = contextvars.copy_context()
             self._threads.submit(lambda: call.report(loop, context.run(_run, self._function, record)))
         except NoThreadError:
-            if self.slots is not None:
-                self.slots.give()
+            self.slots.give()
             raise
         try:
             result = await asyncio.shield(ended)
@@ -84,6 +83,12 @@ class PlainFunctionHandler:
         if result.error is not None:
             raise result.error
         return result.answer
+
+
+def handler_of(name: str, function: Callable[..., Any], max_in_flight: int) -> OpenHandler:
+    """Return the handler for a function; ConfigurationError if it can't be called with the record alone."""
+    require_one_parameter(name, function)
+    return AsynchronousHandler(function) if is_asynchronous(function) else PlainFunctionHandler(function, max_in_flight)
 
 
 class ContextualHandler:
@@ -131,11 +136,7 @@ class ContextualHandler:
             raise ConfigurationError(
                 f"handler {self._name!r}: entering it gave a {type(entered).__name__}, without a method handle(record)"
             )
-        require_one_parameter(f"{self._name}.handle", handle)
-        if is_asynchronous(handle):
-            self._inner = AsynchronousHandler(handle)
-        else:
-            self._inner = PlainFunctionHandler(handle, self._max_in_flight)
+        self._inner = handler_of(f"{self._name}.handle", handle, self._max_in_flight)
 
     async def close(self) -> None:
         """Leave the object."""
@@ -158,7 +159,7 @@ class _Result(NamedTuple):
 class _Call:
     """One running call, seen from the event loop's thread."""
 
-    def __init__(self, ended: asyncio.Future[_Result], slots: Slots | None) -> None:
+    def __init__(self, ended: asyncio.Future[_Result], slots: Slots) -> None:
         self._ended = ended
         self._slots = slots
         self._abandoned = False
@@ -170,14 +171,13 @@ class _Call:
 
     def abandon(self) -> None:
         """Stop waiting for the call; it keeps its slot."""
-        if self._slots is not None and not self._ended.done():
+        if not self._ended.done():
             self._abandoned = True
             self._slots.blocked += 1
 
     def _end(self, result: _Result) -> None:
-        if self._slots is not None:
-            self._slots.blocked -= self._abandoned
-            self._slots.give()
+        self._slots.blocked -= self._abandoned
+        self._slots.give()
         if self._abandoned:
             self._ended.cancel()
         else:
