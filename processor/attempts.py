@@ -6,7 +6,7 @@ import asyncio
 import logging
 from typing import NamedTuple, TypeAlias
 
-from processor.deadline import Deadline
+from processor.deadline import Deadline, log_fields
 from processor.handlers.descriptors import no_descriptor
 from processor.handlers.open_handler import OpenHandler
 from processor.handlers.threads import NoThreadError
@@ -15,7 +15,6 @@ from processor.stats import Stats
 from wait_registry.clock import Clock
 from wait_registry.errors import PermanentError
 from wait_registry.handler import Discard, Record
-from wait_registry.logs import record_fields
 from wait_registry.telemetry.tracing import RecordTrace
 
 log = logging.getLogger(__name__)
@@ -128,7 +127,7 @@ class Attempts:
         if overran:
             self._attempts["timeout"] += 1
             error = TimeoutError(f"attempt {attempts} was over its limit of {self._timeout_s:g} s")
-            log.warning("%s", error, extra=_fields(record))
+            log.warning("%s", error, extra=log_fields(record))
             error.__cause__ = None if isinstance(raised, asyncio.CancelledError) else raised
             if trace is not None:
                 trace.attempt_over_limit()
@@ -155,10 +154,6 @@ def _invalid(answer: object) -> InvalidAnswerError:
     return InvalidAnswerError(
         f"the handler returned {type(answer).__name__}; expected None (done) or wait_registry.handler.Discard(reason)"
     )
-
-
-def _fields(record: Record) -> dict[str, object]:
-    return record_fields(wait_id=record.wait_id, topic=record.topic, partition=record.partition, offset=record.offset)
 
 
 def release_frames(error: BaseException) -> None:

@@ -135,14 +135,14 @@ class DeadlineWatchdog:
 
 
 def _report(record: Record | None, timeout_s: float) -> None:
-    fields = {}
-    if record is not None:
-        fields = record_fields(
-            wait_id=record.wait_id, topic=record.topic, partition=record.partition, offset=record.offset
-        )
     log.warning(
         "a handler ignores its cancellation at the limit of %g s and keeps its worker slot. It must let "
         "asyncio.CancelledError through",
         timeout_s,
-        extra=fields,
+        extra=None if record is None else log_fields(record),
     )
+
+
+def log_fields(record: Record) -> dict[str, object]:
+    """Return the log fields that name a record."""
+    return record_fields(wait_id=record.wait_id, topic=record.topic, partition=record.partition, offset=record.offset)

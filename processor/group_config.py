@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from wait_registry.kafka.clients import consumer_config
-from wait_registry.settings.processor import GroupProtocol
+from wait_registry.settings.processor import AssignmentStrategy, GroupProtocol, ProcessorSettings
 from wait_registry.settings.root import Settings
 
 # Measured: fetch.queue.backoff.ms of 1000, the default, halves the rate and more; the queues bound the memory.
@@ -34,3 +34,11 @@ def group_config(settings: Settings) -> dict[str, Any]:
     if processor.group_protocol is GroupProtocol.CLASSIC:
         config["partition.assignment.strategy"] = processor.assignment_strategy.value
     return consumer_config(settings.kafka, **config)
+
+
+def rebalances_incrementally(processor: ProcessorSettings) -> bool:
+    """Return whether an assignment names only the partitions that are new, and a revocation those that go."""
+    return (
+        processor.group_protocol is GroupProtocol.CONSUMER
+        or processor.assignment_strategy is AssignmentStrategy.COOPERATIVE_STICKY
+    )

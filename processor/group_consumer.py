@@ -9,7 +9,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
@@ -18,14 +17,13 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from processor.assigned_partition import AssignedPartition
 from processor.broker_connection import BrokerConnection
 from processor.ending import Fault
-from processor.group_config import group_config
+from processor.group_config import group_config, rebalances_incrementally
 from processor.log_ends import LogEnds
 from processor.membership import Membership
 from processor.start_offsets import PendingStarts, StartOffsets
 from wait_registry.errors import PermanentError
 from wait_registry.kafka.clients import usable_settings
 from wait_registry.kafka.errors import is_transient, kafka_failure
-from wait_registry.settings.processor import AssignmentStrategy, GroupProtocol
 from wait_registry.settings.root import Settings
 
 log = logging.getLogger(__name__)
@@ -87,10 +85,7 @@ class GroupConsumer:
         self._connection = connection
         self._membership = membership
         self._fault = fault
-        self._incremental = (
-            processor.group_protocol is GroupProtocol.CONSUMER
-            or processor.assignment_strategy is AssignmentStrategy.COOPERATIVE_STICKY
-        )
+        self._incremental = rebalances_incrementally(processor)
         self._warm_up_records = processor.max_in_flight
         self._loop = asyncio.get_running_loop()
         self._loop_thread = threading.get_ident()
@@ -176,12 +171,6 @@ class GroupConsumer:
             raise KafkaException(KafkaError(KafkaError._DESTROY, "the consumer is being closed"))
         self.consumer.commit(offsets=self.offsets(targets), asynchronous=True)
 
-    def commit_now(self, targets: dict[AssignedPartition, int]) -> None:
-        """Commit and wait for the answer; KafkaException when any partition is refused."""
-        for answer in self.consumer.commit(offsets=self.offsets(targets), asynchronous=False):
-            if answer.error is not None:
-                raise KafkaException(answer.error)
-
     def pause(self) -> None:
         """Stop fetching; librdkafka drops what it has fetched, and fetches it again after `resume`."""
         self._paused = True
@@ -221,23 +210,22 @@ class GroupConsumer:
         limit_s = max(LEAST_LEAVE_S, limit_s)
         self._closing = True
         self.pending_starts.end()
-        closed: asyncio.Future[None] = self._loop.create_future()
+        closed: Future[None] = Future()
+        closed.set_running_or_notify_cancel()  # the thread can't be cancelled
         threading.Thread(target=self._close, args=(closed,), name="consumer-close", daemon=True).start()
         try:
-            await asyncio.wait_for(closed, limit_s)
+            await asyncio.wait_for(asyncio.wrap_future(closed), limit_s)
         except TimeoutError:
             log.warning("timed out after %.1f s leaving the group; continuing shutdown", limit_s)
 
-    def _close(self, closed: asyncio.Future[None]) -> None:
-        error: Exception | None = None
+    def _close(self, closed: Future[None]) -> None:
         try:
             self._executor.shutdown()  # a poll that is still running there ends first
             self.consumer.close()
-        except Exception as raised:  # noqa: BLE001 - raised by `close`
-            error = raised
-        # The loop may be closed by now, and the answer is of no use then.
-        with suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(_answer, closed, error)
+        except Exception as error:  # noqa: BLE001 - raised by `close`
+            closed.set_exception(error)
+        else:
+            closed.set_result(None)
 
     def _sorted_out(self, messages: list[Message]) -> list[tuple[AssignedPartition, Message]]:
         taken: list[tuple[AssignedPartition, Message]] = []
@@ -364,11 +352,11 @@ class GroupConsumer:
 
     def _commit_last(self, targets: dict[AssignedPartition, int]) -> KafkaError | None:
         try:
-            self.commit_now(targets)
+            answers = self.consumer.commit(offsets=self.offsets(targets), asynchronous=False)
         except KafkaException as raised:
             error: KafkaError = raised.args[0]
             return error
-        return None
+        return next((answer.error for answer in answers if answer.error is not None), None)
 
     def on_commit(self, error: KafkaError | None, partitions: list[TopicPartition]) -> None:
         """Pass the answer to a commit to the event loop (the client's callback)."""
@@ -400,12 +388,3 @@ class GroupConsumer:
         except Exception as error:  # noqa: BLE001 - an exception must not cross the C callback; the loop raises it
             self._fault.report(error)
             return otherwise
-
-
-def _answer(closed: asyncio.Future[None], error: Exception | None) -> None:
-    if closed.done():
-        return
-    if error is None:
-        closed.set_result(None)
-    else:
-        closed.set_exception(error)

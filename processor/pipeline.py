@@ -97,7 +97,7 @@ class Pipeline:
         letters = DeadLetters(
             outbox, context.topics, processor.group, context.instance, clock, stats, settings.log.error_messages
         )
-        traces = Traces.of(context.tracer, processor.group, context.instance)
+        traces = None if context.tracer is None else Traces(context.tracer, processor.group, context.instance)
         settlement = Settlement(outbox, letters, settings.wait.topic, self.outstanding, stats, traces)
         self.registration = Registration(
             context.producer,

@@ -25,11 +25,6 @@ class Traces:
         self._process = (group, instance)
         self._failed = False
 
-    @classmethod
-    def of(cls, tracer: Tracer | None, group: str, instance: str) -> Traces | None:
-        """Return None if tracing is off."""
-        return None if tracer is None else cls(tracer, group, instance)
-
     def begin(self, entry: Entry) -> RecordTrace | None:
         """Begin the trace of a record that is registered, or can't be; None if the tracer fails."""
         batch, owner = entry.batch, entry.owner
