@@ -32,7 +32,7 @@ class Membership:
         self.member_id = ""
         self._was_lost = False
         self._assigned: Collection[TopicPartition] = ()
-        self._rejoin: Callable[[], None] = _nothing
+        self._rejoin: Callable[[], None] = lambda: None  # the consumer hasn't subscribed yet
         self._differing: frozenset[TopicPartition] = frozenset()
         self._unknown = False
 
@@ -101,7 +101,3 @@ class Membership:
 def _said(place: TopicPartition, is_assigned: bool) -> str:
     topic, number = place
     return f"{topic}[{number}] must be {'released' if is_assigned else 'taken'}"
-
-
-def _nothing() -> None:
-    """Do nothing: the consumer hasn't subscribed yet."""

@@ -14,7 +14,7 @@ from wait_registry.settings.root import Settings
 
 @dataclass(frozen=True, slots=True)
 class SubscribedTopic:
-    """A consumed topic, the input topic it stands for (itself, or that of a redelivery topic), and its dead letters."""
+    """A consumed topic, its input topic (for a redelivery topic, another one), and its dead letter topic."""
 
     name: str
     input_topic: str
@@ -30,12 +30,12 @@ def subscription(settings: Settings, instance: str, existing: Collection[str]) -
 
     Args:
         settings: input topics, group, policy, dead letter topic.
-        instance: how this process is called in wait records.
+        instance: the name of this process in wait records.
         existing: the topics that there are.
 
     Returns:
         By the name of the consumed topic. The dead letter topic follows from where a record was consumed, never from
-        its headers, which anybody may have written.
+        its headers, which any producer may have written.
     """
     processor = settings.processor
     subscribed: dict[str, SubscribedTopic] = {}

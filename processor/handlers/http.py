@@ -175,7 +175,7 @@ def require_callable(text: str) -> URL:
         text: begins with ``http://`` or ``https://``; may hold a password, so no error repeats it.
 
     Returns:
-        The URL; whether anybody answers there isn't known.
+        The URL; it isn't called, so a service may be missing there.
 
     Raises:
         ConfigurationError: no record could ever be sent to it; the message says why.

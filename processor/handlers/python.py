@@ -16,7 +16,7 @@ from wait_registry.handler import AsyncHandler, HandlerResult, PlainHandler, Rec
 
 
 class AsynchronousHandler:
-    """Calls the user's coroutine function directly: nothing stands between it and the worker.
+    """Calls the user's coroutine function directly, without a wrapper.
 
     Args:
         function: the user's handler.
