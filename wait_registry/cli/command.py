@@ -1,4 +1,4 @@
-"""Build a subcommand: its settings options, the extra that it needs, and a help text with examples and exit codes."""
+"""Build a subcommand: its settings options, the extra that it needs, and a help text with examples."""
 
 from __future__ import annotations
 
@@ -66,7 +66,6 @@ class Command(click.Command):
         name: str | None,
         *,
         examples: tuple[str, ...] = (),
-        exit_codes: tuple[int, ...] = (0, 1, 2),
         extra: str | None = None,
         **attributes: Any,
     ) -> None:
@@ -75,13 +74,11 @@ class Command(click.Command):
         Args:
             name: as it is typed.
             examples: lines that a user can type.
-            exit_codes: those that it ends with.
             extra: the extra in pyproject.toml without which it can't run.
             attributes: those of `click.Command`.
         """
         super().__init__(name, **attributes)
         self.examples = examples
-        self.exit_codes = exit_codes
         self.extra = extra
         self.params += settings_options()
 
@@ -93,9 +90,8 @@ class Command(click.Command):
         return super().invoke(ctx)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the examples and the exit codes."""
+        """Write the examples."""
         write_examples(formatter, self.examples)
-        write_exit_codes(formatter, self.exit_codes)
 
 
 class Group(click.Group):
@@ -187,9 +183,3 @@ def write_examples(formatter: click.HelpFormatter, examples: tuple[str, ...]) ->
     if examples:
         with formatter.section("Examples"):
             formatter.write("".join(f"  {line}\n" for line in examples))
-
-
-def write_exit_codes(formatter: click.HelpFormatter, codes: tuple[int, ...]) -> None:
-    """Write what the exit codes mean."""
-    formatter.write_paragraph()
-    formatter.write_text(f"Exit codes: {', '.join(f'{code} {EXIT_CODES[code]}' for code in codes)}.")

@@ -12,7 +12,6 @@ from wait_registry.cli.command import Command, Invocation
     cls=Command,
     extra="local",
     examples=("waitreg demo", "waitreg demo --keep"),
-    exit_codes=(0, 1, 2, 4),
 )
 @click.option("--keep", is_flag=True, help="Leave everything running afterwards, and print the addresses.")
 @click.pass_obj

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import click
 
-from wait_registry.cli.command import EXIT_CODES, Group, Invocation, write_exit_codes
+from wait_registry.cli.command import EXIT_CODES, Group, Invocation
 from wait_registry.errors import WaitRegistryError
 
 
@@ -45,7 +45,6 @@ COMMANDS: Final = (
     ),
     Entry("Setup", "doctor", "Check settings, Kafka, Postgres and services, and print a fix for each problem."),
     Entry("Setup", "config", "Print the settings in effect, or list all settings."),
-    Entry("Setup", "metrics", "List all metrics."),
     Entry("Inspect and repair", "query", "Run a ready-made incident query."),
     Entry("Inspect and repair", "rebuild", "Rebuild the Postgres tables from the wait topic."),
     Entry("Try it", "demo", "Compare throughput, kill a processor, and reconcile every record."),
@@ -84,7 +83,8 @@ class _Root(Group):
             "Settings, strongest first: --set NAME=VALUE, environment (WAITREG_PROCESSOR__GROUP=orders), .env, "
             "waitreg.toml, default. `waitreg config --all` lists them all."
         )
-        write_exit_codes(formatter, tuple(EXIT_CODES))
+        formatter.write_paragraph()
+        formatter.write_text(f"Exit codes: {', '.join(f'{code} {means}' for code, means in EXIT_CODES.items())}.")
 
 
 @click.command(cls=_Root, context_settings=_CONTEXT)

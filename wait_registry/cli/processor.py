@@ -19,7 +19,6 @@ from wait_registry.cli.command import Command, Invocation
         "    --set processor.handler=shop.orders:handle",
         "WAITREG_PROCESSOR__HANDLER=http://localhost:8080/orders waitreg processor --config orders.toml --once",
     ),
-    exit_codes=(0, 1, 2, 3),
 )
 @click.option("--once", is_flag=True, help="Stop when every record that is in the topics now is settled.")
 @click.pass_obj

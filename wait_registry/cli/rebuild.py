@@ -15,7 +15,6 @@ from wait_registry.errors import TransientError, WaitRegistryError
     cls=Command,
     extra="sink",
     examples=("waitreg rebuild --dry-run", "waitreg rebuild"),
-    exit_codes=(0, 1, 2, 3),
 )
 @click.option("--dry-run", is_flag=True, help="Print what would change, and change nothing.")
 @click.pass_obj

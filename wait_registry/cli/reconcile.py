@@ -43,7 +43,6 @@ class EpochMs(click.ParamType[int]):
         "waitreg reconcile --manifest published.jsonl --calls calls.jsonl --kill 1764000000000 --kill 1764000060000",
         "waitreg reconcile --manifest published.jsonl --calls calls.jsonl --set processor.group=shop --deadline 60",
     ),
-    exit_codes=(0, 1, 2, 4),
 )
 @click.option(
     "--manifest", type=click.Path(path_type=Path), required=True, metavar="FILE", help="What `waitreg load` wrote."

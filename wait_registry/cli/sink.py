@@ -15,7 +15,6 @@ from wait_registry.cli.command import Command, Invocation
         "waitreg sink --set postgres.url=postgresql://registry@db.internal/registry",
         "waitreg sink --once",
     ),
-    exit_codes=(0, 1, 2, 3),
 )
 @click.option("--once", is_flag=True, help="Stop when every record that is in the topics now is in Postgres.")
 @click.pass_obj

@@ -14,7 +14,6 @@ from wait_registry.cli.command import Command, Invocation
     cls=Command,
     extra="sweeper",
     examples=("waitreg sweeper", "waitreg sweeper --once --set log.format=console"),
-    exit_codes=(0, 1, 2, 3),
 )
 @click.option("--once", is_flag=True, help="Run one sweep, then stop.")
 @click.pass_obj

@@ -29,10 +29,6 @@ class TelemetrySettings(Section):
     traces_endpoint: str = Field(
         "", description="URL that spans are posted to, path included; by default from OTEL_EXPORTER_OTLP_*"
     )
-    traces_service_name: str = Field(
-        "",
-        description="service.name of the spans; by default OTEL_SERVICE_NAME, or waitreg-processor and waitreg-sweeper",
-    )
 
 
 class LogFormat(StrEnum):

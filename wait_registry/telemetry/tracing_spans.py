@@ -113,7 +113,7 @@ class SpanTracer:
         """Send spans to an OTLP/HTTP receiver; the user's own spans too, unless the process has a provider."""
         limit_log_lines()
         sender = SpanSender(OTLPSpanExporter(settings.traces_endpoint or None))
-        tracer = cls(sender, _resource(settings.traces_service_name, service))
+        tracer = cls(sender, _resource(service))
         if isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
             trace.set_tracer_provider(tracer.provider)
         return tracer
@@ -270,9 +270,7 @@ def _taken_attributes(taken: RecordTaken) -> dict[str, Any]:
     return attributes
 
 
-def _resource(name: str, service: str) -> Resource:
-    if name:
-        return Resource.create({SERVICE_NAME: name})
+def _resource(service: str) -> Resource:
     resource = Resource.create()
     if str(resource.attributes.get(SERVICE_NAME, "unknown_service")).startswith("unknown_service"):
         return resource.merge(Resource({SERVICE_NAME: f"waitreg-{service}"}))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -11,9 +12,8 @@ import pytest
 from processor.handlers.loading import load_handler
 from processor.handlers.python import ContextualHandler
 from tests.evidence import ROOT, all_tests
+from tests.reference_pages import MARK, PAGES
 from tests.support.pages import Page, pages, read
-from wait_registry.cli.config import configuration_tables
-from wait_registry.cli.metrics import metrics_tables
 from wait_registry.cli.query_file import load_query, query_names
 from wait_registry.settings.names import setting_names
 from wait_registry.settings.processor import ProcessorSettings
@@ -33,18 +33,16 @@ def test_a_link_leads_to_a_file_and_a_heading(page: Page, link: str) -> None:
         assert anchor in read(target.resolve()).anchors, f"{path or page.name} has no heading #{anchor}"
 
 
-def generated(name: str) -> str:
-    """Return the part of a page that a command prints."""
-    return (DOCS / name).read_text("utf-8").partition("tests compare. -->\n\n")[2]
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_reference_page_is_current(page: Path) -> None:
+    assert page.read_text("utf-8").partition(MARK)[2] == PAGES[page](), "run `python -m tests.reference_pages`"
 
 
-def test_the_configuration_page_is_current_and_complete() -> None:
-    assert generated("configuration.md") == configuration_tables(), "paste the output of `waitreg config --markdown`"
+def test_every_setting_has_a_description() -> None:
     assert [name for name, setting in setting_names().items() if not setting.field.description] == []
 
 
-def test_the_metrics_pages_are_current_and_complete() -> None:
-    assert generated("metrics-reference.md") == metrics_tables(), "paste the output of `waitreg metrics --markdown`"
+def test_the_metrics_page_names_every_metric() -> None:
     questions = (DOCS / "metrics.md").read_text("utf-8")
     assert [metric.name for metric in all_metrics() if f"`{metric.name}`" not in questions] == []
 

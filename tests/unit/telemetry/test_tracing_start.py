@@ -46,7 +46,7 @@ from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
 theirs = TracerProvider()
 trace.set_tracer_provider(theirs)
-tracer = start(traces=True, traces_service_name="shop")
+tracer = start(traces=True)
 assert trace.get_tracer_provider() is theirs
 print(tracer.provider.resource.attributes["service.name"])
 tracer.stop()
@@ -73,7 +73,7 @@ def test_without_its_packages_start_check_and_start_name_the_extra() -> None:
 
 
 def test_a_provider_that_the_process_already_has_is_kept() -> None:
-    assert run(WITH_ANOTHER_PROVIDER) == "shop\n"
+    assert run(WITH_ANOTHER_PROVIDER, OTEL_SERVICE_NAME="shop") == "shop\n"
 
 
 @pytest.mark.parametrize(
