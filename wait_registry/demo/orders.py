@@ -11,20 +11,8 @@ import orjson
 PRODUCTS = ("espresso beans 1 kg", "paper filters", "grinder", "kettle", "scale", "café crème cups", "Öl-Pfännchen")
 CITIES = ("Rotterdam", "Łódź", "Zürich", "São Paulo", "東京", "Leeds")
 CHANNELS = ("web", "app", "partner")
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """What the records look like: shares of 0 to 1, and the least size of a JSON value in bytes."""
-
-    null_keys: float = 0.1
-    binary_values: float = 0.05
-    empty_values: float = 0.01
-    null_values: float = 0.01
-    min_value_bytes: int = 0
-
-
-ORDERS = Shape()
+NULL_KEYS = 0.1
+BINARY_VALUES, EMPTY_VALUES, NULL_VALUES = 0.05, 0.01, 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,30 +24,32 @@ class Order:
     headers: list[tuple[str, bytes | None]]
 
 
-def order(seed: int, index: int, shape: Shape = ORDERS) -> Order:
+def order(seed: int, index: int) -> Order:
     """Return the record of this seed and index."""
     random = Random(f"{seed}/{index}")
     customer = f"customer-{random.randrange(1000):04d}"
-    key = None if random.random() < shape.null_keys else customer.encode()
-    return Order(key, _value(random, shape, index, customer), _headers(random, customer))
+    key = None if random.random() < NULL_KEYS else customer.encode()
+    return Order(key, _value(random, index, customer), _headers(random, customer))
 
 
-def _value(random: Random, shape: Shape, index: int, customer: str) -> bytes | None:
+def plain(seed: int, index: int) -> Order:
+    """Return the order of this seed and index, with a key and a JSON value in any case."""
+    random = Random(f"{seed}/{index}")
+    customer = f"customer-{random.randrange(1000):04d}"
+    return Order(customer.encode(), orjson.dumps(_body(random, index, customer)), _headers(random, customer))
+
+
+def _value(random: Random, index: int, customer: str) -> bytes | None:
     draw = random.random()
     for share, content in (
-        (shape.null_values, None),
-        (shape.empty_values, b""),
-        (shape.binary_values, b"\x00\xff\xfe" + random.randbytes(random.randrange(16, 400))),
+        (NULL_VALUES, None),
+        (EMPTY_VALUES, b""),
+        (BINARY_VALUES, b"\x00\xff\xfe" + random.randbytes(random.randrange(16, 400))),
     ):
         if draw < share:
             return content
         draw -= share
-    body = _body(random, index, customer)
-    encoded = orjson.dumps(body)
-    if len(encoded) < shape.min_value_bytes:
-        body["note"] = "x" * (shape.min_value_bytes - len(encoded) - len(',"note":""'))
-        encoded = orjson.dumps(body)
-    return encoded
+    return orjson.dumps(_body(random, index, customer))
 
 
 def _body(random: Random, index: int, customer: str) -> dict[str, Any]:

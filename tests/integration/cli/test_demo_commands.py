@@ -27,7 +27,7 @@ def test_load_publishes_what_its_manifest_says(
 ) -> None:
     topic = topics.create(names("input"), 3)
     manifest = tmp_path / "published.jsonl"
-    arguments = ["--topic", topic, "--records", "40", "--null-keys", "1", "--manifest", str(manifest)]
+    arguments = ["--topic", topic, "--records", "40", "--shape", "plain", "--manifest", str(manifest)]
     ended = run_waitreg(tmp_path, "load", *arguments, settings=settings_for())
     assert ended.code == 0, ended.errors
     assert ended.output.startswith("published 40 records in ")
@@ -36,7 +36,7 @@ def test_load_publishes_what_its_manifest_says(
         (line["partition"], line["offset"]) for line in map(json.loads, manifest.read_text().splitlines())
     }
     assert len(records) == 40
-    assert all(record.key is None for record in records)
+    assert all(record.key for record in records)
 
 
 def test_ctrl_c_ends_a_load_with_what_was_published(

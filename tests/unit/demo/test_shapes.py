@@ -6,13 +6,13 @@ import orjson
 import pytest
 
 from wait_registry.demo.hostile import ODDITIES
-from wait_registry.demo.orders import Order, Shape, order
-from wait_registry.demo.shapes import HOT_KEY, SHAPES, Keys, maker
+from wait_registry.demo.orders import Order
+from wait_registry.demo.shapes import SHAPES, shape_named
 from wait_registry.errors import ConfigurationError
 
 
-def made(name: str, count: int = 300, keys: Keys | None = None) -> list[Order]:
-    make = maker(name, keys or Keys())
+def made(name: str, count: int = 300) -> list[Order]:
+    make = shape_named(name)
     return [make(1, index) for index in range(count)]
 
 
@@ -39,7 +39,7 @@ ORDERS = made("orders", 2000)
 def test_the_same_seed_gives_the_same_records(name: str) -> None:
     assert made(name, 30) == made(name, 30)
     if name not in ("tiny", "hostile"):
-        assert made(name, 30) != [maker(name, Keys())(2, index) for index in range(30)]
+        assert made(name, 30) != [shape_named(name)(2, index) for index in range(30)]
 
 
 def test_keys_and_values_come_in_every_shape() -> None:
@@ -60,10 +60,8 @@ def test_headers_are_nested_json_with_duplicates_nulls_and_binary() -> None:
     assert any(("tag", b"") in record.headers for record in ORDERS)
 
 
-def test_values_can_be_padded_to_a_size() -> None:
-    shape = Shape(null_keys=0, binary_values=0, empty_values=0, null_values=0, min_value_bytes=5000)
-    sizes = {len(order(1, index, shape).value or b"") for index in range(50)}
-    assert sizes == {5000}
+def test_plain_orders_have_a_key_and_a_json_value() -> None:
+    assert all(record.key and is_json(record.value) for record in made("plain"))
 
 
 def test_tiny_records_are_tiny() -> None:
@@ -76,12 +74,6 @@ def test_binary_records_are_mostly_small_and_hardly_ever_text() -> None:
     sizes = sorted(len(record.value or b"") for record in records)
     assert sizes[0] < 32 and sizes[-1] > 8_000 and sizes[len(sizes) // 2] < 2_000
     assert sum(decodes(record.key) for record in records) < 10
-
-
-def test_large_records_are_json_that_a_usual_topic_still_takes() -> None:
-    for record in made("large", 40):
-        assert 65_000 <= len(record.value or b"") <= 1_000_000
-        assert len(orjson.loads(record.value or b"")["attachment"]) > 60_000
 
 
 def test_hostile_records_have_every_oddity_in_turn() -> None:
@@ -100,27 +92,6 @@ def test_hostile_records_have_every_oddity_in_turn() -> None:
     ]
 
 
-@pytest.mark.parametrize("name", ["tiny", "binary", "hostile"])
-def test_shares_of_null_and_hot_keys_hold_for_every_shape(name: str) -> None:
-    keys = [record.key for record in made(name, 1000, Keys(null=0.25, hot=0.5))]
-    assert 200 < sum(key is None for key in keys) < 300
-    assert 430 < sum(key == HOT_KEY for key in keys) < 570
-
-
-def test_without_a_share_of_null_keys_they_are_as_the_shape_has_them() -> None:
-    hot = made("orders", 1000, Keys(hot=0.5))
-    assert 20 < sum(record.key is None for record in hot) < 80
-    assert 430 < sum(record.key == HOT_KEY for record in hot) < 570
-
-
-@pytest.mark.parametrize(
-    ("name", "keys", "orders", "said"),
-    [
-        ("huge", Keys(), None, "orders, tiny, binary, large, hostile"),
-        ("tiny", Keys(null=0.6, hot=0.6), None, "add up to 1.2"),
-        ("tiny", Keys(), Shape(), "not of tiny"),
-    ],
-)
-def test_what_cannot_be_made_is_refused(name: str, keys: Keys, orders: Shape | None, said: str) -> None:
-    with pytest.raises(ConfigurationError, match=said):
-        maker(name, keys, orders)
+def test_an_unknown_shape_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="orders, plain, tiny, binary, hostile"):
+        shape_named("huge")
