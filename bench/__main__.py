@@ -14,17 +14,14 @@ Exit status: 0 everything was measured (met or not), 1 a turn failed, 2 usage, 1
 from __future__ import annotations
 
 import argparse
-import fcntl
 import importlib
-import os
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -57,15 +54,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     rows = [row_of(number) for number in options.row or ROWS]
     try:
-        if options.list:
-            return _list(rows)
-        with _only_one():
-            if options.report:
-                print(write_report([row_of(number) for number in ROWS], Data.read(_file(options))))
-                return 0
-            if options.fetch and not options.against:
-                subprocess.run(["make", "--no-print-directory", "bench-peers"], cwd=ROOT, check=True)
-            return _against(rows, options) if options.against else _measure(rows, options)
+        if options.report:
+            print(write_report([row_of(number) for number in ROWS], Data.read(_file(options))))
+            return 0
+        if options.fetch and not options.against:
+            subprocess.run(["make", "--no-print-directory", "bench-peers"], cwd=ROOT, check=True)
+        return _against(rows, options) if options.against else _measure(rows, options)
     except (WaitRegistryError, OSError, subprocess.CalledProcessError) as error:
         print(f"bench: {error}", file=sys.stderr)
         return 1
@@ -130,33 +124,12 @@ def _against(rows: Sequence[Row], options: argparse.Namespace) -> int:
     return 0
 
 
-def _list(rows: Sequence[Row]) -> int:
-    for row in rows:
-        print(f"{row.number}. {row.title}")
-        for case in row.cases(Bench("", "", Path(), full=True)):
-            names = ", ".join(contender.name for contender in case.contenders)
-            print(f"   {case.name}: {names}{f' ({case.turns} turns)' if case.turns > 1 else ''}")
-    return 0
-
-
 def _file(options: argparse.Namespace) -> Path:
     return (ROOT / "bench" if options.full else RESULTS) / "rounds.jsonl"
 
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-@contextmanager
-def _only_one() -> Iterator[None]:
-    """Refuse to run alongside another benchmark of this user: the two would measure each other."""
-    path = Path(tempfile.gettempdir()) / f"waitreg-bench-{os.getuid()}.lock"
-    with path.open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise OSError("another benchmark is running: wait for it, or end it") from None
-        yield
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -169,7 +142,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--turns", type=int, default=5, help="with --against: turns of each checkout (5)")
     parser.add_argument("--fetch", action="store_true", help="run `make bench-peers` before measuring")
     parser.add_argument("--report", action="store_true", help="only write the results again from the data file")
-    parser.add_argument("--list", action="store_true", help="print the rows with their cases and contenders")
     return parser
 
 

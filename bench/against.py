@@ -16,7 +16,7 @@ from statistics import median
 
 from bench.harness.play import measured, turn_folder
 from bench.harness.report import shown
-from bench.harness.row import DEADLINE_S, HERE, Bench, Checkout, Figures, Pair, Row
+from bench.harness.row import HERE, Bench, Checkout, Figures, Pair, Row
 
 
 def compare(row: Row, bench: Bench, other: Checkout, turns: int) -> None:
@@ -45,7 +45,7 @@ def _both(row: Row, pair: Pair, bench: Bench, other: Checkout, turn: int) -> tup
     found: dict[Checkout, Figures] = {}
     for product in (HERE, other) if turn % 2 else (other, HERE):
         folder = f"{row.number}-{pair.name}-{turn}-{product.name}"
-        found[product] = measured(pair.measure, replace(_in_folder(bench, folder), product=product), DEADLINE_S)
+        found[product] = measured(pair.measure, replace(_in_folder(bench, folder), product=product))
     for name in (*pair.gains, *pair.costs):
         ours, theirs = found[HERE][name], found[other][name]
         ratio = gain(name in pair.costs, ours, theirs)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Final
 from uuid import uuid4
 
@@ -94,7 +93,7 @@ def contender(
         arguments = flow_arguments(bench, topic, in_flight, handler, window, **options)
         return measure_flow(flow, bench, arguments, window.least_s)
 
-    return Contender(name or flow.name, measure, window.limit_s + 2 * START_S)
+    return Contender(name or flow.name, measure)
 
 
 def filled(topic: str, records: int, mixture: Mixture = AT_ONCE) -> Callable[[Bench], None]:
@@ -127,7 +126,7 @@ def _peer(name: str) -> Callable[[Bench, FlowArguments], dict[str, float]]:
 
 
 def _parallel_consumer(order: str) -> Callable[[Bench, FlowArguments], dict[str, float]]:
-    return lambda bench, arguments: _line(bench, arguments, parallel_consumer.command(order, arguments))
+    return lambda bench, arguments: _line(bench, arguments, parallel_consumer.command(bench, order, arguments))
 
 
 def _line(bench: Bench, arguments: FlowArguments, command: list[str]) -> dict[str, float]:
@@ -136,7 +135,6 @@ def _line(bench: Bench, arguments: FlowArguments, command: list[str]) -> dict[st
 
 
 REGISTRY: Final = Flow("registry", registry.measure)
-BATCH: Final = Flow("batch baseline", partial(registry.measure, baseline=True))
 BARE_LOOP: Final = Flow("bare loop", _program("bench.contenders.bare_loop"))
 PLAIN: Final = Flow("plain consume and commit", _program("bench.contenders.bare_loop", "plain"))
 PARALLEL_CONSUMER: Final = Flow("Parallel Consumer", _parallel_consumer("unordered"), JVM_WARM_S)

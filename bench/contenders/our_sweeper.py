@@ -12,7 +12,7 @@ from psycopg.rows import TupleRow
 from bench.contenders.product import Service, connection_to, fresh_schema, running
 from bench.contenders.standing_rows import register_due, remove_due, tidy, write_positions
 from bench.contenders.wait_log import WaitLog, WaitLogWriter, prepare_topics
-from bench.harness.row import HERE, Bench, Figures, WrongResultError
+from bench.harness.row import HERE, Bench, Figures
 from sweeper.due import find_due
 from wait_registry.settings.root import Settings
 
@@ -53,7 +53,7 @@ class Sweeps:
     def wait_for(self, rows: int, deadline_s: float) -> float:
         """Wait for the first sweep with due rows, or with none; return its duration, s.
 
-        Raises WrongResultError unless it exported this number of rows.
+        Raises RuntimeError unless it exported this number of rows.
         """
         found: list[Swept] = []
 
@@ -63,7 +63,7 @@ class Sweeps:
 
         self._sweeper.wait_for(seen, f"for a sweep of {rows} rows", deadline_s)
         if found[0].exported != rows:
-            raise WrongResultError(f"{found[0].exported} of {rows} due rows were exported")
+            raise RuntimeError(f"{found[0].exported} of {rows} due rows were exported")
         return found[0].duration_s
 
     def _new(self) -> list[Swept]:
@@ -71,7 +71,7 @@ class Sweeps:
         for swept in found:
             self._last = swept.number
             if swept.result != "done":
-                raise WrongResultError(f"a sweep of {swept.due} due rows ended as {swept.result}: {swept.skipped}")
+                raise RuntimeError(f"a sweep of {swept.due} due rows ended as {swept.result}: {swept.skipped}")
         return found
 
 
@@ -128,5 +128,5 @@ def ask_for_nothing(bench: Bench, settings: Settings) -> float:
             due = find_due(connection, settings, settings.wait.partitions)
             took_ms.append((time.perf_counter() - began) * 1000)
             if due.rows:
-                raise WrongResultError(f"{due.rows} rows are due, expected none")
+                raise RuntimeError(f"{due.rows} rows are due, expected none")
     return median(took_ms)

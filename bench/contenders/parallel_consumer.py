@@ -13,54 +13,36 @@ most, the JVM's other flags are its defaults, logs are at WARN.
 
 from __future__ import annotations
 
-import hashlib
-import os
 import subprocess
-import tempfile
-from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
 from bench.contenders.flow_program import FlowArguments
-from bench.harness.row import ROOT
+from bench.harness.row import Bench
 from bench.peers import parallel_consumer_jars
 from wait_registry.errors import ConfigurationError
 from wait_registry.jvm import java_command
 
 SOURCES: Final = Path(__file__).with_name("java")
-BUILT: Final = ROOT / ".waitreg" / "bench"
 
 
-def command(order: str, arguments: FlowArguments) -> list[str]:
-    """Return the program for an order, `unordered` or `key` (one call at a time per key); it takes no JSON."""
+def command(bench: Bench, order: str, arguments: FlowArguments) -> list[str]:
+    """Compile the program and return it for an order, `unordered` or `key` (one call at a time per key)."""
+    jars = f"{parallel_consumer_jars()}/*"
     logs = ("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Dorg.slf4j.simpleLogger.showDateTime=true")
-    java = [java_command(), "-Xmx1g", "-XX:+ExitOnOutOfMemoryError", *logs, "-cp", _class_path()]
+    java = [java_command(), "-Xmx1g", "-XX:+ExitOnOutOfMemoryError", *logs, "-cp", f"{_compiled(bench, jars)}:{jars}"]
     given = {**asdict(arguments), "order": order}
     return [*java, "io.waitreg.bench.ParallelConsumerFlow", *(str(part) for item in given.items() for part in item)]
 
 
-def _class_path() -> str:
-    """Return the class path; compiles the program where its source has changed."""
-    jars = f"{parallel_consumer_jars()}/*"
-    sources = sorted(SOURCES.glob("*.java"))
-    digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]
-    classes = BUILT / f"parallel_consumer-{digest}"
-    if not classes.is_dir():
-        _compile(sources, jars, classes)
-    return f"{classes}{os.pathsep}{jars}"
-
-
-def _compile(sources: list[Path], jars: str, classes: Path) -> None:
-    javac = Path(java_command()).resolve().with_name("javac")
+def _compiled(bench: Bench, jars: str) -> Path:
+    javac, classes = Path(java_command()).resolve().with_name("javac"), bench.directory / "classes"
     if not javac.is_file():
         raise ConfigurationError(f"{javac} is missing: install a whole JDK, or set JAVA_HOME to one")
-    with tempfile.TemporaryDirectory(dir=BUILT) as folder:
-        made = Path(folder) / "classes"
-        # -path: a jar's manifest may name another release of a jar than the one that is there.
-        options = ["--release", "17", "-Xlint:all,-path", "-Werror", "-proc:none", "-cp", jars, "-d", str(made)]
-        done = subprocess.run([javac, *options, *sources], capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            raise ConfigurationError(f"javac refuses {SOURCES}:\n{done.stderr}{done.stdout}")
-        with suppress(OSError):  # another process may have been faster; its classes are the same
-            made.rename(classes)
+    # -path: a jar's manifest may name another release of a jar than the one that is there.
+    options = ["--release", "17", "-Xlint:all,-path", "-Werror", "-proc:none", "-cp", jars, "-d", str(classes)]
+    done = subprocess.run([javac, *options, *SOURCES.glob("*.java")], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise ConfigurationError(f"javac refuses {SOURCES}:\n{done.stderr}{done.stdout}")
+    return classes

@@ -21,7 +21,7 @@ from bench.contenders.flow_program import FlowArguments
 from bench.contenders.meter import memory_of
 from bench.contenders.metered_handler import HANDLER
 from bench.harness.process import BYTES_PER_MB, Child, started
-from bench.harness.row import Bench, WrongResultError
+from bench.harness.row import Bench
 from wait_registry.demo.environment import as_environment
 from wait_registry.local.guard import process_tree
 from wait_registry.local.ports import LOOPBACK, free_ports
@@ -118,9 +118,9 @@ def count(connection: psycopg.Connection[TupleRow], query: str, *parameters: obj
 
 
 def require_open_rows(connection: psycopg.Connection[TupleRow], expected: int) -> None:
-    """Raise WrongResultError unless the table `wait` holds this number of rows."""
+    """Raise RuntimeError unless the table `wait` holds this number of rows."""
     if (found := count(connection, OPEN_ROWS)) != expected:
-        raise WrongResultError(f"{found} rows are left in wait, the log says {expected}")
+        raise RuntimeError(f"{found} rows are left in wait, the log says {expected}")
 
 
 class Service:

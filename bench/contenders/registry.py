@@ -2,7 +2,7 @@
 
 Everything is on as it is by default: metrics (read every few seconds, as Prometheus would), INFO logs, retries, start
 checks. Settings are the product's defaults; what differs is in `processor_settings`. Several processes of one group
-begin together, when each has partitions, and are measured as one. The batch baseline is run in the same way.
+are measured as one, while all of them are at work.
 
 Options: `linger_ms` and `handler_timeout_s` as the settings, `processes` of the group (1), `idle_s` to measure idling
 after the last record (0).
@@ -10,17 +10,16 @@ after the last record (0).
 
 from __future__ import annotations
 
-import sys
 import time
 import urllib.request
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from statistics import fmean
 from typing import Final
 
 from bench.contenders.flow_program import FlowArguments
 from bench.contenders.load import delete
-from bench.contenders.meter import NS_PER_S, Mark, between, cpu_ns_of, memory_of, started_ns_of
+from bench.contenders.meter import NS_PER_S, Mark, between, cpu_ns_of, started_ns_of
 from bench.contenders.metered_handler import MeterOrder
 from bench.contenders.product import processor_settings, waitreg
 from bench.harness.process import Child, started
@@ -30,12 +29,10 @@ from wait_registry.local.ports import LOOPBACK, free_ports
 
 POLL_S: Final = 0.1
 SCRAPE_EVERY_S: Final = 5.0
-SAMPLE_EVERY_S: Final = 1.0
 # Marks of all processes together within a shared window.
 SHARED_MARKS: Final = 200
 # After the last record, before idling is measured: its tombstone, its commit.
 SETTLE_S: Final = 3.0
-BASELINE: Final = (sys.executable, "-m", "wait_registry.demo.baseline")
 
 
 class Processor:
@@ -45,32 +42,25 @@ class Processor:
         self.child = child
         self.order = order
         self.started_ns = started_ns_of(child.pid)
-        self.memory: list[tuple[float, float]] = []
         self._port = port
-        self._scraped_s = self._sampled_s = time.monotonic()
+        self._scraped_s = time.monotonic()
 
     def look(self) -> list[Mark]:
-        """Return its marks so far, and sample its memory and metrics if that is due."""
+        """Return its marks so far, and read its metrics if that is due."""
         self.child.require_running()
         marks, now_s = self.order.written(), time.monotonic()
-        if now_s - self._sampled_s >= SAMPLE_EVERY_S:
-            self._sampled_s = now_s
-            self.memory.append((now_s, memory_of(self.child.pid)[0]))
         if marks and now_s - self._scraped_s >= SCRAPE_EVERY_S:
             self._scraped_s = now_s
-            with suppress(OSError):  # the baseline has no metrics
-                urllib.request.urlopen(f"http://{LOOPBACK}:{self._port}/metrics", timeout=5).read()
+            urllib.request.urlopen(f"http://{LOOPBACK}:{self._port}/metrics", timeout=5).read()
         return marks
 
 
-def measure(bench: Bench, arguments: FlowArguments, *, baseline: bool = False) -> dict[str, float]:
-    """Run the processor of the measured checkout, or the batch baseline, and return the contenders' line."""
+def measure(bench: Bench, arguments: FlowArguments) -> dict[str, float]:
+    """Run the processor of the measured checkout, and return the contenders' line."""
     variables = as_environment(processor_settings(arguments))
-    command = BASELINE if baseline else (str(bench.product.waitreg), "processor")
     try:
-        if not baseline:
-            waitreg(bench, variables, "topics", "create")
-        with _processors(bench, command, variables, arguments) as processors:
+        waitreg(bench, variables, "topics", "create")
+        with _processors(bench, variables, arguments) as processors:
             line = _measured(processors, arguments)
             idle_s = arguments.options.get("idle_s", 0)
             return {**line, **(_idle(processors, idle_s) if idle_s else {})}
@@ -80,9 +70,8 @@ def measure(bench: Bench, arguments: FlowArguments, *, baseline: bool = False) -
 
 
 @contextmanager
-def _processors(
-    bench: Bench, command: Sequence[str], variables: dict[str, str], arguments: FlowArguments
-) -> Iterator[list[Processor]]:
+def _processors(bench: Bench, variables: dict[str, str], arguments: FlowArguments) -> Iterator[list[Processor]]:
+    command = (str(bench.product.waitreg), "processor")
     count, calls = arguments.options.get("processes", 1), (arguments.from_record, arguments.to_record)
     every = 0 if count == 1 else max(1, (calls[1] - calls[0]) // SHARED_MARKS)
     marks = sorted({1, *calls}) if count == 1 else [1]
@@ -90,7 +79,7 @@ def _processors(
         found: list[Processor] = []
         for number, port in enumerate(free_ports(count), 1):
             file = str(bench.directory / f"marks-{number}")
-            order = MeterOrder(arguments.handler, file, marks, every, arguments.broker_pid, gated=count > 1)
+            order = MeterOrder(arguments.handler, file, marks, every, arguments.broker_pid)
             own = {**variables, **order.as_environment(), "WAITREG_TELEMETRY__PORT": str(port)}
             child = resources.enter_context(started(command, bench.directory, own, name="processor"))
             found.append(Processor(child, order, port))
@@ -101,13 +90,9 @@ def _measured(processors: Sequence[Processor], arguments: FlowArguments) -> dict
     """Wait until the last record is done and return the line."""
     deadline_s, several = time.monotonic() + arguments.limit_s, len(processors) > 1
     while time.monotonic() < deadline_s:
-        if several and all(processor.order.has_arrived() for processor in processors):
-            for processor in processors:
-                processor.order.open_gate()
         seen = [processor.look() for processor in processors]
         if several:
-            # Its first mark shows that a process is up; from the second on it is at work.
-            line = shared_window([marks[1:] for marks in seen], arguments.from_record, arguments.to_record)
+            line = shared_window(seen, arguments.from_record, arguments.to_record)
             if line is not None:
                 return line
         elif seen[0] and seen[0][-1].calls >= arguments.to_record:
@@ -118,19 +103,9 @@ def _measured(processors: Sequence[Processor], arguments: FlowArguments) -> dict
 
 def _line_of_one(processor: Processor, marks: Sequence[Mark], from_record: int) -> dict[str, float]:
     first = next(mark for mark in marks if mark.calls == from_record)
-    begin_s, end_s = first.clock_ns / NS_PER_S, marks[-1].clock_ns / NS_PER_S
-    in_window = [sample for sample in processor.memory if begin_s <= sample[0] <= end_s]
     # From the start of the process to the end of the first call, which takes no time unless it is `timed`.
     first_record_s = (marks[0].clock_ns - processor.started_ns) / NS_PER_S
-    return {**between(first, marks[-1]), **memory_trend(in_window), "first_record_s": first_record_s}
-
-
-def memory_trend(samples: Sequence[tuple[float, float]]) -> dict[str, float]:
-    """Return the means of the first and the last tenth of samples."""
-    if (tenth := len(samples) // 10) == 0:
-        return {}
-    sizes = [size for _, size in samples]
-    return {"rss_first_bytes": fmean(sizes[:tenth]), "rss_last_bytes": fmean(sizes[-tenth:])}
+    return {**between(first, marks[-1]), "first_record_s": first_record_s}
 
 
 def shared_window(processes: Sequence[Sequence[Mark]], from_calls: int, to_calls: int) -> dict[str, float] | None:

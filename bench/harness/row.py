@@ -13,7 +13,6 @@ from statistics import median
 from typing import Final
 
 ROOT: Final = Path(__file__).parents[2]
-DEADLINE_S: Final = 600.0
 
 # What one turn measured; the names say the unit: records_per_s, cpu_us_per_record, rss_mb, p99_ms.
 Figures = Mapping[str, float]
@@ -82,7 +81,6 @@ class Contender:
 
     name: str
     measure: Callable[[Bench], Figures]
-    deadline_s: float = DEADLINE_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +102,6 @@ class Pair:
     gains: Sequence[str] = ()
     costs: Sequence[str] = ()
     prepare: Callable[[Bench], None] = lambda _: None
-
-
-class WrongResultError(RuntimeError):
-    """The contender did something wrong: there is no second attempt."""
 
 
 @dataclass(frozen=True, slots=True)

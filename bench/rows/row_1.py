@@ -7,7 +7,6 @@ from typing import Final
 
 from bench.contenders.flows import (
     AIOKAFKA,
-    BATCH,
     JVM_WARM_S,
     PARALLEL_CONSUMER,
     PARALLEL_CONSUMER_BY_KEY,
@@ -31,13 +30,11 @@ SLOWEST_WINDOW: Final = Window(44_000, 66_000, 240.0)
 SLOW_TOPIC: Final = "bench.r1.slow"
 SLOWEST_TOPIC: Final = "bench.r1.slowest"
 SECONDS: Final = 8.0
-# How much of the limit is left to a contender that works in batches; a batch of 10 has a long call two times in three.
-BATCH_SHARE: Final = {10: 0.38}
-OTHER_BATCH_SHARE: Final = 0.28
-# At which N each is measured: the baseline everywhere, the others where they differ.
+# How much of the limit is left to a contender that works in batches.
+BATCH_SHARE: Final = 0.28
+# At which N each is measured: the peers where they differ.
 MEASURED: Final[Mapping[Flow, Sequence[int]]] = {
     REGISTRY: IN_FLIGHT,
-    BATCH: IN_FLIGHT,
     PARALLEL_CONSUMER: (50, 500, 2000),
     PARALLEL_CONSUMER_BY_KEY: (500,),
     AIOKAFKA: (50, 2000),
@@ -51,7 +48,7 @@ WHY: Final = "../docs/decisions/0021-what-the-targets-miss.md#littles-law"
 
 def _cases(bench: Bench) -> Sequence[Case]:
     if bench.quick:
-        quick = [contender(flow, SLOW_TOPIC, 10, "timed", Window(50, 300, 120.0)) for flow in (REGISTRY, BATCH)]
+        quick = [contender(flow, SLOW_TOPIC, 10, "timed", Window(50, 300, 120.0)) for flow in (REGISTRY, AIOKAFKA)]
         return [Case("N = 10", quick, prepare=filled(SLOW_TOPIC, 500, QUICK))]
     slowest = (SLOWEST_TOPIC, SLOWEST_IN_FLIGHT, "timed", SLOWEST_WINDOW)
     patient = [contender(REGISTRY, *slowest, handler_timeout_s=65)]
@@ -66,10 +63,10 @@ def _cases(bench: Bench) -> Sequence[Case]:
 
 def _contenders(in_flight: int) -> list[Contender]:
     limit_per_s = in_flight / mean_call_s(SLOW)
-    batches_per_s = limit_per_s * BATCH_SHARE.get(in_flight, OTHER_BATCH_SHARE)
+    batches_per_s = limit_per_s * BATCH_SHARE
 
     def timed(flow: Flow) -> Contender:
-        expected_per_s = batches_per_s if flow in (BATCH, AIOKAFKA) else limit_per_s
+        expected_per_s = batches_per_s if flow is AIOKAFKA else limit_per_s
         return contender(flow, SLOW_TOPIC, in_flight, "timed", Window.lasting(expected_per_s, flow.warm_s, SECONDS))
 
     return [timed(flow) for flow, counts in MEASURED.items() if in_flight in counts]
@@ -83,8 +80,7 @@ def _share(case: str, name: str) -> Line:
 LINES: Final = (
     *(_share(f"N = {count}", REGISTRY.name) for count in IN_FLIGHT),
     _share(SLOWEST_CASE, REGISTRY.name),
-    *(_share(f"N = {count}", BATCH.name) for count in (50, 2000)),
-    *(_share(f"N = {counts[-1]}", flow.name) for flow, counts in list(MEASURED.items())[2:]),
+    *(_share(f"N = {counts[-1]}", flow.name) for flow, counts in list(MEASURED.items())[1:]),
     _share(SLOWEST_CASE, PARALLEL_CONSUMER.name),
 )
 

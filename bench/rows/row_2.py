@@ -62,8 +62,12 @@ SHORT_RECORDS: Final = 1_250_000
 WAITING_WARM_S: Final = 5.0
 WAITING_SECONDS: Final = 9.0
 QUICK_WINDOW: Final = Window(500, 2_500, 120.0)
-# Far more than are counted: of two processes neither may have come to its end before the other is at work.
+# Far more than are counted.
 QUICK_RECORDS: Final = 60_000
+# Of two processes the first must not have come to the end before the other one is at work: 40 s of it.
+QUICK: Final[Mixture] = (Share(100, 10),)
+QUICK_IN_FLIGHT: Final = 10
+QUICK_WAITING_RECORDS: Final = 40_000
 RATE: Final = "records_per_s"
 PER_CORE: Final = "records_per_cpu_s"
 CPU: Final = "cpu_us_per_record"
@@ -73,8 +77,9 @@ def _cases(bench: Bench) -> Sequence[Case]:
     fill_noop = filled(NOOP_TOPIC, bench.size(QUICK_RECORDS, NOOP_RECORDS))
     if bench.quick:
         both = [contender(flow, NOOP_TOPIC, IN_FLIGHT, "noop", QUICK_WINDOW) for flow in COMPARED[:2]]
-        two = [_several(1, QUICK_WINDOW), _several(2, QUICK_WINDOW)]
-        return [Case(CEILING, both, prepare=fill_noop), Case(TWO_CASE, two)]
+        two = [_waiting(2, QUICK_IN_FLIGHT, QUICK_WINDOW)]
+        fill_waiting = filled(WAITING_TOPIC, QUICK_WAITING_RECORDS, QUICK)
+        return [Case(CEILING, both, prepare=fill_noop), Case(TWO_WAITING_CASE, two, prepare=fill_waiting)]
     fill_short = filled(SHORT_TOPIC, SHORT_RECORDS, SHORT)
     # Twice what is measured: neither process may have come to its partitions' end while the other continues.
     waiting = round(2 * WAITING_IN_FLIGHT / mean_call_s(SLOW) * 2 * (WAITING_WARM_S + WAITING_SECONDS))
@@ -82,8 +87,8 @@ def _cases(bench: Bench) -> Sequence[Case]:
         Case(CEILING, [_noop(flow) for flow in COMPARED], 2, fill_noop),
         Case(OTHERS, [_noop(flow, in_flight) for flow, in_flight in BESIDE.items()]),
         Case(MILLISECOND, [_short(flow) for flow in SHORT_PER_S], bench.size(1, 1, 2), fill_short),
-        Case(TWO_CASE, [_several(1, TWO_WINDOW), _several(2, TWO_WINDOW)]),
-        Case(TWO_WAITING_CASE, [_waiting(1), _waiting(2)], prepare=filled(WAITING_TOPIC, waiting, SLOW)),
+        Case(TWO_CASE, [_several(1), _several(2)]),
+        Case(TWO_WAITING_CASE, [_slow(1), _slow(2)], prepare=filled(WAITING_TOPIC, waiting, SLOW)),
     ]
 
 
@@ -97,16 +102,19 @@ def _short(flow: Flow) -> Contender:
     return contender(flow, SHORT_TOPIC, SHORT_IN_FLIGHT, "timed", window, **(LINGER if flow is REGISTRY else {}))
 
 
-def _several(processes: int, window: Window) -> Contender:
+def _several(processes: int) -> Contender:
     name = TWO if processes > 1 else ONE
-    return contender(REGISTRY, NOOP_TOPIC, IN_FLIGHT, "noop", window, name=name, processes=processes, **LINGER)
+    return contender(REGISTRY, NOOP_TOPIC, IN_FLIGHT, "noop", TWO_WINDOW, name=name, processes=processes, **LINGER)
 
 
-def _waiting(processes: int) -> Contender:
+def _slow(processes: int) -> Contender:
     expected_per_s = processes * WAITING_IN_FLIGHT / mean_call_s(SLOW)
-    window = Window.lasting(expected_per_s, WAITING_WARM_S, WAITING_SECONDS)
+    return _waiting(processes, WAITING_IN_FLIGHT, Window.lasting(expected_per_s, WAITING_WARM_S, WAITING_SECONDS))
+
+
+def _waiting(processes: int, in_flight: int, window: Window) -> Contender:
     name = TWO if processes > 1 else ONE
-    return contender(REGISTRY, WAITING_TOPIC, WAITING_IN_FLIGHT, "timed", window, name=name, processes=processes)
+    return contender(REGISTRY, WAITING_TOPIC, in_flight, "timed", window, name=name, processes=processes)
 
 
 def _pairs(bench: Bench) -> Sequence[Pair]:

@@ -116,7 +116,7 @@ def _contender(
         arguments = flow_arguments(bench, topic, in_flight, handler, window, keep_topics=True, **options)
         return _measure(flow, bench, arguments)
 
-    return Contender(name, measure, window.limit_s + 60)
+    return Contender(name, measure)
 
 
 def _measure(flow: Flow, bench: Bench, arguments: FlowArguments) -> Figures:

@@ -37,7 +37,7 @@ TOPICS = (
     "bench.r6.n500",
 )
 ALL = [
-    *(flows.REGISTRY, flows.BATCH, flows.SHARE_CONSUMER, flows.AIOKAFKA, flows.ARROYO),
+    *(flows.REGISTRY, flows.SHARE_CONSUMER, flows.AIOKAFKA, flows.ARROYO),
     *(flows.PARALLEL_CONSUMER, flows.PARALLEL_CONSUMER_BY_KEY),
 ]
 JAVA = (flows.PARALLEL_CONSUMER, flows.PARALLEL_CONSUMER_BY_KEY)

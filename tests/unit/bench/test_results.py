@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.__main__ import ROWS, main, row_of
+from bench.__main__ import ROWS, row_of
 from bench.against import gain
 from bench.contenders.bare_loop import producer_properties
 from bench.contenders.flow_program import FlowArguments
@@ -19,7 +19,7 @@ from bench.contenders.wait_log import WaitLog
 from bench.harness.data import Data
 from bench.harness.play import Turn, play
 from bench.harness.report import judged, shown
-from bench.harness.row import Bench, Case, Contender, Line, Round, Row, WrongResultError
+from bench.harness.row import Bench, Case, Contender, Line, Round, Row
 from bench.peers import LISTS, PARALLEL_CONSUMER
 from processor.service import ProcessorService
 from wait_registry.jvm import committed_sums
@@ -63,7 +63,7 @@ def test_a_run_replaces_its_rows_and_keeps_the_others(tmp_path: Path) -> None:
     assert [run["commit"] for row in (1, 2) for run in read.runs(row)] == ["first", "second"]
 
 
-def test_a_failed_turn_is_tried_again_unless_its_result_was_wrong(tmp_path: Path) -> None:
+def test_a_contender_that_failed_has_no_further_turns(tmp_path: Path) -> None:
     called: list[str] = []
 
     def fails(error: Exception) -> Contender:
@@ -73,16 +73,14 @@ def test_a_failed_turn_is_tried_again_unless_its_result_was_wrong(tmp_path: Path
 
         return Contender(str(error), measure)
 
-    case = Case("case", [fails(OSError("gone")), fails(WrongResultError("rows are missing"))], turns=2)
+    case = Case("case", [fails(OSError("gone")), fails(RuntimeError("rows are missing"))], turns=2)
     turns: list[Turn] = []
     failures = play(Row(1, "", lambda _: [case], []), Bench("", "", tmp_path), turns.append)
-    assert called == ["gone", "gone", "rows are missing"]
+    assert called == ["gone", "rows are missing"]
     assert len(failures) == len(turns) == 2
 
 
-def test_each_row_can_be_listed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--list"]) == 0
-    assert capsys.readouterr().out.count("registry") >= 3
+def test_the_contenders_of_a_case_have_different_names() -> None:
     for row in map(row_of, ROWS):
         names = [(case.name, one.name) for case in row.cases(Bench("", "", Path())) for one in case.contenders]
         assert len(names) == len(set(names))
