@@ -81,14 +81,14 @@ def prepare_log(bench: Bench, log: WaitLog) -> None:
     WaitLogWriter(bench.kafka).write(WaitLog(log.topic, BEHIND, partitions=log.partitions))
 
 
-def measure_due(bench: Bench, settings: Settings, sweeps_counted: int = 10) -> dict[str, float]:
+def measure_due(bench: Bench, settings: Settings) -> dict[str, float]:
     """Let 100 registrations become due among the rows that stand, again and again, and return what a sweep takes.
 
     `sweep_ms` is the duration that the sweeper itself writes down, from the lock to the last partition's result;
     `nothing_due_sweep_ms` that of the sweeps between, `nothing_due_ms` that of the sweeper's question to Postgres.
     """
     # The first sweeps start Spark's Python workers and have their code compiled.
-    uncounted, times = bench.size(1, 3), bench.size(1, sweeps_counted)
+    uncounted, times = bench.size(1, 3), bench.size(1, 10)
     durations, idle = [], []
     first = time.time_ns() // 1_000_000_000 * 1_000
     with connection_to(settings) as connection, running(bench, "sweeper", settings) as sweeper:

@@ -1,4 +1,4 @@
-"""Rows that Postgres makes by itself: registrations that stand, registrations that are due, dead letters of weeks."""
+"""Rows that Postgres makes by itself: registrations with time left, and registrations that are due."""
 
 from __future__ import annotations
 
@@ -19,14 +19,13 @@ from wait_registry.kafka.cluster import describe_topic
 from wait_registry.kafka.positions import end_offsets
 from wait_registry.settings.root import Settings
 
-SQL: Final = Path(__file__).with_name("sql")
+SQL: Final = Path(__file__).with_name("standing_rows.sql")
 STANDING: Final = "8000"
 DUE: Final = "9000"
 DAY_S: Final = 86_400.0
-WAITS_PER_DEAD_LETTER: Final = 5
 INDEXES: Final = """
 select indexname, indexdef from pg_indexes
-where schemaname = %s and tablename = any(%s) and indexname <> tablename || '_pkey'
+where schemaname = %s and tablename = 'wait' and indexname <> 'wait_pkey'
 """
 COLUMNS: Final = """
 select string_agg(attname, ', ' order by attname) from pg_attribute
@@ -42,18 +41,12 @@ set topic_id = excluded.topic_id, next_offset = excluded.next_offset, position_t
 Connection = psycopg.Connection[TupleRow]
 
 
-def stand(bench: Bench, settings: Settings, rows: int, *, dead_letters: bool = False) -> None:
-    """Fill an empty `wait` with registrations that aren't due, and leave nothing for autovacuum to do.
-
-    With `dead_letters` there are also a fifth as many rows of `dead_letter`, and their `late_outcome`.
-    """
+def stand(bench: Bench, settings: Settings, rows: int) -> None:
+    """Fill an empty `wait` with registrations that aren't due, and leave nothing for autovacuum to do."""
     began = time.monotonic()
     with connection_to(settings) as connection:
-        with _indexed_afterwards(connection, settings, "wait", "dead_letter", "late_outcome"):
+        with _indexed_afterwards(connection, settings):
             _insert(connection, settings, STANDING, range(1, rows + 1), DAY_S)
-            if dead_letters:
-                values = {**_names(settings), "rows": rows, "letters": rows // WAITS_PER_DEAD_LETTER}
-                connection.execute((SQL / "dead_letters.sql").read_bytes(), values)
         tidy(connection)
     bench.say(f"{settings.postgres.schema_name} holds {rows} rows after {time.monotonic() - began:.0f} s")
 
@@ -86,7 +79,7 @@ def write_positions(connection: Connection, settings: Settings, *, from_start: b
 
 def tidy(connection: Connection) -> None:
     """Leave nothing that Postgres would do later by itself, in the middle of a measurement."""
-    connection.execute("vacuum (analyze) wait, dead_letter, late_outcome")
+    connection.execute("vacuum (analyze) wait")
     connection.execute("checkpoint")
 
 
@@ -95,19 +88,16 @@ def _insert(connection: Connection, settings: Settings, variant: str, indexes: r
     assert row is not None
     span = {"first": indexes.start, "last": indexes.stop - 1, "expires_in_s": expires_in_s}
     own = {"id_prefix": f"00000000-0000-8000-{variant}-", "stand": int(variant == STANDING)}
-    query = (SQL / "waits.sql").read_text("utf-8").replace("{deliveries}", row[0])
-    connection.execute(query.encode(), {**_names(settings), **span, **own})
-
-
-def _names(settings: Settings) -> dict[str, object]:
     shop = {"input_topic": INPUT_TOPIC, "input_partitions": INPUT_PARTITIONS, "customers": CUSTOMERS, "group": GROUP}
-    return {**shop, "topic": settings.wait.topic, "partitions": settings.wait.partitions}
+    names = {"topic": settings.wait.topic, "partitions": settings.wait.partitions}
+    query = SQL.read_text("utf-8").replace("{deliveries}", row[0])
+    connection.execute(query.encode(), {**shop, **names, **span, **own})
 
 
 @contextmanager
-def _indexed_afterwards(connection: Connection, settings: Settings, *tables: str) -> Iterator[None]:
-    """Make the tables' indexes when the block is over: as dense as they get, in a fraction of the time."""
-    indexes = connection.execute(INDEXES.encode(), (settings.postgres.schema_name, list(tables))).fetchall()
+def _indexed_afterwards(connection: Connection, settings: Settings) -> Iterator[None]:
+    """Make the indexes of `wait` when the block is over: as dense as they get, in a fraction of the time."""
+    indexes = connection.execute(INDEXES.encode(), (settings.postgres.schema_name,)).fetchall()
     for name, _ in indexes:
         connection.execute(f"drop index {name}".encode())
     yield
