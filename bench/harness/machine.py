@@ -17,8 +17,6 @@ from bench.harness.row import ROOT
 from wait_registry.jvm import jars_home, java_command
 
 PACKAGES: Final = ("confluent-kafka", "orjson", "aiohttp", "pyspark", "pyarrow", "psycopg")
-# Changes of these leave what was measured true.
-NOT_MEASURED: Final = ("docs", "tests", "*.md", "bench/rounds.jsonl")
 # Below this share of the cores the work of others changes ratios less than rounds differ anyway.
 QUIET_SHARE: Final = 0.1
 
@@ -43,13 +41,9 @@ def versions() -> dict[str, str]:
 
 
 def product_commit() -> str:
-    """Return the commit that last changed the product, with `-dirty` where the tree differs from it."""
-    paths = ["--", ".", *(f":(exclude){path}" for path in NOT_MEASURED)]
-    commit, changed = (
-        subprocess.run(["git", *arguments, *paths], cwd=ROOT, capture_output=True, check=True, text=True).stdout.strip()
-        for arguments in (["log", "-1", "--format=%h", "--abbrev=12"], ["status", "--porcelain"])
-    )
-    return f"{commit}-dirty" if changed else commit
+    """Return the commit, with `-dirty` where the tree differs from it."""
+    command = ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, check=True, text=True).stdout.strip()
 
 
 def noise(seconds: float = 1.0) -> str:

@@ -1,15 +1,15 @@
-"""Row 7: what the pattern costs compared with plain consume-and-commit, and what compression and batching bring."""
+"""Row 7: what the pattern costs compared with plain consume-and-commit, and what compression brings."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import psutil
 
-from bench.contenders.flow_program import FlowArguments
 from bench.contenders.flows import (
     BARE_LOOP,
     PLAIN,
@@ -21,35 +21,28 @@ from bench.contenders.flows import (
     measure_flow,
     warm_up,
 )
-from bench.contenders.load import PARTITIONS, SLOW, delete, held, mean_call_s
+from bench.contenders.load import PARTITIONS, delete, held
 from bench.harness.row import Bench, Case, Contender, Figures, Line, Row
 from wait_registry.kafka.clients import admin
 from wait_registry.settings.kafka import KafkaSettings
 
 COST: Final = "at full speed"
-SLOW_BATCHING: Final = "at 1,800 records/s"
 COMPRESSIONS: Final = {"none": "bare loop, uncompressed", "lz4": BARE_LOOP.name, "zstd": "bare loop, zstd"}
-LINGERS_MS: Final = {1: "registry, linger 1 ms", 5: REGISTRY.name, 20: "registry, linger 20 ms"}
 NOOP_TOPIC: Final = "bench.r7.noop"
 # Holds hardly more than is measured: the registry works it off to its end.
 REGISTRY_TOPIC: Final = "bench.r7.registry"
-SLOW_TOPIC: Final = "bench.r7.slow"
 IN_FLIGHT: Final = 50
-SLOW_IN_FLIGHT: Final = 500
-SLOW_PER_S: Final = SLOW_IN_FLIGHT / mean_call_s(SLOW)
 SECONDS: Final = 6.0
-TURNS: Final = 2
 # Records per second where this was written.
 NOOP_PER_S: Final[Mapping[Flow, float]] = {PLAIN: 1_200_000, BARE_LOOP: 90_000, REGISTRY: 53_000}
 BEYOND: Final = 20_000
-SLOW_WARM_S, SLOW_SECONDS, SLOW_REST_S = 3.0, 7.0, 1.0
 QUICK_WINDOW: Final = Window(500, 1_900, 120.0)
 QUICK_RECORDS: Final = 2_000
 CPU: Final = "cpu_us_per_record"
 BROKER_CPU: Final = "broker_cpu_us_per_record"
 WAIT_BYTES: Final = "wait_bytes_per_record"
 # So that the rest of the topic is worked off, tombstones and all, before the processor is killed.
-SETTLE: Final = {"idle_s": 1}
+SETTLE_S: Final = 1
 DIRECTORIES: Final = "log.dirs="
 
 
@@ -79,25 +72,13 @@ class Broker:
 
 def _cases(bench: Bench) -> Sequence[Case]:
     def noop(name: str, flow: Flow, **options: Any) -> Contender:
-        topic = REGISTRY_TOPIC if flow is REGISTRY else NOOP_TOPIC
-        return _contender(name, flow, topic, IN_FLIGHT, "noop", _window(bench, flow), **options)
+        return Contender(name, partial(_measure, flow, options))
 
     plain = noop(PLAIN.name, PLAIN)
     compressed = [noop(name, BARE_LOOP, compression=kind) for kind, name in COMPRESSIONS.items()]
-    lingering = [noop(name, REGISTRY, linger_ms=ms, **SETTLE) for ms, name in LINGERS_MS.items()]
-    if bench.quick:
-        return [Case(COST, [plain, compressed[2], lingering[1]], prepare=_fill_noop)]
-    fill_slow = filled(SLOW_TOPIC, round(SLOW_PER_S * (SLOW_WARM_S + SLOW_SECONDS + SLOW_REST_S)), SLOW)
-    return [
-        Case(COST, [plain, *compressed, *lingering], TURNS, _fill_noop),
-        Case(SLOW_BATCHING, [_slow(ms) for ms in LINGERS_MS], TURNS, fill_slow),
-    ]
-
-
-def _slow(linger_ms: int) -> Contender:
-    window = Window.lasting(SLOW_PER_S, SLOW_WARM_S, SLOW_SECONDS)
-    name, options = LINGERS_MS[linger_ms], {"linger_ms": linger_ms, **SETTLE}
-    return _contender(name, REGISTRY, SLOW_TOPIC, SLOW_IN_FLIGHT, "timed", window, **options)
+    ours = noop(REGISTRY.name, REGISTRY, linger_ms=5, idle_s=SETTLE_S)
+    contenders = [plain, compressed[2], ours] if bench.quick else [plain, *compressed, ours]
+    return [Case(COST, contenders, bench.size(1, 2), _fill_noop)]
 
 
 def _window(bench: Bench, flow: Flow) -> Window:
@@ -109,19 +90,11 @@ def _fill_noop(bench: Bench) -> None:
         filled(topic, bench.size(QUICK_RECORDS, _window(bench, flow).to_record + BEYOND))(bench)
 
 
-def _contender(
-    name: str, flow: Flow, topic: str, in_flight: int, handler: str, window: Window, **options: Any
-) -> Contender:
-    def measure(bench: Bench) -> Figures:
-        arguments = flow_arguments(bench, topic, in_flight, handler, window, keep_topics=True, **options)
-        return _measure(flow, bench, arguments)
-
-    return Contender(name, measure)
-
-
-def _measure(flow: Flow, bench: Bench, arguments: FlowArguments) -> Figures:
+def _measure(flow: Flow, options: Mapping[str, Any], bench: Bench) -> Figures:
+    topic = REGISTRY_TOPIC if flow is REGISTRY else NOOP_TOPIC
+    arguments = flow_arguments(bench, topic, IN_FLIGHT, "noop", _window(bench, flow), keep_topics=True, **options)
     broker, client = Broker.at(bench.kafka), admin(KafkaSettings(bootstrap_servers=bench.kafka))
-    topic, wait_topic = arguments.topic, f"{arguments.group}.wait"
+    wait_topic = f"{arguments.group}.wait"
     try:
         figures = measure_flow(flow, bench, replace(arguments, broker_pid=broker.pid))
         # Two entries per record, once all are settled.
@@ -136,11 +109,11 @@ def _measure(flow: Flow, bench: Bench, arguments: FlowArguments) -> Figures:
         delete(bench.kafka, wait_topic, f"{arguments.group}.dlq")
 
 
-def _costs(text: str, case: str, name: str) -> list[Line]:
+def _costs(text: str, name: str) -> list[Line]:
     return [
-        Line(f"{text}: wait record and tombstone", (case, name, WAIT_BYTES), "B/record"),
-        Line(f"{text}: broker CPU", (case, name, BROKER_CPU), "µs/record"),
-        Line(f"{text}: client CPU", (case, name, CPU), "µs/record"),
+        Line(f"{text}: wait record and tombstone", (COST, name, WAIT_BYTES), "B/record"),
+        Line(f"{text}: broker CPU", (COST, name, BROKER_CPU), "µs/record"),
+        Line(f"{text}: client CPU", (COST, name, CPU), "µs/record"),
     ]
 
 
@@ -150,13 +123,12 @@ LINES: Final = (
     Line("A record in the input topic", (*THEIRS, "input_bytes_per_record"), "B/record"),
     Line("Plain: broker CPU", (*THEIRS, BROKER_CPU), "µs/record"),
     Line("Plain: client CPU", (*THEIRS, CPU), "µs/record"),
-    *_costs("Bare loop", COST, BARE_LOOP.name),
-    *_costs("Registry", *OURS),
+    *_costs("Bare loop", BARE_LOOP.name),
+    *_costs("Registry", REGISTRY.name),
     Line("Registry: bytes written / bytes of the record", (*OURS, WAIT_BYTES), to=(*OURS, "input_bytes_per_record")),
     Line("Registry / plain: broker CPU", (*OURS, BROKER_CPU), to=(*THEIRS, BROKER_CPU)),
     Line("Registry / plain: client CPU", (*OURS, CPU), to=(*THEIRS, CPU)),
-    *(line for kind in ("none", "zstd") for line in _costs(f"Compression {kind}", COST, COMPRESSIONS[kind])[::2]),
-    *(line for ms, name in LINGERS_MS.items() for line in _costs(f"Linger {ms} ms, slow", SLOW_BATCHING, name)[1:2]),
+    *(line for kind in ("none", "zstd") for line in _costs(f"Compression {kind}", COMPRESSIONS[kind])[::2]),
 )
 
 ROW: Final = Row(7, "Cost of the pattern", _cases, LINES, warm_up=warm_up(NOOP_TOPIC))
