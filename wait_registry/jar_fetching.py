@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import fcntl
 import os
-import re
 import shutil
 import subprocess
 import tempfile
-from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.resources.abc import Traversable
@@ -18,7 +16,6 @@ from pathlib import Path
 from wait_registry.errors import ConfigurationError
 from wait_registry.jvm import JAR_KINDS, committed_sums, jar_lists, java_command, verify_jars
 
-DOWNLOADED = re.compile(r"\[SUCCESSFUL ] \S+#(?P<name>[^;]+);(?P<revision>[^!]+)!\S+ \((?P<time>\d+ms)\)")
 RETRIEVE_PATTERN = "[conf]/[artifact]-[revision](-[classifier]).[ext]"
 
 
@@ -86,24 +83,12 @@ def _is_verified(directory: Path, sums: Mapping[str, str]) -> bool:
 def _run_ivy(kinds: Mapping[str, Mapping[str, str]], target: Path, lists: Traversable) -> None:
     total = sum(map(len, kinds.values()))
     print(f"jars: fetching {total} for {' and '.join(kinds)} (55 to 70 MB, a minute or two)", flush=True)
-    last: deque[str] = deque(maxlen=25)
-    with subprocess.Popen(
-        ivy_command(kinds, target, lists), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
-    ) as ivy:
-        assert ivy.stdout is not None
-        _show_progress(ivy.stdout, last)
+    ivy = subprocess.run(ivy_command(kinds, target, lists), check=False)
     if ivy.returncode != 0:
         raise ConfigurationError(
             "Ivy could not fetch the jars (a proxy goes into JAVA_TOOL_OPTIONS, a mirror into ~/.ivy2/ivysettings.xml "
-            "or $IVY_SETTINGS). Its output:\n" + "\n".join(last)
+            "or $IVY_SETTINGS); see its output above"
         )
-
-
-def _show_progress(lines: Iterator[str], last: deque[str]) -> None:
-    for line in lines:
-        last.append(line.rstrip())
-        if match := DOWNLOADED.search(line):
-            print(f"  {match['name']} {match['revision']} ({match['time']})", flush=True)
 
 
 def _put_in_place(kinds: Mapping[str, Mapping[str, str]], scratch: Path, home: Path) -> None:

@@ -12,10 +12,22 @@ from tests.acceptance.incident import answered_page, play, stage
 from tests.acceptance.kill9 import SERVICES, kill_services
 from wait_registry.cli.query_file import query_names
 from wait_registry.demo.main import run_demo
-from wait_registry.demo.plan import SMALL
+from wait_registry.demo.plan import DemoPlan
 from wait_registry.demo.screen import Screen
 
 pytestmark = pytest.mark.acceptance
+
+SMALL = DemoPlan(
+    in_flight=(10,),
+    seconds=6.0,
+    crash_records=150,
+    kill_after=40,
+    crash_ttl_s=9.0,
+    crash_timeout_s=1.5,
+    crash_margin_s=1.0,
+    skew_allowance_s=0.5,
+    sweep_interval_s=1.0,
+)
 
 
 @pytest.mark.timeout(240)

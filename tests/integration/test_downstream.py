@@ -141,12 +141,10 @@ def test_the_mixture_is_changed_while_it_runs() -> None:
         answers: list[Any] = [await post(session, downstream.address)]
         answers.append(await change('{"fail": "100%:503"}'))
         answers.append(await post(session, downstream.address))
-        answers.append(await change("2ms"))
+        answers.append(await change('{"mixture": "2ms"}'))
         answers.append((await change("soon"))[0])
         answers.append((await change('{"mixtur": "2ms"}'))[0])
         answers.append((await change('{"mixture": 5}'))[0])
-        async with session.get(f"{downstream.address}mixture") as response:
-            answers.append(await response.json())
         return answers
 
     assert with_downstream(use, mixture="1ms") == [
@@ -157,7 +155,6 @@ def test_the_mixture_is_changed_while_it_runs() -> None:
         400,
         400,
         400,
-        {"mixture": "2ms", "fail": "100%:503"},
     ]
 
 

@@ -93,7 +93,7 @@ class EmbeddedCluster:
         self._admin = None
         for broker in self.brokers.values():
             broker.kill()
-            broker.remove_data()
+            shutil.rmtree(broker.directory, ignore_errors=True)
         if self._temporary:
             shutil.rmtree(self.directory, ignore_errors=True)
 

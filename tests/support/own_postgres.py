@@ -31,7 +31,7 @@ def own_postgres(
         yield server
     finally:
         server.kill()
-        server.remove_data()
+        shutil.rmtree(server.directory, ignore_errors=True)
         if directory is None:
             shutil.rmtree(folder, ignore_errors=True)
 

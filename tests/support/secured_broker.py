@@ -7,6 +7,7 @@ but what `SecuredBroker.grant` gives them.
 from __future__ import annotations
 
 import secrets
+import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -84,7 +85,7 @@ class SecuredBroker:
     def __exit__(self, *of_no_interest: object) -> None:
         self._admin = None
         self.broker.kill()
-        self.broker.remove_data()
+        shutil.rmtree(self.broker.directory, ignore_errors=True)
 
     @property
     def operator(self) -> str:

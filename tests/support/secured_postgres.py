@@ -152,7 +152,7 @@ class SecuredPostgres:
 
     def _end(self) -> None:
         self._server.kill()
-        self._server.remove_data()
+        shutil.rmtree(self._server.directory, ignore_errors=True)
 
 
 @cache

@@ -41,8 +41,8 @@ def command(_: Invocation, host: str, port: int, mixture: str, fail: str, log: P
     "10%:1s,90%:200ms" one of ten calls takes a second. A call that hangs ends when its caller gives up; for a call
     that is dropped, the connection is closed without an answer.
 
-    GET /stats returns count, mean and percentiles. POST /mixture changes the latencies while it runs: the body is a
-    mixture, or JSON {"mixture": ..., "fail": ...}. GET /mixture returns the current one.
+    GET /stats returns the count of calls, their mean and slowest latency. POST /mixture changes the latencies while
+    it runs: the body is JSON {"mixture": ..., "fail": ...}, or one of the two.
     """
     from wait_registry.demo.downstream import DownstreamOptions, run_downstream
 

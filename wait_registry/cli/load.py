@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -13,7 +10,6 @@ import click
 from wait_registry.cli.command import Command, Invocation
 from wait_registry.cli.service_process import stop_requests
 
-_REPORT_EVERY_S = 5.0
 _SHAPES: Final = ("orders", "plain", "tiny", "binary", "hostile")
 _COUNT: Final = click.IntRange(min=0)
 _MOST_PER_S: Final = 1_000_000
@@ -87,21 +83,7 @@ def command(
         manifest=manifest,
     )
     with stop_requests() as stop:
-        result = run_load(invocation.settings(), plan, _progress_of(plan.records), stop.is_set)
+        result = run_load(invocation.settings(), plan, stopping=stop.is_set)
         stopped = " and stopped, as asked" if stop.is_set() else ""
     print(f"published {result.records} records in {result.seconds:.1f} s ({result.rate_per_s:.0f}/s){stopped}")
     return 0
-
-
-def _progress_of(records: int | None) -> Callable[[int], None]:
-    """Return what reports on standard error, every few seconds, how far a load is."""
-    of = "" if records is None else f" of {records}"
-    next_s = time.monotonic() + _REPORT_EVERY_S
-
-    def report(acknowledged: int) -> None:
-        nonlocal next_s
-        if time.monotonic() >= next_s:
-            next_s += _REPORT_EVERY_S
-            print(f"{acknowledged}{of} acknowledged", file=sys.stderr)
-
-    return report

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -16,22 +16,9 @@ if TYPE_CHECKING:
     from wait_registry.demo.reconciliation import Reconciliation
     from wait_registry.settings.root import Settings
 
-# September 2001: the first moment of 13 digits, so that a moment in seconds is recognized.
-_FIRST_MS: Final = 1_000_000_000_000
+# Since September 2001 a moment in ms has 13 digits: one in seconds or nanoseconds is refused.
+_MOMENT_MS: Final = click.IntRange(10**12, 10**15, max_open=True)
 _POLL_S: Final = 2.0
-
-
-class EpochMs(click.ParamType[int]):
-    """A moment in ms since 1970; one in seconds is refused."""
-
-    name = "moment"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Return the moment."""
-        moment_ms = int(value) if str(value).isdecimal() else -1
-        if not _FIRST_MS <= moment_ms < 1000 * _FIRST_MS:
-            self.fail(f"{value!r} is no moment in ms since 1970: expected 13 digits, e.g. `date +%s%3N`", param, ctx)
-        return moment_ms
 
 
 @click.command(
@@ -61,7 +48,7 @@ class EpochMs(click.ParamType[int]):
 @click.option(
     "--kill",
     "kills",
-    type=EpochMs(),
+    type=_MOMENT_MS,
     multiple=True,
     metavar="MS",
     help="When a processor was killed or paused, in ms since 1970 (`date +%s%3N`); once per kill.",

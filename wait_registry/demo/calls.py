@@ -1,18 +1,14 @@
-"""The downstream's own record of its calls: a line per call in a file, and a summary of their latencies."""
+"""The downstream's own record of its calls: a line per call in a file."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import ceil, log
 from pathlib import Path
 
 from wait_registry.demo.json_lines import read_json_lines
 from wait_registry.demo.manifest import Coordinates
 
-GROWTH = 1.01  # each bucket is 1 % wider than the one before: percentiles are right to 1 %
-FLOOR_S = 1e-6
 ABORTED = 499  # the caller hung up before the answer (nginx' number for it): no work was done
 
 
@@ -60,35 +56,3 @@ class Call:
 def read_calls(path: Path) -> Iterator[Call]:
     """Return the calls of a log, in order; raise DataError, naming the line, when the file is something else."""
     return read_json_lines(path, "downstream's log", lambda line: Call(**line))
-
-
-class LatencySummary:
-    """Count, exact mean and slowest, and percentiles to 1 %, in bounded memory."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.total_s = 0.0
-        self.slowest_s = 0.0
-        self._buckets: Counter[int] = Counter()
-
-    def add(self, seconds: float) -> None:
-        """Count one latency, s."""
-        self.count += 1
-        self.total_s += seconds
-        self.slowest_s = max(self.slowest_s, seconds)
-        self._buckets[ceil(log(max(seconds, FLOOR_S) / FLOOR_S, GROWTH))] += 1
-
-    @property
-    def mean_s(self) -> float:
-        """Return the mean, s; 0 before the first."""
-        return self.total_s / self.count if self.count else 0.0
-
-    def percentile_s(self, percent: float) -> float:
-        """Return the latency, s, that ``percent`` of all did not exceed; 0 before the first."""
-        wanted = ceil(self.count * percent / 100)
-        seen = 0
-        for bucket in sorted(self._buckets):
-            seen += self._buckets[bucket]
-            if seen >= wanted:
-                return float(min(FLOOR_S * GROWTH**bucket, self.slowest_s))
-        return 0.0

@@ -34,16 +34,3 @@ class DemoPlan:
         per_s = max_in_flight / (SLOWEST_S if strategy == "batch" else MEAN_S)
         step = 5 * max_in_flight  # the measured span starts and ends at the same point of a batch
         return max(20, round(per_s * self.seconds / step) * step)
-
-
-SMALL = DemoPlan(
-    in_flight=(10,),
-    seconds=6.0,
-    crash_records=150,
-    kill_after=40,
-    crash_ttl_s=9.0,
-    crash_timeout_s=1.5,
-    crash_margin_s=1.0,
-    skew_allowance_s=0.5,
-    sweep_interval_s=1.0,
-)

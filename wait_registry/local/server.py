@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import shutil
 import signal
 import threading
 import time
@@ -127,11 +125,6 @@ class EmbeddedServer(ABC):
     def abandon(self) -> None:
         """Have a `start` that runs in another thread give up."""
         self._abandoned.set()
-
-    def remove_data(self) -> None:
-        """Remove its folder; it must not be running."""
-        with contextlib.suppress(FileNotFoundError):
-            shutil.rmtree(self.directory)
 
     @abstractmethod
     def _prepare(self) -> None:

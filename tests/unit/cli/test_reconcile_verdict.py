@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import click
 import pytest
 
 from tests.support.command_line import parsed
 from wait_registry.cli.main import main
-from wait_registry.cli.reconcile import EpochMs, unproven
+from wait_registry.cli.reconcile import unproven
 from wait_registry.demo.breaches import Breach
 from wait_registry.demo.reconciliation import Reconciliation
 
@@ -25,9 +24,9 @@ def test_kills_are_moments_in_ms_one_each() -> None:
 
 
 @pytest.mark.parametrize("text", ["1764000000", "-1", "now", "", "1764000000000000000"])
-def test_a_kill_in_seconds_or_words_or_nanoseconds_is_refused(text: str) -> None:
-    with pytest.raises(click.BadParameter, match="13 digits"):
-        EpochMs().convert(text, None, None)
+def test_a_kill_in_seconds_or_words_or_nanoseconds_is_refused(capsys: pytest.CaptureFixture[str], text: str) -> None:
+    assert main([*GIVEN, "--kill", text]) == 2
+    assert "--kill" in capsys.readouterr().err
 
 
 def test_kills_and_none_exclude_each_other(capsys: pytest.CaptureFixture[str]) -> None:

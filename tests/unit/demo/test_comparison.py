@@ -9,12 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wait_registry.demo.calls import ABORTED, Call
-from wait_registry.demo.comparison import (
-    Measurement,
-    limit_per_s,
-    shortfalls,
-    steady_rate_per_s,
-)
+from wait_registry.demo.comparison import limit_per_s, steady_rate_per_s
 from wait_registry.demo.plan import SLOWEST_S, DemoPlan
 
 CALL = Call(1, 0, 0, 0.0, 0.0, None, None, None, None, None, 200, "")
@@ -61,15 +56,3 @@ def test_a_batch_that_runs_ideally_measures_its_limit(max_in_flight: int) -> Non
 def test_the_limits_are_the_slowest_call_and_littles_law() -> None:
     assert limit_per_s("batch", 50, 1.0, 0.28) == 50
     assert limit_per_s("registry", 50, 1.0, 0.28) == pytest.approx(178.57, abs=0.01)
-
-
-@pytest.mark.parametrize(
-    ("registry", "batch", "named"),
-    [(35.5, 9.5, []), (33.0, 9.5, ["92"]), (35.5, 8.0, ["80"]), (30.0, 10.0, ["84", "3.00 times"])],
-)
-def test_a_rate_below_target_is_named_and_one_that_meets_it_is_not(
-    registry: float, batch: float, named: list[str]
-) -> None:
-    found = shortfalls([Measurement("batch", 10, 250, batch, 10.0), Measurement("registry", 10, 900, registry, 35.7)])
-    assert len(found) == len(named)
-    assert all(any(text in line for line in found) for text in named)
