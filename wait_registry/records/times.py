@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import re
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Final
 
 from wait_registry.errors import DataError
 
-_DAY_S: Final = 86_400
-_EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
 _EPOCH: Final = datetime(1970, 1, 1)
-MIN_TIME_MS: Final = (date.min.toordinal() - _EPOCH_DAY) * _DAY_S * 1000
-MAX_TIME_MS: Final = (date.max.toordinal() + 1 - _EPOCH_DAY) * _DAY_S * 1000 - 1
-_MAX_ZONE_S: Final = 18 * 3600  # java.time.ZoneOffset.MAX
+_MS: Final = timedelta(milliseconds=1)
+MIN_TIME_MS: Final = (datetime.min - _EPOCH) // _MS
+MAX_TIME_MS: Final = (datetime.max - _EPOCH) // _MS
+_MAX_ZONE: Final = timedelta(hours=18)  # java.time.ZoneOffset.MAX
 _LONGEST: Final = 128
 
 # What toString() of java.time's Instant, LocalDateTime, OffsetDateTime and ZonedDateTime prints: seconds are omitted
 # if they and the fraction are zero, an offset may have seconds, and a region follows the offset in brackets.
 _ISO: Final = re.compile(
-    r"(?P<date>[0-9]{4}-[0-9]{2}-[0-9]{2})T(?P<hour>[0-9]{2}):(?P<minute>[0-9]{2})"
-    r"(?::(?P<second>[0-9]{2})(?:\.(?P<fraction>[0-9]{1,9}))?)?"
-    r"(?P<zone>(?:Z|(?P<sign>[+-])(?P<zone_hour>[0-9]{2}):(?P<zone_minute>[0-9]{2})(?::(?P<zone_second>[0-9]{2}))?)"
-    r"(?:\[[A-Za-z0-9_/+:~.-]{1,64}\])?)?"
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2}T(?:[01][0-9]|2[0-3]):[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,9})?)?)"
+    r"(?:(Z|[+-][0-9]{2}:[0-5][0-9](?::[0-5][0-9])?)(?:\[[A-Za-z0-9_/+:~.-]{1,64}\])?)?"
 )
 
 
@@ -74,18 +71,13 @@ def _parse(text: str) -> int:
     matched = _ISO.fullmatch(text) if len(text) <= _LONGEST else None
     if matched is None:
         raise _unreadable(text)
-    part = matched.groupdict(default="0")
-    hour, minute, second = int(part["hour"]), int(part["minute"]), int(part["second"])
-    zone_s = _zone_s(part)
-    if hour > 23 or minute > 59 or second > 59 or zone_s is None:
-        raise _unreadable(text)
     try:
-        day = date.fromisoformat(part["date"]).toordinal() - _EPOCH_DAY
+        time = datetime.fromisoformat(matched[1])
+        zone = datetime.fromisoformat(f"1970-01-01T00:00{matched[2] or 'Z'}").utcoffset() or timedelta()
     except ValueError:
         raise _unreadable(text) from None
-    seconds = day * _DAY_S + hour * 3600 + minute * 60 + second - zone_s
-    time_ms = seconds * 1000 + int(part["fraction"].ljust(3, "0")[:3])
-    if not MIN_TIME_MS <= time_ms <= MAX_TIME_MS:
+    time_ms = (time - _EPOCH - zone) // _MS
+    if abs(zone) > _MAX_ZONE or not MIN_TIME_MS <= time_ms <= MAX_TIME_MS:
         raise _unreadable(text)
     return time_ms
 
@@ -96,15 +88,6 @@ def _second_text(second: int) -> str:
     if not MIN_TIME_MS <= second * 1000 <= MAX_TIME_MS:
         raise DataError(f"time: saw {second} s since the epoch, expected one in the years 1 to 9999")
     return (_EPOCH + timedelta(seconds=second)).isoformat()
-
-
-def _zone_s(part: dict[str, str]) -> int | None:
-    """Return the offset in s, or None when it isn't one."""
-    hour, minute, second = int(part["zone_hour"]), int(part["zone_minute"]), int(part["zone_second"])
-    total = hour * 3600 + minute * 60 + second
-    if minute > 59 or second > 59 or total > _MAX_ZONE_S:
-        return None
-    return -total if part["sign"] == "-" else total
 
 
 def _unreadable(text: str) -> DataError:
