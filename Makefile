@@ -87,7 +87,7 @@ bench: setup ## measured beside what others would pick, one round; ROW=2 one row
 	@$(BIN)/python -m bench --fetch $(addprefix --row ,$(ROW)) $(if $(FULL),--full) $(ARGS)
 
 bench-peers: connect ## what the benchmark measures beside this project: Parallel Consumer, the Python peers
-	@$(BIN)/python -m bench.peers
+	@$(BIN)/python -m bench.contenders.parallel_consumer
 	@sh setup/bench_peers.sh >/dev/null
 
 fuzz: setup ## any bytes at all that reads what others write, and the corpus kept; MINUTES=5 TARGET=headers_json

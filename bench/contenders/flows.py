@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final
 from uuid import uuid4
 
@@ -12,8 +14,8 @@ from bench.contenders import parallel_consumer, registry
 from bench.contenders.flow_program import FlowArguments
 from bench.contenders.load import AT_ONCE, Mixture, fill
 from bench.harness.process import BYTES_PER_MB, started
-from bench.harness.row import Bench, Contender, Figures
-from bench.peers import peers_python
+from bench.harness.row import ROOT, Bench, Contender, Figures
+from wait_registry.errors import ConfigurationError
 
 # What a contender may take until its first record, s, and again to say that it gave up.
 START_S: Final = 20.0
@@ -118,11 +120,18 @@ def _program(*command: str) -> Callable[[Bench, FlowArguments], dict[str, float]
 
 
 def _peer(name: str) -> Callable[[Bench, FlowArguments], dict[str, float]]:
-    def run(bench: Bench, arguments: FlowArguments) -> dict[str, float]:
-        peer = [peers_python(), "-m", "bench.contenders.python_peers", name]
-        return _line(bench, arguments, [*peer, arguments.as_json()])
+    """Return what runs a Python peer in the peers' environment."""
+    module = "bench.contenders.python_peers"
+    return lambda bench, arguments: _line(bench, arguments, [_peers_python(), "-m", module, name, arguments.as_json()])
 
-    return run
+
+@cache
+def _peers_python() -> str:
+    """Return the peers' Python; makes their environment first where it isn't as locked."""
+    done = subprocess.run(["sh", "setup/bench_peers.sh"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise ConfigurationError(f"setup/bench_peers.sh can't make the peers' environment: {done.stderr.strip()}")
+    return str(ROOT / done.stdout.strip())
 
 
 def _parallel_consumer(order: str) -> Callable[[Bench, FlowArguments], dict[str, float]]:

@@ -9,31 +9,46 @@ its fastest mode and the one it suggests to start with, and `batchSize` is 1. It
 every 2 s at most: it works for 10 s before it is measured. The consumer has `enable.auto.commit=false`, which it
 demands, and `auto.offset.reset=earliest`; kafka-clients 3.7.0 is the version that it is built with. The heap is 1 GB at
 most, the JVM's other flags are its defaults, logs are at WARN.
+
+`python -m bench.contenders.parallel_consumer` fetches the jars, as bench/jars lists them with their SHA-256 sums.
 """
 
 from __future__ import annotations
 
 import subprocess
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
 from bench.contenders.flow_program import FlowArguments
-from bench.harness.row import Bench
-from bench.peers import parallel_consumer_jars
+from bench.harness.row import ROOT, Bench
 from wait_registry.errors import ConfigurationError
-from wait_registry.jvm import java_command
+from wait_registry.jar_fetching import fetch_jars
+from wait_registry.jvm import committed_sums, java_command, verify_jars
 
 SOURCES: Final = Path(__file__).with_name("java")
+LISTS: Final = ROOT / "bench" / "jars"
+HOME: Final = ROOT / ".waitreg" / "bench" / "jars"
+JARS: Final = "parallel-consumer"
 
 
 def command(bench: Bench, order: str, arguments: FlowArguments) -> list[str]:
     """Compile the program and return it for an order, `unordered` or `key` (one call at a time per key)."""
-    jars = f"{parallel_consumer_jars()}/*"
+    jars = f"{jars_directory()}/*"
     logs = ("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Dorg.slf4j.simpleLogger.showDateTime=true")
     java = [java_command(), "-Xmx1g", "-XX:+ExitOnOutOfMemoryError", *logs, "-cp", f"{_compiled(bench, jars)}:{jars}"]
     given = {**asdict(arguments), "order": order}
     return [*java, "io.waitreg.bench.ParallelConsumerFlow", *(str(part) for item in given.items() for part in item)]
+
+
+def jars_directory() -> Path:
+    """Return the folder of the jars; raises ConfigurationError unless they are as bench/jars lists them."""
+    try:
+        verify_jars(HOME / JARS, committed_sums(JARS, LISTS))
+    except ConfigurationError as problem:
+        raise ConfigurationError(f"run `make bench-peers`: {problem}") from None
+    return HOME / JARS
 
 
 def _compiled(bench: Bench, jars: str) -> Path:
@@ -46,3 +61,11 @@ def _compiled(bench: Bench, jars: str) -> Path:
     if done.returncode != 0:
         raise ConfigurationError(f"javac refuses {SOURCES}:\n{done.stderr}{done.stdout}")
     return classes
+
+
+if __name__ == "__main__":
+    try:
+        fetch_jars(HOME, (JARS,), LISTS)
+    except ConfigurationError as problem:
+        print(f"bench: {problem}", file=sys.stderr)
+        sys.exit(problem.exit_code)

@@ -35,18 +35,14 @@ class Child:
         self._process = process
         self._log = log
 
-    def wait(self, deadline_s: float) -> int:
-        """Wait until it ends and return its exit status; raises ProcessError when it takes longer."""
+    def run(self, deadline_s: float) -> str:
+        """Wait until it ends and return what it said; raises ProcessError when it failed or takes longer."""
         deadline = time.monotonic() + deadline_s
         while (status := self._process.exit_status) is None:
             if time.monotonic() > deadline:
                 raise self.error(f"still ran after {deadline_s:g} s")
             time.sleep(POLL_S)
-        return status
-
-    def run(self, deadline_s: float) -> str:
-        """Wait until it ends and return what it said; raises ProcessError when it failed or takes longer."""
-        if status := self.wait(deadline_s):
+        if status:
             raise self.error(f"ended with status {status}")
         return self._log.read_text("utf-8", errors="replace")
 

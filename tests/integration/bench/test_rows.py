@@ -13,10 +13,10 @@ from bench.against import compare
 from bench.contenders import flows
 from bench.contenders.flows import Flow, Window, contender
 from bench.contenders.load import Share, fill
+from bench.contenders.parallel_consumer import jars_directory
 from bench.harness.play import Turn, play
 from bench.harness.report import judged
 from bench.harness.row import HERE, ROOT, Bench, Case, Contender, Round, Row
-from bench.peers import parallel_consumer_jars
 from bench.rows.row_4 import BUFFERED
 from tests.support.chosen_stack import skips_are_failures
 from tests.support.naming import Names
@@ -86,7 +86,7 @@ def test_two_checkouts_are_compared_by_turns(bench: Bench, capsys: pytest.Captur
 def require_parallel_consumer() -> None:
     """Skip (CI: fail) where the Parallel Consumer's jars are missing."""
     try:
-        parallel_consumer_jars()
+        jars_directory()
     except ConfigurationError as problem:
         if skips_are_failures():
             raise

@@ -12,6 +12,7 @@ from bench.against import gain
 from bench.contenders.bare_loop import producer_properties
 from bench.contenders.flow_program import FlowArguments
 from bench.contenders.meter import Mark, percentile
+from bench.contenders.parallel_consumer import JARS, LISTS
 from bench.contenders.product import processor_settings
 from bench.contenders.registry import shared_window
 from bench.contenders.sink_pace import Step, pace, stretch
@@ -20,7 +21,6 @@ from bench.harness.data import Data
 from bench.harness.play import Turn, play
 from bench.harness.report import judged, shown
 from bench.harness.row import Bench, Case, Contender, Line, Round, Row
-from bench.peers import LISTS, PARALLEL_CONSUMER
 from processor.service import ProcessorService
 from wait_registry.jvm import committed_sums
 
@@ -129,7 +129,7 @@ def test_small_things_are_right() -> None:
 
 
 def test_the_peers_are_locked() -> None:
-    assert "parallel-consumer-core-0.5.3.2.jar" in committed_sums(PARALLEL_CONSUMER, LISTS)
+    assert "parallel-consumer-core-0.5.3.2.jar" in committed_sums(JARS, LISTS)
 
 
 def test_the_bare_loop_has_the_processors_producer() -> None:
