@@ -62,7 +62,7 @@ class Stage:
             **more,
         }
         section = ProcessorSettings(group=group, topics=(topic,), handler=handler, instance=instance, **values)
-        settings = self.limited(self.platform.settings_of(section, noticed_soon=True))
+        settings = self.limited(self.platform.settings_of(section))
         return self.platform.backgrounds.service("processor", settings, instance)
 
     @staticmethod

@@ -29,7 +29,7 @@ from wait_registry.settings.topics import DeadLetterSettings, WaitTopicSettings
 
 SCHEMA = "public"
 INPUT_PARTITIONS = 4
-# The shortest that a broker allows by default.
+# The shortest that a broker allows by default: it misses a killed member of a group after 6 s instead of 45.
 SESSION_TIMEOUT_MS = 6000
 
 
@@ -42,15 +42,12 @@ class Platform:
         self.plan = plan
         self.settings = self.settings_of(ProcessorSettings())
 
-    def settings_of(self, processor: ProcessorSettings, *, noticed_soon: bool = False) -> Settings:
-        """Return the settings of all services with this processor section, and nothing else of this host.
-
-        With ``noticed_soon`` the broker misses a killed member of the group after 6 s instead of 45.
-        """
+    def settings_of(self, processor: ProcessorSettings) -> Settings:
+        """Return the settings of all services with this processor section, and nothing else of this host."""
         return Settings(
             kafka=KafkaSettings(
                 bootstrap_servers=self.stack.bootstrap_servers,
-                librdkafka={"session.timeout.ms": SESSION_TIMEOUT_MS} if noticed_soon else {},
+                librdkafka={"session.timeout.ms": SESSION_TIMEOUT_MS},
             ),
             wait=WaitTopicSettings(
                 partitions=4, replication_factor=1, min_insync_replicas=1, skew_allowance_s=self.plan.skew_allowance_s

@@ -82,7 +82,7 @@ def crash_run(platform: Platform, name: str, records: int, max_in_flight: int) -
         ttl_s=plan.crash_ttl_s,
         margin_s=plan.crash_margin_s,
     )
-    return _run(platform, name, records, processor, noticed_soon=True)
+    return _run(platform, name, records, processor)
 
 
 def _run(
@@ -91,11 +91,9 @@ def _run(
     records: int,
     processor: ProcessorSettings,
     strategy: str = "registry",
-    *,
-    noticed_soon: bool = False,
 ) -> Run:
     calls = platform.backgrounds.directory / f"{name}.calls.jsonl"
     downstream = platform.backgrounds.downstream(MIXTURE, calls, f"downstream-{name}")
     own = {"group": f"demo-{name}", "topics": (f"orders-{name}",), "handler": downstream.address}
-    settings = platform.settings_of(processor.model_copy(update=own), noticed_soon=noticed_soon)
+    settings = platform.settings_of(processor.model_copy(update=own))
     return Run(platform, name, records, settings, downstream, calls, strategy)

@@ -62,7 +62,6 @@ class ConnectWorker(JvmServer):
         environment: Mapping[str, str] | None = None,
         heap: str = "512m",
         temporary: bool = False,
-        inherited_fds: tuple[int, ...] = (),
     ) -> None:
         """Describe a worker that isn't started yet.
 
@@ -76,9 +75,8 @@ class ConnectWorker(JvmServer):
             environment: variables for it; ``${env:NAME}`` in a connector's configuration reads them.
             heap: the JVM's -Xmx.
             temporary: see `EmbeddedServer`.
-            inherited_fds: see `EmbeddedServer`.
         """
-        super().__init__(directory, temporary=temporary, inherited_fds=inherited_fds)
+        super().__init__(directory, temporary=temporary)
         self.port = port
         self.group = group
         self._plugins = tuple(plugins)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -44,7 +43,6 @@ class EmbeddedServer(ABC):
         self.temporary = temporary
         self._inherited_fds = inherited_fds
         self._child: GuardedChild | None = None
-        self._abandoned = threading.Event()
 
     def __enter__(self) -> Self:
         self.start()
@@ -122,10 +120,6 @@ class EmbeddedServer(ABC):
         """Continue it after `pause`."""
         self._running_child().resume()
 
-    def abandon(self) -> None:
-        """Have a `start` that runs in another thread give up."""
-        self._abandoned.set()
-
     @abstractmethod
     def _prepare(self) -> None:
         """Write configuration, and format the data folder when it is new."""
@@ -154,7 +148,7 @@ class EmbeddedServer(ABC):
                 raise ConfigurationError(
                     f"the embedded {self.name} ended with status {status} while starting; {end_of_log}"
                 )
-            if self._abandoned.is_set() or time.monotonic() > deadline:
+            if time.monotonic() > deadline:
                 raise ConfigurationError(
                     f"the embedded {self.name} did not serve within {self.start_timeout_s:.0f} s; {end_of_log}"
                 )

@@ -8,7 +8,6 @@ import os
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from types import TracebackType
 
@@ -94,7 +93,7 @@ class EmbeddedStack:
         return self._given_dir is None
 
     def start(self) -> None:
-        """Start both servers at once and wait until they serve.
+        """Start both servers and wait until they serve.
 
         Raises:
             ConfigurationError: no Java, changed jars, a data folder in use, or a server that did not start.
@@ -104,7 +103,9 @@ class EmbeddedStack:
             for attempt in range(1, START_ATTEMPTS + 1):
                 self._make_servers(self._ports(fresh=attempt > 1))
                 try:
-                    return self._start_servers()
+                    for server in self._servers:
+                        server.start()
+                    return
                 except PortTakenError:
                     if attempt == START_ATTEMPTS:
                         raise
@@ -200,13 +201,3 @@ class EmbeddedStack:
             inherited_fds=held,
         )
         self._servers = (self.broker, self.postgres)
-
-    def _start_servers(self) -> None:
-        with ThreadPoolExecutor(len(self._servers), thread_name_prefix="stack") as pool:
-            try:
-                for start in as_completed([pool.submit(server.start) for server in self._servers]):
-                    start.result()
-            except BaseException:
-                for server in self._servers:
-                    server.abandon()
-                raise
