@@ -128,20 +128,6 @@ def require_extra(extra: str) -> None:
         )
 
 
-def exclusive(given: Mapping[str, bool]) -> None:
-    """Refuse options that exclude each other.
-
-    Args:
-        given: whether each option is given, by its name.
-
-    Raises:
-        click.UsageError: more than one is given.
-    """
-    if sum(given.values()) > 1:
-        names = [name for name, there in given.items() if there]
-        raise click.UsageError(f"{' and '.join(names)} exclude each other: give one of them")
-
-
 def settings_options() -> list[click.Parameter]:
     """Make `--config` and `--set`, which are taken before and after a subcommand; the later value wins."""
     return [

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from wait_registry.cli.command import Command, Invocation, exclusive, require_extra
+from wait_registry.cli.command import Command, Invocation, require_extra
 from wait_registry.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from psycopg.rows import TupleRow
 
     from wait_registry.cli.query_file import QueryFile
-    from wait_registry.cli.result_rows import Form
     from wait_registry.settings.root import Settings
 
 _LIST: Final = "LIST"
@@ -36,13 +35,12 @@ _LIST: Final = "LIST"
 @click.argument("name", metavar="LIST|NAME")
 @click.argument("parameters", metavar="[PARAMETER=VALUE]...", nargs=-1)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per row.")
-@click.option("--csv", "as_csv", is_flag=True, help="Print comma-separated values.")
 @click.pass_obj
-def command(invocation: Invocation, name: str, parameters: tuple[str, ...], as_json: bool, as_csv: bool) -> int:
+def command(invocation: Invocation, name: str, parameters: tuple[str, ...], as_json: bool) -> int:
     """Run a ready-made incident query.
 
     LIST names all queries of sql/queries with the question that each answers. A query is read-only. It prints how old
-    the tables are (with --json and --csv on standard error) and what to do next. A table that is wider than 120
+    the tables are (with --json on standard error) and what to do next. A table that is wider than 120
     columns is printed with one field per line.
 
     Times are UTC. A parameter that is a time takes what Postgres reads as one (2026-11-21T08:00Z, now, yesterday), or
@@ -50,22 +48,20 @@ def command(invocation: Invocation, name: str, parameters: tuple[str, ...], as_j
     """
     from wait_registry.cli.query_file import bind, load_query, query_names
 
-    exclusive({"--json": as_json, "--csv": as_csv})
     if name.upper() == _LIST:
         for line in list_lines(map(load_query, query_names())):
             print(line)
         return 0
     query = load_query(name)
     values = bind(query, _given(parameters))
-    shown: Form = "json" if as_json else "csv" if as_csv else "table"
     require_extra("query")
-    _ask(invocation.settings(), query, values, shown)
-    if shown == "table":
+    _ask(invocation.settings(), query, values, as_json)
+    if not as_json:
         print(f"\n{query.advice}")
     return 0
 
 
-def _ask(settings: Settings, query: QueryFile, values: Mapping[str, str], form: Form) -> None:
+def _ask(settings: Settings, query: QueryFile, values: Mapping[str, str], as_json: bool) -> None:
     import psycopg
 
     from wait_registry.cli.result_rows import render_rows
@@ -79,10 +75,10 @@ def _ask(settings: Settings, query: QueryFile, values: Mapping[str, str], form: 
             # The text comes from our own files, never from input; values are sent separately.
             cursor = connection.execute(query.sql.encode(), values)
             columns = [column.name for column in cursor.description or ()]
-            for line in render_rows(columns, cursor, form):
+            for line in render_rows(columns, cursor, as_json):
                 print(line)
             # Only rows on standard output, for scripts.
-            print(age, file=sys.stdout if form == "table" else sys.stderr)
+            print(age, file=sys.stderr if as_json else sys.stdout)
         except psycopg.DataError as error:
             raise ConfigurationError(f"query {query.name!r} can't use these values: {_reason(error)}") from None
         except psycopg.errors.InsufficientPrivilege as error:

@@ -1,40 +1,33 @@
-"""Rows of a query as lines: a table, one field per line, JSON objects, or CSV."""
+"""Rows of a query as lines: a table, one field per line, or JSON objects."""
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Final, Literal
+from typing import Final
 
 from rich.cells import cell_len, set_cell_size
 
-Form = Literal["table", "json", "csv"]
 WIDTH: Final = 120
 _MAX_CELL: Final = 120
 
 
-def render_rows(columns: Sequence[str], rows: Iterable[Sequence[object]], form: Form) -> Iterator[str]:
+def render_rows(columns: Sequence[str], rows: Iterable[Sequence[object]], as_json: bool = False) -> Iterator[str]:
     """Yield the lines that show rows.
 
     Args:
         columns: the names of the columns.
-        rows: read at once for a ``table``, which cuts long cells and, if it is wider than `WIDTH` and the terminal,
-            shows one field per line instead; read row by row for ``json`` and ``csv``, which cut nothing.
-        form: of the output. Times are ISO 8601, bytes ``\\x`` and hexadecimal digits, as in psql. An interval is
-            seconds in JSON, else days and hh:mm:ss.
+        rows: read at once for a table, which cuts long cells and, if it is wider than `WIDTH` and the terminal, shows
+            one field per line instead; read row by row for JSON, which cuts nothing.
+        as_json: one JSON object per row instead of a table. Times are ISO 8601, bytes ``\\x`` and hexadecimal
+            digits, as in psql. An interval is seconds in JSON, else days and hh:mm:ss.
     """
-    if form == "json":
+    if as_json:
         for row in rows:
             yield json.dumps(dict(zip(columns, row, strict=True)), default=_json, ensure_ascii=False)
-    elif form == "csv":
-        yield _csv_line(columns)
-        for row in rows:
-            yield _csv_line([_text(cell) for cell in row])
     else:
         texts = [[_text(cell) for cell in row] for row in rows]
         yield from _table(columns, texts)
@@ -94,10 +87,3 @@ def _interval(span: timedelta) -> str:
 def _cut(text: str) -> str:
     line = text.replace("\r", "").replace("\n", "\\n").replace("\t", " ")
     return line if len(line) <= _MAX_CELL else f"{line[: _MAX_CELL - 1]}…"
-
-
-def _csv_line(cells: Sequence[str]) -> str:
-    buffer = io.StringIO()
-    # The writer quotes a cell that contains characters of its line ending, so it gets both, which are cut off again.
-    csv.writer(buffer, lineterminator="\r\n").writerow(cells)
-    return buffer.getvalue().removesuffix("\r\n")

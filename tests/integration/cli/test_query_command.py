@@ -104,11 +104,10 @@ def test_an_answer_says_how_old_its_view_is_and_warns_when_no_sink_writes(
     said = next(line for line in table.output.splitlines() if line.startswith(f"tables of {topic} as of "))
     assert said.endswith("the answer is old (waitreg query sink_freshness)") is old
     assert ("2 min 2" in said) is old
-    for form in ("--json", "--csv"):
-        rows = query(incident, "stuck_now", form)
-        assert "tables of" not in rows.output
-        assert f"tables of {topic} as of " in rows.errors
-        assert ("the answer is old" in rows.errors) is old
+    rows = query(incident, "stuck_now", "--json")
+    assert "tables of" not in rows.output
+    assert f"tables of {topic} as of " in rows.errors
+    assert ("the answer is old" in rows.errors) is old
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,6 @@ def test_wrong_usage_ends_with_2(waitreg: Run, arguments: tuple[str, ...]) -> No
         ("load --topic t --rate inf", "0<x<=1000000"),
         ("topics create --input-partitions 0", "x>=1"),
         ("query", "Missing argument 'LIST|NAME'"),
-        ("query --json --csv LIST", "--json and --csv exclude each other"),
         ("query record_by_key key=a key=b", "key is given twice, 'a' and 'b'"),
         ("procesor", "Did you mean 'processor'?"),
         ("processor --onse", "Did you mean one of: '--once'"),

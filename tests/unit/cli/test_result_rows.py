@@ -1,9 +1,7 @@
-"""Rows as lines: nothing is lost in JSON and CSV, nothing breaks the table."""
+"""Rows as lines: nothing is lost in JSON, nothing breaks the table."""
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -19,7 +17,7 @@ _CELLS = st.one_of(st.none(), st.integers(), st.text(st.characters(exclude_categ
 
 def test_a_table_is_aligned_and_counted() -> None:
     rows = [("orders", 3), ("refunds, all", None)]
-    assert list(render_rows(["topic", "n"], rows, "table")) == [
+    assert list(render_rows(["topic", "n"], rows)) == [
         "topic         n",
         "------------  -",
         "orders        3",
@@ -29,19 +27,22 @@ def test_a_table_is_aligned_and_counted() -> None:
 
 
 def test_an_empty_result_is_a_table_too() -> None:
-    assert list(render_rows(["topic"], [], "table")) == ["topic", "-----", "(0 rows)"]
+    assert list(render_rows(["topic"], [])) == ["topic", "-----", "(0 rows)"]
 
 
 def test_times_bytes_and_json_are_readable() -> None:
     row = (datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), timedelta(minutes=90), b"caf\xc3\xa9 \xff", {"a": [1]}, None)
-    assert list(render_rows(["a", "b", "c", "d", "e"], [row], "csv"))[1] == (
-        '2026-01-02T03:04:05.000+00:00,01:30:00,\\x636166c3a920ff,"{""a"": [1]}",'
-    )
+    assert list(render_rows(["a", "b", "c", "d", "e"], [row]))[2].split("  ") == [
+        "2026-01-02T03:04:05.000+00:00",
+        "01:30:00",
+        "\\x636166c3a920ff",
+        '{"a": [1]}',
+    ]
 
 
 def test_json_keeps_numbers_and_structures_what_they_are() -> None:
     row = (timedelta(minutes=90), Decimal("1.5"), b"\x00k", {"a": [None, "é"]}, None, True)
-    (line,) = render_rows(["a", "b", "c", "d", "e", "f"], [row], "json")
+    (line,) = render_rows(["a", "b", "c", "d", "e", "f"], [row], as_json=True)
     assert list(json.loads(line).values()) == [5400.0, 1.5, "\\x006b", {"a": [None, "é"]}, None, True]
 
 
@@ -56,16 +57,16 @@ def test_json_keeps_numbers_and_structures_what_they_are() -> None:
     ],
 )
 def test_an_interval_is_days_and_a_clock_with_one_sign(span: timedelta, shown: str) -> None:
-    assert list(render_rows(["a"], [(span,)], "csv"))[1] == shown
+    assert list(render_rows(["a"], [(span,)]))[2] == shown
 
 
 def test_wide_characters_take_two_columns() -> None:
-    assert list(render_rows(["a", "n"], [("注文", 1)], "table"))[1:3] == ["----  -", "注文  1"]
+    assert list(render_rows(["a", "n"], [("注文", 1)]))[1:3] == ["----  -", "注文  1"]
 
 
 def test_a_table_wider_than_120_columns_has_one_field_per_line_uncut() -> None:
     rows = [("orders", "Traceback\n  in pay\n" + "x" * 200, None), ("refunds", "y", 3)]
-    assert list(render_rows(["topic", "error", "n"], rows, "table")) == [
+    assert list(render_rows(["topic", "error", "n"], rows)) == [
         "-- row 1",
         "topic  orders",
         "error  Traceback",
@@ -82,19 +83,12 @@ def test_a_table_wider_than_120_columns_has_one_field_per_line_uncut() -> None:
 
 @given(st.lists(st.tuples(_CELLS, _CELLS)))
 def test_a_row_is_one_line_in_json(rows: list[tuple[object, object]]) -> None:
-    lines = list(render_rows(["a", "b"], rows, "json"))
+    lines = list(render_rows(["a", "b"], rows, as_json=True))
     assert [tuple(json.loads(line).values()) for line in lines] == rows
 
 
 @given(st.lists(st.tuples(_CELLS, _CELLS)))
 def test_a_table_is_one_line_per_row_or_one_field_per_line(rows: list[tuple[object, object]]) -> None:
-    lines = list(render_rows(["a", "b"], rows, "table"))
+    lines = list(render_rows(["a", "b"], rows))
     assert lines[-1].startswith(f"({len(rows)} row")
     assert len(lines) == len(rows) + 3 or sum(line.startswith("-- row ") for line in lines) >= len(rows)
-
-
-@given(st.lists(st.tuples(_CELLS, _CELLS)))
-def test_csv_gives_every_cell_back(rows: list[tuple[object, object]]) -> None:
-    lines = "\n".join(render_rows(["a", "b"], rows, "csv"))
-    read = list(csv.reader(io.StringIO(lines, newline="")))
-    assert read[1:] == [["" if cell is None else str(cell) for cell in row] for row in rows]

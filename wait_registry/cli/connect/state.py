@@ -144,7 +144,7 @@ def as_lines(chosen: Chosen, lags: Mapping[str, int]) -> Iterator[str]:
     """Yield a row per connector and per task, then the failures, then what doesn't exist."""
     rows = [row for state in chosen.present for row in _rows(state, lags.get(state.name))]
     if rows:
-        yield from render_rows(_COLUMNS, rows, "table")
+        yield from render_rows(_COLUMNS, rows)
     elif not chosen.missing:
         yield "no connector of this project exists: `waitreg connect apply` creates them, a NAME shows any other"
     for state in chosen.present:
