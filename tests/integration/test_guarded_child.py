@@ -90,16 +90,6 @@ def test_kill_takes_the_grandchildren_along(child: GuardedChild) -> None:
     wait_until(lambda: not any(map(runs, processes)), 60, "the end of all")
 
 
-def test_pause_freezes_and_resume_wakes_the_whole_tree(child: GuardedChild) -> None:
-    processes = tree(child)
-
-    child.pause()
-    wait_until(lambda: {each.status() for each in processes} == {psutil.STATUS_STOPPED}, 60, "paused processes")
-
-    child.resume()
-    wait_until(lambda: psutil.STATUS_STOPPED not in {each.status() for each in processes}, 60, "running processes")
-
-
 def test_a_paused_child_can_be_stopped(child: GuardedChild) -> None:
     child.pause()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -14,29 +13,11 @@ from pathlib import Path
 import psutil
 
 from tests.conftest import SettingsFactory
-from tests.support.command import run_waitreg
 from tests.support.kafka_io import read_all
 from tests.support.naming import Names
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
 from wait_registry.demo.environment import as_environment
-
-
-def test_load_publishes_what_its_manifest_says(
-    settings_for: SettingsFactory, topics: Topics, names: Names, tmp_path: Path
-) -> None:
-    topic = topics.create(names("input"), 3)
-    manifest = tmp_path / "published.jsonl"
-    arguments = ["--topic", topic, "--records", "40", "--shape", "plain", "--manifest", str(manifest)]
-    ended = run_waitreg(tmp_path, "load", *arguments, settings=settings_for())
-    assert ended.code == 0, ended.errors
-    assert ended.output.startswith("published 40 records in ")
-    records = topics.read(topic)
-    assert {(record.partition, record.offset) for record in records} == {
-        (line["partition"], line["offset"]) for line in map(json.loads, manifest.read_text().splitlines())
-    }
-    assert len(records) == 40
-    assert all(record.key for record in records)
 
 
 def test_ctrl_c_ends_a_load_with_what_was_published(
@@ -59,14 +40,6 @@ def test_ctrl_c_ends_a_load_with_what_was_published(
     assert int(said.split()[1]) == len(topics.read(topic))
 
 
-def test_load_into_a_topic_that_is_missing_ends_with_2(
-    settings_for: SettingsFactory, names: Names, tmp_path: Path
-) -> None:
-    ended = run_waitreg(tmp_path, "load", "--topic", names("nowhere"), settings=settings_for())
-    assert ended.code == 2
-    assert f"`waitreg topics create --set processor.topics={names('nowhere')}" in ended.errors
-
-
 def test_downstream_answers_with_the_chosen_failures_until_sigterm(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "wait_registry", "downstream", "--port", "0", "--mixture", "1ms"]
     with subprocess.Popen([*command, "--fail", "100%:503"], cwd=tmp_path, stdout=subprocess.PIPE, text=True) as service:
@@ -80,13 +53,6 @@ def test_downstream_answers_with_the_chosen_failures_until_sigterm(tmp_path: Pat
         assert status == 503
         service.terminate()
         assert service.wait(30) == 0
-
-
-def test_a_mixture_that_can_t_be_read_ends_with_2(tmp_path: Path) -> None:
-    ended = run_waitreg(tmp_path, "downstream", "--mixture", "often:slow")
-    assert ended.code == 2
-    assert "often" in ended.errors
-    assert "Traceback" not in ended.errors
 
 
 def iter_until(lines: Iterable[str], wanted: str) -> Iterator[str]:

@@ -92,12 +92,6 @@ def test_records_older_than_the_log_end_with_2(files: Files, topics: Topics) -> 
     assert "Start again with" in ended.errors
 
 
-def test_an_empty_manifest_ends_with_2(files: Files) -> None:
-    files.manifest.write_bytes(b"")
-    ended = files.reconcile()
-    assert (ended.code, "names no record" in ended.errors) == (2, True)
-
-
 def test_without_what_it_judges_by_it_ends_with_2(files: Files) -> None:
     files.calls.unlink()
     assert f"{files.calls} is not there" in files.reconcile().errors

@@ -157,10 +157,6 @@ def test_ends_count_records_and_transaction_markers(cluster: KafkaSettings, topi
     assert earliest_offsets(client, topic, [0, 1]) == {0: 0, 1: 0}
 
 
-def test_no_partitions_have_no_ends(cluster: KafkaSettings) -> None:
-    assert end_offsets(admin(cluster), "any", []) == {}
-
-
 @pytest.mark.guarantee("P3.15")
 def test_our_producers_put_a_key_where_java_puts_it(cluster: KafkaSettings, topics: Topics, names: Names) -> None:
     # Known answers of org.apache.kafka.common.utils.Utils.murmur2, from Kafka's own UtilsTest.

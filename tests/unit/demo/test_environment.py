@@ -25,7 +25,3 @@ def test_a_process_with_these_variables_reads_the_same_settings(
         processor=ProcessorSettings(topics=("a", "b"), group="g", ttl_s=13.5, max_in_flight=7),
     )
     assert load_settings(env=as_environment(settings)) == settings
-
-
-def test_defaults_need_no_variables() -> None:
-    assert as_environment(Settings()) == {}

@@ -55,14 +55,6 @@ def test_a_file_is_read_back_across_two_openings(
     assert list(read(path)) == lines
 
 
-def test_a_line_is_whole_in_the_file_before_the_next_one_is_written(path: Path) -> None:
-    with JsonLines(path) as file:
-        for number, record in enumerate(RECORDS, start=1):
-            file.append(record)
-            assert path.read_bytes().count(b"\n") == number
-            assert path.read_bytes().endswith(b"\n")
-
-
 @both_files
 def test_a_torn_last_line_is_skipped(path: Path, read: Callable[[Path], Iterator[Any]], lines: list[Any]) -> None:
     write(path, lines, rest=b'{"topic": "ord')
@@ -108,7 +100,3 @@ def test_fingerprints_distinguish_null_and_empty_and_order(
     key: bytes | None, value: bytes | None, headers: list[tuple[str, bytes | None]]
 ) -> None:
     assert fingerprint(key, value, headers) != fingerprint(b"", b"", [("a", b""), ("b", None)])
-
-
-def test_no_headers_and_an_absent_list_are_the_same() -> None:
-    assert fingerprint(b"k", b"v", None) == fingerprint(b"k", b"v", [])

@@ -19,7 +19,6 @@ from wait_registry.demo.mixture import (
     Rotation,
     parse_duration_s,
     parse_latency,
-    parse_rotation,
     parse_status,
 )
 from wait_registry.errors import ConfigurationError
@@ -88,13 +87,6 @@ def test_a_range_is_evenly_used_and_the_same_for_the_same_call() -> None:
     assert sum(drawn) / len(drawn) == pytest.approx(3.0, abs=0.1)
 
 
-def test_ten_percent_is_every_tenth_call() -> None:
-    rotation = parse_rotation("10%:1s,90%:200ms", parse_duration_s)
-    slow = [turn for turn in range(1, 101) if rotation.at(turn) == 1.0]
-    assert slow == list(range(10, 101, 10))
-    assert {rotation.at(turn) for turn in range(1, 10)} == {0.2}
-
-
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=5))
 def test_each_choice_comes_exactly_as_often_as_its_share(weights: list[int]) -> None:
     rotation = rotation_of(weights)
@@ -109,12 +101,3 @@ def test_choices_are_spread_evenly(weights: list[int], turns: int) -> None:
     counts = Counter(rotation.at(turn) for turn in range(1, turns + 1))
     for index, weight in enumerate(weights):
         assert abs(counts[index] - Fraction(turns * weight, sum(weights))) <= len(weights)
-
-
-def test_the_rest_is_chosen_by_what_the_shares_leave() -> None:
-    rotation = parse_rotation("0.5%:503", int, rest=200)
-    assert Counter(rotation.at(turn) for turn in range(1, 1001)) == {200: 995, 503: 5}
-
-
-def test_a_single_choice_needs_no_share() -> None:
-    assert parse_rotation("200ms", parse_duration_s).at(7) == pytest.approx(0.2)

@@ -60,22 +60,6 @@ def test_headers_are_nested_json_with_duplicates_nulls_and_binary() -> None:
     assert any(("tag", b"") in record.headers for record in ORDERS)
 
 
-def test_plain_orders_have_a_key_and_a_json_value() -> None:
-    assert all(record.key and is_json(record.value) for record in made("plain"))
-
-
-def test_tiny_records_are_tiny() -> None:
-    for record in made("tiny"):
-        assert len(record.value or b"") + len(record.key or b"") <= 16 and record.headers == []
-
-
-def test_binary_records_are_mostly_small_and_hardly_ever_text() -> None:
-    records = made("binary")
-    sizes = sorted(len(record.value or b"") for record in records)
-    assert sizes[0] < 32 and sizes[-1] > 8_000 and sizes[len(sizes) // 2] < 2_000
-    assert sum(decodes(record.key) for record in records) < 10
-
-
 def test_hostile_records_have_every_oddity_in_turn() -> None:
     records = made("hostile", len(ODDITIES))
     assert any(record.value is None for record in records) and any(record.value == b"" for record in records)

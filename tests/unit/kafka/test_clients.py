@@ -6,12 +6,12 @@ import io
 import logging
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
+from confluent_kafka import KafkaError, KafkaException, Producer
 from hypothesis import given
 from hypothesis import strategies as st
 
 from wait_registry.kafka.client_log import client_logger, log_client_error
-from wait_registry.kafka.clients import admin, consumer_config, java_client_config, producer_config
+from wait_registry.kafka.clients import consumer_config, java_client_config, producer_config
 from wait_registry.kafka.security import java_security, librdkafka_security
 from wait_registry.settings.kafka import KafkaSettings
 
@@ -53,22 +53,9 @@ def test_a_record_larger_than_the_producers_queue_is_refused_at_once() -> None:
     producer.purge()
 
 
-def test_overrides_win() -> None:
-    assert producer_config(KAFKA, **{"linger.ms": 5, "compression.type": "none"})["compression.type"] == "none"
-    assert consumer_config(KAFKA, **{"group.id": "g", "isolation.level": "read_uncommitted"})["group.id"] == "g"
-
-
 def test_the_cluster_s_address_cannot_be_changed_by_further_properties() -> None:
     elsewhere = KafkaSettings(bootstrap_servers="here:1", librdkafka={"bootstrap.servers": "there:1"})
     assert producer_config(elsewhere)["bootstrap.servers"] == "here:1"
-
-
-def test_librdkafka_accepts_both() -> None:
-    Producer(
-        producer_config(KAFKA, **{"transactional.id": "t", "transaction.timeout.ms": 30_000, "message.timeout.ms": 0})
-    )
-    Consumer(consumer_config(KAFKA, **{"group.id": "g"})).close()
-    admin(KAFKA)
 
 
 def test_java_properties_are_texts() -> None:
@@ -79,11 +66,6 @@ def test_java_properties_are_texts() -> None:
         "security.protocol": "PLAINTEXT",
         "isolation.level": "read_committed",
     }
-
-
-def test_an_unknown_property_is_refused_by_librdkafka() -> None:
-    with pytest.raises(Exception, match="No such configuration property"):
-        Producer(producer_config(KafkaSettings(librdkafka={"no.such.thing": 1})))
 
 
 def kafka(**security: str) -> KafkaSettings:
@@ -134,11 +116,6 @@ def test_security_is_rendered_for_both_families(
     protocol = {"security.protocol": security["protocol"]}
     assert librdkafka_security(kafka(**security)) == protocol | librdkafka
     assert java_security(kafka(**security)) == protocol | java
-
-
-def test_librdkafka_takes_what_is_rendered_for_it() -> None:
-    given_ = kafka(protocol="SASL_PLAINTEXT", mechanism="SCRAM-SHA-256", username="shop", password="p")
-    Producer({"bootstrap.servers": "127.0.0.1:1", "log_level": 0, **librdkafka_security(given_)})
 
 
 @given(st.text())

@@ -13,7 +13,6 @@ from wait_registry.kafka.topic_specs import (
     TopicRole,
     TopicSpec,
     dead_letter_topics,
-    redelivery_topics,
     topic_specs,
     wait_spec,
 )
@@ -118,12 +117,6 @@ def test_the_fix_sets_a_value_that_satisfies_the_rule(role: TopicRole) -> None:
     fixes = [one.fix for one in found(topic, broken).values() if one.severity is not OK]
     fixed = dict(fix.rpartition(" ")[2].split("=", 1) for fix in fixes)
     assert {one.severity for one in found(topic, {**broken, **fixed}).values()} == {OK}
-
-
-def test_settings_below_a_day_let_a_test_s_topic_pass() -> None:
-    short = wait_spec(settings(wait__delete_retention_ms="60000"))
-    assert found(short)["delete.retention.ms"].severity is OK
-    assert found(short, {"delete.retention.ms": "59999"})["delete.retention.ms"].severity is ERROR
 
 
 @pytest.mark.parametrize("replicas", [1, 2])
@@ -236,15 +229,3 @@ def test_each_service_needs_its_own_topics() -> None:
         "refunds.shop.redeliver",
     }
     assert {one.topic for one in topic_specs(both)} == set().union(*topics.values())
-
-
-def test_redelivery_topics_exist_under_that_policy_only() -> None:
-    assert redelivery_topics(settings()) == []
-    assert redelivery_topics(settings(processor__expiry_policy="redeliver")) == [
-        "orders.shop.redeliver",
-        "refunds.shop.redeliver",
-    ]
-
-
-def test_input_topics_are_not_ours_to_make() -> None:
-    assert {one.topic for one in topic_specs(settings()) if not one.owned} == {"orders", "refunds"}

@@ -6,7 +6,7 @@ import pytest
 
 from tests import evidence
 from tests.mutants.mutant import Mutant, all_mutants
-from tests.mutants.run import Verdict, judge, nodes_of
+from tests.mutants.run import nodes_of
 
 TESTS = evidence.all_tests()
 
@@ -38,20 +38,3 @@ def test_a_mutant_can_be_planted_and_has_a_clause_with_tests(mutant: Mutant) -> 
 
 def test_the_evidence_page_is_what_the_marks_say() -> None:
     assert evidence.PAGE.read_text("utf-8") == evidence.page(), "run `python -m tests.evidence`"
-
-
-@pytest.mark.parametrize(
-    ("status", "output", "verdict"),
-    [
-        (1, "FAILED tests/a.py::test_x - AssertionError: no\n1 failed in 2.00s", Verdict.KILLED),
-        (1, "FAILED tests/a.py::test_x[two words] - assert 1 == 2\n1 failed in 2.00s", Verdict.KILLED),
-        (1, "FAILED tests/a.py::test_x - NameError: name 'gone' is not defined\n1 failed in 2.00s", Verdict.NOTHING),
-        (1, "ERROR tests/a.py::test_x - OSError: the broker did not start\n1 error in 2.00s", Verdict.NOTHING),
-        (2, "ERROR tests/a.py - SyntaxError\n1 error in 0.10s", Verdict.NOTHING),
-        (0, "1 passed in 2.00s", Verdict.SURVIVED),
-        (0, "1 skipped in 2.00s", Verdict.NOTHING),
-        (None, "", Verdict.NOTHING),
-    ],
-)
-def test_a_mutant_is_killed_by_an_assertion_that_fails(status: int | None, output: str, verdict: Verdict) -> None:
-    assert judge(status, output)[0] is verdict

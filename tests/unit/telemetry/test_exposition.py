@@ -53,20 +53,6 @@ def test_plain_numbers_are_read_at_every_scrape() -> None:
     assert seen["waitreg_test_depth", ()] == 3
 
 
-def test_registering_a_reader_does_not_read_yet() -> None:
-    asked: list[int] = []
-
-    def read() -> Readings:
-        asked.append(1)
-        return ()
-
-    registry = MetricsRegistry()
-    registry.collect_from(read)
-    assert asked == []
-    registry.expose()
-    assert asked == [1]
-
-
 def test_a_histogram_is_read_from_counts_per_bucket() -> None:
     registry = MetricsRegistry()
     registry.collect_from(lambda: [HistogramReading(HISTOGRAM, (4, 2, 1), 9.5, ("done",))])
@@ -77,17 +63,6 @@ def test_a_histogram_is_read_from_counts_per_bucket() -> None:
     assert seen["waitreg_test_seconds_bucket", (("le", "+Inf"), *labels)] == 7
     assert seen["waitreg_test_seconds_count", labels] == 7
     assert seen["waitreg_test_seconds_sum", labels] == 9.5
-
-
-def test_both_kinds_of_histogram_have_the_same_bucket_labels() -> None:
-    counted, read = MetricsRegistry(), MetricsRegistry()
-    counted.histogram(HISTOGRAM).labels("done").observe(0.5)
-    read.collect_from(lambda: [HistogramReading(HISTOGRAM, (0, 1, 0), 0.5, ("done",))])
-
-    def buckets(registry: MetricsRegistry) -> set[object]:
-        return {key for key in samples(registry) if key[0] == "waitreg_test_seconds_bucket"}
-
-    assert buckets(counted) == buckets(read)
 
 
 def test_a_wrong_number_of_buckets_is_refused() -> None:

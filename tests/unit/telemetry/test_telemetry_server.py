@@ -18,7 +18,7 @@ from tests.support.waiting import wait_until
 from wait_registry.errors import ConfigurationError
 from wait_registry.telemetry.exposition import MetricsRegistry, Reading, Readings
 from wait_registry.telemetry.health import Health
-from wait_registry.telemetry.metrics import PROCESSOR_CONSUMED, PROCESSOR_IN_FLIGHT
+from wait_registry.telemetry.metrics import PROCESSOR_CONSUMED
 from wait_registry.telemetry.server import MAX_CONNECTIONS, REQUEST_LIMIT_S, TelemetryServer
 
 
@@ -46,14 +46,6 @@ def get(running: TelemetryServer, path: str) -> tuple[int, str, bytes]:
             return error.code, error.headers["Content-Type"], error.read()
 
 
-def test_metrics_are_served_in_prometheus_format() -> None:
-    with server(read=lambda: [Reading(PROCESSOR_IN_FLIGHT, 7)]) as running:
-        status, kind, body = get(running, "/metrics")
-    assert status == 200
-    assert kind.startswith("text/plain; version=")
-    assert b"\nwaitreg_processor_in_flight 7.0\n" in body
-
-
 def broken() -> Health:
     raise RuntimeError("secret detail")
 
@@ -78,14 +70,6 @@ def test_a_health_check_answers_with_its_reasons(
     assert json.loads(body) == {"ok": not reasons, "reasons": reasons}
 
 
-def test_health_is_checked_at_every_request() -> None:
-    reasons: list[str] = ["starting"]
-    with server(ready=lambda: Health.of(reasons)) as running:
-        assert get(running, "/health/ready")[0] == 503
-        reasons.clear()
-        assert get(running, "/health/ready")[0] == 200
-
-
 def test_a_collector_that_raises_fails_the_scrape_and_not_the_server() -> None:
     def broken() -> Readings:
         raise RuntimeError("no numbers")
@@ -106,19 +90,6 @@ def test_a_taken_port_is_a_configuration_error_that_names_the_setting() -> None:
     with server() as running:
         with pytest.raises(ConfigurationError, match=rf"127\.0\.0\.1:{running.port} .*Set telemetry\.port"):
             TelemetryServer("127.0.0.1", running.port, MetricsRegistry(), well, well)
-
-
-def test_a_stopped_server_gives_its_port_back() -> None:
-    with server() as running:
-        port = running.port
-    TelemetryServer("127.0.0.1", port, MetricsRegistry(), well, well).stop()
-
-
-def test_a_server_that_never_started_can_be_stopped() -> None:
-    unstarted = server()
-    unstarted.stop()
-    with pytest.raises(urllib.error.URLError):
-        get(unstarted, "/metrics")
 
 
 def test_a_scraper_that_disconnects_early_costs_no_line_in_the_log(
