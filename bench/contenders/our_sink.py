@@ -21,7 +21,7 @@ from wait_registry.settings.root import Settings
 
 PROGRESS: Final = "select coalesce(sum(next_offset), 0)::bigint from sink_progress where topic = %s"
 # The name of the connection that writes the wait stream's batches.
-SESSION: Final = "waitreg sink wait"
+SESSION: Final = "waitreg sink"
 START_S: Final = 200.0
 SLOWEST_RECORDS_PER_S: Final = 20_000
 # A warm stretch that is shorter says too little.
