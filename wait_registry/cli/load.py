@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Final
 
 import click
+from rich.console import Console
+from rich.progress import Progress
 
 from wait_registry.cli.command import Command, Invocation
 from wait_registry.cli.service_process import stop_requests
@@ -82,8 +84,12 @@ def command(
         make=shape_named(shape),
         manifest=manifest,
     )
-    with stop_requests() as stop:
-        result = run_load(invocation.settings(), plan, stopping=stop.is_set)
+    console = Console(stderr=True)
+    with stop_requests() as stop, Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("published", total=records or None)
+        result = run_load(
+            invocation.settings(), plan, lambda count: bar.update(task, completed=count), stopping=stop.is_set
+        )
         stopped = " and stopped, as asked" if stop.is_set() else ""
     print(f"published {result.records} records in {result.seconds:.1f} s ({result.rate_per_s:.0f}/s){stopped}")
     return 0
