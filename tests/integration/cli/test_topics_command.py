@@ -23,6 +23,11 @@ def test_create_makes_what_is_missing_and_leaves_what_is_there(
     assert before.code == 2
     assert f"error     topic {wait}: the wait topic is missing" in before.output
     assert "fix: `waitreg topics create`" in before.output
+    as_json = run_waitreg(tmp_path, "topics", "check", "--json", settings=settings)
+    assert as_json.code == 2
+    checks = {found["id"]: found for found in json.loads(as_json.output)["checks"]}
+    assert checks["topic.wait.missing"]["severity"] == "error"
+    assert checks["topic.dead_letter.missing"]["fix"] == "`waitreg topics create`"
 
     first = run_waitreg(tmp_path, "topics", "create", settings=settings)
     topics.delete_at_end(wait, dlq)
@@ -83,26 +88,6 @@ def test_create_resolves_the_dead_letter_topics_or_names_what_is_unset(
         {**by_topic, "dead_letter.topic": "{group}.dlq", "sink.dead_letter_topics": (f"{orders}.dlq",)}
     )
     assert run_waitreg(tmp_path, "topics", "create", settings=named).code == 0, "they are listed"
-
-
-def test_a_wait_topic_with_deletion_is_an_error_with_its_fix(
-    settings_for: SettingsFactory, topics: Topics, tmp_path: Path
-) -> None:
-    settings = settings_for({"processor.topics": ()})
-    topics.create(settings.wait.topic, 4, cleanup__policy="delete")
-
-    check = run_waitreg(tmp_path, "topics", "check", settings=settings)
-    assert check.code == 2
-    assert "cleanup.policy is delete, expected compact" in check.output
-    fix = f"--entity-name {settings.wait.topic} --add-config cleanup.policy=compact"
-    assert fix in check.output
-
-    as_json = run_waitreg(tmp_path, "topics", "check", "--json", settings=settings)
-    assert as_json.code == 2
-    checks = {found["id"]: found for found in json.loads(as_json.output)["checks"]}
-    assert checks["topic.wait.cleanup.policy"]["severity"] == "error"
-    assert fix in checks["topic.wait.cleanup.policy"]["fix"]
-    assert checks["topic.dead_letter.missing"]["fix"] == "`waitreg topics create`"
 
 
 def test_a_broker_that_is_away_ends_with_1_and_one_line(settings_for: SettingsFactory, tmp_path: Path) -> None:

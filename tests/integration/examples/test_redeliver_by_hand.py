@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import signal
-import socket
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -166,30 +162,6 @@ def test_more_letters_than_the_queue_holds_are_published(
     redeliver.publish(settings, [large, *letters], sent)
     assert (sent.acknowledged, [place for place, _ in sent.refused]) == (500, ["the large one"])
     assert [record.value for record in topics.read(topic)] == [letter.value for letter in letters]
-
-
-def test_ctrl_c_while_the_broker_is_away_says_how_many_were_acknowledged(
-    prepared: Callable[..., Settings], tmp_path: Path
-) -> None:
-    settings = prepared()
-    topic = settings.processor.topics[0]
-    register(settings, Original(topic, 1, 7, 1_795_227_600_000, "create", b"key", b"body", ()))
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        silent.settimeout(60)
-        environment = {**os.environ, **as_environment(settings)}
-        environment["WAITREG_KAFKA__BOOTSTRAP_SERVERS"] = f"127.0.0.1:{silent.getsockname()[1]}"
-        command = [sys.executable, str(FILE), "--open", "true", "--to", "orders", "--send"]
-        with subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True) as sending:
-            try:
-                # The client is made, and knocks: it is sending.
-                connection, _ = silent.accept()
-                with connection:
-                    sending.send_signal(signal.SIGINT)
-                    said, _ = sending.communicate(timeout=60)
-            finally:
-                sending.kill()
-    assert sending.returncode == 130
-    assert said.splitlines()[1].startswith("0 published, 0 refused, 1 without the broker's word")
 
 
 def origin(letter: ReadRecord) -> tuple[str, str, str]:

@@ -5,19 +5,16 @@ The client library aborts the process at the usual request for the cluster, so t
 
 from __future__ import annotations
 
-import struct
 import subprocess
 import sys
+from threading import Event
 
 import pytest
 
 from tests.support.naming import Names
-from tests.support.tcp_proxy import Fate, KafkaProxy
+from tests.support.tcp_proxy import METADATA, Fate, KafkaProxy, without_brokers
 from tests.support.topics import Topics
 
-METADATA = 3
-# Length, correlation id, tags and throttle time; then the brokers, as many as stand here, less one.
-BROKERS_AT = 4 + 4 + 1 + 4
 ASK = """
 import sys
 import time
@@ -46,32 +43,20 @@ print("the same" if seen[0] == seen[1] else "another one", flush=True)
 """
 
 
-class _Brokers:
-    """Takes the one broker out of what a broker answers, while it is to be gone."""
-
-    def __init__(self) -> None:
-        self.gone = False
-        self.taken_out = 0
-
-    def change(self, api_key: int, answer: bytes) -> bytes | None:
-        if not self.gone or api_key != METADATA:
-            return answer
-        assert answer[BROKERS_AT] == 1 + 1, "one broker"
-        host_at = BROKERS_AT + 1 + 4
-        # The host's name, the port, no rack, no tags.
-        end = host_at + answer[host_at] + 4 + 1 + 1
-        body = answer[4:BROKERS_AT] + b"\x01" + answer[end:]
-        self.taken_out += 1
-        return struct.pack(">i", len(body)) + body
-
-
 @pytest.mark.guarantee("P8.24")
 @pytest.mark.fault("F30")
 def test_a_broker_that_knows_no_live_broker_is_asked_again(topics: Topics, names: Names) -> None:
     topics.create(names("any"), 1)
-    brokers = _Brokers()
+    gone, taken_out = Event(), Event()
+
+    def change(api_key: int, answer: bytes) -> bytes:
+        if api_key != METADATA or not gone.is_set():
+            return answer
+        taken_out.set()
+        return without_brokers(answer)
+
     with (
-        KafkaProxy(topics.bootstrap, lambda _: Fate.PASS, brokers.change) as proxy,
+        KafkaProxy(topics.bootstrap, lambda _: Fate.PASS, change) as proxy,
         subprocess.Popen(
             [sys.executable, "-c", ASK, proxy.bootstrap_servers],
             stdin=subprocess.PIPE,
@@ -83,14 +68,14 @@ def test_a_broker_that_knows_no_live_broker_is_asked_again(topics: Topics, names
         assert asking.stdout is not None
         try:
             assert asking.stdout.readline() == "known\n"
-            brokers.gone = True
+            gone.set()
             asking.stdin.write("\n")
             asking.stdin.flush()
             assert asking.stdout.readline() == "refused\n"
-            brokers.gone = False
+            gone.clear()
             asking.stdin.write("\n")
             asking.stdin.flush()
             assert asking.stdout.readline() == "the same\n"
         finally:
             asking.kill()
-    assert brokers.taken_out
+    assert taken_out.is_set()

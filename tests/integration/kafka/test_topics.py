@@ -6,10 +6,9 @@ import logging
 from collections.abc import Callable
 
 import pytest
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+from confluent_kafka.admin import AdminClient
 
 from tests.support.topics import Topics
-from tests.support.waiting import wait_until
 from wait_registry.diagnosis import Severity
 from wait_registry.errors import ConfigurationError
 from wait_registry.kafka import topics as topics_module
@@ -20,21 +19,6 @@ from wait_registry.kafka.topics import check_topics, create_topics, require_topi
 from wait_registry.settings.root import Settings
 
 SettingsFactory = Callable[..., Settings]
-
-
-def alter(topics: Topics, topic: str, **config: str) -> None:
-    entries = [
-        ConfigEntry(name.replace("__", "."), value, incremental_operation=AlterConfigOpType.SET)
-        for name, value in config.items()
-    ]
-    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
-    topics.admin.incremental_alter_configs([resource])[resource].result(30)
-
-    def altered() -> bool:
-        now = topic_config(topics.admin, topic)
-        return all(now[entry.name] == entry.value for entry in entries)
-
-    wait_until(altered, what=f"the new configuration of {topic}")
 
 
 def errors(settings: Settings) -> dict[tuple[str, str], str]:
@@ -63,7 +47,7 @@ def test_a_created_topic_is_usable_at_once_and_in_broker_time(prepared: Settings
 
 def test_creating_topics_again_changes_nothing(prepared: SettingsFactory, topics: Topics) -> None:
     settings = prepared()
-    alter(topics, settings.wait.topic, segment__ms="1234567")
+    topics.configure(settings.wait.topic, "segment.ms", "1234567")
     before = describe_topic(admin(settings.kafka), settings.wait.topic)
     assert create_topics(settings) == []
     assert describe_topic(admin(settings.kafka), settings.wait.topic) == before
@@ -72,8 +56,8 @@ def test_creating_topics_again_changes_nothing(prepared: SettingsFactory, topics
 
 def test_a_start_refuses_topics_too_small_for_the_records(prepared: SettingsFactory, topics: Topics) -> None:
     settings = prepared()
-    alter(topics, settings.wait.topic, max__message__bytes="1000000")
-    alter(topics, settings.dead_letter.topic, max__message__bytes="2097152")
+    topics.configure(settings.wait.topic, "max.message.bytes", "1000000")
+    topics.configure(settings.dead_letter.topic, "max.message.bytes", "2097152")
     found = errors(settings)
     assert "is 1000000, expected" in found.pop((settings.wait.topic, "topic.wait.max.message.bytes"))
     assert "is 2097152, expected" in found.pop((settings.dead_letter.topic, "topic.dead_letter.max.message.bytes"))

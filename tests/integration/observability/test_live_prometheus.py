@@ -82,12 +82,6 @@ def test_label_values_that_are_known_are_there_before_they_are_needed(observed: 
             assert f"\n{sample_of(metric)}{{{labels}}} " in exposed, (metric.name, values)
 
 
-@pytest.mark.parametrize("service", SERVICES)
-def test_the_process_itself_is_measured(observed: Observed, service: str) -> None:
-    for name in ("process_start_time_seconds", "process_cpu_seconds_total", "process_resident_memory_bytes"):
-        assert observed.prometheus.query(f'{name}{{job="waitreg-{service}"}} > 0')
-
-
 @pytest.mark.parametrize("metric", [m for m in OURS if m not in STILL], ids=lambda metric: metric.name)
 def test_a_metric_moves_with_what_it_counts(observed: Observed, metric: Metric) -> None:
     _moves(observed, sample_of(metric))

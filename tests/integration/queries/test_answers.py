@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.integration.queries.conftest import Ask
-from wait_registry.cli.query_file import load_query, query_names
+from wait_registry.cli.query_file import query_names
 
 
 class Case(NamedTuple):
@@ -86,12 +86,6 @@ def test_sizes_are_those_of_our_tables_largest_first(ask: Ask) -> None:
 def test_the_views_age_is_that_of_its_position(ask: Ask) -> None:
     behind = [json.loads(line)["behind"] for line in ask("sink_freshness", "--json").splitlines()]
     assert behind[0] - behind[1] == pytest.approx(300, abs=0.01)
-
-
-def test_a_table_ends_with_what_to_do(ask: Ask) -> None:
-    shown = ask("overdue")
-    assert "the position is too old" in shown
-    assert shown.rstrip().endswith(load_query("overdue").advice)
 
 
 @pytest.mark.parametrize("case", {case.name: case for case in reversed(CASES)}.values(), ids=identity)

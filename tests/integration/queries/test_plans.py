@@ -197,19 +197,3 @@ def test_the_plan_does_what_its_rule_allows(name: str, large: psycopg.Connection
     plan = executed(large, load_query(name), rule.parameters)
     assert complaints(plan, rule) == []
     assert plan.nodes[0]["Actual Rows"] > 0, "a query that finds nothing shows nothing of its cost"
-
-
-@pytest.mark.timeout(400)
-@pytest.mark.parametrize(
-    ("index", "name", "told"),
-    [
-        ("wait_key", "record_by_key", "reads all of ['wait']"),
-        ("dead_letter_place", "record_by_offset", "reads all of ['dead_letter']"),
-        ("dead_letter_time", "dead_letters_over_time", "reads all of ['dead_letter']"),
-    ],
-)
-def test_the_rule_notices_a_missing_index(index: str, name: str, told: str, large: psycopg.Connection[Any]) -> None:
-    with large.transaction(force_rollback=True):
-        large.execute(f"drop index {index}".encode())
-        found = complaints(executed(large, load_query(name), RULES[name].parameters), RULES[name])
-    assert any(told in complaint for complaint in found), found

@@ -66,17 +66,6 @@ def test_version_is_the_distribution_s(waitreg: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments",
-    [(), ("sunk",), ("processor", "--twice"), ("topics",), ("topics", "drop"), ("config", "--set", "no-equals-sign")],
-)
-def test_wrong_usage_ends_with_2(waitreg: Run, arguments: tuple[str, ...]) -> None:
-    ended = waitreg(*arguments)
-    assert ended.code == 2
-    assert "Usage:" in ended.errors
-    assert "Traceback" not in ended.errors
-
-
-@pytest.mark.parametrize(
     ("line", "said"),
     [
         ("downstream --port 99999", "0<=x<=65535"),
@@ -93,29 +82,15 @@ def test_wrong_usage_ends_with_2(waitreg: Run, arguments: tuple[str, ...]) -> No
         ("query record_by_key key=a key=b", "key is given twice, 'a' and 'b'"),
         ("procesor", "Did you mean 'processor'?"),
         ("processor --onse", "Did you mean one of: '--once'"),
+        ("", "Usage:"),
+        ("topics", "Usage:"),
+        ("topics drop", "Usage:"),
+        ("config --set no-equals-sign", "Usage:"),
     ],
 )
 def test_wrong_usage_says_what_is_right(capsys: pytest.CaptureFixture[str], line: str, said: str) -> None:
     assert main(line.split()) == 2
     assert said in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("arguments", "variables", "said"),
-    [
-        (["--set", "processor.max_inflight=3"], {}, "did you mean processor.max_in_flight?"),
-        ([], {"WAITREG_SINK__POL_INTERVAL_S": "2"}, "did you mean WAITREG_SINK__POLL_INTERVAL_S?"),
-        (["--set", "processor.max_in_flight=0"], {}, "processor.max_in_flight is '0'; allowed: whole number >= 1"),
-        (["--config", "nowhere.toml"], {}, "settings file 'nowhere.toml' is missing"),
-    ],
-)
-def test_wrong_settings_end_with_2_and_one_line_that_says_what_is_right(
-    waitreg: Run, arguments: list[str], variables: dict[str, str], said: str
-) -> None:
-    ended = waitreg("config", *arguments, **variables)
-    assert (ended.code, ended.errors.count("\n")) == (2, 1)
-    assert ended.errors.startswith("waitreg config: ")
-    assert said in ended.errors
 
 
 def test_options_before_and_after_the_command_count_and_the_later_wins(waitreg: Run, tmp_path: Path) -> None:
@@ -126,17 +101,6 @@ def test_options_before_and_after_the_command_count_and_the_later_wins(waitreg: 
     for line in ("group = 'line'", "instance = 'variable'", "handler = 'a.b:c'"):
         assert f"processor.{line}\n" in shown
     assert "log.level = 'DEBUG'\n" in shown
-
-
-def test_secrets_are_masked(waitreg: Run) -> None:
-    shown = waitreg(
-        "config",
-        WAITREG_POSTGRES__URL="postgresql://me:hunter2@db/registry",
-        WAITREG_KAFKA__SECURITY__PASSWORD="hunter2",
-        WAITREG_KAFKA__SECURITY__KEY="hunter2",
-    )
-    assert shown.code == 0
-    assert "hunter2" not in shown.output + shown.errors
 
 
 def test_files_with_the_names_of_our_packages_replace_none_of_them(waitreg: Run, tmp_path: Path) -> None:
@@ -183,9 +147,3 @@ def test_a_command_loads_only_what_it_needs(script: str, foreign: set[str]) -> N
     whole = f"import sys; from wait_registry.cli.main import main; {script}; print({foreign} & set(sys.modules))"
     ended = subprocess.run([sys.executable, "-c", whole], capture_output=True, text=True, check=True, timeout=60)
     assert ended.stdout.splitlines()[-1] == "set()"
-
-
-def test_config_all_lists_every_setting_with_its_variable(waitreg: Run) -> None:
-    shown = waitreg("config", "--all").output
-    assert "postgres.schema = public" in shown
-    assert "WAITREG_PROCESSOR__HTTP__RETRY_STATUSES" in shown

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wait_registry.cli.query_file import bind, load_query, parse_query, query_names
+from wait_registry.cli.query_file import load_query, parse_query, query_names
 from wait_registry.errors import ConfigurationError
 
 _TEXT = """\
@@ -28,22 +28,6 @@ def test_a_file_is_taken_apart() -> None:
     assert query.sql == "select '100%%'::text, cast(%(minutes)s as int), %(topic)s, %(topic)s"
 
 
-def test_given_values_replace_defaults() -> None:
-    query = parse_query("it", _TEXT)
-    assert bind(query, {"topic": "orders"}) == {"minutes": "10", "topic": "orders"}
-    assert bind(query, {"topic": "orders", "minutes": "1"}) == {"minutes": "1", "topic": "orders"}
-
-
-def test_a_parameter_without_value_is_refused_with_the_command_to_type() -> None:
-    with pytest.raises(ConfigurationError, match=r"waitreg query it topic=\.\.\."):
-        bind(parse_query("it", _TEXT), {})
-
-
-def test_an_unknown_parameter_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(ConfigurationError, match="no parameter 'hours'; it has: minutes, topic"):
-        bind(parse_query("it", _TEXT), {"hours": "1", "topic": "x"})
-
-
 def test_another_psql_line_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="psql"):
         parse_query("it", "-- What?\n-- Kind: dead letters\n\\echo hello\nselect 1\n")
@@ -52,11 +36,6 @@ def test_another_psql_line_is_refused() -> None:
 def test_a_query_of_no_known_kind_is_refused_with_the_kinds() -> None:
     with pytest.raises(ConfigurationError, match="one of: waiting now; "):
         parse_query("it", "-- What?\n-- What to do: look.\n-- Kind: odd\nselect 1;\n")
-
-
-def test_an_unknown_query_is_refused_with_the_nearest() -> None:
-    with pytest.raises(ConfigurationError, match="did you mean 'stuck_now'"):
-        load_query("stuck_no")
 
 
 @pytest.mark.parametrize("name", query_names())

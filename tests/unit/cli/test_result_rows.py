@@ -26,10 +26,6 @@ def test_a_table_is_aligned_and_counted() -> None:
     ]
 
 
-def test_an_empty_result_is_a_table_too() -> None:
-    assert list(render_rows(["topic"], [])) == ["topic", "-----", "(0 rows)"]
-
-
 def test_times_bytes_and_json_are_readable() -> None:
     row = (datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), timedelta(minutes=90), b"caf\xc3\xa9 \xff", {"a": [1]}, None)
     assert list(render_rows(["a", "b", "c", "d", "e"], [row]))[2].split("  ") == [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import logging
 from dataclasses import replace
 
@@ -16,11 +15,8 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from tests.support.traces import Traced, attributes, events, id_of, trace_of, traceparent
 from wait_registry.errors import TransientError
-from wait_registry.logs import configure_logging
-from wait_registry.records.dead_letter import Failure, Reason, dead_letter_headers
 from wait_registry.records.lineage import Lineage, redelivery_headers
 from wait_registry.records.original import Original
-from wait_registry.settings.runtime import LogSettings
 from wait_registry.telemetry.tracing import RecordPublished, RecordTaken
 from wait_registry.telemetry.tracing_spans import FirstDelivery, context_of
 
@@ -212,26 +208,6 @@ def test_a_redelivered_record_links_to_the_sweeper_s_span_in_its_own_trace(
     assert attributes(again)["messaging.destination.name"] == "orders.shop.redeliver"
 
 
-def test_an_expired_record_s_dead_letter_is_a_span_of_its_trace(traced: Traced) -> None:
-    failure = Failure(Reason.EXPIRED, "WaitExpired", "no outcome", None, 5)
-    headers = tuple(dead_letter_headers(PARENTED, LINEAGE, failure))
-    traced.tracer.record_published(RecordPublished("waitreg.dlq", headers, "expired", 1_000, 2_000))
-    [sent] = traced.spans("send waitreg.dlq")
-    assert sent.parent is not None
-    assert (trace_of(sent), sent.parent.span_id) == (TRACE, PARENT)
-    assert attributes(sent) == {
-        "messaging.system": "kafka",
-        "messaging.operation.name": "send",
-        "messaging.operation.type": "send",
-        "messaging.destination.name": "waitreg.dlq",
-        "messaging.message.id": WAIT_ID,
-        "waitreg.outcome": "expired",
-        "waitreg.delivery": 2,
-        "waitreg.group": "shop",
-        "waitreg.instance": "host-1",
-    }
-
-
 def test_sampling_follows_the_parent_and_is_passed_on(traced: Traced) -> None:
     unsampled = ORIGINAL._replace(headers=(traceparent(TRACE, PARENT, flags=0),))
     record = traced.tracer.record_taken(replace(TAKEN, original=unsampled))
@@ -242,33 +218,3 @@ def test_sampling_follows_the_parent_and_is_passed_on(traced: Traced) -> None:
     record.ended("done")
     assert traced.spans() == []
     assert (sent[3:35], sent[-2:]) == (f"{TRACE:032x}", "00")
-
-
-def test_log_lines_about_a_record_carry_its_ids_and_others_none(traced: Traced) -> None:
-    stream, root = io.StringIO(), logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    configure_logging(LogSettings(), "processor", stream)
-    try:
-        log = logging.getLogger("shop.orders")
-        log.info("before")
-        record = traced.tracer.record_taken(TAKEN)
-        record.attempt_started(1)
-        log.info("in the handler")
-        record.attempt_ended(None)
-        log.info("settled")
-        record.leave()
-        record.ended("done")
-        log.info("after")
-    finally:
-        root.handlers[:] = handlers
-        root.setLevel(level)
-        logging.captureWarnings(False)
-    lines = [json.loads(line) for line in stream.getvalue().splitlines()]
-    [attempt], [span] = traced.spans("attempt"), traced.spans("process")
-    trace_id = f"{TRACE:032x}"
-    assert [(line.get("trace_id"), line.get("span_id")) for line in lines] == [
-        (None, None),
-        (trace_id, f"{id_of(attempt):016x}"),
-        (trace_id, f"{id_of(span):016x}"),
-        (None, None),
-    ]
