@@ -2,196 +2,158 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from tests.chaos.checker.changed import changed_rows
 from tests.chaos.checker.ledger import Finding, Ledger, about_record
-from tests.chaos.history.entries import (
-    EXPORTS,
-    Place,
-    Registration,
-    Republished,
-    Tombstone,
-    TopicRecord,
-    Unreadable,
-    WaitEntry,
-    at,
-    clock,
-)
-from tests.chaos.history.history import DeadLetterRow, Partition, Tables, WaitRow, redelivery_topics
+from tests.chaos.history.entries import EXPORTS, Registration, Republished, Tombstone, TopicRecord, WaitEntry, at, clock
+from tests.chaos.history.history import DeadLetterRow, Partition, WaitRow, redelivery_topics
 from wait_registry.demo.manifest import Coordinates
 from wait_registry.records.dead_letter import Reason
 from wait_registry.records.tombstone import Outcome
-
-
-class Shown:
-    """The rows that the tables should have, up to `sink_progress`: a late position is one violation, not many."""
-
-    def __init__(self, ledger: Ledger, tables: Tables) -> None:
-        self._ledger = ledger
-        self.tables = tables
-        self.positions: Mapping[Partition, int] = {
-            (one.topic, one.partition): one.next_offset for one in tables.progress
-        }
-        # The sink doesn't read redelivery topics.
-        again = redelivery_topics(ledger.history.settings)
-        self.ends = {place: end for place, end in ledger.history.ends.items() if place[0] not in again}
-
-    @cached_property
-    def waits(self) -> Mapping[str, Registration]:
-        """Registrations that are open at the sink's position, by ID."""
-        found: dict[str, Registration] = {}
-        for (wait_id, _), entries in self._ledger.entries_of.items():
-            last = next((entry for entry in reversed(entries) if self.is_behind(entry)), None)
-            if isinstance(last, Registration):
-                found[wait_id] = last
-        return found
-
-    @cached_property
-    def letters(self) -> Mapping[Coordinates, TopicRecord]:
-        """Every committed record of the dead letter topics, by its place."""
-        return {
-            letter.place: letter
-            for letter in self._ledger.history.dead_letters
-            if letter.committed and letter.offset < self.positions.get((letter.topic, letter.partition), 0)
-        }
-
-    @cached_property
-    def unreadable(self) -> Mapping[Place, Unreadable]:
-        """What can't be read of the wait topic."""
-        return {entry.place: entry for entry in self._ledger.unreadable if self.is_behind(entry)}
-
-    def is_behind(self, entry: WaitEntry) -> bool:
-        """Return whether the sink has passed an entry of the wait topic."""
-        topic = self._ledger.history.settings.wait.topic
-        return entry.offset < self.positions.get((topic, entry.partition), 0)
-
-    def must_be_quarantined(self, entry: Unreadable) -> bool:
-        """Return whether no later entry of its key can have saved the sink from reading it."""
-        later = self._ledger.entries_of.get((entry.wait_id, entry.partition), ())
-        return not later or later[-1].offset < entry.offset
-
-
-def missing_row(ledger: Ledger) -> Iterator[Finding]:
-    """Find what is open, was dead-lettered or can't be read, and has no row."""
-    if ledger.history.tables is None:
-        return
-    shown = Shown(ledger, ledger.history.tables)
-    waits = {row.wait_id for row in shown.tables.wait}
-    for wait_id, entry in shown.waits.items():
-        if wait_id not in waits:
-            yield ledger.about(wait_id), f"{entry} is open, and has no row"
-    rows = {row.record.place for row in shown.tables.dead_letter}
-    for place, letter in shown.letters.items():
-        if place not in rows:
-            yield about_record(letter), f"{letter} has no row"
-    quarantined = {row.place[1:] for row in shown.tables.quarantine}
-    for where, unreadable in shown.unreadable.items():
-        if where not in quarantined and shown.must_be_quarantined(unreadable):
-            why = f"{unreadable} ({unreadable.why}) is not in quarantine"
-            yield ledger.about(unreadable.wait_id), why
-    for (topic, partition), end in shown.ends.items():
-        if end and (topic, partition) not in shown.positions:
-            why = f"{topic}/{partition} has no row in sink_progress, its end is {end}"
-            yield f"{topic}/{partition}", why
-
-
-def orphan_row(ledger: Ledger) -> Iterator[Finding]:
-    """Find rows of what isn't open, isn't committed, or can be read."""
-    if ledger.history.tables is None:
-        return
-    shown = Shown(ledger, ledger.history.tables)
-    for row in shown.tables.wait:
-        if row.wait_id not in shown.waits:
-            why = f"a row in wait shows {row.registration or 'nothing'}, which is not open"
-            yield ledger.about(row.wait_id), why
-    for letter, *_ in shown.tables.dead_letter:
-        if letter.place not in shown.letters:
-            why = f"a row in dead_letter shows {at(letter.place)}, where no committed record is"
-            yield about_record(letter), why
-    for quarantined in shown.tables.quarantine:
-        entry, topic = shown.unreadable.get(quarantined.place[1:]), quarantined.place[0]
-        if entry is None or topic != ledger.history.settings.wait.topic:
-            why = f"a row in quarantine ({quarantined.error}) shows {at(quarantined.place)}, which can be read"
-            yield at(quarantined.place), why
-    for topic, partition in shown.positions:
-        if (topic, partition) not in shown.ends:
-            why = f"a row in sink_progress names {topic}/{partition}, which the sink doesn't read"
-            yield f"{topic}/{partition}", why
-
-
-def row_differs(ledger: Ledger) -> Iterator[Finding]:
-    """Find rows that differ from their record in anything except its content, which `changed` compares."""
-    if ledger.history.tables is None:
-        return
-    shown = Shown(ledger, ledger.history.tables)
-    for row in shown.tables.wait:
-        entry = shown.waits.get(row.wait_id)
-        if entry is not None and (why := _wait_differs(row, entry)):
-            yield ledger.about(row.wait_id), f"the row of {entry}: {why}"
-    for letter_row in shown.tables.dead_letter:
-        letter = shown.letters.get(letter_row.record.place)
-        if letter is not None and (why := _letter_differs(letter_row, letter) or _late(ledger, shown, letter_row)):
-            yield about_record(letter), f"the row of {letter}: {why}"
-    for place, position in shown.positions.items():
-        end = shown.ends.get(place)
-        if end is not None and position != end:
-            why = f"sink_progress is at {position}, the log's end at {end}"
-            yield f"{place[0]}/{place[1]}", why
-
 
 _COMMON = ("original", "wait_id", "group", "instance", "delivery")
 _OF_WAIT = (*_COMMON, "place", "expires_at_ms", "dead_letter_topic", "expiry_policy", "max_deliveries", "source")
 _OF_LETTER = (*_COMMON, "reason", "time_ms", "registration", "error_class", "error_message", "error_stacktrace")
 
 
+class Table(NamedTuple):
+    """What a table should have, and its rows, by the same keys; ``about`` gets a key, and a row or what it shows."""
+
+    name: str
+    wanted: Mapping[Any, Any]
+    rows: Mapping[Any, Any]
+    about: Callable[[Any, Any], Coordinates | str]
+    differs: Callable[[Any, Any], str]
+
+
+class Shown:
+    """The log as far as the tables of a ledger show it: a late position is one violation, not many."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger, self._tables = ledger, ledger.history.tables
+        self._wait_topic = ledger.history.settings.wait.topic
+        progress = self._tables.progress if self._tables is not None else ()
+        self._positions: Mapping[Partition, int] = {(one.topic, one.partition): one.next_offset for one in progress}
+
+    def tables(self) -> Iterator[Table]:
+        """Yield the four tables; none if they weren't read."""
+        if self._tables is None:
+            return
+        ledger = self._ledger
+        waits = {row.wait_id: row for row in self._tables.wait}
+        yield Table("wait", dict(self._open()), waits, lambda wait_id, _: ledger.about(wait_id), _wait_differs)
+        letters = {row.record.place: row for row in self._tables.dead_letter}
+        yield Table("dead_letter", self._letters(), letters, _about_letter, self._letter_differs)
+        quarantined = {row.place: row for row in self._tables.quarantine}
+        unreadable = {(self._wait_topic, *one.place): one for one in ledger.unreadable if self._is_behind(one)}
+        # A later entry of its key may have saved the sink from reading it.
+        last = {name: entries[-1].offset for name, entries in ledger.entries_of.items()}
+        wanted = {
+            place: entry
+            for place, entry in unreadable.items()
+            if place in quarantined or last.get((entry.wait_id, entry.partition), -1) < entry.offset
+        }
+        yield Table("quarantine", wanted, quarantined, lambda place, _: at(place), lambda row, entry: "")
+        # The sink doesn't read redelivery topics, and an empty partition needs no position.
+        again = redelivery_topics(ledger.history.settings)
+        read = {place: end for place, end in ledger.history.ends.items() if place[0] not in again}
+        ends = {place: end for place, end in read.items() if end or place in self._positions}
+        yield Table(
+            "sink_progress", ends, self._positions, lambda place, _: f"{place[0]}/{place[1]}", _position_differs
+        )
+
+    def _is_behind(self, entry: WaitEntry) -> bool:
+        """Return whether the sink has passed an entry of the wait topic."""
+        return entry.offset < self._positions.get((self._wait_topic, entry.partition), 0)
+
+    def _open(self) -> Iterator[tuple[str, Registration]]:
+        for (wait_id, _), entries in self._ledger.entries_of.items():
+            last = next((entry for entry in reversed(entries) if self._is_behind(entry)), None)
+            if isinstance(last, Registration):
+                yield wait_id, last
+
+    def _letters(self) -> Mapping[Coordinates, TopicRecord]:
+        return {
+            letter.place: letter
+            for letter in self._ledger.history.dead_letters
+            if letter.committed and letter.offset < self._positions.get((letter.topic, letter.partition), 0)
+        }
+
+    def _letter_differs(self, row: DeadLetterRow, letter: TopicRecord) -> str:
+        if row.unreadable:
+            return row.unreadable
+        if isinstance(row.record, Republished) and isinstance(letter, Republished):
+            return _compared(row.record, letter, _OF_LETTER) or self._wrongly_late(row.record, row.finished_late)
+        same = type(row.record) is type(letter) and not row.finished_late
+        return "" if same else f"it shows {row}, in the log is {letter}"
+
+    def _wrongly_late(self, letter: Republished, marked: bool) -> str:
+        """Return what is wrong with the mark of a late completion, where the log leaves no doubt about it."""
+        if letter.reason != Reason.EXPIRED:
+            return "finished_late is set, and it did not expire" if marked else ""
+        shown, of_id = self._letters(), self._ledger.letters_of_id.get(letter.wait_id, ())
+        also_failed = any(other.reason == Reason.FAILED and other.place in shown for other in of_id)
+        where = letter.registration
+        entries = [] if where is None else self._ledger.entries_of.get((letter.wait_id, where[0]), ())
+        finished = any(isinstance(entry, Tombstone) and entry.outcome not in EXPORTS for entry in entries)
+        if marked:
+            return "" if also_failed or finished else "finished_late is set, and no processor has finished it"
+        if also_failed:
+            return "finished_late is not set, and there is a `failed` dead letter of its ID"
+        if self._done_behind_its_export(entries):
+            return "finished_late is not set, and a processor has finished it behind its export"
+        return ""
+
+    def _done_behind_its_export(self, entries: Sequence[WaitEntry]) -> bool:
+        """Return whether an ID's one registration was exported, and then finished, as far as the sink has come."""
+        outcomes = [entry.outcome for entry in entries if isinstance(entry, Tombstone) and self._is_behind(entry)]
+        if sum(isinstance(entry, Registration) for entry in entries) != 1 or Outcome.EXPIRED not in outcomes:
+            return False
+        return not {Outcome.DONE, Outcome.DISCARDED}.isdisjoint(outcomes[outcomes.index(Outcome.EXPIRED) :])
+
+
+def missing_row(ledger: Ledger) -> Iterator[Finding]:
+    """Find what is open, was dead-lettered or can't be read, and has no row."""
+    for table in Shown(ledger).tables():
+        for key in table.wanted.keys() - table.rows.keys():
+            yield table.about(key, table.wanted[key]), f"{table.wanted[key]} of {key} has no row in {table.name}"
+
+
+def orphan_row(ledger: Ledger) -> Iterator[Finding]:
+    """Find rows of what isn't open, isn't committed, can be read, or isn't read by the sink."""
+    for table in Shown(ledger).tables():
+        for key in table.rows.keys() - table.wanted.keys():
+            yield (
+                table.about(key, table.rows[key]),
+                f"the log has nothing for the row {table.rows[key]} in {table.name}",
+            )
+
+
+def row_differs(ledger: Ledger) -> Iterator[Finding]:
+    """Find rows that differ from their record in anything except its content, which `changed` compares."""
+    for table in Shown(ledger).tables():
+        for key in table.rows.keys() & table.wanted.keys():
+            if why := table.differs(table.rows[key], table.wanted[key]):
+                yield table.about(key, table.rows[key]), f"the row of {table.wanted[key]} in {table.name}: {why}"
+
+
+def _about_letter(_: Coordinates, one: DeadLetterRow | TopicRecord) -> Coordinates | str:
+    return about_record(one.record if isinstance(one, DeadLetterRow) else one)
+
+
 def _wait_differs(row: WaitRow, entry: Registration) -> str:
     return row.unreadable if row.registration is None else _compared(row.registration, entry, _OF_WAIT)
 
 
-def _letter_differs(row: DeadLetterRow, letter: TopicRecord) -> str:
-    if row.unreadable:
-        return row.unreadable
-    if isinstance(row.record, Republished) and isinstance(letter, Republished):
-        return _compared(row.record, letter, _OF_LETTER)
-    same = type(row.record) is type(letter)
-    return "" if same else f"it shows {row.record}, in the log is {letter}"
+def _position_differs(position: int, end: int) -> str:
+    return "" if position == end else f"the position is {position}, the log's end {end}"
 
 
 def _compared(seen: object, said: object, names: Sequence[str]) -> str:
     pairs = ((name, getattr(seen, name), getattr(said, name)) for name in names)
     return "; ".join(f"{name} is {one}, in the log {other}" for name, one, other in pairs if one != other)
-
-
-def _late(ledger: Ledger, shown: Shown, row: DeadLetterRow) -> str:
-    """Return what is wrong with the mark of a late completion, where the log leaves no doubt about it."""
-    letter = row.record
-    if not isinstance(letter, Republished) or letter.reason != Reason.EXPIRED:
-        return "finished_late is set, and it did not expire" if row.finished_late else ""
-    of_id = ledger.letters_of_id.get(letter.wait_id, ())
-    also_failed = any(other.reason == Reason.FAILED and other.place in shown.letters for other in of_id)
-    if also_failed and not row.finished_late:
-        return "finished_late is not set, and there is a `failed` dead letter of its ID"
-    where = letter.registration
-    entries = [] if where is None else ledger.entries_of.get((letter.wait_id, where[0]), ())
-    finished = any(isinstance(entry, Tombstone) and entry.outcome not in EXPORTS for entry in entries)
-    if not row.finished_late and _done_behind_its_export(shown, entries):
-        return "finished_late is not set, and a processor has finished it behind its export"
-    if row.finished_late and not also_failed and not finished:
-        return "finished_late is set, and no processor has finished it"
-    return ""
-
-
-def _done_behind_its_export(shown: Shown, entries: Sequence[WaitEntry]) -> bool:
-    """Return whether an ID's one registration was exported, and then finished, as far as the sink has come."""
-    outcomes = [entry.outcome for entry in entries if isinstance(entry, Tombstone) and shown.is_behind(entry)]
-    if sum(isinstance(entry, Registration) for entry in entries) != 1 or Outcome.EXPIRED not in outcomes:
-        return False
-    return not {Outcome.DONE, Outcome.DISCARDED}.isdisjoint(outcomes[outcomes.index(Outcome.EXPIRED) :])
-
-
-_RULES = (orphan_row, missing_row, row_differs, changed_rows)
 
 
 def snapshot_differs(ledger: Ledger) -> Iterator[Finding]:
@@ -203,7 +165,7 @@ def snapshot_differs(ledger: Ledger) -> Iterator[Finding]:
     known: set[tuple[str, object]] = set()
     for tables in ledger.history.snapshots or ():
         then = ledger.showing(tables)
-        for rule in _RULES:
+        for rule in (orphan_row, missing_row, row_differs, changed_rows):
             new = [(about, why) for about, why in rule(then) if (rule.__name__, about) not in known]
             known |= {(rule.__name__, about) for about, _ in new}
             yield from ((about, f"the tables at {clock(tables.at_ms)}: {rule.__name__}: {why}") for about, why in new)
