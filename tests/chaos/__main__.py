@@ -18,27 +18,11 @@ from tests.chaos.workers import JOBS, Plan, play_all
 from tests.support.programs import INTERRUPTED, at_least_one, positive, signals_interrupt
 
 DESCRIPTION = """\
-Plays seeds n, n+1, ... until the minutes are over, at least one. A seed decides the load (records of every odd shape),
-the settings (slots, TTL, group protocol, processors, sinks, sweepers, ...) and two to seven faults of processes, links,
-broker, Postgres, downstream, topics. Services are real processes on a real broker and a real Postgres. When all is
-healed and nothing is left to do, the run is judged from outside: what was published, called, committed, written.
-
-A line per run goes to standard output and to tests/chaos/ledger/runs.csv; a run that breaks a guarantee prints its
-schedule and the whole story of the records it is about, and keeps its logs. On the same commit the same seed plays the
-same schedule again. What a scenario measured goes to standard output and to tests/chaos/ledger/scenarios.csv.
-docs/chaos.md explains all."""
-EPILOG = """\
-examples:
-  make chaos SEED=1 MINUTES=30
-  make chaos SEED=4711 RUNS=1 JOBS=1
-  make chaos SCENARIO=outage RECORDS=200000 RATE=2000
-  make chaos SCENARIO=soak MINUTES=60
-
-how long: a random run takes one to four minutes; an outage three times RECORDS / RATE seconds and some minutes, by
-default 20 to 30 minutes in all; a soak its minutes and some more
-
-exit codes: 0 every guarantee was kept, 1 one was broken or some seed has no run that could be judged, 2 usage,
-130 interrupted"""
+Plays seeds n, n+1, ... until the minutes are over, at least one: random faults on real services, a real broker and a
+real Postgres, judged from outside. A random run takes one to four minutes. A line per run goes to standard output and
+to tests/chaos/ledger/runs.csv; a run that breaks a guarantee prints its story and keeps its logs. docs/chaos.md
+explains all. Exit codes: 0 every guarantee was kept, 1 one was broken or some seed has no run that could be judged,
+2 usage, 130 interrupted."""
 # The defaults of a soak, and of random runs.
 SOAK_MINUTES, MINUTES = 60.0, 1.0
 
@@ -108,12 +92,7 @@ def _meaningless(given: argparse.Namespace) -> str:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m tests.chaos",
-        description=DESCRIPTION,
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=DESCRIPTION)
     parser.add_argument("--seed", type=int, metavar="n", help="the first one (default 1)")
     parser.add_argument(
         "--minutes", type=positive, metavar="m", help=f"how long (default {MINUTES:g}; of a soak {SOAK_MINUTES:g})"

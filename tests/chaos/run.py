@@ -21,7 +21,7 @@ from tests.chaos.history.watch import Watch
 from tests.chaos.load import Aborts, Load
 from tests.chaos.schedule import SERVICES, PlannedFault, Schedule
 from tests.chaos.service import Cause, Service, kill_all
-from tests.chaos.settling import Patience, settle
+from tests.chaos.settling import settle
 from tests.chaos.stage import VISITOR, Place, Scene, Stage, settings_of
 
 # Up to four JVMs start at once, on a busy machine in three minutes.
@@ -99,7 +99,7 @@ def play(stage: Stage, schedule: Schedule, directory: Path, interrupted: threadi
             _start(scene, company)
             with Samples(list(scene.services.values())) as samples, snapshots:
                 faults = _act(scene, load)
-                unsettled = settle(place, Patience(STILL_S, SETTLE_S), interrupted)
+                unsettled = settle(place, STILL_S, SETTLE_S, interrupted)
                 unseen = samples.missing()
         supervisor.end()
         _end_all(company)

@@ -23,7 +23,7 @@ from tests.chaos.load import Flow
 from tests.chaos.report import BROKEN, KEPT, ScenarioEntry, now
 from tests.chaos.resources import Resources, Trend, most_held, processes_of, trends, unread
 from tests.chaos.service import Service, kill_all, listens
-from tests.chaos.settling import Patience, settle
+from tests.chaos.settling import settle
 from tests.chaos.stage import Place, Stage
 from tests.support.committed_offsets import committed
 from tests.support.waiting import wait_until
@@ -98,7 +98,7 @@ class Played:
 
     def settle(self, place: Place) -> None:
         """Wait until nothing is left to do."""
-        unsettled = settle(place, Patience(STILL_S, SETTLE_S))
+        unsettled = settle(place, STILL_S, SETTLE_S)
         self.wrong += [f"not settled: {unsettled}"] if unsettled else []
 
 

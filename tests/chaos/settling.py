@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Self
 
 import psycopg
@@ -23,34 +22,26 @@ POLL_S = 0.3
 Offsets = dict[Partition, int]
 
 
-@dataclass(slots=True)
-class Patience:
-    """Ends when nothing has changed for ``still_s``, or after ``most_s`` in all, whatever changes; s, of one clock.
+def settle(place: Place, still_s: float, most_s: float, interrupted: threading.Event | None = None) -> str:
+    """Wait until nothing is left to do; return what is left if the time is over.
 
     A busy machine makes everything slow, which violates no guarantee. A service that hangs, or loops, does.
+
+    Args:
+        place: of the run.
+        still_s: how long nothing may change, s.
+        most_s: how long all may take, whatever changes, s.
+        interrupted: ends the waiting.
     """
-
-    still_s: float
-    most_s: float
-    _began_s: float | None = field(default=None, init=False)
-    _changed_s: float = field(default=0.0, init=False)
-    _seen: str = field(default="", init=False)
-
-    def over(self, now_s: float, seen: str) -> bool:
-        """Return whether to wait no longer, now that this is what is left to do."""
-        if self._began_s is None:
-            self._began_s = self._changed_s = now_s
-        if seen != self._seen:
-            self._seen, self._changed_s = seen, now_s
-        return now_s - self._changed_s >= self.still_s or now_s - self._began_s >= self.most_s
-
-
-def settle(place: Place, patience: Patience, interrupted: threading.Event | None = None) -> str:
-    """Wait until nothing is left to do, as long as the patience lasts; return what is left."""
     interrupted = interrupted or threading.Event()
+    began_s = changed_s = time.monotonic()
+    seen = ""
     with Settling(place) as settling:
         while unsettled := settling.unsettled():
-            if patience.over(time.monotonic(), unsettled) or interrupted.wait(POLL_S):
+            now_s = time.monotonic()
+            if unsettled != seen:
+                seen, changed_s = unsettled, now_s
+            if now_s - changed_s >= still_s or now_s - began_s >= most_s or interrupted.wait(POLL_S):
                 return unsettled
     return ""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from tests.chaos.checker.changed import changed_rows
@@ -45,7 +46,7 @@ class Shown:
         waits = {row.wait_id: row for row in self._tables.wait}
         yield Table("wait", dict(self._open()), waits, lambda wait_id, _: ledger.about(wait_id), _wait_differs)
         letters = {row.record.place: row for row in self._tables.dead_letter}
-        yield Table("dead_letter", self._letters(), letters, _about_letter, self._letter_differs)
+        yield Table("dead_letter", self._letters, letters, _about_letter, self._letter_differs)
         quarantined = {row.place: row for row in self._tables.quarantine}
         unreadable = {(self._wait_topic, *one.place): one for one in ledger.unreadable if self._is_behind(one)}
         # A later entry of its key may have saved the sink from reading it.
@@ -74,6 +75,7 @@ class Shown:
             if isinstance(last, Registration):
                 yield wait_id, last
 
+    @cached_property
     def _letters(self) -> Mapping[Coordinates, TopicRecord]:
         return {
             letter.place: letter
@@ -93,7 +95,7 @@ class Shown:
         """Return what is wrong with the mark of a late completion, where the log leaves no doubt about it."""
         if letter.reason != Reason.EXPIRED:
             return "finished_late is set, and it did not expire" if marked else ""
-        shown, of_id = self._letters(), self._ledger.letters_of_id.get(letter.wait_id, ())
+        shown, of_id = self._letters, self._ledger.letters_of_id.get(letter.wait_id, ())
         also_failed = any(other.reason == Reason.FAILED and other.place in shown for other in of_id)
         where = letter.registration
         entries = [] if where is None else self._ledger.entries_of.get((letter.wait_id, where[0]), ())

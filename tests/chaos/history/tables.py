@@ -7,7 +7,6 @@ import sys
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import psycopg
@@ -23,8 +22,16 @@ from wait_registry.records.headers import decode_headers_json
 from wait_registry.settings.root import Settings
 
 Columns = Mapping[str, Any]
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 ANSWER_S = 5.0
+WAIT = """
+select *, original_headers::text as headers_json,
+    floor(extract(epoch from wait_expiration_time) * 1000)::bigint as expires_at_ms
+from wait
+"""
+DEAD_LETTER = """
+select *, headers::text as headers_json, floor(extract(epoch from dead_letter_time) * 1000)::bigint as time_ms
+from dead_letter
+"""
 
 
 class Snapshots(Companion):
@@ -68,14 +75,8 @@ def read_tables(settings: Settings, answer_s: float = 0.0) -> Tables:
         quarantined = connection.execute('select topic, partition, "offset", error from quarantine')
         progress = connection.execute("select topic, partition, next_offset from sink_progress")
         return Tables(
-            [
-                _wait_row(row)
-                for row in connection.execute("select *, original_headers::text as headers_json from wait")
-            ],
-            [
-                _letter_row(row)
-                for row in connection.execute("select *, headers::text as headers_json from dead_letter")
-            ],
+            [_wait_row(row) for row in connection.execute(WAIT)],
+            [_letter_row(row) for row in connection.execute(DEAD_LETTER)],
             [QuarantineRow((row["topic"], row["partition"], row["offset"]), row["error"]) for row in quarantined],
             [ProgressRow(**row) for row in progress],
             at_ms,
@@ -84,7 +85,7 @@ def read_tables(settings: Settings, answer_s: float = 0.0) -> Tables:
 
 def _wait_row(row: Columns) -> WaitRow:
     needed = ("instance", "delivery", "dead_letter_topic", "expiry_policy", "max_deliveries")
-    times = ("original_timestamp_ms", "original_timestamp_type", "wait_expiration_time")
+    times = ("original_timestamp_ms", "original_timestamp_type", "expires_at_ms")
     for column in ("original_partition", "original_offset", "consumer_group", *needed, *times):
         if row[column] is None:
             return WaitRow(row["wait_expiration_uuid"], None, f"column {column} is null")
@@ -99,7 +100,7 @@ def _wait_row(row: Columns) -> WaitRow:
         timestamp_ms=row["original_timestamp_ms"],
         timestamp_type=row["original_timestamp_type"],
         content=content,
-        expires_at_ms=_ms(row["wait_expiration_time"]) or 0,
+        expires_at_ms=row["expires_at_ms"],
         group=row["consumer_group"],
         source=_place(row, "source"),
         **{name: row[name] for name in needed},
@@ -126,8 +127,7 @@ def _letter_row(row: Columns) -> DeadLetterRow:
         "wait_id": row["wait_expiration_uuid"],
         "registration": (row["wait_partition"], row["wait_offset"]) if registered else None,
         "group": row["consumer_group"],
-        "time_ms": _ms(row["dead_letter_time"]),
-        **{name: row[name] for name in ("instance", "delivery", "reason")},
+        **{name: row[name] for name in ("instance", "delivery", "reason", "time_ms")},
         **texts,
     }
     return DeadLetterRow(Republished(*where, **fields), row["finished_late"], unreadable)
@@ -140,7 +140,3 @@ def _content(key: bytes | None, body: bytes | None, headers_json: str | None) ->
 def _place(row: Columns, prefix: str) -> tuple[str, int, int] | None:
     topic, partition, offset = (row[f"{prefix}_{part}"] for part in ("topic", "partition", "offset"))
     return None if topic is None or partition is None or offset is None else (topic, partition, offset)
-
-
-def _ms(moment: datetime | None) -> int | None:
-    return None if moment is None else (moment - EPOCH) // timedelta(milliseconds=1)
