@@ -6,9 +6,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from tests.chaos.history.topics import read_topic
 from tests.chaos.stage import Place
-from tests.support.kafka_io import read_all
+from tests.support.kafka_io import read_all, read_each
 
 DEAD_LETTER_IDS = "select wait_expiration_uuid from dead_letter"
 
@@ -52,8 +51,8 @@ class WaitLog:
 def read_wait_log(place: Place) -> WaitLog:
     """Read a wait topic from its beginning to its current end; raises KafkaException."""
     found, settings = WaitLog(), place.settings
-    for record in read_topic(settings.kafka.bootstrap_servers, settings.wait.topic, "read_committed"):
-        found.take(record.key or b"", record.value, dict(record.headers or ()), record.timestamp_ms)
+    for record in read_each(settings.kafka.bootstrap_servers, settings.wait.topic, "read_committed"):
+        found.take(record.key or b"", record.value, dict(record.headers), record.timestamp_ms)
     return found
 
 

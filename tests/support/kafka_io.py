@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import methodcaller
 from typing import Literal, TypeAlias
@@ -24,7 +25,9 @@ from tests.support.waiting import PATIENCE_S
 
 Headers: TypeAlias = tuple[tuple[str, bytes | None], ...]
 Isolation: TypeAlias = Literal["read_committed", "read_uncommitted"]
+SILENT_S = 60.0
 UNREADABLE_NAME = "(a name that isn't UTF-8)"
+UNREADABLE: Headers = ((UNREADABLE_NAME, None),)
 _headers_of = methodcaller("headers")
 # Of a topic that has just been made: the client asks again by itself.
 _PASSING = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE)
@@ -52,6 +55,15 @@ class ReadRecord:
     key: bytes | None
     value: bytes | None
     headers: Headers
+
+    @property
+    def place(self) -> tuple[str, int, int]:
+        return (self.topic, self.partition, self.offset)
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether a client can read its headers: their names are UTF-8."""
+        return self.headers != UNREADABLE
 
     def header(self, name: str) -> bytes | None:
         """Return the last header of that name; KeyError when there is none."""
@@ -130,12 +142,20 @@ def group_member(bootstrap: str, group: str, topics: Iterable[str]) -> Consumer:
 
 
 def read_all(bootstrap: str, topic: str, isolation: Isolation = "read_committed") -> list[ReadRecord]:
-    """Return every record of a topic up to its end, ordered by partition and offset.
+    """Return what `read_each` yields, ordered by partition and offset."""
+    return sorted(read_each(bootstrap, topic, isolation), key=lambda record: (record.partition, record.offset))
+
+
+def read_each(bootstrap: str, topic: str, isolation: Isolation) -> Iterator[ReadRecord]:
+    """Yield every record of a topic up to its end.
 
     Args:
         bootstrap: the broker's address.
         topic: the topic; it must exist.
         isolation: `read_committed` ends at the last stable offset, `read_uncommitted` at the high watermark.
+
+    Raises:
+        KafkaException: the broker refused, or sent nothing for a minute.
     """
     consumer = Consumer(
         {
@@ -150,29 +170,23 @@ def read_all(bootstrap: str, topic: str, isolation: Isolation = "read_committed"
         }
     )
     try:
-        partitions = consumer.list_topics(topic, timeout=PATIENCE_S).topics[topic].partitions
-        assert partitions, f"topic {topic} does not exist"
-        consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in partitions])
-        records = _until_ends(consumer, len(partitions))
+        unread = set(consumer.list_topics(topic, timeout=PATIENCE_S).topics[topic].partitions)
+        assert unread, f"topic {topic} does not exist"
+        consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in unread])
+        since_s = time.monotonic()
+        while unread:
+            for message in consumer.consume(1000, 0.05):
+                error, since_s = message.error(), time.monotonic()
+                if error is None:
+                    yield _as_record(message)
+                elif error.code() == KafkaError._PARTITION_EOF:
+                    unread.discard(message.partition())
+                elif not error.retriable() and error.code() not in _PASSING:
+                    raise KafkaException(error)
+            if time.monotonic() > since_s + SILENT_S:
+                raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
     finally:
         consumer.close()
-    return sorted(records, key=lambda record: (record.partition, record.offset))
-
-
-def _until_ends(consumer: Consumer, partitions: int) -> list[ReadRecord]:
-    records: list[ReadRecord] = []
-    ended: set[int] = set()
-    while len(ended) < partitions:
-        messages = consumer.consume(1000, 0.05)
-        for message in messages:
-            error = message.error()
-            if error is None:
-                records.append(_as_record(message))
-            elif error.code() == KafkaError._PARTITION_EOF:
-                ended.add(message.partition())
-            elif not error.retriable() and error.code() not in _PASSING:
-                raise KafkaException(error)
-    return records
 
 
 def _as_record(message: Message) -> ReadRecord:
@@ -194,4 +208,4 @@ def _headers(message: Message) -> Headers:
     try:
         return tuple(_headers_of(message) or ())
     except (SystemError, UnicodeDecodeError):
-        return ((UNREADABLE_NAME, None),)
+        return UNREADABLE

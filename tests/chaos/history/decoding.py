@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, Final
 
 from tests.chaos.history.entries import Registration, Republished, Tombstone, TopicRecord, Unreadable, WaitEntry
 from tests.chaos.history.history import Input
+from tests.support.kafka_io import Headers, ReadRecord
 from tests.support.wait_record_encoding import encode_wait_record
-from wait_registry.demo.manifest import Coordinates, Fingerprint, fingerprint
+from wait_registry.demo.manifest import Fingerprint, fingerprint
 from wait_registry.errors import DataError
 from wait_registry.records import lineage as blocks
 from wait_registry.records.dead_letter import dead_letter_headers, decode_dead_letter
@@ -21,8 +21,6 @@ from wait_registry.records.names import TRACEPARENT, TRACESTATE, WAIT_GROUP
 from wait_registry.records.original import Original
 from wait_registry.records.tombstone import decode_outcome, tombstone_headers
 from wait_registry.records.wait_record import decode_wait_record
-
-Headers = tuple[tuple[str, bytes | None], ...]
 
 UNREADABLE_HEADERS: Final = "a name isn't UTF-8"
 """Instead of a digest: neither our client nor the processor's can read these headers."""
@@ -32,61 +30,45 @@ _HEADER: Final = 16
 _AROUND: Final = 4_000
 
 
-@dataclass(frozen=True, slots=True)
-class RawRecord:
-    """A record as it was read; ``timestamp_ms`` is -1 without one, ``headers`` None if the client can't read them."""
-
-    topic: str
-    partition: int
-    offset: int
-    timestamp_ms: int
-    key: bytes | None
-    value: bytes | None
-    headers: Headers | None
-    timestamp_type: str = "create"
-
-    @property
-    def place(self) -> Coordinates:
-        return (self.topic, self.partition, self.offset)
-
-    @property
-    def content(self) -> Fingerprint:
-        """The fingerprint of the whole record."""
-        whole = fingerprint(self.key, self.value, self.headers)
-        return whole if self.headers is not None else Fingerprint(whole.key, whole.value, UNREADABLE_HEADERS)
-
-    def as_input(self) -> Input:
-        """Return it as a record of an input topic; a wait record has the headers as JSON: names escaped, base64."""
-        key_and_value, headers = len(self.key or b"") + len(self.value or b""), self.headers or ()
-        own = sum(len(name) + len(value or b"") for name, value in headers)
-        at_most = sum(_NAMES * len(name) + 2 * len(value or b"") + _HEADER for name, value in headers) + _AROUND
-        sizes = (key_and_value + own, key_and_value + at_most)
-        return Input(self.place, self.timestamp_ms, self.content, self.timestamp_type, *sizes)
+def content_of(record: ReadRecord) -> Fingerprint:
+    """Return the fingerprint of a whole record."""
+    whole = fingerprint(record.key, record.value, record.headers)
+    return whole if record.is_readable else Fingerprint(whole.key, whole.value, UNREADABLE_HEADERS)
 
 
-def wait_entry(record: RawRecord, committed: bool) -> WaitEntry:
+def as_input(record: ReadRecord) -> Input:
+    """Return a record of an input topic; a wait record has its headers as JSON: names escaped, base64."""
+    headers = record.headers if record.is_readable else ()
+    key_and_value = len(record.key or b"") + len(record.value or b"")
+    own = sum(len(name) + len(value or b"") for name, value in headers)
+    at_most = sum(_NAMES * len(name) + 2 * len(value or b"") + _HEADER for name, value in headers) + _AROUND
+    sizes = (key_and_value + own, key_and_value + at_most)
+    return Input(record.place, record.timestamp_ms, content_of(record), record.timestamp_type, *sizes)
+
+
+def wait_entry(record: ReadRecord, committed: bool) -> WaitEntry:
     """Decode a record of the wait topic; `Unreadable` unless it is exactly what the format says."""
     wait_id = "" if record.key is None else record.key.decode("utf-8", "backslashreplace")
     where = (record.partition, record.offset, record.timestamp_ms, wait_id, committed)
     try:
-        if record.headers is None:
+        if not record.is_readable:
             raise DataError("a header's name isn't UTF-8")
         if record.value is None:
             return Tombstone(*where, _outcome(record.headers))
         return Registration(*where, **_registered(record.key, record.value, record.headers))
     except DataError as error:
-        group = dict(record.headers or ()).get(WAIT_GROUP) or b""
+        group = dict(record.headers).get(WAIT_GROUP) or b""
         return Unreadable(*where, str(error), group.decode("utf-8", "replace"))
 
 
-def republished(record: RawRecord, committed: bool) -> TopicRecord:
+def republished(record: ReadRecord, committed: bool) -> TopicRecord:
     """Decode a record of a dead letter or redelivery topic; what the product can't have written has no lineage."""
-    where, headers = (*record.place, record.timestamp_ms, committed), record.headers or ()
+    where, headers = (*record.place, record.timestamp_ms, committed), record.headers
     originals, block, failure_headers = blocks.split_lineage(headers)
     failure = decode_dead_letter(headers).failure if failure_headers else None
     lineage = None if block is None else _lineage(block)
     if block is None or lineage is None or bool(failure_headers) != (failure is not None):
-        return TopicRecord(*where, record.content)
+        return TopicRecord(*where, content_of(record))
     if failure is None:
         again, why = blocks.append_lineage(originals, block), {}
     else:
@@ -94,7 +76,7 @@ def republished(record: RawRecord, committed: bool) -> TopicRecord:
         texts = {name: getattr(failure, name) for name in ("error_class", "error_message", "error_stacktrace")}
         why = {"reason": failure.reason.value, "time_ms": failure.time_ms, **texts}
     if Counter(again) != Counter(headers):
-        return TopicRecord(*where, record.content)
+        return TopicRecord(*where, content_of(record))
     return Republished(*where, fingerprint(record.key, record.value, originals), **lineage, **why)
 
 

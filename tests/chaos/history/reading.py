@@ -7,16 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
-from tests.chaos.history.decoding import RawRecord, republished, wait_entry
-from tests.chaos.history.history import (
-    History,
-    Input,
-    Partition,
-    Poll,
-    redelivery_topics,
-)
+from tests.chaos.history.decoding import as_input, republished, wait_entry
+from tests.chaos.history.history import History, Input, Partition, Poll, redelivery_topics
 from tests.chaos.history.tables import read_tables
-from tests.chaos.history.topics import ANSWER_S, committed_of, partitions_of, read_topic, reader, wait_settled
+from tests.chaos.history.topics import ANSWER_S, committed_of, partitions_of, reader, wait_settled
+from tests.support.kafka_io import ReadRecord, read_each
 from wait_registry.demo.calls import read_calls
 from wait_registry.demo.manifest import Published, read_manifest
 from wait_registry.errors import DataError
@@ -25,12 +20,7 @@ from wait_registry.settings.root import Settings
 Decoded = TypeVar("Decoded")
 
 
-def read_history(
-    settings: Settings,
-    folder: Path,
-    polls: Sequence[Poll],
-    with_tables: bool = True,
-) -> History:
+def read_history(settings: Settings, folder: Path, polls: Sequence[Poll], with_tables: bool = True) -> History:
     """Read what the run has left; the services have ended, or nothing changes any more.
 
     Args:
@@ -48,7 +38,7 @@ def read_history(
     calls, (committed, cluster_id) = list(read_calls(folder / "calls.jsonl")), _committed(settings)
     tables, again = read_tables(settings) if with_tables else None, redelivery_topics(settings)
     ends = wait_settled(bootstrap, [wait, letters, *again])
-    published = [one for topic in settings.processor.topics for one in read_topic(bootstrap, topic, "read_committed")]
+    published = [one for topic in settings.processor.topics for one in read_each(bootstrap, topic, "read_committed")]
     return History(
         settings=settings,
         cluster_id=cluster_id,
@@ -57,14 +47,14 @@ def read_history(
         polls=polls,
         wait_log=_decoded(bootstrap, [wait], wait_entry),
         dead_letters=_decoded(bootstrap, [letters], republished),
-        redelivered=_decoded(bootstrap, again, republished),
+        redelivered=_decoded(bootstrap, {topic for topic, _ in ends} & set(again), republished),
         committed_at_end=committed,
         ends=ends,
         tables=tables,
     )
 
 
-def with_manifest(listed: Iterable[Published], records: Iterable[RawRecord]) -> list[Input]:
+def with_manifest(listed: Iterable[Published], records: Iterable[ReadRecord]) -> list[Input]:
     """Return the records of the input topics, with the content that the load generator has listed.
 
     A load generator that dies, or waits in vain for the broker's answer, leaves records that it hasn't listed. The
@@ -73,9 +63,9 @@ def with_manifest(listed: Iterable[Published], records: Iterable[RawRecord]) -> 
     known = {record.coordinates: record for record in listed}
     found = []
     for record in records:
-        one, published = record.as_input(), known.pop(record.place, None)
+        one, published = as_input(record), known.pop(record.place, None)
         if published is not None:
-            content = one.content if record.headers is None else published.fingerprint
+            content = published.fingerprint if record.is_readable else one.content
             one = replace(one, timestamp_ms=published.timestamp_ms, content=content)
         found.append(one)
     if known:
@@ -94,11 +84,11 @@ def _committed(settings: Settings) -> tuple[dict[Partition, int], str]:
         consumer.close()
 
 
-def _decoded(bootstrap: str, topics: Iterable[str], decode: Callable[[RawRecord, bool], Decoded]) -> list[Decoded]:
+def _decoded(bootstrap: str, topics: Iterable[str], decode: Callable[[ReadRecord, bool], Decoded]) -> list[Decoded]:
     """Return every record of some topics, aborted ones too, with whether it is committed."""
     found: list[Decoded] = []
     for topic in topics:
-        stable = {record.place for record in read_topic(bootstrap, topic, "read_committed")}
-        everything = read_topic(bootstrap, topic, "read_uncommitted")
+        stable = {record.place for record in read_each(bootstrap, topic, "read_committed")}
+        everything = read_each(bootstrap, topic, "read_uncommitted")
         found += [decode(record, record.place in stable) for record in everything]
     return found

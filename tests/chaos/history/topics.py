@@ -1,28 +1,19 @@
-"""Whole topics and their ends, read by clients of our own."""
+"""Partitions, ends and commits of topics, asked for by clients of our own."""
 
 from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from operator import methodcaller
-from typing import Literal
+from collections.abc import Mapping, Sequence
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from tests.chaos.history.decoding import RawRecord
 from tests.chaos.history.history import Partition
-from wait_registry.records.original import TIMESTAMP_TYPES
+from tests.support.kafka_io import Isolation
 
-Isolation = Literal["read_committed", "read_uncommitted"]
 ANSWER_S = 15.0
 SETTLED_S = 90.0
-STALLED_S = 60.0
 POLL_S = 0.2
-BATCH = 1000
-
-# Not `message.headers()`: once CPython has specialised that call, an unreadable name's exception comes up elsewhere.
-_headers_of: Callable[[Message], list[tuple[str, bytes | None]] | None] = methodcaller("headers")
 
 
 class OpenTransactionError(Exception):
@@ -76,33 +67,6 @@ def committed_of(
     return {(answer.topic, answer.partition): answer.offset for answer in answers if answer.offset >= 0}
 
 
-def read_topic(bootstrap: str, topic: str, isolation: Isolation) -> Iterator[RawRecord]:
-    """Return a topic's records up to its end at the call; nothing when there is no such topic.
-
-    Raises:
-        KafkaException: nothing came for a minute; the last error that the client gave, if any.
-    """
-    consumer = reader(bootstrap, isolation)
-    failure, since_s = KafkaError(KafkaError._TIMED_OUT), time.monotonic()
-    try:
-        unfinished = set(partitions_of(consumer, topic))
-        consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in sorted(unfinished)])
-        while unfinished:
-            for message in consumer.consume(BATCH, 0.05):
-                error = message.error()
-                if error is None:
-                    since_s = time.monotonic()
-                    yield _raw(message)
-                elif error.code() == KafkaError._PARTITION_EOF:
-                    unfinished.discard(message.partition() or 0)
-                else:
-                    failure = error  # of a topic just made, or a broker just started: the client asks again
-            if time.monotonic() > since_s + STALLED_S:
-                raise KafkaException(failure)
-    finally:
-        consumer.close()
-
-
 def wait_settled(bootstrap: str, topics: Sequence[str], deadline_s: float = SETTLED_S) -> Mapping[Partition, int]:
     """Wait until no transaction is open in these topics, and return their ends.
 
@@ -124,17 +88,3 @@ def wait_settled(bootstrap: str, topics: Sequence[str], deadline_s: float = SETT
     finally:
         committed.close()
         uncommitted.close()
-
-
-def _raw(message: Message) -> RawRecord:
-    topic, partition, offset = message.topic(), message.partition(), message.offset()
-    assert topic is not None and partition is not None and offset is not None
-    kind, timestamp_ms = message.timestamp()
-    try:
-        headers = tuple(_headers_of(message) or ())
-    except (SystemError, UnicodeDecodeError):
-        headers = None
-    timestamp_type = TIMESTAMP_TYPES[kind]
-    if timestamp_type == "none":
-        timestamp_ms = -1
-    return RawRecord(topic, partition, offset, timestamp_ms, message.key(), message.value(), headers, timestamp_type)

@@ -12,11 +12,12 @@ from tests.chaos.checker.ledger import Ledger
 from tests.chaos.checker.story import story
 from tests.chaos.checker.verdict import RULES, Verdict, check
 from tests.chaos.history import topics
-from tests.chaos.history.decoding import UNREADABLE_HEADERS, RawRecord, republished, wait_entry
+from tests.chaos.history.decoding import UNREADABLE_HEADERS, as_input, republished, wait_entry
 from tests.chaos.history.entries import Republished, Unreadable
 from tests.chaos.history.history import FaultDone, History
 from tests.chaos.history.reading import with_manifest
 from tests.chaos.history.topics import OpenTransactionError, wait_settled
+from tests.support.kafka_io import UNREADABLE, Headers, ReadRecord
 from tests.unit.chaos.play import Planted, Play, planted
 from tests.unit.chaos.script import Script, play_clean_run
 from wait_registry.demo.manifest import Published, fingerprint
@@ -24,7 +25,7 @@ from wait_registry.errors import DataError
 
 HISTORIES = list(planted())
 BREACHES = [one for one in HISTORIES if one[0]]
-RAW = RawRecord("orders", 0, 3, 17, b"key", b"value", (("name", b"12345"), ("null", None)))
+RAW = ReadRecord("orders", 0, 3, 17, "create", b"key", b"value", (("name", b"12345"), ("null", None)))
 
 
 def reasons(verdict: Verdict) -> Sequence[str]:
@@ -114,18 +115,18 @@ def test_story_has_everything_in_the_order_of_time() -> None:
 def test_inputs_are_those_of_the_topic_and_none_is_missing() -> None:
     listed = Published("orders", 0, 3, 16, fingerprint(b"key", b"value", RAW.headers))
     unlisted = replace(RAW, partition=1, key=None, value=b"")
-    assert with_manifest([listed], [RAW, unlisted]) == [replace(RAW.as_input(), timestamp_ms=16), unlisted.as_input()]
-    (nameless,) = with_manifest([listed], [replace(RAW, headers=None)])
+    assert with_manifest([listed], [RAW, unlisted]) == [replace(as_input(RAW), timestamp_ms=16), as_input(unlisted)]
+    (nameless,) = with_manifest([listed], [replace(RAW, headers=UNREADABLE)])
     assert nameless.content == replace(listed.fingerprint, headers=UNREADABLE_HEADERS)
-    assert RAW.as_input().bytes == 3 + 5 + 4 + 5 + 4
+    assert as_input(RAW).bytes == 3 + 5 + 4 + 5 + 4
     with pytest.raises(DataError, match="1 published records are missing"):
         with_manifest([listed], [unlisted])
 
 
 @pytest.mark.parametrize(
-    "headers", [None, (), (("WAIT_OUTCOME", b"gone"),), (("WAIT_OUTCOME", b"done"), ("WAIT_OUTCOME", b"done"))]
+    "headers", [UNREADABLE, (), (("WAIT_OUTCOME", b"gone"),), (("WAIT_OUTCOME", b"done"), ("WAIT_OUTCOME", b"done"))]
 )
-def test_records_not_exactly_in_the_format_are_unreadable(headers: tuple[tuple[str, bytes | None], ...] | None) -> None:
+def test_records_not_exactly_in_the_format_are_unreadable(headers: Headers) -> None:
     assert isinstance(wait_entry(replace(RAW, value=None, headers=headers), True), Unreadable)
     assert isinstance(wait_entry(replace(RAW, headers=headers), True), Unreadable)
     assert not isinstance(republished(replace(RAW, headers=headers), True), Republished)
