@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -62,10 +62,8 @@ class Trend(NamedTuple):
         return self.growth <= share * self.mean + number
 
     def __str__(self) -> str:
-        unit, factor = ("MB", 1e-6) if self.measure == "rss_bytes" else ("", 1.0)
-        per_hour = self.growth / self.over_s * 3600 * factor if self.over_s else 0.0
-        gain = f"{self.growth * factor:+.2f} {unit} in {self.over_s:.0f} s ({per_hour:+.2f} per hour)"
-        return f"{self.name} {self.measure} {self.mean * factor:.1f} {unit} {gain} {'flat' if self.flat else 'GROWS'}"
+        change = f"{self.mean:,.0f} {self.growth:+,.0f} in {self.over_s:.0f} s"
+        return f"{self.name} {self.measure} {change} {'flat' if self.flat else 'GROWS'}"
 
 
 class Resources(Companion):
@@ -93,16 +91,13 @@ class Resources(Companion):
 
 def _of_service(service: Service, at_s: float) -> Iterator[Reading]:
     """Read a service's own process and its JVM; Spark's Python workers, which come and go, are skipped."""
-    tree = service.tree()
-    for process in tree:
-        with suppress(psutil.Error):  # it has ended meanwhile; `unread` finds a process that can never be read
-            program = process.name()
-            if process is not tree[0] and program != "java":
-                continue
+    for number, (process, program) in enumerate(service.programs()):
+        if number and program != "java":
+            continue
+        with suppress(psutil.Error), process.oneshot():  # it has ended meanwhile
             name = f"{service.name} {'java' if program == 'java' else 'python'}"
-            with process.oneshot():
-                counts = (process.memory_info().rss, _threads(process), process.num_fds())
-                yield Reading(at_s, name, process.pid, *counts)
+            counts = (process.memory_info().rss, _threads(process), process.num_fds())
+            yield Reading(at_s, name, process.pid, *counts)
 
 
 def _threads(process: psutil.Process) -> int:
@@ -118,12 +113,11 @@ def _threads(process: psutil.Process) -> int:
 
 def most_held(readings: Iterable[Reading], service: str) -> int:
     """Return the most that the processes of a service held together at once, bytes; 0 when it was never read."""
-    held: dict[float, dict[str, int]] = defaultdict(dict)
+    held: Counter[float] = Counter()
     for one in readings:
         if one.name.startswith(f"{service} "):
-            # A JVM about to run a program is there twice for a moment, with the same memory.
-            held[one.at_s][one.name] = max(one.rss_bytes, held[one.at_s].get(one.name, 0))
-    return max((sum(by_name.values()) for by_name in held.values()), default=0)
+            held[one.at_s] += one.rss_bytes
+    return max(held.values(), default=0)
 
 
 def trends(readings: Iterable[Reading], began_s: float, stretch_s: float) -> list[Trend]:
@@ -169,9 +163,7 @@ def unread(found: Iterable[Trend], names: Iterable[str], stretches: int) -> list
         names: the processes that should have been read: "processor-1 python".
         stretches: how many there were.
     """
-    read: dict[str, int] = defaultdict(int)
-    for trend in found:
-        read[trend.name] = max(read[trend.name], trend.stretches)
+    read = Counter({trend.name: trend.stretches for trend in sorted(found, key=lambda trend: trend.stretches)})
     needed = max(LEAST_STRETCHES, LEAST_SHARE * stretches)
     missing = [name for name in names if read[name] < needed]
     return [f"{name} was read in {read[name]} of {stretches} stretches of time" for name in missing]
@@ -179,5 +171,5 @@ def unread(found: Iterable[Trend], names: Iterable[str], stretches: int) -> list
 
 def processes_of(names: Iterable[str]) -> list[str]:
     """Return which processes of these services are read."""
-    with_jvm = [(name, ("python",) if name.startswith("processor") else ("python", "java")) for name in names]
-    return [f"{name} {program}" for name, programs in with_jvm for program in programs]
+    processes = [f"{name} {program}" for name in names for program in ("python", "java")]
+    return [process for process in processes if not (process.startswith("processor") and process.endswith("java"))]

@@ -5,8 +5,10 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from tests.chaos.checker.verdict import Verdict, check
@@ -68,10 +70,6 @@ class Interrupted(Exception):
     """The run was interrupted: nothing was concluded."""
 
 
-class FaultBroke(Exception):
-    """A fault could not be done or healed: the run is void, whatever else it shows; the message names it."""
-
-
 class Stuck(Exception):
     """A service did not come to work, or a transaction stayed open: a guarantee is broken."""
 
@@ -82,7 +80,7 @@ def play(stage: Stage, schedule: Schedule, directory: Path, interrupted: threadi
     Raises:
         Interrupted: ``interrupted`` was set meanwhile.
         Stuck: it can't be judged to its end, and that itself breaks a guarantee.
-        FaultBroke: a fault failed. Any other exception, of the load or of an observer, makes the run void too.
+        Exception: a fault, the load or an observer failed, which makes the run void, whatever else it shows.
     """
     began = time.monotonic()
     partitions = schedule.load.input_partitions
@@ -145,7 +143,6 @@ def _start(scene: Scene, company: Sequence[Service]) -> None:
 def _act(scene: Scene, load: Load) -> list[FaultDone]:
     """Publish the load and do the faults at their times; return when the load is out and all is healed."""
     done: list[FaultDone] = []
-    broke: list[tuple[PlannedFault, Exception]] = []
     began = time.monotonic()
 
     def do(planned: PlannedFault) -> None:
@@ -154,9 +151,9 @@ def _act(scene: Scene, load: Load) -> list[FaultDone]:
             return
         try:
             proof = FAULTS[planned.name](scene, planned)
-        except Exception as error:  # noqa: BLE001 - raised when the others are healed
-            broke.append((planned, error))
-            return
+        except Exception as error:
+            error.add_note(f"in the fault {planned}")
+            raise
         ended_ms = time.time_ns() // 1_000_000
         # A fault without victim never began, and has no proof.
         done.append(FaultDone(planned.name, planned.target, scene.began_ms.get(planned, ended_ms), ended_ms, proof))
@@ -165,19 +162,17 @@ def _act(scene: Scene, load: Load) -> list[FaultDone]:
         if scene.schedule.load.aborts:
             publishing.enter_context(Aborts(scene.place))
         publishing.enter_context(load)
-        _run_all([lambda planned=planned: do(planned) for planned in scene.schedule.faults])
-        for planned, error in broke:
-            raise FaultBroke(f"{planned}: {type(error).__name__}: {error}") from error
+        _run_all([partial(do, planned) for planned in scene.schedule.faults])
         load.wait()
     return sorted(done, key=lambda fault: fault.began_ms)
 
 
 def _run_all(tasks: Sequence[Callable[[], object]]) -> None:
-    threads = [threading.Thread(target=task, daemon=True) for task in tasks]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    """Run tasks at the same time; once all have ended, raise the first error."""
+    with ThreadPoolExecutor(len(tasks)) as pool:
+        running = [pool.submit(task) for task in tasks]
+    for task in running:
+        task.result()
 
 
 def _judge(

@@ -54,7 +54,7 @@ def wait_entry(record: ReadRecord, committed: bool) -> WaitEntry:
         if not record.is_readable:
             raise DataError("a header's name isn't UTF-8")
         if record.value is None:
-            return Tombstone(*where, _outcome(record.headers))
+            return Tombstone(*where, outcome=_outcome(record.headers))
         return Registration(*where, **_registered(record.key, record.value, record.headers))
     except DataError as error:
         group = dict(record.headers).get(WAIT_GROUP) or b""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from wait_registry.demo.manifest import Coordinates, Fingerprint
@@ -35,7 +35,8 @@ def wait_at(where: Place) -> str:
 class WaitEntry:
     """One entry of the wait topic.
 
-    ``append_ms`` is the broker's time; ``wait_id`` the key as text; ``committed`` whether read_committed shows it.
+    ``append_ms`` is the broker's time; ``wait_id`` the key as text; ``committed`` whether read_committed shows it;
+    ``outcome`` that of a tombstone.
     """
 
     partition: int
@@ -43,14 +44,11 @@ class WaitEntry:
     append_ms: int
     wait_id: str
     committed: bool
+    outcome: str = field(default="", kw_only=True)
 
     @property
     def place(self) -> Place:
         return (self.partition, self.offset)
-
-    @property
-    def outcome(self) -> str:
-        return ""
 
     def _named(self, what: str) -> str:
         return f"{what} at {wait_at(self.place)} ({clock(self.append_ms)})"
@@ -90,14 +88,8 @@ class Registration(WaitEntry):
 class Tombstone(WaitEntry):
     """An entry that ends the registration of its ID."""
 
-    ending: str
-
-    @property
-    def outcome(self) -> str:
-        return self.ending
-
     def __str__(self) -> str:
-        return self._named(f"tombstone {self.ending}")
+        return self._named(f"tombstone {self.outcome}")
 
 
 @dataclass(frozen=True, slots=True)

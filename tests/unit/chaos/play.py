@@ -441,8 +441,7 @@ class Play(Script):
 
 
 def _changed(item: Any, path: list[str], value: Any) -> Any:
-    # An outcome is a property of an entry, and a field of a tombstone.
-    first, rest = {"outcome": "ending"}.get(path[0], path[0]), path[1:]
+    first, rest = path[0], path[1:]
     if isinstance(item, list):
         return [_changed(each, rest, value) if n == int(first) else each for n, each in enumerate(item)]
     old = getattr(item, first)

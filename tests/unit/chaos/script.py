@@ -155,7 +155,7 @@ class Script:
 
     def tombstone(self, entry: WaitEntry, outcome: str = Outcome.DONE, committed: bool = True) -> Tombstone:
         self.wait(3)
-        return self._log(Tombstone(entry.partition, 0, 0, entry.wait_id, committed, outcome))
+        return self._log(Tombstone(entry.partition, 0, 0, entry.wait_id, committed, outcome=outcome))
 
     def letter(self, entry: Registration, reason: str = Reason.FAILED, committed: bool = True) -> Republished:
         """Dead-letter a registration."""
