@@ -1,47 +1,76 @@
-"""Plants a history into a clean run: each method is a step of `histories.txt`, and acts on the current registration."""
+"""Plants a history into a clean run, step by step: each method is a step of `histories.txt`."""
 
 from __future__ import annotations
 
 import re
 from ast import literal_eval
-from collections.abc import Callable, Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
+from unittest.mock import ANY
 
 from tests.chaos.history.decoding import UNREADABLE_HEADERS
-from tests.chaos.history.entries import Registration, TopicRecord, Unreadable
-from tests.chaos.history.history import FaultDone, History, MemorySample, ProgressRow, QuarantineRow, Tables, WaitRow
-from tests.unit.chaos.script import (
-    ATTEMPT_MS,
-    BYTES,
-    DLQ,
-    INPUT,
-    MOST_REGISTERED_BYTES,
-    SKEW_MS,
-    TTL_MS,
-    WAIT,
-    WAIT_PARTITIONS,
-    Script,
-    changed_settings,
-    play_clean_run,
+from tests.chaos.history.entries import Registration, Republished, Tombstone, TopicRecord, Unreadable, WaitEntry
+from tests.chaos.history.history import (
+    DeadLetterRow,
+    FaultDone,
+    History,
+    Input,
+    MemorySample,
+    Partition,
+    Poll,
+    ProgressRow,
+    QuarantineRow,
+    Tables,
+    WaitRow,
 )
-from wait_registry.demo.manifest import fingerprint
+from tests.support.naming import Names
+from tests.support.settings import settings_against
+from wait_registry.demo.calls import Call
+from wait_registry.demo.manifest import Coordinates, fingerprint
 from wait_registry.records.dead_letter import Reason
 from wait_registry.records.tombstone import Outcome
+from wait_registry.records.wait_id import wait_id as derive_wait_id
+from wait_registry.settings.root import Settings
 
+CLUSTER, GROUP, WAIT, DLQ, INPUT = "cluster", "billing", "wait", "dlq", "orders"
+AGAIN = f"{INPUT}.{GROUP}.redeliver"
+START_MS = 1_795_000_000_000
+TTL_MS, SKEW_MS, POLLS_MS = 8_000, 500, 1_000
+WAIT_PARTITIONS, BYTES, REGISTERED_BYTES, MOST_REGISTERED_BYTES = 3, 100, 4_100, 100_000
+SETTINGS = settings_against(
+    "127.0.0.1:1",
+    "postgresql://x",
+    Names(),
+    {
+        "wait.topic": WAIT,
+        "wait.partitions": WAIT_PARTITIONS,
+        "wait.skew_allowance_s": SKEW_MS / 1000,
+        "wait.max_message_bytes": MOST_REGISTERED_BYTES,
+        "dead_letter.topic": DLQ,
+        "processor.group": GROUP,
+        "processor.topics": (INPUT,),
+        "processor.ttl_s": TTL_MS / 1000,
+        "processor.handler_timeout_s": 1,
+        "processor.max_attempts": 2,
+        "processor.max_deliveries": 3,
+        "processor.max_in_flight": 6,
+        "processor.prefetch_max": 12,
+        "processor.http.retry_statuses": (503,),
+        "processor.http.discard_statuses": (404,),
+        "sweeper.chunk_rows": 2,
+    },
+)
 CONSTANTS = {"NO_HEADERS": fingerprint(None, None, ()).headers, "UNREADABLE": UNREADABLE_HEADERS}
-_OF_ENTRY = {one: one for one in ("call", "letter", "export", "expire")} | {"stone": "tombstone"}
-_OF_PLACE = ("commit", "done", "unregistered")
 # Lists of the tables, by their names in the steps.
 ROWS = {f"{name}_rows": name for name in ("wait", "dead_letter", "quarantine", "progress")}
-Planted = tuple[str, str, str]
-"""The rules that find a history, its name, its steps."""
 
 
-def planted() -> Iterator[Planted]:
-    """Read the histories, each with one of its alternatives."""
+def planted() -> Iterator[tuple[str, str, str]]:
+    """Read the histories, each with one of its alternatives: the rules that find it, its name, its steps."""
     text = re.sub(r"(?m)^#.*\n", "", (Path(__file__).parent / "histories.txt").read_text())
     for rules, name, steps in re.findall(r"(?m)^([a-z_ ]*): (.+)\n((?:    .+\n)+)", text):
         parts = re.split(r"\{(.*?)\}", " ".join(steps.split()))
@@ -49,40 +78,69 @@ def planted() -> Iterator[Planted]:
             yield rules, name, "".join(chosen)
 
 
-class Play(Script):
-    """A clean run, and what is done to it. Lists are changed in it, and after `end` in its history."""
+def changed_settings(**fields: Any) -> Settings:
+    """Return the settings with other fields of the processor's, unchecked."""
+    return SETTINGS.model_copy(update={"processor": SETTINGS.processor.model_copy(update=fields)})
 
-    def __init__(self) -> None:
-        super().__init__()
-        play_clean_run(self)
+
+class Play:
+    """A run so far: most steps let a little time pass and act on the current record or registration.
+
+    Lists are changed in the run, and tables after `end`.
+    """
+
+    def __init__(self, *, snapshots_at_polls: bool = False) -> None:
+        # Some records are redelivered, the others aren't; fewer bytes than the least that a real processor may hold.
+        self.settings = changed_settings(expiry_policy=ANY, prefetch_max_bytes=2_000)
+        self.now_ms = self.began_ms = START_MS
+        self.inputs: list[Input] = []
+        self.calls: list[Call] = []
+        self.polls: list[Poll] = []
+        self.wait_log: list[WaitEntry] = []
+        self.dead_letters: list[TopicRecord] = []
+        self.redelivered: list[TopicRecord] = []
+        self.committed: dict[Partition, int] = {}
+        self.ends: dict[Partition, int] = defaultdict(int)
+        self.faults: list[FaultDone] = []
+        self.snapshots: list[Tables] = []
+        self.samples: list[MemorySample] = []
+        self.tables: Tables | None = None
         self.taken: list[Registration] = []
-        self.place = ("", 0, 0)
-        self.saved: Any = None
-        self._ended: History | None = None
-        self._began_ms = 0
+        self.place: Coordinates = ("", 0, 0)
+        self.saved = Tables([], [], [], [])
+        self._ended = False
+        self._snapshots_at_polls = snapshots_at_polls
+        self._play_clean_run()
 
     def plant(self, steps: str) -> History:
         """Do these steps and return the history."""
+        self.do(steps)
+        return self.history()
+
+    def do(self, steps: str) -> None:
+        """Do these steps."""
         for step in filter(None, map(str.strip, steps.split(";"))):
             verb, *words = step.split()
             fields = dict(word.split("=") for word in words if "=" in word)
             values = [self._value(word) for word in words if "=" not in word]
-            self._do(verb, *values, **{name: self._value(word, added=True) for name, word in fields.items()})
-        return self._ended or self.history()
+            getattr(self, verb)(*values, **{name: self._value(word, added=True) for name, word in fields.items()})
 
-    def _do(self, verb: str, *values: Any, **fields: Any) -> None:
-        """Do a step of ours, with what it is about."""
-        if verb in _OF_ENTRY:
-            getattr(self, _OF_ENTRY[verb])(self.entry, *values)
-        elif verb in _OF_PLACE:
-            getattr(self, verb)(self.place, *values)
-        else:
-            getattr(self, verb)(*values, **fields)
+    def history(self) -> History:
+        """Return the run so far, with the tables that belong to it unless they were changed."""
+        if not self._ended:
+            self.end()
+        ends = {place: end for place, end in self.ends.items() if place[0] != INPUT}
+        names = ("settings", "inputs", "calls", "polls", "wait_log", "dead_letters", "redelivered", "tables", "faults")
+        parts = {name: getattr(self, name) for name in (*names, "samples")}
+        shown = self.snapshots or None
+        return History(
+            cluster_id=CLUSTER, committed_at_end=self.committed, ends=ends, snapshots=shown, processes=2, **parts
+        )
 
     def _value(self, word: str, *, added: bool = False) -> Any:
         if word.startswith("@"):
             name, more = re.fullmatch(r"@(\w+?)([+-]\d+)?", word).groups()  # type: ignore[union-attr]
-            found = self.things[name]()
+            found = self._things[name]()
             return found + int(more) if more else found
         if added and word.startswith("+"):
             return lambda old: old + int(word[1:])
@@ -100,11 +158,46 @@ class Play(Script):
         """The current registration."""
         return self.taken[-1]
 
-    @property
-    def expires_at_ms(self) -> int:
-        return self.entry.expires_at_ms
+    # What is published and registered.
 
-    # What is registered.
+    def publish(self, partition: int = 1) -> None:
+        self.wait(5)
+        self.place, number = (INPUT, partition, self._append((INPUT, partition))), len(self.inputs)
+        headers = [("number", b"%d" % number), ("null", None)]
+        content = fingerprint(b"key-%d" % number, b"value-%d" % number, headers)
+        self.inputs.append(Input(self.place, self.now_ms, content, "create", BYTES, REGISTERED_BYTES))
+
+    def register(self, instance: str = "processor-1/1", policy: str = "dlq") -> None:
+        """Register what was published, or redelivered, last."""
+        self.wait(3)
+        again = next((o for o in self.redelivered if o.place == self.place and isinstance(o, Republished)), None)
+        original = self.place if again is None else again.original
+        record = self._published(original)
+        timestamp_ms = record.timestamp_ms if again is None else again.append_ms
+        wait_id = derive_wait_id(CLUSTER, *self.place, GROUP, timestamp_ms)
+        partition = int(wait_id[-4:], 16) % WAIT_PARTITIONS
+        registration = Registration(
+            *(partition, self._append((WAIT, partition)), self.now_ms, wait_id, True),
+            original=original,
+            timestamp_ms=record.timestamp_ms,
+            content=record.content,
+            expires_at_ms=self.now_ms + TTL_MS,
+            group=GROUP,
+            instance=instance,
+            delivery=1 if again is None else again.delivery,
+            dead_letter_topic=DLQ,
+            expiry_policy=policy,
+            max_deliveries=3,
+            source=None if again is None else self.place,
+        )
+        self.wait_log.append(registration)
+        self.taken.append(registration)
+
+    def commit(self) -> None:
+        """Commit behind what was published, or redelivered, last."""
+        self.wait(2)
+        partition, offset = self.place[:2], self.place[2]
+        self.committed[partition] = max(offset + 1, self.committed.get(partition, 0))
 
     def an_old_one(self) -> None:
         """Go to a registration of the clean run that was done long before the first fault."""
@@ -115,7 +208,7 @@ class Play(Script):
         self.wait(30_000)
         self.publish()
         self.register(policy=policy)
-        self.commit(self.place)
+        self.commit()
         self.poll()
 
     def take_at_once(self, count: int = 1, instances: int = 1, size: int = BYTES) -> None:
@@ -123,38 +216,20 @@ class Play(Script):
         for number in range(count):
             self.publish(2)
             self.register(f"processor-{1 + number % instances}/1")
-            self.commit(self.place)
+            self.commit()
             self._resize(bytes=size)
-
-    def publish(self, partition: int = 1) -> None:
-        self.place = self.publish_record(partition)
-
-    def register(self, instance: str = "processor-1/1", policy: str = "dlq") -> None:
-        """Register what was published, or redelivered, last."""
-        self.taken.append(self.register_record(self.place, instance, policy))
 
     def again(self, instance: str = "processor-1/1") -> None:
         """Register the current record again."""
-        self.taken.append(self.register_record(self.entry.original, instance))
+        self.place = self.entry.original
+        self.register(instance)
 
     def back(self) -> None:
         """Go back to the registration before."""
         self.taken.pop()
 
-    def fetch_together(self, count: int, size: int) -> None:
-        """Register records of this size in one fetch."""
-        fetched_ms = self.now_ms + 20
-        for _ in range(count):
-            self.take_at_once(size=size)
-            self.change_entry(expires_at_ms=fetched_ms + TTL_MS)
-
-    def rename(self) -> None:
-        """Give everything of the current id another one."""
-        own, other = self.entry.wait_id, "00000000" + self.entry.wait_id[8:]
-        for number, entry in enumerate(self.wait_log):
-            if entry.wait_id == own:
-                self.wait_log[number] = replace(entry, wait_id=other)
-        self.change("calls", wait_id=other)
+    def large(self) -> None:
+        self._resize(registered_bytes=MOST_REGISTERED_BYTES + 1)
 
     def commit_seen_too_early(self) -> None:
         """Have the last poll before the current registration show a commit behind its record."""
@@ -165,121 +240,136 @@ class Play(Script):
 
     # What is called, resolved and exported.
 
-    def stone_elsewhere(self) -> None:
-        self.tombstone(replace(self.entry, partition=(self.entry.partition + 1) % WAIT_PARTITIONS))
+    def call(self, status: int = 200, last_ms: int = 40) -> None:
+        self.wait(3)
+        started_ms, entry = self.now_ms, self.entry
+        self.wait(last_ms)
+        times = (started_ms, self.now_ms, started_ms / 1000, self.now_ms / 1000)
+        body = entry.content.value or ""
+        about = (entry.wait_id, *entry.original, entry.delivery)
+        self.calls.append(Call(len(self.calls) + 1, *times, *about, status, body))
 
-    def stone_as(self, wait_id: str, outcome: str) -> None:
-        self.tombstone(replace(self.entry, wait_id=wait_id), outcome)
+    def stone(self, outcome: str = Outcome.DONE, committed: bool = True, **paths: Any) -> None:
+        """Write a tombstone of the current registration, or of one that differs in these fields."""
+        self.wait(3)
+        entry = self.entry
+        for name, value in paths.items():
+            entry = _changed(entry, [name], value)
+        offset = self._append((WAIT, entry.partition))
+        where = (entry.partition, offset, self.now_ms, entry.wait_id, committed)
+        self.wait_log.append(Tombstone(*where, outcome=outcome))
 
-    def stone_unregistered(self, outcome: str) -> None:
-        """Write a tombstone of what was published, and isn't registered yet."""
-        not_yet = self.register_record(self.place)
-        self.wait_log.pop()
-        self.ends[WAIT, not_yet.partition] -= 1
-        self.tombstone(not_yet, outcome)
+    def letter(self, reason: str = Reason.FAILED, committed: bool = True) -> None:
+        """Dead-letter the current registration."""
+        self.wait(3)
+        entry, texts = self.entry, {"error_class": "ValueError", "error_message": ""}
+        lineage = (entry.wait_id, entry.place, GROUP, entry.instance, entry.delivery)
+        where = (DLQ, len(self.dead_letters) % 2)
+        self.dead_letters.append(
+            self._republish(where, entry.original, lineage, committed, reason=reason, time_ms=self.now_ms, **texts)
+        )
+
+    def done(self, instance: str = "processor-1/1") -> None:
+        """Play the usual life of what was published, or redelivered, last."""
+        self.register(instance)
+        self.commit()
+        self.poll()
+        self.call()
+        self.stone()
 
     def fail(self, *statuses: int) -> None:
         """Call with these answers, and dead-letter."""
         for status in statuses:
-            self.call(self.entry, status)
-        self.letter(self.entry)
+            self.call(status)
+        self.letter()
         self.poll()
-        self.tombstone(self.entry, Outcome.DEAD_LETTERED)
+        self.stone(Outcome.DEAD_LETTERED)
+
+    def expire(self) -> None:
+        """Let the current registration's time pass."""
+        self.wait(max(0, self.entry.expires_at_ms + 600 - self.now_ms))
+
+    def export(self, committed: bool = True) -> None:
+        """Export: dead letter and tombstone, and their transaction's markers."""
+        self.expire()
+        self.letter(Reason.EXPIRED, committed)
+        self.stone(Outcome.EXPIRED, committed)
+        self._append((DLQ, self.dead_letters[-1].partition))
+        self._append((WAIT, self.entry.partition))
 
     def redeliver(self) -> None:
-        self.place = self.redeliver_record(self.entry)
-
-    def redeliver_in_vain(self, times: int) -> None:
-        for _ in range(times):
-            self.fault("kill", "processor-1")
-            self.redeliver()
-            self.register(policy="redeliver")
-            self.commit(self.place)
+        self.expire()
+        self.wait(3)
+        entry = self.entry
+        lineage = (entry.wait_id, entry.place, GROUP, entry.instance, entry.delivery + 1)
+        self.redelivered.append(self._republish((AGAIN, 0), entry.original, lineage, True))
+        self.stone(Outcome.REDELIVERED)
+        self._append((AGAIN, 0))
+        self._append((WAIT, entry.partition))
+        self.place = self.redelivered[-1].place
 
     def unregistrable(self, count: int = 1, reason: str = Reason.UNREGISTRABLE, large: bool = True) -> None:
         """Dead-letter what was published last without registering it, and commit."""
         if large:
             self.large()
+        wait_id = derive_wait_id(CLUSTER, *self.place, GROUP, self._published(self.place).timestamp_ms)
+        lineage = (wait_id, None, GROUP, "processor-1/1", 1)
         for _ in range(count):
-            self.unregistered(self.place, reason)
-        self.commit(self.place)
+            self.wait(3)
+            self.dead_letters.append(
+                self._republish((DLQ, 0), self.place, lineage, True, reason=reason, time_ms=self.now_ms)
+            )
+        self.commit()
 
-    def large(self) -> None:
-        self._resize(registered_bytes=MOST_REGISTERED_BYTES + 1)
-
-    def _resize(self, **sizes: Any) -> None:
-        self.inputs = [replace(one, **sizes) if one.place == self.place else one for one in self.inputs]
-
-    def end_first(self) -> None:
-        self._each(self.finish, [self.taken.pop(0)])
+    def finish(self) -> None:
+        self.call(last_ms=5)
+        self.stone()
 
     def each(self, *verbs: str) -> None:
         """Do something to each registration that was taken."""
-        self._each(lambda: [self._do(verb) for verb in verbs], self.taken)
-
-    def finish(self) -> None:
-        self.call(self.entry, last_ms=5)
-        self.tombstone(self.entry)
-
-    def _each(self, act: Callable[[], object], entries: Iterable[Registration]) -> None:
         everything = self.taken
-        for entry in entries:
+        for entry in everything:
             self.taken = [entry]
-            act()
+            for verb in verbs:
+                getattr(self, verb)()
         self.taken = everything
 
     def started(self) -> None:
         """Have the last call start at the time that was remembered."""
-        self.change("calls", started_ms=self._began_ms)
+        self.change("calls", started_ms=self.began_ms)
 
-    def overlap_by_half(self) -> None:
-        """Call for half of what was taken, and for the rest when half the time of an attempt is over."""
-        self.wait(5)
-        began_ms = self.now_ms
-        self.wait(ATTEMPT_MS)
-        for number, entry in enumerate(self.taken):
-            started_ms = began_ms + (0 if 2 * number < len(self.taken) else ATTEMPT_MS - 200)
-            call = self.call(entry)
-            self.calls[-1] = replace(call, started_ms=started_ms)
-            self.tombstone(entry)
-
-    def hang_up(self) -> None:
-        """Call, and give up; the downstream notices it 240 ms later."""
-        self.call(self.entry, 499, 10)
-        self.change("calls", finished_ms=lambda old: old + 240)
-
-    def swap_keys_of_calls(self) -> None:
-        one, other = self.calls[-2:]
-        self.calls[-2:] = [replace(one, wait_id=other.wait_id), replace(other, wait_id=one.wait_id)]
-
-    def chunk(self, partition: int, count: int, policy: str = "dlq") -> None:
+    def chunk(self, partition: int, count: int) -> None:
         """Export this number of one partition in one transaction."""
         wanted: list[Registration] = []
         while len(wanted) < count:
-            self.publish()
-            self.register(policy=policy)
-            self.commit(self.place)
+            self.take_at_once()
             if self.entry.partition == partition:
                 wanted.append(self.entry)
             else:
                 self.finish()
         self.fault("kill", "processor-1")
-        self.taken, known = wanted, len(self.redelivered)
-        self.expire(self.entry)
-        self.each("export" if policy == "dlq" else "redeliver")
+        self.taken = wanted
+        self.expire()
+        self.each("export")
         # One transaction: no ends between the tombstones.
         own = [n for n, one in enumerate(self.wait_log) if one.outcome and one.partition == partition]
         for number, index in enumerate(own[-count:]):
             stone = self.wait_log[index]
             self.wait_log[index] = replace(stone, offset=stone.offset - number)
-        for again in self.redelivered[known:]:
-            self.done(again.place)
 
     # Time, polls and faults.
 
+    def wait(self, ms: int) -> None:
+        """Let time pass, with polls."""
+        until_ms = self.now_ms + ms
+        while until_ms - self.now_ms > POLLS_MS:
+            self.now_ms += POLLS_MS
+            self._look()
+        self.now_ms = until_ms
+
     def wait_for_expiry(self, ms: int) -> None:
         """Wait until this time after (before, if negative) the expiry."""
-        self.wait(self.expires_at_ms + ms - self.now_ms)
+        self.wait(self.entry.expires_at_ms + ms - self.now_ms)
 
     def stall(self, ms: int) -> None:
         """Let time pass without polls."""
@@ -287,64 +377,63 @@ class Play(Script):
 
     def since_now(self) -> None:
         """Remember the time."""
-        self._began_ms = self.now_ms
+        self.began_ms = self.now_ms
 
     def expire_by_then(self) -> None:
         """Have the current registration's time to live begin at the time that was remembered."""
-        self.change_entry(expires_at_ms=self._began_ms + TTL_MS)
+        self.change_entry(expires_at_ms=self.began_ms + TTL_MS)
+
+    def poll(self) -> None:
+        self.wait(2)
+        self._look()
+
+    def fault(self, name: str, target: str, for_ms: int = 500) -> None:
+        self.since_now()
+        self.wait(for_ms)
+        self.fault_since(name, target)
 
     def fault_since(self, name: str, target: str) -> None:
         """Have a fault last from the time that was remembered until now."""
-        self.faults.append(FaultDone(name, target, self._began_ms, self.now_ms, "state T"))
+        self.faults.append(FaultDone(name, target, self.began_ms, self.now_ms, "pid 7 gone"))
 
-    def fault_before_calls(self, target: str) -> None:
-        began_ms = self.calls[-1].started_ms - 2_000
-        self.faults.append(FaultDone("kill", target, began_ms, began_ms + 1_000, "pid 7 gone"))
+    def snapshot(self) -> None:
+        """Read the tables, of a sink that is at the log's end."""
+        self.snapshots.append(self._tables())
 
     def save(self) -> None:
         """Read the tables, and keep them to be shown later."""
-        self.saved = self.snapshot()
+        self.snapshot()
+        self.saved = self.snapshots[-1]
+
+    def sample(self, name: str, held: int) -> None:
+        self.samples.append(MemorySample(self.now_ms, name, held))
+
+    def end(self) -> None:
+        """Read the tables: what comes after changes these."""
+        self.poll()
+        self.tables, self._ended = self._tables(), True
 
     def unseen_letter(self) -> None:
         """Have no poll see the last dead letter."""
         letter = self.dead_letters[-1]
         place = (letter.topic, letter.partition)
-        self.poll()
+        self.end()
         for number, poll in enumerate(self.polls):
             ends = {**poll.letter_ends, place: min(poll.letter_ends.get(place, 0), letter.offset)}
             self.polls[number] = replace(poll, letter_ends=ends)
-        self.end()
-        self.put("polls", self.polls)
-
-    def blind_polls(self) -> None:
-        """Have no poll know the dead letter topic; only the reading at the end shows its letters."""
-        self.put("polls", [replace(poll, letter_ends={}, committed={}) for poll in self.polls])
-
-    def lower_ends(self) -> None:
-        self.change("polls", -1, wait_ends=dict.fromkeys(range(WAIT_PARTITIONS), 0))
 
     # What is changed in lists and tables.
 
-    def end(self) -> None:
-        """Build the history: what comes after changes that, and its tables."""
-        self._ended = self.history()
-
     def put(self, name: str, value: Any) -> None:
         """Have a list, or another part of the history, be this."""
-        if self._ended is None:
-            setattr(self, name, value)
-        elif name in ROWS and self._ended.tables is not None:
-            self._ended = replace(self._ended, tables=self._ended.tables._replace(**{ROWS[name]: value}))
+        if name in ROWS:
+            assert self.tables is not None
+            self.tables = self.tables._replace(**{ROWS[name]: value})
         else:
-            self._ended = replace(self._ended, **{name: value})
+            setattr(self, name, value)
 
     def policy(self, policy: str) -> None:
-        self.end()
-        self.put("settings", changed_settings(expiry_policy=policy))
-
-    def sample(self, name: str, held: int) -> None:
-        self.end()
-        self.put("samples", [MemorySample(self.now_ms, name, held)])
+        self.settings = changed_settings(expiry_policy=policy)
 
     def change(self, name: str, which: int | str | None = None, **paths: Any) -> None:
         """Change fields of one of a list, by their paths (``content__key``); a function gets the old value.
@@ -354,7 +443,7 @@ class Play(Script):
             which: its number, or "field:value"; None is the last one of the current registration's id.
             paths: the new values.
         """
-        items = list(self._items(name))
+        items = self._items(name)
         number = which if isinstance(which, int) else max(n for n, item in enumerate(items) if self._fits(item, which))
         for path, value in paths.items():
             items[number] = _changed(items[number], path.split("__"), value)
@@ -363,36 +452,24 @@ class Play(Script):
     def change_entry(self, **paths: Any) -> None:
         number = self.wait_log.index(self.entry)
         self.change("wait_log", number, **paths)
-        self.taken[-1] = cast(Registration, self.wait_log[number])
+        self.taken[-1] = next(one for one in self.registrations if one is self.wait_log[number])
 
     def drop(self, name: str, which: int | str | None = None) -> None:
         """Remove one of a list; without a number all that fit."""
-        items = list(self._items(name))
+        items = self._items(name)
         if isinstance(which, int):
             del items[which]
-        elif which is None:
-            items = [item for item in items if not self._fits(item, which)]
         else:
-            items.remove(next(item for item in items if self._fits(item, which)))
+            items = [item for item in items if not self._fits(item, which)]
         self.put(name, items)
 
     def add(self, name: str, item: object) -> None:
         self.put(name, [*self._items(name), item])
 
-    def _items(self, name: str) -> Iterable[Any]:
-        holder = self._ended.tables if self._ended is not None and name in ROWS else self._ended or self
-        items: Iterable[Any] = getattr(holder, ROWS.get(name, name))
-        return items
-
-    def _fits(self, item: Any, which: str | None) -> bool:
-        if which is not None:
-            field, value = which.split(":")
-            return str(getattr(item, field)) == value
-        return bool(getattr(getattr(item, "record", item), "wait_id", "") == self.entry.wait_id)
-
     def rubbish(self, wait_id: str = "rubbish", partition: int = 0) -> None:
         """Have another client write to the wait topic what can't be read."""
-        self._log(Unreadable(partition, 0, 0, wait_id, True, "no WAIT_OUTCOME"))
+        where = (partition, self._append((WAIT, partition)), self.now_ms, wait_id, True)
+        self.wait_log.append(Unreadable(*where, "no WAIT_OUTCOME"))
 
     def rubbish_of_ours(self) -> None:
         self.rubbish(self.entry.wait_id, self.entry.partition)
@@ -401,15 +478,21 @@ class Play(Script):
         content = fingerprint(None, b"hello", ())
         self.dead_letters.append(TopicRecord(DLQ, 0, self._append((DLQ, 0)), self.now_ms, True, content))
 
+    def _items(self, name: str) -> list[Any]:
+        return list(getattr(self.tables if name in ROWS else self, ROWS.get(name, name)))
+
+    def _fits(self, item: Any, which: str | None) -> bool:
+        if which is not None:
+            field, value = which.split(":")
+            return str(getattr(item, field)) == value
+        return bool(getattr(getattr(item, "record", item), "wait_id", "") == self.entry.wait_id)
+
     @property
-    def things(self) -> dict[str, Callable[[], Any]]:
+    def _things(self) -> dict[str, Callable[[], Any]]:
         """What steps can name by @."""
-        log = self.wait_log
         aborted = [letter for letter in self.dead_letters if not letter.committed]
-        tables = self.history().tables
-        assert tables is not None
-        rows = tables.dead_letter
-        done = {entry.wait_id for entry in log if entry.outcome == Outcome.DONE}
+        rows, shown = self._tables().dead_letter, self.snapshots[-1].dead_letter if self.snapshots else ()
+        done = {entry.wait_id for entry in self.wait_log if entry.outcome == Outcome.DONE}
         return {
             "a_place": lambda: next(o.place for o in self.registrations if o.partition == self.entry.partition),
             "a_redelivery": lambda: self.redelivered[0].place,
@@ -418,10 +501,9 @@ class Play(Script):
             "progress_of_input": lambda: ProgressRow(INPUT, 0, 3),
             "row_of_aborted": lambda: rows[0]._replace(record=aborted[-1]),
             "row_of_nothing": lambda: rows[0]._replace(record=replace(rows[0].record, offset=7_000)),
-            "rows_with_aborted": lambda: [*self.shown.dead_letter, rows[0]._replace(record=aborted[-1])],
+            "rows_with_aborted": lambda: [*shown, rows[0]._replace(record=aborted[-1])],
             "rows_unmarked": lambda: [
-                row._replace(finished_late=row.finished_late and not self._fits(row, None))
-                for row in self.shown.dead_letter
+                row._replace(finished_late=row.finished_late and not self._fits(row, None)) for row in shown
             ],
             # What was exported, and then done.
             "done_late": lambda: next(
@@ -429,15 +511,118 @@ class Play(Script):
             ),
             "saved_wait": lambda: self.saved.wait,
             "saved_progress": lambda: self.saved.progress,
-            "due_ms": lambda: self.expires_at_ms + SKEW_MS,
-            "expires_at_ms": lambda: self.expires_at_ms,
+            "due_ms": lambda: self.entry.expires_at_ms + SKEW_MS,
+            "expires_at_ms": lambda: self.entry.expires_at_ms,
             "now_ms": lambda: self.now_ms,
+            "first_id": lambda: self.taken[0].wait_id,
         }
 
-    @property
-    def shown(self) -> Tables:
-        """The tables as they were last looked at."""
-        return self.snapshots[-1]
+    def _resize(self, **sizes: Any) -> None:
+        self.inputs = [replace(one, **sizes) if one.place == self.place else one for one in self.inputs]
+
+    def _published(self, place: Coordinates) -> Input:
+        return next(one for one in self.inputs if one.place == place)
+
+    def _republish(
+        self, partition: Partition, original: Coordinates, lineage: Any, committed: bool, **why: Any
+    ) -> Republished:
+        record = self._published(original)
+        where = (*partition, self._append(partition), self.now_ms, committed, record.content)
+        return Republished(*where, original, record.timestamp_ms, *lineage, **why)
+
+    def _append(self, partition: Partition) -> int:
+        self.ends[partition] += 1
+        return self.ends[partition] - 1
+
+    def _look(self) -> None:
+        if self._snapshots_at_polls:
+            self.snapshot()
+        waits = {number: self.ends[WAIT, number] for number in range(WAIT_PARTITIONS)}
+        letters = {place: end for place, end in self.ends.items() if place[0] in (DLQ, AGAIN)}
+        self.polls.append(Poll(self.now_ms, self.now_ms + 2, dict(self.committed), waits, dict(waits), letters))
+
+    def _tables(self) -> Tables:
+        last = {(entry.wait_id, entry.partition): entry for entry in self.wait_log if entry.committed}
+        return Tables(
+            [WaitRow(entry.wait_id, entry) for entry in last.values() if isinstance(entry, Registration)],
+            [DeadLetterRow(one, self._late(one)) for one in self.dead_letters if one.committed],
+            [QuarantineRow((WAIT, *one.place), one.why) for one in self.wait_log if isinstance(one, Unreadable)],
+            [ProgressRow(*place, end) for place, end in self.ends.items() if place[0] in (WAIT, DLQ)],
+            self.now_ms,
+        )
+
+    def _late(self, letter: TopicRecord) -> bool:
+        if not isinstance(letter, Republished) or letter.reason != Reason.EXPIRED:
+            return False
+        letters = (one for one in self.dead_letters if isinstance(one, Republished) and one.wait_id == letter.wait_id)
+        failed = any(one.reason == Reason.FAILED for one in letters)
+        return failed or any(one.wait_id == letter.wait_id and one.outcome == Outcome.DONE for one in self.wait_log)
+
+    # The clean run. All that at-least-once allows is in it: done and exported, `failed` and `expired`, registered again
+    # by the next owner, done twice, redelivered, exported by an aborted transaction and then for good, finished after
+    # its export.
+
+    def _play_clean_run(self) -> None:
+        for number in range(30):
+            self.publish(number % 3)
+            self.done(f"processor-{1 + number % 2}/1")
+        for number in range(4):
+            self.do(f"publish {number % 3}; register; commit; fail 400")
+        self.do("publish; unregistrable; poll")
+        self._a_kill_among_five()
+        self.do("publish 0; register; commit; call 400; letter; fault kill processor-1; export")
+        self.do("publish; register processor-3/1 redeliver; commit; fault kill processor-3; redeliver; poll")
+        self.done("processor-4/1")
+        self._a_zombie_wakes()
+        for number in range(6):
+            self.publish(number % 3)
+            self.done()
+        self.wait(500)
+        self.taken = []
+
+    def _a_kill_among_five(self) -> None:
+        """Play a kill with five records in flight, of which two are not committed; one export is aborted."""
+        for number in range(5):
+            self.publish(2)
+            self.register("processor-2/1")
+            if number == 2:
+                self.commit()
+        five = self.taken[-5:]
+        self.poll()
+        self.taken = five[:1]
+        self.call()
+        self.taken = five[1:2]
+        self.call(499)
+        self.fault("kill", "processor-2")
+        # What was not committed comes to the other instance, under its id.
+        self.taken = five[3:]
+        self.each("again")
+        self.commit()
+        self.poll()
+        self.each("call", "stone")
+        self.taken = five[:3]
+        for entry in five[:3]:
+            self.taken = [entry]
+            self.export(committed=False)
+            self.export()
+            self.poll()
+
+    def _a_zombie_wakes(self) -> None:
+        """Play a frozen processor that finishes, and fails, what had been exported while it stalled."""
+        for _ in range(2):
+            self.publish(0)
+            self.register("processor-4/1")
+        self.commit()
+        self.poll()
+        self.fault("freeze", "processor-4", 200)
+        self.taken = self.taken[-2:]
+        self.each("export")
+        self.faults[-1] = self.faults[-1]._replace(ended_ms=self.now_ms)
+        failed = self.taken.pop()
+        self.finish()
+        self.taken = [failed]
+        self.letter()
+        self.stone(Outcome.DEAD_LETTERED)
 
 
 def _changed(item: Any, path: list[str], value: Any) -> Any:

@@ -18,8 +18,7 @@ from tests.chaos.history.history import FaultDone, History
 from tests.chaos.history.reading import with_manifest
 from tests.chaos.history.topics import OpenTransactionError, wait_settled
 from tests.support.kafka_io import UNREADABLE, Headers, ReadRecord
-from tests.unit.chaos.play import Planted, Play, planted
-from tests.unit.chaos.script import Script, play_clean_run
+from tests.unit.chaos.play import Play, planted
 from wait_registry.demo.manifest import Published, fingerprint
 from wait_registry.errors import DataError
 
@@ -33,7 +32,7 @@ def reasons(verdict: Verdict) -> Sequence[str]:
 
 
 @pytest.mark.parametrize("history", HISTORIES, ids=lambda history: ": ".join(history)[:110])
-def test_planted_history_is_found_by_its_rules_alone(history: Planted) -> None:
+def test_planted_history_is_found_by_its_rules_alone(history: tuple[str, str, str]) -> None:
     rules, _, steps = history
     verdict = check(Play().plant(steps))
     assert set(verdict.counts) == set(rules.split()), reasons(verdict)
@@ -48,9 +47,7 @@ def test_every_rule_has_a_history_that_it_alone_finds() -> None:
 
 @pytest.mark.parametrize("snapshots_at_polls", [False, True])
 def test_eventful_clean_run_passes(snapshots_at_polls: bool) -> None:
-    script = Script(snapshots_at_polls=snapshots_at_polls)
-    play_clean_run(script)
-    verdict = check(script.history())
+    verdict = check(Play(snapshots_at_polls=snapshots_at_polls).history())
     assert reasons(verdict) == []
     assert (verdict.void, verdict.passed) == ("", True)
     seen = verdict.history.snapshots or ()
