@@ -245,9 +245,8 @@ class Play:
         started_ms, entry = self.now_ms, self.entry
         self.wait(last_ms)
         times = (started_ms, self.now_ms, started_ms / 1000, self.now_ms / 1000)
-        body = entry.content.value or ""
-        about = (entry.wait_id, *entry.original, entry.delivery)
-        self.calls.append(Call(len(self.calls) + 1, *times, *about, status, body))
+        number, body = len(self.calls) + 1, entry.content.value or ""
+        self.calls.append(Call(number, *times, entry.wait_id, *entry.original, entry.delivery, status, body))
 
     def stone(self, outcome: str = Outcome.DONE, committed: bool = True, **paths: Any) -> None:
         """Write a tombstone of the current registration, or of one that differs in these fields."""
