@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.integration.processor.conftest import processor_settings, processors
+from tests.integration.processor.conftest import processor_scenario, processor_settings, processors
+from tests.integration.processor.running import Processors
+from tests.integration.processor.scenario import ScenarioFactory
 from tests.refusals.conftest import secured_settings
 from tests.support.naming import Names
 from tests.support.proxied_stack import ProxiedStack
@@ -15,7 +17,7 @@ from tests.support.settings import settings_against, with_broker
 from tests.support.topics import Topics
 from wait_registry.settings.root import Settings
 
-__all__ = ["processor_settings", "processors", "secured_settings"]
+__all__ = ["processor_scenario", "processor_settings", "processors", "secured_settings"]
 
 ROUTE = "processor"
 # Under KIP-848 the broker says how long a silent member belongs to its group: 45 s by default, and at least.
@@ -66,6 +68,14 @@ def faulty_settings(proxied: ProxiedStack, faulty_topics: Topics, names: Names) 
         return with_broker(settings, proxied.bootstrap_of(ROUTE))
 
     return make
+
+
+@pytest.fixture
+def faulty_scenario(
+    faulty_settings: Callable[..., Settings], faulty_topics: Topics, processors: Processors
+) -> ScenarioFactory:
+    """Make scenarios whose processors are behind the link."""
+    return ScenarioFactory(faulty_settings, faulty_topics, processors)
 
 
 @pytest.fixture

@@ -8,17 +8,13 @@ import pytest
 from confluent_kafka import KafkaError
 
 from tests.integration.processor.running import Processors, RunningProcessor
+from tests.integration.processor.scenario import accepts
 from tests.refusals.secured_settings import SecuredSettings
 from tests.support.settings import with_broker
 from tests.support.tcp_proxy import Fate, KafkaProxy
 from tests.support.waiting import wait_until
-from wait_registry.handler import Record
 
 SASL_HANDSHAKE, API_VERSIONS = 17, 18
-
-
-async def take(record: Record) -> None:
-    """Accept everything."""
 
 
 class Handshakes:
@@ -43,7 +39,7 @@ def test_handshakes_cut_off_or_never_answered_are_waited_out(
         "processor",
         "SASL_PLAINTEXT",
         {
-            "processor.handler": processors.handler(take),
+            "processor.handler": processors.handler(accepts),
             "processor.commit_interval_s": 0.1,
             "kafka.request_timeout_s": 2,
             # A connection that isn't set up by then is given up.

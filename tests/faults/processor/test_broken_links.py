@@ -2,40 +2,38 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 import pytest
 from confluent_kafka import ConsumerGroupState
 
 from tests.faults.processor.conftest import ROUTE
 from tests.faults.processor.observation import Observation, Place
-from tests.integration.processor.running import Processors, RunningProcessor
+from tests.integration.processor.running import RunningProcessor
+from tests.integration.processor.scenario import Counts, ProcessorScenario, ScenarioFactory, numbers
 from tests.support.network import Link
 from tests.support.proxied_stack import ProxiedStack
-from tests.support.topics import Topics
 from tests.support.waiting import wait_until
-from wait_registry.handler import Record
-from wait_registry.settings.root import Settings
 
 pytestmark = pytest.mark.usefixtures("unbroken")
 
 WAVE = 150
 
 
+@dataclass(frozen=True)
 class Working:
     """A processor in the middle of its work, with everything to look at it."""
 
-    def __init__(self, running: RunningProcessor, seen: Observation, calls: Counter[Place], topics: Topics) -> None:
-        self.running = running
-        self.seen = seen
-        self.calls = calls
-        self.topics = topics
+    at: ProcessorScenario
+    running: RunningProcessor
+    seen: Observation
+    calls: Counter[Place]
 
     def publish_more(self) -> None:
         """Publish a wave of records, past the link."""
-        self.seen.publish(b"%d" % number for number in range(WAVE))
+        self.seen.publish(numbers(WAVE))
 
     def work_off(self) -> None:
         """Publish a last wave, wait until everything is done, stop, and judge."""
@@ -48,8 +46,8 @@ class Working:
 
     def group_state(self) -> ConsumerGroupState:
         """Return the group's state as the broker sees it."""
-        group = self.running.settings.processor.group
-        state: ConsumerGroupState = self.topics.admin.describe_consumer_groups([group])[group].result(15).state
+        described = self.at.topics.admin.describe_consumer_groups([self.at.group])[self.at.group]
+        state: ConsumerGroupState = described.result(15).state
         return state
 
 
@@ -59,28 +57,14 @@ def link(proxied: ProxiedStack) -> Link:
 
 
 @pytest.fixture
-def working(
-    faulty_settings: Callable[..., Settings], faulty_topics: Topics, processors: Processors
-) -> Iterator[Working]:
-    calls: Counter[Place] = Counter()
-
-    async def takes_a_while(record: Record) -> None:
-        calls[record.partition, record.offset] += 1
-        await asyncio.sleep(0.01)
-
-    settings = faulty_settings(
-        {
-            "processor.handler": processors.handler(takes_a_while),
-            "processor.max_in_flight": 4,
-            # A request without an answer is given up after this time, and its connection with it.
-            "kafka.librdkafka": {"socket.timeout.ms": 2500},
-        }
-    )
-    with Observation(faulty_topics, settings) as seen:
-        running = processors.start(settings)
-        own = Working(running, seen, calls, faulty_topics)
+def working(faulty_scenario: ScenarioFactory) -> Iterator[Working]:
+    handler = Counts(0.01)
+    # A request without an answer is given up after this time, and its connection with it.
+    at = faulty_scenario(handler, 3, {"kafka.librdkafka": {"socket.timeout.ms": 2500}}, max_in_flight=4)
+    with Observation(at.topics, at.settings) as seen:
+        own = Working(at, at.start(), seen, handler.calls)
         own.publish_more()
-        wait_until(lambda: running.done > 20, what="the first records")
+        wait_until(lambda: own.running.done > 20, what="the first records")
         yield own
 
 

@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from processor import broker_connection
-from tests.integration.processor.running import Processors
-from tests.support.settings import with_broker
+from tests.integration.processor.scenario import ScenarioFactory
 from tests.support.tcp_proxy import METADATA, Fate, KafkaProxy, without_brokers
-from tests.support.topics import Topics
 from tests.support.waiting import wait_until
 from wait_registry.errors import TransientError
-from wait_registry.handler import Record
-from wait_registry.settings.root import Settings
 
 pytestmark = pytest.mark.timeout(400)
 
 RECORDS = 20
-
-
-async def take(record: Record) -> None:
-    """Accept everything."""
 
 
 class StartingCluster:
@@ -36,25 +26,19 @@ class StartingCluster:
 
 @pytest.mark.fault("F45")
 def test_a_client_that_forgot_all_brokers_ends_its_processor(
-    processor_settings: Callable[..., Settings], topics: Topics, processors: Processors, monkeypatch: pytest.MonkeyPatch
+    processor_scenario: ScenarioFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(broker_connection, "FORGOTTEN_AFTER_S", 3.0)
-    monkeypatch.setattr("processor.broker_connection.STATISTICS_EVERY_MS", 200)
-    settings = processor_settings(
-        {
-            "processor.handler": processors.handler(take),
-            "processor.drain_timeout_s": 1,
-            "processor.flush_timeout_s": 1,
-            "kafka.librdkafka": {
-                "topic.metadata.refresh.interval.ms": 100,
-                "session.timeout.ms": 6000,
-                "heartbeat.interval.ms": 500,
-            },
-        }
-    )
+    monkeypatch.setattr(broker_connection, "STATISTICS_EVERY_MS", 200)
+    quick = {
+        "topic.metadata.refresh.interval.ms": 100,
+        "session.timeout.ms": 6000,
+        "heartbeat.interval.ms": 500,
+    }
+    at = processor_scenario(others={"kafka.librdkafka": quick}, drain_timeout_s=1, flush_timeout_s=1)
     cluster = StartingCluster()
-    with KafkaProxy(topics.bootstrap, lambda _: Fate.PASS, cluster) as proxy:
-        running = processors.start(with_broker(settings, proxy.bootstrap_servers)).wait_joined()
+    with KafkaProxy(at.topics.bootstrap, lambda _: Fate.PASS, cluster) as proxy:
+        running = at.start(proxy.bootstrap_servers).wait_joined()
 
         # Whether a client still finds its bootstrap servers is a matter of which of two things it does first.
         def forgets() -> bool:
@@ -65,6 +49,6 @@ def test_a_client_that_forgot_all_brokers_ends_its_processor(
         cluster.starts = False
     with pytest.raises(TransientError, match="Kafka client has known no broker for 3 s"):
         running.join()
-    topics.produce(settings.processor.topics[0], [b"value"] * RECORDS)
-    following = processors.start(settings).wait_joined()
+    at.produce([b"value"] * RECORDS)
+    following = at.start().wait_joined()
     wait_until(lambda: following.done == RECORDS, what="the records of the next one")

@@ -8,12 +8,10 @@ from collections.abc import Callable
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from tests.integration.processor.running import Processors
-from tests.integration.processor.wait_topic import stories
+from tests.integration.processor.scenario import ScenarioFactory
 from tests.support.kafka_io import Outgoing, ReadRecord
 from tests.support.topics import Topics
 from wait_registry.handler import PermanentError, Record
-from wait_registry.settings.root import Settings
 
 LARGEST = 1_048_588
 # What a batch of one record is larger than what it carries, at most.
@@ -71,10 +69,7 @@ def _is_taken(bootstrap: str, topic: str, record: Outgoing) -> bool:
 @pytest.mark.fault("F37")
 @pytest.mark.parametrize("shape", [in_value, in_key, in_a_header, in_many_headers])
 def test_the_largest_record_of_each_shape_comes_out_as_it_went_in(
-    shape: Callable[[int], Outgoing],
-    processor_settings: Callable[..., Settings],
-    topics: Topics,
-    processors: Processors,
+    shape: Callable[[int], Outgoing], processor_scenario: ScenarioFactory
 ) -> None:
     handled: list[Record] = []
 
@@ -82,16 +77,13 @@ def test_the_largest_record_of_each_shape_comes_out_as_it_went_in(
         handled.append(record)
         raise PermanentError("no")
 
-    settings = processor_settings(
-        {"processor.handler": processors.handler(refuses)}, 1, max__message__bytes=str(LARGEST)
-    )
-    published = publish_the_largest(topics, settings.processor.topics[0], shape)
-    processors.run_once(settings)
+    at = processor_scenario(refuses, 1, topic_config={"max__message__bytes": str(LARGEST)})
+    published = publish_the_largest(at.topics, at.topic, shape)
+    at.run_once()
 
-    [letter], [record] = topics.read(settings.dead_letter.topic), handled
+    [letter], [record] = at.letters(), handled
     own = len(published.headers)
     assert (record.key, record.value, record.headers) == (published.key, published.value, published.headers)
     assert (letter.key, letter.value, letter.headers[:own]) == (published.key, published.value, published.headers)
     assert letter.text("DLQ_REASON") == "failed"
-    told = stories(topics.read(settings.wait.topic)).values()
-    assert [story.outcomes for story in told] == [["dead_lettered"]]
+    assert [story.outcomes for story in at.stories().values()] == [["dead_lettered"]]

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import struct
-from collections.abc import Callable
 from contextlib import closing
 
 import pytest
 from confluent_kafka import TopicCollection
 
 from processor import broker_watch
-from tests.integration.processor.running import Processors
-from tests.support.kafka_io import Outgoing, group_member
-from tests.support.settings import with_broker
+from tests.integration.processor.scenario import ScenarioFactory
+from tests.support.kafka_io import group_member
 from tests.support.tcp_proxy import Fate, KafkaProxy
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
-from wait_registry.handler import Record
-from wait_registry.settings.root import Settings
 
 CONSUMER_GROUP_HEARTBEAT = 68
 PARTITIONS = 4
@@ -43,31 +38,20 @@ class _Loss:
 
 @pytest.mark.fault("F27")
 def test_a_member_that_missed_an_assignment_joins_again(
-    processor_settings: Callable[..., Settings],
-    topics: Topics,
-    processors: Processors,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
+    processor_scenario: ScenarioFactory, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(broker_watch, "COMPARE_EVERY_S", 1.0)
     caplog.set_level(logging.INFO)
-
-    async def done(record: Record) -> None:
-        await asyncio.sleep(0)
-
-    settings = processor_settings(
-        {"processor.handler": processors.handler(done), "processor.group_protocol": "consumer"}, PARTITIONS
-    )
-    [topic] = settings.processor.topics
-    loss = _Loss(topics, topic)
-    with KafkaProxy(topics.bootstrap, lambda _: Fate.PASS, loss.change) as proxy:
-        running = processors.start(with_broker(settings, proxy.bootstrap_servers)).wait_joined()
+    at = processor_scenario(partitions=PARTITIONS, group_protocol="consumer")
+    loss = _Loss(at.topics, at.topic)
+    with KafkaProxy(at.topics.bootstrap, lambda _: Fate.PASS, loss.change) as proxy:
+        running = at.start(proxy.bootstrap_servers).wait_joined()
         loss.wanted = True
-        with closing(group_member(topics.bootstrap, settings.processor.group, [topic])) as other:
+        with closing(group_member(at.topics.bootstrap, at.group, [at.topic])) as other:
             # Without the comparison the coordinator waits for the processor for max.poll.interval.ms, five minutes.
             wait_until(lambda: other.poll(0.1) is None and len(other.assignment()) == PARTITIONS // 2, 60, "its share")
         assert loss.happened
-        topics.produce(topic, [Outgoing(b"value", partition=partition) for partition in range(PARTITIONS)])
+        at.produce_to_each(1)
         wait_until(lambda: running.done == PARTITIONS, 60, "work on all partitions, when the other one is gone")
         running.stop()
     assert "joining the group again" in caplog.text

@@ -7,22 +7,20 @@ broker refuses only if the new log is shorter.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 
 import pytest
 from confluent_kafka import TopicPartition
 
-from tests.integration.processor.running import Processors, RunningProcessor
-from tests.support.committed_offsets import commit_as_operator, committed
-from tests.support.topics import Topics
+from tests.integration.processor.running import RunningProcessor
+from tests.integration.processor.scenario import ProcessorScenario, ScenarioFactory
+from tests.support.committed_offsets import commit_as_operator
 from tests.support.waiting import wait_until
 from wait_registry.errors import ConfigurationError
 from wait_registry.handler import Record
-from wait_registry.settings.root import Settings
 from wait_registry.telemetry.metrics import PROCESSOR_PAUSED
 
-Make = Callable[..., Settings]
-
+# Or the client may look when there is no topic of that name.
+RARE_LOOKS = {"kafka.librdkafka": {"topic.metadata.refresh.interval.ms": 600_000}}
 NEW = [b"new %d" % number for number in range(50)]
 
 
@@ -41,28 +39,14 @@ class BlocksAtFirst:
         return {value for value in self.values if value is not None} >= set(NEW)
 
 
-def start_on_a_topic_and_recreate_it(
-    handler: BlocksAtFirst, overrides: dict[str, object], make: Make, topics: Topics, processors: Processors
-) -> RunningProcessor:
+def start_on_a_topic_and_recreate_it(at: ProcessorScenario) -> RunningProcessor:
     """Start a processor; when it is paused, and so fetches nothing, put a longer log in the place of the old one."""
-    settings = make(
-        {
-            "processor.handler": processors.handler(handler),
-            "processor.max_in_flight": 1,
-            "processor.prefetch_max": 2,
-            # Or the client may look when there is no topic of that name.
-            "kafka.librdkafka": {"topic.metadata.refresh.interval.ms": 600_000},
-            **overrides,
-        },
-        1,
-    )
-    topic = settings.processor.topics[0]
-    topics.produce(topic, [b"old %d" % number for number in range(20)])
-    running = processors.start(settings)
+    at.produce([b"old %d" % number for number in range(20)])
+    running = at.start()
     wait_until(lambda: is_paused(running), what="the pause")
-    topics.delete(topic)
-    topics.create(topic, 1)
-    topics.produce(topic, list(NEW))
+    at.topics.delete(at.topic)
+    at.topics.create(at.topic, 1)
+    at.produce(NEW)
     return running
 
 
@@ -75,17 +59,12 @@ def is_paused(running: RunningProcessor) -> bool:
 @pytest.mark.fault("F32")
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_a_running_processor_ends_and_the_next_one_starts_over(
-    protocol: str,
-    faulty_settings: Make,
-    faulty_topics: Topics,
-    processors: Processors,
-    monkeypatch: pytest.MonkeyPatch,
+    protocol: str, faulty_scenario: ScenarioFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("processor.broker_watch.IDENTITY_EVERY_S", 0.5)
     handler = BlocksAtFirst()
-    running = start_on_a_topic_and_recreate_it(
-        handler, {"processor.group_protocol": protocol}, faulty_settings, faulty_topics, processors
-    )
+    at = faulty_scenario(handler, 1, RARE_LOOKS, max_in_flight=1, prefetch_max=2, group_protocol=protocol)
+    running = start_on_a_topic_and_recreate_it(at)
     try:
         wait_until(lambda: running.service.fault.error, 30, what="the watch's notice")
     finally:
@@ -94,27 +73,23 @@ def test_a_running_processor_ends_and_the_next_one_starts_over(
     expected = r"was recreated.*--reset-offsets .* --to-earliest|Subscribed topic not available"
     with pytest.raises(ConfigurationError, match=expected):
         running.join()
-    group, topic = running.settings.processor.group, running.settings.processor.topics[0]
-    assert committed(faulty_topics.bootstrap, group, topic, 1) == [-1], "nothing of the old log's offsets"
-    processors.run_once(running.settings)
+    assert at.committed() == [-1], "nothing of the old log's offsets"
+    at.run_once()
     assert handler.has_seen_all_new()
 
 
 @pytest.mark.guarantee("P8.6")
 @pytest.mark.fault("F33")
-def test_offsets_of_the_deleted_topic_stop_the_next_start(
-    faulty_settings: Make, faulty_topics: Topics, processors: Processors
-) -> None:
+def test_offsets_of_the_deleted_topic_stop_the_next_start(faulty_scenario: ScenarioFactory) -> None:
     handler = BlocksAtFirst()
-    running = start_on_a_topic_and_recreate_it(handler, {}, faulty_settings, faulty_topics, processors)
+    at = faulty_scenario(handler, 1, RARE_LOOKS, max_in_flight=1, prefetch_max=2)
+    running = start_on_a_topic_and_recreate_it(at)
     handler.release.set()
     wait_until(lambda: handler.values[-1] == NEW[-1], what="the end of the new log")
     running.stop()
     assert not handler.has_seen_all_new(), "the client continues at its old position"
-    settings = running.settings
     with pytest.raises(ConfigurationError, match=r"was recreated.*--reset-offsets .* --to-earliest"):
-        processors.start(settings).join(60)
-    topic = settings.processor.topics[0]
-    commit_as_operator(faulty_topics.bootstrap, settings.processor.group, [TopicPartition(topic, 0, 0)])
-    processors.run_once(settings)
+        at.start().join(60)
+    commit_as_operator(at.topics.bootstrap, at.group, [TopicPartition(at.topic, 0, 0)])
+    at.run_once()
     assert handler.has_seen_all_new()

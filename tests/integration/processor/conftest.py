@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.integration.processor.running import Processors
+from tests.integration.processor.scenario import ScenarioFactory
 from tests.support.topics import Topics
 from wait_registry.settings.root import Settings
 
@@ -42,3 +43,11 @@ def processor_settings(settings_for: Callable[..., Settings], topics: Topics) ->
         return settings
 
     return make
+
+
+@pytest.fixture
+def processor_scenario(
+    processor_settings: Callable[..., Settings], topics: Topics, processors: Processors
+) -> ScenarioFactory:
+    """Make scenarios on the broker of the run."""
+    return ScenarioFactory(processor_settings, topics, processors)

@@ -29,10 +29,6 @@ async def slow(record: Record) -> None:
     await asyncio.sleep(0.05 if record.offset % 10 else 0.5)
 
 
-async def accepts(record: Record) -> None:
-    """Be done with everything at once, and note nothing."""
-
-
 async def blocks_for_an_hour(record: Record) -> None:
     """Block the event loop for longer than any test runs."""
     _note(record)

@@ -5,21 +5,15 @@ from __future__ import annotations
 import json
 import os
 from base64 import b64decode
-from collections.abc import Callable
 
 import pytest
 
-from tests.integration.processor.running import Processors
-from tests.integration.processor.wait_topic import stories
+from tests.integration.processor.scenario import ScenarioFactory
 from tests.support.kafka_io import Outgoing
-from tests.support.topics import Topics
 from wait_registry.handler import PermanentError, Record
 from wait_registry.kafka.topics import create_topics
 from wait_registry.records.lineage import Lineage, redelivery_headers
 from wait_registry.records.topics import redelivery_topic
-from wait_registry.settings.root import Settings
-
-Make = Callable[..., Settings]
 
 MANY = tuple((f"h{number % 7}", os.urandom(number)) for number in range(60))
 RECORDS = [
@@ -38,24 +32,30 @@ RECORDS = [
 ]
 
 
+class Seen:
+    """A handler that remembers what it gets, and raises if there is an error to raise."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.records: list[Record] = []
+        self._error = error
+
+    async def __call__(self, record: Record) -> None:
+        self.records.append(record)
+        if self._error is not None:
+            raise self._error
+
+
 @pytest.mark.guarantee("P5.5")
-def test_any_bytes_survive_registration_handler_and_dead_letter(
-    processor_settings: Make, topics: Topics, processors: Processors
-) -> None:
-    seen: dict[int, Record] = {}
+def test_any_bytes_survive_registration_handler_and_dead_letter(processor_scenario: ScenarioFactory) -> None:
+    refuses = Seen(PermanentError("no"))
+    at = processor_scenario(refuses, 1, topic_config={"max__message__bytes": "2000000"})
+    at.produce(RECORDS)
+    at.run_once()
 
-    async def refuses(record: Record) -> None:
-        seen[record.offset] = record
-        raise PermanentError("no")
-
-    settings = processor_settings({"processor.handler": processors.handler(refuses)}, 1, max__message__bytes="2000000")
-    topic = settings.processor.topics[0]
-    topics.produce(topic, list(RECORDS))
-    processors.run_once(settings)
-
-    inputs = {record.offset: record for record in topics.read(topic)}
-    told = {origin[2]: story for origin, story in stories(topics.read(settings.wait.topic)).items()}
-    letters = {int(letter.text("ORIGINAL_OFFSET")): letter for letter in topics.read(settings.dead_letter.topic)}
+    inputs = {record.offset: record for record in at.topics.read(at.topic)}
+    seen = {record.offset: record for record in refuses.records}
+    told = at.by_offset()
+    letters = {int(letter.text("ORIGINAL_OFFSET")): letter for letter in at.letters()}
     assert len(inputs) == len(told) == len(letters) == len(seen) == len(RECORDS)
     for offset, original in inputs.items():
         handled, wait, letter = seen[offset], told[offset].waits[0], letters[offset]
@@ -72,26 +72,18 @@ def test_any_bytes_survive_registration_handler_and_dead_letter(
         assert [(name, None if v is None else b64decode(v)) for name, v in kept] == list(original.headers)
 
 
-def test_a_redelivered_record_is_the_original_with_its_next_attempt(
-    processor_settings: Make, topics: Topics, processors: Processors
-) -> None:
-    seen: list[Record] = []
-
-    async def remembers(record: Record) -> None:
-        seen.append(record)
-
-    settings = processor_settings(
-        {"processor.handler": processors.handler(remembers), "processor.expiry_policy": "redeliver"}, 1
-    )
-    create_topics(settings)
-    topic, group = settings.processor.topics[0], settings.processor.group
+def test_a_redelivered_record_is_the_original_with_its_next_attempt(processor_scenario: ScenarioFactory) -> None:
+    seen = Seen()
+    at = processor_scenario(seen, 1, expiry_policy="redeliver")
+    create_topics(at.settings)
+    topic, group = at.topic, at.group
     again = redelivery_topic(topic, group)
     lineage = Lineage(
         topic, 7, 42, 1_700_000_000_000, "create", "00000000-0000-8000-8000-000000000001", 1, 2, group, "i", 2
     )
     originals = (("name", b"value"), ("name", None))
     foreign = Lineage(topic, 7, 42, 1, "create", "00000000-0000-8000-8000-000000000001", 1, 2, "another", "i", 2)
-    topics.produce(
+    at.topics.produce(
         again,
         [
             Outgoing(b"value", b"key", redelivery_headers(originals, lineage)),
@@ -99,9 +91,9 @@ def test_a_redelivered_record_is_the_original_with_its_next_attempt(
             Outgoing(b"foreign", b"key", redelivery_headers(originals, foreign)),
         ],
     )
-    processors.run_once(settings)
+    at.run_once()
 
-    by_value = {record.value: record for record in seen}
+    by_value = {record.value: record for record in seen.records}
     redelivered = by_value[b"value"]
     assert (redelivered.topic, redelivered.partition, redelivered.offset) == (topic, 7, 42)
     assert (redelivered.timestamp, redelivered.delivery, redelivered.headers) == (1_700_000_000_000, 2, originals)
@@ -109,7 +101,7 @@ def test_a_redelivered_record_is_the_original_with_its_next_attempt(
         assert (by_value[value].topic, by_value[value].delivery) == (again, 1)
     assert len(by_value[b"broken"].headers) == 2, "a block that can't be read stays with the record"
     assert len(by_value[b"foreign"].headers) > 2, "another group's block is provenance only"
-    story = stories(topics.read(settings.wait.topic))[topic, 7, 42]
+    story = at.stories()[topic, 7, 42]
     wait = story.waits[0]
     assert story.outcomes == ["done"]
     assert wait.text("WAIT_DELIVERY") == "2"
@@ -117,17 +109,11 @@ def test_a_redelivered_record_is_the_original_with_its_next_attempt(
     assert wait.text("WAIT_EXPIRY_POLICY") == "redeliver"
 
 
-def test_redelivered_records_are_polled_under_another_policy(
-    processor_settings: Make, topics: Topics, processors: Processors
-) -> None:
-    seen: list[Record] = []
-
-    async def remembers(record: Record) -> None:
-        seen.append(record)
-
-    settings = processor_settings({"processor.handler": processors.handler(remembers)}, 1)
-    assert settings.processor.expiry_policy == "dlq"
-    again = topics.create(redelivery_topic(settings.processor.topics[0], settings.processor.group), 1)
-    topics.produce(again, [b"remaining"])
-    processors.run_once(settings)
-    assert [record.value for record in seen] == [b"remaining"]
+def test_redelivered_records_are_polled_under_another_policy(processor_scenario: ScenarioFactory) -> None:
+    seen = Seen()
+    at = processor_scenario(seen, 1)
+    assert at.settings.processor.expiry_policy == "dlq"
+    again = at.topics.create(redelivery_topic(at.topic, at.group), 1)
+    at.topics.produce(again, [b"remaining"])
+    at.run_once()
+    assert [record.value for record in seen.records] == [b"remaining"]

@@ -4,98 +4,73 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.integration.processor.running import Processors
-from tests.integration.processor.wait_topic import stories
-from tests.support.kafka_io import Outgoing
+from tests.integration.processor.scenario import ScenarioFactory, accepts, numbers, scenarios_on
 from tests.support.naming import Names
 from tests.support.processes import Services
-from tests.support.settings import settings_against
 from tests.support.stack import OwnStack
-from tests.support.topics import Topics
 from tests.support.waiting import wait_until
 from wait_registry.handler import Record
 
 
 @pytest.fixture
-def own_topics(own_stack: OwnStack) -> Iterator[Topics]:
-    """Topics on a broker that this test may stop."""
-    yield Topics(own_stack.bootstrap_servers)
+def breakable_scenario(own_stack: OwnStack, names: Names, processors: Processors) -> ScenarioFactory:
+    """Make scenarios on a broker that this test may stop."""
+    return scenarios_on(own_stack, names, processors)
+
+
+class WaitsAfter:
+    """A handler that holds all records after the first hundred until the outage has begun."""
+
+    def __init__(self) -> None:
+        self.calls: list[int] = []
+        self.outage = threading.Event()
+
+    async def __call__(self, record: Record) -> None:
+        self.calls.append(record.offset)
+        while len(self.calls) > 100 and not self.outage.is_set():  # noqa: ASYNC110 - set by another thread
+            await asyncio.sleep(0.01)
 
 
 @pytest.mark.guarantee("P8.24")
 @pytest.mark.fault("F49")
 def test_a_broker_that_stops_and_comes_back_loses_nothing(
-    own_stack: OwnStack, own_topics: Topics, names: Names, processors: Processors
+    own_stack: OwnStack, breakable_scenario: ScenarioFactory
 ) -> None:
-    calls: list[int] = []
-    stopped = threading.Event()
-
-    async def waits_for_the_outage(record: Record) -> None:
-        calls.append(record.offset)
-        while len(calls) > 100 and not stopped.is_set():  # noqa: ASYNC110 - set by another thread
-            await asyncio.sleep(0.01)
-
-    settings = settings_against(
-        own_stack.bootstrap_servers,
-        own_stack.postgres_url,
-        names,
-        {
-            "processor.handler": processors.handler(waits_for_the_outage),
-            "processor.max_in_flight": 5,
-            "processor.ttl_s": 3600,
-            "processor.commit_interval_s": 0.1,
-        },
-    )
-    own_topics.create_own(settings)
-    topic = settings.processor.topics[0]
-    own_topics.produce(topic, [Outgoing(b"%d" % number, b"%d" % number) for number in range(1500)])
-    running = processors.start(settings)
-    wait_until(lambda: running.done > 50, 60, "the first records")
+    handler = WaitsAfter()
+    at = breakable_scenario(handler, max_in_flight=5, ttl_s=3600, commit_interval_s=0.1)
+    at.produce(numbers(1500))
+    running = at.start()
+    wait_until(lambda: running.done > 50, what="the first records")
     own_stack.broker.stop()
-    assert running.stats.settled["done"] < 1500, "it was stopped in mid-work"
-    stopped.set()
-    wait_until(lambda: "the broker can't be reached" in running.health.reasons, 60, "not being ready")
+    assert running.done < 1500, "it was stopped in mid-work"
+    handler.outage.set()
+    wait_until(lambda: "the broker can't be reached" in running.health.reasons, what="not being ready")
     own_stack.broker.start()
     wait_until(lambda: running.done >= 1500, 120, "all records")
-    wait_until(lambda: running.health.ok, 60, "being ready again")
+    wait_until(lambda: running.health.ok, what="being ready again")
     running.stop()
-    told = stories(own_topics.read(settings.wait.topic))
-    assert len(told) == 1500
-    assert all(story.resolved for story in told.values())
+    at.resolved_stories(1500)
 
 
 @pytest.mark.fault("F50")
 def test_a_frozen_broker_means_not_ready_until_it_continues(
-    own_stack: OwnStack, own_topics: Topics, names: Names, processors: Processors
+    own_stack: OwnStack, breakable_scenario: ScenarioFactory
 ) -> None:
-    calls: list[int] = []
-    frozen = threading.Event()
-
-    async def waits_for_the_frost(record: Record) -> None:
-        calls.append(record.offset)
-        while len(calls) > 100 and not frozen.is_set():  # noqa: ASYNC110 - set by another thread
-            await asyncio.sleep(0.01)
-
-    settings = settings_against(
-        own_stack.bootstrap_servers,
-        own_stack.postgres_url,
-        names,
-        {"processor.handler": processors.handler(waits_for_the_frost), "processor.max_in_flight": 5},
-    )
-    own_topics.create_own(settings)
-    running = processors.start(settings)
-    own_topics.produce(settings.processor.topics[0], [b"%d" % number for number in range(1500)])
-    wait_until(lambda: running.done > 50, 60, "the first records")
+    handler = WaitsAfter()
+    at = breakable_scenario(handler, max_in_flight=5)
+    running = at.start()
+    at.produce(numbers(1500))
+    wait_until(lambda: running.done > 50, what="the first records")
     own_stack.broker.pause()
     try:
-        frozen.set()
+        handler.outage.set()
         # Its connections stay open: nothing but the missing acknowledgments shows it.
-        wait_until(lambda: any("unacknowledged for" in reason for reason in running.health.reasons), 60, "not ready")
+        wait_until(lambda: any("unacknowledged for" in reason for reason in running.health.reasons), what="not ready")
     finally:
         own_stack.broker.resume()
     wait_until(lambda: running.done == 1500 and running.health.ok, 90, "all records, and being ready again")
@@ -104,48 +79,34 @@ def test_a_frozen_broker_means_not_ready_until_it_continues(
 
 @pytest.mark.fault("F51")
 def test_a_processor_that_starts_during_an_outage_waits_for_the_broker(
-    own_stack: OwnStack, own_topics: Topics, names: Names, processors: Processors
+    own_stack: OwnStack, breakable_scenario: ScenarioFactory
 ) -> None:
-    async def done(record: Record) -> None:
-        pass
-
-    settings = settings_against(
-        own_stack.bootstrap_servers,
-        own_stack.postgres_url,
-        names,
-        {"processor.handler": processors.handler(done), "kafka.request_timeout_s": 2},
-    )
-    own_topics.create_own(settings)
-    own_topics.produce(settings.processor.topics[0], [b"value"] * 10)
+    at = breakable_scenario(accepts, 3, {"kafka.request_timeout_s": 2})
+    at.produce([b"value"] * 10)
     own_stack.broker.stop()
-    running = processors.start(settings)
-    wait_until(lambda: "the broker can't be reached" in running.health.reasons, 60, "not being ready")
+    running = at.start()
+    wait_until(lambda: "the broker can't be reached" in running.health.reasons, what="not being ready")
     own_stack.broker.start()
-    wait_until(lambda: running.done == 10, 60, "all records")
+    wait_until(lambda: running.done == 10, what="all records")
     running.stop()
 
 
 @pytest.mark.fault("F5")
 def test_a_processor_told_to_stop_during_an_outage_ends(
-    own_stack: OwnStack, own_topics: Topics, names: Names, services: Services, tmp_path: Path
+    own_stack: OwnStack, breakable_scenario: ScenarioFactory, services: Services, tmp_path: Path
 ) -> None:
-    settings = settings_against(
-        own_stack.bootstrap_servers,
-        own_stack.postgres_url,
-        names,
-        {
-            "processor.handler": "tests.integration.processor.deadly_handlers:slow",
-            "kafka.request_timeout_s": 2,
-            "processor.commit_interval_s": 0.1,
-            "processor.drain_timeout_s": 3,
-            "processor.flush_timeout_s": 2,
-        },
+    at = breakable_scenario(
+        "tests.integration.processor.deadly_handlers:slow",
+        3,
+        {"kafka.request_timeout_s": 2},
+        commit_interval_s=0.1,
+        drain_timeout_s=3,
+        flush_timeout_s=2,
     )
-    own_topics.create_own(settings)
-    own_topics.produce(settings.processor.topics[0], [b"%d" % number for number in range(3000)])
+    at.produce(numbers(3000))
     calls = tmp_path / "calls"
-    service = services.start("processor", settings, environment={"CALLS": str(calls)}).wait_ready()
-    wait_until(lambda: calls.exists() and calls.read_bytes().count(b"\n") > 50, 60, "calls")
+    service = services.start("processor", at.settings, environment={"CALLS": str(calls)}).wait_ready()
+    wait_until(lambda: calls.exists() and calls.read_bytes().count(b"\n") > 50, what="calls")
     own_stack.broker.stop()
     # Neither the last commit nor the leaving of the group is answered.
     assert service.terminate() == 0

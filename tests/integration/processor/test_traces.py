@@ -10,20 +10,14 @@ import pytest
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import StatusCode
 
-from tests.integration.processor.running import Processors
-from tests.integration.processor.wait_topic import stories
+from tests.integration.processor.scenario import ScenarioFactory, accepts, numbers
 from tests.support.kafka_io import Outgoing
-from tests.support.topics import Topics
 from tests.support.traces import Traced, attributes, events, id_of, trace_of, traceparent
 from wait_registry.handler import Discard, HandlerResult, Record, TransientError
 from wait_registry.records.lineage import Lineage, redelivery_headers
 from wait_registry.records.original import Original
-from wait_registry.settings.root import Settings
 from wait_registry.telemetry.tracing_spans import FirstDelivery
 
-Make = Callable[..., Settings]
-
-QUICK = {"processor.handler_timeout_s": 0.5, "processor.max_attempts": 2}
 VALUES = (b"done", b"discard", b"fail", b"flaky", b"slow")
 TRACES = {value: 0xABC0 + number for number, value in enumerate(VALUES)}
 PARENT = 0xB7AD6B7169203331
@@ -66,28 +60,25 @@ def handler_of(traced: Traced) -> Callable[[Record], object]:
     return by_value
 
 
-def test_records_and_their_attempts_are_spans_of_one_trace(
-    processor_settings: Make, topics: Topics, processors: Processors, traced: Traced
-) -> None:
-    settings = processor_settings({**QUICK, "processor.handler": processors.handler(handler_of(traced))}, 1)
-    topic = settings.processor.topics[0]
-    topics.produce(topic, [published(value) for value in VALUES])
-    processors.run_once(settings, tracer=traced.tracer)
+def test_records_and_their_attempts_are_spans_of_one_trace(processor_scenario: ScenarioFactory, traced: Traced) -> None:
+    at = processor_scenario(handler_of(traced), 1, handler_timeout_s=0.5, max_attempts=2)
+    at.produce([published(value) for value in VALUES])
+    at.run_once(traced.tracer)
 
     spans = {value: by_trace(traced)[TRACES[value]] for value in VALUES}
     assert len(traced.spans("process")) == len(VALUES)
-    told = stories(topics.read(settings.wait.topic))
+    told = at.by_offset()
     for offset, span in enumerate(spans.values()):
-        assert span.name == f"process {topic}"
+        assert span.name == f"process {at.topic}"
         assert span.parent is not None
         assert (span.parent.span_id, span.parent.is_remote) == (PARENT, True), "the publisher's span"
-        wait = told[topic, 0, offset].waits[0]
+        wait = told[offset].waits[0]
         assert attributes(span)["messaging.message.id"].encode() == wait.key
         assert attributes(span)["messaging.kafka.offset"] == offset
-        assert attributes(span)["messaging.consumer.group.name"] == settings.processor.group
+        assert attributes(span)["messaging.consumer.group.name"] == at.group
         where = {"waitreg.wait.partition": wait.partition, "waitreg.wait.offset": wait.offset}
         assert events(span)["registered"] == where
-        assert attributes(span)["waitreg.outcome"] == told[topic, 0, offset].outcomes[0]
+        assert attributes(span)["waitreg.outcome"] == told[offset].outcomes[0]
 
     failed = {b"fail", b"slow"}
     errors = {value for value, span in spans.items() if span.status.status_code is StatusCode.ERROR}
@@ -111,57 +102,43 @@ def test_records_and_their_attempts_are_spans_of_one_trace(
 
 
 def test_spans_of_a_plain_handler_are_children_of_its_attempt(
-    processor_settings: Make, topics: Topics, processors: Processors, traced: Traced
+    processor_scenario: ScenarioFactory, traced: Traced
 ) -> None:
     def plain(record: Record) -> None:
         traced.tracer.tracer.start_span("call").end()
 
-    settings = processor_settings({"processor.handler": processors.handler(plain), "processor.max_in_flight": 2}, 1)
-    topics.produce(settings.processor.topics[0], [b"%d" % number for number in range(20)])
-    processors.run_once(settings, tracer=traced.tracer)
+    at = processor_scenario(plain, 1, max_in_flight=2)
+    at.produce(numbers(20))
+    at.run_once(traced.tracer)
     attempts = traced.spans("attempt")
     assert len(attempts) == 20
     assert [len(traced.children(attempt)) for attempt in attempts] == [1] * 20
 
 
-def test_unusual_records_have_their_traces(
-    processor_settings: Make, topics: Topics, processors: Processors, traced: Traced
-) -> None:
-    async def done(record: Record) -> None:
-        pass
-
-    settings = processor_settings(
-        {
-            "processor.handler": processors.handler(done),
-            "processor.expiry_policy": "redeliver",
-            "wait.max_message_bytes": 20_000,
-        },
-        1,
-        max__message__bytes="1000000",
-    )
-    group, [topic] = settings.processor.group, settings.processor.topics
-    original = Original(topic, 0, 77, 1_700_000_000_000, "create", b"key", b"again", ())
+def test_unusual_records_have_their_traces(processor_scenario: ScenarioFactory, traced: Traced) -> None:
+    own = {"wait.max_message_bytes": 20_000}
+    at = processor_scenario(accepts, 1, own, {"max__message__bytes": "1000000"}, expiry_policy="redeliver")
+    original = Original(at.topic, 0, 77, 1_700_000_000_000, "create", b"key", b"again", ())
     lineage = Lineage.of(
         original,
         wait_id="019a4f8e-0000-8000-8000-000000000001",
         wait_partition=0,
         wait_offset=0,
-        group=group,
+        group=at.group,
         instance="host-1",
         delivery=2,
     )
-    topics.produce(
-        topic,
+    at.produce(
         [
             Outgoing(b"again", b"key", redelivery_headers((), lineage)),
             Outgoing(b"odd", b"key", (("traceparent", b"00-zz"), ("tracestate", b"\xff"))),
             Outgoing(os.urandom(100_000), b"key", (traceparent(0xABC, PARENT),)),
-        ],
+        ]
     )
-    running = processors.run_once(settings, tracer=traced.tracer)
+    running = at.run_once(traced.tracer)
     assert running.done == 2
     spans = {attributes(span)["messaging.kafka.offset"]: span for span in traced.spans("process")}
-    first = FirstDelivery(*original[:4], group)
+    first = FirstDelivery(*original[:4], at.group)
     assert trace_of(spans[0]) == first.trace_id()
     assert [link.context.span_id for link in spans[0].links] == [first.redelivery_span_id(2)]
     assert attributes(spans[0])["waitreg.original.offset"] == 77
