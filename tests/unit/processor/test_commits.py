@@ -13,6 +13,7 @@ from processor.commits import ANSWER_LIMIT_S, Commits
 from processor.ending import Fault
 from processor.entry import EntryState
 from processor.stats import Stats
+from tests.unit.processor.parts import HaltedClock
 from tests.unit.processor.pipeline_bench import PipelineBench
 
 REFUSALS = [
@@ -29,24 +30,11 @@ REFUSALS = [
 ]
 
 
-class Steps:
-    """A clock that stands."""
-
-    def __init__(self) -> None:
-        self.now_s = 0.0
-
-    def monotonic(self) -> float:
-        return self.now_s
-
-    def now_ms(self) -> int:
-        return 0
-
-
 class Bench:
     """Commits of one partition, whose first is confirmed at offset 3."""
 
     def __init__(self) -> None:
-        self.clock, self.fault = Steps(), Fault()
+        self.clock, self.fault = HaltedClock(), Fault()
         self.sent: list[int] = []
         self.owner = AssignedPartition("input", 0, 3)
         self.commits = Commits(self.send, 1.0, self.clock, self.fault, Stats(), lambda owner: None)

@@ -1,61 +1,27 @@
-"""At most N handlers at once, in the order of registration, none without enough time left."""
+"""At most N handlers at once, in the order of registration, none without enough time left, none after a stop."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import itertools
+import logging
+import math
+import threading
 
 import pytest
 
-from processor.assigned_partition import AssignedPartition
-from processor.attempts import Attempts, Result
-from processor.deadline import DeadlineWatchdog
-from processor.dispatch import Dispatcher
-from processor.ending import Fault
+from processor.attempts import Result
 from processor.entry import Entry, EntryState
-from processor.handlers.open_handler import OpenHandler
 from processor.handlers.python import AsynchronousHandler, PlainFunctionHandler
-from processor.retry_decision import RetryDecision, time_limits
-from processor.stats import Stats
+from processor.handlers.threads import NoThreadError, Threads
+from tests.unit.processor.dispatch_bench import OTHER, OWNER, DispatchBench
 from tests.unit.processor.parts import LONG, entry, iterate_until
-from wait_registry.clock import SystemClock
+from tests.unit.processor.pipeline_bench import OVERDUE, done
 from wait_registry.handler import Record
-from wait_registry.settings.processor import ProcessorSettings
-
-CLOCK = SystemClock()
-OWNER = AssignedPartition("input", 0)
-OVERDUE = LONG._replace(start_by_s=-1.0)
 
 
-class Bench:
-    """A dispatcher whose results are collected."""
-
-    def __init__(
-        self, handler: OpenHandler, n: int, settle: Callable[[Entry, Result, float], None] | None = None
-    ) -> None:
-        settings = ProcessorSettings(max_in_flight=n)
-        decision = RetryDecision(settings, time_limits(settings), lambda: 0.0)
-        self.fault = Fault()
-        self.settled: list[Entry] = []
-        self.renewed: list[Entry] = []
-        attempts = Attempts(handler, settings.handler_timeout_s, decision, CLOCK, Stats())
-        watchdog = DeadlineWatchdog(CLOCK, settings.handler_timeout_s)
-        self.dispatcher = Dispatcher(
-            n, "group", attempts, watchdog, CLOCK, self.fault, settle or self._settle, self.renewed.append
-        )
-
-    def _settle(self, one: Entry, result: Result, elapsed_s: float) -> None:
-        assert result is None
-        self.settled.append(one)
-
-    async def settle_all(self, count: int) -> None:
-        while len(self.settled) < count:
-            assert self.fault.error is None
-            await asyncio.sleep(0)
-
-
-def _breaks(one: Entry, result: Result, elapsed_s: float) -> None:
-    raise ZeroDivisionError
+async def endless(record: Record) -> None:
+    await asyncio.sleep(3600)
 
 
 @pytest.mark.guarantee("P7.2")
@@ -71,7 +37,7 @@ async def test_n_handlers_run_at_once_and_they_start_in_order() -> None:
             await asyncio.sleep(0)
         running -= 1
 
-    bench = Bench(AsynchronousHandler(handler), 5)
+    bench = DispatchBench(handler, 5)
     for first in range(0, 100, 10):
         bench.dispatcher.add([entry(OWNER, offset) for offset in range(first, first + 10)])
         await asyncio.sleep(0)
@@ -86,7 +52,7 @@ async def test_resting_workers_are_woken_for_records_that_come_later() -> None:
     async def handler(record: Record) -> None:
         await asyncio.sleep(0)
 
-    bench = Bench(AsynchronousHandler(handler), 3)
+    bench = DispatchBench(handler, 3)
     for round_ in range(20):
         bench.dispatcher.add([entry(OWNER, round_ * 3 + number) for number in range(3)])
         await bench.settle_all(3 * (round_ + 1))
@@ -97,13 +63,13 @@ async def test_resting_workers_are_woken_for_records_that_come_later() -> None:
 @pytest.mark.guarantee("P3.16")
 @pytest.mark.parametrize("kind", ["async", "plain"])
 async def test_a_record_with_too_little_time_left_is_renewed(kind: str) -> None:
-    async def handler(record: Record) -> None:
-        assert record.offset != 1
-
     def plain(record: Record) -> None:
         assert record.offset != 1
 
-    bench = Bench(AsynchronousHandler(handler) if kind == "async" else PlainFunctionHandler(plain, 1), 1)
+    async def handler(record: Record) -> None:
+        plain(record)
+
+    bench = DispatchBench(AsynchronousHandler(handler) if kind == "async" else PlainFunctionHandler(plain, 1))
     overdue = entry(OWNER, 1, OVERDUE)
     bench.dispatcher.add([entry(OWNER, 0), overdue, entry(OWNER, 2)])
     await bench.settle_all(2)
@@ -112,10 +78,7 @@ async def test_a_record_with_too_little_time_left_is_renewed(kind: str) -> None:
 
 
 async def test_waiting_records_are_renewed_although_all_workers_are_busy() -> None:
-    async def endless(record: Record) -> None:
-        await asyncio.sleep(60)
-
-    bench = Bench(AsynchronousHandler(endless), 1)
+    bench = DispatchBench(endless)
     bench.dispatcher.add([entry(OWNER, 0)])
     await iterate_until(lambda: bench.dispatcher.running)
     bench.dispatcher.add([entry(OWNER, 1, OVERDUE), entry(OWNER, 2)])
@@ -125,53 +88,183 @@ async def test_waiting_records_are_renewed_although_all_workers_are_busy() -> No
     await bench.dispatcher.stop()
 
 
-async def test_a_renewed_record_starts_before_all_others() -> None:
-    started = []
+async def test_an_overdue_record_behind_a_renewed_one_is_renewed() -> None:
+    bench = DispatchBench(done)
+    bench.dispatcher.add([entry(OWNER, 5, OVERDUE), entry(OWNER, 6)])
+    bench.dispatcher.add_first(entry(OWNER, 4))
+    bench.dispatcher.renew_overdue()
+    assert [one.offset for one in bench.renewed] == [5]
+    assert bench.dispatcher.waiting == 2
 
-    async def handler(record: Record) -> None:
-        started.append(record.offset)
 
-    bench = Bench(AsynchronousHandler(handler), 1)
+@pytest.mark.parametrize("order", list(itertools.permutations([0, 1, 2])))
+async def test_an_overdue_record_is_found_wherever_it_waits(order: tuple[int, ...]) -> None:
+    bench = DispatchBench(done)
+    # Records of a gate that opened late are older than those before them.
+    bench.dispatcher.add([entry(OTHER, offset, OVERDUE if offset == 1 else LONG) for offset in order])
+    bench.dispatcher.renew_overdue()
+    assert [one.offset for one in bench.renewed] == [1]
+    assert bench.dispatcher.offsets_of(OTHER) == [offset for offset in order if offset != 1]
+
+
+async def test_an_overdue_renewed_record_is_renewed_once_more() -> None:
+    bench = DispatchBench(done)
+    bench.dispatcher.add_first(entry(OWNER, 4, OVERDUE))
+    bench.dispatcher.renew_overdue()
+    assert [one.offset for one in bench.renewed] == [4]
+    assert bench.dispatcher.waiting == 0
+
+
+async def test_renewed_records_start_first_and_in_the_order_of_their_renewal() -> None:
+    bench = DispatchBench(done)
     bench.dispatcher.add([entry(OWNER, 5), entry(OWNER, 6)])
     bench.dispatcher.add_first(entry(OWNER, 1))
-    await bench.settle_all(3)
-    assert started == [1, 5, 6]
+    bench.dispatcher.add_first(entry(OWNER, 2))
+    assert bench.dispatcher.offsets_of(OWNER) == [1, 2, 5, 6]
+    await bench.settle_all(4)
+    assert bench.settled_offsets == [1, 2, 5, 6]
     await bench.dispatcher.stop()
 
 
 async def test_dropped_records_are_those_of_the_partition_from_the_offset_on() -> None:
-    async def handler(record: Record) -> None:
-        pass
-
-    other = AssignedPartition("input", 1)
-    bench = Bench(AsynchronousHandler(handler), 1)
-    bench.dispatcher.add([entry(OWNER, 4), entry(other, 9), entry(OWNER, 5), entry(OWNER, 6)])
-    assert bench.dispatcher.offsets_of(OWNER) == [4, 5, 6]
-    assert [one.offset for one in bench.dispatcher.drop(OWNER, 5)] == [5, 6]
+    bench = DispatchBench(done)
+    bench.dispatcher.add([entry(OWNER, 4), entry(OTHER, 9), entry(OWNER, 6), entry(OWNER, 7)])
+    bench.dispatcher.add_first(entry(OWNER, 5))
+    assert bench.dispatcher.offsets_of(OWNER) == [5, 4, 6, 7]
+    assert [one.offset for one in bench.dispatcher.drop(OWNER, 5)] == [5, 6, 7]
     await bench.settle_all(2)
-    assert [(one.owner, one.offset) for one in bench.settled] == [(OWNER, 4), (other, 9)]
+    assert [(one.owner, one.offset) for one, _ in bench.settled] == [(OWNER, 4), (OTHER, 9)]
     await bench.dispatcher.stop()
-
-
-async def test_stopping_leaves_running_records_without_an_outcome() -> None:
-    async def endless(record: Record) -> None:
-        await asyncio.sleep(60)
-
-    bench = Bench(AsynchronousHandler(endless), 2)
-    running = entry(OWNER, 0)
-    bench.dispatcher.add([running])
-    await iterate_until(lambda: bench.dispatcher.running)
-    await bench.dispatcher.stop()
-    assert bench.settled == []
-    assert running.state is EntryState.STARTED
-    assert bench.fault.error is None
 
 
 async def test_an_error_in_the_settlement_is_not_lost() -> None:
-    async def handler(record: Record) -> None:
-        pass
+    def breaks(one: Entry, result: Result, elapsed_s: float) -> None:
+        raise ZeroDivisionError
 
-    bench = Bench(AsynchronousHandler(handler), 1, _breaks)
+    bench = DispatchBench(done, 1, breaks)
     bench.dispatcher.add([entry(OWNER, 0)])
     await iterate_until(lambda: bench.fault.error)
     assert isinstance(bench.fault.error, ZeroDivisionError)
+
+
+async def test_a_worker_stopped_during_a_clean_up_ends() -> None:
+    cleaning = asyncio.Event()
+    calls: list[int] = []
+
+    async def handler(record: Record) -> None:
+        calls.append(record.offset)
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            cleaning.set()
+            await asyncio.sleep(3600)
+
+    bench = DispatchBench(handler)
+    one = entry(OWNER, 0)
+    bench.dispatcher.add([one])
+    await iterate_until(lambda: calls)
+    bench.watchdog.cancel_overdue(math.inf)
+    await cleaning.wait()
+    await bench.dispatcher.stop()
+    assert all(worker.cancelled() for worker in bench.dispatcher.workers)
+    assert calls == [0], "not tried again"
+    assert (bench.settled, one.state) == ([], EntryState.STARTED)
+
+
+async def test_an_error_that_stopping_made_the_handler_raise_is_no_outcome() -> None:
+    async def handler(record: Record) -> None:
+        try:
+            await asyncio.sleep(3600)
+        except asyncio.CancelledError:
+            raise ValueError("while cleaning up") from None
+
+    bench = DispatchBench(handler)
+    bench.dispatcher.add([entry(OWNER, 0)])
+    await iterate_until(lambda: bench.dispatcher.running)
+    await bench.dispatcher.stop()
+    assert bench.settled == []
+    assert bench.fault.error is None
+
+
+async def test_an_answer_while_stopping_is_settled() -> None:
+    async def stubborn(record: Record) -> None:
+        try:
+            await asyncio.sleep(3600)
+        except asyncio.CancelledError:
+            return
+
+    bench = DispatchBench(stubborn)
+    first = entry(OWNER, 0)
+    bench.dispatcher.add([first, entry(OWNER, 1)])
+    await iterate_until(lambda: bench.dispatcher.running)
+    await bench.dispatcher.stop()
+    assert bench.settled == [(first, None)]
+    assert all(worker.done() for worker in bench.dispatcher.workers)
+    assert (bench.dispatcher.waiting, bench.dispatcher.running) == (1, 0)
+
+
+@pytest.mark.parametrize("worked_before", [False, True], ids=["no worker yet", "a worker that rested"])
+async def test_a_record_that_comes_after_stopping_starts_nothing(worked_before: bool) -> None:
+    bench = DispatchBench(done)
+    if worked_before:
+        bench.dispatcher.add([entry(OWNER, 0)])
+        await iterate_until(lambda: bench.settled)
+    before = len(bench.settled)
+    await bench.dispatcher.stop()
+    bench.dispatcher.add_first(entry(OWNER, 1))
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert len(bench.settled) == before
+    assert all(worker.done() for worker in bench.dispatcher.workers)
+    assert bench.dispatcher.waiting == 1
+
+
+async def test_a_handler_that_ignores_cancellation_is_abandoned(caplog: pytest.LogCaptureFixture) -> None:
+    released = asyncio.Event()
+
+    async def refuses(record: Record) -> None:
+        while not released.is_set():
+            try:
+                await released.wait()
+            except asyncio.CancelledError:
+                continue
+
+    bench = DispatchBench(refuses, stop_limit_s=0.01)
+    bench.dispatcher.add([entry(OWNER, 0)])
+    await iterate_until(lambda: bench.dispatcher.running)
+    with caplog.at_level(logging.WARNING):
+        await bench.dispatcher.stop()
+    assert "1 handlers" in caplog.text
+    released.set()
+    await iterate_until(lambda: bench.settled)
+
+
+def refuse_to_start(thread: threading.Thread) -> None:
+    raise RuntimeError("can't start new thread")
+
+
+async def test_without_a_thread_no_record_gets_an_outcome(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[Record] = []
+    handler = PlainFunctionHandler(calls.append, 1)
+    bench = DispatchBench(handler)
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refuse_to_start)
+        bench.dispatcher.add([entry(OWNER, 0)])
+        await iterate_until(lambda: bench.fault.error or bench.settled)
+    assert (bench.settled, calls) == ([], [])
+    assert isinstance(bench.fault.error, NoThreadError)
+    assert "can't start new thread" in str(bench.fault.error)
+    assert handler.slots is not None
+    assert (handler.slots.free, handler.slots.blocked) == (1, 0)
+    await bench.dispatcher.stop()
+
+
+def test_a_thread_that_did_not_start_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads, ran = Threads(1), threading.Event()
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refuse_to_start)
+        with pytest.raises(NoThreadError):
+            threads.submit(ran.set)
+    threads.submit(ran.set)
+    assert ran.wait(30)
+    threads.close()

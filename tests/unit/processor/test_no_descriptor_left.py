@@ -15,23 +15,18 @@ from pathlib import Path
 
 import pytest
 
-from processor.assigned_partition import AssignedPartition
-from processor.attempts import Attempts, Failed
+from processor.attempts import Failed
 from processor.deadline import DeadlineWatchdog
 from processor.handlers.descriptors import RESERVE, NoDescriptorError, no_descriptor, raise_descriptor_limit
 from processor.handlers.http import HttpHandler
 from processor.handlers.open_handler import OpenHandler
 from processor.handlers.python import AsynchronousHandler, PlainFunctionHandler
-from processor.retry_decision import RetryDecision, time_limits
-from processor.stats import Stats
 from tests.support.command import run_waitreg
+from tests.unit.processor.dispatch_bench import CLOCK, OWNER, attempts_of
 from tests.unit.processor.parts import entry
-from wait_registry.clock import SystemClock
 from wait_registry.errors import ConfigurationError, PermanentError, TransientError, WaitRegistryError
 from wait_registry.handler import Record
-from wait_registry.settings.processor import HttpHandlerSettings, ProcessorSettings
-
-CLOCK = SystemClock()
+from wait_registry.settings.processor import HttpHandlerSettings
 
 
 def none_left() -> None:
@@ -62,13 +57,11 @@ def of_the_host() -> None:
 
 async def attempt(handler: OpenHandler) -> object:
     """Run all attempts at one record and return what came of it, or was raised."""
-    settings = ProcessorSettings(backoff_initial_s=0.0)
-    decision = RetryDecision(settings, time_limits(settings), lambda: 0.0)
-    attempts = Attempts(handler, settings.handler_timeout_s, decision, CLOCK, Stats())
-    watchdog = DeadlineWatchdog(CLOCK, settings.handler_timeout_s)
+    attempts = attempts_of(handler, backoff_initial_s=0.0)
+    watchdog = DeadlineWatchdog(CLOCK, 30.0)
     task = asyncio.current_task()
     assert task is not None
-    one = entry(AssignedPartition("input", 0), 0)
+    one = entry(OWNER, 0)
     if handler.slots is not None:
         await handler.slots.take()
     try:

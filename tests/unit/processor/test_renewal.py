@@ -7,7 +7,7 @@ import pytest
 
 from processor.entry import Entry, EntryState
 from tests.unit.processor.parts import LONG
-from tests.unit.processor.pipeline_bench import PipelineBench
+from tests.unit.processor.pipeline_bench import CLOCK, OVERDUE, PipelineBench
 
 
 def renewing(bench: PipelineBench, offset: int = 3) -> Entry:
@@ -49,3 +49,31 @@ async def test_a_record_whose_renewal_is_not_acknowledged_in_time_stays_ours(how
         assert targets == {bench.owner: 4}, "its first registration stands: the commit may pass it"
     bench.answer_until(lambda: not bench.registration.renewing)
     assert bench.dispatcher.offsets_of(bench.owner) == [3]
+
+
+async def test_a_record_held_by_the_warm_up_is_renewed_and_held_again() -> None:
+    bench = PipelineBench()
+    warm_up = bench.owner.warm_up
+    held, fresh = bench.registered(0, EntryState.HELD, OVERDUE), bench.registered(1, EntryState.HELD)
+    for one in (held, fresh):
+        warm_up.hold(one.offset, one)
+    bench.poll_loop.run_housekeeping(CLOCK.monotonic())
+    assert bench.registration.renewing == {held}
+    assert warm_up.held() == [(1, fresh)]
+    bench.answer_until(lambda: not bench.registration.renewing)
+    assert held.lifetime != OVERDUE
+    assert {one for _, one in warm_up.held()} == {held, fresh}
+    assert bench.dispatcher.waiting == 0
+    bench.commits.confirm(bench.owner, 2)
+    assert sorted(bench.dispatcher.offsets_of(bench.owner)) == [0, 1]
+
+
+async def test_a_record_renewed_while_its_commit_is_confirmed_starts() -> None:
+    bench = PipelineBench()
+    held = bench.registered(0, EntryState.HELD, OVERDUE)
+    bench.owner.warm_up.hold(0, held)
+    bench.poll_loop.run_housekeeping(CLOCK.monotonic())
+    bench.commits.confirm(bench.owner, 1)
+    assert bench.dispatcher.waiting == 0, "not before its second registration is acknowledged"
+    bench.answer_until(lambda: not bench.registration.renewing)
+    assert bench.dispatcher.offsets_of(bench.owner) == [0]
