@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests import evidence
@@ -38,3 +40,10 @@ def test_a_mutant_can_be_planted_and_has_a_clause_with_tests(mutant: Mutant) -> 
 
 def test_the_evidence_page_is_what_the_marks_say() -> None:
     assert evidence.PAGE.read_text("utf-8") == evidence.page(), "run `python -m tests.evidence`"
+
+
+def test_no_test_imports_a_private_name_of_the_product() -> None:
+    """Ruff's rule SLF001 finds private attributes, and no imports."""
+    private = re.compile(r"^ *from (?:wait_registry|processor|sink|sweeper)[\w.]* import (?:\([^)]*|.*)\b_[a-z]", re.M)
+    files = [path for path in (evidence.ROOT / "tests").rglob("*.py") if "mutants" not in path.parts]
+    assert [path.name for path in files if private.search(path.read_text("utf-8"))] == []
