@@ -159,5 +159,10 @@ def showable(time_ms: int | None) -> datetime | None:
     return moment(time_ms) if time_ms is not None and time_ms != -1 and time_ms in SHOWABLE_MS else None
 
 
+def clamped(time_ms: int) -> int:
+    """Return the nearest time (ms) that a timestamptz can show; a foreign record's may be any number."""
+    return max(SHOWABLE_MS[0], min(time_ms, SHOWABLE_MS[-1]))
+
+
 def _hours(duration: timedelta) -> str:
     return f"{duration.total_seconds() / 3600:.1f} h"

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from sink.apply.header_values import header_values, times_ms
+from sink.position import clamped
 from sink.read.batch import HEADERS, KEY, OFFSET, PARTITION, TIME_MS, TOPIC, VALUE, records_of
 from wait_registry.records.names import WAIT_EXPIRATION_TIME
 from wait_registry.records.tombstone import Outcome, decode_outcome
@@ -59,7 +60,7 @@ def late_outcomes(entwined: pa.Table) -> list[LateOutcome]:
         for record, expiry in zip(records_of(entwined), expiries, strict=True)
     )
     return [
-        LateOutcome(key, entry.outcome and entry.outcome.value, topic, partition, entry.offset, entry.time_ms)
+        LateOutcome(key, entry.outcome and entry.outcome.value, topic, partition, entry.offset, clamped(entry.time_ms))
         for (key, topic, partition), items in groupby(ordered, key=itemgetter(0, 1, 2))
         for entry in late_entries(item[-1] for item in items)
     ]

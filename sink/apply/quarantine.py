@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from sink.position import clamped
 from sink.progress import QUERIES, Connection
 from sink.read.batch import HEADERS, KEY, OFFSET, PARTITION, TIME_MS, TOPIC, VALUE
 from wait_registry.records.headers import encode_headers_json
@@ -30,7 +31,7 @@ def quarantined(record: dict[str, Any], error: str) -> Quarantined:
         record[TOPIC],
         record[PARTITION],
         record[OFFSET],
-        record[TIME_MS],
+        clamped(record[TIME_MS]),
         error.replace("\0", "\ufffd")[:MAX_ERROR_CHARACTERS],
         record[KEY],
         encode_headers_json(record[HEADERS]).decode(),

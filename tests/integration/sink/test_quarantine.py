@@ -24,6 +24,8 @@ from wait_registry.records.headers import decode_headers_json
 from wait_registry.records.original import Original
 from wait_registry.records.wait_record import WaitRecord, decode_wait_record
 
+MAX_INT64 = 2**63 - 1
+
 
 @pytest.mark.guarantee("P1.12")
 @pytest.mark.fault("F63")
@@ -45,6 +47,28 @@ def test_an_unreadable_record_is_kept_whole_and_the_others_are_rows(
         (2, no_headers.key, b"body", []),
         (3, b"\xffkey", b"\x00\xff", [["h", None], ["h", "/w=="]]),
     ]
+
+
+@pytest.mark.guarantee("P1.12")
+@pytest.mark.parametrize(("time_ms", "year"), [(2**62, 9999), (-(2**62), 1), (MAX_INT64, 9999), (-MAX_INT64 - 1, 1)])
+def test_no_time_of_a_record_stops_the_sink(
+    prepared: SettingsFactory, database: Database, time_ms: int, year: int
+) -> None:
+    settings = prepared()
+    key = new_id().encode()
+    unreadable = Row(b"no wait ID", b"body", 0, 1, time_ms)
+    tombstones = [Row(key, None, 0, offset, time_ms) for offset in (2, 3)]
+    with closing(HandFed(settings)) as sink:
+        sink.feed([unreadable, *tombstones])
+    with closing(HandFed(settings, "dlq", dead_letters=True)) as letters:
+        letters.feed([Row(b"k", b"body", 0, 1, time_ms, topic="dlq")])
+
+    year_of = "extract(year from {} at time zone 'utc')::int"
+    quarantine = f'select "offset", {year_of.format("record_time")} from quarantine'
+    late = f"select wait_offset, {year_of.format('outcome_time')} from late_outcome order by 1"
+    assert database.rows(settings, quarantine) == [(1, year)]
+    assert database.rows(settings, late) == [(2, year), (3, year)]
+    assert database.rows(settings, 'select "offset" from dead_letter') == [(1,)]
 
 
 def records(target: Target) -> list[Row]:
