@@ -20,7 +20,7 @@ _COMMIT_KEPT_MS = 5_000
 
 
 class MirrorState:
-    """What became of the last commits, told when it changes; refers to no client, which could not be freed then."""
+    """What became of the last commits, logged when it changes; refers to no client, which could not be freed then."""
 
     def __init__(self) -> None:
         self._failures: dict[str, str | None] = {}
@@ -34,9 +34,9 @@ class MirrorState:
                 continue  # why it waits was logged
             failures[place.topic] = failures.get(place.topic) or (refused.str() if refused is not None else None)
         for topic, failure in failures.items():
-            self.told(topic, failure)
+            self.report(topic, failure)
 
-    def told(self, topic: str, failure: str | None) -> None:
+    def report(self, topic: str, failure: str | None) -> None:
         """Log ``failure``, None for success, unless the topic's commit before ended in the same way."""
         before, self._failures[topic] = self._failures.get(topic), failure
         if failure is not None and failure != before:
@@ -71,7 +71,7 @@ class OffsetMirror:
             self._consumer.commit(offsets=offsets, asynchronous=True)
         except KafkaException as error:
             for topic in {name.topic for name in positions}:
-                self._state.told(topic, str(error))
+                self._state.report(topic, str(error))
         self.poll()
 
     def poll(self) -> None:
@@ -83,7 +83,7 @@ class OffsetMirror:
         error = event.error() if event is not None else None
         if error is not None and is_access_problem(error):
             for topic in sorted(self._topics):
-                self._state.told(topic, error.str())
+                self._state.report(topic, error.str())
 
     def close(self) -> None:
         """Give the client back."""

@@ -38,8 +38,8 @@ def test_a_failure_is_logged_once_until_it_changes_or_ends(caplog: pytest.LogCap
     caplog.set_level(logging.INFO, "sink.mirror")
     state = MirrorState()
     for failure in (None, "away", "away", "refused", "refused", None, None, "away"):
-        state.told("wait", failure)
-        state.told("orders.dlq", None)
+        state.report("wait", failure)
+        state.report("orders.dlq", None)
     assert [(record.levelname, record.getMessage().split()[-1]) for record in caplog.records] == [
         ("WARNING", "away"),
         ("WARNING", "refused"),
