@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.integration.processor.conftest import QUICK as QUICK_COMMITS
 from tests.integration.processor.conftest import processor_scenario, processor_settings, processors
 from tests.integration.processor.running import Processors
 from tests.integration.processor.scenario import ScenarioFactory
@@ -22,14 +23,7 @@ __all__ = ["processor_scenario", "processor_settings", "processors", "secured_se
 ROUTE = "processor"
 # Under KIP-848 the broker says how long a silent member belongs to its group: 45 s by default, and at least.
 SHORT_SESSIONS = {"group.consumer.min.session.timeout.ms": "1000", "group.consumer.session.timeout.ms": "2000"}
-QUICK: Mapping[str, Any] = {
-    "processor.commit_interval_s": 0.1,
-    "processor.backoff_initial_s": 0.01,
-    "processor.drain_timeout_s": 10,
-    "processor.flush_timeout_s": 5,
-    "processor.ttl_s": 3600,
-    "kafka.request_timeout_s": 5,
-}
+QUICK: Mapping[str, Any] = {**QUICK_COMMITS, "kafka.request_timeout_s": 5}
 # What is lost, or new, is noticed in seconds. How long a session is, the client says in the classic protocol alone.
 CLASSIC = {"session.timeout.ms": 2000, "heartbeat.interval.ms": 300}
 IMPATIENT = {

@@ -10,8 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.faults.processor.observation import Place
+from tests.integration.processor.scenario import ProcessorScenario
+from tests.support.processes import Service, Services
 from wait_registry.handler import Record
 
+HANDLERS = "tests.faults.processor.handlers_in_processes"
 LEAK_BYTES = 16 << 20
 
 _leaked: list[bytes] = []
@@ -48,6 +51,10 @@ class Calls:
     def __init__(self, path: Path) -> None:
         self._path = path
         self.environment = {"CALLS": str(path)}
+
+    def start(self, services: Services, at: ProcessorScenario, *options: str) -> Service:
+        """Start a process with one of these handlers."""
+        return services.start("processor", at.settings, *options, environment=self.environment)
 
     def by(self, pid: int) -> set[Place]:
         """Return the records whose handling a process has begun."""

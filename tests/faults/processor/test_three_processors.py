@@ -2,41 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import psutil
 import pytest
 
-from tests.faults.processor.handlers_in_processes import Calls
+from tests.faults.processor.handlers_in_processes import HANDLERS, Calls
 from tests.faults.processor.observation import Observation
+from tests.integration.processor.scenario import ScenarioFactory
 from tests.support.processes import Service, Services
-from tests.support.topics import Topics
 from tests.support.waiting import wait_until
-from wait_registry.settings.root import Settings
 
-PARTITIONS = 6
 NAMES = ("killed", "frozen", "unharmed")
 
 
 @pytest.mark.fault("F25")
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_three_processors_one_killed_one_frozen_lose_no_record(
-    protocol: str, faulty_settings: Callable[..., Settings], faulty_topics: Topics, services: Services, tmp_path: Path
+    protocol: str, faulty_scenario: ScenarioFactory, services: Services, tmp_path: Path
 ) -> None:
-    settings = faulty_settings(
-        {
-            "processor.handler": "tests.faults.processor.handlers_in_processes:takes_a_while",
-            "processor.max_in_flight": 5,
-            "processor.group_protocol": protocol,
-        },
-        PARTITIONS,
-    )
+    at = faulty_scenario(f"{HANDLERS}:takes_a_while", 6, max_in_flight=5, group_protocol=protocol)
     calls = Calls(tmp_path / "calls")
-    with Observation(faulty_topics, settings) as seen:
-        killed, frozen, unharmed = (
-            services.start("processor", named(settings, name), environment=calls.environment) for name in NAMES
-        )
+    with Observation(at.topics, at.settings) as seen:
+        killed, frozen, unharmed = (calls.start(services, at.changed("processor", instance=name)) for name in NAMES)
         for each in (killed, frozen, unharmed):
             each.wait_ready()
         for each in (killed, frozen, unharmed):
@@ -60,10 +48,6 @@ def test_three_processors_one_killed_one_frozen_lose_no_record(
     # The killed one's own, and what lay in the send queue of the frozen one until it woke up.
     assert {story.waits[-1].text("WAIT_INSTANCE") for story in unresolved} <= {"killed", "frozen"}
     assert all("done" in story.outcomes for story in unresolved if story.waits[-1].text("WAIT_INSTANCE") == "frozen")
-
-
-def named(settings: Settings, name: str) -> Settings:
-    return settings.model_copy(update={"processor": settings.processor.model_copy(update={"instance": name})})
 
 
 def state(service: Service) -> str:

@@ -12,6 +12,14 @@ from tests.integration.processor.scenario import ScenarioFactory
 from tests.support.topics import Topics
 from wait_registry.settings.root import Settings
 
+QUICK: Mapping[str, Any] = {
+    "processor.commit_interval_s": 0.1,
+    "processor.backoff_initial_s": 0.01,
+    "processor.drain_timeout_s": 10,
+    "processor.flush_timeout_s": 5,
+    "processor.ttl_s": 3600,
+}
+
 
 @pytest.fixture
 def processors() -> Iterator[Processors]:
@@ -29,14 +37,7 @@ def processor_settings(settings_for: Callable[..., Settings], topics: Topics) ->
     """
 
     def make(overrides: Mapping[str, Any], input_partitions: int = 3, **input_config: str) -> Settings:
-        quick = {
-            "processor.commit_interval_s": 0.1,
-            "processor.backoff_initial_s": 0.01,
-            "processor.drain_timeout_s": 10,
-            "processor.flush_timeout_s": 5,
-            "processor.ttl_s": 3600,
-        }
-        settings = settings_for({**quick, **overrides})
+        settings = settings_for({**QUICK, **overrides})
         for topic in settings.processor.topics:
             topics.create(topic, input_partitions, **input_config)
         topics.create_own(settings)

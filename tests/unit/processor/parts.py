@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Callable
 from datetime import UTC, datetime
 
+from confluent_kafka import TIMESTAMP_CREATE_TIME, Message
+
 from processor.assigned_partition import AssignedPartition
 from processor.committable import RegistrationBatch
 from processor.entry import Entry, Lifetime
@@ -25,6 +27,13 @@ def batch(*entries: Entry) -> RegistrationBatch:
     """Return a batch of entries in this order; refusals and completions are ignored."""
     ends = {one.owner: one.offset + 1 for one in entries}
     return RegistrationBatch(list(entries), ends, 0, lambda refused, error: None, lambda completed, message: None)
+
+
+def message(offset: int) -> Message:
+    """Return a record as the consumer polls it."""
+    return Message(
+        topic="input", partition=0, offset=offset, key=b"k", value=b"v", timestamp=(TIMESTAMP_CREATE_TIME, 1)
+    )
 
 
 class HaltedClock(SystemClock):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from processor.broker_connection import BrokerConnection
-from processor.broker_watch import COMPARE_EVERY_S, BrokerWatch
+from processor.broker_watch import COMPARE_EVERY_S, LOG_WAITING_S, BrokerWatch
 from processor.consumed_topics import ConsumedTopics
 from processor.ending import Fault
 from processor.membership import Membership
@@ -55,6 +56,11 @@ class _Watched:
         self.clock.now_s += seconds
         asyncio.run(self.watch.look_at_the_group())
         return self.asked
+
+    def look_after(self, seconds: float) -> None:
+        """Look at everything again after so long."""
+        self.clock.now_s += seconds
+        asyncio.run(self.watch.run_once())
 
     def _describe(self) -> GroupDescription:
         self.asked += 1
@@ -152,3 +158,17 @@ def test_with_once_a_classic_member_asks_if_only_the_group_knows() -> None:
     assert watched.once is not None
     watched.once.asks = True
     assert watched.asked_after(1) == 1
+
+
+@pytest.mark.parametrize("joined", [False, True])
+def test_waiting_for_partitions_is_logged_once(joined: bool, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    watched = _Watched(GroupProtocol.CLASSIC)
+    watched.membership.joined = joined
+    watched.look_after(LOG_WAITING_S - 1)
+    assert "waiting for the group" not in caplog.text
+    watched.look_after(1)
+    watched.look_after(1)
+    lines = [line for line in caplog.messages if "waiting for the group" in line]
+    assert len(lines) == (0 if joined else 1)
+    assert all(line.startswith("no partitions for 5 s") and "session.timeout.ms" in line for line in lines)

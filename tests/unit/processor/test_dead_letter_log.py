@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 
 import pytest
 
 from processor.entry import EntryState
 from tests.unit.processor.pipeline_bench import PipelineBench
 from wait_registry.handler import HandlerResult, PermanentError, Record
+
+Handler = Callable[[Record], Awaitable[HandlerResult]]
 
 
 async def _answers_true(record: Record) -> HandlerResult:
@@ -29,23 +32,6 @@ async def _says_much(record: Record) -> HandlerResult:
     raise PermanentError("no\n" * 1000)
 
 
-def _logged(handler: object, caplog: pytest.LogCaptureFixture, **settings: object) -> str:
-    async def main() -> None:
-        bench = PipelineBench(handler, max_attempts=1, handler_timeout_s=0.1, log=settings)  # type: ignore[arg-type]
-        bench.context.watchdog.start()
-        bench.dispatcher.add([bench.registered(0, EntryState.READY)])
-        while bench.outstanding.records:
-            bench.producer.poll(0)
-            await asyncio.sleep(0.001)
-        bench.context.watchdog.stop()
-        await bench.dispatcher.stop()
-
-    with caplog.at_level(logging.WARNING, "processor.dead_letters"):
-        asyncio.run(asyncio.wait_for(main(), 60))
-    [line] = [record.getMessage() for record in caplog.records if record.name == "processor.dead_letters"]
-    return line
-
-
 @pytest.mark.parametrize(
     ("handler", "error_messages", "end"),
     [
@@ -60,9 +46,18 @@ def _logged(handler: object, caplog: pytest.LogCaptureFixture, **settings: objec
         (_says_much, True, "no no..."),
     ],
 )
-def test_the_line_ends_with_what_may_be_logged(
-    handler: object, error_messages: bool, end: str, caplog: pytest.LogCaptureFixture
+async def test_the_line_ends_with_what_may_be_logged(
+    handler: Handler, error_messages: bool, end: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    line = _logged(handler, caplog, error_messages=error_messages)
+    bench = PipelineBench(handler, max_attempts=1, handler_timeout_s=0.1, log={"error_messages": error_messages})
+    with caplog.at_level(logging.WARNING, "processor.dead_letters"):
+        bench.context.watchdog.start()
+        bench.dispatcher.add([bench.registered(0, EntryState.READY)])
+        while bench.outstanding.records:
+            bench.producer.poll(0)
+            await asyncio.sleep(0.001)
+        bench.context.watchdog.stop()
+        await bench.dispatcher.stop()
+    [line] = [record.getMessage() for record in caplog.records if record.name == "processor.dead_letters"]
     assert line.endswith(end)
     assert len(line) < 650

@@ -127,21 +127,20 @@ def test_2xx_is_done(status: int) -> None:
     assert exchange(answering(status)) == [None]
 
 
-@pytest.mark.parametrize("status", SETTINGS.retry_statuses)
-def test_statuses_to_retry_are_transient(status: int) -> None:
-    [error] = exchange(answering(status))
-    assert isinstance(error, TransientError)
-    assert str(status) in str(error)
-
-
 def test_a_status_to_discard_discards() -> None:
     assert exchange(answering(404)) == [Discard("the service answered 404 Not Found")]
 
 
-@pytest.mark.parametrize("status", [400, 401, 403, 409, 410, 422, 501, 505])
-def test_any_other_status_is_permanent(status: int) -> None:
+@pytest.mark.parametrize(
+    ("kind", "status"),
+    [
+        *[(TransientError, status) for status in SETTINGS.retry_statuses],
+        *[(PermanentError, status) for status in (400, 401, 403, 409, 410, 422, 501, 505)],
+    ],
+)
+def test_statuses_to_retry_are_transient_and_others_permanent(kind: type[Exception], status: int) -> None:
     [error] = exchange(answering(status))
-    assert isinstance(error, PermanentError)
+    assert isinstance(error, kind)
     assert str(status) in str(error)
 
 
@@ -169,32 +168,25 @@ def test_retry_after_is_passed_on(text: str, pause_s: float | None) -> None:
     assert (error.pause_s if isinstance(error, RetryLater) else None) == pause_s
 
 
-def test_no_connection_is_transient_and_says_no_payload() -> None:
-    async def main() -> None:
-        handler = HttpHandler("http://127.0.0.1:1/", SETTINGS, 1)
-        await handler.open()
-        try:
-            await handler.call(RECORD)
-        finally:
-            await handler.close()
+async def call(handler: HttpHandler) -> None:
+    await handler.open()
+    try:
+        await handler.call(RECORD)
+    finally:
+        await handler.close()
 
+
+async def test_no_connection_is_transient_and_says_no_payload() -> None:
     with pytest.raises(TransientError, match="POST failed: ClientConnector") as failure:
-        asyncio.run(main())
+        await call(HttpHandler("http://127.0.0.1:1/", SETTINGS, 1))
     assert "body" not in str(failure.value)
 
 
-def test_an_address_that_only_the_client_refuses_is_permanent() -> None:
-    async def main() -> None:
-        handler = HttpHandler("https://pay.example/charge", SETTINGS, 1)
-        handler.url = "https://shop:hunter2@[pay.example/charge"  # type: ignore[assignment]
-        await handler.open()
-        try:
-            await handler.call(RECORD)
-        finally:
-            await handler.close()
-
+async def test_an_address_that_only_the_client_refuses_is_permanent() -> None:
+    handler = HttpHandler("https://pay.example/charge", SETTINGS, 1)
+    handler.url = "https://shop:hunter2@[pay.example/charge"  # type: ignore[assignment]
     with pytest.raises(PermanentError, match=r"processor\.handler") as caught:
-        asyncio.run(main())
+        await call(handler)
     failure = Failure.from_exception(Reason.FAILED, caught.value, 0)
     assert "hunter2" not in f"{failure.error_message}{failure.error_stacktrace}"
 

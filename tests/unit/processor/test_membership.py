@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from processor.membership import Membership
-from wait_registry.errors import TransientError
 from wait_registry.kafka.group_description import GroupDescription
 from wait_registry.records.topics import TopicPartition
 from wait_registry.settings.processor import GroupProtocol, ProcessorSettings
@@ -50,15 +49,6 @@ def test_what_has_come_meanwhile_is_forgotten() -> None:
 def test_joining_again_gets_time_before_it_is_repeated() -> None:
     member = _Member()
     assert [member.looks(FIRST, SECOND) for _ in range(4)] == [0, 1, 1, 2]
-
-
-def test_who_was_forgotten_by_the_group_and_is_not_told_ends() -> None:
-    member = _Member()
-    member.membership.joined = True
-    forgotten = GroupDescription(True, {"other": frozenset()}, {"other": frozenset()})
-    member.membership.compare(forgotten)
-    with pytest.raises(TransientError, match=r"\(own\) is no longer in its group"):
-        member.membership.compare(forgotten)
 
 
 def test_a_member_that_joins_again_by_itself_continues() -> None:

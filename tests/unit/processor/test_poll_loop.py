@@ -1,24 +1,18 @@
-"""What a poll brings at an awkward moment is neither lost nor registered for a partition that is gone."""
+"""Polled records are neither lost, nor committed too early, nor registered for a partition that is gone."""
 
 from __future__ import annotations
 
 import pytest
-from confluent_kafka import TIMESTAMP_CREATE_TIME, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
 from processor.assigned_partition import AssignedPartition
 from processor.entry import EntryState
-from tests.unit.processor.parts import entry
+from tests.unit.processor.parts import entry, message
 from tests.unit.processor.pipeline_bench import PipelineBench
-from wait_registry.errors import PermanentError
+from wait_registry.errors import ConfigurationError, PermanentError
 from wait_registry.settings.processor import AssignmentStrategy
 
 Taken = list[tuple[AssignedPartition, Message]]
-
-
-def message(offset: int) -> Message:
-    return Message(
-        topic="input", partition=0, offset=offset, key=b"k", value=b"v", timestamp=(TIMESTAMP_CREATE_TIME, 1)
-    )
 
 
 async def test_records_polled_during_a_publication_are_buffered() -> None:
@@ -109,3 +103,23 @@ async def test_an_assignment_without_a_revocation_frees_the_prefetch(strategy: A
     assert bench.fault.error is None
     assert bench.group_consumer.assigned["input", 0] is not bench.owner
     assert bench.outstanding.records == 0
+
+
+@pytest.mark.guarantee("P2.4")
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [(KafkaError.TOPIC_AUTHORIZATION_FAILED, ConfigurationError), (KafkaError.INVALID_RECORD, PermanentError)],
+)
+async def test_a_refusal_is_reported_and_blocks_the_commit(code: int, kind: type[Exception]) -> None:
+    bench = PipelineBench()
+    batch = bench.registration.batch([(bench.owner, message(0)), (bench.owner, message(1))])
+    bench.committable.append(batch)
+
+    batch.entries[0].delivered(KafkaError(code), message(0))
+    batch.entries[1].delivered(None, message(7))
+
+    assert isinstance(bench.fault.error, kind)
+    assert "writing wait record" in str(bench.fault.error)
+    assert bench.outbox.unacknowledged == 0, "no dead letter"
+    assert bench.committable.advance() == []
+    assert bench.owner.committable == 0

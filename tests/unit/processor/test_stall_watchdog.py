@@ -9,7 +9,6 @@ import threading
 import pytest
 
 from processor.deadline import DeadlineWatchdog
-from processor.readiness import LOOP_BLOCKED_S, UNACKNOWLEDGED_S, not_ready_reasons
 from processor.stall_watchdog import WARN_AFTER_S, StallWatchdog
 from tests.support.waiting import wait_until
 from tests.unit.processor.parts import batch, entry
@@ -43,28 +42,6 @@ def test_the_blocked_time_grows_while_a_handler_blocks() -> None:
     assert watchdog.late_s() == 0, "it is over"
 
 
-def test_a_process_with_a_blocked_loop_is_not_ready() -> None:
-    [reason] = not_ready_reasons(False, True, 0, 50, 0, LOOP_BLOCKED_S + 5)
-    assert "blocked for 20 s" in reason
-    assert not_ready_reasons(False, True, 0, 50, 0, LOOP_BLOCKED_S - 5) == [], (
-        "a flush within a rebalance is not a blocked loop"
-    )
-
-
-def test_a_blocked_loop_is_not_blamed_on_the_broker() -> None:
-    waited_s = UNACKNOWLEDGED_S + 10
-    [reason] = not_ready_reasons(False, True, 0, 50, 0, waited_s - 1, waited_s, waited_s)
-    assert "broker unavailable" not in reason
-    reasons = not_ready_reasons(False, True, 0, 50, 0, 5, waited_s, waited_s)
-    assert [reason.partition(":")[2] for reason in reasons] == [" broker unavailable or too few in-sync replicas"] * 2
-
-
-def test_a_process_without_a_free_slot_is_not_ready() -> None:
-    [reason] = not_ready_reasons(False, True, 50, 50)
-    assert "all 50 slots are blocked" in reason
-    assert not_ready_reasons(False, True, 49, 50) == []
-
-
 def test_each_stall_is_logged_once_with_the_blocking_line(caplog: pytest.LogCaptureFixture) -> None:
     late_s = [0.0]
     watch = StallWatchdog(lambda: late_s[0])
@@ -96,38 +73,30 @@ def test_each_stall_is_logged_once_with_the_blocking_line(caplog: pytest.LogCapt
     assert "must never block" in first
 
 
-def test_a_rebalance_that_blocks_is_not_blamed_on_the_handler(caplog: pytest.LogCaptureFixture) -> None:
-    watch = StallWatchdog(lambda: WARN_AFTER_S)
-
-    async def main() -> None:
-        bench = PipelineBench(flush_timeout_s=60)
-        bench.committable.append(batch(entry(bench.owner, 1)))
-
-        def ends_the_flush() -> None:
-            wait_until(lambda: bool(caplog.records), 30, "the warning, while the loop stands")
-            bench.fault.report(PermanentError("enough"))
-
-        ending = threading.Thread(target=ends_the_flush)
-        ending.start()
-        watch.start()
-        bench.poll_loop.flush([bench.owner])
-        watch.stop()
-        ending.join()
-
+async def test_a_rebalance_that_blocks_is_not_blamed_on_the_handler(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING, "processor.stall_watchdog")
-    asyncio.run(main())
+    watch = StallWatchdog(lambda: WARN_AFTER_S)
+    bench = PipelineBench(flush_timeout_s=60)
+    bench.committable.append(batch(entry(bench.owner, 1)))
+
+    def ends_the_flush() -> None:
+        wait_until(lambda: bool(caplog.records), 30, "the warning, while the loop stands")
+        bench.fault.report(PermanentError("enough"))
+
+    ending = threading.Thread(target=ends_the_flush)
+    ending.start()
+    watch.start()
+    bench.poll_loop.flush([bench.owner])
+    watch.stop()
+    ending.join()
     [record] = caplog.records
     assert "in flush (poll_loop.py" in record.getMessage()
     assert "A rebalance waits" in record.getMessage()
 
 
-def test_a_blocking_handler_is_reported_by_another_thread(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_blocking_handler_is_reported_by_another_thread(caplog: pytest.LogCaptureFixture) -> None:
     watch = StallWatchdog(lambda: WARN_AFTER_S)
-
-    async def main() -> None:
-        watch.start()
-        wait_until(lambda: bool(caplog.records), 30, "the warning, while the loop stands")
-        watch.stop()
-
-    asyncio.run(main())
+    watch.start()
+    wait_until(lambda: bool(caplog.records), 30, "the warning, while the loop stands")
+    watch.stop()
     assert len(caplog.records) == 1

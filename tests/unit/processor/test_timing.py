@@ -12,10 +12,6 @@ from wait_registry.errors import DataError, PermanentError, TransientError
 from wait_registry.settings.processor import ProcessorSettings
 
 
-def processor_settings(**values: object) -> ProcessorSettings:
-    return ProcessorSettings.model_validate({"group": "g", "topics": ("t",), "handler": "m:h", **values})
-
-
 @given(
     st.floats(0.1, 60),
     st.integers(1, 10),
@@ -27,7 +23,7 @@ def processor_settings(**values: object) -> ProcessorSettings:
 def test_a_handler_started_in_time_ends_before_the_margin(
     timeout_s: float, tries: int, first_s: float, longest_s: float, margin_s: float, jitter: list[float]
 ) -> None:
-    settings = processor_settings(
+    settings = ProcessorSettings(
         handler_timeout_s=timeout_s,
         max_attempts=tries,
         backoff_initial_s=first_s,
@@ -48,7 +44,7 @@ def test_a_handler_started_in_time_ends_before_the_margin(
 
 
 def test_no_attempt_begins_that_could_not_end_before_the_margin() -> None:
-    settings = processor_settings(handler_timeout_s=10, max_attempts=3, margin_s=5, ttl_s=100, backoff_initial_s=4)
+    settings = ProcessorSettings(handler_timeout_s=10, max_attempts=3, margin_s=5, ttl_s=100, backoff_initial_s=4)
     decision = RetryDecision(settings, time_limits(settings), lambda: 0.5)
     assert decision.pause_s(TimeoutError(), 1, 83.0, 100.0) == 2.0
     assert decision.pause_s(TimeoutError(), 1, 83.1, 100.0) is None
@@ -58,7 +54,7 @@ def test_no_attempt_begins_that_could_not_end_before_the_margin() -> None:
 
 @given(st.integers(1, 20), st.floats(0, 1, exclude_max=True))
 def test_pauses_grow_twofold_up_to_the_longest_with_full_jitter(tries: int, jitter: float) -> None:
-    settings = processor_settings(
+    settings = ProcessorSettings(
         max_attempts=100, backoff_initial_s=0.5, backoff_max_s=8, handler_timeout_s=1, ttl_s=1e6
     )
     decision = RetryDecision(settings, time_limits(settings), lambda: jitter)
@@ -67,7 +63,7 @@ def test_pauses_grow_twofold_up_to_the_longest_with_full_jitter(tries: int, jitt
 
 
 def test_a_pause_that_the_service_asks_for_is_kept_within_the_longest() -> None:
-    settings = processor_settings(max_attempts=5, backoff_initial_s=0.1, backoff_max_s=8)
+    settings = ProcessorSettings(max_attempts=5, backoff_initial_s=0.1, backoff_max_s=8)
     decision = RetryDecision(settings, time_limits(settings), lambda: 0.0)
     assert decision.pause_s(RetryLater("busy", 3), 1, 0.0, 600.0) == 3
     assert decision.pause_s(RetryLater("busy", 3600), 1, 0.0, 600.0) == 8
@@ -92,8 +88,8 @@ def test_only_what_the_contract_names_is_tried_again(error: BaseException, retri
 
 
 def test_the_longest_pauses_are_those_of_the_settings() -> None:
-    assert processor_settings(max_attempts=5, backoff_initial_s=1, backoff_max_s=3).longest_backoffs_s == 1 + 2 + 3 + 3
-    assert processor_settings(max_attempts=1).longest_backoffs_s == 0
+    assert ProcessorSettings(max_attempts=5, backoff_initial_s=1, backoff_max_s=3).longest_backoffs_s == 1 + 2 + 3 + 3
+    assert ProcessorSettings(max_attempts=1).longest_backoffs_s == 0
 
 
 @given(st.integers(-10_000, 10_000), st.integers(0, 1000), st.integers(0, 1000), st.integers(0, 1000))
