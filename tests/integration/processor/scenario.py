@@ -95,7 +95,7 @@ class ProcessorScenario:
         self.topics.produce(self.topic, list(records))
 
     def produce_to_each(self, count: int) -> int:
-        """Publish so many records to each partition and return how many these are in all."""
+        """Publish ``count`` records to each partition and return how many these are in all."""
         self.produce(
             [Outgoing(b"value", partition=number % self.partitions) for number in range(count * self.partitions)]
         )
@@ -114,7 +114,7 @@ class ProcessorScenario:
         return committed(self.topics.bootstrap, self.group, self.topic, self.partitions)
 
     def stories(self) -> dict[tuple[str, int, int], Story]:
-        """Return what the wait topic tells of each record, by its origin."""
+        """Return the entries of each record in the wait topic, by its origin."""
         return stories(self.topics.read(self.settings.wait.topic))
 
     def by_offset(self) -> dict[int, Story]:
@@ -122,7 +122,7 @@ class ProcessorScenario:
         return {offset: story for (_, _, offset), story in self.stories().items()}
 
     def resolved_stories(self, count: int) -> list[Story]:
-        """Check that so many records are registered and every one is resolved; return their stories."""
+        """Check that ``count`` records are registered and every one is resolved; return their stories."""
         told = list(self.stories().values())
         assert len(told) == count
         assert all(story.resolved for story in told)

@@ -19,7 +19,7 @@ RECORDS = 20
 
 
 class Unanswered:
-    """A processor behind a proxy that loses all requests of one kind until it is told to stop."""
+    """A processor behind a proxy that loses all requests of one kind until it is stopped."""
 
     def __init__(self, api: int, processor_scenario: ScenarioFactory) -> None:
         self.api = api

@@ -63,7 +63,7 @@ class DispatchBench:
         return [one.offset for one, _ in self.settled]
 
     async def settle_all(self, count: int) -> None:
-        """Give way until so many records are done."""
+        """Give way until ``count`` records are done."""
         while len(self.settled) < count:
             assert self.fault.error is None
             await asyncio.sleep(0)
