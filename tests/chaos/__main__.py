@@ -81,38 +81,25 @@ def _play_scenario(given: argparse.Namespace, folder: Path) -> int:
 
 
 def _meaningless(given: argparse.Namespace) -> str:
-    """Return which option means nothing here, since it would seem to be obeyed; empty if there is none."""
-    takes = {None: {"seed", "minutes", "runs", "jobs"}, "outage": {"records", "rate"}, "soak": {"minutes"}}
-    options = ("seed", "minutes", "runs", "jobs", "records", "rate")
-    for name in options:
-        if getattr(given, name) is not None and name not in takes[given.scenario]:
-            played = "random runs" if given.scenario is None else f"the scenario {given.scenario}"
-            return f"--{name} means nothing to {played}, which take {', '.join(sorted(takes[given.scenario]))}"
-    return ""
+    """Return which options mean nothing here, since they would seem to be obeyed; empty if there are none."""
+    takes = {None: ["seed", "minutes", "runs", "jobs"], "outage": ["records", "rate"], "soak": ["minutes"]}
+    own = takes[given.scenario]
+    others = {name for names in takes.values() for name in names if getattr(given, name) is not None} - set(own)
+    played = given.scenario or "random runs"
+    return f"{', '.join(sorted(others))} mean nothing to {played}, which take {', '.join(own)}" if others else ""
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=DESCRIPTION)
     parser.add_argument("--seed", type=int, metavar="n", help="the first one (default 1)")
-    parser.add_argument(
-        "--minutes", type=positive, metavar="m", help=f"how long (default {MINUTES:g}; of a soak {SOAK_MINUTES:g})"
-    )
-    parser.add_argument(
-        "--runs", type=at_least_one, metavar="k", help="exactly this number of runs, however long they take"
-    )
+    parser.add_argument("--minutes", type=positive, help=f"how long (default {MINUTES:g}; a soak {SOAK_MINUTES:g})")
+    parser.add_argument("--runs", type=at_least_one, help="exactly this number of runs, however long they take")
     parser.add_argument("--jobs", type=at_least_one, help=f"runs at the same time (default {JOBS})")
     parser.add_argument("--logs", type=Path, metavar="DIR", help="where logs of bad runs are kept (a temporary folder)")
     parser.add_argument("--ledger", type=Path, metavar="CSV", help="instead of the one under tests/chaos/ledger")
-    scenarios = parser.add_argument_group("instead of random runs")
-    scenarios.add_argument(
-        "--scenario",
-        choices=NAMES,
-        help="outage: Postgres, the sink, and both down; soak: a steady load for long",
-    )
-    scenarios.add_argument(
-        "--records", type=at_least_one, help=f"per outage, of which there are three (default {RECORDS:,})"
-    )
-    scenarios.add_argument("--rate", type=positive, help=f"of an outage, records per second (default {RATE_PER_S:g})")
+    parser.add_argument("--scenario", choices=NAMES, help="instead of random runs: an outage or a long steady load")
+    parser.add_argument("--records", type=at_least_one, help=f"per outage, of which there are 3 (default {RECORDS:,})")
+    parser.add_argument("--rate", type=positive, help=f"of an outage, records per second (default {RATE_PER_S:g})")
     return parser
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 from tests.chaos.checker.bounds import bound
 from tests.chaos.checker.changed import changed
 from tests.chaos.checker.dead_lettering import dead_lettered_again, unfounded
+from tests.chaos.checker.disturbance import AFTERMATH_MS, BROKER, hits
 from tests.chaos.checker.early_tombstone import early_tombstone
 from tests.chaos.checker.exporting import doubled, false_export, misrouted, unpaired
 from tests.chaos.checker.ledger import Ledger
@@ -17,9 +19,13 @@ from tests.chaos.checker.loss import abandoned, forgotten, lost, unfinished
 from tests.chaos.checker.registering import committed_past, early_call, handled_again, late_call, misnamed, not_as_set
 from tests.chaos.checker.rows import missing_row, orphan_row, row_differs, snapshot_differs
 from tests.chaos.checker.story import story
-from tests.chaos.checker.void import void
 from tests.chaos.history.history import History
 from wait_registry.demo.manifest import Coordinates
+
+# Polls come a few times per second; on a busy machine one of them may take some seconds.
+UNSEEN_MS = 15_000
+# A snapshot of the tables is taken every two seconds; Postgres may be down for some of that.
+FEWEST_SNAPSHOTS = 3
 
 RULES: Final = {
     rule.__name__: rule
@@ -98,7 +104,7 @@ def check(history: History) -> Verdict:
     """Judge a history by all rules."""
     ledger = Ledger(history)
     violations = [Violation(name, *found) for name, rule in RULES.items() for found in rule(ledger)]
-    return Verdict(violations, void(history), _figures(ledger), history)
+    return Verdict(violations, "; ".join(_why_void(history)), _figures(ledger), history)
 
 
 def _figures(ledger: Ledger) -> Mapping[str, int]:
@@ -111,3 +117,32 @@ def _figures(ledger: Ledger) -> Mapping[str, int]:
         "redelivered": len(ledger.redelivered),
         "aborted": sum(not entry.committed for entry in ledger.history.wait_log),
     }
+
+
+def _why_void(history: History) -> Iterator[str]:
+    """Yield why nothing can be concluded from a run."""
+    for fault in history.faults:
+        if not fault.happened:
+            yield f"no proof that the fault {fault.name} of {fault.target} happened"
+    if not history.inputs:
+        yield "no record was published"
+    if not history.polls:
+        yield "no poll saw the commits during the run"
+    elif (longest_ms := _longest_unseen_ms(history)) > UNSEEN_MS:
+        yield f"no poll saw the commits for {longest_ms} ms, while the broker was available"
+    if history.snapshots is not None and len(history.snapshots) < FEWEST_SNAPSHOTS:
+        yield f"the tables were seen {len(history.snapshots)} times during the run"
+
+
+def _longest_unseen_ms(history: History) -> int:
+    """Return the longest time without a poll, from the first registration to the last entry, except broker faults."""
+    seen = sorted((poll.began_ms, poll.ended_ms) for poll in history.polls)
+    entries = [entry.append_ms for entry in history.wait_log]
+    if entries:
+        seen = [(min(entries), min(entries)), *seen, (max(entries), max(entries))]
+    away = [(one.began_ms, one.ended_ms + AFTERMATH_MS) for one in history.faults if hits(one, *BROKER)]
+    longest_ms = 0
+    for (_, from_ms), (to_ms, _) in pairwise(seen):
+        explained = sum(max(0, min(to_ms, ended_ms) - max(from_ms, began_ms)) for began_ms, ended_ms in away)
+        longest_ms = max(longest_ms, to_ms - from_ms - explained)
+    return longest_ms

@@ -1,28 +1,32 @@
-"""Every fault by its name, and those that are one request to Postgres or the broker."""
+"""Every fault by its name, and those of Postgres, the input topic and the called service."""
 
 from __future__ import annotations
 
+import json
+import time
 from collections.abc import Callable, Mapping
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 import psycopg
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewPartitions
 
-from tests.chaos.faults.downstream import misbehave
 from tests.chaos.faults.links import broken, hold_produce
-from tests.chaos.faults.processes import end, freeze, kill, kill_jvm
+from tests.chaos.faults.processes import freeze, kill, kill_jvm
 from tests.chaos.faults.storm import storm
 from tests.chaos.schedule import LINK_FAULTS, SERVERS, PlannedFault
 from tests.chaos.stage import Scene
-from wait_registry.demo.calls import ABORTED
+from wait_registry.demo.calls import ABORTED, read_calls
 from wait_registry.demo.mixture import DROPPED
 
 # The services' sessions, without our own: the snapshots of the tables have another name.
 _SESSIONS = "from pg_stat_activity where application_name like 'waitreg%' and pid <> pg_backend_pid()"
 MORE_PARTITIONS = 2
 ATTEMPTS, PAUSE_S, REQUEST_S = 30, 1.0, 10.0
+FELT_WITHIN_S = 120.0
+POLL_S = 0.5
 
 
 def end_sessions(scene: Scene, fault: PlannedFault) -> str:
@@ -61,11 +65,50 @@ def _grow(admin: AdminClient, scene: Scene, fault: PlannedFault) -> str:
     return f"{topic} has {before + MORE_PARTITIONS} partitions instead of {before}"
 
 
+def misbehave(scene: Scene, fault: PlannedFault, *, behavior: dict[str, str], status: int) -> str:
+    """Have the downstream behave otherwise for a while, and until calls ended with this status."""
+    service, usual = scene.downstream, {"mixture": scene.schedule.latencies, "fail": scene.schedule.failures}
+    with service.lock:
+        scene.begins(fault)
+        try:
+            _behave(scene, behavior)
+            began_ms, proof = time.time_ns() // 1_000_000, ""
+            scene.pause(fault.for_s)
+            deadline = time.monotonic() + FELT_WITHIN_S
+            while not (proof := felt(scene.place.calls, began_ms, time.time_ns() // 1_000_000, status)):
+                if scene.ended.is_set() or time.monotonic() > deadline:
+                    break
+                scene.pause(POLL_S)
+        finally:
+            _behave(scene, usual)
+    return proof
+
+
+def felt(log: Path, began_ms: int, ended_ms: int, status: int) -> str:
+    """Return the proof from the downstream's log: calls that came meanwhile ended so, and none succeeded.
+
+    A caller may give up before any answer, so other calls prove nothing.
+    """
+    came = [call for call in read_calls(log) if began_ms < call.started_ms < ended_ms] if log.exists() else []
+    count = sum(call.status == status for call in came)
+    if not count or any(call.succeeded for call in came):
+        return ""
+    return f"{count} calls that came meanwhile ended with {status}, none of {len(came)} succeeded"
+
+
+def _behave(scene: Scene, behavior: dict[str, str]) -> None:
+    deadline = time.monotonic() + FELT_WITHIN_S
+    while scene.downstream.request("POST", "/mixture", json.dumps(behavior))[0] != 200:
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"the downstream did not take {behavior} within {FELT_WITHIN_S:g} s")
+        scene.pause(POLL_S)
+
+
 FAULTS: Final[Mapping[str, Callable[[Scene, PlannedFault], str]]] = {
     "kill": kill,
     "gone": kill,
-    "terminate": end,
-    "stop": end,
+    "terminate": partial(kill, how="stop"),
+    "stop": partial(kill, how="stop"),
     "freeze": freeze,
     "kill_jvm": kill_jvm,
     "storm": storm,

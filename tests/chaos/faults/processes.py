@@ -25,29 +25,24 @@ GONE_WITHIN_S = 5.0
 POLL_S = 0.05
 
 
-def kill(scene: Scene, fault: PlannedFault) -> str:
-    """Kill processes and their children (SIGKILL); start them again after a while, servers first."""
+def kill(scene: Scene, fault: PlannedFault, how: str = "kill") -> str:
+    """Kill processes and their children (SIGKILL), or ``stop`` them; start them again after a while, servers first."""
     with _taken(scene, fault, "start") as victims:
         pids = [victim.pid for victim in victims]
         for victim in victims:
-            victim.kill()
-        return _last(scene, fault, _gone(pids, victims))
-
-
-def end(scene: Scene, fault: PlannedFault) -> str:
-    """End a process in order (SIGTERM); start it again after a while."""
-    with _taken(scene, fault, "start") as victims:
-        pids = [victim.pid for victim in victims]
-        for victim in victims:
-            victim.stop()
-        return _last(scene, fault, _gone(pids, victims))
+            getattr(victim, how)()
+        proof = _gone(pids, victims)
+        scene.pause(fault.for_s)
+        return proof
 
 
 def freeze(scene: Scene, fault: PlannedFault) -> str:
     """Stop a process and its children (SIGSTOP), and let them continue after a while."""
     with _taken(scene, fault, "resume") as (victim,):
         victim.pause()
-        return _last(scene, fault, _stopped(process_tree(victim.pid)))
+        proof = _stopped(process_tree(victim.pid))
+        scene.pause(fault.for_s)
+        return proof
 
 
 @contextmanager
@@ -108,11 +103,6 @@ def _state(process: psutil.Process) -> str:
         return str(process.status())
     except psutil.NoSuchProcess:
         return ""
-
-
-def _last(scene: Scene, fault: PlannedFault, proof: str) -> str:
-    scene.pause(fault.for_s)
-    return proof
 
 
 def kill_jvm(scene: Scene, fault: PlannedFault) -> str:

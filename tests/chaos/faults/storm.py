@@ -29,18 +29,14 @@ class Passers:
     def __init__(self, bootstrap: str, group: str) -> None:
         self._kafka = KafkaSettings(bootstrap_servers=bootstrap, request_timeout_s=REQUEST_S)
         self._group = group
-        self._first: frozenset[str] | None = None
-        self._seen: frozenset[str] = frozenset()
-        self._last: frozenset[str] = frozenset()
+        self._polls: list[frozenset[str]] = []
 
     def poll(self) -> bool:
         """Ask once; return whether the coordinator answered."""
         try:
-            self._last = frozenset(describe_group(self._kafka, self._group).due)
+            self._polls.append(frozenset(describe_group(self._kafka, self._group).due))
         except WaitRegistryError:
             return False
-        self._seen |= self._last
-        self._first = self._last if self._first is None else self._first
         return True
 
     def count_gone(self, ended: Event) -> int:
@@ -51,7 +47,7 @@ class Passers:
         return len(self._gone()) if answered else 0
 
     def _gone(self) -> frozenset[str]:
-        return self._seen - self._last - (self._first or frozenset())
+        return frozenset().union(*self._polls) - self._polls[0] - self._polls[-1]
 
 
 def storm(scene: Scene, fault: PlannedFault) -> str:

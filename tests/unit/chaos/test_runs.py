@@ -6,7 +6,6 @@ import csv
 import json
 import threading
 from collections import Counter
-from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -16,12 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.chaos import __main__ as command
-from tests.chaos import scenarios
 from tests.chaos.companion import Companion, Samples
 from tests.chaos.endings import AFTERMATH_MS, LOST_JVM_MS, tracebacks, unexpected
 from tests.chaos.exactness import WaitLog
-from tests.chaos.faults.catalogue import FAULTS
-from tests.chaos.faults.downstream import felt
+from tests.chaos.faults.catalogue import FAULTS, felt
 from tests.chaos.history.history import FaultDone, MemorySample
 from tests.chaos.report import BROKEN, KEPT, VOID, Entry, entry_of, entry_of_nothing, last_line
 from tests.chaos.resources import Reading, trends, unread
@@ -222,23 +219,6 @@ def test_a_service_whose_memory_was_hardly_seen_is_named() -> None:
     samples.taken += [MemorySample(second, "sink-1", 100) for second in range(12)]
     assert samples.missing(60) == "the memory of sink-2 was sampled 0 times in 60 s"
     assert "sink-1" in samples.missing(61)
-
-
-@pytest.mark.parametrize(("scenario", "lines"), [("outage", 3), ("soak", 1)])
-def test_a_scenario_that_breaks_off_is_listed_with_the_reason(
-    scenario: str, lines: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def breaks(*arguments: object) -> None:
-        raise TimeoutError("readiness of all services\nafter 180 s")
-
-    monkeypatch.setattr(scenarios, "Stage", nullcontext)
-    monkeypatch.setattr(scenarios, f"play_{scenario}", breaks)
-    path = tmp_path / "scenarios.csv"
-    assert command.main(["--scenario", scenario, "--ledger", str(path), "--logs", str(tmp_path / "logs")]) == 1
-    rows = list(csv.DictReader(path.read_text().splitlines()))
-    assert [(row["verdict"], row["figures"]) for row in rows] == lines * [
-        (BROKEN, "WRONG: interrupted by TimeoutError: readiness of all services after 180 s")
-    ]
 
 
 @pytest.mark.parametrize(
