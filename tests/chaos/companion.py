@@ -94,11 +94,10 @@ class Samples(Companion):
         self._began_s = time.monotonic()
         super().__init__("samples", SAMPLE_S, self._sample)
 
-    def missing(self, lasted_s: float | None = None) -> str:
+    def missing(self) -> str:
         """Return whose memory was hardly sampled since the beginning; empty if there is no such service."""
-        lasted_s = time.monotonic() - self._began_s if lasted_s is None else lasted_s
-        seen, least = Counter(sample.name for sample in self.taken), max(LEAST, LEAST_SHARE * lasted_s / SAMPLE_S)
-        few = [service.name for service in self._services if seen[service.name] < least]
+        lasted_s, seen = time.monotonic() - self._began_s, Counter(sample.name for sample in self.taken)
+        few = [one.name for one in self._services if seen[one.name] < max(LEAST, LEAST_SHARE * lasted_s / SAMPLE_S)]
         return "; ".join(f"the memory of {name} was sampled {seen[name]} times in {lasted_s:.0f} s" for name in few)
 
     def _sample(self) -> None:

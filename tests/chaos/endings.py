@@ -41,14 +41,9 @@ def _of_service(service: Service, faults: Sequence[FaultDone], has_standby: bool
 def unexpected(ended: Exit, faults: Sequence[FaultDone], has_standby: bool = False) -> str:
     """Return what is wrong with an exit; empty when nothing is.
 
-    A service that is stopped (SIGTERM) ends with 0, and in time; before it has opened its port the signal itself may
-    end it, as any program. By itself, or before it could heed the signal, a service ends only as `_explains` has it,
-    while that fault is felt.
-
-    Args:
-        ended: the exit.
-        faults: of the run.
-        has_standby: whether the run had more than one service of its kind.
+    A service that is stopped (SIGTERM) ends with 0; before it has opened its port the signal itself may end it, as any
+    program. Otherwise it ends only as `_explains` has it, while that fault is felt. With ``has_standby`` the run had
+    more than one service of its kind.
     """
     asked = ended.cause in (Cause.ASKED, Cause.ASKED_EARLY)
     in_order = asked and (ended.status == 0 or (ended.cause is Cause.ASKED_EARLY and ended.status == BY_SIGTERM))
@@ -77,13 +72,7 @@ def tracebacks(name: str, lines: Iterable[str], faults: Sequence[FaultDone]) -> 
     """Yield the tracebacks in a service's log that must not be there, in a few words each.
 
     A traceback is a field of a line in JSON, or printed by what ends a process without its log. py4j logs one with each
-    call to a JVM that doesn't exist any more, and the sink with what it doesn't know: if its JVM was killed, both
-    belong to that.
-
-    Args:
-        name: of the service.
-        lines: of its log.
-        faults: of the run.
+    call to a JVM that doesn't exist any more, and the sink with what it doesn't know: both may follow a killed JVM.
     """
     lost = [fault for fault in faults if fault.name == "kill_jvm" and fault.target == name]
     for line in lines:

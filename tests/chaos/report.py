@@ -137,7 +137,6 @@ def whole_story(outcome: Outcome) -> Iterator[str]:
         yield f"  void: {outcome.void}"
     if outcome.unsettled:
         yield f"  not settled in time: {outcome.unsettled}"
-    yield f"  {outcome.restarts} processes ended by themselves and were started again"
     yield from (f"  {ending}" for ending in outcome.endings)
     yield from (f"  {rule}: {count}" for rule, count in sorted(outcome.verdict.counts.items()))
     yield from outcome.verdict.stories(STORIES)

@@ -123,13 +123,8 @@ def most_held(readings: Iterable[Reading], service: str) -> int:
 def trends(readings: Iterable[Reading], began_s: float, stretch_s: float) -> list[Trend]:
     """Return the trend of each measure of each process, by the least value of each stretch of time.
 
-    Peaks don't count: how many connections and threads are open follows the load and the machine's speed. What leaks
-    is there at rest, too. A last stretch that isn't over is skipped.
-
-    Args:
-        readings: of any processes.
-        began_s: when the first stretch begins, of the monotonic clock.
-        stretch_s: how long each is; long enough to have a moment of rest in it.
+    Peaks follow the load and the machine's speed; what leaks is there at rest, too. The first stretch begins at
+    ``began_s`` of the monotonic clock; a last one that isn't over is skipped.
     """
     taken = list(readings)
     whole = int((max((reading.at_s for reading in taken), default=began_s) - began_s) / stretch_s)
@@ -156,13 +151,7 @@ def _trend(name: str, measure: str, stretch_s: float, least: Mapping[int, float]
 
 
 def unread(found: Iterable[Trend], names: Iterable[str], stretches: int) -> list[str]:
-    """Return which processes were read too rarely to show a trend.
-
-    Args:
-        found: the trends.
-        names: the processes that should have been read: "processor-1 python".
-        stretches: how many there were.
-    """
+    """Return which of these processes ("processor-1 python") were read too rarely to show a trend."""
     read = Counter({trend.name: trend.stretches for trend in sorted(found, key=lambda trend: trend.stretches)})
     needed = max(LEAST_STRETCHES, LEAST_SHARE * stretches)
     missing = [name for name in names if read[name] < needed]

@@ -22,7 +22,7 @@ from tests.chaos.history.topics import OpenTransactionError
 from tests.chaos.history.watch import Watch
 from tests.chaos.load import Aborts, Load
 from tests.chaos.schedule import SERVICES, PlannedFault, Schedule
-from tests.chaos.service import Cause, Service, kill_all
+from tests.chaos.service import Service, kill_all
 from tests.chaos.settling import settle
 from tests.chaos.stage import VISITOR, Place, Scene, Stage, settings_of
 
@@ -50,7 +50,6 @@ class Outcome:
     verdict: Verdict
     faults: Sequence[FaultDone]
     endings: Sequence[str]
-    restarts: int
     unsettled: str
     unseen: str
     seconds: float
@@ -103,14 +102,12 @@ def play(stage: Stage, schedule: Schedule, directory: Path, interrupted: threadi
         _end_all(company)
         if interrupted.is_set():
             raise Interrupted
-        everybody = [*company, *scene.visitors]
         return Outcome(
             schedule,
             directory,
             _judge(scene, watch.polls, faults, samples, snapshots),
             faults,
-            unexpected_endings(everybody, faults),
-            sum(ended.cause is Cause.ITSELF for service in everybody for ended in service.exits),
+            unexpected_endings([*company, *scene.visitors], faults),
             unsettled,
             unseen,
             time.monotonic() - began,

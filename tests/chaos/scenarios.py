@@ -105,16 +105,7 @@ class Played:
 def play_scenario(
     name: str, folder: Path, commit: str, *, records: int, rate_per_s: float, minutes: float
 ) -> Iterator[ScenarioEntry]:
-    """Play a scenario: an outage of Postgres, of the sink, and of both, or a soak.
-
-    Args:
-        name: of the scenario.
-        folder: for its logs.
-        commit: what is run.
-        records: how many flow during each outage.
-        rate_per_s: offered load of an outage, records per second.
-        minutes: how long the soak takes.
-    """
+    """Play a soak, or outages of Postgres, of the sink, and of both, with ``records`` during each outage."""
     if name == "soak":
         yield _played(f"soak of {minutes:g} minutes", commit, play_soak, minutes, folder / "soak")
     for down in (("postgres",), ("sink",), ("postgres", "sink")) if name == "outage" else ():
@@ -155,15 +146,7 @@ def _watched(
 
 
 def play_outage(stage: Stage, down: Sequence[str], records: int, rate_per_s: float, directory: Path) -> Played:
-    """Play one outage and judge it.
-
-    Args:
-        stage: where.
-        down: "postgres", "sink" or both.
-        records: how many flow during the outage.
-        rate_per_s: offered load, records per second.
-        directory: for logs; made here.
-    """
+    """Play one outage of "postgres", "sink" or both and judge it."""
     played = Played()
     with (
         stage.place(directory, OUTAGE_SETTINGS, INPUT_PARTITIONS) as place,

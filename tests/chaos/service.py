@@ -95,10 +95,10 @@ class Service:
         ready_path: str = "/health/ready",
         port: int = 0,
     ) -> None:
-        """Describe it; nothing is started yet.
+        """Describe it, without starting it.
 
         Args:
-            name: "processor-1", for example: kind and number.
+            name: kind and number, such as "processor-1".
             arguments: of `waitreg`.
             directory: to run in, with its log and its temporary files.
             variables: its settings, as environment variables.

@@ -59,11 +59,10 @@ def bound(ledger: Ledger) -> Iterator[Finding]:
 
 
 def _calls(ledger: Ledger) -> Iterator[Finding]:
-    """Judge how many calls were open at once: of each instance, and of all.
+    """Judge how many calls were open at once: of all, except one more processor's near faults, and of each instance.
 
-    While a processor is killed, restarted or joins, there may be the calls of one more; of each instance never. The
-    log doesn't show which of several owners made a call, so IDs that changed hands count for all only. It doesn't show
-    either when a caller has given up: of each instance a call counts for half of the time that it may take.
+    The log doesn't show which of several owners made a call, so IDs that changed hands count for all only, nor when a
+    caller has given up: of each instance a call counts for half of the time that it may take.
     """
     history, slots = ledger.history, ledger.history.settings.processor.max_in_flight
     spans = [Span(call.started_ms, _hung_up_ms(call)) for call in history.calls or ()]
@@ -98,11 +97,9 @@ def _registrations(ledger: Ledger) -> Iterator[Finding]:
 
 
 def _in_flight(ledger: Ledger) -> Mapping[str, Sequence[InFlight]]:
-    """Return what each instance had in flight.
+    """Return what each instance had in flight; nothing without calls, since only these show when a record was finished.
 
-    A record that the same instance registered again counts from the last time on. An ID that several have registered
-    has changed hands at a moment that can't be seen from outside, so it is skipped. Only calls show when a record was
-    finished, since the tombstone comes later: without calls there is nothing.
+    An ID that several have registered has changed hands at a moment that can't be seen from outside: it is skipped.
     """
     found: dict[str, list[InFlight]] = defaultdict(list)
     for entries in ledger.entries_of.values() if ledger.history.calls is not None else ():
@@ -129,10 +126,8 @@ def _finished_ms(ledger: Ledger, entry: Registration, tombstone: WaitEntry | Non
 def _bytes(ledger: Ledger) -> Iterator[Finding]:
     """Find instances that fetched records although they held as many bytes as are allowed, or more.
 
-    The product guesses how many records one fetch may bring from the mean size of earlier ones, and that one fetch may
-    pass the bound. So what is judged is what was in flight at a fetch. That moment is exact: all registrations of one
-    fetch are of one millisecond, in which their time to live begins. A renewed registration is no fetch, and may come
-    while the bound is passed, so only the first one of an ID is judged.
+    All registrations of one fetch are of one millisecond, in which their time to live begins. A renewed registration
+    is no fetch, so only the first one of an ID is judged.
     """
     allowed = ledger.history.settings.processor.prefetch_max_bytes
     for instance, held in _in_flight(ledger).items():
@@ -161,11 +156,9 @@ def _most_before_a_fetch(ledger: Ledger, held: Iterable[InFlight]) -> tuple[int,
 
 
 def _chunks(ledger: Ledger) -> Iterator[Finding]:
-    """Find transactions with too many export tombstones.
+    """Find transactions with too many export tombstones; the end of each leaves a gap in the offsets.
 
-    A transaction's end, commit or abort, is a record that no client shows: it leaves a gap in the offsets. A
-    transaction of a sweeper is of one wait partition, and the next one begins only when the end of the one before is in
-    the log. Processors have no transactions.
+    A sweeper's transaction is of one wait partition, and begins only when the end of the one before is in the log.
     """
     most = ledger.history.settings.sweeper.chunk_rows
     log = sorted(ledger.history.wait_log, key=lambda entry: entry.place)

@@ -63,9 +63,7 @@ def dead_lettered_again(ledger: Ledger) -> Iterator[Finding]:
     """Find more dead letters of a processor per ID than registrations, or than the group's faults explain.
 
     A record is taken again when its partition moves before its offset is committed: by faults of processors, of the
-    broker (sessions run out), or partitions that are added. During a storm it may move each second; and while the
-    machine is stalled, or the group forms, without a fault. Whenever it is taken again it is registered again, so that
-    no registration has two dead letters; what can't be registered shows no more than its letters.
+    broker (sessions run out), or partitions that are added; without one while the machine stalls or the group forms.
     """
     for letters in ledger.letters_of_id.values():
         own = sorted((one for one in letters if one.reason != Reason.EXPIRED), key=lambda one: one.append_ms)

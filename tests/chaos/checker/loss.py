@@ -92,11 +92,9 @@ def _is_of(ledger: Ledger, call: Call, registered: Registration) -> bool:
 def abandoned(ledger: Ledger) -> Iterator[Finding]:
     """Find exported registrations whose process had no fault, and neither ended them nor registered them again.
 
-    The sweeper exports whatever a processor drops, so an export alone shows nothing. A processor renews what waits for
-    a worker slot, however long, and lets nothing expire: what comes after the expiry explains no more. Not judged are
-    registrations that changed hands, or were registered again later (their partition had moved), those that were
-    answered for good (`forgotten` judges them) or otherwise shortly before or after their export, and those that lived
-    while the machine stalled.
+    Not judged are registrations that changed hands, or were registered again later (their partition had moved), those
+    that were answered for good (`forgotten` judges them) or otherwise shortly before or after their export, and those
+    that lived while the machine stalled.
     """
     for export in ledger.exports:
         entry = ledger.registered_as(export)

@@ -131,10 +131,8 @@ def early_call(ledger: Ledger) -> Iterator[Finding]:
 def late_call(ledger: Ledger) -> Iterator[Finding]:
     """Find calls so shortly before their registration expires that an attempt, or all of a first start, doesn't fit.
 
-    A processor starts nothing unless a margin is left beyond its attempts. That margin isn't judged: it is for the way
-    from its decision to the downstream, on a busy machine. A fault of the downstream, of the broker or of its own
-    process explains more, and so does a machine that stalled. The log doesn't show which of several owners made a call,
-    so of the registrations before a call the one that expires last counts.
+    The log doesn't show which of several owners made a call, so of the registrations before a call the one that
+    expires last counts.
     """
     for wait_id, calls in ledger.calls_of_id.items():
         registered = ledger.registrations_of_id.get(wait_id, ())
