@@ -19,15 +19,10 @@ LEAST_SHARE, LEAST = 0.2, 3
 
 
 class Companion:
-    """Does something at intervals until it is ended; a context manager.
+    """Does something in a thread, with pauses of ``interval_s`` seconds, until it is ended; a context manager.
 
     An error that interrupts it is raised at its end, unless another one is being raised there: a run that believed that
     it continued concludes nothing.
-
-    Args:
-        name: of the thread.
-        interval_s: pause between two times, s.
-        do_once: what it does.
     """
 
     def __init__(self, name: str, interval_s: float, do_once: Callable[[], object]) -> None:

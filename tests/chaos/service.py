@@ -95,15 +95,9 @@ class Service:
         ready_path: str = "/health/ready",
         port: int = 0,
     ) -> None:
-        """Describe it, without starting it.
+        """Describe it, without starting it: its settings are ``variables``, ``ready_path`` answers 200 once it works.
 
-        Args:
-            name: kind and number, such as "processor-1".
-            arguments: of `waitreg`.
-            directory: to run in, with its log and its temporary files.
-            variables: its settings, as environment variables.
-            ready_path: answers 200 once it works.
-            port: of that path; a free one when 0, given to it as telemetry port.
+        It runs in ``directory``. If ``port`` is 0, it gets a free one as telemetry port.
         """
         self.name = name
         self.kind = name.partition("-")[0]

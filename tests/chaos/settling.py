@@ -23,15 +23,9 @@ Offsets = dict[Partition, int]
 
 
 def settle(place: Place, still_s: float, most_s: float, interrupted: threading.Event | None = None) -> str:
-    """Wait until nothing is left to do; return what is left if the time is over.
+    """Wait until nothing is left to do; return what is left if nothing changed for ``still_s``, or after ``most_s``.
 
     A busy machine makes everything slow, which violates no guarantee. A service that hangs, or loops, does.
-
-    Args:
-        place: of the run.
-        still_s: how long nothing may change, s.
-        most_s: how long all may take, whatever changes, s.
-        interrupted: ends the waiting.
     """
     interrupted = interrupted or threading.Event()
     began_s = changed_s = time.monotonic()

@@ -109,10 +109,7 @@ class Stage:
     def place(self, directory: Path, overrides: Mapping[str, Any], input_partitions: int) -> Iterator[Place]:
         """Make topics, group and schema for one run, and remove them after it.
 
-        Args:
-            directory: for its logs and evidence; made here.
-            overrides: settings by their dotted names. Without a handler a downstream will be called.
-            input_partitions: of the input topic.
+        ``overrides`` are settings by their dotted names. Without a handler a downstream will be called.
         """
         directory.mkdir(parents=True)
         port = HeldPort()

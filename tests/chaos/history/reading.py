@@ -23,11 +23,7 @@ Decoded = TypeVar("Decoded")
 def read_history(settings: Settings, folder: Path, polls: Sequence[Poll], with_tables: bool = True) -> History:
     """Read what the run has left; the services have ended, or nothing changes any more.
 
-    Args:
-        settings: of the run, with addresses behind no faulty link.
-        folder: with the load's manifest and the downstream's calls.
-        polls: what the broker answered during the run.
-        with_tables: read Postgres too; sensible once the sink is at the topics' ends.
+    The settings have addresses behind no faulty link; the load's manifest and the downstream's calls are in ``folder``.
 
     Raises:
         KafkaException, psycopg.Error: a server doesn't answer.

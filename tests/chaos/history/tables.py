@@ -35,12 +35,7 @@ from dead_letter
 
 
 class Snapshots(Companion):
-    """Reads the tables in a thread of its own, as often as Postgres answers; a context manager.
-
-    Args:
-        settings: with an address of Postgres behind no faulty link.
-        interval_s: pause between two snapshots, s.
-    """
+    """Reads the tables in a thread of its own, as often as Postgres answers; a context manager."""
 
     def __init__(self, settings: Settings, interval_s: float = 2.0) -> None:
         self.taken: list[Tables] = []
@@ -54,15 +49,7 @@ class Snapshots(Companion):
 
 
 def read_tables(settings: Settings, answer_s: float = 0.0) -> Tables:
-    """Read the tables in one snapshot.
-
-    Args:
-        settings: with the address of Postgres and its schema.
-        answer_s: timeout of the connection, and of each query, s; 0: none.
-
-    Raises:
-        psycopg.Error: no answer.
-    """
+    """Read the tables in one snapshot; raise psycopg.Error without an answer within ``answer_s`` (0: wait for it)."""
     url, schema = settings.postgres.url.get_secret_value(), settings.postgres.schema_name
     options: dict[str, Any] = {
         "connect_timeout": math.ceil(answer_s),

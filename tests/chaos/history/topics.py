@@ -68,11 +68,7 @@ def committed_of(
 
 
 def wait_settled(bootstrap: str, topics: Sequence[str], deadline_s: float = SETTLED_S) -> Mapping[Partition, int]:
-    """Wait until no transaction is open in these topics, and return their ends.
-
-    Raises:
-        OpenTransactionError: one is still open at the deadline.
-    """
+    """Wait until no transaction is open in these topics; return their ends, or raise OpenTransactionError."""
     committed, uncommitted = reader(bootstrap, "read_committed"), reader(bootstrap, "read_uncommitted")
     deadline = time.monotonic() + deadline_s
     try:

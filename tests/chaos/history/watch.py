@@ -21,11 +21,8 @@ METADATA_S = 1.0
 class Watch(Companion):
     """Polls in a thread of its own, with clients of its own; a context manager.
 
-    Each poll asks for the fields of `Poll` in their order. A poll without all its answers is skipped.
-
-    Args:
-        settings: with an address of the broker behind no faulty link. Redelivery topics are watched once they exist.
-        interval_s: pause between two polls, s.
+    Each poll asks for the fields of `Poll` in their order. A poll without all its answers is skipped. Redelivery topics
+    are watched once they exist.
     """
 
     def __init__(self, settings: Settings, interval_s: float = 0.2) -> None:

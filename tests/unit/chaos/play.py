@@ -568,60 +568,37 @@ class Play:
         for number in range(4):
             self.do(f"publish {number % 3}; register; commit; fail 400")
         self.do("publish; unregistrable; poll")
-        self._a_kill_among_five()
+        # A kill with five records in flight, of which two are not committed and come to the other instance.
+        self.taken = []
+        for committed in (False, False, True, False, False):
+            self.do("publish 2; register processor-2/1")
+            if committed:
+                self.commit()
+        first, second, third, *rest = self.taken
+        self._at("poll; call", first)
+        self._at("call 499; fault kill processor-2", second)
+        self._at("each again; commit; poll; each call stone", *rest)
+        for entry in (first, second, third):
+            self._at("export False; export; poll", entry)
         self.do("publish 0; register; commit; call 400; letter; fault kill processor-1; export")
         self.do("publish; register processor-3/1 redeliver; commit; fault kill processor-3; redeliver; poll")
         self.done("processor-4/1")
-        self._a_zombie_wakes()
+        # A frozen processor finishes, and fails, what was exported while it stalled.
+        self.do("publish 0; register processor-4/1; publish 0; register processor-4/1; commit; poll")
+        *_, finished, failed = self.taken
+        self._at("fault freeze processor-4 200; each export", finished, failed)
+        self.faults[-1] = self.faults[-1]._replace(ended_ms=self.now_ms)
+        self._at("finish", finished)
+        self._at("letter; stone dead_lettered", failed)
         for number in range(6):
-            self.publish(number % 3)
-            self.done()
+            self.do(f"publish {number % 3}; done")
         self.wait(500)
         self.taken = []
 
-    def _a_kill_among_five(self) -> None:
-        """Play a kill with five records in flight, of which two are not committed; one export is aborted."""
-        for number in range(5):
-            self.publish(2)
-            self.register("processor-2/1")
-            if number == 2:
-                self.commit()
-        five = self.taken[-5:]
-        self.poll()
-        self.taken = five[:1]
-        self.call()
-        self.taken = five[1:2]
-        self.call(499)
-        self.fault("kill", "processor-2")
-        # What was not committed comes to the other instance, under its id.
-        self.taken = five[3:]
-        self.each("again")
-        self.commit()
-        self.poll()
-        self.each("call", "stone")
-        self.taken = five[:3]
-        for entry in five[:3]:
-            self.taken = [entry]
-            self.export(committed=False)
-            self.export()
-            self.poll()
-
-    def _a_zombie_wakes(self) -> None:
-        """Play a frozen processor that finishes, and fails, what had been exported while it stalled."""
-        for _ in range(2):
-            self.publish(0)
-            self.register("processor-4/1")
-        self.commit()
-        self.poll()
-        self.fault("freeze", "processor-4", 200)
-        self.taken = self.taken[-2:]
-        self.each("export")
-        self.faults[-1] = self.faults[-1]._replace(ended_ms=self.now_ms)
-        failed = self.taken.pop()
-        self.finish()
-        self.taken = [failed]
-        self.letter()
-        self.stone(Outcome.DEAD_LETTERED)
+    def _at(self, steps: str, *entries: Registration) -> None:
+        """Do steps with these registrations."""
+        self.taken = list(entries)
+        self.do(steps)
 
 
 def _changed(item: Any, path: list[str], value: Any) -> Any:
