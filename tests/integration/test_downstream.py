@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -71,14 +70,6 @@ def test_a_call_is_logged_with_its_record_and_the_body_it_got(tmp_path: Path) ->
     (call,) = read_calls(tmp_path / "calls.jsonl")
     assert (call.wait_id, call.topic, call.partition, call.offset, call.delivery) == ("id-1", "orders", 3, 42, 2)
     assert call.body_sha256 == "06eb7d6a69ee19e5fbdf749018d3d2abfa04bcbd1365db312eb86dc7169389b8"
-
-
-def test_failures_come_by_their_share() -> None:
-    async def use(downstream: Downstream, session: aiohttp.ClientSession) -> Counter[int]:
-        return Counter([await post(session, downstream.address) for _ in range(20)])
-
-    statuses = with_downstream(use, mixture="0ms", failures="10%:503,5%:400")
-    assert statuses == {200: 17, 503: 2, 400: 1}
 
 
 def test_a_call_whose_caller_hangs_up_is_logged_as_aborted_and_not_as_done(tmp_path: Path) -> None:

@@ -18,7 +18,6 @@ from wait_registry.demo.load import LoadPlan, places_of, run_load
 from wait_registry.demo.manifest import fingerprint, read_manifest
 from wait_registry.demo.shapes import shape_named
 from wait_registry.errors import ConfigurationError, TransientError
-from wait_registry.settings.kafka import KafkaSettings
 
 
 @pytest.mark.parametrize(("shape", "count"), [("orders", 500), ("binary", 28), ("hostile", 28)])
@@ -116,9 +115,3 @@ def test_a_topic_that_is_not_there_is_named_at_once(settings_for: SettingsFactor
     command = f"waitreg topics create --set processor.topics={names('nowhere')} --input-partitions"
     with pytest.raises(ConfigurationError, match=command):
         run_load(settings_for(), LoadPlan(names("nowhere"), 1))
-
-
-def test_a_broker_that_is_not_there_is_a_transient_error(settings_for: SettingsFactory) -> None:
-    kafka = KafkaSettings(bootstrap_servers="127.0.0.1:1", request_timeout_s=0.5)
-    with pytest.raises(TransientError, match="bootstrap_servers"):
-        run_load(settings_for().model_copy(update={"kafka": kafka}), LoadPlan("orders", 1))

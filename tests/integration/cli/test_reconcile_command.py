@@ -8,7 +8,6 @@ import pytest
 
 from tests.conftest import SettingsFactory
 from tests.support.command import Ended, run_waitreg
-from tests.support.topics import Topics
 from wait_registry.demo.breaches import EMPTY_BODY
 from wait_registry.demo.calls import Call
 from wait_registry.demo.json_lines import JsonLines
@@ -69,27 +68,11 @@ def test_a_run_that_kept_every_promise_ends_with_0(files: Files) -> None:
     assert "every guarantee was kept" in ended.output
 
 
-def test_forgotten_tombstones_are_not_checked_without_kills(files: Files) -> None:
-    files.answer_all_but(0)
-    ended = files.reconcile()
-    assert ended.code == 0, ended.errors
-    assert "forgotten not checked" in ended.output
-
-
 def test_a_record_without_an_end_at_the_deadline_ends_with_4(files: Files) -> None:
     files.answer_all_but(2)
     ended = files.reconcile("--deadline", "0")
     assert ended.code == 4
     assert "published 12 = done 10 + dead-lettered 0; lost 2" in ended.output
-
-
-def test_records_older_than_the_log_end_with_2(files: Files, topics: Topics) -> None:
-    files.answer_all_but(2)
-    topics.configure(files.settings.wait.topic, "delete.retention.ms", "0")
-    ended = files.reconcile("--no-kills")
-    assert ended.code == 2
-    assert "published 12 = done 10 + dead-lettered 0 + no longer in the log 2; lost 0 (+2?)" in ended.output
-    assert "Start again with" in ended.errors
 
 
 def test_without_what_it_judges_by_it_ends_with_2(files: Files) -> None:

@@ -19,12 +19,8 @@ def ids(rules: Iterable[AlertRule]) -> list[str]:
 
 
 @pytest.mark.parametrize("rule", RULES, ids=ids(RULES))
-def test_a_rule_rests_on_metrics_that_exist(rule: AlertRule) -> None:
+def test_a_rule_rests_on_metrics_that_exist_and_says_how_urgent_it_is(rule: AlertRule) -> None:
     assert metric_names(rule.text) <= ALL
-
-
-@pytest.mark.parametrize("rule", RULES, ids=ids(RULES))
-def test_a_rule_says_how_urgent_it_is_and_what_to_read(rule: AlertRule) -> None:
     assert rule.name.startswith("Waitreg")
     assert rule.value("severity") in ("page", "ticket")
     assert rule.value("summary") or "&" in rule.value("annotations") or "*" in rule.value("annotations")

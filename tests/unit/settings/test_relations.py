@@ -76,11 +76,6 @@ def test_a_ttl_that_equals_the_limit_is_refused_and_one_above_is_taken() -> None
     assert not fatal(processor__ttl_s=limit + 0.001)
 
 
-def test_with_few_slots_the_look_ahead_counts_for_more() -> None:
-    assert fatal(processor__max_in_flight=1, processor__ttl_s=600)
-    assert not fatal(processor__max_in_flight=1, processor__ttl_s=600, processor__prefetch_max=2)
-
-
 @given(
     st.integers(1, 5_000),
     st.floats(0.1, 600),

@@ -12,8 +12,6 @@ from sink.read.ranges import (
     OVERHEAD_BYTES,
     Range,
     ReadLimit,
-    as_json,
-    assignment,
     offsets_of,
     plan,
     poll_records,
@@ -91,9 +89,3 @@ def test_what_was_too_large_is_halved_down_to_one_offset() -> None:
 def test_a_consumer_holds_no_more_than_half_of_its_range(offsets: int, partitions: int, expected: int) -> None:
     ranges = plan(dict.fromkeys(PLACES[:partitions], 0), dict.fromkeys(PLACES[:partitions], offsets), offsets)
     assert poll_records(ranges) == expected
-
-
-def test_options_name_every_partition() -> None:
-    places = [TopicPartition("a", 0), TopicPartition("a", 2), TopicPartition("b", 1)]
-    assert as_json((name, 5) for name in places) == '{"a": {"0": 5, "2": 5}, "b": {"1": 5}}'
-    assert assignment(places) == '{"a": [0, 2], "b": [1]}'

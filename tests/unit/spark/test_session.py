@@ -102,17 +102,9 @@ class DeadSession:
 
 
 @pytest.mark.parametrize("error", [Py4JNetworkError("gone"), ConnectionRefusedError("refused"), EOFError()])
-def test_what_ended_the_run_is_raised_though_the_jvm_is_gone(error: Exception) -> None:
+def test_the_end_of_a_session_whose_jvm_is_gone_hides_no_error(error: Exception) -> None:
     session = DeadSession(error)
-
-    def run() -> None:
-        try:
-            raise RuntimeError("what ended the run")
-        finally:
-            stop_session(cast("SparkSession", session))
-
-    with pytest.raises(RuntimeError, match="what ended the run"):
-        run()
+    stop_session(cast("SparkSession", session))
     assert session.asked
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 from datetime import UTC, datetime
 
-from aiohttp import web
-
 from processor.handlers.http import HttpHandler
+from tests.support.http_service import Answer, HttpService
 from tests.support.traces import Traced, id_of, traceparent
 from wait_registry.handler import Record
 from wait_registry.records.original import Original
@@ -23,21 +22,9 @@ TAKEN = RecordTaken(
 
 
 def test_the_request_is_a_child_of_the_attempt(traced: Traced) -> None:
-    seen: list[list[tuple[str, str]]] = []
-
-    async def answer(request: web.Request) -> web.Response:
-        seen.append(list(request.headers.items()))
-        return web.Response()
-
-    async def main() -> None:
-        application = web.Application()
-        application.router.add_post("/", answer)
-        runner = web.AppRunner(application)
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        host, port = runner.addresses[0][:2]
+    async def call(url: str) -> None:
         settings = HttpHandlerSettings(forward_headers=("traceparent", "tracestate", "tenant"))
-        handler = HttpHandler(f"http://{host}:{port}/", settings, 1, trace_headers=traced.tracer.http_headers)
+        handler = HttpHandler(url, settings, 1, trace_headers=traced.tracer.http_headers)
         await handler.open()
         try:
             record = traced.tracer.record_taken(TAKEN)
@@ -47,13 +34,14 @@ def test_the_request_is_a_child_of_the_attempt(traced: Traced) -> None:
             record.leave()
         finally:
             await handler.close()
-            await runner.cleanup()
 
-    asyncio.run(asyncio.wait_for(main(), 60))
+    with HttpService(lambda _: Answer()) as service:
+        asyncio.run(asyncio.wait_for(call(service.address), 60))
+    (received,) = service.calls
     [attempt] = traced.spans("attempt")
-    sent = [(name.lower(), value) for name, value in seen[0] if name.lower() in ("traceparent", "tracestate", "tenant")]
-    assert sorted(sent) == [
-        ("tenant", "acme"),
-        ("traceparent", f"00-{TRACE:032x}-{id_of(attempt):016x}-01"),
-        ("tracestate", "vendor=1"),
-    ]
+    sent = {name.lower(): value for name, value in received.headers.items()}
+    assert {name: sent[name] for name in ("tenant", "traceparent", "tracestate")} == {
+        "tenant": "acme",
+        "traceparent": f"00-{TRACE:032x}-{id_of(attempt):016x}-01",
+        "tracestate": "vendor=1",
+    }
