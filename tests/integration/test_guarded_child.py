@@ -82,14 +82,6 @@ def test_a_child_that_ignores_the_request_is_killed_with_its_children(tmp_path: 
     wait_until(lambda: not any(map(runs, processes)), 60, "the end of the grandchild")
 
 
-def test_kill_takes_the_grandchildren_along(child: GuardedChild) -> None:
-    processes = tree(child)
-
-    child.kill()
-
-    wait_until(lambda: not any(map(runs, processes)), 60, "the end of all")
-
-
 def test_a_paused_child_can_be_stopped(child: GuardedChild) -> None:
     child.pause()
 

@@ -139,14 +139,6 @@ def test_unusable_values_end_with_2_and_one_line(
     assert refused.errors.count("\n") == 1
 
 
-def test_a_missing_schema_ends_with_2_and_the_command_that_creates_it(
-    settings_for: SettingsFactory, query: Query
-) -> None:
-    refused = query(settings_for(), "stuck_now")
-    assert refused.code == 2
-    assert "waitreg db migrate" in refused.errors
-
-
 def test_a_user_without_permission_learns_what_to_grant(incident: Settings, database: Database, query: Query) -> None:
     schema = incident.postgres.schema_name
     reader = f"reader_{schema}"

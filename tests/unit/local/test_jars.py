@@ -18,9 +18,7 @@ from wait_registry.jvm import (
     jar_directory,
     jar_lists,
     jars_home,
-    java_command,
     java_major,
-    main,
 )
 
 
@@ -73,13 +71,6 @@ def test_fetching_what_is_there_changes_nothing_and_runs_no_java(copied: Path, m
     assert {path: path.stat().st_mtime_ns for path in copied.iterdir()} == before
 
 
-def test_fetching_needs_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("JAVA_HOME", "/nowhere")
-
-    with pytest.raises(ConfigurationError, match=r"no java in JAVA_HOME \(/nowhere\): install Java 17"):
-        fetch_jars(tmp_path, ["spark"])
-
-
 def test_ivy_asks_only_for_what_is_wanted_and_takes_the_users_settings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -91,11 +82,6 @@ def test_ivy_asks_only_for_what_is_wanted_and_takes_the_users_settings(
 
     assert command[command.index("-settings") + 1] == str(settings)
     assert command[command.index("-confs") + 1 :] == ["broker"]
-
-
-def test_verify_names_both_folders(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["verify"]) == 0
-    assert capsys.readouterr().out.count("verified in") == len(JAR_KINDS)
 
 
 @pytest.mark.parametrize(
@@ -110,14 +96,3 @@ def test_verify_names_both_folders(capsys: pytest.CaptureFixture[str]) -> None:
 )
 def test_the_major_version_of_java_is_read_from_what_it_prints(printed: str, major: int | None) -> None:
     assert java_major(printed) == major
-
-
-def test_an_old_java_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    java = tmp_path / "bin" / "java"
-    java.parent.mkdir()
-    java.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\"' >&2\n")
-    java.chmod(0o755)
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-
-    with pytest.raises(ConfigurationError, match="is Java 11: install Java 17 or newer"):
-        java_command()

@@ -17,11 +17,6 @@ def test_every_block_has_a_name_and_a_text(file: str) -> None:
     assert all(queries[name].rstrip().endswith(";") for name in queries.names())
 
 
-def test_the_error_about_an_unknown_block_names_the_file() -> None:
-    with pytest.raises(KeyError, match=r"sql/sink\.sql has no block named nothing"):
-        Queries("sink")["nothing"]
-
-
 def test_migrations_are_numbered_without_gaps() -> None:
     assert [migration.version for migration in migrations()] == list(range(1, len(migrations()) + 1))
     assert len({migration.checksum for migration in migrations()}) == len(migrations())
