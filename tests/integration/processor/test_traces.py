@@ -1,17 +1,20 @@
-"""A record's trace continues through the processor: as published, attempt by attempt, into what the handler calls."""
+"""A record's trace goes through the processor, attempt by attempt, into what the handler calls, and to a collector."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import StatusCode
 
 from tests.integration.processor.scenario import ScenarioFactory, accepts, numbers
+from tests.support.collector import Collector
 from tests.support.kafka_io import Outgoing
+from tests.support.processes import Services
 from tests.support.traces import Traced, attributes, events, id_of, trace_of, traceparent
 from wait_registry.handler import Discard, HandlerResult, Record, TransientError
 from wait_registry.records.lineage import Lineage, redelivery_headers
@@ -148,3 +151,59 @@ def test_unusual_records_have_their_traces(processor_scenario: ScenarioFactory, 
     assert events(spans[2]) == {"dead-lettered": {"waitreg.reason": "unregistrable"}}
     assert attributes(spans[2])["waitreg.outcome"] == "dead_lettered"
     assert id_of(spans[0]) != first.redelivery_span_id(2)
+
+
+HANDLER = """
+import logging
+from opentelemetry import trace
+tracer, log = trace.get_tracer("shop"), logging.getLogger("shop")
+
+async def handle(record):
+    with tracer.start_as_current_span("charge"):
+        log.info("charged")
+"""
+
+
+@pytest.fixture
+def collector() -> Iterator[Collector]:
+    own = Collector()
+    yield own
+    own.close()
+
+
+def test_a_process_sends_all_spans_and_its_log_names_them(
+    processor_scenario: ScenarioFactory, services: Services, tmp_path: Path, collector: Collector
+) -> None:
+    (tmp_path / "shop.py").write_text(HANDLER)
+    at = processor_scenario("shop:handle", others={"telemetry.traces": True})
+    at.produce(numbers(50))
+    variables = {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.base, "OTEL_SERVICE_NAME": "shop-orders"}
+    service = services.start("processor", at.settings, "--once", environment=variables)
+    assert service.wait(120) == 0, service.log.read_text("utf-8")
+
+    spans = {span.span_id: span for span in collector.received}
+    assert {span.service for span in spans.values()} == {"shop-orders"}, "the standard variables count"
+    charges = [span for span in spans.values() if span.name == "charge"]
+    assert len(charges) == 50
+    for charge in charges:
+        attempt = spans[charge.parent_id]
+        assert attempt.name == "attempt"
+        assert spans[attempt.parent_id].name == f"process {at.topic}"
+    logged = [line for line in service.log_lines() if line.get("logger") == "shop"]
+    assert {(line["trace_id"], line["span_id"]) for line in logged} == {
+        (charge.trace_id, charge.span_id) for charge in charges
+    }
+
+
+def test_without_a_collector_every_record_is_processed(processor_scenario: ScenarioFactory, services: Services) -> None:
+    nowhere = {"telemetry.traces": True, "telemetry.traces_endpoint": "http://127.0.0.1:1/v1/traces"}
+    at = processor_scenario("tests.integration.processor.scenario:accepts", 3, nowhere)
+    at.produce(numbers(3000))
+    # The SDK retries a batch for this many seconds, ten by default; it logs the cause if its first pause (1.2 s) fits.
+    service = services.start("processor", at.settings, "--once", environment={"OTEL_EXPORTER_OTLP_TIMEOUT": "2"})
+    assert service.wait(120) == 0, service.log.read_text("utf-8")
+    assert sum(record.value is None for record in at.topics.read(at.settings.wait.topic)) == 3000
+    lines = [str(line["message"]) for line in service.log_lines() if "opentelemetry" in str(line.get("logger"))]
+    assert 0 < len(lines) <= 3, lines
+    assert "Connection refused" in lines[0]
+    assert "Traceback" not in service.log.read_text("utf-8")
