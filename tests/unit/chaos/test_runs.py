@@ -118,7 +118,7 @@ def test_a_downstream_failed_when_calls_meanwhile_did(
     assert bool(felt(tmp_path / "calls.jsonl", BEGAN_MS, ENDED_MS, 503)) is happened
 
 
-def test_what_breaks_a_companion_off_is_raised_at_its_end() -> None:
+def test_error_of_a_companion_is_raised_at_its_end() -> None:
     broken = threading.Event()
 
     def breaks() -> None:
@@ -134,7 +134,7 @@ OUTCOMES = {"done": (None, {"WAIT_OUTCOME": b"done"}), "expired": (None, {"WAIT_
 
 
 @pytest.mark.parametrize(
-    ("steps", "false", "standing"),
+    ("steps", "false", "left_open"),
     [
         ("wait done", 0, 0),
         ("wait expired", 0, 0),
@@ -144,12 +144,12 @@ OUTCOMES = {"done": (None, {"WAIT_OUTCOME": b"done"}), "expired": (None, {"WAIT_
         ("wait expired done", 1, 0),
     ],
 )
-def test_an_export_of_what_does_not_stand_is_false(steps: str, false: int, standing: int) -> None:
+def test_export_without_an_open_registration_is_false(steps: str, false: int, left_open: int) -> None:
     log = WaitLog()
     for number, step in enumerate(steps.split()):
         value, headers = OUTCOMES.get(step, REGISTRATION)
         log.take(b"id", cast(Any, value), cast(Any, headers), 1000 * number)
-    assert (len(log.false_exports), len(log.open), log.registered[0]) == (false, standing, {7})
+    assert (len(log.false_exports), len(log.open), log.registered[0]) == (false, left_open, {7})
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_an_export_of_what_does_not_stand_is_false(steps: str, false: int, stand
         (0, 0, 10, {"open_files"}),
     ],
 )
-def test_what_is_there_at_rest_must_not_grow(bytes_: int, threads: int, files: int, growing: set[str]) -> None:
+def test_growth_at_rest_is_found(bytes_: int, threads: int, files: int, growing: set[str]) -> None:
     minutes, stretch_s = 40, 300.0
     taken = []
     for second in range(60 * minutes + 1):
