@@ -23,15 +23,24 @@ from wait_registry.settings.root import Settings
 
 Columns = Mapping[str, Any]
 ANSWER_S = 5.0
-WAIT = """
+_COMMON = """
+    original_timestamp_ms as timestamp_ms, original_timestamp_type as timestamp_type,
+    wait_expiration_uuid as wait_id, consumer_group as "group"
+"""
+WAIT = f"""
 select *, original_headers::text as headers_json,
-    floor(extract(epoch from wait_expiration_time) * 1000)::bigint as expires_at_ms
+    floor(extract(epoch from wait_expiration_time) * 1000)::bigint as expires_at_ms, {_COMMON}
 from wait
 """
-DEAD_LETTER = """
-select *, headers::text as headers_json, floor(extract(epoch from dead_letter_time) * 1000)::bigint as time_ms
+DEAD_LETTER = f"""
+select *, headers::text as headers_json,
+    floor(extract(epoch from dead_letter_time) * 1000)::bigint as time_ms, {_COMMON}
 from dead_letter
 """
+_OF_BOTH = ("timestamp_ms", "timestamp_type", "group", "instance", "delivery")
+_OF_WAIT = (*_OF_BOTH, "dead_letter_topic", "expiry_policy", "max_deliveries", "expires_at_ms")
+_OF_LETTER = (*_OF_BOTH, "wait_id", "reason", "time_ms")
+_TEXTS = ("error_class", "error_message", "error_stacktrace")
 
 
 class Snapshots(Companion):
@@ -71,28 +80,18 @@ def read_tables(settings: Settings, answer_s: float = 0.0) -> Tables:
 
 
 def _wait_row(row: Columns) -> WaitRow:
-    needed = ("instance", "delivery", "dead_letter_topic", "expiry_policy", "max_deliveries")
-    times = ("original_timestamp_ms", "original_timestamp_type", "expires_at_ms")
-    for column in ("original_partition", "original_offset", "consumer_group", *needed, *times):
+    wait_id = row["wait_id"]
+    for column in ("original_topic", "original_partition", "original_offset", *_OF_WAIT):
         if row[column] is None:
-            return WaitRow(row["wait_expiration_uuid"], None, f"column {column} is null")
+            return WaitRow(wait_id, None, f"{column} is null")
     try:
         content = _content(row["original_key"], row["body"], row["headers_json"])
     except DataError as error:
-        return WaitRow(row["wait_expiration_uuid"], None, str(error))
-    where = (row["wait_partition"], row["wait_offset"], 0, row["wait_expiration_uuid"], True)
-    registration = Registration(
-        *where,
-        original=_place(row, "original") or ("", 0, 0),
-        timestamp_ms=row["original_timestamp_ms"],
-        timestamp_type=row["original_timestamp_type"],
-        content=content,
-        expires_at_ms=row["expires_at_ms"],
-        group=row["consumer_group"],
-        source=_place(row, "source"),
-        **{name: row[name] for name in needed},
-    )
-    return WaitRow(registration.wait_id, registration)
+        return WaitRow(wait_id, None, str(error))
+    where = (row["wait_partition"], row["wait_offset"], 0, wait_id, True)
+    fields: dict[str, Any] = {name: row[name] for name in _OF_WAIT}
+    fields |= {"original": _place(row, "original"), "source": _place(row, "source")}
+    return WaitRow(wait_id, Registration(*where, content=content, **fields))
 
 
 def _letter_row(row: Columns) -> DeadLetterRow:
@@ -106,17 +105,10 @@ def _letter_row(row: Columns) -> DeadLetterRow:
         return DeadLetterRow(TopicRecord(*where), row["finished_late"], unreadable)
     registered = row["wait_partition"] is not None and row["wait_offset"] is not None
     # The same rows are read every two seconds of a run, and kept.
-    texts = {name: row[name] and sys.intern(row[name]) for name in ("error_class", "error_message", "error_stacktrace")}
-    fields: dict[str, Any] = {
-        "original": _place(row, "original"),
-        "timestamp_ms": row["original_timestamp_ms"],
-        "timestamp_type": row["original_timestamp_type"],
-        "wait_id": row["wait_expiration_uuid"],
-        "registration": (row["wait_partition"], row["wait_offset"]) if registered else None,
-        "group": row["consumer_group"],
-        **{name: row[name] for name in ("instance", "delivery", "reason", "time_ms")},
-        **texts,
-    }
+    fields: dict[str, Any] = {name: row[name] and sys.intern(row[name]) for name in _TEXTS}
+    fields |= {name: row[name] for name in _OF_LETTER}
+    fields["original"] = _place(row, "original")
+    fields["registration"] = (row["wait_partition"], row["wait_offset"]) if registered else None
     return DeadLetterRow(Republished(*where, **fields), row["finished_late"], unreadable)
 
 

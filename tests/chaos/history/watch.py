@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
-from contextlib import ExitStack, suppress
-from typing import Self
+from contextlib import closing, suppress
+from typing import Any
 
 from confluent_kafka import KafkaException
 
@@ -32,22 +32,14 @@ class Watch(Companion):
         self._letters = (settings.dead_letter.topic, *redelivery_topics(settings))
         self._partitions: dict[str, Sequence[int]] = {}
         self._asked_s = -METADATA_S
-        self._open = ExitStack()
+        bootstrap = settings.kafka.bootstrap_servers
+        self._committed = reader(bootstrap, "read_committed", settings.processor.group)
+        self._uncommitted = reader(bootstrap, "read_uncommitted")
         super().__init__("watch", interval_s, self._poll_if_possible)
 
-    def __enter__(self) -> Self:
-        bootstrap, group = self._settings.kafka.bootstrap_servers, self._settings.processor.group
-        with ExitStack() as opened:
-            self._committed = reader(bootstrap, "read_committed", group)
-            opened.callback(self._committed.close)
-            self._uncommitted = reader(bootstrap, "read_uncommitted")
-            opened.callback(self._uncommitted.close)
-            self._open = opened.pop_all()
-        return super().__enter__()
-
-    def __exit__(self, kind: type[BaseException] | None, *of_no_interest: object) -> None:
-        with self._open:
-            super().__exit__(kind, *of_no_interest)
+    def __exit__(self, *raised: Any) -> None:
+        with closing(self._committed), closing(self._uncommitted):
+            super().__exit__(*raised)
 
     def _poll_if_possible(self) -> None:
         with suppress(KafkaException):
