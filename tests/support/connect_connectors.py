@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
@@ -24,24 +25,27 @@ class Connectors:
         self._names = names
         self._made: list[str] = []
 
-    def start(self, file: str, settings: Settings, **changes: str) -> str:
+    def start(self, file: str, settings: Settings, changes: Mapping[str, str]) -> str:
         """Start the connector of a file and wait until it runs.
 
         Args:
             file: its path in connect-configs/.
             settings: what its variables are filled from.
-            changes: properties in place of the file's; dots in their names are written as double underscores.
+            changes: properties in place of the file's.
 
         Returns:
             The connector's name.
         """
         found = read_connector(CONFIGS / file, partial(variable, settings=settings))
-        own = {key.replace("__", "."): value for key, value in changes.items()}
         name = self._names(found.name)
-        self.rest.put(name, {**found.config, **own})
-        self._made.append(name)
+        self.rest.put(name, {**found.config, **changes})
+        self.remove_at_end(name)
         self.wait_running(name)
         return name
+
+    def remove_at_end(self, name: str) -> None:
+        """Remove this connector when the test ends, even if another process made it."""
+        self._made.append(name)
 
     def wait_running(self, name: str) -> None:
         """Wait until a connector and its tasks run; AssertionError with the trace when one has failed."""
@@ -57,6 +61,5 @@ class Connectors:
         return wait_until(trace, deadline_s, f"the failure of {name}")
 
     def close(self) -> None:
-        for name in self._made:
+        for name in filter(self.rest.status, self._made):
             self.rest.remove(name)
-            wait_until(lambda gone=name: not self.rest.status(gone), what=f"the end of {name}")

@@ -25,7 +25,7 @@ class ConnectRest:
         self._ask("PUT", f"/connectors/{name}/config", dict(config))
 
     def remove(self, name: str) -> None:
-        """Delete a connector; asked again where a group between two leaders can't write it down."""
+        """Delete a connector, again where a group between two leaders can't write it down, until its state is gone."""
 
         def deleted() -> bool:
             try:
@@ -37,6 +37,7 @@ class ConnectRest:
             return True
 
         wait_until(deleted, what=f"the deletion of {name}")
+        wait_until(lambda: not self.status(name), what=f"the end of {name}")
 
     def restart_failed(self, name: str) -> None:
         self._ask("POST", f"/connectors/{name}/restart?includeTasks=true&onlyFailed=true")

@@ -6,26 +6,21 @@ only the log knows; the exporters, killed in mid-export; everything back, until 
 
 from __future__ import annotations
 
-import logging
+import signal
 import threading
 import time
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
-from tests.support.combination import DEBEZIUM, OURS, SLOW_CHUNK_ROWS, Combination, Maker, Role, Stage
+from tests.integration.connect.combination import DEBEZIUM, OURS, SLOW_CHUNK_ROWS, Combination, Maker, Role, Stage
 from tests.support.golden_corpus import Entry, id_of, in_log_order, odd_names
-from tests.support.golden_corpus_expectation import Letter
-from tests.support.kafka_io import ReadRecord
 from tests.support.processes import Service
 from tests.support.shared_services import Kind, start_shared
 from tests.support.waiting import wait_until
 from wait_registry.local.connect_worker import ConnectWorker
-
-log = logging.getLogger(__name__)
 
 # Time enough to write a load, and no more: what isn't resolved is to expire soon.
 FIRST_TTL_S = 10
@@ -40,48 +35,17 @@ T = TypeVar("T")
 Loads = Mapping[str, Sequence[Entry]]
 
 
-@dataclass
-class Seen:
-    """What was seen of one combination."""
-
-    # Rows of the view when Postgres crashed, and when the sink was killed.
-    shown_at_the_crash: int = 0
-    shown_at_the_sinks_end: int = 0
-    # The view once it had caught up, and what was expected of it.
-    rows: dict[str, dict[str, Any]] = field(default_factory=dict)
-    expected_rows: dict[str, dict[str, Any]] = field(default_factory=dict)
-    # How far the dead letter topic went when the exporter was killed, and how many dead letters were committed then.
-    written_at_the_exporters_end: int = 0
-    exported_at_the_exporters_end: int = 0
-    # The exit statuses of killed processes of ours.
-    statuses: dict[Role, int] = field(default_factory=dict)
-    # While our sink was dead and everything past its expiry: what no outbox held, and what only the log knew resolved.
-    due_and_held_back: set[str] = field(default_factory=set)
-    resolved_and_shown: set[str] = field(default_factory=set)
-    # What was found in the end.
-    letters: list[Letter] = field(default_factory=list)
-    expected_letters: list[Letter] = field(default_factory=list)
-    wait_topic: list[ReadRecord] = field(default_factory=list)
-    resolved: set[str] = field(default_factory=set)
-    unreadable: Counter[tuple[int, int]] = field(default_factory=Counter)
-    malformed: dict[tuple[int, int], str] = field(default_factory=dict)
-    in_the_table: Counter[tuple[Any, ...]] = field(default_factory=Counter)
-    left_aside: list[str] = field(default_factory=list)
-
-
 class Story:
-    """Plays the story; afterwards `seen` has what was seen of each combination."""
+    """Plays the story; afterwards each combination's `seen` has what was seen of it."""
 
     def __init__(self, stage: Stage, worker: ConnectWorker, combinations: Sequence[Combination]) -> None:
         self._stage = stage
         self._worker = worker
         self.combinations = combinations
-        self.seen = {combination.label: Seen() for combination in combinations}
         self.restarted = 0.0
         self._pool = ThreadPoolExecutor(2 * len(combinations) + 1, thread_name_prefix="combination")
         self._processes: list[Service] = []
         self._over = threading.Event()
-        self._began = time.monotonic()
 
     def play(self) -> None:
         """Play all of it."""
@@ -89,14 +53,10 @@ class Story:
             try:
                 watch = self._open()
                 self._first_load()
-                self._log("the tables have caught up")
                 self.restarted = sum(value for name, value in watch.metrics().items() if "restarts_total" in name)
                 self._second_load()
-                self._log("the sinks are killed, the log continues")
                 self._export()
-                self._log("the exporters are killed")
                 self._close()
-                self._log("the end")
             finally:
                 self._over.set()
 
@@ -117,7 +77,6 @@ class Story:
         settings = settings.model_copy(update={"connect": settings.connect.model_copy(update=quick)})
         watch = self._stage.services.start("connect", settings, "watch")
         self.each(lambda one: self._await(lambda: one.runs("sink"), f"{one.label}: its sink"))
-        self._log("the sinks run")
         return watch
 
     def _start_ours(self, role: Role, chunk_rows: int = 100) -> None:
@@ -133,7 +92,7 @@ class Story:
         for one in self.combinations:
             if one.maker(role) == OURS:
                 one.services[role].kill()
-                self.seen[one.label].statuses[role] = one.services[role].process.returncode
+                assert one.services[role].process.returncode == -signal.SIGKILL
 
     def _create_connectors(self, role: Role) -> None:
         for one in self.combinations:
@@ -150,27 +109,24 @@ class Story:
         loads = {one.label: self._corpus(one) for one in self.combinations}
         self._write(loads, 0, 0.4)
         self.each(lambda one: self._await(lambda: one.count("wait"), f"{one.label}: rows"))
-        self._log("the first rows are there")
         for one in self.combinations:
-            self.seen[one.label].shown_at_the_crash = one.count("wait")
+            one.seen.shown_at_the_crash = one.count("wait")
         writing = self._pool.submit(self._stage.stack.postgres.kill)
         self._write(loads, 0.4, 0.7)
         writing.result()
         self._stage.stack.postgres.start()
-        self._log("Postgres has crashed and is back")
         self._write(loads, 0.7, 1)
         self.each(self._catch_up)
 
     def _catch_up(self, one: Combination) -> None:
-        seen, expected = self.seen[one.label], one.expected_rows()
-        self._await(lambda: one.shown() == set(expected), f"{one.label}: the open rows in the view")
+        seen, expected = one.seen, one.expected_rows()
+        self._await(lambda: one.shown() == set(expected), f"{one.label}: the open rows in the table")
         seen.rows, seen.expected_rows = one.rows(), expected
         if one.maker("sink") == OURS:
             # Once it is dead an outbox gets what expired before it died, and nothing else.
             self._await(
                 partial(self._saw_the_expiry, one), f"{one.label}: a sink that reads what came after the expiry"
             )
-        self._log(f"{one.label} has caught up")
 
     def _saw_the_expiry(self, one: Combination) -> bool:
         [(saw,)] = one.query(
@@ -190,7 +146,7 @@ class Story:
         first = {id_of(f"second {number}") for number in range(SECOND_LOAD // 10)}
         self.each(lambda one: self._await(lambda: first <= one.shown(), f"{one.label}: more", SOON_S))
         for one in self.combinations:
-            self.seen[one.label].shown_at_the_sinks_end = one.count("wait")
+            one.seen.shown_at_the_sinks_end = one.count("wait")
         self._worker.kill()
         self._kill_ours("sink")
         writing.result()
@@ -208,11 +164,10 @@ class Story:
 
     def _export_by_the_worker(self) -> None:
         self._worker.start()
-        self._log("the worker is back")
         for one in self.combinations:
             if one.maker("sink") == one.maker("exporter") == DEBEZIUM:
                 # A source exports what the table shows, and only our sink has a position for it.
-                self._await(partial(self._shows_all, one), f"{one.label}: the whole view")
+                self._await(partial(self._shows_all, one), f"{one.label}: the whole table")
         self._create_connectors("exporter")
         self._kill_in_mid_export(DEBEZIUM, self._worker.kill)
 
@@ -223,11 +178,10 @@ class Story:
         exporting = [one for one in self.combinations if one.maker("exporter") == maker]
         for one in exporting:
             written = self._await(one.dead_letters_written, f"{one.label}: a first dead letter", SOON_S)
-            self.seen[one.label].written_at_the_exporters_end = written
+            one.seen.written_at_the_exporters_end = written
         kill()
         for one in exporting:
-            self.seen[one.label].exported_at_the_exporters_end = exported = one.exported()
-            self._log(f"{one.label}: killed with {exported} dead letters committed")
+            one.seen.exported_at_the_exporters_end = len(one.letters())
 
     def _close(self) -> None:
         """Everything back, until nothing is left but what can't be sent."""
@@ -246,27 +200,21 @@ class Story:
             topics = one.settings.wait.topic, one.settings.dead_letter.topic
             one.query("select fill_expired_outbox(%s, 0, 100000, 0, %s, 1000000000)", *topics)
             filled = {wait_id for (wait_id,) in one.query("select wait_expiration_uuid from expired_outbox")}
-            self.seen[one.label].due_and_held_back = one.shown() - filled
-            self.seen[one.label].resolved_and_shown = one.shown() & one.written.resolved
+            one.seen.due_and_held_back = one.shown() - filled
+            one.seen.resolved_and_shown = one.shown() & one.written.resolved
 
     def _is_past(self, one: Combination) -> bool:
         return one.count("wait where wait_expiration_time >= now()") == 0
 
     def _finish(self, one: Combination) -> None:
-        seen = self.seen[one.label]
         odd = odd_names(one.corpus)
         aside = {item.wait_id for item in odd}
-        self._await(lambda: one.shown() <= aside, f"{one.label}: nothing but {aside} in the view")
-        seen.left_aside = [item.name for item in odd if item.wait_id in one.shown()]
-        seen.resolved = set(one.written.resolved)
-        seen.expected_letters = one.expected_letters(but=aside)
+        self._await(lambda: one.shown() <= aside, f"{one.label}: nothing but {aside} in the table")
+        one.seen.left_aside = [item.name for item in odd if item.wait_id in one.shown()]
         one.resolve(odd)
         self._await(lambda: not one.count("wait"), f"{one.label}: an empty table")
-        seen.letters, seen.wait_topic, seen.unreadable = one.letters(), one.wait_topic(), one.unreadable()
-        seen.malformed = {place: malformed.name for place, malformed in one.written.malformed.items()}
-        self._await(lambda: one.count("dead_letter") >= len(seen.letters), f"{one.label}: dead letters")
-        seen.in_the_table = Counter(one.query("select wait_expiration_uuid, reason from dead_letter"))
-        self._log(f"{one.label} is empty")
+        letters = len(one.letters())
+        self._await(lambda: one.count("dead_letter") >= letters, f"{one.label}: dead letters")
 
     def _corpus(self, one: Combination) -> list[Entry]:
         corpus = replace(one.corpus, expires_at_ms=_in_ms(FIRST_TTL_S))
@@ -289,14 +237,6 @@ class Story:
             return condition()
 
         return wait_until(unless_over, PATIENCE_S, what, poll_s)
-
-    def _log(self, what: str) -> None:
-        log.info("%5.1f s  %s", time.monotonic() - self._began, what)
-
-
-def ids(letters: Iterable[Letter]) -> Counter[str]:
-    """Return the wait ids of dead letters, each as often as it occurs."""
-    return Counter((dict(letter.headers)["WAIT_EXPIRATION_UUID"] or b"").decode() for letter in letters)
 
 
 def _in_ms(seconds: float) -> int:

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import GIVEN_JDBC_CONNECTOR, SettingsFactory
-from tests.integration.connect.exporting import Exporting
-from tests.integration.connect.families import SinkFamily, SourceFamily, connector_class, jdbc_family
+from tests.integration.connect.exporting import Exporting, ExportingFactory
+from tests.integration.connect.families import Family
 from tests.integration.connect.outbox import Connection
+from tests.integration.connect.sinking import Sinking, SinkingFactory
 from tests.support.chosen_stack import skips_are_failures
 from tests.support.connect_connectors import Connectors
 from tests.support.connect_rest import ConnectRest
@@ -72,30 +73,40 @@ def jdbc_connector() -> Path:
 
 
 @pytest.fixture(params=["debezium", "jdbc"])
-def sink_family(request: pytest.FixtureRequest) -> SinkFamily:
-    """Each family of sinks in turn."""
-    if request.param == "debezium":
-        return SinkFamily("debezium")
-    return SinkFamily("jdbc", connector_class(request.getfixturevalue("jdbc_connector"), "sink"))
-
-
-@pytest.fixture(params=["debezium", "jdbc"])
-def source_family(request: pytest.FixtureRequest) -> SourceFamily:
-    """Each family of sources in turn."""
-    if request.param == "debezium":
-        return SourceFamily("debezium")
-    return jdbc_family(request.getfixturevalue("jdbc_connector"))
+def family(request: pytest.FixtureRequest) -> Family:
+    """Each family of connectors in turn."""
+    jdbc = request.param == "jdbc"
+    return Family("jdbc", request.getfixturevalue("jdbc_connector")) if jdbc else Family()
 
 
 @pytest.fixture
-def exporting(
-    source_family: SourceFamily, connect: ConnectWorker, names: Names, topics: Topics, prepared: SettingsFactory
-) -> Iterator[Exporting]:
+def sinking(
+    family: Family, connectors: Connectors, prepared: SettingsFactory, topics: Topics, database: Database
+) -> SinkingFactory:
+    """Return a factory of sinks of one family, with these settings, none of them started."""
+    return lambda overrides: Sinking(family, connectors, topics, database, prepared(overrides))
+
+
+@pytest.fixture
+def exporting_from(
+    family: Family, connect: ConnectWorker, names: Names, topics: Topics, database: Database
+) -> Iterator[ExportingFactory]:
+    """Return a factory of the sources of one family, with these settings, none of them started."""
+    made: list[Exporting] = []
+
+    def make(settings: Settings) -> Exporting:
+        made.append(Exporting(family, Connectors(ConnectRest(connect.url), names), topics, settings))
+        return made[-1]
+
+    yield make
+    for own in reversed(made):
+        own.close()
+
+
+@pytest.fixture
+def exporting(exporting_from: ExportingFactory, prepared: SettingsFactory) -> Exporting:
     """The sources of one family over a schema of this test's own, none of them started."""
-    connectors = Connectors(ConnectRest(connect.url), names)
-    own = Exporting(source_family, connectors, topics, prepared({"connect.settle_s": 0}))
-    yield own
-    own.close()
+    return exporting_from(prepared({"connect.settle_s": 0}))
 
 
 @pytest.fixture

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import psycopg
 
 from sweeper.due import due_row
 from sweeper.outgoing import Outgoing, Policy, outgoing
 from sweeper.targets import Target
-from tests.integration.connect.families import SourceFamily
+from tests.integration.connect.families import Family
 from tests.support.connect_connectors import Connectors
 from tests.support.database import Database
 from tests.support.kafka_io import Headers, ReadRecord
@@ -34,32 +34,31 @@ SLOTS = "select slot_name, active from pg_replication_slots where slot_name like
 class Exporting:
     """The two sources of one schema; ``started`` are the names of those that were started."""
 
-    def __init__(self, family: SourceFamily, connectors: Connectors, topics: Topics, settings: Settings) -> None:
+    def __init__(self, family: Family, connectors: Connectors, topics: Topics, settings: Settings) -> None:
         self.connectors = connectors
         self.settings = settings
         self._family = family
-        self._topics = topics
+        self.topics = topics
         self.started: list[str] = []
         self._closed = False
         self._schema = settings.postgres.schema_name
         beats = [f"waitreg.heartbeat.{self._schema}.{what}" for what in ("expired", "tombstones")]
         topics.delete_at_end(*(beats if family.name == "debezium" else ()))
 
-    def start_source(self, **changes: str) -> str:
-        """Start `expired.source` and return its name."""
-        return self._start("expired.source", changes)
-
-    def start_tombstones(self, **changes: str) -> str:
-        """Start `expired.tombstones` and return its name."""
-        return self._start("expired.tombstones", changes)
+    def start(self, connector: str = "expired.source", changes: Mapping[str, str] | None = None) -> str:
+        """Start a source and return its name."""
+        changed = {**self._family.changes("source"), **(changes or {})}
+        name = self.connectors.start(self._family.file(connector), self.settings, changed)
+        self.started.append(name)
+        return name
 
     def letters(self) -> list[ReadRecord]:
         """Return what the dead letter topic shows to readers that ask for committed records only."""
-        return self._topics.read(self.settings.dead_letter.topic)
+        return self.topics.read(self.settings.dead_letter.topic)
 
     def count_written(self) -> int:
         """Return how many dead letters were written, whatever became of their transactions."""
-        return len(self._topics.read(self.settings.dead_letter.topic, "read_uncommitted"))
+        return len(self.topics.read(self.settings.dead_letter.topic, "read_uncommitted"))
 
     def expire(self, first: int, last: int) -> None:
         """Insert registrations with these numbers as bodies that expired a minute ago."""
@@ -88,17 +87,16 @@ class Exporting:
             return
         self._closed = True
         self.connectors.close()
-        if self._family.name != "debezium":
-            return
-        with self._connect() as connection:
-            wait_until(lambda: self._drop_slots(connection), what="the end of the replication slots")
-            for what in ("expired", "tombstones"):
-                connection.execute(f"drop publication if exists waitreg_{self._schema}_{what}".encode())
+        if self._family.name == "debezium":
+            self.drop_slots()
+            with self._connect() as connection:
+                for what in ("expired", "tombstones"):
+                    connection.execute(f"drop publication if exists waitreg_{self._schema}_{what}".encode())
 
-    def drop_slot(self) -> None:
+    def drop_slots(self) -> None:
         """Lose the place in the log of Postgres, as a restore does."""
         with self._connect() as connection:
-            wait_until(lambda: self._drop_slots(connection), what="the end of the replication slot")
+            wait_until(lambda: self._drop_slots(connection), what="the end of the replication slots")
 
     def _drop_slots(self, connection: psycopg.Connection) -> bool:
         slots = connection.execute(SLOTS, (self._schema,)).fetchall()
@@ -107,14 +105,11 @@ class Exporting:
                 connection.execute("select pg_drop_replication_slot(%s)", (name,))
         return all(not active for _, active in slots)
 
-    def _start(self, connector: str, changes: dict[str, str]) -> str:
-        changed = {**self._family.changes, **changes}
-        name = self.connectors.start(self._family.file(connector), self.settings, **changed)
-        self.started.append(name)
-        return name
-
     def _connect(self) -> psycopg.Connection:
         return Database(self.settings.postgres.url.get_secret_value()).connect(self.settings)
+
+
+ExportingFactory = Callable[[Settings], Exporting]
 
 
 def as_the_sweeper_would(rows: Sequence[dict[str, object]], settings: Settings) -> list[Published]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import psycopg
@@ -15,6 +15,19 @@ INSERT = """
 DEAD_LETTER = """
     insert into dead_letter (topic, partition, "offset", reason, wait_expiration_uuid, wait_partition, wait_offset)
     values ('dlq', 0, %s, %s, %s, %s, %s)
+"""
+EXPORTED = """
+    insert into dead_letter (topic, partition, "offset", reason, wait_expiration_uuid, wait_partition, wait_offset)
+    select 'dlq', 0, id, 'expired', wait_expiration_uuid, wait_partition, wait_offset from expired_outbox
+"""
+SWEPT = """
+insert into sweep (wait_topic, started_at, duration_s, due, skipped, result, instance)
+values (%s, clock_timestamp() - make_interval(secs => %s), 1, 0, '[]', 'done', 'host-1') returning 1
+"""
+FILLED = """
+insert into expired_outbox (
+    wait_expiration_uuid, original_topic, wait_expiration_time, wait_topic, wait_partition, wait_offset, created_at
+) values ('an id', 'orders', now(), %s, 0, %s, clock_timestamp() - make_interval(secs => %s)) returning 1
 """
 POSITION = "insert into sink_progress values ('wait', 'id', %s, 0, now() + %s, now())"
 FILL = "select fill_expired_outbox('wait', 5, %s, %s, %s, %s)"
@@ -46,8 +59,3 @@ def places(connection: Connection, table: str = "expired_outbox") -> list[tuple[
         f"select wait_expiration_uuid, wait_partition, wait_offset from {table} order by id".encode()
     )
     return [(wait_id, partition, offset) for wait_id, partition, offset in found.fetchall()]
-
-
-def ages(connection: Connection, table: str) -> list[datetime]:
-    """Return when the rows of a table of the outbox were written, in the order of their numbers."""
-    return [row[0] for row in connection.execute(f"select created_at from {table} order by id".encode()).fetchall()]

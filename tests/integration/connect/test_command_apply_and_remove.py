@@ -8,32 +8,20 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import SettingsFactory
-from tests.integration.connect.command_setting import connect_settings, own_sink_file, register
-from tests.integration.connect.rows import wait_ids
-from tests.support.command import Ended, run_waitreg
-from tests.support.connect_rest import ConnectRest
+from tests.integration.connect.commands import Commands
+from tests.integration.sink.wait_topic import WaitTopic, new_id, rows_of, wait_record
+from tests.support.command import Ended
+from tests.support.connect_connectors import Connectors
 from tests.support.database import Database
 from tests.support.naming import Names
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
-from wait_registry.local.connect_worker import ConnectWorker
-from wait_registry.settings.root import Settings
-
-
-class Commands:
-    """Runs `waitreg connect` in a folder of its own."""
-
-    def __init__(self, folder: Path, settings: Settings) -> None:
-        self._folder = folder
-        self._settings = settings
-
-    def __call__(self, *arguments: str | Path) -> Ended:
-        return run_waitreg(self._folder, "connect", *map(str, arguments), settings=self._settings)
 
 
 @pytest.fixture
-def connect_command(connect: ConnectWorker, prepared: SettingsFactory, tmp_path: Path) -> Commands:
-    return Commands(tmp_path, prepared(connect_settings(connect.url, {})))
+def waitreg_connect(connectors: Connectors, prepared: SettingsFactory, names: Names, tmp_path: Path) -> Commands:
+    settings = prepared({"connect.url": connectors.rest.url, "sink.kind": "connect"})
+    return Commands(tmp_path, settings, names)
 
 
 def words(ended: Ended) -> list[str]:
@@ -41,62 +29,58 @@ def words(ended: Ended) -> list[str]:
     return [line.split()[0] for line in ended.output.splitlines()]
 
 
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        (
+            {"tasks.max": "many", "batch.size": "none"},
+            ("{0} (bad.json): tasks.max: Invalid value many", "batch.size", "nothing was changed"),
+        ),
+        (
+            {"connector.class": "no.such.Sink"},
+            ("has no connector class no.such.Sink", "It has io.debezium.connector.jdbc.JdbcSinkConnector"),
+        ),
+        ({"connection.password": "${file:/no/x:y}"}, ("Correct connect.secrets.*",)),
+    ],
+)
 def test_a_refused_configuration_changes_no_connector(
-    connect_command: Commands, connect: ConnectWorker, names: Names, tmp_path: Path
+    waitreg_connect: Commands, connectors: Connectors, names: Names, changes: dict[str, str], said: tuple[str, ...]
 ) -> None:
-    good = own_sink_file(tmp_path, names("good"))
-    bad = own_sink_file(tmp_path, names("bad"), tasks__max="many", batch__size="none")
-    refused = connect_command("apply", good, bad)
+    refused = waitreg_connect("apply", waitreg_connect.file("good"), waitreg_connect.file("bad", changes=changes))
     assert refused.code == 2
-    assert "nothing was changed" in refused.errors
-    assert f"{names('bad')} ({bad}): tasks.max: Invalid value many" in refused.errors
-    assert "batch.size" in refused.errors
-    unknown = connect_command("apply", own_sink_file(tmp_path, names("unknown"), connector__class="no.such.Sink"))
-    assert unknown.code == 2
-    assert "has no connector class no.such.Sink" in unknown.errors
-    assert "It has io.debezium.connector.jdbc.JdbcSinkConnector" in unknown.errors
-    secret = connect_command("apply", own_sink_file(tmp_path, names("secret"), connection__password="${file:/no/x:y}"))
-    assert (secret.code, "Correct connect.secrets.*" in secret.errors) == (2, True), secret.errors
-    made = ("good", "bad", "unknown", "secret")
-    assert all(ConnectRest(connect.url).status(names(name)) == {} for name in made)
+    assert all(words.format(names("bad")) in refused.errors for words in said), refused.errors
+    assert connectors.rest.status(names("good")) == connectors.rest.status(names("bad")) == {}
 
 
 def test_apply_again_changes_nothing_and_after_remove_it_continues(
-    connect_command: Commands,
-    connect: ConnectWorker,
-    prepared: SettingsFactory,
-    topics: Topics,
-    database: Database,
-    names: Names,
-    tmp_path: Path,
+    waitreg_connect: Commands, connectors: Connectors, topics: Topics, database: Database, names: Names
 ) -> None:
-    settings, name = prepared(), names("wait.sink")
-    file = own_sink_file(tmp_path, name)
-    assert words(connect_command("apply", file)) == ["created", "ok"]
-    first = register(topics, settings)
-    wait_until(lambda: wait_ids(database, settings) == {first}, what="the first row")
+    run, settings, name = waitreg_connect, waitreg_connect.settings, names("wait.sink")
+    connectors.remove_at_end(name)
+    log, file = WaitTopic(topics, settings.wait.topic), run.file("wait.sink")
+    assert words(run("apply", file)) == ["created", "ok"]
+    log.write(wait_record(new_id(), 0))
+    wait_until(lambda: rows_of(database, settings) == log.rows, what="the first row")
 
-    again = connect_command("apply", file)
+    again = run("apply", file)
     assert (again.code, words(again)) == (0, ["unchanged", "ok"])
-    own_sink_file(tmp_path, name, batch__size="77")
-    second_sink = connect_command("apply", own_sink_file(tmp_path, names("second.sink")))
+    second_sink = run("apply", run.file("second.sink"))
     assert (second_sink.code, f"{name} writes" in second_sink.errors) == (2, True), second_sink.errors
-    changed = connect_command("apply", file)
+    changed = run("apply", run.file("wait.sink", changes={"batch.size": "77"}))
     assert (changed.code, words(changed)) == (0, ["changed", "ok"])
     assert "batch.size" in changed.output
 
     def shown() -> dict[str, object]:
-        status = connect_command("status", name, "--json")
+        status = run("status", name, "--json")
         assert status.code == 0, status.errors
         found = json.loads(status.output)["connectors"][0]
         return {name: found[name] for name in ("lag", "running")}
 
-    wait_until(lambda: shown().items() >= {("lag", 0), ("running", True)}, what="a sink that runs and is at the end")
-    removed = connect_command("remove", name, names("other"))
+    wait_until(lambda: shown() == {"lag": 0, "running": True}, what="a sink that runs and is at the end")
+    removed = run("remove", name, names("other"))
     assert (removed.code, words(removed)) == (0, ["removed", "not"])
-    assert connect_command("status", name).code == 1
+    assert run("status", name).code == 1
 
-    second = register(topics, settings)
-    assert connect_command("apply", file).code == 0
-    wait_until(lambda: wait_ids(database, settings) == {first, second}, what="the second row")
-    ConnectRest(connect.url).remove(name)
+    log.write(wait_record(new_id(), 0))
+    assert run("apply", file).code == 0
+    wait_until(lambda: rows_of(database, settings) == log.rows, what="the second row")

@@ -10,7 +10,7 @@ from psycopg.rows import dict_row
 
 from sweeper.due import QUERIES
 from tests.integration.connect.exporting import Exporting, as_the_sweeper_would, published
-from tests.integration.connect.rows import as_row
+from tests.integration.connect.sinking import as_row
 from tests.integration.sink.applying import PARTITIONS, HandFed
 from tests.integration.sink.wait_topic import in_ms
 from tests.support.database import Database
@@ -28,8 +28,8 @@ def test_every_shape_of_registration_is_exported_as_by_our_sweeper(
     settings = exporting.settings
     standing = expired_rows(settings, database)
     expected = as_the_sweeper_would(standing, settings)
-    exporting.start_source()
-    exporting.start_tombstones()
+    exporting.start()
+    exporting.start("expired.tombstones")
 
     dead_letters = {topic for topic, *_ in expected}
     exporting.wait_until(

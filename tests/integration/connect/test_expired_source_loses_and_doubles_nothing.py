@@ -9,12 +9,11 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import SettingsFactory
-from tests.integration.connect.exporting import Exporting
-from tests.integration.connect.families import SourceFamily
-from tests.support.connect_connectors import CONFIGS, Connectors
+from tests.integration.connect.exporting import Exporting, ExportingFactory
+from tests.integration.connect.outbox import EXPORTED
+from tests.support.connect_connectors import CONFIGS
 from tests.support.connect_rest import ConnectRest
 from tests.support.database import Database
-from tests.support.naming import Names
 from tests.support.own_postgres import own_postgres
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
@@ -26,10 +25,6 @@ ROWS = 1_000
 # Many small transactions: rows come into the outbox in small batches, which takes seconds for all of them.
 AT_ONCE = {"sweeper.chunk_rows": 100, "connect.settle_s": 0}
 SERVER = {"wal_level": "logical", "wal_sender_timeout": "3s"}
-KNOWN = """
-    insert into dead_letter (topic, partition, "offset", reason, wait_expiration_uuid, wait_partition, wait_offset)
-    select 'dlq', 0, id, 'expired', wait_expiration_uuid, wait_partition, wait_offset from expired_outbox
-"""
 
 
 @pytest.fixture
@@ -41,23 +36,17 @@ def postgres() -> Iterator[EmbeddedPostgres]:
 
 @pytest.fixture
 def on_it(
-    postgres: EmbeddedPostgres,
-    source_family: SourceFamily,
-    connect: ConnectWorker,
-    names: Names,
-    topics: Topics,
-    settings_for: SettingsFactory,
-) -> Iterator[Exporting]:
+    postgres: EmbeddedPostgres, exporting_from: ExportingFactory, topics: Topics, settings_for: SettingsFactory
+) -> Exporting:
     """The sources of one family over that Postgres, in mid-export."""
     settings = settings_for({"postgres.url": postgres.url, **AT_ONCE})
     topics.create_own(settings)
     Database(postgres.url).install(settings)
-    own = Exporting(source_family, Connectors(ConnectRest(connect.url), names), topics, settings)
+    own = exporting_from(settings)
     own.expire(1, ROWS)
-    own.start_source()
+    own.start()
     own.wait_until(lambda: own.count_written() > 0, "the first dead letters")
-    yield own
-    own.close()
+    return own
 
 
 @pytest.mark.guarantee("C.1", "C.4")
@@ -88,7 +77,7 @@ def test_after_kills_of_worker_and_postgres_each_is_exported_once(
 
 @pytest.mark.guarantee("C.4")
 @pytest.mark.timeout(360)
-@pytest.mark.parametrize("source_family", ["debezium"], indirect=True)
+@pytest.mark.parametrize("family", ["debezium"], indirect=True)
 def test_a_task_that_was_frozen_and_replaced_exports_nothing(
     on_it: Exporting, connect: ConnectWorker, connect_plugin: Path, kafka: str, tmp_path: Path
 ) -> None:
@@ -112,15 +101,15 @@ def test_a_task_that_was_frozen_and_replaced_exports_nothing(
 
 
 @pytest.mark.guarantee("C.8")
-@pytest.mark.parametrize("source_family", ["debezium"], indirect=True)
+@pytest.mark.parametrize("family", ["debezium"], indirect=True)
 def test_after_a_lost_slot_a_new_start_exports_only_what_is_open(exporting: Exporting, database: Database) -> None:
-    name, rest, settings = exporting.start_source(), exporting.connectors.rest, exporting.settings
+    name, rest, settings = exporting.start(), exporting.connectors.rest, exporting.settings
     exporting.expire(1, 10)
     assert exporting.wait_exported(10) == list(range(1, 11))
     rest.stop(name)
-    exporting.drop_slot()
+    exporting.drop_slots()
     with database.connect(settings) as connection:
-        connection.execute(KNOWN)
+        connection.execute(EXPORTED)
         exporting.expire(11, 12)
         # What came into the outbox while no slot kept its log.
         topics = settings.wait.topic, settings.dead_letter.topic
@@ -138,7 +127,7 @@ def test_after_a_lost_slot_a_new_start_exports_only_what_is_open(exporting: Expo
 
 
 @pytest.mark.guarantee("C.7")
-@pytest.mark.parametrize("source_family", ["debezium"], indirect=True)
+@pytest.mark.parametrize("family", ["debezium"], indirect=True)
 def test_with_the_documented_permissions_sources_export_and_keep_no_wal(
     exporting: Exporting, topics: Topics, database: Database
 ) -> None:
@@ -149,8 +138,8 @@ def test_with_the_documented_permissions_sources_export_and_keep_no_wal(
         owner.execute(documented_rights(schema, *roles).encode())
         owner.execute("create table busy as select 1 as n")
         try:
-            exporting.start_source(database__user=roles[0], publication__autocreate__mode="disabled")
-            exporting.start_tombstones(database__user=roles[1], publication__autocreate__mode="disabled")
+            for connector, role in zip(("expired.source", "expired.tombstones"), roles, strict=True):
+                exporting.start(connector, {"database.user": role, "publication.autocreate.mode": "disabled"})
             begun = owner.execute("select pg_current_wal_lsn()::text").fetchone()
             assert begun is not None
 
@@ -165,7 +154,7 @@ def test_with_the_documented_permissions_sources_export_and_keep_no_wal(
             # Due in a second from now, without any write then.
             owner.execute("update wait set wait_expiration_time = now() - interval '4 seconds'")
             assert exporting.wait_exported(1) == [1]
-            owner.execute(KNOWN)
+            owner.execute(EXPORTED)
             exporting.wait_until(lambda: len(topics.read(settings.wait.topic)) == 1, "its tombstone")
         finally:
             exporting.close()
@@ -176,10 +165,13 @@ def documented_rights(schema: str, source: str, tombstones: str) -> str:
     """Return what connect-configs/README.md says about roles, with these names and no passwords."""
     blocks = re.findall(r"```sql\n(.*?)```", (CONFIGS / "README.md").read_text("utf-8"), re.DOTALL)
     (rights,) = [block for block in blocks if "create role waitreg_source" in block]
-    rights = rights.replace(" password '...'", "").replace("on schema schema", f"on schema {schema}")
-    rights = rights.replace("waitreg_schema_", f"waitreg_{schema}_")
-    return (
-        rights.replace("waitreg_source", source)
-        .replace("to waitreg_tombstones", f"to {tombstones}")
-        .replace("role waitreg_tombstones", f"role {tombstones}")
-    )
+    for documented, own in (
+        (" password '...'", ""),
+        ("on schema schema", f"on schema {schema}"),
+        ("waitreg_schema_", f"waitreg_{schema}_"),
+        ("waitreg_source", source),
+        ("to waitreg_tombstones", f"to {tombstones}"),
+        ("role waitreg_tombstones", f"role {tombstones}"),
+    ):
+        rights = rights.replace(documented, own)
+    return rights

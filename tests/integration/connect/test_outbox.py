@@ -1,24 +1,17 @@
-"""The outbox for Connect sources: due rows come into it once, and their numbers become visible in order."""
+"""The outbox for Connect sources: due rows come into it once they have settled, and once only."""
 
 from __future__ import annotations
 
-import threading
-from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
-from functools import partial
 
-import psycopg
 import pytest
 
-from tests.integration.connect.outbox import DEAD_LETTER, POSITION, Connection, fill, places, register
-from tests.support.connect_connectors import CONFIGS
-from tests.support.database import Database
-from tests.support.waiting import wait_until
-from wait_registry.cli.connect.connector_file import read_connector
-from wait_registry.cli.connect.variables import variable
-from wait_registry.settings.root import Settings
+from tests.integration.connect.outbox import DEAD_LETTER, EXPORTED, POSITION, Connection, fill, places, register
 
-WAITS_FOR_US = "select pg_backend_pid() = any(pg_blocking_pids(%s))"
+# The sink's own statement, as far as the time of a row is concerned: an existing row is changed, not inserted.
+STANDING_FOR = "update wait set created_at = now() - %s where wait_expiration_uuid = %s"
+SETTLE_S = 60
+EXPIRED_S = -600
 
 
 def test_a_due_registration_is_copied_once_and_whole(outbox: Connection) -> None:
@@ -150,108 +143,11 @@ def test_the_open_views_omit_exported_and_resolved_rows(outbox: Connection) -> N
     assert places(outbox, "expired_tombstone_open") == []
 
 
-def test_the_query_of_a_jdbc_source_fills_the_outbox_even_without_rows(
-    outbox_settings: Settings, outbox: Connection
-) -> None:
-    register(outbox, "first", 0, 0)
-    waits = outbox_settings.model_copy(update={"wait": outbox_settings.wait.model_copy(update={"topic": "wait"})})
-    found = read_connector(CONFIGS / "expired.source.jdbc.json", partial(variable, settings=waits))
-    query = f'{found.config["query"]} WHERE "id" > %s ORDER BY "id" ASC'.encode()
-    assert outbox.execute(query, (-1,)).fetchall() == []
-    assert places(outbox) == [("first", 0, 0)]
-    assert len(outbox.execute(query, (-1,)).fetchall()) == 1
-    assert outbox.execute(query, (10,)).fetchall() == []
-
-
-@pytest.mark.guarantee("P4.14")
-def test_a_second_filler_waits_so_that_numbers_appear_in_order(
-    outbox_settings: Settings, database: Database, outbox: Connection
-) -> None:
-    for number in range(4):
-        register(outbox, f"w{number}", 0, number, expires_in_s=-600 + number)
-    with database.connect(outbox_settings) as second, ThreadPoolExecutor(1) as pool:
-        with outbox.transaction():
-            assert fill(outbox, 2) == 2
-            waiting = pool.submit(fill, second, 1)
-            wait_until(lambda: _waits_for(outbox, second), 30, "the second filler to wait for the first")
-            with database.connect(outbox_settings) as reader:
-                assert places(reader) == []
-        assert waiting.result(30) == 1
-    assert [wait_id for wait_id, _, _ in places(outbox)] == ["w0", "w1", "w2"]
-
-
-def test_the_lock_of_a_filler_times_out_before_its_connection(
-    outbox_settings: Settings, database: Database, outbox: Connection
-) -> None:
-    (shipped,) = outbox.execute("select proconfig from pg_proc where oid = 'fill_expired_outbox'::regproc").fetchall()
-    assert "lock_timeout=30s" in shipped[0]
-    for family, property_name in (("debezium", "driver.socketTimeout"), ("jdbc", "connection.url")):
-        found = read_connector(
-            CONFIGS / f"expired.source.{family}.json", partial(variable, settings=outbox_settings)
-        ).config
-        assert int(found[property_name].rpartition("socketTimeout=")[2].partition("&")[0]) > 30
-    outbox.execute("alter function fill_expired_outbox set lock_timeout = '100ms'")
-    with database.connect(outbox_settings) as second, outbox.transaction():
-        fill(outbox)
-        with pytest.raises(psycopg.errors.LockNotAvailable):
-            fill(second)
-
-
-def test_concurrent_fillers_lose_and_double_nothing(
-    outbox_settings: Settings, database: Database, outbox: Connection
-) -> None:
-    for number in range(300):
-        register(outbox, f"w{number}", number % 4, number)
-    seen: list[list[int]] = [[] for _ in range(4)]
-
-    def run(own: list[int]) -> None:
-        # What an incrementing source does: fill, and continue after the last number.
-        with database.connect(outbox_settings) as mine:
-            last = 0
-            while fill(mine, 7):
-                numbers = mine.execute("select id from expired_outbox where id > %s order by id", (last,)).fetchall()
-                own += [number for (number,) in numbers]
-                last = own[-1]
-
-    threads = [threading.Thread(target=run, args=(own,)) for own in seen]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert sorted(places(outbox)) == sorted((f"w{number}", number % 4, number) for number in range(300))
-    everything = [number for (number,) in outbox.execute("select id from expired_outbox order by id").fetchall()]
-    for own in seen:
-        assert own == everything[: len(own)], "a number became visible before a lower one"
-
-
-def test_a_killed_filler_leaves_no_row_and_no_lock(
-    outbox_settings: Settings, database: Database, outbox: Connection
-) -> None:
-    register(outbox, "open", 0, 0)
-    with database.connect(outbox_settings) as killed, ThreadPoolExecutor(1) as pool:
-        killed.autocommit = False
-        assert fill(killed) == 1
-        waiting = pool.submit(fill, outbox)
-        wait_until(lambda: _waits_for(killed, outbox), 30, "the other filler to wait")
-        with database.connect(outbox_settings) as other:
-            other.execute("select pg_terminate_backend(%s)", (killed.info.backend_pid,))
-        assert waiting.result(30) == 1
-        with pytest.raises(psycopg.OperationalError):
-            killed.execute("select 1")
-    assert places(outbox) == [("open", 0, 0)]
-
-
 def test_rows_finished_a_week_ago_are_deleted_and_open_ones_kept(outbox: Connection) -> None:
     for number, wait_id in enumerate(("old and finished", "old and open", "finished of late")):
         register(outbox, wait_id, 0, number)
     fill(outbox)
-    for number in range(3):
-        outbox.execute(
-            'insert into dead_letter (topic, partition, "offset", reason, wait_expiration_uuid, wait_partition, '
-            "wait_offset) select 'dlq', 0, id, 'expired', wait_expiration_uuid, wait_partition, wait_offset "
-            "from expired_outbox where wait_offset = %s",
-            (number,),
-        )
+    outbox.execute(EXPORTED)
     fill(outbox)
     for table in ("expired_outbox", "expired_tombstone"):
         assert len(places(outbox, table)) == 3
@@ -263,17 +159,67 @@ def test_rows_finished_a_week_ago_are_deleted_and_open_ones_kept(outbox: Connect
         assert [wait_id for wait_id, _, _ in places(outbox, table)] == ["old and open", "finished of late"]
 
 
-def _waits_for(holder: Connection, waiting: Connection) -> bool:
-    row = holder.execute(WAITS_FOR_US, (waiting.info.backend_pid,)).fetchone()
-    return row is not None and bool(row[0])
-
-
-def test_a_row_with_an_unsendable_header_name_blocks_no_other(
-    outbox: Connection,
-) -> None:
+def test_a_row_with_an_unsendable_header_name_blocks_no_other(outbox: Connection) -> None:
     for number, headers in enumerate(['[[{"base64":"7aCA"},"MQ=="]]', '[["a",null],[{"base64":"YQA="},null]]', "[]"]):
         register(outbox, f"id-{number}", 0, number)
         outbox.execute("update wait set original_headers = %s where wait_offset = %s", (headers, number))
     register(outbox, "id-3", 0, 3)
     assert fill(outbox) == 2
     assert [wait_id for wait_id, *_ in places(outbox)] == ["id-2", "id-3"]
+
+
+def test_a_fill_of_no_bytes_only_closes_what_is_exported(outbox: Connection) -> None:
+    for number, wait_id in enumerate(("exported", "not yet read back", "due since")):
+        register(outbox, wait_id, 0, number)
+        if number < 2:
+            assert fill(outbox) == 1
+    outbox.execute(DEAD_LETTER, (0, "expired", "exported", 0, 0))
+    assert fill(outbox, max_bytes=0) == 0
+    assert places(outbox, "expired_tombstone") == [("exported", 0, 0)]
+    assert len(places(outbox)) == 2
+
+
+@pytest.mark.guarantee("P3.19", "C.3")
+def test_a_row_that_a_replay_shows_for_a_moment_is_not_exported(outbox: Connection) -> None:
+    register(outbox, "replayed", 0, 1, EXPIRED_S)
+    register(outbox, "standing", 0, 2, EXPIRED_S)
+    outbox.execute(STANDING_FOR, (timedelta(seconds=SETTLE_S + 5), "standing"))
+    assert fill(outbox, settle_s=SETTLE_S) == 1
+    # Its tombstone, which the sink reads later.
+    outbox.execute("delete from wait where wait_expiration_uuid = 'replayed'")
+    assert fill(outbox, settle_s=SETTLE_S) == 0
+    assert places(outbox) == [("standing", 0, 2)]
+
+
+def test_a_sink_that_is_behind_by_less_exports_no_finished_row(outbox: Connection) -> None:
+    # The allowance for skew is five seconds.
+    register(outbox, "expired a while ago", 0, 1, -SETTLE_S - 10)
+    register(outbox, "its tombstone may be on its way", 0, 2, -SETTLE_S)
+    outbox.execute("update wait set created_at = now() - interval '1 hour'")
+    assert fill(outbox, settle_s=SETTLE_S) == 1
+    assert places(outbox) == [("expired a while ago", 0, 1)]
+
+
+def test_an_unsettled_row_is_only_late(outbox: Connection) -> None:
+    register(outbox, "late", 0, 1, EXPIRED_S)
+    assert fill(outbox, settle_s=SETTLE_S) == 0
+    outbox.execute(STANDING_FOR, (timedelta(seconds=SETTLE_S - 5), "late"))
+    assert fill(outbox, settle_s=SETTLE_S) == 0
+    outbox.execute(STANDING_FOR, (timedelta(seconds=SETTLE_S + 5), "late"))
+    assert fill(outbox, settle_s=SETTLE_S) == 1
+
+
+def test_with_the_position_of_our_sink_no_row_has_to_settle(outbox: Connection) -> None:
+    register(outbox, "seen to its expiry", 0, 1)
+    register(outbox, "of a partition without a position", 1, 1, EXPIRED_S)
+    outbox.execute(STANDING_FOR, (timedelta(days=1), "of a partition without a position"))
+    outbox.execute(POSITION, (0, timedelta()))
+    assert fill(outbox, settle_s=SETTLE_S) == 1
+    assert places(outbox) == [("seen to its expiry", 0, 1)]
+
+
+def test_a_tombstone_needs_no_settled_row(outbox: Connection) -> None:
+    register(outbox, "exported", 0, 1)
+    outbox.execute(DEAD_LETTER, (0, "expired", "exported", 0, 1))
+    assert fill(outbox, settle_s=SETTLE_S) == 0
+    assert places(outbox, "expired_tombstone") == [("exported", 0, 1)]

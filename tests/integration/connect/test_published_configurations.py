@@ -44,11 +44,11 @@ def test_only_expired_registrations_become_dead_letters(
             tombstone(resolved, 0),
         ],
     )
-    connectors.start("published/wait.sink.json", published, connector__class=sink)
+    connectors.start("published/wait.sink.json", published, {"connector.class": sink})
     wait_until(
         lambda: database.rows(published, "select wait_expiration_uuid from wait") == [(expired,)], what="the table"
     )
-    connectors.start("published/expired.source.json", published, connector__class=source)
+    connectors.start("published/expired.source.json", published, {"connector.class": source})
 
     [letter] = wait_until(lambda: topics.read(published.dead_letter.topic), what="the dead letter")
     assert (letter.key, letter.value) == (b"\xff", b"\x00\xff")

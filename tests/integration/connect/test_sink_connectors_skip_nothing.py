@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import pytest
 
 from tests.conftest import SettingsFactory
-from tests.integration.connect.families import SinkFamily
-from tests.integration.connect.rows import wait_places
-from tests.integration.sink.wait_topic import WaitTopic, new_id, tombstone, wait_record
+from tests.integration.connect.families import Family
+from tests.integration.connect.sinking import Sinking, SinkingFactory
+from tests.integration.sink.wait_topic import new_id, tombstone, wait_record
 from tests.support.connect_connectors import Connectors
 from tests.support.database import Database
 from tests.support.kafka_io import Outgoing
@@ -25,86 +25,75 @@ REFUSED = b"refused by the database"
 
 @pytest.mark.guarantee("C.1", "C.8")
 def test_a_database_error_stops_the_sink_before_anything_is_skipped(
-    sink_family: SinkFamily,
-    connectors: Connectors,
-    connect: ConnectWorker,
-    prepared: SettingsFactory,
-    topics: Topics,
-    database: Database,
+    sinking: SinkingFactory, connect: ConnectWorker
 ) -> None:
-    settings = prepared({"wait.partitions": PARTITIONS})
-    log = WaitTopic(topics, settings.wait.topic)
-    topics.delete_at_end(unreadable := f"{settings.wait.topic}.unreadable")
+    at = sinking({"wait.partitions": PARTITIONS})
     resolved, refused, renewed = (new_id() for _ in range(3))
-    log.write(wait_record(resolved, 0), wait_record(refused, 0, value=REFUSED), wait_record(renewed, 1))
-    with database.connect(settings) as connection:
+    at.log.write(wait_record(resolved, 0), wait_record(refused, 0, value=REFUSED), wait_record(renewed, 1))
+    with at.database.connect(at.settings) as connection:
         connection.execute("alter table wait add constraint refusing check (body <> 'refused by the database')")
-    name = connectors.start(sink_family.file("wait.sink"), settings, **sink_family.changes, **sink_family.impatient)
+    name = at.start_impatient()
 
-    trace = connectors.wait_failed(name)
-    log.write(tombstone(resolved, 0), tombstone(renewed, 1), wait_record(renewed, 1, delivery=2))
+    trace = at.connectors.wait_failed(name)
+    at.log.write(tombstone(resolved, 0), tombstone(renewed, 1), wait_record(renewed, 1, delivery=2))
     assert "refusing" in trace
     for shown in (trace, connect.log.read_text("utf-8", "replace")):
         assert REFUSED.decode() not in shown
         assert REFUSED.hex() not in shown
-    assert unreadable not in topics.admin.list_topics(timeout=15).topics or topics.read(unreadable) == []
+    assert at.refused() == []
 
-    with database.connect(settings) as connection:
+    with at.database.connect(at.settings) as connection:
         connection.execute("alter table wait drop constraint refusing")
-    connectors.rest.restart_failed(name)
-    wait_until(lambda: wait_places(database, settings) == log.rows, what="the rows after the restart")
-    assert set(log.rows) == {refused, renewed}
+    at.connectors.rest.restart_failed(name)
+    at.wait_for_rows("the rows after the restart")
+    assert set(at.log.rows) == {refused, renewed}
 
 
-def test_a_renewed_registration_keeps_its_creation_time(
-    sink_family: SinkFamily, connectors: Connectors, prepared: SettingsFactory, topics: Topics, database: Database
-) -> None:
-    settings = prepared({"wait.partitions": PARTITIONS})
-    log = WaitTopic(topics, settings.wait.topic)
-    topics.delete_at_end(f"{settings.wait.topic}.unreadable")
-    log.write(wait_record(renewed := new_id(), 0))
-    connectors.start(sink_family.file("wait.sink"), settings, **sink_family.changes)
-    wait_until(lambda: wait_places(database, settings) == log.rows, what="the row")
-    first = database.rows(settings, "select created_at from wait")
-    log.write(wait_record(renewed, 0, delivery=2))
-    wait_until(lambda: wait_places(database, settings) == log.rows, what="the renewed row")
-    assert database.rows(settings, "select created_at from wait") == first
+def test_a_renewed_registration_keeps_its_creation_time(sinking: SinkingFactory) -> None:
+    at = sinking({"wait.partitions": PARTITIONS})
+    at.log.write(wait_record(renewed := new_id(), 0))
+    at.start()
+    at.wait_for_rows("the row")
+    first = at.database.rows(at.settings, "select created_at from wait")
+    at.log.write(wait_record(renewed, 0, delivery=2))
+    at.wait_for_rows("the renewed row")
+    assert at.database.rows(at.settings, "select created_at from wait") == first
+
+
+@pytest.fixture
+def on_own_postgres(
+    family: Family, connectors: Connectors, settings_for: SettingsFactory, topics: Topics, own_stack: OwnStack
+) -> Iterator[Sinking]:
+    """Sinks that write to a Postgres that the test may kill."""
+    settings = settings_for({"wait.partitions": PARTITIONS, "postgres.url": own_stack.postgres_url})
+    topics.create_own(settings)
+    database = Database(own_stack.postgres_url)
+    database.install(settings)
+    yield Sinking(family, connectors, topics, database, settings)
+    database.close()
 
 
 @pytest.mark.timeout(300)
 def test_the_tables_are_exact_after_worker_and_postgres_were_killed(
-    sink_family: SinkFamily,
-    connectors: Connectors,
-    connect: ConnectWorker,
-    settings_for: SettingsFactory,
-    topics: Topics,
-    own_stack: OwnStack,
+    on_own_postgres: Sinking, connect: ConnectWorker, own_stack: OwnStack
 ) -> None:
-    settings = settings_for({"wait.partitions": PARTITIONS, "postgres.url": own_stack.postgres_url})
-    topics.create_own(settings)
-    topics.delete_at_end(f"{settings.wait.topic}.unreadable")
-    database = Database(own_stack.postgres_url)
-    database.install(settings)
-    log = WaitTopic(topics, settings.wait.topic)
-    stories = story(random.Random(5), 8_000)
+    at, stories = on_own_postgres, story(random.Random(5), 8_000)
     # Small polls: the first rows are there long before the last.
-    changes = {**sink_family.changes, **sink_family.impatient, "consumer__override__max__poll__records": "500"}
-    name = connectors.start(sink_family.file("wait.sink"), settings, **changes)
+    name = at.start_impatient({"consumer.override.max.poll.records": "500"})
 
-    log.write(*next(stories))
-    wait_until(lambda: bool(wait_places(database, settings)), what="the first rows")
+    at.log.write(*next(stories))
+    wait_until(lambda: bool(at.rows()), what="the first rows")
     connect.kill()
-    assert wait_places(database, settings) != log.rows, "the worker was killed too late to be in the middle"
+    assert at.rows() != at.log.rows, "the worker was killed too late to be in the middle"
     connect.start()
-    wait_until(lambda: wait_places(database, settings) == log.rows, what="the rows after kill -9")
+    at.wait_for_rows("the rows after kill -9")
 
     own_stack.postgres.kill()
-    log.write(*next(stories))
-    connectors.wait_failed(name)
+    at.log.write(*next(stories))
+    at.connectors.wait_failed(name)
     own_stack.postgres.start()
-    connectors.rest.restart_failed(name)
-    wait_until(lambda: wait_places(database, settings) == log.rows, what="the rows after Postgres' crash")
-    database.close()
+    at.connectors.rest.restart_failed(name)
+    at.wait_for_rows("the rows after Postgres' crash")
 
 
 def story(random_: random.Random, entries: int) -> Iterator[list[Outgoing]]:

@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer, TopicPartition
 
 from tests.conftest import SettingsFactory
-from tests.integration.connect.command_setting import connect_settings, own_sink_file, register
-from tests.integration.connect.exporting import Exporting
-from tests.integration.connect.families import SourceFamily
-from tests.support.command import run_waitreg
+from tests.integration.connect.commands import Commands
+from tests.integration.connect.exporting import ExportingFactory
+from tests.integration.sink.wait_topic import WaitTopic, new_id, rows_of, wait_record
 from tests.support.committed_offsets import commit_as_operator
-from tests.support.connect_connectors import Connectors
-from tests.support.connect_rest import ConnectRest
 from tests.support.database import Database
 from tests.support.kafka_io import Outgoing
 from tests.support.naming import Names
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
-from wait_registry.cli.connect.caught_up import SinksBehind, TableSink, await_connect_sinks, table_sinks
-from wait_registry.cli.connect.connector_file import own_files
+from wait_registry.cli.connect.caught_up import (
+    SinksBehind,
+    TableSink,
+    await_connect_sinks,
+    await_spark_sink,
+    table_sinks,
+)
 from wait_registry.cli.connect.lag import SinkLags, read_group_lag
 from wait_registry.cli.connect.state import ConnectorState
 from wait_registry.demo.environment import as_environment
@@ -34,21 +35,19 @@ from wait_registry.kafka.clients import admin
 from wait_registry.local.connect_worker import ConnectWorker
 from wait_registry.settings.root import Settings
 
+TWO = (Outgoing(b"", key=b"one"), Outgoing(b"", key=b"two"))
+POSITION = "insert into sink_progress values (%s, 'id', %s, %s, now(), now()) returning 1"
+MOVED = "update sink_progress set next_offset = %s where partition = 0 returning 1"
 
-class Sink:
-    """The consumer group of a sink, whose position the test sets; and a clock that runs during a wait."""
 
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
-        self.topic = settings.wait.topic
-        self.group = settings.sink.connect_group
+class Clock:
+    """A clock that runs during a wait, in which a sink commits the next of its offsets at each look."""
+
+    def __init__(self, commit: Callable[[int], object]) -> None:
+        self._commit = commit
+        self._now = 0.0
         self.to_commit: list[int] = []
         self.said: list[str] = []
-        self._now = 0.0
-
-    def commit(self, offset: int) -> None:
-        place = TopicPartition(self.topic, 0, offset)
-        commit_as_operator(self.settings.kafka.bootstrap_servers, self.group, [place])
 
     def monotonic(self) -> float:
         return self._now
@@ -56,16 +55,35 @@ class Sink:
     def sleep(self, seconds: float) -> None:
         self._now += 60 * seconds
         if self.to_commit:
-            self.commit(self.to_commit.pop(0))
+            self._commit(self.to_commit.pop(0))
+
+    def report(self, word: str, name: str, details: str) -> None:
+        self.said.append(details)
+
+
+class Sink:
+    """The consumer group of a Connect sink, whose position the test sets."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.topic = settings.wait.topic
+        self.group = settings.sink.connect_group
+        self.clock = Clock(self.commit)
+
+    def commit(self, offset: int, partition: int = 0) -> None:
+        place = TopicPartition(self.topic, partition, offset)
+        commit_as_operator(self.settings.kafka.bootstrap_servers, self.group, [place])
 
     def wait(self) -> None:
         sinks = [TableSink("wait.sink", self.group, (self.topic, f"{self.topic}.not.made.yet"))]
-        await_connect_sinks(sinks, self.settings, lambda word, name, details: self.said.append(details), self)
+        await_connect_sinks(sinks, self.settings, self.clock.report, self.clock)
 
 
 @pytest.fixture
-def sink(prepared: SettingsFactory, names: Names) -> Sink:
-    return Sink(prepared({"wait.partitions": 1, "sink.kind": "connect", "sink.connect_group": names("group")}))
+def sink(prepared: SettingsFactory, names: Names, request: pytest.FixtureRequest) -> Sink:
+    """A sink of a wait topic with one partition, or as many as the test asks for."""
+    own = {"sink.kind": "connect", "sink.connect_group": names("group")}
+    return Sink(prepared({**own, "wait.partitions": getattr(request, "param", 1)}))
 
 
 def in_a_transaction(settings: Settings, values: list[bytes], key: bytes = b"key") -> Producer:
@@ -83,16 +101,16 @@ def in_a_transaction(settings: Settings, values: list[bytes], key: bytes = b"key
 @pytest.mark.guarantee("P3.20")
 def test_the_wait_ends_at_the_log_end_of_its_start(sink: Sink, topics: Topics) -> None:
     sink.wait()  # nothing is there, and a topic that a source will make isn't either
-    topics.produce(sink.topic, [Outgoing(b"", key=b"one"), Outgoing(b"", key=b"two")])
-    sink.to_commit = [1, 2]
+    topics.produce(sink.topic, [*TWO])
+    sink.clock.to_commit = [1, 2]
     sink.wait()
-    assert sink.to_commit == []
-    assert sink.said[0] == "2 offsets to what was the log's end"
+    assert sink.clock.to_commit == []
+    assert sink.clock.said[0] == "2 offsets to what was the log's end"
 
 
 def test_a_sink_that_does_not_move_ends_the_wait(sink: Sink, topics: Topics) -> None:
-    topics.produce(sink.topic, [Outgoing(b"", key=b"one"), Outgoing(b"", key=b"two")])
-    sink.to_commit = [1]
+    topics.produce(sink.topic, [*TWO])
+    sink.clock.to_commit = [1]
     with pytest.raises(SinksBehind, match=r"wait.sink is 1 offsets behind .* hasn't moved for .* then run this again"):
         sink.wait()
 
@@ -104,27 +122,45 @@ def test_the_wait_ignores_the_marker_after_the_last_record(sink: Sink, topics: T
     sink.wait()
 
 
-def test_the_wait_continues_for_one_partition_that_is_behind(
-    prepared: SettingsFactory, topics: Topics, names: Names
-) -> None:
-    own = {"wait.partitions": 3, "sink.kind": "connect", "sink.connect_group": names("group")}
-    sink = Sink(prepared(own))
+@pytest.mark.parametrize("sink", [3], indirect=True)
+def test_the_wait_continues_for_one_partition_that_is_behind(sink: Sink, topics: Topics) -> None:
     for number in range(12):
         in_a_transaction(sink.settings, [b"value"], str(number).encode()).commit_transaction(30)
     topics.wait_settled(sink.topic)
     last = {record.partition: record.offset for record in topics.read(sink.topic)}
     for partition, offset in last.items():
-        place = TopicPartition(sink.topic, partition, offset + (partition != 1))
-        commit_as_operator(sink.settings.kafka.bootstrap_servers, sink.group, [place])
+        sink.commit(offset + (partition != 1), partition)
     with pytest.raises(SinksBehind, match="is 2 offsets behind"):
         sink.wait()
-    place = TopicPartition(sink.topic, 1, last[1] + 1)
-    commit_as_operator(sink.settings.kafka.bootstrap_servers, sink.group, [place])
+    sink.commit(last[1] + 1, 1)
     sink.wait()
 
 
+@pytest.mark.guarantee("P4.16")
+def test_a_new_source_waits_until_our_sink_has_read_the_log(
+    prepared: SettingsFactory, database: Database, topics: Topics
+) -> None:
+    settings = prepared({"wait.partitions": 2, "connect.start_timeout_s": 60})
+    clock = Clock(lambda offset: database.rows(settings, MOVED, offset))
+
+    def wait() -> None:
+        await_spark_sink(settings, clock.report, pytest.fail, clock)
+
+    wait()  # no sink has been here
+    for partition in range(2):
+        records: list[Outgoing | bytes] = [Outgoing(b"", key=b"key", partition=partition) for _ in range(3)]
+        topics.produce(settings.wait.topic, records)
+        database.rows(settings, POSITION, settings.wait.topic, partition, 3 * partition)
+    with pytest.raises(SinksBehind, match=r"waitreg sink is 3 offsets behind .* No source is created before"):
+        wait()
+    clock.said.clear()
+    clock.to_commit = [2, 3]
+    wait()
+    assert (clock.to_commit, clock.said[0]) == ([], "3 offsets to what was the log's end")
+
+
 def test_status_and_doctor_report_the_same_lag(sink: Sink, topics: Topics) -> None:
-    topics.produce(sink.topic, [Outgoing(b"", key=b"one"), Outgoing(b"", key=b"two")])
+    topics.produce(sink.topic, [*TWO])
     sink.commit(1)
     config = {"topics": sink.topic, "consumer.override.group.id": sink.group}
     state = ConnectorState("wait.sink", "sink", "RUNNING", "", "", (), config)
@@ -147,41 +183,45 @@ def test_without_a_known_sink_the_group_of_the_settings_counts(sink: Sink) -> No
     assert table_sinks([other, own], sink.settings) == [TableSink("wait.sink", "connect-wait.sink", (sink.topic,))]
 
 
-@pytest.fixture
-def exporter(
-    connect: ConnectWorker, prepared: SettingsFactory, topics: Topics, names: Names
-) -> Iterator[tuple[Settings, Exporting]]:
-    """Settings with Kafka Connect in both places, and what cleans up after a source."""
-    settings = prepared(
-        connect_settings(
-            connect.url,
-            {"sweeper.kind": "connect", "sink.connect_group": f"connect-{names('wait.sink')}", "wait.partitions": 1},
-        )
-    )
-    own = Exporting(SourceFamily("debezium"), Connectors(ConnectRest(connect.url), names), topics, settings)
-    yield settings, own
-    for name in ("expired.source", "wait.sink"):
-        if ConnectRest(connect.url).status(names(name)):
-            ConnectRest(connect.url).remove(names(name))
-    own.close()
-
-
-@pytest.mark.timeout(300)
-def test_apply_creates_the_source_after_its_sink_has_read_the_log(
-    exporter: tuple[Settings, Exporting],
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("family", ["debezium"], indirect=True)
+def test_apply_creates_no_source_while_our_sink_is_behind(
     connect: ConnectWorker,
-    topics: Topics,
+    exporting_from: ExportingFactory,
+    prepared: SettingsFactory,
     database: Database,
     names: Names,
     tmp_path: Path,
 ) -> None:
-    settings, _ = exporter
-    rest, name = ConnectRest(connect.url), names("wait.sink")
-    document = json.loads(own_files("source", "debezium")[0].read_text("utf-8")) | {"name": names("expired.source")}
-    (tmp_path / "source.json").write_text(json.dumps(document), "utf-8")
-    own_sink_file(tmp_path, name)
-    files = ["source.json", f"{name}.json"]
-    waits = register(topics, settings)
+    given = {"sweeper.kind": "connect", "connect.url": connect.url, "connect.start_timeout_s": 3}
+    at = exporting_from(prepared({**given, "sink.idle_progress_s": 0.5}))
+    at.topics.produce(at.settings.wait.topic, [Outgoing(b"", key=b"key", partition=0)])
+    database.rows(at.settings, POSITION, at.settings.wait.topic, 0, 0)
+    run = Commands(tmp_path, at.settings, names)
+    refused = run("apply", run.file("mine", "source"))
+    assert (refused.code, "waitreg sink is 1 offsets behind" in refused.errors) == (1, True), refused.errors
+    assert at.connectors.rest.status(names("mine")) == {}
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("family", ["debezium"], indirect=True)
+def test_apply_creates_the_source_after_its_sink_has_read_the_log(
+    connect: ConnectWorker,
+    exporting_from: ExportingFactory,
+    prepared: SettingsFactory,
+    database: Database,
+    names: Names,
+    tmp_path: Path,
+) -> None:
+    name, source = names("wait.sink"), names("expired.source")
+    given = {"connect.url": connect.url, "sink.kind": "connect", "sweeper.kind": "connect"}
+    at = exporting_from(prepared({**given, "sink.connect_group": f"connect-{name}", "wait.partitions": 1}))
+    settings, rest, run = at.settings, at.connectors.rest, Commands(tmp_path, at.settings, names)
+    for connector in (source, name):
+        at.connectors.remove_at_end(connector)
+    files = [run.file("expired.source", "source"), run.file("wait.sink")]
+    log = WaitTopic(at.topics, settings.wait.topic)
+    log.write(wait_record(new_id(), 0))
 
     rest.put(name, {"connector.class": "io.debezium.connector.jdbc.JdbcSinkConnector", "topics": settings.wait.topic})
     rest.stop(name)
@@ -196,18 +236,17 @@ def test_apply_creates_the_source_after_its_sink_has_read_the_log(
     said = (tmp_path / "out").read_text
     try:
         wait_until(lambda: f"waiting for  {name}" in said(), 120, "the report of the awaited sink")
-        assert rest.status(names("expired.source")) == {}, said()
+        assert rest.status(source) == {}, said()
         rest.resume(name)
         assert apply.wait(120) == 0, said()
     finally:
         apply.kill()
     words = [line.split()[:2] for line in said().splitlines()]
-    assert words.index(["created", names("expired.source")]) > words.index(["waiting", "for"]), said()
-    shown = database.rows(settings, "select wait_expiration_uuid from wait")
-    assert shown == [(waits,)]
+    assert words.index(["created", source]) > words.index(["waiting", "for"]), said()
+    assert rows_of(database, settings) == log.rows
 
     # The other way round: the source would not wait for a sink that reads the log from its start.
     rest.remove(name)
-    refused = run_waitreg(tmp_path, "connect", "apply", f"{name}.json", settings=settings)
+    refused = run("apply", files[1])
     assert (refused.code, f"until {name}, which doesn't exist yet" in refused.errors) == (2, True), refused.errors
     assert rest.status(name) == {}

@@ -3,77 +3,47 @@
 from __future__ import annotations
 
 import urllib.error
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
 from tests.conftest import SettingsFactory
-from tests.integration.connect.exporting import Exporting
-from tests.integration.connect.families import SourceFamily
+from tests.integration.connect.exporting import Exporting, ExportingFactory
 from tests.support.certificates import Authority
-from tests.support.connect_connectors import Connectors
-from tests.support.connect_rest import ConnectRest
 from tests.support.database import Database
-from tests.support.naming import Names
 from tests.support.stack import Stack
 from tests.support.tls_front import TlsFront
-from tests.support.topics import Topics
 from wait_registry.local.connect_worker import ConnectWorker
 
-pytestmark = pytest.mark.parametrize("source_family", ["debezium"], indirect=True)
-
-Trusting = Callable[[Authority], Exporting]
+pytestmark = pytest.mark.parametrize("family", ["debezium"], indirect=True)
 
 
 @pytest.fixture
-def ours(tmp_path: Path) -> Authority:
-    """The authority that signed the certificate of Postgres."""
-    return Authority(tmp_path, "ours")
-
-
-@pytest.fixture
-def trusting(
-    ours: Authority,
-    source_family: SourceFamily,
-    connect: ConnectWorker,
-    names: Names,
-    topics: Topics,
-    prepared: SettingsFactory,
-    stack: Stack,
-) -> Iterator[Trusting]:
-    """Makes sources that find Postgres behind TLS and trust one authority."""
+def front(tmp_path: Path, stack: Stack) -> Iterator[str]:
+    """The address of Postgres behind TLS, whose certificate the authority `ours` has signed."""
     server = urlsplit(stack.postgres_url)
     assert server.port is not None
-    with TlsFront(server.port, ours.issue("database", "IP:127.0.0.1")) as front:
-        made: list[Exporting] = []
-
-        def make(authority: Authority) -> Exporting:
-            checked = f"sslmode=verify-full&sslrootcert={authority.certificate_file}"
-            seen = f"postgresql://{server.username}@127.0.0.1:{front.port}{server.path}?{checked}"
-            settings = prepared({"connect.settle_s": 0, "connect.postgres_url": seen})
-            made.append(Exporting(source_family, Connectors(ConnectRest(connect.url), names), topics, settings))
-            return made[-1]
-
-        yield make
-        for own in made:
-            own.close()
+    with TlsFront(server.port, Authority(tmp_path, "ours").issue("database", "IP:127.0.0.1")) as running:
+        yield f"postgresql://{server.username}@127.0.0.1:{running.port}{server.path}?sslmode=verify-full"
 
 
-def test_a_source_trusts_the_authority_of_the_address(ours: Authority, trusting: Trusting) -> None:
-    exporting = trusting(ours)
-    exporting.expire(1, 1)
-    exporting.start_source()
-    assert exporting.wait_exported(1) == [1]
+def test_a_source_trusts_only_the_authority_of_the_address(
+    front: str, exporting_from: ExportingFactory, prepared: SettingsFactory, tmp_path: Path
+) -> None:
+    def trusting(certificate: Path) -> Exporting:
+        seen = f"{front}&sslrootcert={certificate}"
+        return exporting_from(prepared({"connect.settle_s": 0, "connect.postgres_url": seen}))
 
-
-def test_a_source_refuses_another_authority(tmp_path: Path, trusting: Trusting) -> None:
-    exporting = trusting(Authority(tmp_path, "foreign"))
     with pytest.raises(urllib.error.HTTPError) as refused:
-        exporting.start_source()
+        trusting(Authority(tmp_path, "foreign").certificate_file).start()
     assert refused.value.code == 400
     assert "SSL" in refused.value.read().decode()
+    exporting = trusting(tmp_path / "ours.pem")
+    exporting.expire(1, 1)
+    exporting.start()
+    assert exporting.wait_exported(1) == [1]
 
 
 # A number, as all bodies of `Exporting`.
@@ -86,7 +56,7 @@ def test_a_refused_row_is_in_no_log(exporting: Exporting, database: Database, co
     with database.connect(exporting.settings) as connection:
         connection.execute(f"alter table expired_outbox add constraint refusing check (body <> '{REFUSED}')".encode())
         exporting.expire(REFUSED, REFUSED)
-        exporting.start_source()
+        exporting.start()
         exporting.wait_until(lambda: "refusing" in said(connect, begun), "the error in the worker's log")
         connection.execute("alter table expired_outbox drop constraint refusing")
     assert exporting.wait_exported(1) == [REFUSED]
@@ -105,7 +75,7 @@ def test_a_silent_connection_is_closed_and_the_export_continues(
         with holder.transaction():
             holder.execute("select fill_expired_outbox(%s, 0, 1, 0, %s, 1)", topics)
             exporting.expire(1, 3)
-            exporting.start_source(driver__socketTimeout="2")
+            exporting.start(changes={"driver.socketTimeout": "2"})
             exporting.wait_until(lambda: "Read timed out" in said(connect, begun), "the end of the silent connection")
     assert exporting.wait_exported(3) == [1, 2, 3]
 

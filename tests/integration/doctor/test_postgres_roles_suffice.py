@@ -15,7 +15,7 @@ from sweeper.housekeeping import purge, record_sweep
 from sweeper.result import Sweep
 from sweeper.snapshot import TableSnapshot
 from tests.conftest import SettingsFactory
-from tests.integration.connect.test_source_and_sweeper import FILLED
+from tests.integration.connect.outbox import FILLED
 from tests.integration.doctor.findings import as_role
 from tests.integration.sink.applying import HandFed, now_ms
 from tests.integration.sink.wait_topic import ENCODER, new_id

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -33,6 +33,8 @@ Maker: TypeAlias = Literal["ours", "debezium"]
 Role: TypeAlias = Literal["sink", "exporter"]
 OURS: Maker = "ours"
 DEBEZIUM: Maker = "debezium"
+
+Rows: TypeAlias = dict[str, dict[str, Any]]
 
 # What connectors' files call the two roles.
 FILES: Final[Mapping[Role, FileRole]] = {"sink": "sink", "exporter": "source"}
@@ -79,16 +81,16 @@ class Stage:
 
 @dataclass
 class Written:
-    """What was written to a wait topic, and where it landed: the standing registration of each id."""
+    """What was written to a wait topic, and where it landed: the open registration of each ID."""
 
     standing: dict[str, tuple[Registration, int, int]] = field(default_factory=dict)
-    malformed: dict[tuple[int, int], Malformed] = field(default_factory=dict)
+    malformed: dict[tuple[int, int], str] = field(default_factory=dict)
     resolved: set[str] = field(default_factory=set)
 
     def note(self, entry: Entry, place: tuple[int, int]) -> None:
         """Follow the log by one entry."""
         if isinstance(entry.of, Malformed):
-            self.malformed[place] = entry.of
+            self.malformed[place] = entry.of.name
         elif entry.outgoing.value is None:
             self.standing.pop(entry.of.wait_id, None)
             self.resolved.add(entry.of.wait_id)
@@ -97,12 +99,32 @@ class Written:
             self.resolved.discard(entry.of.wait_id)
 
 
+@dataclass
+class Seen:
+    """What was seen of one combination on the way."""
+
+    # Rows of the table when Postgres crashed, and when the sink was killed.
+    shown_at_the_crash: int = 0
+    shown_at_the_sinks_end: int = 0
+    # The table once it had caught up, and what was expected of it.
+    rows: Rows = field(default_factory=dict)
+    expected_rows: Rows = field(default_factory=dict)
+    # How far the dead letter topic went when the exporter was killed, and how many dead letters were committed then.
+    written_at_the_exporters_end: int = 0
+    exported_at_the_exporters_end: int = 0
+    # While our sink was dead and everything past its expiry: what no outbox held, and what only the log knew resolved.
+    due_and_held_back: set[str] = field(default_factory=set)
+    resolved_and_shown: set[str] = field(default_factory=set)
+    # The names of the registrations that remained in the table.
+    left_aside: list[str] = field(default_factory=list)
+
+
 class Combination:
-    """Who keeps the view and who exports from it, with the log of what they were given."""
+    """Who keeps the tables and who exports from them, with the log of what they were given."""
 
     def __init__(self, sink: Maker, exporter: Maker, stage: Stage) -> None:
         self.sink, self.exporter = sink, exporter
-        self.label = label_of(sink, exporter)
+        self.label = f"{sink} sink, {exporter} exporter"
         self._stage = stage
         names = Names()
         self._prefix = names.prefix
@@ -113,6 +135,7 @@ class Combination:
         self.corpus = Corpus(self.settings.dead_letter.topic, 0)
         self.written = Written()
         self.services: dict[Role, Service] = {}
+        self.seen = Seen()
 
     def with_chunks(self, rows: int) -> Settings:
         """Return the settings of an exporter that takes this many rows at once."""
@@ -153,12 +176,12 @@ class Combination:
     def resolve(self, registrations: Iterable[Registration]) -> None:
         self.write([Entry(registration, registration.tombstone()) for registration in registrations])
 
-    def expected_rows(self) -> dict[str, dict[str, Any]]:
+    def expected_rows(self) -> Rows:
         """Return the rows that the log leaves open, by wait id."""
         topic = self.settings.wait.topic
         return {wait_id: expected_row(item, topic, *place) for wait_id, (item, *place) in self.written.standing.items()}
 
-    def rows(self) -> dict[str, dict[str, Any]]:
+    def rows(self) -> Rows:
         """Return the view's rows, by wait id."""
         with self._stage.database.connect(self.settings) as connection:
             rows = connection.cursor(row_factory=dict_row).execute(SELECT_ROWS.encode()).fetchall()
@@ -175,14 +198,13 @@ class Combination:
         """Ask this combination's schema."""
         return self._stage.database.rows(self.settings, question, *parameters)
 
-    def expected_letters(self, but: Collection[str] = ()) -> list[Letter]:
-        """Return the dead letters of all open registrations except these ids, in the order of `letters`."""
-        standing = (entry for wait_id, entry in self.written.standing.items() if wait_id not in but)
-        return ordered(expected_letter(item, *place) for item, *place in standing)
+    def expected_letters(self) -> list[Letter]:
+        """Return the dead letters of all registrations that the test hasn't resolved, in the order of `letters`."""
+        return ordered(expected_letter(item, *place) for item, *place in self.written.standing.values())
 
     def letters(self) -> list[Letter]:
         """Return the committed dead letters, each as often as it occurs."""
-        return ordered(map(Letter.read, self.dead_letter_topic()))
+        return ordered(map(Letter.read, self._stage.topics.read(self.settings.dead_letter.topic)))
 
     def unreadable(self) -> Counter[tuple[int, int]]:
         """Return the places of the wait records that the sink has put aside, each as often as it did."""
@@ -195,15 +217,8 @@ class Combination:
         context = "__connect.errors"
         return Counter((int(one.text(f"{context}.partition")), int(one.text(f"{context}.offset"))) for one in found)
 
-    def dead_letter_topic(self) -> list[ReadRecord]:
-        return self._stage.topics.read(self.settings.dead_letter.topic)
-
     def wait_topic(self) -> list[ReadRecord]:
         return self._stage.topics.read(self.settings.wait.topic)
-
-    def exported(self) -> int:
-        """Return how many dead letters were committed."""
-        return len(self._stage.topics.read(self.settings.dead_letter.topic))
 
     def dead_letters_written(self) -> int:
         """Return how far the dead letter topic goes, what isn't committed and transactions' markers included."""
@@ -219,8 +234,9 @@ class Combination:
         return f"{self._prefix}.{name}"
 
 
-def label_of(sink: Maker, exporter: Maker) -> str:
-    return f"{sink} sink, {exporter} exporter"
+def ids(letters: Iterable[Letter]) -> Counter[str]:
+    """Return the wait IDs of dead letters, each as often as it occurs."""
+    return Counter((dict(letter.headers)["WAIT_EXPIRATION_UUID"] or b"").decode() for letter in letters)
 
 
 def ordered(letters: Iterable[Letter]) -> list[Letter]:

@@ -1,0 +1,59 @@
+"""Sink connectors from this project's files, on topics and tables of one test's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from tests.integration.connect.families import IMPATIENT, Family
+from tests.integration.sink.wait_topic import WaitTopic, rows_of
+from tests.support.connect_connectors import Connectors
+from tests.support.database import Database
+from tests.support.kafka_io import ReadRecord
+from tests.support.topics import Topics
+from tests.support.waiting import wait_until
+from tests.unit.sink.batches import Row
+from wait_registry.settings.root import Settings
+
+
+class Sinking:
+    """The sinks of one schema; `log` is their wait topic with the rows that its records make."""
+
+    def __init__(
+        self, family: Family, connectors: Connectors, topics: Topics, database: Database, settings: Settings
+    ) -> None:
+        self.family, self.connectors, self.topics, self.database = family, connectors, topics, database
+        self.settings = settings
+        self.log = WaitTopic(topics, settings.wait.topic)
+        self.unreadable = f"{settings.wait.topic}.unreadable"
+        topics.delete_at_end(self.unreadable)
+
+    def start(self, connector: str = "wait.sink", changes: Mapping[str, str] | None = None) -> str:
+        """Start a connector and return its name."""
+        changed = {**self.family.changes("sink"), **(changes or {})}
+        return self.connectors.start(self.family.file(connector), self.settings, changed)
+
+    def start_impatient(self, changes: Mapping[str, str] | None = None) -> str:
+        """Start the sink of the wait topic, which fails soon when the database refuses something."""
+        return self.start(changes={**IMPATIENT[self.family.name], **(changes or {})})
+
+    def rows(self) -> dict[str, tuple[int, int]]:
+        """Return partition and offset of each row of `wait`, by wait ID."""
+        return rows_of(self.database, self.settings)
+
+    def wait_for_rows(self, what: str) -> None:
+        """Wait until the table has exactly the rows that the log makes."""
+        wait_until(lambda: self.rows() == self.log.rows, what=what)
+
+    def refused(self) -> list[ReadRecord]:
+        """Return the records that the sink wrote to its topic for unreadable records."""
+        existing = self.topics.admin.list_topics(timeout=15).topics
+        return self.topics.read(self.unreadable) if self.unreadable in existing else []
+
+
+SinkingFactory = Callable[[Mapping[str, object]], Sinking]
+
+
+def as_row(record: ReadRecord) -> Row:
+    """Return a record as our sink is given it."""
+    time_ms = record.timestamp_ms
+    return Row(record.key, record.value, record.partition, record.offset, time_ms, record.headers, record.topic)
