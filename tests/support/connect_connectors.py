@@ -51,14 +51,15 @@ class Connectors:
         """Wait until a connector and its tasks run; AssertionError with the trace when one has failed."""
         wait_until(lambda: self.rest.runs(name), START_S, f"{name} running")
 
-    def wait_failed(self, name: str, deadline_s: float = START_S) -> str:
-        """Wait until a connector's only task has failed and return its stack trace."""
+    def wait_failed(self, name: str) -> str:
+        """Wait until a connector or its task has failed and return the stack trace."""
 
         def trace() -> str:
-            tasks = self.rest.status(name).get("tasks", [])
-            return str(tasks[0].get("trace", "")) if tasks and tasks[0]["state"] == "FAILED" else ""
+            status = self.rest.status(name)
+            parts = [status.get("connector", {}), *status.get("tasks", [])]
+            return "".join(part.get("trace", "") for part in parts if part.get("state") == "FAILED")
 
-        return wait_until(trace, deadline_s, f"the failure of {name}")
+        return wait_until(trace, START_S, f"the failure of {name}")
 
     def close(self) -> None:
         for name in filter(self.rest.status, self._made):

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.connect_connectors import Connectors
 from tests.support.connect_rest import ConnectRest
 from tests.support.database import Database
 from tests.support.golden_corpus import Corpus, in_log_order
@@ -70,6 +71,7 @@ class SecuredConnect:
             environment={"POSTGRES_PASSWORD": POSTGRES_PASSWORD},
         )
         self.rest = ConnectRest(self.worker.url)
+        self.running = Connectors(self.rest, self.names)
         self.topics = Topics(secured.operator)
         self.database = Database(postgres_url)
         self.operator = settings_against(secured.operator, postgres_url, self.names, SETTINGS)
@@ -106,25 +108,13 @@ class SecuredConnect:
         for connector in connectors:
             self.rest.put(connector.name, connector.config)
         for connector in connectors:
-            wait_until(partial(self.rest.runs, connector.name), DEADLINE_S, connector.name)
-
-    def trace_of_failure(self, connector: Connector) -> str:
-        """Create a connector that can't run and return what its state says."""
-        self.rest.put(connector.name, connector.config)
-        trace = wait_until(partial(self._trace, connector.name), DEADLINE_S, f"the failure of {connector.name}")
-        self.rest.remove(connector.name)
-        return trace
+            self.running.wait_running(connector.name)
 
     def close(self) -> None:
         """End the worker; users and rights go with the broker."""
         self.worker.kill()
         self.topics.close()
         self.database.close()
-
-    def _trace(self, name: str) -> str:
-        status = self.rest.status(name)
-        parts = [status.get("connector", {}), *status.get("tasks", [])]
-        return "".join(part.get("trace", "") for part in parts if part.get("state") == "FAILED")
 
     def _named(self, connector: Connector, user: str) -> Connector:
         quick = {name: value for name, value in QUICK.items() if name in connector.config}
@@ -176,7 +166,10 @@ def test_sink_outbox_and_source_work_over_tls_with_own_permissions(
 @pytest.mark.parametrize("role", ["sink", "source"])
 def test_a_wrong_password_fails_the_connector(secured_connect: SecuredConnect, role: Role) -> None:
     wrong = secrets.token_hex(12)
-    trace = secured_connect.trace_of_failure(secured_connect.connectors(role, wrong_password=wrong)[0])
+    connector = secured_connect.connectors(role, wrong_password=wrong)[0]
+    secured_connect.rest.put(connector.name, connector.config)
+    trace = secured_connect.running.wait_failed(connector.name)
+    secured_connect.rest.remove(connector.name)
     assert "SaslAuthenticationException" in trace, trace
     assert wrong not in trace
     assert_no_secret(secured_connect)

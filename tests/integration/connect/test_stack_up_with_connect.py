@@ -8,6 +8,8 @@ import shlex
 import subprocess
 import sys
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
@@ -25,22 +27,29 @@ OURS = {
 }
 
 
+@contextmanager
+def stack_up(folder: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, str]]]:
+    """Run `waitreg stack up --connect`; yield its process and the variables that it printed."""
+    with (folder / "errors").open("w") as errors:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "wait_registry", "stack", "up", "--connect", *options],
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            cwd=folder,
+        )
+        try:
+            yield process, exports_of(process)
+        finally:
+            process.terminate()
+            process.communicate(timeout=60)
+
+
 def test_the_worker_of_the_stack_has_the_plugin_and_the_connectors(connect_plugin: Path, tmp_path: Path) -> None:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "wait_registry", "stack", "up", "--connect"],
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=tmp_path,
-    )
-    try:
-        exports = exports_of(process)
+    with stack_up(tmp_path) as (process, exports):
         plugins = get(f"{exports['WAITREG_CONNECT__URL']}/connector-plugins?connectorsOnly=false")
         with psycopg.connect(exports["WAITREG_POSTGRES__URL"]) as connection:
             wal_level = connection.execute("show wal_level").fetchone()
-    finally:
-        process.terminate()
-        process.communicate(timeout=60)
-
     assert process.returncode == os.EX_OK
     assert {plugin["class"] for plugin in plugins} >= OURS
     assert wal_level == ("logical",), "Debezium's source reads the outbox by logical decoding"
@@ -48,24 +57,12 @@ def test_the_worker_of_the_stack_has_the_plugin_and_the_connectors(connect_plugi
 
 def test_with_a_data_folder_the_worker_keeps_its_port_and_its_data(connect_plugin: Path, tmp_path: Path) -> None:
     data_dir = reachable(tmp_path) / "stack"
-    process = subprocess.Popen(
-        [sys.executable, "-m", "wait_registry", "stack", "up", "--connect", "--data-dir", str(data_dir)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=tmp_path,
-    )
-    try:
-        exports = exports_of(process)
+    with stack_up(tmp_path, "--data-dir", str(data_dir)) as (process, exports):
         kept = json.loads((data_dir / "ports.json").read_text())
         worker(process.pid).kill()
-        _, errors = process.communicate(timeout=60)
-    finally:
-        process.terminate()
-        process.communicate(timeout=60)
-
+        assert process.wait(60) == 1
     assert exports["WAITREG_CONNECT__URL"].rpartition(":")[2] == str(kept[3])
-    assert process.returncode == 1
+    errors = (tmp_path / "errors").read_text()
     assert "the embedded Kafka Connect worker has ended by itself (status 137)" in errors
     assert f"Data and logs stay in {data_dir}: the next start with this --data-dir uses them" in errors
     assert (data_dir / "connect" / "server.log").is_file()
@@ -82,17 +79,13 @@ def worker(pid: int) -> psutil.Process:
 
 def exports_of(process: subprocess.Popen[str]) -> dict[str, str]:
     assert process.stdout is not None
-    lines: list[str] = []
+    found: dict[str, str] = {}
     for line in process.stdout:
         if line == "# Ctrl-C ends it\n":
-            return dict(exported(line) for line in lines)
-        lines.append(line)
-    raise AssertionError(f"it ended after {lines}")
-
-
-def exported(line: str) -> tuple[str, str]:
-    name, _, value = line.removeprefix("export ").strip().partition("=")
-    return name, "".join(shlex.split(value))
+            return found
+        name, _, value = line.removeprefix("export ").strip().partition("=")
+        found[name] = "".join(shlex.split(value))
+    raise AssertionError(f"it ended after {found}")
 
 
 def get(url: str) -> list[dict[str, str]]:

@@ -1,4 +1,4 @@
-"""A worker of Kafka Connect that gives one answer to every request."""
+"""A worker of Kafka Connect that gives one answer to every request, and what it answers about connectors."""
 
 from __future__ import annotations
 
@@ -8,9 +8,19 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
 from wait_registry.cli.connect.rest import ConnectRest
+from wait_registry.cli.connect.state import ConnectorState
 from wait_registry.settings.loading import load_settings
+
+TRACE = """org.apache.kafka.connect.errors.ConnectException: Exiting WorkerSinkTask due to unrecoverable exception.
+\tat org.apache.kafka.connect.runtime.WorkerSinkTask.deliverMessages(WorkerSinkTask.java:652)
+Caused by: org.apache.kafka.connect.errors.ConnectException: JDBC sink connector failure
+\tat io.debezium.connector.jdbc.JdbcSinkConnectorTask.put(JdbcSinkConnectorTask.java:111)
+Caused by: org.postgresql.util.PSQLException: Connection to db:5432 refused.
+\t... 12 more
+"""
 
 
 class FakeWorker(ThreadingHTTPServer):
@@ -71,3 +81,20 @@ def rest(url: str, **given: str) -> ConnectRest:
 def refusing(message: str) -> bytes:
     """Return the body of a worker's error."""
     return json.dumps({"error_code": 1, "message": message}).encode()
+
+
+def listed(name: str, own: str, *tasks: str, kind: str = "sink", trace: str = TRACE) -> dict[str, Any]:
+    """Return a worker's answer about a connector and its tasks in these states; what has failed has the trace."""
+
+    def part(word: str) -> dict[str, Any]:
+        return {"state": word, "worker_id": "w:8083", **({"trace": trace} if word == "FAILED" else {})}
+
+    numbered = [{"id": number, **part(word)} for number, word in enumerate(tasks)]
+    status = {"name": name, "type": kind, "connector": part(own), "tasks": numbered}
+    return {"status": status, "info": {"config": {"topics": "a"}}}
+
+
+def state(name: str, own: str, *tasks: str, kind: str = "sink") -> ConnectorState:
+    """Return that state as our client reads it."""
+    answer = listed(name, own, *tasks, kind=kind)
+    return ConnectorState.of(answer["status"], answer["info"])

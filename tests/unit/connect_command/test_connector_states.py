@@ -7,7 +7,7 @@ import json
 import pytest
 
 from tests.evidence import ROOT
-from tests.unit.connect_command.states import TRACE, state
+from tests.unit.connect_command.fake_worker import TRACE, state
 from wait_registry.cli.connect.apply import remarks
 from wait_registry.cli.connect.cluster import changed_properties, outcome
 from wait_registry.cli.connect.connector_file import Connector
@@ -87,7 +87,6 @@ def test_a_named_connector_that_does_not_exist_is_missing() -> None:
     chosen = Chosen.of({"a": state("a", "RUNNING", "RUNNING")}, ["b", "a", "b"])
     assert [one.name for one in chosen.present] == ["a"]
     assert chosen.missing == ("b",)
-    assert not is_well(chosen)
 
 
 def test_the_status_shows_each_task_and_each_failure() -> None:
@@ -109,9 +108,18 @@ def test_the_status_shows_each_task_and_each_failure() -> None:
     assert as_object["missing"] == ["gone"]
 
 
-def test_a_failure_or_a_missing_connector_ends_status_with_1() -> None:
-    assert is_well(Chosen((state("a", "PAUSED"), state("b", "RUNNING", "UNASSIGNED")), ()))
-    assert not is_well(Chosen((state("a", "RUNNING", "FAILED"),), ()))
+@pytest.mark.parametrize(
+    ("present", "missing", "well"),
+    [
+        ((state("a", "PAUSED"), state("b", "RUNNING", "UNASSIGNED")), (), True),
+        ((state("a", "RUNNING", "FAILED"),), (), False),
+        ((state("a", "RUNNING", "RUNNING"),), ("b",), False),
+    ],
+)
+def test_a_failure_or_a_missing_connector_ends_status_with_1(
+    present: tuple[ConnectorState, ...], missing: tuple[str, ...], well: bool
+) -> None:
+    assert is_well(Chosen(present, missing)) is well
 
 
 def test_changed_properties_omit_the_name_that_the_worker_adds() -> None:
@@ -129,33 +137,33 @@ def test_a_sinks_group_is_that_of_connect_unless_overridden() -> None:
     assert sink_group("wait.sink", {"consumer.override.group.id": "mine"}) == "mine"
 
 
-def test_removing_a_source_names_its_replication_slot() -> None:
-    assert "slot" not in what_remains({"topics": "a"})
+def test_removing_a_source_names_its_slot_and_the_steps_before_a_sweeper() -> None:
+    assert not any(word in what_remains({"topics": "a"}) for word in ("slot", "sweeper"))
     said = what_remains({"slot.name": "waitreg_expired"})
     assert "select pg_drop_replication_slot('waitreg_expired')" in said
     assert "delete its offsets too" in said
     heading = said.partition('"')[2].partition('"')[0]
     assert f"### {heading}\n" in (ROOT / "connect-configs" / "README.md").read_text("utf-8")
+    query = 'select * from "public".expired_tombstone_open'
+    assert "Before a sweeper of ours may run" in what_remains({"query": query})
 
 
-def test_removing_a_source_names_the_steps_before_a_sweeper() -> None:
-    assert "Before a sweeper of ours may run" in what_remains(
-        {"query": 'select * from "public".expired_tombstone_open'}
-    )
-    assert "sweeper" not in what_remains({"topics": "a"})
-
-
-def test_apply_remarks_on_connectors_that_no_command_includes() -> None:
-    def remarked(names: list[str], listed: str) -> list[str]:
-        given = load_settings({"connect.connectors": listed}, env={})
-        return list(remarks([Connector(name, {}, f"{name}.json") for name in names], given))
-
-    assert remarked(["wait.sink"], "") == []
-    assert remarked(["mine"], "mine,wait.sink") == []
-    (said,) = remarked(["wait.sink", "mine"], "")
-    assert "don't include mine by default: list it in connect.connectors" in said
-    (said,) = remarked(["wait.sink", "mine"], "mine")
-    assert "don't include wait.sink" in said
+@pytest.mark.parametrize(
+    ("names", "listed", "said"),
+    [
+        (("wait.sink",), "", ()),
+        (("mine",), "mine,wait.sink", ()),
+        (("wait.sink", "mine"), "", ("don't include mine by default: list it in connect.connectors",)),
+        (("wait.sink", "mine"), "mine", ("don't include wait.sink",)),
+    ],
+)
+def test_apply_remarks_on_connectors_that_no_command_includes(
+    names: tuple[str, ...], listed: str, said: tuple[str, ...]
+) -> None:
+    given = load_settings({"connect.connectors": listed}, env={})
+    remarked = list(remarks([Connector(name, {}, f"{name}.json") for name in names], given))
+    assert len(remarked) == len(said)
+    assert all(words in remark for words, remark in zip(said, remarked, strict=True))
 
 
 def test_sources_are_removed_before_their_sinks() -> None:
