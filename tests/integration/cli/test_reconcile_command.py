@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import SettingsFactory
+from tests.integration.sink.wait_topic import new_id, tombstone, wait_record
 from tests.support.command import Ended, run_waitreg
+from tests.support.kafka_io import Outgoing
+from tests.support.raw_headers import produce_with_header_name
+from tests.support.topics import Topics
 from wait_registry.demo.breaches import EMPTY_BODY
 from wait_registry.demo.calls import Call
+from wait_registry.demo.evidence import read_wait_log
 from wait_registry.demo.json_lines import JsonLines
 from wait_registry.demo.load import LoadPlan, run_load
 from wait_registry.demo.manifest import Published, read_manifest
+from wait_registry.records import names
 from wait_registry.settings.root import Settings
 
 
@@ -81,3 +88,26 @@ def test_without_what_it_judges_by_it_ends_with_2(files: Files) -> None:
     files.calls.touch()
     nobody = files.reconcile("--set", "processor.topics=")
     assert (nobody.code, "set both" in nobody.errors) == (2, True)
+
+
+def test_malformed_wait_records_register_nothing(prepared: SettingsFactory, topics: Topics) -> None:
+    settings = prepared()
+    topic = settings.wait.topic
+    good = wait_record(new_id(), 0)
+    assert isinstance(good.key, bytes)
+    key = good.key.decode("ascii")
+    bad = [
+        replace(good, key=new_id().encode(), headers=((names.WAIT_GROUP, b"billing"),)),
+        replace(good, key=new_id().encode(), headers=(*good.headers, (names.ORIGINAL_PARTITION, b"none"))),
+        replace(good, key=new_id().encode(), headers=(*good.headers, (names.ORIGINAL_TOPIC, b"\xff"))),
+        replace(good, key=b"\xff"),
+        Outgoing(None, b"\xff\xfe", ((names.WAIT_OUTCOME, b"\xff"),), 0),
+    ]
+    topics.produce(topic, [*bad, good, tombstone(key, 0)])
+    produce_with_header_name(topics.bootstrap, topic, b"\xff\xfe", b"unreadable name", key=b"odd")
+
+    read = list(read_wait_log(settings, "billing"))
+    assert [(entry.wait_id, entry.original) for entry in read if entry.original is not None] == [
+        (key, ("orders", 3, 41))
+    ]
+    assert sorted(entry.outcome or "" for entry in read if entry.original is None) == ["", "done"]

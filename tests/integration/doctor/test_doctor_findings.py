@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from pathlib import Path
 
 import pytest
@@ -14,22 +13,21 @@ from tests.support.database import Database
 from tests.support.naming import Names
 from tests.support.topics import Topics
 from wait_registry.diagnosis import Severity
-from wait_registry.settings.root import Settings
 
 
 @pytest.fixture
-def module(names: Names, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A handler's module of this test's own, in the current directory."""
+def sound(names: Names, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """Settings with a handler of this test's own, whose module is in the current directory."""
     (tmp_path / f"{names.prefix}_shop.py").write_text("async def handle(record):\n    return None\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
-    return f"{names.prefix}_shop"
+    return {"processor.handler": f"{names.prefix}_shop:handle"}
 
 
 def test_a_sound_installation_has_no_errors_and_is_unchanged(
-    prepared: SettingsFactory, topics: Topics, database: Database, module: str
+    prepared: SettingsFactory, topics: Topics, database: Database, sound: dict[str, str]
 ) -> None:
-    settings = prepared({"processor.handler": f"{module}:handle"})
+    settings = prepared(sound)
     topics.produce(settings.processor.topics[0], [b"order"])
     found = look(settings)
     assert found.broken == []
@@ -54,25 +52,24 @@ def test_a_sound_installation_has_no_errors_and_is_unchanged(
 def test_a_wrong_setting_is_the_only_error(
     prepared: SettingsFactory,
     settings_for: SettingsFactory,
-    module: str,
+    sound: dict[str, str],
     name: str,
     value: str,
     id: str,
     said: str,
 ) -> None:
-    sound = {"processor.handler": f"{module}:handle"}
     prepared(sound)
-    found = look(settings_for({**sound, name: value.format(module=module)}))
+    found = look(settings_for({**sound, name: value.format(module=sound["processor.handler"].partition(":")[0])}))
     assert found.broken == [id]
     assert said in found.one(id).message
     assert found.one(id).fix
 
 
 def test_a_wrong_cleanup_policy_hides_no_other_check(
-    prepared: SettingsFactory, settings_for: SettingsFactory, topics: Topics, names: Names, module: str
+    prepared: SettingsFactory, settings_for: SettingsFactory, topics: Topics, names: Names, sound: dict[str, str]
 ) -> None:
-    settings = prepared({"processor.handler": f"{module}:handle"})
-    forgetful = settings_for({"processor.handler": f"{module}:handle", "dead_letter.topic": names("compacted")})
+    settings = prepared(sound)
+    forgetful = settings_for({**sound, "dead_letter.topic": names("compacted")})
     topics.create(names("compacted"), 2, cleanup__policy="compact", max__message__bytes="4000000")
     found = look(forgetful)
     assert found.broken == ["topic.dead_letter.cleanup.policy"]
@@ -82,8 +79,8 @@ def test_a_wrong_cleanup_policy_hides_no_other_check(
     assert settings.wait.topic == forgetful.wait.topic
 
 
-def test_missing_redelivery_topics_are_named(prepared: SettingsFactory, topics: Topics, module: str) -> None:
-    settings = prepared({"processor.handler": f"{module}:handle", "processor.expiry_policy": "redeliver"})
+def test_missing_redelivery_topics_are_named(prepared: SettingsFactory, topics: Topics, sound: dict[str, str]) -> None:
+    settings = prepared({**sound, "processor.expiry_policy": "redeliver"})
     topic = f"{settings.processor.topics[0]}.{settings.processor.group}.redeliver"
     topics.delete(topic)
     found = look(settings, "processor")
@@ -92,8 +89,8 @@ def test_missing_redelivery_topics_are_named(prepared: SettingsFactory, topics: 
     assert found.standing("group.offsets") is Severity.SKIPPED
 
 
-def test_without_postgres_the_checks_of_kafka_still_run(prepared: SettingsFactory, module: str) -> None:
-    settings = prepared({"processor.handler": f"{module}:handle"})
+def test_without_postgres_the_checks_of_kafka_still_run(prepared: SettingsFactory, sound: dict[str, str]) -> None:
+    settings = prepared(sound)
     url = "postgresql://me:hunter2@127.0.0.1:1/registry"
     away = settings.model_copy(update={"postgres": settings.postgres.model_validate({"url": url})})
     found = look(away)
@@ -118,17 +115,3 @@ def test_a_changed_migration_is_an_error(prepared: SettingsFactory, database: Da
     line = found.one("postgres.schema")
     assert "0001_initial.sql was applied and has changed" in line.message
     assert line.fix.startswith("install the wait registry that created the schema, or restore ")
-
-
-def test_an_http_handler_that_does_not_answer_is_a_warning(settings_for: SettingsFactory) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        port = listening.getsockname()[1]
-        assert _handler_line(settings_for({"processor.handler": f"http://127.0.0.1:{port}/orders"})) is Severity.OK
-    assert _handler_line(settings_for({"processor.handler": f"http://127.0.0.1:{port}/orders"})) is Severity.WARNING
-
-
-def _handler_line(settings: Settings) -> Severity:
-    from wait_registry.cli.checks.settings import handler
-
-    [line] = handler(settings)
-    return line.severity

@@ -28,14 +28,16 @@ def test_a_file_is_taken_apart() -> None:
     assert query.sql == "select '100%%'::text, cast(%(minutes)s as int), %(topic)s, %(topic)s"
 
 
-def test_another_psql_line_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="psql"):
-        parse_query("it", "-- What?\n-- Kind: dead letters\n\\echo hello\nselect 1\n")
-
-
-def test_a_query_of_no_known_kind_is_refused_with_the_kinds() -> None:
-    with pytest.raises(ConfigurationError, match="one of: waiting now; "):
-        parse_query("it", "-- What?\n-- What to do: look.\n-- Kind: odd\nselect 1;\n")
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("-- What?\n-- Kind: dead letters\n\\echo hello\nselect 1\n", "psql"),
+        ("-- What?\n-- What to do: look.\n-- Kind: odd\nselect 1;\n", "one of: waiting now; "),
+    ],
+)
+def test_a_file_of_another_form_is_refused_with_the_reason(text: str, said: str) -> None:
+    with pytest.raises(ConfigurationError, match=said):
+        parse_query("it", text)
 
 
 @pytest.mark.parametrize("name", query_names())

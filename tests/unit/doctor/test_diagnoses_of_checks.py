@@ -145,5 +145,6 @@ def test_the_url_of_a_handler_is_shown_without_its_password(answers: bool) -> No
         url = f"http://shop:hunter2@127.0.0.1:{port}/orders"
         (line,) = handler(load_settings({"processor.handler": url}, env={}))
     assert f"http://**********@127.0.0.1:{port}/orders" in str(line)
+    assert line.severity is (Severity.OK if answers else Severity.WARNING)
     assert ("can't be connected to" in str(line)) is not answers
     assert "hunter2" not in str(line)

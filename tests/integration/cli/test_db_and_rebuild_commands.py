@@ -1,4 +1,4 @@
-"""`waitreg rebuild`: says what it would do, and leaves the view alone while a sink runs."""
+"""`waitreg db` creates the schema and shows its state; `waitreg rebuild` changes nothing while a sink runs."""
 
 from __future__ import annotations
 
@@ -8,6 +8,29 @@ from sink.advisory_lock import sink_lock_key, try_lock
 from tests.conftest import SettingsFactory
 from tests.support.command import run_waitreg
 from tests.support.database import Database
+
+
+def test_migrate_makes_the_schema_once_and_status_says_so(
+    settings_for: SettingsFactory, database: Database, tmp_path: Path
+) -> None:
+    settings = settings_for()
+    database.drop_at_end(settings)
+
+    before = run_waitreg(tmp_path, "db", "status", settings=settings)
+    assert before.code == 2
+    assert "pending  0001 initial" in before.output
+    assert "fix: waitreg db migrate" in before.output.splitlines()
+
+    first = run_waitreg(tmp_path, "db", "migrate", settings=settings)
+    assert first.code == 0, first.errors
+    assert "applied 0001 initial" in first.output
+
+    again = run_waitreg(tmp_path, "db", "migrate", settings=settings)
+    assert again.code == 0
+    assert again.output.splitlines()[-1] == f"schema {settings.postgres.schema_name!r}: up to date"
+
+    assert run_waitreg(tmp_path, "db", "status", settings=settings).code == 0
+    assert database.rows(settings, "select count(*) from wait") == [(0,)]
 
 
 def test_a_dry_run_reports_an_orphaned_row_and_leaves_it(
