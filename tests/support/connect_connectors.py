@@ -9,12 +9,17 @@ from pathlib import Path
 from tests.support.connect_rest import ConnectRest
 from tests.support.naming import Names
 from tests.support.waiting import wait_until
-from wait_registry.cli.connect.connector_file import read_connector
+from wait_registry.cli.connect.connector_file import Connector, read_connector
 from wait_registry.cli.connect.variables import variable
 from wait_registry.settings.root import Settings
 
 CONFIGS = Path(__file__).parents[2] / "connect-configs"
 START_S = 90.0
+
+
+def our_connector(file: str | Path, settings: Settings) -> Connector:
+    """Return a connector of this project's, from its file in connect-configs/, with its variables from settings."""
+    return read_connector(CONFIGS / file, partial(variable, settings=settings))
 
 
 class Connectors:
@@ -36,7 +41,7 @@ class Connectors:
         Returns:
             The connector's name.
         """
-        found = read_connector(CONFIGS / file, partial(variable, settings=settings))
+        found = our_connector(file, settings)
         name = self._names(found.name)
         self.rest.put(name, {**found.config, **changes})
         self.remove_at_end(name)

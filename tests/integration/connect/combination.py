@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
@@ -13,6 +12,7 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import OffsetSpec
 from psycopg.rows import dict_row
 
+from tests.support.connect_connectors import our_connector
 from tests.support.connect_rest import ConnectRest
 from tests.support.database import Database
 from tests.support.golden_corpus import Corpus, Entry, Malformed, Registration
@@ -24,20 +24,15 @@ from tests.support.settings import settings_against
 from tests.support.stack import OwnStack
 from tests.support.topics import Topics
 from tests.support.waiting import PATIENCE_S
-from wait_registry.cli.connect.connector_file import CONNECTORS, own_files, read_connector
-from wait_registry.cli.connect.connector_file import Role as FileRole
-from wait_registry.cli.connect.variables import variable
+from wait_registry.cli.connect.connector_file import CONNECTORS, Role, own_files
 from wait_registry.settings.root import Settings
 
 Maker: TypeAlias = Literal["ours", "debezium"]
-Role: TypeAlias = Literal["sink", "exporter"]
 OURS: Maker = "ours"
 DEBEZIUM: Maker = "debezium"
 
 Rows: TypeAlias = dict[str, dict[str, Any]]
 
-# What connectors' files call the two roles.
-FILES: Final[Mapping[Role, FileRole]] = {"sink": "sink", "exporter": "source"}
 SETTINGS: Final[Mapping[str, Any]] = {
     "wait.partitions": 3,
     "wait.skew_allowance_s": 0,
@@ -149,8 +144,8 @@ class Combination:
 
     def create_connectors(self, role: Role) -> None:
         """Create the connectors of a role; they don't run yet when this returns."""
-        for path in own_files(FILES[role], "debezium"):
-            found = read_connector(path, partial(variable, settings=self.with_chunks(SOURCE_CHUNK_ROWS)))
+        for path in own_files(role, "debezium"):
+            found = our_connector(path, self.with_chunks(SOURCE_CHUNK_ROWS))
             quick = {name: value for name, value in QUICK.items() if name in found.config}
             quick |= QUICK_SINK if role == "sink" else {}
             self._stage.connect.put(self._name(found.name), {**found.config, **quick})
@@ -158,15 +153,15 @@ class Combination:
     def runs(self, role: Role) -> bool:
         """Return whether the sink or the exporter is at work; AssertionError when a process of ours has ended."""
         if self.maker(role) == DEBEZIUM:
-            return all(self._stage.connect.runs(self._name(name)) for name in CONNECTORS[FILES[role]])
+            return all(self._stage.connect.runs(self._name(name)) for name in CONNECTORS[role])
         service = self.services[role]
         assert service.process.poll() is None, f"{self.label}: {service.log.read_text()[-3000:]}"
         return service.get("/health/ready")[0] == 200
 
     def connector_names(self) -> list[str]:
         """Return the names of all connectors that this combination may have."""
-        roles = [role for role in FILES if self.maker(role) == DEBEZIUM]
-        return [self._name(name) for role in roles for name in CONNECTORS[FILES[role]]]
+        roles = [role for role in CONNECTORS if self.maker(role) == DEBEZIUM]
+        return [self._name(name) for role in roles for name in CONNECTORS[role]]
 
     def write(self, entries: Sequence[Entry]) -> None:
         places = self._stage.topics.produce(self.settings.wait.topic, [entry.outgoing for entry in entries])

@@ -15,11 +15,12 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
-from tests.integration.connect.combination import DEBEZIUM, OURS, SLOW_CHUNK_ROWS, Combination, Maker, Role, Stage
+from tests.integration.connect.combination import DEBEZIUM, OURS, SLOW_CHUNK_ROWS, Combination, Maker, Stage
 from tests.support.golden_corpus import Entry, id_of, in_log_order, odd_names
 from tests.support.processes import Service
 from tests.support.shared_services import Kind, start_shared
 from tests.support.waiting import wait_until
+from wait_registry.cli.connect.connector_file import Role
 from wait_registry.local.connect_worker import ConnectWorker
 
 # Time enough to write a load, and no more: what isn't resolved is to expire soon.
@@ -159,23 +160,23 @@ class Story:
         debezium.result()
 
     def _export_by_ours(self) -> None:
-        self._start_ours("exporter", SLOW_CHUNK_ROWS)
-        self._kill_in_mid_export(OURS, partial(self._kill_ours, "exporter"))
+        self._start_ours("source", SLOW_CHUNK_ROWS)
+        self._kill_in_mid_export(OURS, partial(self._kill_ours, "source"))
 
     def _export_by_the_worker(self) -> None:
         self._worker.start()
         for one in self.combinations:
-            if one.maker("sink") == one.maker("exporter") == DEBEZIUM:
+            if one.maker("sink") == one.maker("source") == DEBEZIUM:
                 # A source exports what the table shows, and only our sink has a position for it.
                 self._await(partial(self._shows_all, one), f"{one.label}: the whole table")
-        self._create_connectors("exporter")
+        self._create_connectors("source")
         self._kill_in_mid_export(DEBEZIUM, self._worker.kill)
 
     def _shows_all(self, one: Combination) -> bool:
         return one.shown() == set(one.written.standing)
 
     def _kill_in_mid_export(self, maker: Maker, kill: Callable[[], None]) -> None:
-        exporting = [one for one in self.combinations if one.maker("exporter") == maker]
+        exporting = [one for one in self.combinations if one.maker("source") == maker]
         for one in exporting:
             written = self._await(one.dead_letters_written, f"{one.label}: a first dead letter", SOON_S)
             one.seen.written_at_the_exporters_end = written
@@ -185,7 +186,7 @@ class Story:
 
     def _close(self) -> None:
         """Everything back, until nothing is left but what can't be sent."""
-        self._start_ours("exporter")
+        self._start_ours("source")
         self._fill_outboxes_behind_dead_sinks()
         self._start_ours("sink")
         self._worker.start()
@@ -194,7 +195,7 @@ class Story:
     def _fill_outboxes_behind_dead_sinks(self) -> None:
         """When all is past its expiry, what our dead sink hasn't shown as resolved must not come into an outbox."""
         for one in self.combinations:
-            if (one.maker("sink"), one.maker("exporter")) != (OURS, DEBEZIUM):
+            if (one.maker("sink"), one.maker("source")) != (OURS, DEBEZIUM):
                 continue
             self._await(partial(self._is_past, one), "the expiry of all")
             topics = one.settings.wait.topic, one.settings.dead_letter.topic

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 
 import psycopg
 import pytest
 
 from tests.integration.connect.outbox import Connection, fill, places, register
-from tests.support.connect_connectors import CONFIGS
+from tests.support.connect_connectors import our_connector
 from tests.support.database import Database
 from tests.support.waiting import wait_until
-from wait_registry.cli.connect.connector_file import read_connector
-from wait_registry.cli.connect.variables import variable
 from wait_registry.settings.root import Settings
 
 WAITS_FOR_US = "select pg_backend_pid() = any(pg_blocking_pids(%s))"
@@ -25,7 +22,7 @@ def test_the_query_of_a_jdbc_source_fills_the_outbox_even_without_rows(
 ) -> None:
     register(outbox, "first", 0, 0)
     waits = outbox_settings.model_copy(update={"wait": outbox_settings.wait.model_copy(update={"topic": "wait"})})
-    found = read_connector(CONFIGS / "expired.source.jdbc.json", partial(variable, settings=waits))
+    found = our_connector("expired.source.jdbc.json", waits)
     query = f'{found.config["query"]} WHERE "id" > %s ORDER BY "id" ASC'.encode()
     assert outbox.execute(query, (-1,)).fetchall() == []
     assert places(outbox) == [("first", 0, 0)]
@@ -56,9 +53,7 @@ def test_the_lock_of_a_filler_times_out_before_its_connection(
     (shipped,) = outbox.execute("select proconfig from pg_proc where oid = 'fill_expired_outbox'::regproc").fetchall()
     assert "lock_timeout=30s" in shipped[0]
     for family, property_name in (("debezium", "driver.socketTimeout"), ("jdbc", "connection.url")):
-        found = read_connector(
-            CONFIGS / f"expired.source.{family}.json", partial(variable, settings=outbox_settings)
-        ).config
+        found = our_connector(f"expired.source.{family}.json", outbox_settings).config
         assert int(found[property_name].rpartition("socketTimeout=")[2].partition("&")[0]) > 30
     outbox.execute("alter function fill_expired_outbox set lock_timeout = '100ms'")
     with database.connect(outbox_settings) as second, outbox.transaction():

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from typing import Final
 
 import pytest
 
 from tests.integration.connect.outbox import Connection, fill
-from tests.support.connect_connectors import CONFIGS
+from tests.support.connect_connectors import our_connector
 from tests.support.database import Database
 from tests.support.naming import Names
 from tests.support.settings import settings_against
 from tests.support.stack import Stack
-from wait_registry.cli.connect.connector_file import read_connector
-from wait_registry.cli.connect.variables import variable
 from wait_registry.settings.root import Settings
 
 WAITING: Final = 200_000
@@ -88,7 +85,7 @@ def test_a_call_reads_only_due_and_old_rows(large: Connection) -> None:
 
 @pytest.mark.parametrize("connector", ["expired.source", "expired.tombstones"])
 def test_a_jdbc_source_reads_only_from_its_position(large: Connection, settings: Settings, connector: str) -> None:
-    found = read_connector(CONFIGS / f"{connector}.jdbc.json", partial(variable, settings=settings))
+    found = our_connector(f"{connector}.jdbc.json", settings)
     # What the connector makes of it, as the driver prepares it: without a look at the parameter.
     query = f'{found.config["query"]} WHERE "id" > %s ORDER BY "id" ASC'.encode()
     large.execute("set plan_cache_mode = force_generic_plan")

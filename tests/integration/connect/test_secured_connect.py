@@ -8,13 +8,12 @@ from __future__ import annotations
 import secrets
 import urllib.request
 from collections.abc import Iterator, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.connect_connectors import Connectors
+from tests.support.connect_connectors import Connectors, our_connector
 from tests.support.connect_rest import ConnectRest
 from tests.support.database import Database
 from tests.support.golden_corpus import Corpus, in_log_order
@@ -27,8 +26,7 @@ from tests.support.stack import Stack
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
 from wait_registry.cli.connect.client_security import with_client_security
-from wait_registry.cli.connect.connector_file import Connector, Role, own_files, read_connector
-from wait_registry.cli.connect.variables import variable
+from wait_registry.cli.connect.connector_file import Connector, Role, own_files
 from wait_registry.kafka.security import java_security
 from wait_registry.local.connect_worker import ConnectWorker
 from wait_registry.local.ports import free_ports
@@ -82,7 +80,7 @@ class SecuredConnect:
         """Return our connectors of a role as a user of their own, whose password in the worker's file may be wrong."""
         user = self.user(f"mistaken-{role}" if wrong_password else role, given=wrong_password)
         settings = self.settings(user)
-        found = [read_connector(path, partial(variable, settings=settings)) for path in own_files(role, "debezium")]
+        found = [our_connector(path, settings) for path in own_files(role, "debezium")]
         return [with_client_security(self._named(connector, user), settings) for connector in found]
 
     def user(self, name: str, given: str = "") -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 
 import psycopg
@@ -11,13 +10,13 @@ import pytest
 from tests.conftest import SettingsFactory
 from tests.integration.connect.outbox import FILLED, SWEPT
 from tests.support.command import run_waitreg
+from tests.support.connect_connectors import our_connector
 from tests.support.database import Database
 from tests.support.naming import Names
 from tests.support.settings import with_postgres
-from wait_registry.cli.connect.connector_file import own_files, read_connector
+from wait_registry.cli.connect.connector_file import own_files
 from wait_registry.cli.connect.postgres_checks import require_no_stale_slot, require_no_sweeper_at_work
 from wait_registry.cli.connect.sweeping import require_no_source_at_work
-from wait_registry.cli.connect.variables import variable
 from wait_registry.errors import ConfigurationError
 
 NOWHERE = {"connect.url": "http://127.0.0.1:9", "sink.kind": "connect", "sweeper.kind": "connect"}
@@ -126,7 +125,7 @@ def test_a_sweeper_without_permission_on_the_outbox_starts(
 def test_a_slot_from_before_a_sweep_is_refused(settings_for: SettingsFactory, database: Database) -> None:
     settings = settings_for()
     database.install(settings)
-    new = [read_connector(file, partial(variable, settings=settings)) for file in own_files("source", "debezium")]
+    new = [our_connector(file, settings) for file in own_files("source", "debezium")]
     slot = f"waitreg_{settings.postgres.schema_name}_tombstones"
     assert slot in {connector.config["slot.name"] for connector in new}
     database.rows(settings, SWEPT, settings.wait.topic, 600)
