@@ -1,4 +1,4 @@
-"""How old the tables are, in words."""
+"""How old the tables are, in words; how far a Connect sink is, by its group."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from wait_registry.cli.checks.connect_tables import SWEEPS, position_line, resolved_line
+from wait_registry.cli.connect.lag import ConnectLag, lag_line, lag_of
 from wait_registry.cli.tables_age import TablesAge, ago, sentence
+from wait_registry.diagnosis import Severity
 
 NOW = datetime(2026, 11, 21, 9, 45, 55, tzinfo=UTC)
 
@@ -30,3 +33,44 @@ def test_only_a_sink_that_has_not_written_for_over_two_minutes_is_warned_of(sile
 def test_tables_of_a_topic_that_is_read_for_the_first_time_are_incomplete() -> None:
     line = sentence(TablesAge("waitreg.wait", NOW, NOW, NOW, 1234))
     assert line.startswith("tables of waitreg.wait incomplete: ") and "1234 more offsets" in line
+
+
+def lag(committed: dict[int, int], ends: dict[int, int], begun: int = 0) -> ConnectLag:
+    return lag_of("connect-wait.sink", "wait", dict.fromkeys(ends, begun), committed, ends)
+
+
+def test_partitions_without_a_commit_have_all_of_their_log_ahead() -> None:
+    found = lag({0: 8, 1: -1001}, {0: 10, 1: 10, 2: 5}, begun=3)
+    assert (found.committed, len(found.ends), found.offsets) == (1, 3, 2 + 7 + 2)
+    assert "11 offsets behind the log" in lag_line(found)
+
+
+def test_a_group_that_committed_nothing_makes_an_empty_answer_worthless() -> None:
+    assert "an empty answer means nothing" in lag_line(lag({}, {0: 4}))
+
+
+@pytest.mark.parametrize(
+    ("committed", "members", "standing", "said"),
+    [
+        (4, 1, Severity.OK, "0 offsets to the end of wait, 1 tasks"),
+        (4, 0, Severity.WARNING, "the sink doesn't run"),
+        (9, 1, Severity.ERROR, "has committed 9 of wait-0, which ends at 4"),
+    ],
+)
+def test_a_sink_without_tasks_is_a_warning_and_one_beyond_the_log_an_error(
+    committed: int, members: int, standing: Severity, said: str
+) -> None:
+    line = position_line(lag({0: committed}, {0: 4}), members)
+    assert (line.severity, said in line.message) == (standing, True), line
+
+
+@pytest.mark.parametrize(
+    ("superseded", "standing"),
+    [([], Severity.OK), ([3, 0, 3], Severity.OK), ([3] * (SWEEPS - 1), Severity.OK), ([1] * SWEEPS, Severity.WARNING)],
+)
+def test_rows_that_stay_although_the_log_has_resolved_them_are_a_warning(
+    superseded: list[int], standing: Severity
+) -> None:
+    line = resolved_line(superseded)
+    assert line.severity is standing
+    assert standing is Severity.OK or "waitreg rebuild" in line.fix

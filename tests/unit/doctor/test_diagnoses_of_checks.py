@@ -1,22 +1,28 @@
-"""What the checks conclude from what they saw, and what the report says of it."""
+"""What the checks ask for, what they conclude from what they saw, and what the report says of it."""
 
 from __future__ import annotations
 
 import socket
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from tests.support.naming import Names
+from tests.support.rights import rights_of
+from tests.support.settings import settings_against
 from wait_registry.cli.check_report import fixes, summary
 from wait_registry.cli.checks import clocks, disk, kafka_cluster, sweeps, tables
 from wait_registry.cli.checks.catalogue import all_checks
 from wait_registry.cli.checks.check import Concerned
 from wait_registry.cli.checks.group import lag_line
+from wait_registry.cli.checks.needed_permissions import needs
 from wait_registry.cli.checks.settings import handler
 from wait_registry.cli.checks.versions import parts
 from wait_registry.cli.doctor import services_of
 from wait_registry.diagnosis import Diagnosis, Severity
 from wait_registry.settings.loading import load_settings
+from wait_registry.settings.relations import Service
 from wait_registry.settings.root import Settings
 
 GIB, MIB = 1 << 30, 1 << 20
@@ -148,3 +154,26 @@ def test_the_url_of_a_handler_is_shown_without_its_password(answers: bool) -> No
     assert line.severity is (Severity.OK if answers else Severity.WARNING)
     assert ("can't be connected to" in str(line)) is not answers
     assert "hunter2" not in str(line)
+
+
+@pytest.mark.parametrize("service", ["processor", "sink", "sweeper"])
+def test_doctor_asks_for_exactly_the_granted_permissions(service: Service) -> None:
+    settings = settings_against("broker:9092", "postgresql://nowhere", Names())
+    # Transactional ids have a line of their own; the sink works without its group.
+    granted = {
+        (right.resource, right.name, frozenset(right.operations))
+        for right in rights_of(service, settings)
+        if right.resource != "transactional_id"
+    }
+    wanted = {
+        (need.resource, need.name, _without_implied(need.operations))
+        for need in needs(settings, service)
+        if need.essential
+    }
+    assert wanted == {right for right in granted if service != "sink" or right[0] != "group"}
+
+
+def _without_implied(operations: Iterable[str]) -> frozenset[str]:
+    """DESCRIBE comes with READ and WRITE."""
+    named = frozenset(operations)
+    return named - {"DESCRIBE"} if named & {"READ", "WRITE"} else named

@@ -45,30 +45,23 @@ def test_a_free_port_is_ok_and_remains_free() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reasons", "state"), [((), "ready"), (("no partitions assigned",), "not ready: no partitions assigned")]
+    ("reasons", "group", "asked", "severity", "said"),
+    [
+        ((), "", ALL, Severity.OK, "in use by a running processor, ready"),
+        ((), "", ("processor",), Severity.OK, "in use by a running processor, ready"),
+        (("no partitions",), "", ALL, Severity.OK, "in use by a running processor, not ready: no partitions"),
+        ((), "shop", ALL, Severity.OK, "in use by a running processor of the group shop, ready"),
+        ((), "billing", ALL, Severity.WARNING, "taken by a running processor of the group billing, ready"),
+        ((), "shop", ("sink", "sweeper"), Severity.WARNING, "taken by a running processor of the group shop, ready"),
+    ],
 )
-def test_the_checked_service_may_use_the_port(reasons: tuple[str, ...], state: str) -> None:
-    with running("processor", *reasons) as server:
-        for services in (ALL, ("processor",)):
-            line = say(server.port, services)
-            assert line.severity is Severity.OK
-            assert line.message == f"127.0.0.1:{server.port} is in use by a running processor, {state}"
-
-
-def test_another_service_of_ours_is_a_warning() -> None:
-    with running("processor", group="shop") as server:
-        line = say(server.port, ("sink", "sweeper"))
-    assert line.severity is Severity.WARNING
-    assert line.message == f"127.0.0.1:{server.port} is taken by a running processor of the group shop, ready"
-    assert "telemetry.port" in line.fix
-
-
-@pytest.mark.parametrize(("group", "standing"), [("shop", Severity.OK), ("billing", Severity.WARNING)])
-def test_a_processor_of_another_group_is_a_warning(group: str, standing: Severity) -> None:
-    with running("processor", group=group) as server:
-        line = say(server.port)
-    assert line.severity is standing
-    assert f"a running processor of the group {group}, ready" in line.message
+def test_only_the_checked_service_may_use_the_port(
+    reasons: tuple[str, ...], group: str, asked: Sequence[Service], severity: Severity, said: str
+) -> None:
+    with running("processor", *reasons, group=group) as server:
+        line = say(server.port, asked)
+        assert (line.severity, line.message) == (severity, f"127.0.0.1:{server.port} is {said}")
+    assert severity is Severity.OK or "telemetry.port" in line.fix
 
 
 def test_another_http_server_is_an_error() -> None:

@@ -1,7 +1,8 @@
-"""How current the tables and the group are, and which rows should have been exported."""
+"""How current the tables and the group are, which rows should have been exported, and whether clocks agree."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -17,6 +18,7 @@ from tests.support.waiting import wait_until
 from wait_registry.cli.checks import group, sweeps, tables
 from wait_registry.cli.checks.catalogue import all_checks
 from wait_registry.cli.checks.check import Look, run_checks
+from wait_registry.cli.checks.clocks import broker_clock, postgres_clock
 from wait_registry.diagnosis import Diagnosis, Severity
 from wait_registry.kafka.clients import admin
 from wait_registry.kafka.cluster import describe_topic
@@ -120,6 +122,33 @@ def test_an_old_or_partial_last_sweep_is_a_warning(
     record_sweep(database, settings, ago, skipped=skipped, result=result)
     line = say(sweeps.last, settings)
     assert (line.severity, said in line.message) == (standing, True), line
+
+
+def test_the_clock_of_a_postgres_on_this_host_is_ours(prepared: SettingsFactory) -> None:
+    [line] = postgres_clock(prepared())
+    assert line.severity is Severity.OK
+    assert "s against this host's, known to " in line.message
+
+
+def test_the_broker_s_clock_is_judged_by_its_newest_append(prepared: SettingsFactory, topics: Topics) -> None:
+    settings = prepared()
+    [line] = broker_clock(settings)
+    assert (line.severity, "no record yet" in line.message) == (Severity.OK, True)
+    topics.produce(settings.wait.topic, [Outgoing(b"", key=b"one")])
+    [line] = broker_clock(settings)
+    assert (line.severity, "not ahead of this host's" in line.message) == (Severity.OK, True)
+
+
+def test_a_broker_that_stamps_the_future_is_an_error(settings_for: SettingsFactory, topics: Topics) -> None:
+    settings = settings_for()
+    # A broker with such a clock can't be had here: a topic whose producers stamp the records shows the same.
+    topics.create(settings.wait.topic, 2, message__timestamp__type="CreateTime")
+    in_an_hour_ms = time.time_ns() // 1_000_000 + 3_600_000
+    topics.produce(settings.wait.topic, [Outgoing(b"", key=b"one", timestamp_ms=in_an_hour_ms)])
+    [line] = broker_clock(settings)
+    assert line.severity is Severity.ERROR
+    assert "ahead of this host's: more than half of wait.skew_allowance_s = 5 s" in line.message
+    assert "NTP" in line.fix
 
 
 @contextmanager
