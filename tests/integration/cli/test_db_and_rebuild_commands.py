@@ -6,6 +6,7 @@ from pathlib import Path
 
 from sink.advisory_lock import sink_lock_key, try_lock
 from tests.conftest import SettingsFactory
+from tests.integration.connect.outbox import register
 from tests.support.command import run_waitreg
 from tests.support.database import Database
 
@@ -38,11 +39,7 @@ def test_a_dry_run_reports_an_orphaned_row_and_leaves_it(
 ) -> None:
     settings = prepared({"wait.partitions": 1})
     with database.connect(settings) as connection:
-        connection.execute(
-            "insert into wait (wait_expiration_uuid, original_topic, wait_expiration_time, wait_topic, wait_partition, "
-            "wait_offset) values ('orphan', 'orders', now(), %s, 0, 0)",
-            (settings.wait.topic,),
-        )
+        register(connection, "orphan", 0, 0, topic=settings.wait.topic)
     dry = run_waitreg(tmp_path, "rebuild", "--dry-run", settings=settings, deadline_s=120)
     assert dry.code == 0, dry.errors
     assert "would be replaced" in dry.output

@@ -10,7 +10,7 @@ import psycopg
 INSERT = """
     insert into wait (wait_expiration_uuid, original_topic, wait_expiration_time, wait_topic, wait_partition,
                       wait_offset)
-    values (%s, 'orders', now() + %s, 'wait', %s, %s)
+    values (%s, 'orders', now() + %s, %s, %s, %s)
 """
 DEAD_LETTER = """
     insert into dead_letter (topic, partition, "offset", reason, wait_expiration_uuid, wait_partition, wait_offset)
@@ -35,9 +35,11 @@ FILL = "select fill_expired_outbox('wait', 5, %s, %s, %s, %s)"
 Connection = psycopg.Connection[Any]
 
 
-def register(connection: Connection, wait_id: str, partition: int, offset: int, expires_in_s: float = -60) -> None:
+def register(
+    connection: Connection, wait_id: str, partition: int, offset: int, expires_in_s: float = -60, topic: str = "wait"
+) -> None:
     """Insert a registration, expired a minute ago unless told otherwise."""
-    connection.execute(INSERT, (wait_id, timedelta(seconds=expires_in_s), partition, offset))
+    connection.execute(INSERT, (wait_id, timedelta(seconds=expires_in_s), topic, partition, offset))
 
 
 def fill(

@@ -8,6 +8,7 @@ from pathlib import Path
 from confluent_kafka import TopicPartition
 
 from tests.conftest import SettingsFactory
+from tests.integration.connect.outbox import register
 from tests.integration.doctor.findings import look, record_sweep
 from tests.support.command import run_waitreg
 from tests.support.committed_offsets import commit_as_operator
@@ -68,12 +69,7 @@ def test_with_a_source_doctor_asks_for_no_sweep_and_no_sweeper(
     for hours in range(1, 6):
         record_sweep(database, settings, f"{hours} h", '{"exported": 3, "superseded": 7}')
     with database.connect(settings) as connection:
-        connection.execute(
-            "insert into wait (wait_expiration_uuid, original_topic, original_headers, wait_expiration_time,"
-            " wait_topic, wait_partition, wait_offset)"
-            " values ('a', 'orders', '[]', now() - interval '1 hour', %s, 0, 0)",
-            (settings.wait.topic,),
-        )
+        register(connection, "a", 0, 0, -3600, settings.wait.topic)
     ended = run_waitreg(tmp_path, "doctor", "--json", settings=settings)
     report = json.loads(ended.output)
     assert report["services"] == ["processor", "connect"]

@@ -10,6 +10,7 @@ import pytest
 from confluent_kafka import Consumer
 
 from tests.conftest import SettingsFactory
+from tests.integration.connect.outbox import register
 from tests.integration.doctor.findings import Findings, record_sweep
 from tests.support.database import Database
 from tests.support.kafka_io import Outgoing
@@ -92,9 +93,10 @@ def test_records_without_a_consumer_are_a_warning(prepared: SettingsFactory, top
 def test_rows_that_are_long_due_are_a_warning(prepared: SettingsFactory, database: Database) -> None:
     settings = prepared()
     assert say(sweeps.due, settings).message == "none is due"
-    _insert_wait(database, settings, "20 s")
-    assert say(sweeps.due, settings).severity is Severity.OK
-    _insert_wait(database, settings, "1 hour")
+    with database.connect(settings) as connection:
+        register(connection, "a", 0, 0, -20, settings.wait.topic)
+        assert say(sweeps.due, settings).severity is Severity.OK
+        register(connection, "b", 0, 1, -3600, settings.wait.topic)
     line = say(sweeps.due, settings)
     assert line.severity is Severity.WARNING
     assert line.message.startswith("2 due, the oldest for 35")
@@ -170,13 +172,4 @@ def _record_position(database: Database, settings: Settings, topic_id: str, offs
         connection.execute(
             "insert into sink_progress values (%s, %s, 0, %s, now() - %s::interval, now() - %s::interval)",
             (settings.wait.topic, topic_id, offset, age, silent),
-        )
-
-
-def _insert_wait(database: Database, settings: Settings, overdue: str) -> None:
-    with database.connect(settings) as connection:
-        connection.execute(
-            "insert into wait (wait_expiration_uuid, original_topic, wait_expiration_time, wait_topic, wait_partition,"
-            " wait_offset) values (gen_random_uuid()::text, 'orders', now() - %s::interval, %s, 0, 0)",
-            (overdue, settings.wait.topic),
         )
