@@ -155,7 +155,7 @@ def read_each(bootstrap: str, topic: str, isolation: Isolation) -> Iterator[Read
         isolation: `read_committed` ends at the last stable offset, `read_uncommitted` at the high watermark.
 
     Raises:
-        KafkaException: the broker refused, or sent nothing for a minute.
+        KafkaException: the broker refused, or sent no record for a minute.
     """
     consumer = Consumer(
         {
@@ -176,8 +176,9 @@ def read_each(bootstrap: str, topic: str, isolation: Isolation) -> Iterator[Read
         since_s = time.monotonic()
         while unread:
             for message in consumer.consume(1000, 0.05):
-                error, since_s = message.error(), time.monotonic()
+                error = message.error()
                 if error is None:
+                    since_s = time.monotonic()
                     yield _as_record(message)
                 elif error.code() == KafkaError._PARTITION_EOF:
                     unread.discard(message.partition())
