@@ -22,12 +22,12 @@ from processor.dispatch import Dispatcher
 from processor.ending import Fault
 from processor.group_consumer import GroupConsumer
 from processor.membership import Membership
+from processor.metrics import partition_readings
 from processor.once import Once
 from processor.outbox import Outbox
 from processor.poll_loop import PollLoop
 from processor.prefetch import Outstanding, Prefetch
 from processor.readiness import not_ready_reasons
-from processor.readings import partition_readings
 from processor.rebalance import Rebalance
 from processor.registration import Registration
 from processor.retry_decision import TimeLimits

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from processor.deadline import tick_s
+from wait_registry.backoff import backoff_s
 from wait_registry.errors import PermanentError, TransientError
-from wait_registry.retry import backoff_s
 from wait_registry.settings.processor import ProcessorSettings
 
 

@@ -25,10 +25,10 @@ from processor.handlers.descriptors import raise_descriptor_limit
 from processor.handlers.loading import load_handler
 from processor.handlers.open_handler import OpenHandler
 from processor.membership import Membership
+from processor.metrics import settings_readings, stats_readings
 from processor.once import Once, ends_now
 from processor.outbox import Outbox
 from processor.pipeline import Context, Pipeline
-from processor.readings import settings_readings, stats_readings
 from processor.retry_decision import RetryDecision, time_limits
 from processor.stall_watchdog import StallWatchdog, StopGuard
 from processor.start_offsets import ASK_LIMIT_S, StartOffsets

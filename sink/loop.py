@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from sink.apply.applier import Applied
+from sink.metrics import SinkTelemetry
 from sink.position import Positions
 from sink.progress import Connection
 from sink.read.kafka_reader import RangeReader
-from sink.telemetry import SinkTelemetry
 from sink.topic_sync import Read, TopicSync
 from sink.topics import WAIT, SinkTopic
 from wait_registry.errors import ConfigurationError, TransientError

@@ -16,12 +16,13 @@ from pyspark.sql import SparkSession
 from sink.advisory_lock import sink_lock_key, wait_for_lock
 from sink.connect_group import require_no_second_sink
 from sink.loop import SinkLoop
+from sink.metrics import SinkTelemetry, TopicState
 from sink.mirror import OffsetMirror
 from sink.position import PositionExpired
 from sink.progress import Connection
 from sink.read.kafka_reader import SparkReader
-from sink.telemetry import SinkTelemetry, TopicState
 from sink.topics import DEAD_LETTER, WAIT, SinkTopic, dead_letter_topic, max_shown_bytes, wait_topic
+from wait_registry.backoff import Backoff
 from wait_registry.errors import ConfigurationError, FencedError, TransientError
 from wait_registry.kafka.clients import Admin
 from wait_registry.kafka.clients import admin as open_admin
@@ -31,7 +32,6 @@ from wait_registry.postgres.connection import PostgresUnavailable, lift_time_lim
 from wait_registry.postgres.error_text import error_text
 from wait_registry.postgres.open_connections import OpenConnections
 from wait_registry.postgres.schema import require_schema
-from wait_registry.retry import Backoff
 from wait_registry.settings.relations import require_relations
 from wait_registry.settings.root import Settings
 from wait_registry.spark import SparkGone

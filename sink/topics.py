@@ -10,15 +10,15 @@ from typing import Final
 from sink.apply.applier import Writer
 from sink.apply.dead_letter_writer import DeadLetterWriter
 from sink.apply.wait_writer import WaitWriter
+from sink.metrics import TopicState
 from sink.position import TopicPartition
 from sink.progress import Connection
 from sink.read.start_positions import Start, dead_letter_start, require_same_dead_letter_topic, wait_start
-from sink.telemetry import TopicState
+from wait_registry.backoff import Backoff
 from wait_registry.kafka.clients import PRODUCER_MAX_MESSAGE_BYTES, Admin
 from wait_registry.kafka.cluster import TopicIdentity
 from wait_registry.kafka.topics import delete_retention_ms
 from wait_registry.kafka.wait_topic import require_same_wait_topic
-from wait_registry.retry import Backoff
 from wait_registry.settings.root import Settings
 
 # The label ``stream`` of the metrics.

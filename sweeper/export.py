@@ -18,11 +18,11 @@ from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
 from sweeper.due import DueKey
-from sweeper.fence import FencedProducer
-from sweeper.outgoing import Outgoing, Policy, Unsendable, outgoing
+from sweeper.export_decision import Outgoing, Policy, Unsendable, outgoing
+from sweeper.export_transaction import FencedProducer
 from sweeper.result import RowOutcome
 from sweeper.snapshot import TableSnapshot
-from sweeper.tables import OUR_SINK, Start, TablesPolicy
+from sweeper.tables_policy import OUR_SINK, Start, TablesPolicy
 from sweeper.tail import Position, Verdict, require_not_overtaken
 from sweeper.tail_reader import TailReader
 from sweeper.targets import Targets

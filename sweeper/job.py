@@ -9,9 +9,9 @@ from functools import partial
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import SparkSession
 
-from sweeper.partition import sweep_partitions
 from sweeper.result import PartitionResult
-from sweeper.tables import OUR_SINK, TablesPolicy
+from sweeper.sweep_task import sweep_partitions
+from sweeper.tables_policy import OUR_SINK, TablesPolicy
 from sweeper.wait_topic import WaitTopic
 from wait_registry.errors import TransientError
 from wait_registry.settings.root import Settings

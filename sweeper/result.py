@@ -9,7 +9,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from sweeper.outgoing import Unsendable
+from sweeper.export_decision import Unsendable
 from wait_registry.records.times import format_utc_ms
 
 NAMED_UNSENDABLE = 20

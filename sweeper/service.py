@@ -13,12 +13,12 @@ import orjson
 from pyspark.sql import SparkSession
 
 from sweeper.health import readiness
-from sweeper.instruments import Instruments
 from sweeper.job import SparkJob
+from sweeper.metrics import Instruments
 from sweeper.result import Sweep, SweepResult
 from sweeper.schedule import Schedule
 from sweeper.sweeper import Sweeper
-from sweeper.tables import OUR_SINK, TablesPolicy
+from sweeper.tables_policy import OUR_SINK, TablesPolicy
 from wait_registry.errors import WaitRegistryError
 from wait_registry.postgres.open_connections import OpenConnections
 from wait_registry.settings.relations import require_relations

@@ -13,7 +13,7 @@ from psycopg import IsolationLevel
 from psycopg.rows import TupleRow, dict_row
 
 from sweeper.due import QUERIES, DueKey, DueRow, due_row
-from sweeper.outgoing import Obstacle, Unsendable, unsendable
+from sweeper.export_decision import Obstacle, Unsendable, unsendable
 from wait_registry.errors import DataError
 from wait_registry.postgres.connection import connect, lift_time_limits
 from wait_registry.postgres.queries import Queries

@@ -13,10 +13,10 @@ from psycopg.rows import TupleRow
 
 from sweeper.due import QUERIES, find_due
 from sweeper.housekeeping import ROWS_AT_ONCE, purge, record_sweep
-from sweeper.instruments import Instruments
+from sweeper.metrics import Instruments
 from sweeper.result import PartitionResult, Skip, Sweep, SweepResult
 from sweeper.snapshot import UNAVAILABLE
-from sweeper.tables import OUR_SINK, TablesPolicy
+from sweeper.tables_policy import OUR_SINK, TablesPolicy
 from sweeper.wait_topic import WaitTopic, look_up
 from wait_registry.clock import Clock, SystemClock
 from wait_registry.errors import ConfigurationError, TransientError

@@ -32,7 +32,7 @@ from wait_registry.gc_tuning import tune_gc
 from wait_registry.kafka.clients import admin, producer_config
 from wait_registry.kafka.cluster import cluster_id
 from wait_registry.kafka.topics import create_topics
-from wait_registry.records import names
+from wait_registry.records import header_names
 from wait_registry.records.headers import encode_headers_json
 from wait_registry.records.original import TIMESTAMP_TYPES, Original
 from wait_registry.records.times import format_utc_ms
@@ -74,14 +74,14 @@ class WaitHeaders:
         encoder = WaitRecordEncoder(settings.processor.group, "bare-loop", settings.dead_letter.topic, "dlq", 3)
         first = encoder.headers(Original(settings.processor.topics[0], 0, 0, 0, "create", b"", b"", ()), "", 0)
         self._topic, self._last = first[0], first[10:]
-        self._types = [(names.ORIGINAL_TIMESTAMP_TYPE, kind.encode()) for kind in TIMESTAMP_TYPES]
-        self._null = {null: (names.ORIGINAL_VALUE_NULL, b"true" if null else b"false") for null in (True, False)}
-        self._expires = (names.WAIT_EXPIRATION_TIME, b"")
+        self._types = [(header_names.ORIGINAL_TIMESTAMP_TYPE, kind.encode()) for kind in TIMESTAMP_TYPES]
+        self._null = {null: (header_names.ORIGINAL_VALUE_NULL, b"true" if null else b"false") for null in (True, False)}
+        self._expires = (header_names.WAIT_EXPIRATION_TIME, b"")
 
     def begin_batch(self) -> None:
         """Let what is registered from now on expire together."""
         expires_at_ms = time.time_ns() // 1_000_000 + TTL_S * 1000
-        self._expires = (names.WAIT_EXPIRATION_TIME, format_utc_ms(expires_at_ms).encode())
+        self._expires = (header_names.WAIT_EXPIRATION_TIME, format_utc_ms(expires_at_ms).encode())
 
     def of(self, message: Message, identifier: str, partition: int, offset: int) -> list[tuple[str, bytes | None]]:
         """Return the headers of a message's wait record."""
@@ -89,14 +89,14 @@ class WaitHeaders:
         headers = message.headers()
         return [
             self._topic,
-            (names.ORIGINAL_PARTITION, b"%d" % partition),
-            (names.ORIGINAL_OFFSET, b"%d" % offset),
-            (names.ORIGINAL_TIMESTAMP, b"%d" % timestamp_ms),
+            (header_names.ORIGINAL_PARTITION, b"%d" % partition),
+            (header_names.ORIGINAL_OFFSET, b"%d" % offset),
+            (header_names.ORIGINAL_TIMESTAMP, b"%d" % timestamp_ms),
             self._types[kind],
-            (names.ORIGINAL_KEY, message.key()),
-            (names.ORIGINAL_HEADERS, encode_headers_json(tuple(headers)) if headers else b"[]"),
+            (header_names.ORIGINAL_KEY, message.key()),
+            (header_names.ORIGINAL_HEADERS, encode_headers_json(tuple(headers)) if headers else b"[]"),
             self._null[message.value() is None],
-            (names.WAIT_EXPIRATION_UUID, identifier.encode()),
+            (header_names.WAIT_EXPIRATION_UUID, identifier.encode()),
             self._expires,
             *self._last,
         ]

@@ -21,10 +21,10 @@ from bench.contenders.wait_log import WaitLog
 from bench.harness.process import started
 from bench.harness.row import Bench, Figures
 from sink.position import TopicPartition
-from sink.read.batch import EXPRESSIONS
 from sink.read.kafka_reader import source_options
 from sink.read.log_ends import stable_ends
 from sink.read.ranges import as_json, assignment, plan
+from sink.read.record_columns import EXPRESSIONS
 from wait_registry.demo.environment import as_environment
 from wait_registry.kafka.clients import admin
 from wait_registry.local.guard import process_tree

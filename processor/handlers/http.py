@@ -16,7 +16,7 @@ from processor.retry_decision import RetryLater
 from wait_registry.clock import Clock, SystemClock
 from wait_registry.errors import ConfigurationError, PermanentError, TransientError
 from wait_registry.handler import Discard, HandlerResult, Record
-from wait_registry.records.names import TRACEPARENT, TRACESTATE
+from wait_registry.records.header_names import TRACEPARENT, TRACESTATE
 from wait_registry.settings.processor import HttpHandlerSettings
 from wait_registry.telemetry.tracing import HttpHeadersSource
 

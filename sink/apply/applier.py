@@ -11,7 +11,7 @@ import pyarrow as pa
 from sink.apply.staging import Staging
 from sink.position import LogEnds, Position, Positions, TopicPartition, advanced, refreshed, require_fresh
 from sink.progress import Connection, Written, advance_progress
-from sink.read.batch import OFFSET, PARTITION, TIME_MS, TOPIC
+from sink.read.record_columns import OFFSET, PARTITION, TIME_MS, TOPIC
 from wait_registry.clock import Clock, SystemClock
 
 

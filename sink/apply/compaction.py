@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sink.apply.header_values import header_values, times_ms
-from sink.read.batch import HEADERS, KEY, OFFSET, PARTITION, TIME_MS, VALUE
-from wait_registry.records.names import WAIT_EXPIRATION_TIME, WAIT_OUTCOME
+from sink.read.record_columns import HEADERS, KEY, OFFSET, PARTITION, TIME_MS, VALUE
+from wait_registry.records.header_names import WAIT_EXPIRATION_TIME, WAIT_OUTCOME
 
 # One int64 orders the records of a key and marks tombstones: partition, offset, is-null. A partition number has up to
 # 17 bits, an offset up to 46 (a million records a second for two years), which `require_packable` checks.
@@ -47,7 +47,7 @@ class Compacted:
 
 
 def compact(batch: pa.Table, undivided_records: int = UNDIVIDED_RECORDS) -> Compacted:
-    """Compact a batch of the wait topic (columns of `sink.read.batch`), in any order of records.
+    """Compact a batch of the wait topic (columns of `sink.read.record_columns`), in any order of records.
 
     Partition and offset order the records. A key's records are in one partition, except where other producers have been
     (docs/decisions/0014): the log keeps one story in each partition then, and so do we. The table has one row an id; of

@@ -12,7 +12,7 @@ from sink.apply.staging import copy_rows
 from sink.apply.wait_rows import headers_value
 from sink.position import TopicPartition, showable
 from sink.progress import QUERIES, Connection, Written
-from sink.read.batch import HEADERS, KEY, OFFSET, OMITTED_BYTES, PARTITION, TIME_MS, TOPIC, VALUE, records_of
+from sink.read.record_columns import HEADERS, KEY, OFFSET, OMITTED_BYTES, PARTITION, TIME_MS, TOPIC, VALUE, records_of
 from wait_registry.records.dead_letter import decode_dead_letter
 
 # Name and type of each column, in the order of `_values`.

@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from sink.apply.header_values import header_values, times_ms
 from sink.position import clamped
-from sink.read.batch import HEADERS, KEY, OFFSET, PARTITION, TIME_MS, TOPIC, VALUE, records_of
-from wait_registry.records.names import WAIT_EXPIRATION_TIME
+from sink.read.record_columns import HEADERS, KEY, OFFSET, PARTITION, TIME_MS, TOPIC, VALUE, records_of
+from wait_registry.records.header_names import WAIT_EXPIRATION_TIME
 from wait_registry.records.tombstone import Outcome, decode_outcome
 
 

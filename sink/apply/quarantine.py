@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from sink.position import clamped
 from sink.progress import QUERIES, Connection
-from sink.read.batch import HEADERS, KEY, OFFSET, PARTITION, TIME_MS, TOPIC, VALUE
+from sink.read.record_columns import HEADERS, KEY, OFFSET, PARTITION, TIME_MS, TOPIC, VALUE
 from wait_registry.records.headers import encode_headers_json
 
 MAX_ERROR_CHARACTERS = 2_048
@@ -26,7 +26,7 @@ class Quarantined(NamedTuple):
 
 
 def quarantined(record: dict[str, Any], error: str) -> Quarantined:
-    """Return the row of a record (as `sink.read.batch.records_of` gives it) that ``error`` says can't be decoded."""
+    """Return the row of a record of `sink.read.record_columns.records_of` that can't be decoded, with the ``error``."""
     return Quarantined(
         record[TOPIC],
         record[PARTITION],

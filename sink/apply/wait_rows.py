@@ -13,7 +13,7 @@ from psycopg.types.json import Jsonb
 
 from sink.apply.quarantine import Quarantined, quarantined
 from sink.position import SHOWABLE_MS, moment, showable
-from sink.read.batch import HEADERS, KEY, OFFSET, PARTITION, TOPIC, VALUE, records_of
+from sink.read.record_columns import HEADERS, KEY, OFFSET, PARTITION, TOPIC, VALUE, records_of
 from wait_registry.errors import DataError
 from wait_registry.records.headers import Headers, encode_headers_json
 from wait_registry.records.wait_record import WaitRecord, decode_wait_record
@@ -52,7 +52,7 @@ def wait_rows(survivors: pa.Table, earlier: EarlierWaits, unreadable: list[Quara
     """Yield the rows of surviving wait records; nothing here raises for bad data.
 
     Args:
-        survivors: records (columns of `sink.read.batch`).
+        survivors: records (columns of `sink.read.record_columns`).
         earlier: of the whole batch: if the last registration of a key can't be decoded, the one before it counts.
         unreadable: receives the records that can't be decoded.
     """

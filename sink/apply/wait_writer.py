@@ -14,7 +14,7 @@ from sink.apply.staging import copy_rows, copy_table
 from sink.apply.wait_rows import COLUMNS, EarlierWaits, wait_rows
 from sink.position import SHOWABLE_MS, TopicPartition
 from sink.progress import QUERIES, Connection, Written
-from sink.read.batch import records_of
+from sink.read.record_columns import records_of
 from wait_registry.records.tombstone import Outcome
 
 PROCESSOR_OUTCOMES = pa.array([outcome.value for outcome in Outcome if outcome.by_processor], pa.string())

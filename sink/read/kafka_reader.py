@@ -15,8 +15,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from sink.position import TopicPartition
-from sink.read.batch import EXPRESSIONS, SCHEMA, SIZED_SCHEMA, expressions_up_to
 from sink.read.ranges import Ranges, as_json, assignment, poll_records
+from sink.read.record_columns import EXPRESSIONS, SCHEMA, SIZED_SCHEMA, expressions_up_to
 from wait_registry.errors import ConfigurationError, TransientError
 from wait_registry.kafka.clients import java_client_config
 from wait_registry.settings.kafka import KafkaSettings
@@ -81,7 +81,7 @@ class SparkReader:
         Args:
             spark: the session.
             kafka: the cluster.
-            max_record_bytes: what is in larger records isn't read (`sink.read.batch.expressions_up_to`).
+            max_record_bytes: what is in larger records isn't read (`sink.read.record_columns.expressions_up_to`).
         """
         self._spark = spark
         self._kafka = kafka

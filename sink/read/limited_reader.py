@@ -6,9 +6,9 @@ import logging
 from collections.abc import Mapping
 
 from sink.position import TopicPartition
-from sink.read.batch import omitted_bytes
 from sink.read.kafka_reader import Batch, BatchTooLarge, RangeReader
 from sink.read.ranges import ReadLimit, offsets_of, plan
+from sink.read.record_columns import omitted_bytes
 from wait_registry.settings.sink import SinkSettings
 
 log = logging.getLogger(__name__)

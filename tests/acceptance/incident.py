@@ -29,7 +29,7 @@ from wait_registry.demo.plan import DemoPlan
 from wait_registry.demo.platform import INPUT_PARTITIONS, Platform, running_platform
 from wait_registry.demo.screen import Screen
 from wait_registry.local.guard import signal_tree
-from wait_registry.records.names import ORIGINAL_KEY, ORIGINAL_OFFSET, ORIGINAL_PARTITION, ORIGINAL_TOPIC
+from wait_registry.records.header_names import ORIGINAL_KEY, ORIGINAL_OFFSET, ORIGINAL_PARTITION, ORIGINAL_TOPIC
 from wait_registry.settings.processor import ProcessorSettings
 from wait_registry.settings.root import Settings
 from wait_registry.telemetry.metrics import PROCESSOR_IN_FLIGHT

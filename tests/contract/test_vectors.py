@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from sweeper.due import due_row
-from sweeper.outgoing import Outgoing, Policy, Unsendable, outgoing
+from sweeper.export_decision import Outgoing, Policy, Unsendable, outgoing
 from sweeper.targets import Target
 from tests.support.wait_record_encoding import encode_wait_record
 from tests.vectors.generate import golden_files

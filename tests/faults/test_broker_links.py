@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from sweeper.export import fence
-from sweeper.partition import sweep_partition
 from sweeper.result import RowOutcome, Skip
+from sweeper.sweep_task import sweep_partition
 from tests.faults.sink_log import SinksLog
 from tests.integration.sink.conftest import StartSink
 from tests.integration.sweeper.scenario import Registered, Scenario, export_all

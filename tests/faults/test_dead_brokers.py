@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import NewTopic
 
-from sweeper.fence import transactional_id
+from sweeper.export_transaction import transactional_id
 from tests.faults.processor.conftest import IMPATIENT, QUICK
 from tests.faults.processor.observation import Observation, Place
 from tests.faults.sweeping import Sweeping

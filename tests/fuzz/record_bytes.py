@@ -12,12 +12,14 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final
 
-from wait_registry.records import names
+from wait_registry.records import header_names
 
 Header = tuple[str, bytes | None]
 Headers = tuple[Header, ...]
 
-NAMES: Final = sorted({value for name, value in vars(names).items() if name.isupper() and isinstance(value, str)})
+NAMES: Final = sorted(
+    {value for name, value in vars(header_names).items() if name.isupper() and isinstance(value, str)}
+)
 ODD_NAMES: Final = ("", "a", "\0", "\ud800", "name", "é")
 MAX_NAME_BYTES: Final = 255
 _MAX_VALUE_BYTES: Final = 60_000

@@ -137,8 +137,8 @@ def shows_a_large_letter_as_empty(patch: Patch) -> None:
 @mutant("P8.18")
 def is_ready_without_a_batch(patch: Patch) -> None:
     """A sink that has written nothing yet is ready."""
+    from sink.metrics import TopicState
     from sink.progress import Written
-    from sink.telemetry import TopicState
 
     original = TopicState.committed
 

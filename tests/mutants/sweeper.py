@@ -82,7 +82,7 @@ def exports_what_the_log_does_not_show(patch: Patch) -> None:
 @mutant("P3.6")
 def trusts_the_position_of_another_sink(patch: Patch) -> None:
     """A row that a restore or a zombie brought back is exported, although the log has settled it."""
-    from sweeper.tables import Start
+    from sweeper.tables_policy import Start
     from sweeper.tail import Position, Tail
     from wait_registry.cli.connect.sweeping import LogPolicy
 
@@ -126,17 +126,19 @@ def allows_for_no_clock_difference(patch: Patch) -> None:
 @mutant("P4.1")
 def has_an_id_of_its_own(patch: Patch) -> None:
     """No sweeper fences another, and both export a row."""
-    from sweeper import fence
+    from sweeper import export_transaction
 
-    original = fence.transactional_id
-    patch.setattr(fence, "transactional_id", lambda topic, number: f"{original(topic, number)}.{uuid.uuid4()}")
+    original = export_transaction.transactional_id
+    patch.setattr(
+        export_transaction, "transactional_id", lambda topic, number: f"{original(topic, number)}.{uuid.uuid4()}"
+    )
 
 
 @mutant("P4.2")
 def fences_after_the_snapshot(patch: Patch) -> None:
     """An export of another sweeper between snapshot and fence is in neither."""
     from sweeper import export
-    from sweeper.fence import FencedProducer
+    from sweeper.export_transaction import FencedProducer
 
     class Late(FencedProducer):
         def fence(self) -> None:
@@ -156,7 +158,7 @@ def fences_after_the_snapshot(patch: Patch) -> None:
 @mutant("P4.3")
 def commits_the_tombstone_later(patch: Patch) -> None:
     """A crash between the two transactions exports the row again."""
-    from sweeper import fence
+    from sweeper import export_transaction
 
     class Eager(Producer):
         def __init__(self, config: Any) -> None:
@@ -169,14 +171,14 @@ def commits_the_tombstone_later(patch: Patch) -> None:
                 self.commit_transaction(30)
                 self.begin_transaction()
 
-    patch.setattr(fence, "Producer", Eager)
+    patch.setattr(export_transaction, "Producer", Eager)
 
 
 @mutant("P4.4")
 def continues_after_an_unknown_commit(patch: Patch) -> None:
     """A chunk is exported again by a new producer, although its commit may have been decided."""
     from sweeper.export import Chunk
-    from sweeper.fence import FencedProducer
+    from sweeper.export_transaction import FencedProducer
 
     original = Chunk.export
 
@@ -194,7 +196,7 @@ def continues_after_an_unknown_commit(patch: Patch) -> None:
 @mutant("P4.5")
 def sends_tombstones_by_key(patch: Patch) -> None:
     """A tombstone goes where its key points instead of where its wait record is, and settles nothing."""
-    from sweeper.fence import FencedProducer
+    from sweeper.export_transaction import FencedProducer
 
     original = FencedProducer._produce
 
@@ -207,22 +209,22 @@ def sends_tombstones_by_key(patch: Patch) -> None:
 @mutant("P4.7")
 def redelivers_without_end(patch: Patch) -> None:
     """A record that kills its processor never reaches the dead letter topic."""
-    from sweeper import outgoing
+    from sweeper import export_decision
 
-    original = outgoing._redelivery
+    original = export_decision._redelivery
 
     def redelivery(row: Any, policy: Any) -> Any:
         return original(row._replace(record=row.record._replace(max_deliveries=sys.maxsize)), policy)
 
-    patch.setattr(outgoing, "_redelivery", redelivery)
+    patch.setattr(export_decision, "_redelivery", redelivery)
 
 
 @mutant("P4.9")
 def sends_what_no_topic_takes(patch: Patch) -> None:
     """One row fails the transaction of all the others, at every sweep again."""
-    from sweeper import outgoing
+    from sweeper import export_decision
 
-    patch.setattr(outgoing, "record_size", lambda key, value, headers: 0)
+    patch.setattr(export_decision, "record_size", lambda key, value, headers: 0)
 
 
 @mutant("P4.10")
@@ -236,7 +238,7 @@ def is_interrupted_by_the_server(patch: Patch) -> None:
 @mutant("P8.12")
 def takes_the_tables_of_another_topic(patch: Patch) -> None:
     """A recreated wait topic is swept by the tables of the old one."""
-    from sweeper.tables import TablesPolicy
+    from sweeper.tables_policy import TablesPolicy
 
     original = TablesPolicy.start
 

@@ -18,7 +18,7 @@ from tests.integration.sweeper.scenario import Scenario
 from tests.support.kafka_io import Headers, Outgoing, produce
 from tests.support.raw_headers import produce_with_header_name
 from tests.support.wait_record_encoding import encode_wait_record
-from wait_registry.records import names
+from wait_registry.records import header_names
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,16 +36,16 @@ def bad_keys() -> Iterator[bytes]:
 def bad_headers() -> Iterator[tuple[str, bytes | None]]:
     """Yield headers, each of which makes a wait record unreadable."""
     for time in (b"infinity", b"+294277-01-01T00:00:00Z", b"-0001-01-01T00:00:00Z", b"0" * LONG, b"\xff", None):
-        yield names.WAIT_EXPIRATION_TIME, time
-    yield names.ORIGINAL_OFFSET, b"9223372036854775808"
-    yield names.ORIGINAL_PARTITION, b"2147483648"
-    yield names.ORIGINAL_TIMESTAMP, b"-9223372036854775809"
-    yield names.WAIT_DELIVERY, b"9" * LONG
-    yield names.WAIT_MAX_DELIVERIES, b"0"
-    yield names.WAIT_GROUP, b"a\x00b"
-    yield names.ORIGINAL_TOPIC, b"\xed\xa0\x80"
-    yield names.ORIGINAL_TOPIC, b"\xff\xfe"
-    yield names.WAIT_EXPIRATION_TIME, b"tomorrow"
+        yield header_names.WAIT_EXPIRATION_TIME, time
+    yield header_names.ORIGINAL_OFFSET, b"9223372036854775808"
+    yield header_names.ORIGINAL_PARTITION, b"2147483648"
+    yield header_names.ORIGINAL_TIMESTAMP, b"-9223372036854775809"
+    yield header_names.WAIT_DELIVERY, b"9" * LONG
+    yield header_names.WAIT_MAX_DELIVERIES, b"0"
+    yield header_names.WAIT_GROUP, b"a\x00b"
+    yield header_names.ORIGINAL_TOPIC, b"\xed\xa0\x80"
+    yield header_names.ORIGINAL_TOPIC, b"\xff\xfe"
+    yield header_names.WAIT_EXPIRATION_TIME, b"tomorrow"
     for document in (
         b"[[broken",
         b'[["name", "*"]]',
@@ -58,27 +58,27 @@ def bad_headers() -> Iterator[tuple[str, bytes | None]]:
         b'{"a":"1","a":{}}',
         b"\xef\xbb\xbf[]",
     ):
-        yield names.ORIGINAL_HEADERS, document
+        yield header_names.ORIGINAL_HEADERS, document
 
 
 def odd_headers() -> Iterator[tuple[str, bytes | None]]:
     """Yield headers that a wait record may well have."""
-    yield names.WAIT_EXPIRATION_TIME, b"0001-01-01T00:00:00Z"
-    yield names.WAIT_EXPIRATION_TIME, b"0001-01-01T00:00:00.000Z"
-    yield names.ORIGINAL_TIMESTAMP, b"-9223372036854775808"
-    yield names.ORIGINAL_TIMESTAMP, b"9223372036854775807"
-    yield names.WAIT_GROUP, b"g" * 40_000
-    yield names.WAIT_DELIVERY, b"2147483647"
-    yield names.ORIGINAL_HEADERS, b"[" + b'["n",""],' * (MANY // 10) + b'["n",null]]'
-    yield names.ORIGINAL_HEADERS, b'{"":"","a":"\\u0000"}'
-    yield names.TRACEPARENT, b"\xff" * 100
+    yield header_names.WAIT_EXPIRATION_TIME, b"0001-01-01T00:00:00Z"
+    yield header_names.WAIT_EXPIRATION_TIME, b"0001-01-01T00:00:00.000Z"
+    yield header_names.ORIGINAL_TIMESTAMP, b"-9223372036854775808"
+    yield header_names.ORIGINAL_TIMESTAMP, b"9223372036854775807"
+    yield header_names.WAIT_GROUP, b"g" * 40_000
+    yield header_names.WAIT_DELIVERY, b"2147483647"
+    yield header_names.ORIGINAL_HEADERS, b"[" + b'["n",""],' * (MANY // 10) + b'["n",null]]'
+    yield header_names.ORIGINAL_HEADERS, b'{"":"","a":"\\u0000"}'
+    yield header_names.TRACEPARENT, b"\xff" * 100
 
 
 def unsendable_headers() -> Iterator[tuple[str, bytes | None]]:
     """Yield headers of wait records that can be read, and not exported."""
-    yield names.WAIT_DEAD_LETTER_TOPIC, b"x" * 40_000
-    yield names.WAIT_DEAD_LETTER_TOPIC, b"../x"
-    yield names.ORIGINAL_HEADERS, b'[["a\\u0000",null]]'
+    yield header_names.WAIT_DEAD_LETTER_TOPIC, b"x" * 40_000
+    yield header_names.WAIT_DEAD_LETTER_TOPIC, b"../x"
+    yield header_names.ORIGINAL_HEADERS, b'[["a\\u0000",null]]'
 
 
 def letters() -> Iterator[Outgoing]:
@@ -90,16 +90,16 @@ def letters() -> Iterator[Outgoing]:
     for timestamp_ms in (1, -5, -(2**62)):
         yield Outgoing(b"value", timestamp_ms=timestamp_ms)
     block = [
-        (names.WAIT_LINEAGE, b"0"),
-        (names.ORIGINAL_TOPIC, b"x" * 40_000),
-        (names.WAIT_EXPIRATION_UUID, b"00000000-0000-8000-8000-000000000001"),
-        (names.ORIGINAL_TIMESTAMP, b"9223372036854775807"),
-        (names.DLQ_REASON, b"expired"),
-        (names.DLQ_ERROR_MESSAGE, b"\x00\xff" * (LONG // 2)),
-        (names.DLQ_TIME, b"0001-01-01T00:00:00Z"),
+        (header_names.WAIT_LINEAGE, b"0"),
+        (header_names.ORIGINAL_TOPIC, b"x" * 40_000),
+        (header_names.WAIT_EXPIRATION_UUID, b"00000000-0000-8000-8000-000000000001"),
+        (header_names.ORIGINAL_TIMESTAMP, b"9223372036854775807"),
+        (header_names.DLQ_REASON, b"expired"),
+        (header_names.DLQ_ERROR_MESSAGE, b"\x00\xff" * (LONG // 2)),
+        (header_names.DLQ_TIME, b"0001-01-01T00:00:00Z"),
     ]
     yield Outgoing(b"value", None, block)
-    yield Outgoing(b"value", None, [*block, (names.DLQ_TIME, b"infinity")])
+    yield Outgoing(b"value", None, [*block, (header_names.DLQ_TIME, b"infinity")])
     yield Outgoing(bytes(2 * 2_097_152), b"larger than the topic takes uncompressed")
 
 
@@ -120,7 +120,7 @@ def test_no_record_of_the_wait_topic_stops_the_sink_or_the_sweeper(
     resolving = [
         Outgoing(None, b"\xff" * 36, (), 0),
         Outgoing(None, b"00000000-0000-8000-8000-000000009999", MANY * (("h", b""),), 0),
-        Outgoing(None, b"00000000-0000-8000-8000-000000009998", ((names.WAIT_OUTCOME, b"\xff\x00"),), 0),
+        Outgoing(None, b"00000000-0000-8000-8000-000000009998", ((header_names.WAIT_OUTCOME, b"\xff\x00"),), 0),
     ]
     produce(at.topics.bootstrap, wait_topic, [*bad, *odd, *unsendable, *resolving], compression="zstd")
     produce_with_header_name(at.topics.bootstrap, wait_topic, b"\xff\xfe", b"unreadable name", key=b"odd")
@@ -137,7 +137,7 @@ def test_no_record_of_the_wait_topic_stops_the_sink_or_the_sweeper(
     quarantined = at.database.rows(at.settings, 'select body, error from quarantine order by "offset"')
     assert [body for body, _ in quarantined] == [*(record.value for record in bad), None, b"unreadable name"]
     assert all(0 < len(str(error)) < 2_100 for _, error in quarantined)
-    assert [error for _, error in quarantined if names.WAIT_EXPIRATION_TIME in error and "tomorrow" in error]
+    assert [error for _, error in quarantined if header_names.WAIT_EXPIRATION_TIME in error and "tomorrow" in error]
     rows = at.database.rows(at.settings, "select wait_expiration_uuid from wait")
     assert len(rows) == len([*odd, *unsendable, *good])
 
@@ -147,7 +147,7 @@ def test_no_record_of_the_wait_topic_stops_the_sink_or_the_sweeper(
     result = at.sweep()
     assert (result.skip, result.counts[RowOutcome.UNSENDABLE]) == (None, len(unsendable))
     assert result.counts[RowOutcome.EXPORTED] == len([*odd, *good])
-    exported = {dict(letter.headers).get(names.WAIT_EXPIRATION_UUID) for letter in at.dead_letters()}
+    exported = {dict(letter.headers).get(header_names.WAIT_EXPIRATION_UUID) for letter in at.dead_letters()}
     assert {item.wait_id.encode() for item in good} <= exported
     assert len(repr(result)) < 10_000
 

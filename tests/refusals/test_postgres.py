@@ -14,8 +14,8 @@ import psycopg
 import pytest
 from pydantic import SecretStr
 
-from sweeper.partition import skip_of
 from sweeper.result import Skip, SweepResult
+from sweeper.sweep_task import skip_of
 from tests.conftest import SettingsFactory
 from tests.integration.sweeper.scenario import sweeper_of
 from tests.support.certificates import Authority

@@ -38,7 +38,7 @@ from tests.support.waiting import wait_until
 from wait_registry.local.ports import LOOPBACK, free_ports
 from wait_registry.postgres.connection import connect
 from wait_registry.postgres.migrations import migrate
-from wait_registry.records import names as headers
+from wait_registry.records import header_names as headers
 from wait_registry.records.original import Original
 from wait_registry.records.wait_record import WaitRecordEncoder
 from wait_registry.settings.relations import Service

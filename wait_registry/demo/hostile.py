@@ -7,7 +7,7 @@ from random import Random
 from typing import Final
 
 from wait_registry.demo.orders import Order
-from wait_registry.records import names
+from wait_registry.records import header_names
 
 JSON: Final = ("content-type", b"application/json")
 
@@ -40,10 +40,10 @@ def _ours(random: Random, index: int) -> Order:
         b"key",
         b"{}",
         [
-            (names.WAIT_LINEAGE, b"7"),
-            (names.ORIGINAL_TOPIC, b"another"),
-            (names.WAIT_EXPIRATION_UUID, b"not-an-id"),
-            (names.DLQ_REASON, b"expired"),
+            (header_names.WAIT_LINEAGE, b"7"),
+            (header_names.ORIGINAL_TOPIC, b"another"),
+            (header_names.WAIT_EXPIRATION_UUID, b"not-an-id"),
+            (header_names.DLQ_REASON, b"expired"),
         ],
     )
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from wait_registry.records.header_names import BLOCK_NAMES
 from wait_registry.records.headers import Headers
 from wait_registry.records.lineage import Lineage, split_lineage
-from wait_registry.records.names import BLOCK_NAMES
 from wait_registry.records.original import Original, Source, TimestampType
 
 

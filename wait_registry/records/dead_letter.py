@@ -10,10 +10,10 @@ from enum import StrEnum
 from typing import Final
 
 from wait_registry.errors import ConfigurationError, DataError
-from wait_registry.records import names
+from wait_registry.records import header_names
+from wait_registry.records.header_reader import SystemHeaders
 from wait_registry.records.headers import Headers
 from wait_registry.records.lineage import Lineage, append_lineage, split_lineage
-from wait_registry.records.system_headers import SystemHeaders
 from wait_registry.records.times import format_utc_ms
 from wait_registry.records.topics import MAX_TOPIC_LENGTH, is_topic_name
 
@@ -78,15 +78,15 @@ def dead_letter_headers(
 ) -> list[tuple[str, bytes | None]]:
     """Return the headers of a dead letter; key and value are the original's, its timestamp is the failure's time."""
     encoded = append_lineage(original_headers, lineage)
-    encoded.append((names.DLQ_REASON, failure.reason.value.encode()))
+    encoded.append((header_names.DLQ_REASON, failure.reason.value.encode()))
     for name, text, limit in (
-        (names.DLQ_ERROR_CLASS, failure.error_class, MAX_CLASS_CHARACTERS),
-        (names.DLQ_ERROR_MESSAGE, failure.error_message, MAX_MESSAGE_CHARACTERS),
-        (names.DLQ_ERROR_STACKTRACE, failure.error_stacktrace, MAX_STACKTRACE_CHARACTERS),
+        (header_names.DLQ_ERROR_CLASS, failure.error_class, MAX_CLASS_CHARACTERS),
+        (header_names.DLQ_ERROR_MESSAGE, failure.error_message, MAX_MESSAGE_CHARACTERS),
+        (header_names.DLQ_ERROR_STACKTRACE, failure.error_stacktrace, MAX_STACKTRACE_CHARACTERS),
     ):
         if text is not None:
             encoded.append((name, _bounded(text, limit).encode()))
-    encoded.append((names.DLQ_TIME, format_utc_ms(failure.time_ms).encode()))
+    encoded.append((header_names.DLQ_TIME, format_utc_ms(failure.time_ms).encode()))
     return encoded
 
 
@@ -137,17 +137,17 @@ def dead_letter_topic(template: str, topic: str, group: str) -> str:
 def _decode_failure(block: dict[str, bytes | None]) -> Failure | None:
     system = SystemHeaders(block.items())
     try:
-        reason = system.choice(names.DLQ_REASON, _REASONS)
-        time_ms = system.time_ms(names.DLQ_TIME)
+        reason = system.choice(header_names.DLQ_REASON, _REASONS)
+        time_ms = system.time_ms(header_names.DLQ_TIME)
     except DataError:
         return None
     if reason is None or time_ms is None:
         return None
     return Failure(
         Reason(reason),
-        _shown(block.get(names.DLQ_ERROR_CLASS)),
-        _shown(block.get(names.DLQ_ERROR_MESSAGE)),
-        _shown(block.get(names.DLQ_ERROR_STACKTRACE)),
+        _shown(block.get(header_names.DLQ_ERROR_CLASS)),
+        _shown(block.get(header_names.DLQ_ERROR_MESSAGE)),
+        _shown(block.get(header_names.DLQ_ERROR_STACKTRACE)),
         time_ms,
     )
 

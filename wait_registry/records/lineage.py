@@ -11,10 +11,10 @@ from functools import lru_cache
 from typing import Final, NamedTuple, cast, get_args
 
 from wait_registry.errors import DataError
-from wait_registry.records import names
+from wait_registry.records import header_names
+from wait_registry.records.header_reader import MAX_INT32, MAX_INT64, SystemHeaders, missing
 from wait_registry.records.headers import Headers
 from wait_registry.records.original import Original, PartialOriginal, TimestampType
-from wait_registry.records.system_headers import MAX_INT32, MAX_INT64, SystemHeaders, missing
 
 _TIMESTAMP_TYPES: Final[tuple[str, ...]] = get_args(TimestampType)
 
@@ -66,18 +66,18 @@ def append_lineage(
     topic, partition, offset, timestamp_ms, timestamp_type, wait_id, wait_partition, wait_offset, *by = lineage
     group, instance, delivery = by
     block = (
-        _shared(names.WAIT_LINEAGE, len(original_headers)),
-        _shared(names.ORIGINAL_TOPIC, topic),
-        _shared(names.ORIGINAL_PARTITION, partition),
-        _own(names.ORIGINAL_OFFSET, offset),
-        _own(names.ORIGINAL_TIMESTAMP, timestamp_ms),
-        _shared(names.ORIGINAL_TIMESTAMP_TYPE, timestamp_type),
-        (names.WAIT_EXPIRATION_UUID, wait_id.encode()),
-        _shared(names.WAIT_PARTITION, wait_partition),
-        _own(names.WAIT_OFFSET, wait_offset),
-        _shared(names.WAIT_GROUP, group),
-        _shared(names.WAIT_INSTANCE, instance),
-        _shared(names.WAIT_DELIVERY, delivery),
+        _shared(header_names.WAIT_LINEAGE, len(original_headers)),
+        _shared(header_names.ORIGINAL_TOPIC, topic),
+        _shared(header_names.ORIGINAL_PARTITION, partition),
+        _own(header_names.ORIGINAL_OFFSET, offset),
+        _own(header_names.ORIGINAL_TIMESTAMP, timestamp_ms),
+        _shared(header_names.ORIGINAL_TIMESTAMP_TYPE, timestamp_type),
+        (header_names.WAIT_EXPIRATION_UUID, wait_id.encode()),
+        _shared(header_names.WAIT_PARTITION, wait_partition),
+        _own(header_names.WAIT_OFFSET, wait_offset),
+        _shared(header_names.WAIT_GROUP, group),
+        _shared(header_names.WAIT_INSTANCE, instance),
+        _shared(header_names.WAIT_DELIVERY, delivery),
     )
     return [*original_headers, *filter(None, block)]
 
@@ -110,36 +110,38 @@ def split_lineage(
         lineage = _decode(SystemHeaders(block))
     except DataError:
         return everything, None, {}
-    return everything[:start], lineage, {name: value for name, value in block if name in names.DLQ_NAMES}
+    return everything[:start], lineage, {name: value for name, value in block if name in header_names.DLQ_NAMES}
 
 
 def _block_start(headers: Headers) -> int | None:
     """Return the index of the only possible WAIT_LINEAGE: the last, if only block names follow."""
     index = len(headers) - 1
-    while index >= 0 and headers[index][0] in names.BLOCK_NAMES:
+    while index >= 0 and headers[index][0] in header_names.BLOCK_NAMES:
         index -= 1
-    return index if index >= 0 and headers[index] == (names.WAIT_LINEAGE, b"%d" % index) else None
+    return index if index >= 0 and headers[index] == (header_names.WAIT_LINEAGE, b"%d" % index) else None
 
 
 def _decode(block: SystemHeaders) -> Lineage:
-    topic = block.text(names.ORIGINAL_TOPIC)
-    wait_id = block.wait_id(names.WAIT_EXPIRATION_UUID)
+    topic = block.text(header_names.ORIGINAL_TOPIC)
+    wait_id = block.wait_id(header_names.WAIT_EXPIRATION_UUID)
     if topic is None or wait_id is None:
-        raise missing(f"{names.ORIGINAL_TOPIC}, {names.WAIT_EXPIRATION_UUID}", "both in every lineage block")
+        raise missing(
+            f"{header_names.ORIGINAL_TOPIC}, {header_names.WAIT_EXPIRATION_UUID}", "both in every lineage block"
+        )
     return Lineage(
         original_topic=topic,
-        original_partition=block.integer(names.ORIGINAL_PARTITION, 0, MAX_INT32),
-        original_offset=block.integer(names.ORIGINAL_OFFSET, 0, MAX_INT64),
-        original_timestamp_ms=block.integer(names.ORIGINAL_TIMESTAMP, -MAX_INT64 - 1, MAX_INT64),
+        original_partition=block.integer(header_names.ORIGINAL_PARTITION, 0, MAX_INT32),
+        original_offset=block.integer(header_names.ORIGINAL_OFFSET, 0, MAX_INT64),
+        original_timestamp_ms=block.integer(header_names.ORIGINAL_TIMESTAMP, -MAX_INT64 - 1, MAX_INT64),
         original_timestamp_type=cast(
-            "TimestampType | None", block.choice(names.ORIGINAL_TIMESTAMP_TYPE, _TIMESTAMP_TYPES)
+            "TimestampType | None", block.choice(header_names.ORIGINAL_TIMESTAMP_TYPE, _TIMESTAMP_TYPES)
         ),
         wait_id=wait_id,
-        wait_partition=block.integer(names.WAIT_PARTITION, 0, MAX_INT32),
-        wait_offset=block.integer(names.WAIT_OFFSET, 0, MAX_INT64),
-        group=block.text(names.WAIT_GROUP),
-        instance=block.text(names.WAIT_INSTANCE),
-        delivery=block.integer(names.WAIT_DELIVERY, 1, MAX_INT32),
+        wait_partition=block.integer(header_names.WAIT_PARTITION, 0, MAX_INT32),
+        wait_offset=block.integer(header_names.WAIT_OFFSET, 0, MAX_INT64),
+        group=block.text(header_names.WAIT_GROUP),
+        instance=block.text(header_names.WAIT_INSTANCE),
+        delivery=block.integer(header_names.WAIT_DELIVERY, 1, MAX_INT32),
     )
 
 

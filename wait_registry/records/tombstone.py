@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import Final
 
-from wait_registry.records.names import WAIT_OUTCOME
+from wait_registry.records.header_names import WAIT_OUTCOME
 
 
 class Outcome(StrEnum):

@@ -7,7 +7,8 @@ from functools import lru_cache
 from typing import Final, Literal, NamedTuple, TypeAlias, cast, get_args
 
 from wait_registry.errors import ConfigurationError, DataError
-from wait_registry.records import names
+from wait_registry.records import header_names
+from wait_registry.records.header_reader import MAX_INT32, MAX_INT64, SystemHeaders, is_trace, missing, unreadable
 from wait_registry.records.headers import (
     MAX_JSON_BYTES,
     Headers,
@@ -15,7 +16,6 @@ from wait_registry.records.headers import (
     readable_headers_json,
 )
 from wait_registry.records.original import Original, PartialOriginal, Source, TimestampType
-from wait_registry.records.system_headers import MAX_INT32, MAX_INT64, SystemHeaders, is_trace, missing, unreadable
 from wait_registry.records.times import format_utc_ms
 from wait_registry.records.wait_id import is_wait_id
 
@@ -23,12 +23,12 @@ ExpiryPolicy: TypeAlias = Literal["dlq", "redeliver"]
 
 _POLICIES: Final[tuple[str, ...]] = get_args(ExpiryPolicy)
 _TIMESTAMP_TYPES: Final[tuple[str, ...]] = get_args(TimestampType)
-_TRACE_NAMES: Final = (names.TRACEPARENT, names.TRACESTATE)
+_TRACE_NAMES: Final = (header_names.TRACEPARENT, header_names.TRACESTATE)
 
 # Headers that many records share are built once, since building them is most of their cost.
-_TYPE_HEADERS: Final = {kind: (names.ORIGINAL_TIMESTAMP_TYPE, kind.encode()) for kind in _TIMESTAMP_TYPES}
-_NOT_NULL: Final = (names.ORIGINAL_VALUE_NULL, b"false")
-_NULL: Final = (names.ORIGINAL_VALUE_NULL, b"true")
+_TYPE_HEADERS: Final = {kind: (header_names.ORIGINAL_TIMESTAMP_TYPE, kind.encode()) for kind in _TIMESTAMP_TYPES}
+_NOT_NULL: Final = (header_names.ORIGINAL_VALUE_NULL, b"false")
+_NULL: Final = (header_names.ORIGINAL_VALUE_NULL, b"true")
 
 
 # A named tuple costs a third of a frozen dataclass; one is built per exported row.
@@ -77,11 +77,11 @@ class WaitRecordEncoder:
         if expiry_policy not in _POLICIES:
             raise ConfigurationError(f"expiry policy: saw {expiry_policy!r}, expected {' or '.join(_POLICIES)}")
         self._max_bytes = max_bytes
-        self._group = ((names.WAIT_GROUP, group.encode()), (names.WAIT_INSTANCE, instance.encode()))
+        self._group = ((header_names.WAIT_GROUP, group.encode()), (header_names.WAIT_INSTANCE, instance.encode()))
         self._policy = (
-            (names.WAIT_DEAD_LETTER_TOPIC, dead_letter_topic.encode()),
-            (names.WAIT_EXPIRY_POLICY, expiry_policy.encode()),
-            (names.WAIT_MAX_DELIVERIES, b"%d" % max_deliveries),
+            (header_names.WAIT_DEAD_LETTER_TOPIC, dead_letter_topic.encode()),
+            (header_names.WAIT_EXPIRY_POLICY, expiry_policy.encode()),
+            (header_names.WAIT_MAX_DELIVERIES, b"%d" % max_deliveries),
         )
 
     def headers(
@@ -112,13 +112,13 @@ class WaitRecordEncoder:
             raise _too_large(size, self._max_bytes)
         encoded: list[tuple[str, bytes | None]] = [
             *_place_headers(topic, partition),
-            (names.ORIGINAL_OFFSET, b"%d" % offset),
-            (names.ORIGINAL_TIMESTAMP, b"%d" % timestamp_ms),
+            (header_names.ORIGINAL_OFFSET, b"%d" % offset),
+            (header_names.ORIGINAL_TIMESTAMP, b"%d" % timestamp_ms),
             _TYPE_HEADERS[timestamp_type],
-            (names.ORIGINAL_KEY, key),
-            (names.ORIGINAL_HEADERS, headers_json),
+            (header_names.ORIGINAL_KEY, key),
+            (header_names.ORIGINAL_HEADERS, headers_json),
             _NULL if value is None else _NOT_NULL,
-            (names.WAIT_EXPIRATION_UUID, wait_id.encode()),
+            (header_names.WAIT_EXPIRATION_UUID, wait_id.encode()),
             _expiry_header(expires_at_ms),
             *self._group,
             _delivery_header(delivery),
@@ -135,17 +135,17 @@ class WaitRecordEncoder:
 
 @lru_cache(maxsize=1024)
 def _place_headers(topic: str, partition: int) -> tuple[tuple[str, bytes], tuple[str, bytes]]:
-    return (names.ORIGINAL_TOPIC, topic.encode()), (names.ORIGINAL_PARTITION, b"%d" % partition)
+    return (header_names.ORIGINAL_TOPIC, topic.encode()), (header_names.ORIGINAL_PARTITION, b"%d" % partition)
 
 
 @lru_cache(maxsize=64)
 def _expiry_header(expires_at_ms: int) -> tuple[str, bytes]:
-    return names.WAIT_EXPIRATION_TIME, format_utc_ms(expires_at_ms).encode()
+    return header_names.WAIT_EXPIRATION_TIME, format_utc_ms(expires_at_ms).encode()
 
 
 @lru_cache(maxsize=64)
 def _delivery_header(delivery: int) -> tuple[str, bytes]:
-    return names.WAIT_DELIVERY, b"%d" % delivery
+    return header_names.WAIT_DELIVERY, b"%d" % delivery
 
 
 def decode_wait_record(
@@ -164,22 +164,22 @@ def decode_wait_record(
     system = SystemHeaders(headers)
     if value is None:
         raise DataError("wait record: saw a null value (a tombstone), expected a value")
-    expires_at_ms = system.time_ms(names.WAIT_EXPIRATION_TIME)
+    expires_at_ms = system.time_ms(header_names.WAIT_EXPIRATION_TIME)
     if expires_at_ms is None:
-        raise missing(names.WAIT_EXPIRATION_TIME, "the expiry time")
+        raise missing(header_names.WAIT_EXPIRATION_TIME, "the expiry time")
     return WaitRecord(
         original=_original(system, value),
         wait_id=_wait_id(system, key),
         expires_at_ms=expires_at_ms,
-        group=system.text(names.WAIT_GROUP),
-        instance=system.text(names.WAIT_INSTANCE),
-        delivery=system.integer(names.WAIT_DELIVERY, 1, MAX_INT32),
-        dead_letter_topic=system.text(names.WAIT_DEAD_LETTER_TOPIC),
-        expiry_policy=cast("ExpiryPolicy | None", system.choice(names.WAIT_EXPIRY_POLICY, _POLICIES)),
-        max_deliveries=system.integer(names.WAIT_MAX_DELIVERIES, 1, MAX_INT32),
+        group=system.text(header_names.WAIT_GROUP),
+        instance=system.text(header_names.WAIT_INSTANCE),
+        delivery=system.integer(header_names.WAIT_DELIVERY, 1, MAX_INT32),
+        dead_letter_topic=system.text(header_names.WAIT_DEAD_LETTER_TOPIC),
+        expiry_policy=cast("ExpiryPolicy | None", system.choice(header_names.WAIT_EXPIRY_POLICY, _POLICIES)),
+        max_deliveries=system.integer(header_names.WAIT_MAX_DELIVERIES, 1, MAX_INT32),
         source=_source(system),
-        traceparent=system.trace(names.TRACEPARENT),
-        tracestate=system.trace(names.TRACESTATE),
+        traceparent=system.trace(header_names.TRACEPARENT),
+        tracestate=system.trace(header_names.TRACESTATE),
     )
 
 
@@ -192,9 +192,9 @@ def _too_large(size: int, limit: int) -> DataError:
 
 def _source_headers(source: Source) -> list[tuple[str, bytes | None]]:
     return [
-        (names.SOURCE_TOPIC, source.topic.encode()),
-        (names.SOURCE_PARTITION, b"%d" % source.partition),
-        (names.SOURCE_OFFSET, b"%d" % source.offset),
+        (header_names.SOURCE_TOPIC, source.topic.encode()),
+        (header_names.SOURCE_PARTITION, b"%d" % source.partition),
+        (header_names.SOURCE_OFFSET, b"%d" % source.offset),
     ]
 
 
@@ -206,23 +206,25 @@ def _wait_id(system: SystemHeaders, key: bytes | str | None) -> str:
     if text is None or not is_wait_id(text):
         seen = "null" if key is None else f"{len(key)} bytes that aren't one"
         raise DataError(f"wait record's key: saw {seen}, expected a wait ID (canonical lower-case UUID)")
-    if system.wait_id(names.WAIT_EXPIRATION_UUID) not in (None, text):
-        raise unreadable(names.WAIT_EXPIRATION_UUID, system.raw(names.WAIT_EXPIRATION_UUID), f"the key, {text}")
+    if system.wait_id(header_names.WAIT_EXPIRATION_UUID) not in (None, text):
+        raise unreadable(
+            header_names.WAIT_EXPIRATION_UUID, system.raw(header_names.WAIT_EXPIRATION_UUID), f"the key, {text}"
+        )
     return text
 
 
 def _original(system: SystemHeaders, value: bytes) -> Original | PartialOriginal:
-    topic = system.text(names.ORIGINAL_TOPIC)
+    topic = system.text(header_names.ORIGINAL_TOPIC)
     if topic is None:
-        raise missing(names.ORIGINAL_TOPIC, "the topic that the record came from")
-    partition = system.integer(names.ORIGINAL_PARTITION, 0, MAX_INT32)
+        raise missing(header_names.ORIGINAL_TOPIC, "the topic that the record came from")
+    partition = system.integer(header_names.ORIGINAL_PARTITION, 0, MAX_INT32)
     if partition is None:
-        partition = system.integer(names.LEGACY_PARTITION, 0, MAX_INT32)
-    offset = system.integer(names.ORIGINAL_OFFSET, 0, MAX_INT64)
-    timestamp_ms = system.integer(names.ORIGINAL_TIMESTAMP, -MAX_INT64 - 1, MAX_INT64)
-    timestamp_type = cast("TimestampType | None", system.choice(names.ORIGINAL_TIMESTAMP_TYPE, _TIMESTAMP_TYPES))
-    key = system.raw(names.ORIGINAL_KEY)
-    headers_json = system.raw(names.ORIGINAL_HEADERS)
+        partition = system.integer(header_names.LEGACY_PARTITION, 0, MAX_INT32)
+    offset = system.integer(header_names.ORIGINAL_OFFSET, 0, MAX_INT64)
+    timestamp_ms = system.integer(header_names.ORIGINAL_TIMESTAMP, -MAX_INT64 - 1, MAX_INT64)
+    timestamp_type = cast("TimestampType | None", system.choice(header_names.ORIGINAL_TIMESTAMP_TYPE, _TIMESTAMP_TYPES))
+    key = system.raw(header_names.ORIGINAL_KEY)
+    headers_json = system.raw(header_names.ORIGINAL_HEADERS)
     headers = () if headers_json is None else _original_headers(headers_json)
     original_value = _original_value(system, value)
     if partition is None or offset is None or timestamp_ms is None or timestamp_type is None:
@@ -234,21 +236,21 @@ def _original_headers(data: bytes) -> Headers:
     try:
         return decode_headers_json(data)
     except DataError as error:
-        raise DataError(f"header {names.ORIGINAL_HEADERS}: {error}") from None
+        raise DataError(f"header {header_names.ORIGINAL_HEADERS}: {error}") from None
 
 
 def _original_value(system: SystemHeaders, value: bytes) -> bytes | None:
-    if system.choice(names.ORIGINAL_VALUE_NULL, ("true", "false")) != "true":
+    if system.choice(header_names.ORIGINAL_VALUE_NULL, ("true", "false")) != "true":
         return value
     if value:
-        raise DataError(f"header {names.ORIGINAL_VALUE_NULL}: saw 'true' with a value of {len(value)} bytes")
+        raise DataError(f"header {header_names.ORIGINAL_VALUE_NULL}: saw 'true' with a value of {len(value)} bytes")
     return None
 
 
 def _source(system: SystemHeaders) -> Source | None:
-    topic = system.text(names.SOURCE_TOPIC)
-    partition = system.integer(names.SOURCE_PARTITION, 0, MAX_INT32)
-    offset = system.integer(names.SOURCE_OFFSET, 0, MAX_INT64)
+    topic = system.text(header_names.SOURCE_TOPIC)
+    partition = system.integer(header_names.SOURCE_PARTITION, 0, MAX_INT32)
+    offset = system.integer(header_names.SOURCE_OFFSET, 0, MAX_INT64)
     if topic is None and partition is None and offset is None:
         return None
     if topic is None or partition is None or offset is None:

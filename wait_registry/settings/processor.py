@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from wait_registry.retry import backoff_s
+from wait_registry.backoff import backoff_s
 from wait_registry.settings import Section
 
 # As good as never, and the expiry is still a date that every client can write.

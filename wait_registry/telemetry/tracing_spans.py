@@ -25,9 +25,9 @@ from opentelemetry.trace import Link, Span, SpanContext, SpanKind, StatusCode, T
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from wait_registry.logs import take_fields_from
+from wait_registry.records.header_reader import SystemHeaders
 from wait_registry.records.headers import Headers
 from wait_registry.records.lineage import split_lineage
-from wait_registry.records.system_headers import SystemHeaders
 from wait_registry.records.tombstone import Outcome
 from wait_registry.settings.runtime import TelemetrySettings
 from wait_registry.telemetry.tracing import HttpHeaders, RecordPublished, RecordTaken

@@ -17,7 +17,7 @@ from wait_registry.demo.manifest import Fingerprint, fingerprint
 from wait_registry.errors import DataError
 from wait_registry.records import lineage as blocks
 from wait_registry.records.dead_letter import dead_letter_headers, decode_dead_letter
-from wait_registry.records.names import TRACEPARENT, TRACESTATE, WAIT_GROUP
+from wait_registry.records.header_names import TRACEPARENT, TRACESTATE, WAIT_GROUP
 from wait_registry.records.original import Original
 from wait_registry.records.tombstone import decode_outcome, tombstone_headers
 from wait_registry.records.wait_record import decode_wait_record

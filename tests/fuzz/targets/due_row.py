@@ -7,7 +7,7 @@ from datetime import timedelta
 import orjson
 
 from sweeper.due import EPOCH, due_row
-from sweeper.outgoing import Outgoing, Policy, Unsendable, outgoing
+from sweeper.export_decision import Outgoing, Policy, Unsendable, outgoing
 from sweeper.targets import Target as Topic
 from tests.fuzz.record_bytes import RecordInput
 from tests.fuzz.target import Target

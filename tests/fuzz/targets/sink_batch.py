@@ -11,7 +11,7 @@ from sink.apply.quarantine import Quarantined
 from sink.apply.wait_rows import COLUMNS, EarlierWaits, wait_rows
 from sink.apply.wait_writer import staged_tombstones
 from sink.position import SHOWABLE_MS
-from sink.read.batch import OFFSET
+from sink.read.record_columns import OFFSET
 from tests.fuzz.inputs import records
 from tests.fuzz.record_bytes import RecordInput
 from tests.fuzz.target import Target

@@ -11,8 +11,8 @@ import pytest
 from confluent_kafka import Producer
 
 from sweeper.due import DueRow
-from sweeper.fence import FencedProducer
-from sweeper.outgoing import Outgoing, Policy, outgoing
+from sweeper.export_decision import Outgoing, Policy, outgoing
+from sweeper.export_transaction import FencedProducer
 from sweeper.result import RowOutcome
 from sweeper.targets import Target
 from tests.chaos.checker.verdict import Verdict, check

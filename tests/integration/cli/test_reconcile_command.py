@@ -19,7 +19,7 @@ from wait_registry.demo.evidence import read_wait_log
 from wait_registry.demo.json_lines import JsonLines
 from wait_registry.demo.load import LoadPlan, run_load
 from wait_registry.demo.manifest import Published, read_manifest
-from wait_registry.records import names
+from wait_registry.records import header_names
 from wait_registry.settings.root import Settings
 
 
@@ -97,11 +97,11 @@ def test_malformed_wait_records_register_nothing(prepared: SettingsFactory, topi
     assert isinstance(good.key, bytes)
     key = good.key.decode("ascii")
     bad = [
-        replace(good, key=new_id().encode(), headers=((names.WAIT_GROUP, b"billing"),)),
-        replace(good, key=new_id().encode(), headers=(*good.headers, (names.ORIGINAL_PARTITION, b"none"))),
-        replace(good, key=new_id().encode(), headers=(*good.headers, (names.ORIGINAL_TOPIC, b"\xff"))),
+        replace(good, key=new_id().encode(), headers=((header_names.WAIT_GROUP, b"billing"),)),
+        replace(good, key=new_id().encode(), headers=(*good.headers, (header_names.ORIGINAL_PARTITION, b"none"))),
+        replace(good, key=new_id().encode(), headers=(*good.headers, (header_names.ORIGINAL_TOPIC, b"\xff"))),
         replace(good, key=b"\xff"),
-        Outgoing(None, b"\xff\xfe", ((names.WAIT_OUTCOME, b"\xff"),), 0),
+        Outgoing(None, b"\xff\xfe", ((header_names.WAIT_OUTCOME, b"\xff"),), 0),
     ]
     topics.produce(topic, [*bad, good, tombstone(key, 0)])
     produce_with_header_name(topics.bootstrap, topic, b"\xff\xfe", b"unreadable name", key=b"odd")

@@ -6,7 +6,7 @@ import pytest
 from psycopg.rows import dict_row
 
 from sweeper.due import QUERIES, due_row
-from sweeper.outgoing import Outgoing, Policy, outgoing
+from sweeper.export_decision import Outgoing, Policy, outgoing
 from sweeper.targets import Target
 from tests.integration.connect.outbox import Connection, fill, places, register
 from wait_registry.errors import ConfigurationError

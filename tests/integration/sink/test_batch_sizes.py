@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from sink.loop import SinkLoop
-from sink.read.batch import SCHEMA
+from sink.metrics import SinkTelemetry, TopicState
 from sink.read.kafka_reader import RESULT_LIMIT_PROPERTY, Batch
 from sink.read.ranges import GROWTH, Ranges
-from sink.telemetry import SinkTelemetry, TopicState
+from sink.read.record_columns import SCHEMA
 from sink.topics import wait_topic
 from tests.conftest import SettingsFactory
 from tests.integration.sink.conftest import SinkScenarioFactory
@@ -24,9 +24,9 @@ from tests.integration.sink.wait_topic import WaitTopic, new_id, wait_record
 from tests.support.database import Database
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
+from wait_registry.backoff import Backoff
 from wait_registry.errors import FencedError
 from wait_registry.kafka.clients import admin
-from wait_registry.retry import Backoff
 from wait_registry.settings.root import Settings
 from wait_registry.telemetry.exposition import MetricsRegistry
 

@@ -16,9 +16,9 @@ from psycopg.rows import TupleRow
 from pydantic import SecretStr
 
 from sweeper.export import Chunk, Held, Task
-from sweeper.instruments import Instruments
-from sweeper.partition import sweep_partition
+from sweeper.metrics import Instruments
 from sweeper.result import PartitionResult, RowOutcome
+from sweeper.sweep_task import sweep_partition
 from sweeper.sweeper import Job, Sweeper
 from sweeper.wait_topic import WaitTopic, look_up
 from tests.support.database import Database

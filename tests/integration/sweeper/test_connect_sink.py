@@ -12,7 +12,7 @@ import pytest
 
 from sweeper.export import fence
 from sweeper.result import RowOutcome, Skip, SweepResult
-from sweeper.tables import Start
+from sweeper.tables_policy import Start
 from sweeper.tail import Tail
 from sweeper.tail_reader import TailReader
 from tests.integration.sweeper.conftest import ScenarioFactory

@@ -12,8 +12,8 @@ from confluent_kafka import Producer
 
 from sweeper.due import DueRow
 from sweeper.export import fence
-from sweeper.fence import FencedProducer, transactional_id
-from sweeper.outgoing import Outgoing, Policy, outgoing
+from sweeper.export_decision import Outgoing, Policy, outgoing
+from sweeper.export_transaction import FencedProducer, transactional_id
 from sweeper.result import PartitionResult, RowOutcome, Skip
 from sweeper.targets import Target
 from tests.integration.sweeper.scenario import Registered, Scenario, export_all, ids

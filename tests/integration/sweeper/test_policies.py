@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from sweeper.export import fence
-from sweeper.outgoing import Obstacle
-from sweeper.partition import skip_of
+from sweeper.export_decision import Obstacle
 from sweeper.result import PartitionResult, RowOutcome, Skip
+from sweeper.sweep_task import skip_of
 from tests.integration.sweeper.conftest import ScenarioFactory
 from tests.integration.sweeper.scenario import Scenario, ids
 from wait_registry.errors import PermanentError

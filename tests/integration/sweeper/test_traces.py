@@ -6,8 +6,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from sweeper.job import SparkJob
-from sweeper.partition import sweep_partition
 from sweeper.result import RowOutcome
+from sweeper.sweep_task import sweep_partition
 from tests.integration.sweeper.conftest import ScenarioFactory
 from tests.integration.sweeper.scenario import Scenario
 from tests.support.collector import Collector

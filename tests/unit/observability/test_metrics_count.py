@@ -15,15 +15,15 @@ from processor.assigned_partition import AssignedPartition
 from processor.broker_connection import BrokerConnection
 from processor.commits import Commits
 from processor.ending import Fault
-from processor.readings import partition_readings, stats_readings
+from processor.metrics import partition_readings, stats_readings
 from processor.stats import Stats
 from sink.apply.applier import Applied
+from sink.metrics import SinkTelemetry, TopicState
 from sink.position import LogEnds, Position
 from sink.position import TopicPartition as SinkPartition
 from sink.read.kafka_reader import ReadFailed
-from sink.telemetry import SinkTelemetry, TopicState
 from sweeper.housekeeping import TABLES
-from sweeper.instruments import Instruments
+from sweeper.metrics import Instruments
 from sweeper.result import PartitionResult, RowOutcome, Skip, Sweep, SweepResult
 from tests.unit.processor.parts import batch, entry
 from tests.unit.processor.pipeline_bench import PipelineBench

@@ -19,7 +19,7 @@ from processor.outbox import Headers, Receipt
 from tests.unit.processor.parts import iterate_until
 from tests.unit.processor.pipeline_bench import PipelineBench
 from wait_registry.handler import HandlerResult, PermanentError, Record, TransientError
-from wait_registry.records import names
+from wait_registry.records import header_names
 
 LAST_STEPS_S = 5.0
 
@@ -158,7 +158,7 @@ class Settled:
             receipt: Receipt, partition: int, key: bytes | str | None, value: bytes | None, headers: Headers
         ) -> None:
             self.tombstones += value is None
-            said = dict(headers).get(names.DLQ_ERROR_STACKTRACE)
+            said = dict(headers).get(header_names.DLQ_ERROR_STACKTRACE)
             self.stack_trace += (said or b"").decode()
             send(receipt, partition, key, value, headers)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from wait_registry.records import names
+from wait_registry.records import header_names
 from wait_registry.records.dead_letter import Failure, Reason
 from wait_registry.records.lineage import Lineage
 from wait_registry.records.original import Original, Source
@@ -22,7 +22,7 @@ WAIT_IDS = st.uuids().map(str)
 TEXTS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1, max_size=12)
 BODIES = st.none() | st.binary(max_size=20)
 
-_BLOCK_NAMES = st.sampled_from(sorted({names.WAIT_LINEAGE, *names.BLOCK_NAMES}))
+_BLOCK_NAMES = st.sampled_from(sorted({header_names.WAIT_LINEAGE, *header_names.BLOCK_NAMES}))
 # st.text alone hardly ever draws NUL or half of a surrogate pair.
 _ODD_CHARACTERS = st.sampled_from(["a", "\u20ac", "\0", "\ud800", "\udfff", "\\", '"', "\n"])
 ODD_TEXTS = st.lists(_ODD_CHARACTERS, max_size=6).map("".join)

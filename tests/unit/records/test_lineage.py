@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.records.strategies import ATTEMPTS, FAILURES, HEADERS, LINEAGES, ORIGINALS, TEXTS
-from wait_registry.records import names
+from wait_registry.records import header_names
 from wait_registry.records.consumed import consumed
 from wait_registry.records.dead_letter import Failure, dead_letter_headers, decode_dead_letter
 from wait_registry.records.headers import Headers
@@ -33,7 +33,7 @@ def test_splitting_loses_no_header(headers: Headers) -> None:
     if lineage is None:
         assert originals == headers
     else:
-        assert headers[len(originals)] == (names.WAIT_LINEAGE, str(len(originals)).encode())
+        assert headers[len(originals)] == (header_names.WAIT_LINEAGE, str(len(originals)).encode())
 
 
 @given(ANY_HEADERS, st.lists(KNOWN, min_size=1, max_size=5), FAILURES)

@@ -10,7 +10,7 @@ from sweeper.targets import record_size
 from tests.support.wait_record_encoding import encode_wait_record
 from tests.unit.records.strategies import HEADER_VALUES, ORIGINALS, WAIT_IDS, WAIT_RECORDS
 from wait_registry.errors import ConfigurationError, DataError
-from wait_registry.records import names
+from wait_registry.records import header_names
 from wait_registry.records.dead_letter import DEAD_LETTER_EXTRA_BYTES
 from wait_registry.records.headers import MAX_JSON_BYTES, Headers, encode_headers_json
 from wait_registry.records.original import Original
@@ -18,7 +18,7 @@ from wait_registry.records.wait_record import WaitRecord, WaitRecordEncoder, dec
 
 ENCODER = WaitRecordEncoder("billing", "host-1", "waitreg.dlq", "dlq", 3)
 SYSTEM_NAMES = sorted(
-    value for value in vars(names).values() if isinstance(value, str) and value.upper() == value and "_" in value
+    value for value in vars(header_names).values() if isinstance(value, str) and value.upper() == value and "_" in value
 )
 
 
@@ -40,7 +40,7 @@ def test_the_processors_encoder_writes_the_same_headers(record: WaitRecord) -> N
     )
     trace = tuple(
         (name, text.encode())
-        for name, text in ((names.TRACEPARENT, record.traceparent), (names.TRACESTATE, record.tracestate))
+        for name, text in ((header_names.TRACEPARENT, record.traceparent), (header_names.TRACESTATE, record.tracestate))
         if text is not None
     )
     headers = encoder.headers(
@@ -73,13 +73,13 @@ def test_of_missing_headers_only_topic_and_expiry_are_missed(
     original: Original, wait_id: str, missing: set[str]
 ) -> None:
     headers = [header for header in ENCODER.headers(original, wait_id, 0) if header[0] not in missing]
-    if missing & {names.ORIGINAL_TOPIC, names.WAIT_EXPIRATION_TIME}:
+    if missing & {header_names.ORIGINAL_TOPIC, header_names.WAIT_EXPIRATION_TIME}:
         with pytest.raises(DataError, match="missing"):
             decode_wait_record(wait_id, b"x", headers)
     else:
         record = decode_wait_record(wait_id, original.value or b"", headers)
-        assert (record.group is None) == (names.WAIT_GROUP in missing)
-        assert (record.original.partition is None) == (names.ORIGINAL_PARTITION in missing)
+        assert (record.group is None) == (header_names.WAIT_GROUP in missing)
+        assert (record.original.partition is None) == (header_names.ORIGINAL_PARTITION in missing)
 
 
 def test_trace_context_is_carried_on_but_not_what_only_bears_its_name() -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from sink.read.batch import SCHEMA
+from sink.read.record_columns import SCHEMA
 
 Headers = tuple[tuple[str, bytes | None], ...]
 

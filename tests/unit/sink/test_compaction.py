@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sink.apply.compaction import MAX_PACKED_PARTITION, OFFSET_BITS, compact
-from sink.read.batch import OFFSET
+from sink.read.record_columns import OFFSET
 from tests.unit.sink.batches import Row, batch_of
 
 IDS = [f"0193{index:04x}-0000-8000-8000-0000000000a{3 * index:x}" for index in range(6)]

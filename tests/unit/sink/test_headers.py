@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sink.apply.header_values import header_values, times_ms
-from sink.read.batch import HEADERS, headers_of
+from sink.read.record_columns import HEADERS, headers_of
 from tests.unit.sink.batches import Headers, Row, batch_of
 
 names = st.sampled_from(["WAIT_OUTCOME", "other", ""])

@@ -15,10 +15,10 @@ from psycopg.adapt import PyFormat, Transformer
 
 from sink.apply.quarantine import Quarantined
 from sink.apply.wait_rows import COLUMNS, EarlierWaits, wait_rows
-from sink.read.batch import KEY, OFFSET, records_of
+from sink.read.record_columns import KEY, OFFSET, records_of
 from tests.unit.records.strategies import HEADER_VALUES, INT64
 from tests.unit.sink.batches import Row, batch_of
-from wait_registry.records import names
+from wait_registry.records import header_names
 from wait_registry.records.original import Original
 from wait_registry.records.wait_record import WaitRecordEncoder
 
@@ -86,7 +86,7 @@ def test_every_record_is_a_row_or_quarantined_however_batches_are_cut(
 
 
 def test_if_the_last_record_of_a_key_is_unreadable_the_one_before_counts() -> None:
-    unreadable = with_header(registration(0), names.WAIT_DELIVERY, b"0")
+    unreadable = with_header(registration(0), header_names.WAIT_DELIVERY, b"0")
     batch = batch_of([replace(registration(0), offset=0), replace(unreadable, offset=1)])
     rows, quarantined = read(batch.slice(1), EarlierWaits(batch))
     assert (len(rows), [record.offset for record in quarantined]) == (1, [1])

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sweeper.due import DueRow
-from sweeper.fence import batches
-from sweeper.outgoing import Obstacle, Outgoing, Policy, Unsendable, outgoing
+from sweeper.export_decision import Obstacle, Outgoing, Policy, Unsendable, outgoing
+from sweeper.export_transaction import batches
 from sweeper.targets import Target, record_size
 from wait_registry.records.dead_letter import Reason, decode_dead_letter
 from wait_registry.records.lineage import split_lineage

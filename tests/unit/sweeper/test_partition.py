@@ -8,9 +8,9 @@ import psycopg
 import pytest
 
 from sweeper.export import Held
-from sweeper.partition import skip_of, sweep_partition, task_tracer
 from sweeper.result import Skip
 from sweeper.service import SweeperService
+from sweeper.sweep_task import skip_of, sweep_partition, task_tracer
 from sweeper.tail import PositionOvertaken, TailTooLong
 from sweeper.tail_reader import OpenTransaction
 from sweeper.wait_topic import WaitTopic

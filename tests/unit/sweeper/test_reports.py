@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import pytest
 
 from sweeper.health import readiness
-from sweeper.instruments import REMINDER_S, Instruments
+from sweeper.metrics import REMINDER_S, Instruments
 from sweeper.result import Sweep, SweepResult
 from wait_registry.telemetry.exposition import MetricsRegistry
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import orjson
 import pytest
 
-from sweeper.outgoing import Obstacle, Unsendable
+from sweeper.export_decision import Obstacle, Unsendable
 from sweeper.result import PartitionResult, RowOutcome, Skip, Sweep, SweepResult
 
 AT = datetime(2026, 11, 21, 2, 20, tzinfo=UTC)

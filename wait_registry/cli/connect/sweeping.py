@@ -17,7 +17,7 @@ from psycopg.rows import TupleRow
 
 from sweeper.health import longest_silence_s
 from sweeper.snapshot import TableSnapshot
-from sweeper.tables import OUR_SINK, RecordedTopic, Start, TablesPolicy
+from sweeper.tables_policy import OUR_SINK, RecordedTopic, Start, TablesPolicy
 from sweeper.tail import Position, Tail, TailTooLong, oldest_allowed
 from sweeper.tail_reader import TailReader
 from sweeper.wait_topic import WaitTopic

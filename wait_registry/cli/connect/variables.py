@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
-from sweeper.outgoing import Policy
+from sweeper.export_decision import Policy
 from wait_registry.cli.connect.postgres_address import TLS_FILES, PostgresAddress
 from wait_registry.errors import ConfigurationError
 from wait_registry.kafka.topic_specs import dead_letter_topics

@@ -9,7 +9,7 @@ from functools import partial
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from sweeper.outgoing import Outgoing
+from sweeper.export_decision import Outgoing
 from sweeper.targets import record_size
 from wait_registry.kafka.clients import producer_config
 from wait_registry.kafka.errors import kafka_failure

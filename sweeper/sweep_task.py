@@ -10,7 +10,7 @@ from functools import lru_cache
 from sweeper.export import Held, Task, fence
 from sweeper.result import NAMED_UNSENDABLE, PartitionResult, Skip
 from sweeper.snapshot import UNAVAILABLE
-from sweeper.tables import OUR_SINK, TablesPolicy, TopicChanged
+from sweeper.tables_policy import OUR_SINK, TablesPolicy, TopicChanged
 from sweeper.tail import PositionOvertaken, TailTooLong
 from sweeper.tail_reader import OpenTransaction
 from sweeper.wait_topic import WaitTopic
