@@ -11,11 +11,11 @@ from typing import Literal
 import psycopg
 
 from sink.apply.applier import Applied
-from sink.position import oldest_allowed
 from sink.read.kafka_reader import ReadFailed
 from wait_registry.errors import ConfigurationError, TransientError
 from wait_registry.postgres.connection import PostgresUnavailable
 from wait_registry.postgres.error_text import error_text
+from wait_registry.records.tombstone import oldest_allowed
 from wait_registry.telemetry import metrics
 from wait_registry.telemetry.exposition import MetricsRegistry, Reading, Readings
 from wait_registry.telemetry.health import Health

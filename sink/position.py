@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple
 
 from wait_registry.errors import WaitRegistryError
+from wait_registry.records.tombstone import oldest_allowed
 
 # Only closed segments are compacted, those of an hour (segment.ms) or 1 GiB by default: 18 MB/s on one partition would
 # fill one in a minute. An idle position is written at least as often, so an ordinary restart stays below it.
@@ -85,11 +86,6 @@ def refreshed(positions: Positions, ends: LogEnds) -> dict[TopicPartition, Posit
         else position
         for name, position in positions.items()
     }
-
-
-def oldest_allowed(delete_retention_ms: int) -> timedelta:
-    """Return how old a position may be: half of the topic's delete.retention.ms."""
-    return timedelta(milliseconds=delete_retention_ms / 2)
 
 
 def require_fresh(positions: Positions, ends: LogEnds, delete_retention_ms: int) -> None:

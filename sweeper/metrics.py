@@ -10,8 +10,8 @@ from datetime import datetime
 
 from sweeper.due import Due
 from sweeper.result import PartitionResult, RowOutcome, Skip, Sweep, SweepResult, unseen_rows
-from sweeper.tail import oldest_allowed
 from wait_registry.logs import record_fields
+from wait_registry.records.tombstone import oldest_allowed
 from wait_registry.telemetry import metrics
 from wait_registry.telemetry.exposition import MetricsRegistry, Reading, Readings
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
 
 from wait_registry.errors import TransientError
+from wait_registry.records.tombstone import oldest_allowed
 
 # Longer keys are no wait IDs, and their memory would not be bounded by the number of IDs.
 WAIT_ID_BYTES = 36
@@ -27,11 +28,6 @@ class Position:
 
     next_offset: int
     time: datetime
-
-
-def oldest_allowed(delete_retention_ms: int) -> timedelta:
-    """Return how old a position may be: half of the topic's delete.retention.ms."""
-    return timedelta(milliseconds=delete_retention_ms / 2)
 
 
 def require_not_overtaken(position: Position, end: int, now: datetime, delete_retention_ms: int) -> None:

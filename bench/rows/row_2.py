@@ -53,7 +53,7 @@ NOOP_PER_S: Final[Mapping[Flow, float]] = {
 # The same while a JVM compiles.
 WARMING_PER_S: Final[Mapping[Flow, float]] = {PARALLEL_CONSUMER: 115_000, PARALLEL_CONSUMER_BY_KEY: 40_000}
 COMPARED: Final = (BARE_LOOP, REGISTRY, PARALLEL_CONSUMER, ARROYO)
-BESIDE: Final = {PARALLEL_CONSUMER_BY_KEY: IN_FLIGHT, AIOKAFKA: BATCH, SHARE_CONSUMER: BATCH}
+ALSO_COMPARED: Final = {PARALLEL_CONSUMER_BY_KEY: IN_FLIGHT, AIOKAFKA: BATCH, SHARE_CONSUMER: BATCH}
 SHORT_PER_S: Final[Mapping[Flow, float]] = {REGISTRY: 38_000, PARALLEL_CONSUMER: 65_000, ARROYO: 16_000}
 # Of one process as of two, so that both come to the same records.
 TWO_WINDOW: Final = Window(150_000, 650_000, 120.0)
@@ -85,7 +85,7 @@ def _cases(bench: Bench) -> Sequence[Case]:
     waiting = round(2 * WAITING_IN_FLIGHT / mean_call_s(SLOW) * 2 * (WAITING_WARM_S + WAITING_SECONDS))
     return [
         Case(CEILING, [_noop(flow) for flow in COMPARED], 2, fill_noop),
-        Case(OTHERS, [_noop(flow, in_flight) for flow, in_flight in BESIDE.items()]),
+        Case(OTHERS, [_noop(flow, in_flight) for flow, in_flight in ALSO_COMPARED.items()]),
         Case(MILLISECOND, [_short(flow) for flow in SHORT_PER_S], bench.size(1, 1, 2), fill_short),
         Case(TWO_CASE, [_several(1), _several(2)]),
         Case(TWO_WAITING_CASE, [_slow(1), _slow(2)], prepare=filled(WAITING_TOPIC, waiting, SLOW)),
@@ -152,7 +152,7 @@ LINES: Final = (
     _per_core("Registry / Parallel Consumer, by client core", CEILING, THEIRS, 1.3),
     _rate("arroyo, RunTask", CEILING, ARROYO.name),
     _per_core("Registry / arroyo, by client core", CEILING, ARROYO.name, 2),
-    *(_rate(flow.name, OTHERS, flow.name) for flow in BESIDE),
+    *(_rate(flow.name, OTHERS, flow.name) for flow in ALSO_COMPARED),
     _per_core("1 ms: registry / Parallel Consumer, by client core", MILLISECOND, THEIRS, 1.45),
     _rates("Two processes / one", TWO_CASE, TWO, ONE, 1.8, "two-processes"),
     _rates("Two processes / one, calls that wait", TWO_WAITING_CASE, TWO, ONE, 1.8, "two-processes"),

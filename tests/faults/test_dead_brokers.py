@@ -90,8 +90,8 @@ def work_off(running: RunningProcessor, seen: Observation, calls: Counter[Place]
     """Wait until everything is done, stop, and judge."""
     wait_until(lambda: len(calls) == len(seen.published), 120, "the calls of all records")
     running.stop()
-    told = seen.judge(calls)
-    assert all(story.resolved for story in told.values())
+    found = seen.judge(calls)
+    assert all(story.resolved for story in found.values())
 
 
 @pytest.mark.fault("F52")

@@ -59,8 +59,8 @@ def test_the_clock_is_shifted_and_the_monotonic_one_is_not(tmp_path: Path) -> No
     clock = HostClock(tmp_path / "clock")
     clock.step_to(-3_600)
     show = "import time, datetime; print(time.time(), datetime.datetime.now().timestamp(), time.monotonic())"
-    told = subprocess.run([sys.executable, "-c", show], env=clock.environment, capture_output=True, check=True).stdout
-    wall, also_wall, monotonic = map(float, told.split())
+    found = subprocess.run([sys.executable, "-c", show], env=clock.environment, capture_output=True, check=True).stdout
+    wall, also_wall, monotonic = map(float, found.split())
     assert abs(time.time() - wall - 3_600) < 600
     assert abs(time.time() - also_wall - 3_600) < 600
     assert abs(time.monotonic() - monotonic) < 600
@@ -85,10 +85,10 @@ def test_a_processor_whose_clock_is_stepped_starts_nothing_and_stops(
 
         host.clock.step_to(0.0)
         assert host.start("--once").wait() == 0
-        told = stories(topics.read(host.settings.wait.topic))
-        assert len(told) == 2 * EACH, "nothing is lost"
-        assert {story.outcomes[-1] for story in told.values() if story.resolved} == {"done"}
-        left = {story.waits[0].key for story in told.values() if not story.resolved}
+        found = stories(topics.read(host.settings.wait.topic))
+        assert len(found) == 2 * EACH, "nothing is lost"
+        assert {story.outcomes[-1] for story in found.values() if story.resolved} == {"done"}
+        left = {story.waits[0].key for story in found.values() if not story.resolved}
         assert left <= started, "what was being worked on when it stopped, at the most"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import timedelta
 from enum import StrEnum
 from typing import Final
 
@@ -42,3 +43,8 @@ def decode_outcome(headers: Iterable[tuple[str, bytes | None]] | None) -> Outcom
     """Return the outcome of a tombstone, or None if it is unknown (the registration is settled all the same)."""
     value = dict(headers or ()).get(WAIT_OUTCOME)
     return None if value is None else _OUTCOMES.get(value)
+
+
+def oldest_allowed(delete_retention_ms: int) -> timedelta:
+    """Return how old a position may be: half of the topic's delete.retention.ms, for which tombstones stay."""
+    return timedelta(milliseconds=delete_retention_ms / 2)

@@ -77,12 +77,12 @@ class Observation:
         Args:
             calls: how often the handler has begun each record; None without a count.
         """
-        told = {
+        found = {
             (partition, offset): story
             for (_, partition, offset), story in stories(self._topics.read(self._settings.wait.topic)).items()
         }
-        assert set(told) == set(self.published), "every published record is registered, and nothing else"
-        for place, story in told.items():
+        assert set(found) == set(self.published), "every published record is registered, and nothing else"
+        for place, story in found.items():
             assert {wait.value for wait in story.waits} == {self.published[place]}, f"{place} is what was published"
             assert all(tombstone.offset > story.waits[0].offset for tombstone in story.tombstones), place
             assert story.resolved in (True, False)  # raises when a key has left its partition
@@ -92,11 +92,11 @@ class Observation:
                 assert story.outcomes.count("done") <= calls.get(place, 0), f"{place}: done without a call"
         polls = self._watch.polls
         assert polls, "the group was polled"
-        judge_commits(polls, told)
-        return told
+        judge_commits(polls, found)
+        return found
 
 
-def judge_commits(polls: Iterable[Poll], told: Mapping[Place, Story]) -> None:
+def judge_commits(polls: Iterable[Poll], found: Mapping[Place, Story]) -> None:
     """Check each poll: no commit had passed a record that wasn't registered then, and none had gone back.
 
     Args:
@@ -109,7 +109,7 @@ def judge_commits(polls: Iterable[Poll], told: Mapping[Place, Story]) -> None:
             before = reached[partition]
             assert committed >= before, f"the commit of {partition} went back from {before} to {committed}"
             for offset in range(before, committed):
-                assert _registered(told.get((partition[1], offset)), poll), (
+                assert _registered(found.get((partition[1], offset)), poll), (
                     f"{partition} was committed up to {committed} when {offset} wasn't registered"
                 )
             reached[partition] = committed

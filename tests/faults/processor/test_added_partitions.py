@@ -44,8 +44,8 @@ def test_partitions_added_to_an_input_are_read_from_their_start(
         running.stop()
         seen.publish_each(b"later")
         at.run_once()
-    told = seen.judge(handler.calls)
-    assert all(story.outcomes == ["done"] for story in told.values())
+    found = seen.judge(handler.calls)
+    assert all(story.outcomes == ["done"] for story in found.values())
     assert set(handler.calls.values()) == {1}, "a new partition is begun once"
 
 
@@ -64,8 +64,8 @@ def test_partitions_added_to_the_wait_topic_stay_empty(faulty_scenario: Scenario
         running.stop()
         seen.publish(numbers(20))
         at.run_once()
-    told = seen.judge()
-    assert all(story.resolved for story in told.values())
+    found = seen.judge()
+    assert all(story.resolved for story in found.values())
     assert {record.partition for record in at.topics.read(wait_topic)} == set(range(used))
 
 

@@ -41,8 +41,8 @@ class Working:
         total = len(self.seen.published)
         wait_until(lambda: len(self.calls) == total, what="the calls of all records")
         self.running.stop()
-        told = self.seen.judge(self.calls)
-        assert all(story.resolved for story in told.values())
+        found = self.seen.judge(self.calls)
+        assert all(story.resolved for story in found.values())
 
     def group_state(self) -> ConsumerGroupState:
         """Return the group's state as the broker sees it."""

@@ -26,8 +26,8 @@ def with_handler(at: ProcessorScenario, name: str) -> ProcessorScenario:
 
 
 def instances_of_unresolved(seen: Observation, calls: Calls) -> set[str]:
-    told = seen.judge(calls.counted())
-    return {story.waits[-1].text("WAIT_INSTANCE") for story in told.values() if not story.resolved}
+    found = seen.judge(calls.counted())
+    return {story.waits[-1].text("WAIT_INSTANCE") for story in found.values() if not story.resolved}
 
 
 @pytest.mark.fault("F38")

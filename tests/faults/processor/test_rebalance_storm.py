@@ -32,7 +32,7 @@ def test_a_storm_of_rebalances_loses_nothing_and_leaves_nothing_open(
         for member in members:
             member.stop()
 
-    told = seen.judge(handler.calls)
-    assert all(story.resolved and set(story.outcomes) == {"done"} for story in told.values())
-    instances = {wait.text("WAIT_INSTANCE") for story in told.values() for wait in story.waits}
+    found = seen.judge(handler.calls)
+    assert all(story.resolved and set(story.outcomes) == {"done"} for story in found.values())
+    instances = {wait.text("WAIT_INSTANCE") for story in found.values() for wait in story.waits}
     assert len(instances) == TURNS + 1, "each has worked"

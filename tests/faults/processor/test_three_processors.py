@@ -43,8 +43,8 @@ def test_three_processors_one_killed_one_frozen_lose_no_record(
         for each in (frozen, unharmed):
             assert each.terminate() == 0
 
-    told = seen.judge(calls.counted())
-    unresolved = [story for story in told.values() if not story.resolved]
+    found = seen.judge(calls.counted())
+    unresolved = [story for story in found.values() if not story.resolved]
     # The killed one's own, and what lay in the send queue of the frozen one until it woke up.
     assert {story.waits[-1].text("WAIT_INSTANCE") for story in unresolved} <= {"killed", "frozen"}
     assert all("done" in story.outcomes for story in unresolved if story.waits[-1].text("WAIT_INSTANCE") == "frozen")

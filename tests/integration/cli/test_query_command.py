@@ -129,11 +129,11 @@ def test_an_answer_says_how_old_its_view_is_and_warns_when_no_sink_writes(
     ids=lambda value: repr(" ".join(value)) if isinstance(value, list) else "",
 )
 def test_unusable_values_end_with_2_and_one_line(
-    arguments: list[str], told: str, incident: Settings, query: Query
+    arguments: list[str], message: str, incident: Settings, query: Query
 ) -> None:
     refused = query(incident, *arguments)
     assert refused.code == 2
-    assert told in refused.errors
+    assert message in refused.errors
     assert refused.output == ""
     assert refused.errors.startswith("waitreg query: ")
     assert refused.errors.count("\n") == 1

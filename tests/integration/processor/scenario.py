@@ -123,10 +123,10 @@ class ProcessorScenario:
 
     def resolved_stories(self, count: int) -> list[Story]:
         """Check that ``count`` records are registered and every one is resolved; return their stories."""
-        told = list(self.stories().values())
-        assert len(told) == count
-        assert all(story.resolved for story in told)
-        return told
+        found = list(self.stories().values())
+        assert len(found) == count
+        assert all(story.resolved for story in found)
+        return found
 
     def letters(self) -> list[ReadRecord]:
         """Return the dead letters."""

@@ -54,11 +54,11 @@ def test_any_bytes_survive_registration_handler_and_dead_letter(processor_scenar
 
     inputs = {record.offset: record for record in at.topics.read(at.topic)}
     seen = {record.offset: record for record in refuses.records}
-    told = at.by_offset()
+    found = at.by_offset()
     letters = {int(letter.text("ORIGINAL_OFFSET")): letter for letter in at.letters()}
-    assert len(inputs) == len(told) == len(letters) == len(seen) == len(RECORDS)
+    assert len(inputs) == len(found) == len(letters) == len(seen) == len(RECORDS)
     for offset, original in inputs.items():
-        handled, wait, letter = seen[offset], told[offset].waits[0], letters[offset]
+        handled, wait, letter = seen[offset], found[offset].waits[0], letters[offset]
         assert (handled.key, handled.value, handled.headers) == (original.key, original.value, original.headers)
         assert handled.timestamp == original.timestamp_ms
         assert (letter.key, letter.value) == (original.key, original.value)

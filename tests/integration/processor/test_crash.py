@@ -58,21 +58,21 @@ def test_a_killed_processor_loses_nothing_that_it_committed(processor_scenario: 
         service = calls.start(at)
         calls.wait_for(kill_after)
         service.kill()
-        told = at.stories()
+        found = at.stories()
         for partition, position in enumerate(at.committed()):
-            missing = [offset for offset in range(max(position, 0)) if (at.topic, partition, offset) not in told]
+            missing = [offset for offset in range(max(position, 0)) if (at.topic, partition, offset) not in found]
             assert missing == [], "a committed offset never passes a record that isn't registered"
-        for origin, story in told.items():
+        for origin, story in found.items():
             assert seen_first.setdefault(origin, story.waits[0].key) == story.waits[0].key, "an ID never changes"
 
-    lost = {origin for origin, story in told.items() if not story.resolved}
+    lost = {origin for origin, story in found.items() if not story.resolved}
     assert lost, "records were in flight when it was killed"
     passed = at.committed()
     orphans = {origin for origin in lost if origin[2] < passed[origin[1]]}
     assert calls.start(at, "--once").wait() == 0
-    told = at.stories()
-    assert len(told) == 600
-    unresolved = {origin for origin, story in told.items() if not story.resolved}
+    found = at.stories()
+    assert len(found) == 600
+    unresolved = {origin for origin, story in found.items() if not story.resolved}
     assert unresolved == orphans, "exactly what was committed and unfinished waits for its expiry"
 
 
@@ -113,11 +113,11 @@ def test_a_frozen_processor_continues_and_commits_nothing_lost(
     wait_until(lambda: sum(at.committed()) == 520, what="the commit of the new records")
     assert all(now >= then for now, then in zip(at.committed(), worked_off, strict=True))
     assert frozen.terminate() == 0
-    told = at.stories()
-    assert len(told) == 520
-    assert all("done" in story.outcomes for story in told.values()), "none is lost"
+    found = at.stories()
+    assert len(found) == 520
+    assert all("done" in story.outcomes for story in found.values()), "none is lost"
     # What lay in its send queue when it was frozen arrives after the other's tombstone: registered again, to expire.
-    registered_late = [story.waits[-1] for story in told.values() if not story.resolved]
+    registered_late = [story.waits[-1] for story in found.values() if not story.resolved]
     assert {wait.text("WAIT_INSTANCE") for wait in registered_late} <= {
         wait.text("WAIT_INSTANCE") for wait in at.topics.read(at.settings.wait.topic)[:1]
     }, "by the frozen one"
@@ -139,10 +139,10 @@ def test_sigterm_ends_a_process_whose_loop_is_blocked(
     assert last["level"] == "ERROR"
     assert f"{handler} (deadly_handlers.py" in last["message"]
     assert "drain_timeout_s = 4 s" in last["message"]
-    told = at.by_offset()
+    found = at.by_offset()
     [position] = at.committed()
-    assert set(told) >= set(range(position)), "no committed record is lost"
-    assert [story for story in told.values() if not story.resolved], "unfinished records stay registered"
+    assert set(found) >= set(range(position)), "no committed record is lost"
+    assert [story for story in found.values() if not story.resolved], "unfinished records stay registered"
 
 
 def test_the_baseline_of_the_demo_calls_commits_and_stops(processor_scenario: ScenarioFactory, calls: Calls) -> None:

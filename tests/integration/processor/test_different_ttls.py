@@ -58,11 +58,11 @@ def test_each_record_expires_by_the_ttl_of_its_own_processor(
         topics.produce(topic, [Outgoing(value, partition=partition) for value in values])
     assert [one.wait() for one in both] == [9, 9]
 
-    told = stories(topics.read(soon.wait.topic))
+    found = stories(topics.read(soon.wait.topic))
     positions = committed(topics.bootstrap, group, topic, 2)
-    assert all((topic, part, offset) in told for part in (0, 1) for offset in range(max(positions[part], 0)))
+    assert all((topic, part, offset) in found for part in (0, 1) for offset in range(max(positions[part], 0)))
     by_ttl = {SOON_S: set[bytes | None](), LATER_S: set[bytes | None]()}
-    for story in told.values():
+    for story in found.values():
         by_ttl[SOON_S if lifetime_s(story.waits[0]) < 2 * SOON_S else LATER_S].add(story.waits[0].key)
     assert all(by_ttl.values()), "each of them has registered records"
 
@@ -71,7 +71,7 @@ def test_each_record_expires_by_the_ttl_of_its_own_processor(
     wait_until(lambda: at.sweep().counts.total() + len(at.dead_letters()) >= len(by_ttl[SOON_S]), 60, "the export")
     letters = at.dead_letters()
     assert {letter.header("WAIT_EXPIRATION_UUID") for letter in letters} == by_ttl[SOON_S], "the others have time left"
-    expiry = {story.waits[0].key: parse_utc_ms(story.waits[0].text("WAIT_EXPIRATION_TIME")) for story in told.values()}
+    expiry = {story.waits[0].key: parse_utc_ms(story.waits[0].text("WAIT_EXPIRATION_TIME")) for story in found.values()}
     for letter in letters:
         due_ms = expiry[letter.header("WAIT_EXPIRATION_UUID")] + ALLOWANCE_S * 1000
         assert parse_utc_ms(letter.text("DLQ_TIME")) >= due_ms
@@ -88,7 +88,7 @@ def test_each_record_expires_by_the_ttl_of_its_own_processor(
     )
     processors.run_once(third)
     everything = {(partition, offset) for partition in (0, 1) for offset in range(A_PARTITION)}
-    assert {(origin[1], origin[2]) for origin in told} | set(handled) == everything
+    assert {(origin[1], origin[2]) for origin in found} | set(handled) == everything
 
 
 def lifetime_s(wait: ReadRecord) -> float:

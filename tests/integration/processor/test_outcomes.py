@@ -37,10 +37,10 @@ def test_every_record_gets_its_tombstone_after_what_it_depends_on(processor_scen
     at.run_once()
 
     expected = {b"done": "done", b"discard": "discarded"}
-    told = at.resolved_stories(60)
-    for story in told:
+    found = at.resolved_stories(60)
+    for story in found:
         assert story.outcomes == [expected.get(story.waits[0].value or b"", "dead_lettered")]
-    assert len({wait.partition for story in told for wait in story.waits}) > 1, "several wait partitions"
+    assert len({wait.partition for story in found for wait in story.waits}) > 1, "several wait partitions"
 
     letters = at.letters()
     assert len(letters) == 40
@@ -51,7 +51,7 @@ def test_every_record_gets_its_tombstone_after_what_it_depends_on(processor_scen
         b"slow": "TimeoutError",
         b"exit": "SystemExit",
     }
-    by_origin = {story.origin: story.waits[0] for story in told}
+    by_origin = {story.origin: story.waits[0] for story in found}
     for letter in letters:
         topic, partition, offset = (letter.text(f"ORIGINAL_{name}") for name in ("TOPIC", "PARTITION", "OFFSET"))
         wait = by_origin[topic, int(partition), int(offset)]

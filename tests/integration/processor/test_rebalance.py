@@ -43,10 +43,10 @@ def test_unstarted_records_are_handled_by_one_of_two_owners(protocol: str, proce
     for running in (first, second):
         running.stop()
 
-    told = at.resolved_stories(60)
-    assert all(story.outcomes == ["done"] for story in told)
+    found = at.resolved_stories(60)
+    assert all(story.outcomes == ["done"] for story in found)
     assert set(gate.calls.values()) == {1}, "each exactly once"
-    taken_over = [story for story in told if len({wait.text("WAIT_INSTANCE") for wait in story.waits}) == 2]
+    taken_over = [story for story in found if len({wait.text("WAIT_INSTANCE") for wait in story.waits}) == 2]
     assert taken_over, "some were registered by the first and handled by the second"
     assert at.committed() == [15, 15, 15, 15]
 
@@ -91,10 +91,10 @@ def test_a_drain_over_its_limit_leaves_the_rest_to_the_registry(processor_scenar
     running = at.start()
     wait_until(lambda: len(gate.calls) == 2, what="two held handlers")
     running.stop()
-    told = at.by_offset()
-    assert [story.outcomes for story in told.values()] == [[]] * len(told)
+    found = at.by_offset()
+    assert [story.outcomes for story in found.values()] == [[]] * len(found)
     [position] = at.committed()
-    assert set(range(position)) <= set(told), "every committed record is registered"
+    assert set(range(position)) <= set(found), "every committed record is registered"
 
 
 def test_a_stopped_processor_finishes_in_the_old_wait_topic(processor_scenario: ScenarioFactory) -> None:
@@ -123,14 +123,14 @@ def test_a_stopped_processor_finishes_in_the_old_wait_topic(processor_scenario: 
         written += old.produce_to_each(2)
     last.join()
     # Nothing is left for a sweeper of the old topic.
-    told = old.resolved_stories(sum(old.committed()))
+    found = old.resolved_stories(sum(old.committed()))
 
     written += old.produce_to_each(2)
     new.run_once()
     newer = new.stories()
     assert all(story.resolved for story in newer.values())
-    assert not {story.origin for story in told} & newer.keys(), "no record is registered in both"
-    assert len(gate.calls) == len(told) + len(newer) == written
+    assert not {story.origin for story in found} & newer.keys(), "no record is registered in both"
+    assert len(gate.calls) == len(found) + len(newer) == written
     assert set(gate.calls.values()) == {1}
 
 

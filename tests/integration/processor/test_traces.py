@@ -70,18 +70,18 @@ def test_records_and_their_attempts_are_spans_of_one_trace(processor_scenario: S
 
     spans = {value: by_trace(traced)[TRACES[value]] for value in VALUES}
     assert len(traced.spans("process")) == len(VALUES)
-    told = at.by_offset()
+    found = at.by_offset()
     for offset, span in enumerate(spans.values()):
         assert span.name == f"process {at.topic}"
         assert span.parent is not None
         assert (span.parent.span_id, span.parent.is_remote) == (PARENT, True), "the publisher's span"
-        wait = told[offset].waits[0]
+        wait = found[offset].waits[0]
         assert attributes(span)["messaging.message.id"].encode() == wait.key
         assert attributes(span)["messaging.kafka.offset"] == offset
         assert attributes(span)["messaging.consumer.group.name"] == at.group
         where = {"waitreg.wait.partition": wait.partition, "waitreg.wait.offset": wait.offset}
         assert events(span)["registered"] == where
-        assert attributes(span)["waitreg.outcome"] == told[offset].outcomes[0]
+        assert attributes(span)["waitreg.outcome"] == found[offset].outcomes[0]
 
     failed = {b"fail", b"slow"}
     errors = {value for value, span in spans.items() if span.status.status_code is StatusCode.ERROR}
