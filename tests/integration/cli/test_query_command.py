@@ -111,7 +111,7 @@ def test_an_answer_says_how_old_its_view_is_and_warns_when_no_sink_writes(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["stuck"], "did you mean 'stuck_now'?"),
         (["stuck_now", "minutes=soon"], 'invalid input syntax for type integer: "soon"'),
