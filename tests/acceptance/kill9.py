@@ -11,16 +11,17 @@ import argparse
 import logging
 import os
 import random
+import shutil
 import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from confluent_kafka.admin import AdminClient
-
+from tests.acceptance.expiry import expiring, watched_exports
 from tests.support.waiting import wait_until
 from wait_registry.demo.background import Background
 from wait_registry.demo.evidence import sink_lag
@@ -31,14 +32,14 @@ from wait_registry.demo.run import Run, crash_run
 from wait_registry.demo.screen import Screen
 from wait_registry.demo.verdict import show_reconciliations
 from wait_registry.errors import ReconciliationError
-from wait_registry.kafka.clients import admin
-from wait_registry.kafka.positions import end_offsets
 from wait_registry.settings.sweeper import SweeperSettings
 
 SERVICES = ("processor", "sink", "sweeper")
 RECORDS = 1500
 N = 50
 POLL_S = 0.02
+# More records than the sweeper exports until it is killed: two tasks, a chunk of two each.
+ENOUGH = 10
 DEADLINE_S = 120.0
 PLAN = DemoPlan()
 
@@ -64,9 +65,7 @@ class Theatre:
 @contextmanager
 def theatre(seed: int) -> Iterator[Theatre]:
     """Start everything once for all kills."""
-    # A killed service's JVM may still write there when we leave.
-    temporary = tempfile.TemporaryDirectory(prefix="waitreg-kill9-", ignore_cleanup_errors=True)
-    with temporary as directory, running_platform(Path(directory), PLAN) as platform:
+    with working_directory() as directory, running_platform(directory, PLAN) as platform:
         # Small chunks: an export takes long enough to be killed in its middle.
         platform.settings = platform.settings.model_copy(
             update={"sweeper": SweeperSettings(interval_s=PLAN.sweep_interval_s, chunk_rows=2)}
@@ -77,22 +76,61 @@ def theatre(seed: int) -> Iterator[Theatre]:
         yield Theatre(platform, random.Random(seed), sink, sweeper)
 
 
+@contextmanager
+def working_directory() -> Iterator[Path]:
+    """Create a folder for logs, manifests and call logs; an error names it and keeps it."""
+    directory = Path(tempfile.mkdtemp(prefix="waitreg-kill9-"))
+    try:
+        yield directory
+    except Exception as error:
+        error.add_note(f"logs, manifests and call logs are kept in {directory}")
+        raise
+    # A killed service's JVM may still write there when we leave.
+    shutil.rmtree(directory, ignore_errors=True)
+
+
 def kill_once(stage: Theatre, service: str, number: int) -> Reconciliation:
     """Kill a service in the middle of a run and return where every record of the run ended."""
     run = stage.run(f"{service}-{number}")
-    victim = run.start_processor(f"processor-{run.name}-a")
-    wait_for(lambda: run.completed() > 0, "the processor that will be killed has partitions")
-    other = run.start_processor(f"processor-{run.name}-b")
-    moment = stage.chance.randrange(50, RECORDS // 2)
-    wait_for(lambda: run.completed() >= moment, "the run is in full swing")
-    run.kill(victim)
-    KILLS[service](stage, run, number)
+    other = KILLS[service](stage, run, number)
     third = run.start_processor(f"processor-{run.name}-c")
     wait_for(lambda: has_ended(stage, run), f"every record of {run.topic} has its end")
     result = run.reconcile()
     for background in (other, third, run.downstream):
         background.stop()
     return result
+
+
+def kill_processor(stage: Theatre, run: Run, _number: int = 0) -> Background:
+    """Kill one of two processors at any moment, also in the middle of a rebalance; return the other one."""
+    victim = run.start_processor(f"processor-{run.name}-a")
+    wait_for(lambda: run.completed() > 0, "the processor that will be killed has partitions")
+    other = run.start_processor(f"processor-{run.name}-b")
+    wait_for_moment(stage, run)
+    run.kill(victim)
+    return other
+
+
+def kill_until_records_expire(stage: Theatre, run: Run) -> None:
+    """Kill the only processor, and each successor at once, until enough of their records will expire."""
+    victim = run.start_processor(f"processor-{run.name}-a")
+    wait_for_moment(stage, run)
+    run.kill(victim)
+    while len(expiring(run)) < ENOUGH:
+        completed = run.completed()
+        victim = run.start_processor(f"processor-{run.name}-a{len(run.kills_ms)}")
+        wait_for(partial(_has_progressed, run, completed), "the successor of a killed processor has partitions")
+        run.kill(victim)
+
+
+def _has_progressed(run: Run, completed: int) -> bool:
+    return run.completed() >= completed + N
+
+
+def wait_for_moment(stage: Theatre, run: Run) -> None:
+    """Wait for a random moment in the first half of a run."""
+    moment = stage.chance.randrange(50, RECORDS // 2)
+    wait_for(lambda: run.completed() >= moment, "the run is in full swing")
 
 
 def kill(background: Background, *, only_itself: bool) -> None:
@@ -102,23 +140,28 @@ def kill(background: Background, *, only_itself: bool) -> None:
     background.kill()
 
 
-def kill_sink(stage: Theatre, _run: Run, number: int) -> None:
+def kill_sink(stage: Theatre, run: Run, number: int) -> Background:
     """Kill the sink while it takes the load in, its JVM with it or not, and start another one."""
+    other = kill_processor(stage, run)
     kill(stage.sink, only_itself=bool(number % 2))
     stage.sink = stage.platform.start("sink")
+    return other
 
 
-def kill_sweeper(stage: Theatre, run: Run, number: int) -> None:
+def kill_sweeper(stage: Theatre, run: Run, number: int) -> Background:
     """Kill the sweeper once the first dead letter of an export is in the log, committed or not."""
-    client = admin(run.settings.kafka)
-    before = dead_letter_ends(client, run)
-    wait_for(lambda: dead_letter_ends(client, run) > before, f"an export of {run.topic} has begun")
+    with watched_exports(run) as an_export_has_begun:
+        kill_until_records_expire(stage, run)
+        other = run.start_processor(f"processor-{run.name}-b")
+        wait_for(an_export_has_begun, f"an export of {run.topic} has begun")
     kill(stage.sweeper, only_itself=bool(number % 2))
     stage.sweeper = stage.platform.start("sweeper")
+    return other
 
 
-KILLS: dict[str, Callable[[Theatre, Run, int], None]] = {
-    "processor": lambda _stage, _run, _number: None,
+# Each kills a processor, too, and returns one that runs.
+KILLS: dict[str, Callable[[Theatre, Run, int], Background]] = {
+    "processor": kill_processor,
     "sink": kill_sink,
     "sweeper": kill_sweeper,
 }
@@ -135,12 +178,6 @@ def has_ended(stage: Theatre, run: Run) -> bool:
         return False
     result = run.reconcile()
     return result.finished and not result.lost
-
-
-def dead_letter_ends(client: AdminClient, run: Run) -> int:
-    """Return how far the dead letter topic's log goes, open transactions included."""
-    topic = run.settings.dead_letter
-    return sum(end_offsets(client, topic.topic, range(topic.partitions), "read_uncommitted").values())
 
 
 def wait_for(condition: Callable[[], bool], what: str) -> None:
