@@ -14,14 +14,14 @@ COPY setup/locked_for.py setup/
 RUN python -m venv /opt/waitreg
 ENV PATH=/opt/waitreg/bin:$PATH
 RUN --mount=type=cache,target=/root/.cache/pip \
-    pip install --require-hashes -r requirements-build.txt \
+    pip install --require-hashes --no-deps -r requirements-build.txt \
  && python setup/locked_for.py requirements.txt otel > locked.txt \
- && pip install --require-hashes --no-build-isolation -r locked.txt
+ && pip install --require-hashes --no-deps --no-build-isolation -r locked.txt
 
 FROM core-packages AS spark-packages
 RUN --mount=type=cache,target=/root/.cache/pip \
     python setup/locked_for.py requirements.txt sink sweeper otel > locked.txt \
- && pip install --require-hashes --no-build-isolation -r locked.txt
+ && pip install --require-hashes --no-deps --no-build-isolation -r locked.txt
 
 # ---------------------------------------------------------------- this project, as a wheel
 FROM core-packages AS wheel

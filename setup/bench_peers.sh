@@ -21,7 +21,7 @@ python=$(sh setup/prerequisites.sh)
 echo "wait-registry: making $peers with $python; the packages are about 10 MB" >&2
 mkdir -p "$peers"
 "$python" -m venv --clear "$peers"
-if ! "$peers/bin/python" -m pip install --disable-pip-version-check --quiet --require-hashes --only-binary :all: \
+if ! "$peers/bin/python" -m pip install --disable-pip-version-check --quiet --require-hashes --no-deps --only-binary :all: \
     -r bench/peers.txt >"$log" 2>&1; then
     echo "wait-registry: the benchmark's peers could not be installed; the end of $log:" >&2
     tail -n 20 "$log" >&2

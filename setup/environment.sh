@@ -39,8 +39,9 @@ if ! "$venv/bin/python" -c 'import pip' 2>/dev/null; then
     "$python" -m venv --clear "$venv"
 fi
 rm -f "$stamp" "$log"
+# The lock names every package. Without --no-deps, pip looks for the newest release of an extra such as coverage[toml].
 # pyspark comes as source only. Its build gets the locked setuptools instead of whatever an isolated build would fetch.
-install --require-hashes -r requirements-build.txt
-install --require-hashes --no-build-isolation -r requirements.txt
+install --require-hashes --no-deps -r requirements-build.txt
+install --require-hashes --no-deps --no-build-isolation -r requirements.txt
 install --no-deps --no-build-isolation --quiet -e .
 echo "$wanted" >"$stamp"
