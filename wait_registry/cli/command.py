@@ -58,18 +58,13 @@ class Invocation:
         return load_settings(self.overrides, self.config_file)
 
 
-class Command(click.Command):
-    """A subcommand; its function gets the `Invocation` and returns the exit code or raises an error of the tree."""
+class WithExamples(click.Command):
+    """What subcommands and groups of them share: `--config`, `--set`, and a help text that ends with examples."""
 
     def __init__(
-        self,
-        name: str | None,
-        *,
-        examples: tuple[str, ...] = (),
-        extra: str | None = None,
-        **attributes: Any,
+        self, name: str | None = None, *, examples: tuple[str, ...] = (), extra: str | None = None, **attributes: Any
     ) -> None:
-        """Make a subcommand.
+        """Make a command.
 
         Args:
             name: as it is typed.
@@ -82,6 +77,16 @@ class Command(click.Command):
         self.extra = extra
         self.params += settings_options()
 
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the examples as they are typed, unwrapped."""
+        if self.examples:
+            with formatter.section("Examples"):
+                formatter.write("".join(f"  {line}\n" for line in self.examples))
+
+
+class Command(WithExamples):
+    """A subcommand; its function gets the `Invocation` and returns the exit code or raises an error of the tree."""
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run it, if its extra is installed."""
         ctx.ensure_object(Invocation).path = ctx.command_path
@@ -89,29 +94,15 @@ class Command(click.Command):
             require_extra(self.extra)
         return super().invoke(ctx)
 
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the examples."""
-        write_examples(formatter, self.examples)
 
-
-class Group(click.Group):
+class Group(WithExamples, click.Group):
     """Subcommands of one subject."""
 
     command_class = Command
 
-    def __init__(self, name: str | None = None, *, examples: tuple[str, ...] = (), **attributes: Any) -> None:
-        """Make a group; the arguments are those of `Command`."""
-        super().__init__(name, **attributes)
-        self.examples = examples
-        self.params += settings_options()
-
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names in the order of their definition."""
         return list(self.commands)
-
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the examples."""
-        write_examples(formatter, self.examples)
 
 
 def require_extra(extra: str) -> None:
@@ -162,10 +153,3 @@ def _take_settings(ctx: click.Context, _: click.Parameter, assignments: tuple[st
         if not separator or not name.strip():
             raise click.BadParameter(f"{text!r} is no NAME=VALUE, e.g. processor.max_in_flight=20")
         overrides[name.strip()] = value
-
-
-def write_examples(formatter: click.HelpFormatter, examples: tuple[str, ...]) -> None:
-    """Write lines as they are typed, unwrapped."""
-    if examples:
-        with formatter.section("Examples"):
-            formatter.write("".join(f"  {line}\n" for line in examples))
