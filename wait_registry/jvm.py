@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import os
 import re
@@ -13,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, cast
 
 from wait_registry.errors import ConfigurationError
 
@@ -113,31 +112,23 @@ def java_major(printed: str) -> int | None:
     return int(match.group(1)) if match else None
 
 
-def main(arguments: Sequence[str]) -> int:
+def main(action: str, kinds: Sequence[JarKind]) -> int:
     """Run `fetch` (download missing or changed jars) or `verify` for some kinds of jars; returns 0.
 
     Raises:
         ConfigurationError: a jar differs from its committed sum, or can't be fetched.
     """
-    parser = argparse.ArgumentParser(prog="python -m wait_registry.jvm", description=__doc__)
-    parser.add_argument("action", choices=("fetch", "verify"))
-    parser.add_argument("kind", nargs="*", metavar="KIND", help=f"default: {' '.join(JAR_KINDS)}")
-    given = parser.parse_args(arguments)
-    if unknown := set(given.kind) - {*JAR_KINDS, *CONNECT_JAR_KINDS}:
-        parser.error(f"no jars of the kind {' or '.join(unknown)}")
-    kinds = given.kind or JAR_KINDS
-    if given.action == "fetch":
+    if action == "fetch":
         from wait_registry.jar_fetching import fetch_jars
 
-        fetch_jars(jars_home(), kinds)
-    for kind in kinds:
+        fetch_jars(jars_home(), kinds or JAR_KINDS)
+    for kind in kinds or JAR_KINDS:
         print(f"jars: {len(committed_sums(kind))} verified in {jar_directory(kind)}")
     return 0
 
 
 if __name__ == "__main__":
     try:
-        sys.exit(main(sys.argv[1:]))
+        sys.exit(main(sys.argv[1], cast("Sequence[JarKind]", sys.argv[2:])))
     except ConfigurationError as problem:
-        print(f"jars: {problem}", file=sys.stderr)
-        sys.exit(problem.exit_code)
+        sys.exit(f"jars: {problem}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from wait_registry.cli.command import Command, Group, Invocation
-from wait_registry.jvm import CONNECT_JAR_KINDS, JAR_KINDS, main
+from wait_registry.jvm import CONNECT_JAR_KINDS, JAR_KINDS, JarKind, main
 
 _EXAMPLES = ("waitreg jars fetch", "waitreg jars fetch connect debezium-jdbc", "waitreg jars verify")
 _KINDS = "The kinds are spark and broker (both when you name none), connect, debezium-jdbc and debezium-postgres."
@@ -28,14 +28,14 @@ def command() -> None:
 )
 @click.argument("kinds", metavar="[KIND]...", nargs=-1, type=click.Choice(JAR_KINDS + CONNECT_JAR_KINDS))
 @click.pass_obj
-def fetch(_: Invocation, kinds: tuple[str, ...]) -> int:
+def fetch(_: Invocation, kinds: tuple[JarKind, ...]) -> int:
     """Download what is missing."""
-    return main(["fetch", *kinds])
+    return main("fetch", kinds)
 
 
 @command.command("verify", cls=Command, examples=_EXAMPLES, help=f"Compare the jars with their sums. {_KINDS}")
 @click.argument("kinds", metavar="[KIND]...", nargs=-1, type=click.Choice(JAR_KINDS + CONNECT_JAR_KINDS))
 @click.pass_obj
-def verify(_: Invocation, kinds: tuple[str, ...]) -> int:
+def verify(_: Invocation, kinds: tuple[JarKind, ...]) -> int:
     """Only compare the sums."""
-    return main(["verify", *kinds])
+    return main("verify", kinds)
