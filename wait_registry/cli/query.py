@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from wait_registry.cli.command import Command, Invocation, require_extra
+from wait_registry.cli.command import Command, Invocation
 from wait_registry.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ _LIST: Final = "LIST"
 @click.command(
     "query",
     cls=Command,
+    extra="query",
     examples=(
         "waitreg query LIST",
         "waitreg query stuck_now",
@@ -54,7 +55,6 @@ def command(invocation: Invocation, name: str, parameters: tuple[str, ...], as_j
         return 0
     query = load_query(name)
     values = bind(query, _given(parameters))
-    require_extra("query")
     _ask(invocation.settings(), query, values, as_json)
     if not as_json:
         print(f"\n{query.advice}")
@@ -69,7 +69,8 @@ def _ask(settings: Settings, query: QueryFile, values: Mapping[str, str], as_jso
     from wait_registry.postgres.schema import require_schema
 
     with connect(settings.postgres, application_name="waitreg query") as connection:
-        require_schema(read_only(connection))
+        connection.read_only = True
+        require_schema(connection)
         try:
             age = _age(connection, settings)
             # The text comes from our own files, never from input; values are sent separately.
@@ -105,12 +106,6 @@ def _age(connection: psycopg.Connection[TupleRow], settings: Settings) -> str:
 def _reason(error: psycopg.Error) -> str:
     """Return the server's message, without the statement that it quotes."""
     return error.diag.message_primary or str(error).strip()
-
-
-def read_only(connection: psycopg.Connection[TupleRow]) -> psycopg.Connection[TupleRow]:
-    """Return the connection, made unable to change anything."""
-    connection.read_only = True
-    return connection
 
 
 def list_lines(queries: Iterable[QueryFile]) -> Iterator[str]:

@@ -12,14 +12,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib.resources import files
+from itertools import takewhile
 from typing import Final
 
 from wait_registry.errors import ConfigurationError
 
 _PARAMETER = re.compile(r"(?<!:):'([a-z_]+)'")
-_DEFAULT = re.compile(r"^\\if :\{\?(?P<name>[a-z_]+)\} \\else \\set (?P=name) (?P<value>.*?) \\endif$")
+_DEFAULT = re.compile(r"^\\if :\{\?(?P<name>[a-z_]+)\} \\else \\set (?P=name) (?P<value>.*?) \\endif$", re.MULTILINE)
 _SUFFIX = ".sql"
-_KIND = "Kind: "
 
 # In the order in which an on-call engineer asks.
 KINDS: Final = ("waiting now", "one instance, one record", "dead letters", "the system")
@@ -57,32 +57,15 @@ def load_query(name: str) -> QueryFile:
 def parse_query(name: str, text: str) -> QueryFile:
     """Take a query file apart; ``sql`` of the result has psycopg's placeholders."""
     lines = text.splitlines()
-    comment_end = next((i for i, line in enumerate(lines) if not line.startswith("--")), len(lines))
-    comment = [line.removeprefix("--").strip() for line in lines[:comment_end]]
-    kind = comment.pop().removeprefix(_KIND) if comment and comment[-1].startswith(_KIND) else ""
-    if kind not in KINDS:
-        raise ConfigurationError(
-            f"query {name!r}: its comment must end with a line `-- {_KIND}...`, one of: {'; '.join(KINDS)}"
-        )
-    defaults: dict[str, str] = {}
-    statement: list[str] = []
-    for line in lines[comment_end:]:
-        if not line.startswith("\\"):
-            statement.append(line)
-            continue
-        match = _DEFAULT.match(line)
-        if match is None:
-            raise ConfigurationError(
-                f"query {name!r}: {line!r} is no default of a parameter, the one psql line allowed"
-            )
-        defaults[match["name"]] = match["value"].strip("'")
-    sql = "\n".join(statement).strip()
+    comment = list(takewhile(lambda line: line.startswith("--"), lines))
+    question, *advice, kind = (line.removeprefix("--").strip() for line in comment)
+    sql = "\n".join(line for line in lines[len(comment) :] if not line.startswith("\\")).strip()
     return QueryFile(
         name=name,
-        question=comment[0] if comment else "",
-        advice="\n".join(comment[1:]),
-        kind=kind,
-        defaults=defaults,
+        question=question,
+        advice="\n".join(advice),
+        kind=kind.removeprefix("Kind: "),
+        defaults={match["name"]: match["value"].strip("'") for match in _DEFAULT.finditer(text)},
         parameters=tuple(dict.fromkeys(_PARAMETER.findall(sql))),
         sql=_PARAMETER.sub(r"%(\1)s", sql.replace("%", "%%")),
     )
@@ -93,10 +76,9 @@ def bind(query: QueryFile, given: Mapping[str, str]) -> dict[str, str]:
 
     Raises ConfigurationError for a parameter that is unknown or has no value.
     """
-    for name in given:
-        if name not in query.parameters:
-            known = ", ".join(query.parameters) or "none"
-            raise ConfigurationError(f"query {query.name!r} has no parameter {name!r}; it has: {known}")
+    for name in given.keys() - query.parameters:
+        known = ", ".join(query.parameters) or "none"
+        raise ConfigurationError(f"query {query.name!r} has no parameter {name!r}; it has: {known}")
     values = {**query.defaults, **given}
     missing = [name for name in query.parameters if name not in values]
     if missing:

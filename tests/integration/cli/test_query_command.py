@@ -9,15 +9,15 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import psycopg
 import pytest
 from pydantic import SecretStr
 
 from tests.conftest import SettingsFactory
 from tests.support.command import Ended, run_waitreg
 from tests.support.database import Database
+from wait_registry.cli import query_file
 from wait_registry.cli.main import main
-from wait_registry.cli.query_file import KINDS, load_query, query_names
+from wait_registry.cli.query_file import KINDS, load_query, parse_query, query_names
 from wait_registry.demo.environment import as_environment
 from wait_registry.settings.root import Settings
 
@@ -191,9 +191,9 @@ def test_empty_tables_say_that_their_emptiness_means_nothing(
     assert "no tables yet" in query(settings, "stuck_now").output
 
 
-def test_a_query_can_change_nothing(incident: Settings) -> None:
-    from wait_registry.cli.query import read_only
-    from wait_registry.postgres.connection import connect
-
-    with connect(incident.postgres) as connection, pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
-        read_only(connection).execute("delete from wait")
+def test_a_query_can_change_nothing(incident: Settings, query: Query, monkeypatch: pytest.MonkeyPatch) -> None:
+    change = parse_query("stuck_now", "-- What?\n-- Kind: the system\ndelete from wait")
+    monkeypatch.setattr(query_file, "load_query", lambda _: change)
+    refused = query(incident, "stuck_now")
+    assert refused.code != 0
+    assert "read-only transaction" in refused.errors

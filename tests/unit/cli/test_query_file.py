@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from importlib.resources import files
+
 import pytest
 
-from wait_registry.cli.query_file import load_query, parse_query, query_names
-from wait_registry.errors import ConfigurationError
+from wait_registry.cli.query_file import KINDS, load_query, parse_query, query_names
 
 _TEXT = """\
 -- What is it?
@@ -28,23 +29,14 @@ def test_a_file_is_taken_apart() -> None:
     assert query.sql == "select '100%%'::text, cast(%(minutes)s as int), %(topic)s, %(topic)s"
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("-- What?\n-- Kind: dead letters\n\\echo hello\nselect 1\n", "psql"),
-        ("-- What?\n-- What to do: look.\n-- Kind: odd\nselect 1;\n", "one of: waiting now; "),
-    ],
-)
-def test_a_file_of_another_form_is_refused_with_the_reason(text: str, said: str) -> None:
-    with pytest.raises(ConfigurationError, match=said):
-        parse_query("it", text)
-
-
 @pytest.mark.parametrize("name", query_names())
 def test_every_query_says_which_question_it_answers_and_what_to_do(name: str) -> None:
     query = load_query(name)
     assert "?" in query.question
     assert query.advice.startswith("What to do: ")
+    assert query.kind in KINDS
     assert query.sql.endswith(";")
     assert query.sql.count(";") == 1
     assert set(query.defaults) <= set(query.parameters)
+    text = (files("wait_registry_sql") / "queries" / f"{name}.sql").read_text("utf-8")
+    assert text.count("\n\\") == len(query.defaults), "defaults are the only lines for psql"
