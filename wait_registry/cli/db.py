@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
-
 import click
 
 from wait_registry.cli.command import Command, Group, Invocation
-
-if TYPE_CHECKING:
-    from wait_registry.postgres.migrations import MigrationStatus
 
 _EXAMPLES = (
     "waitreg db migrate --set postgres.url=postgresql://registry@db.internal/registry",
@@ -57,29 +51,14 @@ def _show(invocation: Invocation, *, migrating: bool) -> int:
             for migration in migrations.migrate(connection):
                 print(f"applied {migration.version:04} {migration.name}")
         steps = migrations.status(connection)
-        pending = sum(not step.applied or step.changed for step in steps)
+        for step in steps:
+            print(f"{'applied' if step.applied else 'pending'}  {step.migration.version:04} {step.migration.name}")
+        migrations.require_unchanged(steps)
+        pending = sum(not step.applied for step in steps)
         if not pending:
             # Everything that this version knows is there, but the schema may still be a newer version's.
             require_schema(connection)
-    for step in steps:
-        print(f"{_standing(step):<8} {step.migration.version:04} {step.migration.name}")
-    for fix in _fixes(steps):
-        print(f"fix: {fix}")
-    schema = settings.postgres.schema_name
-    print(f"schema {schema!r}: {f'{pending} to fix' if pending else 'up to date'}")
+    if pending:
+        print("fix: waitreg db migrate")
+    print(f"schema {settings.postgres.schema_name!r}: {f'{pending} to fix' if pending else 'up to date'}")
     return 2 if pending else 0
-
-
-def _standing(step: MigrationStatus) -> str:
-    if step.changed:
-        return "changed"
-    return "applied" if step.applied else "pending"
-
-
-def _fixes(steps: Sequence[MigrationStatus]) -> Iterator[str]:
-    from wait_registry.postgres.migrations import fix_of_changed
-
-    changed = [step.migration for step in steps if step.changed]
-    yield from map(fix_of_changed, changed)
-    if not changed and not all(step.applied for step in steps):
-        yield "waitreg db migrate"
