@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import click
 
 from wait_registry.cli.command import Command, Group, Invocation
-from wait_registry.errors import WaitRegistryError
 
 if TYPE_CHECKING:
     from wait_registry.diagnosis import Diagnosis
@@ -49,16 +48,15 @@ def create(invocation: Invocation, input_partitions: int | None) -> int:
 
 
 @command.command("check", cls=Command, examples=_EXAMPLES)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, as `waitreg doctor --json` does.")
 @click.pass_obj
-def check(invocation: Invocation, as_json: bool) -> int:
+def check(invocation: Invocation) -> int:
     """Compare the topics with what the guarantees need.
 
     Checks the wait topic, the dead letter topics and the input topics, and prints a command that fixes each problem.
-    Ends with 2 if there is an error. Every service makes the same check when it starts. With --json, the checks have
-    ids such as topic.wait.cleanup.policy or topic.dead_letter.missing.
+    Ends with 2 if there is an error. Every service makes the same check when it starts. `waitreg doctor --json` makes
+    it for scripts.
     """
-    return _check_as_json(invocation) if as_json else _report(_check(invocation.settings()))
+    return _report(_check(invocation.settings()))
 
 
 def _report(lines: list[Diagnosis]) -> int:
@@ -68,20 +66,6 @@ def _report(lines: list[Diagnosis]) -> int:
         print(shown(line))
     print(summary(lines, f"{len({line.subject for line in lines})} topics, nothing that keeps a service from starting"))
     return exit_code(lines)
-
-
-def _check_as_json(invocation: Invocation) -> int:
-    from wait_registry.cli.check_report import as_json, exit_code
-    from wait_registry.diagnosis import Diagnosis, Severity
-
-    try:
-        lines = _check(invocation.settings())
-        code = exit_code(lines)
-    except WaitRegistryError as error:
-        lines = [Diagnosis("topics", Severity.ERROR, str(error), "`waitreg doctor` says more", "topic")]
-        code = error.exit_code
-    print(as_json(lines, ()))
-    return code
 
 
 def _unnamed(settings: Settings) -> list[Diagnosis]:
