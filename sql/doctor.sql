@@ -35,11 +35,6 @@ limit %(sweeps)s;
 -- name: rows_of_own_sink
 select count(*) from sink_progress where topic = %(topic)s;
 
--- name: sink_silence
-select now() - max(seen_at), now() - min(position_time)
-from sink_progress
-where topic = %(topic)s;
-
 -- name: missing_on_tables
 -- By oid, because a name can't be looked up in a schema that the role may not use.
 select wanted.name, wanted.privilege

@@ -37,6 +37,17 @@ class TablesAge(NamedTuple):
     now: datetime
     unread: int = 0
 
+    @property
+    def current(self) -> bool:
+        """Whether a sink has written within two minutes."""
+        return self.now - self.written_at <= LONGEST_SILENCE
+
+
+def read_age(connection: psycopg.Connection[TupleRow], topic: str) -> TablesAge | None:
+    """Return the age of this topic's tables, else of those written last, None if no sink has written any."""
+    row = connection.execute(_SQL["tables_age"], {"topic": topic}).fetchone()
+    return None if row is None else TablesAge(*row)
+
 
 def age_line(connection: psycopg.Connection[TupleRow], settings: Settings) -> str:
     """Return one line with the age of the tables, by our sink's position or by the group of a Connect sink.
@@ -45,13 +56,12 @@ def age_line(connection: psycopg.Connection[TupleRow], settings: Settings) -> st
         psycopg.errors.InsufficientPrivilege: this user may not read a table that the age is in; roll back, then
             continue.
     """
-    topic = {"topic": settings.wait.topic}
     if settings.sink.kind is SinkKind.SPARK:
-        row = connection.execute(_SQL["tables_age"], topic).fetchone()
-        return _without_position(connection) if row is None else sentence(TablesAge(*row))
+        age = read_age(connection, settings.wait.topic)
+        return _without_position(connection) if age is None else sentence(age)
     if settings.sweeper.kind is SweeperKind.CONNECT:  # no sweeper runs
         return _connect_line(settings)
-    row = connection.execute(_SQL["skipped_by_last_sweep"], topic).fetchone()
+    row = connection.execute(_SQL["skipped_by_last_sweep"], {"topic": settings.wait.topic}).fetchone()
     stale_rows = [str(item["reason"]) for item in (row[0] if row else []) if "rows" in item]
     return "; ".join([_connect_line(settings), *stale_rows])
 
@@ -77,23 +87,19 @@ def _connect_line(settings: Settings) -> str:
 
 def sentence(age: TablesAge) -> str:
     """Return the age as one line, with a warning if no sink has written for two minutes."""
-    age_text = ago(age.now - age.as_of)
-    as_of = f"tables of {age.topic} as of {age.as_of.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC, {age_text}"
+    age_text = in_words(age.now - age.as_of)
+    as_of = f"tables of {age.topic} as of {age.as_of.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC, {age_text} ago"
     if age.unread:
         as_of = f"tables of {age.topic} incomplete: they show finished records until {age.unread} more offsets are read"
-    if age.now - age.written_at <= LONGEST_SILENCE:
+    if age.current:
         return as_of
     return f"{as_of}; no sink is writing, so the answer is old (waitreg query sink_freshness)"
 
 
-def ago(span: timedelta) -> str:
-    """Return a span in its two largest units: ``2 min 25 s ago``."""
+def in_words(span: timedelta) -> str:
+    """Return a span in its two largest units: ``2 min 25 s``."""
     seconds = max(0, round(span.total_seconds()))
-    parts = [
-        (seconds // 86_400, "d"),
-        (seconds // 3600 % 24, "h"),
-        (seconds // 60 % 60, "min"),
-        (seconds % 60, "s"),
-    ]
-    first = next((place for place, (count, _) in enumerate(parts) if count), len(parts) - 1)
-    return " ".join(f"{count} {unit}" for count, unit in parts[first : first + 2]) + " ago"
+    counts = (seconds // 86_400, seconds // 3600 % 24, seconds // 60 % 60, seconds % 60)
+    shown = [f"{count} {unit}" for count, unit in zip(counts, ("d", "h", "min", "s"), strict=True)]
+    first = next((place for place, count in enumerate(counts) if count), 3)
+    return " ".join(shown[first : first + 2])

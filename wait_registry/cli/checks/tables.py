@@ -8,16 +8,15 @@ from typing import Final
 
 from wait_registry.cli.checks import connect_tables
 from wait_registry.cli.checks.postgres_server import read_only_connection
-from wait_registry.cli.tables_age import LONGEST_SILENCE
+from wait_registry.cli.tables_age import LONGEST_SILENCE, in_words, read_age, sentence
 from wait_registry.diagnosis import Diagnosis, ok, warning
 from wait_registry.kafka.clients import admin
 from wait_registry.kafka.topics import delete_retention_ms
-from wait_registry.postgres.queries import Queries
 from wait_registry.settings.root import Settings
 from wait_registry.settings.sink import SinkKind
 
 POSITION_FIX: Final = "run `waitreg rebuild`, once cluster, topic and schema are the right ones"
-_SQL: Final = Queries("doctor")
+_RULE: Final = f"a sink writes at least every minute, over {in_words(LONGEST_SILENCE)} is a warning"
 
 
 def position(settings: Settings) -> Iterator[Diagnosis]:
@@ -59,7 +58,7 @@ def aged(seen: str, age: timedelta, retention: timedelta) -> Diagnosis:
     """Warn when half of the time has passed after which only a rebuild helps."""
     if age < retention / 4:
         return ok(seen)
-    why = f"{seen}, and {_words(age)} old: at {_words(retention / 2)} sink and sweeper refuse it"
+    why = f"{seen}, and {in_words(age)} old: at {in_words(retention / 2)} sink and sweeper refuse it"
     return warning(why, "start a sink now, before only `waitreg rebuild` helps")
 
 
@@ -70,31 +69,11 @@ def freshness(settings: Settings) -> Iterator[Diagnosis]:
 
 def _freshness(settings: Settings) -> Iterator[Diagnosis]:
     with read_only_connection(settings) as connection:
-        row = connection.execute(_SQL["sink_silence"], {"topic": settings.wait.topic}).fetchone()
-    silent, behind = row if row is not None else (None, None)
-    if silent is None:
+        age = read_age(connection, settings.wait.topic)
+    if age is None or age.topic != settings.wait.topic:
         yield ok(f"no sink has read {settings.wait.topic} yet")
-        return
-    yield written(silent, behind)
-
-
-def written(silent: timedelta, behind: timedelta) -> Diagnosis:
-    """Warn if no sink has written for two minutes, the age from which `waitreg query` calls its answer old.
-
-    Args:
-        silent: since a sink wrote last.
-        behind: since the moment that the tables show.
-    """
-    seen = f"a sink wrote {_words(silent)} ago what the wait topic held {_words(behind)} ago"
-    rule = f"a sink writes at least every minute, over {_words(LONGEST_SILENCE)} is a warning"
-    if silent <= LONGEST_SILENCE:
-        return ok(f"{seen} ({rule})")
-    fix = "start `waitreg sink`, or read its log and /health/ready: queries and the sweeper see old rows"
-    return warning(f"{seen}: no sink is running ({rule})", fix)
-
-
-def _words(duration: timedelta) -> str:
-    seconds = duration.total_seconds()
-    if seconds < 120:
-        return f"{max(seconds, 0):.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+    elif age.current:
+        yield ok(f"{sentence(age)} ({_RULE})")
+    else:
+        fix = "start `waitreg sink`, or read its log and /health/ready: queries and the sweeper see old rows"
+        yield warning(f"{sentence(age)} ({_RULE})", fix)
