@@ -92,7 +92,7 @@ def test_all_permissions_are_ok(operator: Settings) -> None:
     services: tuple[Service, ...] = ("processor", "sink", "sweeper")
     for service in services:
         [line] = permissions(service, operator)
-        assert (line.severity, line.message) == (Severity.OK, NO_AUTHORIZER)
+        assert (line.severity, line.message.startswith("all ")) == (Severity.OK, True)
     assert _transactions(operator).message == NO_AUTHORIZER
 
 

@@ -37,7 +37,7 @@ def say(look: Look, settings: Settings) -> Diagnosis:
     [
         ("{now}", 0, "0 s", Severity.OK, "1 offsets behind the end"),
         ("{now}", 1, "40 hours", Severity.OK, "0 offsets behind the end"),
-        ("{now}", 0, "20 hours", Severity.WARNING, "20.0 h old: at 36.0 h sink and sweeper refuse it"),
+        ("{now}", 0, "20 hours", Severity.WARNING, "20 h 0 min old: at 1 d 12 h sink and sweeper refuse it"),
         ("{now}", 0, "40 hours", Severity.ERROR, "waitreg rebuild"),
         ("{now}", 99, "0 s", Severity.ERROR, "has lost its end"),
         ("another", 0, "0 s", Severity.ERROR, "was recreated"),
@@ -78,15 +78,15 @@ def test_records_without_a_consumer_are_a_warning(prepared: SettingsFactory, top
     line = say(group.group_offsets, settings)
     assert (line.severity, line.message) == (
         Severity.OK,
-        f"group {own}: 0 of 3 partitions of {topic} have one, 0 offsets to the end, no members in the group",
+        f"group {own}: 0 of 3 partitions of {topic} have one, 0 offsets to the end, 0 members in the group",
     )
     topics.produce(topic, [b"order"] * 7)
     line = say(group.group_offsets, settings)
     assert line.severity is Severity.WARNING
-    assert "7 offsets to the end, no members in the group" in line.message
+    assert "7 offsets to the end, 0 members in the group" in line.message
     with _member(settings):
         line = say(group.group_offsets, settings)
-    seen = f"0 of 3 partitions of {topic} have one, 7 offsets to the end, 1 member in the group"
+    seen = f"0 of 3 partitions of {topic} have one, 7 offsets to the end, 1 members in the group"
     assert (line.severity, seen in line.message) == (Severity.WARNING, True), "it has never committed"
 
 

@@ -28,12 +28,12 @@ def say(port: int, services: Sequence[Service] = ALL) -> Diagnosis:
     return line
 
 
-def running(service: str, *reasons: str, group: str = "") -> TelemetryServer:
+def running(service: str, *, ready: bool = True, group: str = "") -> TelemetryServer:
     registry = MetricsRegistry()
-    registry.collect_from(lambda: [Reading(READY, 1, (service,))])
+    registry.collect_from(lambda: [Reading(READY, ready, (service,))])
     if group:
         registry.collect_from(lambda: [Reading(PROCESSOR_INFO, 1, (group, "registry", "host-1"))])
-    return TelemetryServer("127.0.0.1", 0, registry, lambda: Health(True), lambda: Health.of(reasons))
+    return TelemetryServer("127.0.0.1", 0, registry, lambda: Health(True), lambda: Health(ready))
 
 
 def test_a_free_port_is_ok_and_remains_free() -> None:
@@ -45,20 +45,19 @@ def test_a_free_port_is_ok_and_remains_free() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reasons", "group", "asked", "severity", "said"),
+    ("ready", "group", "asked", "severity", "said"),
     [
-        ((), "", ALL, Severity.OK, "in use by a running processor, ready"),
-        ((), "", ("processor",), Severity.OK, "in use by a running processor, ready"),
-        (("no partitions",), "", ALL, Severity.OK, "in use by a running processor, not ready: no partitions"),
-        ((), "shop", ALL, Severity.OK, "in use by a running processor of the group shop, ready"),
-        ((), "billing", ALL, Severity.WARNING, "taken by a running processor of the group billing, ready"),
-        ((), "shop", ("sink", "sweeper"), Severity.WARNING, "taken by a running processor of the group shop, ready"),
+        (True, "", ALL, Severity.OK, "in use by a running processor, ready"),
+        (False, "", ("processor",), Severity.OK, "in use by a running processor, not ready"),
+        (True, "shop", ALL, Severity.OK, "in use by a running processor of the group shop, ready"),
+        (True, "billing", ALL, Severity.WARNING, "taken by a running processor of the group billing"),
+        (True, "shop", ("sink", "sweeper"), Severity.WARNING, "taken by a running processor of the group shop"),
     ],
 )
 def test_only_the_checked_service_may_use_the_port(
-    reasons: tuple[str, ...], group: str, asked: Sequence[Service], severity: Severity, said: str
+    ready: bool, group: str, asked: Sequence[Service], severity: Severity, said: str
 ) -> None:
-    with running("processor", *reasons, group=group) as server:
+    with running("processor", ready=ready, group=group) as server:
         line = say(server.port, asked)
         assert (line.severity, line.message) == (severity, f"127.0.0.1:{server.port} is {said}")
     assert severity is Severity.OK or "telemetry.port" in line.fix

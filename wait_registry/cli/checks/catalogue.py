@@ -36,7 +36,6 @@ from wait_registry.settings.relations import Service
 from wait_registry.settings.root import Settings
 
 SERVICES: Final[tuple[Service, ...]] = ("processor", "sink", "sweeper")
-CONCERNED: Final[tuple[Concerned, ...]] = (*SERVICES, "connect")
 _KAFKA: Final = "kafka.reachable"
 _POSTGRES: Final = "postgres.reachable"
 _SCHEMA: Final = "postgres.schema"
@@ -68,10 +67,9 @@ def _host(services: Sequence[Concerned]) -> Iterator[Check]:
     for name in SERVICES:
         look = partial(settings_checks.relations, name)
         yield Check(f"settings.{name}", f"settings of the {name}", look, frozenset({name}))
-    yield Check("version.python", "Python", versions.python)
-    yield Check("version.kafka_client", "Kafka client", versions.kafka_client, fix=versions.UPGRADE)
+    yield Check("version.packages", "Python and Kafka client", versions.packages)
     yield Check("version.java", "Java", versions.java, SPARK, fix=versions.INSTALL_JAVA)
-    yield Check("version.spark", "Spark", versions.spark, SPARK, fix=versions.INSTALL_SPARK)
+    yield Check("version.spark", "Spark", versions.spark, SPARK)
     yield Check("jars", "jars of Spark's Kafka source", versions.jars, SPARK, fix="`waitreg jars fetch`")
     yield Check("handler", "handler", settings_checks.handler, PROCESSOR, fix=settings_checks.HANDLER_FIX)
     yield Check("telemetry.port", "telemetry port", partial(telemetry_port.telemetry_port, services))
@@ -80,7 +78,6 @@ def _host(services: Sequence[Concerned]) -> Iterator[Check]:
 
 def _kafka(services: Sequence[Concerned]) -> Iterator[Check]:
     yield Check(_KAFKA, "Kafka", kafka_cluster.reach, fix=kafka_cluster.REACH_FIX)
-    yield Check("version.kafka", "Kafka broker", kafka_cluster.broker_version, needs=(_KAFKA,))
     topics = partial(kafka_cluster.topics, services)
     yield Check("topic", "topics", topics, needs=(_KAFKA,), fix=kafka_permissions.FIX)
     for name in SERVICES:

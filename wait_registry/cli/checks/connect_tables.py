@@ -8,7 +8,7 @@ from typing import Final
 from wait_registry.cli.checks.needed_permissions import Need, grant
 from wait_registry.cli.checks.postgres_server import read_only_connection
 from wait_registry.cli.connect.lag import ConnectLag, read_group_lag
-from wait_registry.diagnosis import Diagnosis, Severity
+from wait_registry.diagnosis import Diagnosis, error, ok, warning
 from wait_registry.errors import WaitRegistryError
 from wait_registry.kafka.clients import admin
 from wait_registry.kafka.group_description import group_members
@@ -16,8 +16,6 @@ from wait_registry.postgres.queries import Queries
 from wait_registry.settings.root import Settings
 from wait_registry.settings.sweeper import SweeperKind
 
-POSITION: Final = "position of the Connect sink"
-RESOLVED: Final = "rows that are resolved in the wait topic"
 START: Final = "read `waitreg connect status` and the worker's log; the group's name is sink.connect_group"
 # A sweep may run before the sink has written what the previous one exported, but not three times in a row.
 SWEEPS: Final = 3
@@ -33,9 +31,9 @@ def position(settings: Settings) -> Iterator[Diagnosis]:
     try:
         lag = read_group_lag(settings.kafka, client, group, settings.wait.topic)
         yield position_line(lag, group_members(client, group))
-    except WaitRegistryError as error:
+    except WaitRegistryError as refusal:
         fix = grant(settings, Need("group", group, ()), ("DESCRIBE",))
-        yield Diagnosis(POSITION, Severity.WARNING, f"the position of group {group} is unknown: {error}", fix)
+        yield warning(f"the position of group {group} is unknown: {refusal}", fix)
 
 
 def position_line(lag: ConnectLag, members: int) -> Diagnosis:
@@ -51,14 +49,12 @@ def position_line(lag: ConnectLag, members: int) -> Diagnosis:
             f"group {lag.group} has committed {committed} of {lag.topic}-{number}, which ends at {end}: the "
             "topic has lost its end, or was recreated"
         )
-        return Diagnosis(POSITION, Severity.ERROR, seen, "stop the Connect sink, `waitreg rebuild`, reset its offsets")
+        return error(seen, "stop the Connect sink, `waitreg rebuild`, reset its offsets")
     seen = (
         f"group {lag.group}: {lag.committed} of {len(lag.ends)} partitions committed, {lag.offsets} offsets to the "
         f"end of {lag.topic}, {members} tasks in the group"
     )
-    if members:
-        return Diagnosis(POSITION, Severity.OK, seen)
-    return Diagnosis(POSITION, Severity.WARNING, f"{seen}: the sink doesn't run", START)
+    return ok(seen) if members else warning(f"{seen}: the sink doesn't run", START)
 
 
 def freshness(settings: Settings) -> Iterator[Diagnosis]:
@@ -77,16 +73,17 @@ def freshness(settings: Settings) -> Iterator[Diagnosis]:
             f"{left[0]} positions of {topic} are those of a sink of ours, and the outbox for a Connect source waits "
             "for that sink"
         )
-        yield Diagnosis("sink_progress", Severity.WARNING, seen, "stop the Connect sink and run `waitreg rebuild`")
+        yield warning(seen, "stop the Connect sink and run `waitreg rebuild`")
 
 
 def resolved_line(superseded: list[int]) -> Diagnosis:
     """Judge the numbers of superseded rows of the last sweeps, the newest first."""
     if len(superseded) < SWEEPS or not all(superseded):
-        return Diagnosis(RESOLVED, Severity.OK, "the last sweeps found none")
+        return ok("the last sweeps found no rows that the wait topic has resolved")
     seen = (
         f"{superseded[0]} rows are due that the wait topic has resolved or renewed, as in each of the last {SWEEPS} "
         "sweeps: the Connect sink is behind, or the table was restored or written by a task thought dead"
     )
-    fix = "if the sink isn't behind (position of the Connect sink), stop it, run `waitreg rebuild`, and start it"
-    return Diagnosis(RESOLVED, Severity.WARNING, seen, fix)
+    return warning(
+        seen, "if the sink isn't behind (position of the tables), stop it, run `waitreg rebuild`, and start it"
+    )

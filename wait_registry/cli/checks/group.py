@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from confluent_kafka import Consumer, TopicPartition
 
 from wait_registry.diagnosis import Diagnosis, ok, warning
-from wait_registry.errors import ConfigurationError, TransientError, WaitRegistryError
+from wait_registry.errors import ConfigurationError, TransientError
 from wait_registry.kafka.clients import Admin, admin, consumer_config
 from wait_registry.kafka.cluster import describe_topic, topic_names
 from wait_registry.kafka.group_description import group_members
@@ -42,7 +42,7 @@ def group_offsets(settings: Settings) -> Iterator[Diagnosis]:
     if not group:
         # The check of the settings reports that it is missing.
         return
-    members = _members(client, group)
+    members = group_members(client, group)
     consumer = Consumer(consumer_config(settings.kafka, **{"group.id": group, "enable.auto.commit": False}))
     try:
         topics = subscription(settings, "", topic_names(client))
@@ -65,9 +65,7 @@ def _starts(offsets: StartOffsets, consumer: Consumer, partitions: list[TopicPar
     return found
 
 
-def _topic_line(
-    client: Admin, settings: Settings, topic: str, starts: Mapping[int, int], members: int | None
-) -> Diagnosis:
+def _topic_line(client: Admin, settings: Settings, topic: str, starts: Mapping[int, int], members: int) -> Diagnosis:
     first = earliest_offsets(client, topic, starts)
     ends = end_offsets(client, topic, starts, "read_uncommitted")
     for partition, offset in starts.items():
@@ -78,25 +76,15 @@ def _topic_line(
     return lag_line(settings.processor.group, topic, committed, len(starts), waiting, members)
 
 
-def lag_line(group: str, topic: str, committed: int, partitions: int, waiting: int, members: int | None) -> Diagnosis:
-    """Report how far a group is in a topic; warn if no member consumes the records, or if none has ever been consumed.
-
-    ``members`` is None if the broker doesn't report it.
-    """
-    seen = f"group {group}: {committed} of {partitions} partitions of {topic} have one, {waiting} offsets to the end"
-    if members is not None:
-        seen += f", {members or 'no'} member{'' if members == 1 else 's'} in the group"
+def lag_line(group: str, topic: str, committed: int, partitions: int, waiting: int, members: int) -> Diagnosis:
+    """Report how far a group is in a topic; warn if no member consumes the records, or if it never committed."""
+    seen = (
+        f"group {group}: {committed} of {partitions} partitions of {topic} have one, {waiting} offsets to the end, "
+        f"{members} members in the group"
+    )
     if waiting > 0 and (members == 0 or committed == 0):
         return warning(f"{seen} (records to the end with no member, or with nothing committed, are a warning)", START)
     return ok(seen)
-
-
-def _members(client: Admin, group: str) -> int | None:
-    try:
-        return group_members(client, group)
-    except WaitRegistryError:
-        # The check of the offsets reports the same error, with more details.
-        return None
 
 
 def _outside(settings: Settings, topic: str, partition: int, offset: int, log: tuple[int, int]) -> ConfigurationError:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from confluent_kafka import TopicCollection
 from confluent_kafka.admin import AclBindingFilter, AclOperation, AclPermissionType, ResourcePatternType, ResourceType
 
-from wait_registry.cli.checks.needed_permissions import ALL_OF_A_TOPIC, ALL_OF_THE_CLUSTER, Need, grant, missing, needs
+from wait_registry.cli.checks.needed_permissions import ALL_OF_THE_CLUSTER, Need, grant, missing, needs
 from wait_registry.diagnosis import Diagnosis, error, ok, warning
 from wait_registry.errors import ConfigurationError
 from wait_registry.kafka.clients import Admin, admin
@@ -20,15 +20,7 @@ from wait_registry.settings.root import Settings
 
 FIX: Final = "grant what is missing with kafka-acls --add"
 NO_AUTHORIZER: Final = "no authorizer, or everything allowed"
-_RULES_OF_TRANSACTIONAL_IDS: Final = AclBindingFilter(
-    ResourceType.TRANSACTIONAL_ID,
-    None,
-    ResourcePatternType.ANY,
-    None,
-    None,
-    AclOperation.ANY,
-    AclPermissionType.ALLOW,
-)
+_ALLOWED: Final = (AclOperation.ANY, AclPermissionType.ALLOW)
 
 
 def permissions(service: Service, settings: Settings) -> Iterator[Diagnosis]:
@@ -41,10 +33,7 @@ def permissions(service: Service, settings: Settings) -> Iterator[Diagnosis]:
             seen = f"{', '.join(operations)} on {need.resource} {need.name} not allowed"
             yield (error if need.essential else warning)(seen, grant(settings, need, operations))
     if not any(lacking.values()):
-        everything = all(allowed[need] >= ALL_OF_A_TOPIC for need in lacking if need.resource == "topic")
-        count = sum(len(need.operations) for need in lacking)
-        few = f"all {count} permissions on {len(lacking)} resources"
-        yield ok(NO_AUTHORIZER if everything and lacking else few)
+        yield ok(f"all {sum(len(need.operations) for need in lacking)} permissions on {len(lacking)} resources")
 
 
 def transactions(settings: Settings) -> Iterator[Diagnosis]:
@@ -65,8 +54,18 @@ def transactions(settings: Settings) -> Iterator[Diagnosis]:
         seen = f"WRITE on {prefix}* can't be checked with this user's permissions; if the sweeper is refused: {command}"
         yield ok(seen)
         return
-    future = client.describe_acls(_RULES_OF_TRANSACTIONAL_IDS, request_timeout=timeout_of(client))
-    yield _by_rules(settings, answer(client, future, "reading the access control lists"), prefix, command)
+    # The broker matches literal, prefixed and wildcard rules. The id of one partition stands for the others.
+    matching = AclBindingFilter(
+        ResourceType.TRANSACTIONAL_ID, f"{prefix}0", ResourcePatternType.MATCH, None, None, *_ALLOWED
+    )
+    rules = answer(client, client.describe_acls(matching, request_timeout=timeout_of(client)), "reading access rules")
+    user = f"User:{settings.kafka.security.username or '?'}"
+    writes = [rule for rule in rules if rule.operation in (AclOperation.WRITE, AclOperation.ALL)]
+    if any(rule.principal in (user, "User:*") for rule in writes):
+        yield ok(f"WRITE on {prefix}* is allowed to {user}")
+    else:
+        # A user with another name in the certificate has another rule.
+        yield warning(f"no rule allows {user} to WRITE on {prefix}* (a super user needs none)", command)
 
 
 def _on_the_cluster(client: Admin) -> frozenset[str]:
@@ -75,31 +74,10 @@ def _on_the_cluster(client: Admin) -> frozenset[str]:
     return frozenset(item.name for item in operations or ())
 
 
-def _by_rules(settings: Settings, rules: Sequence[Any], prefix: str, command: str) -> Diagnosis:
-    user = settings.kafka.security.username or "?"
-    for rule in rules:
-        writes = rule.operation in (AclOperation.WRITE, AclOperation.ALL)
-        if writes and rule.principal in (f"User:{user}", "User:*") and _covers(rule, prefix):
-            return ok(f"WRITE on {rule.name} is allowed to {rule.principal}")
-    # A super user needs no rule, and a user with another name in the certificate has another one.
-    seen = f"no rule found that allows User:{user} to WRITE on {prefix}* (a super user needs none)"
-    return warning(seen, command)
-
-
-def _covers(rule: Any, prefix: str) -> bool:
-    # A literal rule for the id of one partition counts; it is assumed that the others have one too.
-    prefixed = rule.resource_pattern_type is ResourcePatternType.PREFIXED and prefix.startswith(rule.name)
-    return prefixed or rule.name == "*" or rule.name.startswith(prefix)
-
-
 def _allowed(client: Admin, wanted: Sequence[Need]) -> Mapping[Need, frozenset[str]]:
-    found: dict[Need, frozenset[str]] = {}
-    for need in wanted:
-        # The coordinator of a group that is new to the broker may not be elected yet.
-        operations = persistently(client, partial(_operations, client, need))
-        if operations is not None:
-            found[need] = operations
-    return found
+    # The coordinator of a group that is new to the broker may not be elected yet.
+    found = {need: persistently(client, partial(_operations, client, need)) for need in wanted}
+    return {need: operations for need, operations in found.items() if operations is not None}
 
 
 def _operations(client: Admin, need: Need) -> frozenset[str] | None:

@@ -25,11 +25,7 @@ _PERMISSIONS: Final[Mapping[Service, Mapping[TopicRole, tuple[str, ...]]]] = {
     "sink": {TopicRole.WAIT: ("READ",), TopicRole.DEAD_LETTER: ("READ",)},
     "sweeper": {TopicRole.WAIT: ("READ", "WRITE"), TopicRole.DEAD_LETTER: ("WRITE",)},
 }
-# What a broker answers to a user with all permissions on a topic.
-ALL_OF_A_TOPIC: Final = frozenset(
-    {"READ", "WRITE", "CREATE", "DELETE", "ALTER", "DESCRIBE", "DESCRIBE_CONFIGS", "ALTER_CONFIGS"}
-)
-# And to a user with all permissions on the cluster; only brokers and super users have the second.
+# What a broker answers to a user with all permissions on the cluster; only brokers and super users have the second.
 ALL_OF_THE_CLUSTER: Final = frozenset({"ALTER", "CLUSTER_ACTION", "DESCRIBE", "IDEMPOTENT_WRITE"})
 
 
@@ -73,16 +69,7 @@ def missing(need: Need, allowed: frozenset[str]) -> tuple[str, ...]:
 def grant(settings: Settings, need: Need, operations: tuple[str, ...]) -> str:
     """Return the command that gives these operations to the user of these settings."""
     user = settings.kafka.security.username or "THE-USER"
-    return " ".join(
-        [
-            f"kafka-acls --bootstrap-server {settings.kafka.bootstrap_servers} --add --allow-principal 'User:{user}'",
-            *_operations(operations),
-            f"--{need.resource} '{need.name}'",
-        ]
-    )
-
-
-def _operations(operations: tuple[str, ...]) -> Iterator[str]:
-    for operation in operations:
-        # The tool takes DescribeConfigs where the protocol has DESCRIBE_CONFIGS.
-        yield f"--operation {operation.title().replace('_', '')}"
+    # The tool takes DescribeConfigs where the protocol has DESCRIBE_CONFIGS.
+    options = " ".join(f"--operation {operation.title().replace('_', '')}" for operation in operations)
+    command = f"kafka-acls --bootstrap-server {settings.kafka.bootstrap_servers} --add --allow-principal 'User:{user}'"
+    return f"{command} {options} --{need.resource} '{need.name}'"

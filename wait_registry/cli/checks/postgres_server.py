@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from wait_registry.diagnosis import Diagnosis, error, ok
+from wait_registry.diagnosis import Diagnosis, ok
 from wait_registry.postgres.queries import Queries
 from wait_registry.settings.root import Settings
 
@@ -15,9 +15,7 @@ if TYPE_CHECKING:
     from psycopg.rows import TupleRow
 
 REACH_FIX: Final = "start Postgres, or correct postgres.url (postgres.url_file takes the path of a file with it)"
-SCHEMA_FIX: Final = (
-    "run `waitreg db migrate` if the schema is missing or old, else install a wait-registry as new as the schema"
-)
+SCHEMA_FIX: Final = "do what the message says, or correct postgres.schema"
 _SQL: Final = Queries("doctor")
 
 
@@ -48,25 +46,10 @@ def reach(settings: Settings) -> Iterator[Diagnosis]:
 
 
 def schema(settings: Settings) -> Iterator[Diagnosis]:
-    """Compare the schema's version and migrations with ours, as `require_schema` does."""
-    from wait_registry.errors import ConfigurationError
+    """Compare the schema's version and migrations with ours; raises as `require_schema`, whose message has the fix."""
     from wait_registry.postgres.schema import require_schema, schema_version
 
     with read_only_connection(settings) as connection:
+        require_schema(connection)
         version = schema_version(connection)
-        try:
-            require_schema(connection)
-        except ConfigurationError as refusal:
-            yield error(str(refusal), _fix(connection, version))
-            return
     yield ok(f"{settings.postgres.schema_name!r} at version {version}")
-
-
-def _fix(connection: psycopg.Connection[TupleRow], version: int | None) -> str:
-    from wait_registry.postgres.migrations import fix_of_changed, migrations, status
-
-    for step in status(connection):
-        if step.changed:
-            return fix_of_changed(step.migration)
-    newer = version is not None and version > migrations()[-1].version
-    return "install the wait-registry that made this schema, or a newer one" if newer else "waitreg db migrate"

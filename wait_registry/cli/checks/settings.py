@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import socket
 from collections.abc import Iterator
 from dataclasses import replace
@@ -10,31 +9,21 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from wait_registry.diagnosis import Diagnosis, ok, warning
-from wait_registry.settings.names import find_setting, variable_of
 from wait_registry.settings.relations import Service, relation_problems
 from wait_registry.settings.root import Settings
 from wait_registry.settings.secrets import without_credentials
 
 HANDLER_FIX: Final = "correct processor.handler (module:name or URL), or run where the module can be imported"
 _CONNECT_S: Final = 3.0
-_DOTTED: Final = re.compile(r"[a-z_]+(?:\.[a-z_]+)+")
+_SET: Final = "change one of them in waitreg.toml, or by its variable, which `waitreg config --all` lists"
 
 
 def relations(service: Service, settings: Settings) -> Iterator[Diagnosis]:
     """Yield every contradiction among the settings of this service, or one diagnosis that there is none."""
     problems = relation_problems(settings, service)
-    for problem in problems:
-        yield replace(problem, fix=_where_to_set(problem.message))
+    yield from (replace(problem, fix=_SET) for problem in problems)
     if not problems:
         yield ok("no contradictions")
-
-
-def _where_to_set(message: str) -> str:
-    """Return where the first setting that a message names is set; the message itself says to what."""
-    name = next((name for name in _DOTTED.findall(message) if find_setting(name)), None)
-    if name is None:
-        return "`waitreg config --all` lists every setting and its variable"
-    return f"--set {name}=..., {variable_of(name)}=..., or waitreg.toml"
 
 
 def handler(settings: Settings) -> Iterator[Diagnosis]:
@@ -54,11 +43,8 @@ def handler(settings: Settings) -> Iterator[Diagnosis]:
     load_handler(settings.processor)
     shown = without_credentials(name)
     unreachable = _unreachable(name) if name.startswith(("http://", "https://")) else None
-    if unreachable is None:
-        yield ok(shown)
-        return
     fix = "start that service or correct processor.handler; until it answers, records fail and are dead-lettered"
-    yield warning(f"{shown} can't be connected to: {unreachable}", fix)
+    yield warning(f"{shown} can't be connected to: {unreachable}", fix) if unreachable else ok(shown)
 
 
 def _unreachable(url: str) -> str | None:
