@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from importlib.metadata import version
 from typing import Any, Final
 
@@ -38,17 +38,6 @@ def as_json(lines: Sequence[Diagnosis], services: Sequence[str]) -> str:
         "warnings": _count(lines, Severity.WARNING),
     }
     return json.dumps(report, ensure_ascii=False, indent=2)
-
-
-def fixes(lines: Sequence[Diagnosis]) -> Iterator[str]:
-    """Yield the errors again, numbered, so that the reader needn't search for them among thirty lines."""
-    errors = [line for line in lines if line.severity is Severity.ERROR]
-    if errors:
-        yield "\nFix these first:"
-    for number, line in enumerate(errors, start=1):
-        yield f"{number:>3}. {line.subject}: {line.message}"
-        if line.fix:
-            yield f"     {line.fix}"
 
 
 def summary(lines: Sequence[Diagnosis], without_errors: str) -> str:

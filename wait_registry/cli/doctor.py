@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Sequence
 from contextlib import redirect_stdout
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -17,6 +16,8 @@ if TYPE_CHECKING:
     from wait_registry.cli.checks.check import Concerned
     from wait_registry.diagnosis import Diagnosis
     from wait_registry.settings.root import Settings
+
+CONCERNED: Final[tuple[Concerned, ...]] = ("processor", "sink", "sweeper", "connect")
 
 
 @click.command(
@@ -49,50 +50,32 @@ def command(invocation: Invocation, services: tuple[str, ...], as_json: bool) ->
     --json prints one object: "version", "services", "errors", "warnings" (counts) and "checks", a list of objects
     with "id" (stable, e.g. kafka.reachable, topic.wait.cleanup.policy, postgres.schema, group.offsets; refused
     settings are the one check "settings"), "subject", "severity" (ok, warning, error, skipped), "message" and
-    "fix" (empty when ok).
+    "fix" (empty when ok). The lines for people then go to standard error.
     """
+    from wait_registry.cli import check_report
+    from wait_registry.cli.checks.catalogue import check_all
+
     # Clients log what they meet; it comes back as the line of the check that met it.
     logging.getLogger().addHandler(logging.NullHandler())
-    return _run_json(invocation, services) if as_json else _run_text(invocation, services)
-
-
-def _run_text(invocation: Invocation, names: Sequence[str]) -> int:
-    from wait_registry.cli.check_report import exit_code, fixes, shown, summary
-    from wait_registry.cli.checks.catalogue import check_all
-
-    services = _services(invocation, names)
-    lines = []
-    for line in check_all(invocation.settings(), services, _notify):
-        print(shown(line), flush=True)
-        lines.append(line)
-    for sentence in fixes(lines):
-        print(sentence)
-    print(summary(lines, f"start-up checks passed for {', '.join(services)}"))
-    return exit_code(lines)
-
-
-def _run_json(invocation: Invocation, names: Sequence[str]) -> int:
-    from wait_registry.cli.check_report import as_json, exit_code
-    from wait_registry.cli.checks.catalogue import check_all
-
-    services: list[Concerned] = []
+    concerned: list[Concerned] = []
+    lines: list[Diagnosis] = []
     try:
-        services = _services(invocation, names)
+        for unknown in sorted(set(services) - set(CONCERNED)):
+            raise ConfigurationError(f"{unknown!r} is no service; the services are {', '.join(CONCERNED)}")
+        settings = invocation.settings()
+        concerned = [name for name in CONCERNED if name in services] or services_of(settings)
         # A handler's module may print what it likes.
-        with redirect_stdout(sys.stderr):
-            lines = list(check_all(invocation.settings(), services, _notify))
+        with redirect_stdout(sys.stderr if as_json else sys.stdout):
+            for line in check_all(settings, concerned, _notify):
+                print(check_report.shown(line), flush=True)
+                lines.append(line)
     except ConfigurationError as error:
+        if not as_json:
+            raise
         lines = [_refused(error)]
-    print(as_json(lines, services))
-    return exit_code(lines)
-
-
-def _services(invocation: Invocation, names: Sequence[str]) -> list[Concerned]:
-    from wait_registry.cli.checks.catalogue import CONCERNED
-
-    for unknown in sorted(set(names) - set(CONCERNED)):
-        raise ConfigurationError(f"{unknown!r} is no service; the services are {', '.join(CONCERNED)}")
-    return [name for name in CONCERNED if name in names] or services_of(invocation.settings())
+    summary = check_report.summary(lines, f"start-up checks passed for {', '.join(concerned)}")
+    print(check_report.as_json(lines, concerned) if as_json else summary)
+    return check_report.exit_code(lines)
 
 
 def services_of(settings: Settings) -> list[Concerned]:
