@@ -33,4 +33,5 @@ def up(invocation: Invocation, data_dir: Path | None, connect: bool) -> int:
     """
     from wait_registry.local.command import run_stack
 
-    return run_stack(invocation.settings(), data_dir, connect=connect)
+    run_stack(invocation.settings(), data_dir, connect=connect)
+    return 0

@@ -55,9 +55,10 @@ PROPERTIES: Mapping[str, str] = {
 class EmbeddedBroker(JvmServer):
     """One Kafka broker on loopback."""
 
-    name = "Kafka broker"
+    name = "embedded Kafka broker"
     jars = "broker"
     log4j_file = "broker-log4j2.properties"
+    main_class = "kafka.Kafka"
 
     def __init__(
         self,
@@ -68,7 +69,6 @@ class EmbeddedBroker(JvmServer):
         cluster_id: str = "",
         heap: str = "512m",
         temporary: bool = False,
-        inherited_fds: tuple[int, ...] = (),
     ) -> None:
         """Describe a broker that isn't started yet.
 
@@ -79,31 +79,24 @@ class EmbeddedBroker(JvmServer):
             cluster_id: 16 bytes in URL-safe base64 for a new data folder; a random one when empty.
             heap: the JVM's -Xmx.
             temporary: see `EmbeddedServer`.
-            inherited_fds: see `EmbeddedServer`.
         """
-        super().__init__(directory, temporary=temporary, inherited_fds=inherited_fds)
+        super().__init__(directory, temporary=temporary)
         self.ports = ports
-        self._properties = dict(properties or {})
+        self._further = dict(properties or {})
         self._cluster_id = cluster_id
-        self._heap = heap
+        self.heap = heap
 
     @property
     def bootstrap_servers(self) -> str:
         """The address for clients."""
         return f"{LOOPBACK}:{self.ports[0]}"
 
-    @property
-    def properties_file(self) -> Path:
-        """The server.properties that is written at every start."""
-        return self.directory / "server.properties"
-
     def _prepare(self) -> None:
         super()._prepare()
-        self.properties_file.write_text("".join(f"{k}={v}\n" for k, v in self._all_properties().items()), "utf-8")
         if not (self.directory / "data" / "meta.properties").exists():
             self._format()
 
-    def _all_properties(self) -> dict[str, str]:
+    def _properties(self) -> dict[str, str]:
         client_port, controller_port = self.ports
         return {
             **PROPERTIES,
@@ -111,7 +104,7 @@ class EmbeddedBroker(JvmServer):
             "advertised.listeners": f"PLAINTEXT://{LOOPBACK}:{client_port}",
             "controller.quorum.bootstrap.servers": f"{LOOPBACK}:{controller_port}",
             "log.dirs": str(self.directory / "data"),
-            **self._properties,
+            **self._further,
         }
 
     def _format(self) -> None:
@@ -133,9 +126,6 @@ class EmbeddedBroker(JvmServer):
     def _first_voters(self) -> str:
         """Return the option that names the first controllers (KIP-853: a quorum of one that could grow)."""
         return "--standalone"
-
-    def _command(self) -> list[str]:
-        return [*self._java_call(f"-Xmx{self._heap}"), "kafka.Kafka", str(self.properties_file)]
 
     def _serving(self) -> bool:
         try:

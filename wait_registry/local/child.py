@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from wait_registry.local import guard
@@ -28,7 +27,6 @@ class Program:
     stop_signal: signal.Signals = signal.SIGTERM
     grace_s: float = 15.0
     remove_when_orphaned: Path | None = None
-    inherited_fds: tuple[int, ...] = ()
 
 
 class GuardedChild:
@@ -41,29 +39,21 @@ class GuardedChild:
             ChildProcessError: it could not be started; the message has the end of its log.
         """
         self._program = program
-        account = program.account
-        order = {
-            "command": [str(part) for part in program.command],
-            "log": str(program.log),
-            "cwd": str(program.cwd),
-            "account": [account.uid, account.gid] if account else None,
-            "stop_signal": int(program.stop_signal),
-            "grace_s": program.grace_s,
-            "remove": str(program.remove_when_orphaned) if program.remove_when_orphaned else None,
-        }
+        # Without the environment: it may hold secrets, and every user sees a command line.
+        order = {**asdict(program), "environment": None, "parent": os.getpid()}
         with program.log.open("ab") as log:
             self._guard = subprocess.Popen(
-                [sys.executable, "-I", guard.__file__, json.dumps(order)],
+                [sys.executable, "-I", guard.__file__, json.dumps(order, default=str)],
                 bufsize=0,
-                stdin=subprocess.PIPE,
+                stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=log,
                 env={**os.environ, **program.environment},
                 start_new_session=True,  # Ctrl-C in a terminal is for us; we end the children in order
-                pass_fds=program.inherited_fds,
             )
         assert self._guard.stdout is not None
-        line = self._guard.stdout.readline()
+        with self._guard.stdout as stdout:
+            line = stdout.readline()
         if not line.strip():
             self._guard.wait()
             raise ChildProcessError(f"{program.command[0]} could not be started:\n{log_tail(program.log)}")
@@ -76,16 +66,14 @@ class GuardedChild:
 
     def stop(self) -> None:
         """Ask it to stop, wait, and kill it when its grace is over."""
-        if self._guard.stdin is not None and not self._guard.stdin.closed:
-            with contextlib.suppress(BrokenPipeError):  # the guard has ended, so the child has
-                self._guard.stdin.write(b"stop\n")
-        self._reap()
+        self._guard.terminate()
+        self._guard.wait()
 
     def kill(self) -> None:
         """Kill it and all its descendants at once (SIGKILL), as a crash of the machine would."""
         if self.exit_status is None:
             guard.signal_tree(self.pid, signal.SIGKILL)
-        self._reap()
+        self._guard.wait()
 
     def pause(self) -> None:
         """Freeze it and all its descendants (SIGSTOP)."""
@@ -94,12 +82,6 @@ class GuardedChild:
     def resume(self) -> None:
         """Continue it and all its descendants (SIGCONT)."""
         guard.signal_tree(self.pid, signal.SIGCONT)
-
-    def _reap(self) -> None:
-        self._guard.wait()
-        for pipe in (self._guard.stdin, self._guard.stdout):
-            if pipe is not None and not pipe.closed:
-                pipe.close()
 
 
 def log_tail(log: Path, lines: int = 20) -> str:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -13,7 +12,6 @@ import psycopg
 
 from wait_registry.cli.service_process import stop_requests
 from wait_registry.kafka.topics import create_topics
-from wait_registry.local.child import log_tail
 from wait_registry.local.connect_worker import ConnectWorker, plugin_jar
 from wait_registry.local.server import EmbeddedServer
 from wait_registry.local.stack import EmbeddedStack
@@ -28,7 +26,7 @@ ONE_BROKER = {"replication_factor": 1, "min_insync_replicas": 1}
 LOGICAL_DECODING = {"wal_level": "logical"}
 
 
-def run_stack(settings: Settings, data_dir: Path | None = None, *, connect: bool = False) -> int:
+def run_stack(settings: Settings, data_dir: Path | None = None, *, connect: bool = False) -> None:
     """Start a stack, make its topics and its schema, print its addresses, and keep it until Ctrl-C or SIGTERM.
 
     Args:
@@ -36,11 +34,9 @@ def run_stack(settings: Settings, data_dir: Path | None = None, *, connect: bool
         data_dir: folder for data that outlives the stack; a temporary one when None.
         connect: whether a Kafka Connect worker with this project's plugin belongs to it.
 
-    Returns:
-        0 when it was asked to stop, 1 when one of the servers ended by itself.
-
     Raises:
         ConfigurationError: it could not be started; the message says why.
+        ServerError: one of the servers didn't start or ended by itself, so the whole stack ends.
     """
     plugin = plugin_jar(CHECKOUT) if connect else None
     with stop_requests() as stop, ExitStack() as running:
@@ -56,7 +52,7 @@ def run_stack(settings: Settings, data_dir: Path | None = None, *, connect: bool
             worker = running.enter_context(
                 ConnectWorker(
                     stack.data_dir / "connect",
-                    stack.worker_port(),
+                    stack.worker_port,
                     stack.bootstrap_servers,
                     plugins=[plugin],
                     temporary=stack.temporary,
@@ -65,9 +61,10 @@ def run_stack(settings: Settings, data_dir: Path | None = None, *, connect: bool
             servers.append(worker)
             variables["WAITREG_CONNECT__URL"] = worker.url
         print(_addresses(stack, variables), flush=True)
-        status = _watch(servers, stop, stack)
+        while not stop.wait(LOOK_S):
+            for server in servers:
+                server.require_running()
         _report("Stopping...")
-        return status
 
 
 def _report(text: str) -> None:
@@ -93,26 +90,3 @@ def _addresses(stack: EmbeddedStack, variables: Mapping[str, str]) -> str:
     ending = "deleted at the end (--data-dir keeps them)" if stack.temporary else "which stay"
     exports = [f"export {name}={shlex.quote(value)}" for name, value in variables.items()]
     return "\n".join([*exports, f"# data and logs, {ending}: {stack.data_dir}", "# Ctrl-C ends it"])
-
-
-def _watch(servers: Sequence[EmbeddedServer], stop: threading.Event, stack: EmbeddedStack) -> int:
-    """Wait for a request to stop (returns 0), or for a server that ends by itself (prints why, returns 1)."""
-    while not stop.wait(LOOK_S):
-        for server in servers:
-            if not server.running:
-                _report(_end_of_server(server, stack))
-                return 1
-    return 0
-
-
-def _end_of_server(server: EmbeddedServer, stack: EmbeddedStack) -> str:
-    data = (
-        f"Data and logs in {stack.data_dir} are deleted with it; --data-dir DIR keeps them"
-        if stack.temporary
-        else f"Data and logs stay in {stack.data_dir}: the next start with this --data-dir uses them"
-    )
-    return (
-        f"the embedded {server.name} has ended by itself (status {server.exit_status}); the end of {server.log}:\n"
-        f"{log_tail(server.log)}\n"
-        f"The whole stack ends now. {data}."
-    )

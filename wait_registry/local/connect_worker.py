@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import http.client
-import logging
+import http
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from wait_registry.errors import ConfigurationError
 from wait_registry.jvm import CONNECT_JAR_KINDS, jar_directory
 from wait_registry.local.ports import LOOPBACK
-from wait_registry.local.server import JvmServer
+from wait_registry.local.server import JvmServer, http_get
 
-log = logging.getLogger(__name__)
-
-PROBE_S = 2.0
 PROVIDERS = "org.apache.kafka.common.config.provider"
 # One worker on a laptop: topics of one replica, and a killed member is given up after seconds, since members are killed
 # on purpose here. connect-configs/README.md lists what a connector of this project needs of any worker.
@@ -45,9 +41,11 @@ PROPERTIES: Mapping[str, str] = {
 class ConnectWorker(JvmServer):
     """One Kafka Connect worker on loopback; its connectors and offsets are in Kafka and survive its folder."""
 
-    name = "Kafka Connect worker"
+    name = "embedded Kafka Connect worker"
     jars = "connect"
     log4j_file = "connect-log4j2.properties"
+    main_class = "org.apache.kafka.connect.cli.ConnectDistributed"
+    jvm_options = ("-XX:+UseSerialGC",)
     start_timeout_s = 120.0
 
     def __init__(
@@ -81,18 +79,9 @@ class ConnectWorker(JvmServer):
         self.group = group
         self._plugins = tuple(plugins)
         self.environment = dict(environment or {})
-        self._heap = heap
-        self._properties = {
-            **PROPERTIES,
-            "bootstrap.servers": bootstrap_servers,
-            "group.id": group,
-            "config.storage.topic": f"{group}-configs",
-            "offset.storage.topic": f"{group}-offsets",
-            "status.storage.topic": f"{group}-status",
-            "listeners": f"http://{LOOPBACK}:{port}",
-            "plugin.path": str(self.plugin_path),
-            **(properties or {}),
-        }
+        self.heap = heap
+        self._bootstrap_servers = bootstrap_servers
+        self._further = dict(properties or {})
 
     @property
     def url(self) -> str:
@@ -107,10 +96,19 @@ class ConnectWorker(JvmServer):
     def _prepare(self) -> None:
         super()._prepare()
         self._link_plugins()
-        lines = (f"{name}={_escaped(value)}\n" for name, value in self._properties.items())
-        file = self.directory / "worker.properties"
-        file.touch(mode=0o600)
-        file.write_text("".join(lines), "utf-8")
+
+    def _properties(self) -> Mapping[str, str]:
+        return {
+            **PROPERTIES,
+            "bootstrap.servers": self._bootstrap_servers,
+            "group.id": self.group,
+            "config.storage.topic": f"{self.group}-configs",
+            "offset.storage.topic": f"{self.group}-offsets",
+            "status.storage.topic": f"{self.group}-status",
+            "listeners": self.url,
+            "plugin.path": str(self.plugin_path),
+            **self._further,
+        }
 
     def _link_plugins(self) -> None:
         self.plugin_path.mkdir(exist_ok=True)
@@ -120,21 +118,9 @@ class ConnectWorker(JvmServer):
             link.unlink(missing_ok=True)
             link.symlink_to(plugin.absolute())
 
-    def _command(self) -> list[str]:
-        call = self._java_call(f"-Xmx{self._heap}", "-XX:+UseSerialGC")
-        return [*call, "org.apache.kafka.connect.cli.ConnectDistributed", str(self.directory / "worker.properties")]
-
     def _serving(self) -> bool:
         """Ask GET /health (KIP-1017): 200 once the worker has joined its group and read its topics."""
-        connection = http.client.HTTPConnection(LOOPBACK, self.port, timeout=PROBE_S)
-        try:
-            connection.request("GET", "/health")
-            return connection.getresponse().status == http.HTTPStatus.OK
-        except OSError as error:
-            log.debug("the worker does not answer yet: %s", error)
-            return False
-        finally:
-            connection.close()
+        return http_get(self.port, "/health")[0] == http.HTTPStatus.OK
 
 
 def plugin_jar(checkout: Path) -> Path:
@@ -148,8 +134,3 @@ def plugin_jar(checkout: Path) -> Path:
     if len(found) != 1:
         raise ConfigurationError(f"{len(found)} jars waitreg-connect-*.jar in {target}, expected one: `make connect`")
     return found[0]
-
-
-def _escaped(value: str) -> str:
-    # java.util.Properties: a backslash begins an escape, a line break ends the value.
-    return value.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")

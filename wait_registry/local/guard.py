@@ -1,9 +1,9 @@
 """The guard of one child process: when the parent is gone, however it went, the child goes too.
 
 Run as a process of its own (`python -I guard.py ORDER`), it starts the child, writes its pid to standard output and
-then watches three things: the child, a pipe from the parent (standard input), and who its own parent is. The pipe
-ends when the parent does, even by SIGKILL, which no handler in the parent could answer. It imports nothing of this
-project, so that it starts fast and works from any directory.
+then watches the child and who its own parent is. The latter changes when the parent ends, even by SIGKILL, which no
+handler in the parent could answer. SIGTERM asks the guard to stop the child. It imports nothing of this project, so
+that it starts fast and works from any directory.
 """
 
 from __future__ import annotations
@@ -11,17 +11,15 @@ from __future__ import annotations
 import ctypes
 import json
 import os
-import select
 import shutil
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import psutil
-
-Reason: TypeAlias = Literal["exited", "stop", "orphaned"]
 
 PR_SET_PDEATHSIG = 1
 POLL_S = 0.1
@@ -46,10 +44,8 @@ def signal_tree(pid: int, number: int) -> None:
     os.kill(pid, signal.SIGSTOP)
     tree = process_tree(pid)
     for process in tree:
-        try:
+        with suppress(psutil.NoSuchProcess):
             process.send_signal(number)
-        except psutil.NoSuchProcess:
-            continue
     if number not in (signal.SIGSTOP, signal.SIGKILL) and tree:
         os.kill(pid, signal.SIGCONT)
 
@@ -57,25 +53,24 @@ def signal_tree(pid: int, number: int) -> None:
 def main(order_text: str) -> int:
     """Start the child that the order describes, guard it, and return its exit status the way a shell does."""
     order = json.loads(order_text)
-    parent = os.getppid()
     told_to_stop: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, _frame: told_to_stop.append(number))
     child = _start(order)
     os.write(sys.stdout.fileno(), f"{child.pid}\n".encode())
-    reason = _watch(child, parent, told_to_stop)
-    if reason != "exited":
+    while child.poll() is None and not told_to_stop and os.getppid() == order["parent"]:
+        with suppress(subprocess.TimeoutExpired):
+            child.wait(POLL_S)
+    if child.returncode is None:
         _end(child, order["stop_signal"], order["grace_s"])
-    if reason == "orphaned" and order["remove"]:
-        shutil.rmtree(order["remove"], ignore_errors=True)
-        _remove_if_empty(Path(order["remove"]).parent)
+    if os.getppid() != order["parent"] and (folder := order["remove_when_orphaned"]):
+        shutil.rmtree(folder, ignore_errors=True)
+        with suppress(OSError):  # the other guard still has its part in there and will come by later
+            Path(folder).parent.rmdir()
     return child.returncode if child.returncode >= 0 else 128 - child.returncode
 
 
 def _start(order: dict[str, Any]) -> subprocess.Popen[bytes]:
-    account: dict[str, Any] = {}
-    if order["account"]:
-        uid, gid = order["account"]
-        account = {"user": uid, "group": gid, "extra_groups": []}
+    account = order["account"] or {"uid": None, "gid": None}
     with Path(order["log"]).open("ab") as log:
         return subprocess.Popen(
             order["command"],
@@ -84,7 +79,9 @@ def _start(order: dict[str, Any]) -> subprocess.Popen[bytes]:
             stderr=log,
             cwd=order["cwd"],
             preexec_fn=_die_with_parent,  # after the change of account, which would clear it
-            **account,
+            user=account["uid"],
+            group=account["gid"],
+            extra_groups=[] if order["account"] else None,
         )
 
 
@@ -94,38 +91,16 @@ def _die_with_parent() -> None:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL))
 
 
-def _watch(child: subprocess.Popen[bytes], parent: int, told_to_stop: list[int]) -> Reason:
-    while child.poll() is None:
-        if told_to_stop:
-            return "stop"
-        # A process forked off the parent may hold the pipe's other end open: hence the look at the parent itself.
-        if os.getppid() != parent:
-            return "orphaned"
-        readable, _, _ = select.select([sys.stdin], [], [], POLL_S)
-        if readable:
-            return "stop" if os.read(sys.stdin.fileno(), 64) else "orphaned"
-    return "exited"
-
-
 def _end(child: subprocess.Popen[bytes], stop_signal: int, grace_s: float) -> None:
     for process in process_tree(child.pid):
-        try:
+        with suppress(psutil.NoSuchProcess):
             process.send_signal(signal.SIGCONT)  # a paused process would never see the next signal
-        except psutil.NoSuchProcess:
-            continue
     child.send_signal(stop_signal)
     try:
         child.wait(grace_s)
     except subprocess.TimeoutExpired:
         signal_tree(child.pid, signal.SIGKILL)
         child.wait()
-
-
-def _remove_if_empty(directory: Path) -> None:
-    try:
-        directory.rmdir()
-    except OSError:
-        return  # the other guard still has its part in there and will come by later
 
 
 if __name__ == "__main__":

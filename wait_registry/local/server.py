@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import signal
 import time
 from abc import ABC, abstractmethod
@@ -10,38 +11,40 @@ from importlib import resources
 from pathlib import Path
 from typing import Self
 
-from wait_registry.errors import ConfigurationError, TransientError
+from wait_registry.errors import WaitRegistryError
 from wait_registry.jvm import JarKind, jar_directory, java_command
 from wait_registry.local.account import Account
 from wait_registry.local.child import GuardedChild, Program, log_tail
+from wait_registry.local.ports import LOOPBACK
 
 POLL_S = 0.05
+HTTP_TIMEOUT_S = 3.0
 
 
-class PortTakenError(TransientError):
-    """Another process took the port first; start again on another port."""
+class ServerError(WaitRegistryError):
+    """A server ended by itself or didn't serve in time: the message has the end of its log."""
 
 
 class EmbeddedServer(ABC):
     """A server; `start` after `stop` or `kill` finds the same data on the same port."""
 
     name: str
+    state: str = ""  # what it said last of why it doesn't serve, if it says so
     start_timeout_s: float = 90.0
     stop_signal = signal.SIGTERM
     account: Account | None = None
     environment: Mapping[str, str] = {}
 
-    def __init__(self, directory: Path, *, temporary: bool = False, inherited_fds: tuple[int, ...] = ()) -> None:
+    def __init__(self, directory: Path, *, temporary: bool = False) -> None:
         """Describe a server that isn't started yet.
 
         Args:
             directory: its own folder for data, configuration and log.
             temporary: whether its guard removes the folder when this process is killed.
-            inherited_fds: open files that its guard holds (the lock of the stack's folder).
         """
         self.directory = directory
         self.temporary = temporary
-        self._inherited_fds = inherited_fds
+        self.stopped_with: int | None = None  # the exit status after `stop`
         self._child: GuardedChild | None = None
 
     def __enter__(self) -> Self:
@@ -75,11 +78,19 @@ class EmbeddedServer(ABC):
         """Start it and wait until it serves; nothing happens when it runs.
 
         Raises:
-            PortTakenError: its port was taken by another process.
-            ConfigurationError: it ended or didn't serve in time; the message has the end of its log.
+            ServerError: it ended or didn't serve in time; the message has the end of its log.
         """
         if self.running:
             return
+        self.launch()
+        try:
+            self.wait_ready()
+        except BaseException:
+            self.kill()
+            raise
+
+    def launch(self) -> None:
+        """Start it; it doesn't serve yet."""
         self.directory.mkdir(parents=True, exist_ok=True)
         self._prepare()
         self._child = GuardedChild(
@@ -91,19 +102,31 @@ class EmbeddedServer(ABC):
                 account=self.account,
                 stop_signal=self.stop_signal,
                 remove_when_orphaned=self.directory if self.temporary else None,
-                inherited_fds=self._inherited_fds,
             )
         )
-        try:
-            self._wait_until_serving()
-        except BaseException:
-            self.kill()
-            raise
+
+    def wait_ready(self, deadline_s: float | None = None) -> None:
+        """Wait until it serves; raise ServerError if it ends instead or takes longer."""
+        limit_s = self.start_timeout_s if deadline_s is None else deadline_s
+        deadline = time.monotonic() + limit_s
+        while not self._serving():
+            self.require_running()
+            if time.monotonic() > deadline:
+                raise ServerError(
+                    f"the {self.name} did not serve within {limit_s:.0f} s{self.state}; {self._end_of_log()}"
+                )
+            time.sleep(POLL_S)
+
+    def require_running(self) -> None:
+        """Raise ServerError if it has ended by itself."""
+        if (status := self.exit_status) is not None:
+            raise ServerError(f"the {self.name} ended with status {status}; {self._end_of_log()}")
 
     def stop(self) -> None:
         """Stop it gracefully; its data stays."""
         if self._child is not None:
             self._child.stop()
+            self.stopped_with = self._child.exit_status
             self._child = None
 
     def kill(self) -> None:
@@ -134,34 +157,45 @@ class EmbeddedServer(ABC):
 
     def _running_child(self) -> GuardedChild:
         if self._child is None:
-            raise RuntimeError(f"the embedded {self.name} isn't running")
+            raise RuntimeError(f"the {self.name} isn't running")
         return self._child
 
-    def _wait_until_serving(self) -> None:
-        child = self._running_child()
-        deadline = time.monotonic() + self.start_timeout_s
-        while not self._serving():
-            end_of_log = f"the end of {self.log}:\n{log_tail(self.log)}"
-            if (status := child.exit_status) is not None:
-                if "address already in use" in end_of_log.lower():
-                    raise PortTakenError(f"the embedded {self.name} found its port taken; {end_of_log}")
-                raise ConfigurationError(
-                    f"the embedded {self.name} ended with status {status} while starting; {end_of_log}"
-                )
-            if time.monotonic() > deadline:
-                raise ConfigurationError(
-                    f"the embedded {self.name} did not serve within {self.start_timeout_s:.0f} s; {end_of_log}"
-                )
-            time.sleep(POLL_S)
+    def _end_of_log(self) -> str:
+        return f"the end of {self.log}:\n{log_tail(self.log)}"
+
+
+def http_get(port: int, path: str) -> tuple[int, bytes]:
+    """Return status and body of a GET to a port of this host; status 0 without an answer."""
+    connection = http.client.HTTPConnection(LOOPBACK, port, timeout=HTTP_TIMEOUT_S)
+    try:
+        connection.request("GET", path)
+        response = connection.getresponse()
+        return response.status, response.read()
+    except (OSError, http.client.HTTPException):
+        return 0, b""
+    finally:
+        connection.close()
 
 
 class JvmServer(EmbeddedServer):
-    """A server that runs from the jars of one kind."""
+    """A server that runs from the jars of one kind, with a file of properties."""
 
     jars: JarKind
     log4j_file: str
+    main_class: str
+    jvm_options: tuple[str, ...] = ()
+    heap = "512m"
     _java = ""
     _class_path = ""
+
+    @property
+    def properties_file(self) -> Path:
+        """The file that is written at every start."""
+        return self.directory / "server.properties"
+
+    @abstractmethod
+    def _properties(self) -> Mapping[str, str]:
+        """Return what the file of properties holds; it may be secret."""
 
     def _prepare(self) -> None:
         if not self._java:
@@ -169,8 +203,19 @@ class JvmServer(EmbeddedServer):
             self._class_path = f"{jar_directory(self.jars)}/*"
         log4j = resources.files("wait_registry_jvm").joinpath(self.log4j_file).read_text("utf-8")
         (self.directory / "log4j2.properties").write_text(log4j, "utf-8")
+        lines = (f"{name}={_escaped(value)}\n" for name, value in self._properties().items())
+        self.properties_file.touch(mode=0o600)
+        self.properties_file.write_text("".join(lines), "utf-8")
 
     def _java_call(self, *options: str) -> list[str]:
         """Return the call of java up to the main class."""
         configuration = f"-Dlog4j2.configurationFile={self.directory / 'log4j2.properties'}"
         return [self._java, *options, configuration, f"-Dwaitreg.log={self.log}", "-cp", self._class_path]
+
+    def _command(self) -> list[str]:
+        return [*self._java_call(f"-Xmx{self.heap}", *self.jvm_options), self.main_class, str(self.properties_file)]
+
+
+def _escaped(value: str) -> str:
+    # java.util.Properties: a backslash begins an escape, a line break ends the value.
+    return value.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
