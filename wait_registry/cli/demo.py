@@ -11,11 +11,10 @@ from wait_registry.cli.command import Command, Invocation
     "demo",
     cls=Command,
     extra="local",
-    examples=("waitreg demo", "waitreg demo --keep"),
+    examples=("waitreg demo",),
 )
-@click.option("--keep", is_flag=True, help="Leave everything running afterwards, and print the addresses.")
 @click.pass_obj
-def command(_: Invocation, keep: bool) -> int:
+def command(_: Invocation) -> int:
     """Compare throughput, kill a processor, and reconcile every record.
 
     Starts a Kafka broker, Postgres and the three services as processes on this machine. It runs the same handler in a
@@ -26,4 +25,4 @@ def command(_: Invocation, keep: bool) -> int:
     """
     from wait_registry.demo.main import run_demo
 
-    return run_demo(keep=keep)
+    return run_demo()

@@ -41,10 +41,12 @@ def command(_: Invocation, host: str, port: int, mixture: str, fail: str, log: P
     "10%:1s,90%:200ms" one of ten calls takes a second. A call that hangs ends when its caller gives up; for a call
     that is dropped, the connection is closed without an answer.
 
-    GET /stats returns the count of calls, their mean and slowest latency. POST /mixture changes the latencies while
-    it runs: the body is JSON {"mixture": ..., "fail": ...}, or one of the two.
+    GET /stats returns how many calls were answered, run now, and ended with each status; --log has their latencies.
+    POST /mixture changes the latencies while it runs: its body is JSON, {"mixture": ..., "fail": ...} or one of both.
     """
-    from wait_registry.demo.downstream import DownstreamOptions, run_downstream
+    import asyncio
 
-    run_downstream(DownstreamOptions(host=host, port=port, mixture=mixture, failures=fail, log=log))
+    from wait_registry.demo.downstream import Downstream, serve
+
+    asyncio.run(serve(Downstream(host, port, mixture, fail, log)))
     return 0

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from wait_registry.cli.command import Command, Invocation
-from wait_registry.errors import ConfigurationError, ReconciliationError, WaitRegistryError
+from wait_registry.errors import ConfigurationError, ReconciliationError
 from wait_registry.settings.sink import SinkKind
 
 if TYPE_CHECKING:
-    from wait_registry.demo.reconciliation import Reconciliation
     from wait_registry.settings.root import Settings
 
 # Since September 2001 a moment in ms has 13 digits: one in seconds or nanoseconds is refused.
@@ -69,11 +68,9 @@ def command(
     A record that is done and expired is right only if a kill came between the answer and the tombstone. Give --kill
     or --no-kills to have that judged; without them the row `forgotten` says "not checked".
 
-    The wait topic is compacted. A wait record that is gone is known by its tombstone, but then it can't be judged
-    whether its export was false or its tombstone forgotten. A tombstone is removed when it is older than the topic's
-    delete.retention.ms (72 h by default). Records that only such a tombstone could explain count as "no longer in the
-    log", as neither kept nor broken. If nothing else keeps the exit code from being 0, it is 2: the evidence is too
-    old. Then start again with another input topic and another manifest.
+    The wait topic is compacted. If it no longer has an entry that the verdict depends on, the exit code is 2: the
+    evidence is too old. It is young enough within wait.segment_ms (1 h by default) of the load. Else start again with
+    another input topic and another manifest.
     """
     if kills and no_kills:
         raise click.UsageError("--kill and --no-kills exclude each other")
@@ -101,32 +98,18 @@ def _reconcile(
 
     screen = Screen()
     deadline = time.monotonic() + deadline_s
-    with screen.progress({"ended": 0}) as bars:
+    with screen.progress({"ended": 0}) as show:
         while True:
             # The lag first: what the sink reads while the rest is read can't hide. A connector's position isn't in
             # Postgres, so only the comparison of its table counts.
             lag = sink_lag(settings) if settings.sink.kind is SinkKind.SPARK else 0
             result = reconcile(read_evidence(settings, manifest, calls, kills_ms))
             ended = result.published - result.lost - result.waiting
-            bars.show({"ended": ended}, result.published, f"(the sink has {lag} entries to read)" if lag else "")
+            show({"ended": ended}, result.published, f"(the sink has {lag} entries to read)" if lag else "")
             settled = ended == result.published and not result.breaches[Breach.TABLES_DIFFER]
             if (settled and not lag) or time.monotonic() > deadline:
                 break
             time.sleep(_POLL_S)
     if show_reconciliations(screen, {str(settings.processor.group): result}):
         return 0
-    raise unproven(result, manifest)
-
-
-def unproven(result: Reconciliation, manifest: Path) -> WaitRegistryError:
-    """Return the error of a reconciliation that does not show every guarantee kept."""
-    from wait_registry.demo.breaches import Breach
-
-    if result.ok and result.finished:
-        exports = result.unjudged.get(Breach.UNPAIRED, 0)
-        return ConfigurationError(
-            f"nothing was seen broken, but the wait topic no longer has the end of {result.gone} records nor the "
-            f"tombstones of {exports} exports: what {manifest} names is older than the topic's delete.retention.ms. "
-            "Start again with another input topic and another manifest"
-        )
-    return ReconciliationError("a guarantee was broken, or records are not settled yet; see the table above")
+    raise ReconciliationError("a guarantee was broken, or records are not settled yet; see the table above")

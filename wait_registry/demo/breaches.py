@@ -58,38 +58,24 @@ def doubled(expired: Iterable[DeadLetterSeen]) -> Iterator[Problem]:
             yield Problem(Breach.DOUBLED, f"wait {wait_id} registered at {registration} has {count} dead letters")
 
 
-def unpaired(expired: Iterable[DeadLetterSeen], log: WaitLog) -> tuple[Sequence[Problem], int]:
-    """Match the ``expired`` dead letters with the ``expired`` tombstones, by wait ID.
-
-    A registration that compaction took leaves its tombstone, and both are a pair. If the tombstone is gone too, the
-    dead letter can't be judged.
-
-    Returns:
-        The problems, and how many dead letters can't be judged.
-    """
+def unpaired(expired: Iterable[DeadLetterSeen], log: WaitLog) -> Iterator[Problem]:
+    """Match the ``expired`` dead letters with the ``expired`` tombstones, by wait ID."""
     letters: dict[str, list[DeadLetterSeen]] = defaultdict(list)
     for letter in expired:
         letters[letter.wait_id].append(letter)
-    tombstones = {
-        wait_id: count
-        for wait_id, history in log.by_id.items()
-        if (count := sum(entry.outcome == Outcome.EXPIRED for entry in history))
-    }
-    found: list[str] = []
-    unjudged = 0
+    tombstones = Counter(
+        wait_id for wait_id, history in log.by_id.items() for entry in history if entry.outcome == Outcome.EXPIRED
+    )
     for wait_id in sorted(letters.keys() | tombstones.keys()):
-        own, count = letters.get(wait_id, []), tombstones.get(wait_id, 0)
-        whole = [letter for letter in own if not log.may_have_taken(letter)]
-        if not len(whole) <= count <= len(own) or any(_lacks_tombstone(letter, log) for letter in whole):
-            found.append(f"wait {wait_id}: {len(own)} expired dead letters, {count} expired tombstones")
+        own, count = letters.get(wait_id, []), tombstones[wait_id]
+        if len(own) != count or any(_lacks_tombstone(letter, log) for letter in own):
+            about = f"wait {wait_id}: {len(own)} expired dead letters, {count} expired tombstones"
+            yield Problem(Breach.UNPAIRED, about)
             continue
-        unjudged += len(own) - count
-        found += [
-            f"wait {wait_id}: a dead letter names a registration at {letter.registration}, which is not in the log"
-            for letter in whole
-            if log.registration(letter) is None
-        ]
-    return [Problem(Breach.UNPAIRED, about) for about in found], unjudged
+        for letter in own:
+            if log.registration(letter) is None:
+                about = f"wait {wait_id}: a dead letter names a registration at {letter.registration}, not in the log"
+                yield Problem(Breach.UNPAIRED, about)
 
 
 def _lacks_tombstone(letter: DeadLetterSeen, log: WaitLog) -> bool:
@@ -97,15 +83,11 @@ def _lacks_tombstone(letter: DeadLetterSeen, log: WaitLog) -> bool:
     return registered is not None and log.export_tombstone(letter.wait_id, registered.place) is None
 
 
-def falsely_exported(expired: Iterable[DeadLetterSeen], log: WaitLog) -> tuple[Sequence[Problem], int]:
-    """Return the dead letters of settled registrations as problems, and how many can't be judged."""
-    problems, unjudged = [], 0
+def falsely_exported(expired: Iterable[DeadLetterSeen], log: WaitLog) -> Iterator[Problem]:
+    """Return the dead letters of settled registrations."""
     for letter in expired:
         if log.resolved_before(letter):
-            problems.append(Problem(Breach.FALSELY_EXPORTED, _described_letter(letter)))
-        elif log.may_have_taken(letter):
-            unjudged += 1
-    return problems, unjudged
+            yield Problem(Breach.FALSELY_EXPORTED, described_letter(letter))
 
 
 def changed(
@@ -116,9 +98,9 @@ def changed(
     for letter in dead_letters:
         record = published.get(letter.original)
         if record is None:
-            yield Problem(Breach.CHANGED, f"{_described_letter(letter)}: no such record was published")
+            yield Problem(Breach.CHANGED, f"{described_letter(letter)}: no such record was published")
         elif difference := _difference(record, letter):
-            yield Problem(Breach.CHANGED, f"{_described_letter(letter)}: {difference} differs from what was published")
+            yield Problem(Breach.CHANGED, f"{described_letter(letter)}: {difference} differs from what was published")
     for call in calls:
         place = call.coordinates
         if place is None or place[0] not in topics or call.status == ABORTED:
@@ -137,29 +119,24 @@ def _difference(record: Published, letter: DeadLetterSeen) -> str:
 
 def forgotten(
     expired: Iterable[DeadLetterSeen], calls: Iterable[Call], kills_ms: Sequence[int] | None, log: WaitLog
-) -> tuple[Sequence[Problem], int]:
-    """Return the expired dead letters of calls that had succeeded, and how many can't be judged.
+) -> Iterator[Problem]:
+    """Return the expired dead letters of calls that had succeeded.
 
     A kill within two seconds after the answer explains that its tombstone is missing.
     """
     if kills_ms is None:
-        return [], 0
+        return
     answers: dict[Coordinates, list[int]] = defaultdict(list)
     for call in calls:
         if call.succeeded and call.coordinates:
             answers[call.coordinates].append(call.finished_ms)
-    suspected = [
-        (letter, answered_ms)
-        for letter in expired
-        for answered_ms in answers[letter.original]
-        if not any(0 <= kill_ms - answered_ms <= TOMBSTONE_MS for kill_ms in kills_ms)
-    ]
-    problems = [
-        Problem(Breach.FORGOTTEN, f"{_described_letter(letter)}: its call had succeeded, and no kill explains it")
-        for letter, answered_ms in suspected
-        if (registered := log.registration(letter)) and not log.belongs_elsewhere(answered_ms, registered)
-    ]
-    return problems, sum(log.may_have_taken(letter) for letter, _ in suspected)
+    for letter in expired:
+        registered = log.registration(letter)
+        for answered_ms in answers[letter.original]:
+            killed = any(0 <= kill_ms - answered_ms <= TOMBSTONE_MS for kill_ms in kills_ms)
+            if registered and not killed and not log.belongs_elsewhere(answered_ms, registered):
+                about = f"{described_letter(letter)}: its call had succeeded, and no kill explains it"
+                yield Problem(Breach.FORGOTTEN, about)
 
 
 def table_differences(tables: Collection[str] | None, log: WaitLog) -> Iterator[Problem]:
@@ -177,5 +154,6 @@ def described(record: Coordinates) -> str:
     return f"{record[0]}/{record[1]}@{record[2]}"
 
 
-def _described_letter(letter: DeadLetterSeen) -> str:
+def described_letter(letter: DeadLetterSeen) -> str:
+    """Return record and wait ID of a dead letter for a message."""
     return f"dead letter of {described(letter.original)} (wait {letter.wait_id})"

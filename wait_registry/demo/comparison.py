@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from statistics import mean
 
-from wait_registry.demo.background import Background, BackgroundError
 from wait_registry.demo.calls import Call, read_calls
-from wait_registry.demo.run import Run
+from wait_registry.demo.run import DEADLINE_S, Run, within_deadline
 from wait_registry.demo.screen import Screen
+from wait_registry.local.server import ServerError
 
-POLL_S = 0.2
-STALLED_S = 60.0
 LEAST_COMPLETIONS = 20
 
 
@@ -26,49 +24,39 @@ class Measurement:
     rate_per_s: float
     limit_per_s: float
 
-    @property
-    def share_of_limit(self) -> float:
-        """Return the rate as a share of its limit."""
-        return self.rate_per_s / self.limit_per_s
-
 
 def compare(screen: Screen, runs: Sequence[Run]) -> list[Measurement]:
     """Run both at the same time until their records are done; return the measurements.
 
     Raises:
-        BackgroundError: a process ended, or no call was completed for a minute.
+        ServerError: a process ended, or the records were not done in time.
     """
     processors = [run.start_processor(f"processor-{run.name}") for run in runs]
-    with screen.progress({run.name: run.records for run in runs}) as bars:
-        completed = [0] * len(runs)
-        last_progress_s = time.monotonic()
-        while any(count < run.records for count, run in zip(completed, runs, strict=True)):
-            time.sleep(POLL_S)
+    with screen.progress({run.name: run.records for run in runs}) as show:
+
+        def all_done() -> bool:
             for processor in processors:
                 processor.require_running()
-            before, completed = completed, [min(run.completed(), run.records) for run in runs]
-            bars.show({run.name: count for run, count in zip(runs, completed, strict=True)})
-            if completed != before:
-                last_progress_s = time.monotonic()
-            _require_progress(last_progress_s, processors)
+            completed = {run.name: min(run.completed(), run.records) for run in runs}
+            show(completed)
+            return completed == {run.name: run.records for run in runs}
+
+        if not within_deadline(all_done):
+            logs = ", ".join(str(processor.log) for processor in processors)
+            raise ServerError(f"some records were not done after {DEADLINE_S:.0f} s; see {logs}")
     for processor in processors:
-        if status := processor.stop():
-            raise BackgroundError(f"{processor.name} ended with status {status} after SIGTERM")
+        processor.stop()
+        if processor.stopped_with:
+            raise ServerError(f"{processor.name} ended with status {processor.stopped_with} after SIGTERM")
     return [_measure(run) for run in runs]
-
-
-def _require_progress(last_progress_s: float, processors: Sequence[Background]) -> None:
-    if time.monotonic() >= last_progress_s + STALLED_S:
-        logs = ", ".join(str(processor.log) for processor in processors)
-        raise BackgroundError(f"no call was completed for {STALLED_S:.0f} s; see {logs}")
 
 
 def _measure(run: Run) -> Measurement:
     """Return the rate and the limit of a finished run, both measured by its downstream."""
-    max_in_flight = run.settings.processor.max_in_flight
-    stats = run.downstream.get_json("/stats")
-    limit = limit_per_s(run.strategy, max_in_flight, stats["slowest_s"], stats["mean_s"])
-    return Measurement(run.strategy, max_in_flight, run.records, steady_rate_per_s(read_calls(run.calls)), limit)
+    max_in_flight, calls = run.settings.processor.max_in_flight, list(read_calls(run.calls))
+    latencies_s = [call.latency_s for call in calls if call.succeeded]
+    limit = limit_per_s(run.strategy, max_in_flight, max(latencies_s), mean(latencies_s))
+    return Measurement(run.strategy, max_in_flight, run.records, steady_rate_per_s(calls), limit)
 
 
 def limit_per_s(strategy: str, max_in_flight: int, slowest_call_s: float, mean_call_s: float) -> float:
@@ -91,7 +79,7 @@ def steady_rate_per_s(calls: Iterable[Call]) -> float:
 
 def show_measurements(screen: Screen, measurements: Sequence[Measurement]) -> None:
     """Print rates and limits."""
-    ratios = _ratios(measurements)
+    batch = {one.max_in_flight: one.rate_per_s for one in measurements if one.strategy == "batch"}
     rows = [
         (
             one.strategy,
@@ -99,8 +87,8 @@ def show_measurements(screen: Screen, measurements: Sequence[Measurement]) -> No
             str(one.records),
             f"{one.rate_per_s:.1f}/s",
             f"{one.limit_per_s:.1f}/s",
-            f"{one.share_of_limit:.1%}",
-            f"{ratios[one]:.2f}x" if one in ratios else "",
+            f"{one.rate_per_s / one.limit_per_s:.1%}",
+            "" if one.strategy == "batch" else f"{one.rate_per_s / batch[one.max_in_flight]:.2f}x",
         )
         for one in measurements
     ]
@@ -109,9 +97,3 @@ def show_measurements(screen: Screen, measurements: Sequence[Measurement]) -> No
         "Completions per second without the first and the last tenth, measured by the downstream", columns, rows
     )
     screen.note("limit: N / slowest call for batch, N / mean call for registry")
-
-
-def _ratios(measurements: Sequence[Measurement]) -> dict[Measurement, float]:
-    """Return how many times the rate of batch each other strategy reached at the same N."""
-    batch = {one.max_in_flight: one.rate_per_s for one in measurements if one.strategy == "batch"}
-    return {one: one.rate_per_s / batch[one.max_in_flight] for one in measurements if one.strategy != "batch"}

@@ -7,19 +7,17 @@ that ends is appended to a log file and counted in /stats. The mixture can be ch
 from __future__ import annotations
 
 import asyncio
-import json
-import math
 import signal
 import time
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from aiohttp import web
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from wait_registry.demo.calls import ABORTED, Call
 from wait_registry.demo.json_lines import JsonLines
@@ -30,42 +28,52 @@ MAX_BODY_BYTES = 64 * 1024 * 1024
 STOP_S = 0.5  # how long the end waits for calls that still run, or hang
 
 
-@dataclass(frozen=True, slots=True)
-class DownstreamOptions:
-    """How the service behaves.
+class Change(BaseModel):
+    """The body of POST /mixture; what is absent stays."""
 
-    ``mixture``: shares of latencies (``"10%:1s-5s,1%:hang,89%:200ms"``, or one latency). ``failures``: shares of calls
-    that fail after their latency (``"1%:503,0.5%:drop"``); the others answer 200. ``port`` 0 takes a free one. ``log``:
-    file to append calls to.
-    """
+    model_config = ConfigDict(extra="forbid", strict=True)
 
-    host: str = "127.0.0.1"
-    port: int = 8080
-    mixture: str = "10%:1s,90%:200ms"
-    failures: str = ""
-    log: Path | None = None
+    mixture: str | None = None
+    fail: str | None = None
 
 
 class Downstream:
     """The service; started and stopped within a running event loop."""
 
-    def __init__(self, options: DownstreamOptions) -> None:
-        """Check the options; raise ConfigurationError that quotes what can't be read."""
-        self._options = options
-        self._behaviour = Behaviour.read(options.mixture, options.failures)
+    def __init__(
+        self,
+        host: str = "127.0.0.1",
+        port: int = 8080,
+        mixture: str = "10%:1s,90%:200ms",
+        failures: str = "",
+        log: Path | None = None,
+    ) -> None:
+        """Take how the service behaves.
+
+        Args:
+            host: address to listen on.
+            port: 0 takes a free one.
+            mixture: shares of latencies (``"10%:1s-5s,1%:hang,89%:200ms"``, or one latency).
+            failures: shares of calls that fail after their latency (``"1%:503,0.5%:drop"``); the others answer 200.
+            log: file to append calls to.
+
+        Raises:
+            ConfigurationError: quotes what can't be read.
+        """
+        self.host, self.port = host, port
+        self._behaviour = Behaviour.read(mixture, failures)
+        self._log_file = log
         self._resources = ExitStack()
         self._log: JsonLines | None = None
         self._runner: web.AppRunner | None = None
         self._started = 0
         self._in_flight = 0
         self._by_status: Counter[int] = Counter()
-        self._count, self._total_s, self._slowest_s = 0, 0.0, 0.0
-        self.port = options.port
 
     @property
     def address(self) -> str:
         """Return the URL to POST to."""
-        return f"http://{self._options.host}:{self.port}/"
+        return f"http://{self.host}:{self.port}/"
 
     async def start(self) -> None:
         """Listen; raise ConfigurationError when the port is taken or the log can't be written."""
@@ -76,14 +84,14 @@ class Downstream:
         # When a caller dies its call ends with it, and its work counts as not done.
         self._runner = web.AppRunner(application, handler_cancellation=True, access_log=None, shutdown_timeout=STOP_S)
         try:
-            if self._options.log is not None:
-                self._log = self._resources.enter_context(JsonLines(self._options.log))
+            if self._log_file is not None:
+                self._log = self._resources.enter_context(JsonLines(self._log_file))
             await self._runner.setup()
-            await web.TCPSite(self._runner, self._options.host, self._options.port, backlog=1024).start()
+            await web.TCPSite(self._runner, self.host, self.port, backlog=1024).start()
         except OSError as error:
             await self.stop()
             raise ConfigurationError(
-                f"the downstream can't start on {self._options.host}:{self._options.port}: {error}; "
+                f"the downstream can't start on {self.host}:{self.port}: {error}; "
                 "choose another --port (0 takes a free one) or --log"
             ) from error
         self.port = self._runner.addresses[0][1]
@@ -95,27 +103,26 @@ class Downstream:
         self._resources.close()
 
     def stats(self) -> dict[str, Any]:
-        """Return counts, and latencies in seconds."""
+        """Return how many calls got an answer, run now, and ended with each status (0: dropped, 499: hung up)."""
         return {
-            "count": self._count,
+            "count": sum(self._by_status.values()) - self._by_status[ABORTED] - self._by_status[DROPPED],
             "in_flight": self._in_flight,
-            "by_status": {str(status): count for status, count in sorted(self._by_status.items()) if status != DROPPED},
-            "dropped": self._by_status[DROPPED],
-            "mean_s": self._total_s / self._count if self._count else 0.0,
-            "slowest_s": self._slowest_s,
+            "by_status": {str(status): count for status, count in sorted(self._by_status.items()) if count},
         }
 
     async def _answer_stats(self, _: web.Request) -> web.Response:
         return web.json_response(self.stats())
 
     async def _change_mixture(self, request: web.Request) -> web.Response:
+        now = self._behaviour
         try:
-            now = {"mixture": self._behaviour.mixture, "fail": self._behaviour.failures}
-            wanted = {**now, **_wanted(await request.text())}
-            self._behaviour = Behaviour.read(wanted["mixture"], wanted["fail"])
-        except (ConfigurationError, UnicodeDecodeError) as error:
+            change = Change.model_validate_json(await request.read())
+            mixture = now.mixture if change.mixture is None else change.mixture
+            failures = now.failures if change.fail is None else change.fail
+            self._behaviour = Behaviour.read(mixture, failures)
+        except (ConfigurationError, ValidationError) as error:
             return web.json_response({"error": str(error)}, status=400)
-        return web.json_response(wanted)
+        return web.json_response({"mixture": mixture, "fail": failures})
 
     async def _answer_call(self, request: web.Request) -> web.Response:
         started_s, started_ms = time.monotonic(), _now_ms()
@@ -125,7 +132,7 @@ class Downstream:
         status, body = ABORTED, b""
         try:
             body = await request.read()
-            await _wait_until(started_s + behaviour.latencies.at(number).of_call(number))
+            await asyncio.sleep(started_s + behaviour.latencies.at(number).of_call(number) - time.monotonic())
             status = behaviour.statuses.at(number)
         finally:
             self._in_flight -= 1
@@ -138,11 +145,6 @@ class Downstream:
     def _finish(
         self, number: int, started_ms: int, started_s: float, status: int, body: bytes, headers: Mapping[str, str]
     ) -> None:
-        finished_s = time.monotonic()
-        if status not in (ABORTED, DROPPED):
-            self._count += 1
-            self._total_s += finished_s - started_s
-            self._slowest_s = max(self._slowest_s, finished_s - started_s)
         if self._log is None:
             return
         self._log.append(
@@ -151,7 +153,7 @@ class Downstream:
                 started_ms=started_ms,
                 finished_ms=_now_ms(),
                 started_s=started_s,
-                finished_s=finished_s,
+                finished_s=time.monotonic(),
                 wait_id=headers.get("Idempotency-Key"),
                 topic=headers.get("X-Waitreg-Topic"),
                 partition=_number(headers.get("X-Waitreg-Partition")),
@@ -163,44 +165,17 @@ class Downstream:
         )
 
 
-def run_downstream(options: DownstreamOptions) -> None:
+async def serve(downstream: Downstream) -> None:
     """Serve until SIGINT or SIGTERM, and print the address once it listens. Raises ConfigurationError."""
-    asyncio.run(_serve(options))
-
-
-async def _serve(options: DownstreamOptions) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    downstream = Downstream(options)
     await downstream.start()
     try:
         print(f"downstream listens on {downstream.address} (POST; GET /stats; POST /mixture changes it)", flush=True)
         await stop.wait()
     finally:
         await downstream.stop()
-
-
-async def _wait_until(moment_s: float) -> None:
-    """Return at this time of the monotonic clock; never when it is infinite."""
-    if math.isinf(moment_s):
-        await asyncio.Event().wait()
-    await asyncio.sleep(max(0.0, moment_s - time.monotonic()))
-
-
-def _wanted(text: str) -> dict[str, str]:
-    """Read the body of POST /mixture: JSON with "mixture", "fail" or both."""
-    try:
-        given: dict[str, str] = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise ConfigurationError(f"can't read the JSON: {error}") from error
-    if (
-        not isinstance(given, dict)
-        or not given.keys() <= {"mixture", "fail"}
-        or not all(isinstance(part, str) for part in given.values())
-    ):
-        raise ConfigurationError('expected {"mixture": "10%:1s,90%:200ms", "fail": "1%:503"}, or one of the two')
-    return given
 
 
 def _now_ms() -> int:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from confluent_kafka import Message
 
 from wait_registry.demo.calls import read_calls
 from wait_registry.demo.committed_records import read_committed, read_headers
-from wait_registry.demo.manifest import Coordinates, Published, fingerprint, read_manifest
+from wait_registry.demo.manifest import fingerprint, read_manifest
 from wait_registry.demo.reconciliation import Evidence
 from wait_registry.demo.wait_log import DeadLetterSeen, WaitEntry
 from wait_registry.errors import ConfigurationError, DataError
@@ -25,6 +26,8 @@ from wait_registry.records.wait_id import wait_id
 from wait_registry.records.wait_record import decode_wait_record
 from wait_registry.settings.root import Settings
 
+TABLES = "select wait_expiration_uuid from wait where consumer_group = %s"
+
 
 def read_evidence(settings: Settings, manifest: Path, calls: Path, kills_ms: Sequence[int] | None = None) -> Evidence:
     """Read everything known from outside about the processor's group of these settings.
@@ -38,7 +41,8 @@ def read_evidence(settings: Settings, manifest: Path, calls: Path, kills_ms: Seq
         kills_ms: when processors of the group were killed, ms since the epoch; None when unknown.
 
     Raises:
-        ConfigurationError: the manifest names no record, or there is no such topic.
+        ConfigurationError: the manifest names no record or records older than delete.retention.ms, or there is no
+            such topic.
         DataError: a file is something else.
         TransientError: Kafka or Postgres can't be reached; try again.
     """
@@ -53,9 +57,15 @@ def read_evidence(settings: Settings, manifest: Path, calls: Path, kills_ms: Seq
         dead_letter_topic(settings.dead_letter.topic, topic, processor.group) for topic in processor.topics
     }
     client = admin(settings.kafka)
+    cluster = cluster_id(client)
+    retention_ms = delete_retention_ms(client, settings.wait.topic)
+    if min(one.timestamp_ms for one in published) < time.time_ns() // 1_000_000 - retention_ms:
+        raise ConfigurationError(
+            f"{manifest} names records that are older than delete.retention.ms of the wait topic ({retention_ms} ms): "
+            "their tombstones may be gone. Start again with another input topic and another manifest"
+        )
     # Arguments are evaluated in this order. The log comes after calls and dead letters: a record that ends meanwhile
-    # then looks unfinished, and not as if only half of its end had happened. The retention comes after the log: what
-    # compaction removed meanwhile counts as removed.
+    # then looks unfinished, and not as if only half of its end had happened.
     return Evidence(
         published=published,
         calls=list(read_calls(calls)),
@@ -63,10 +73,11 @@ def read_evidence(settings: Settings, manifest: Path, calls: Path, kills_ms: Seq
             letter for topic in sorted(letter_topics) for letter in read_dead_letters(settings, topic, processor.group)
         ],
         wait_log=list(read_wait_log(settings, processor.group)),
-        kept_since_ms=time.time_ns() // 1_000_000 - delete_retention_ms(client, settings.wait.topic),
-        tables=_ids_in_tables(settings, processor.group),
+        tables={row[0] for row in query(settings, TABLES, processor.group)},
         kills_ms=kills_ms,
-        wait_ids=_wait_ids(published, processor.group, cluster_id(client)),
+        wait_ids={
+            one.coordinates: wait_id(cluster, *one.coordinates, processor.group, one.timestamp_ms) for one in published
+        },
     )
 
 
@@ -82,12 +93,13 @@ def read_dead_letters(settings: Settings, topic: str, group: str) -> Iterator[De
             continue
         if lineage.original_partition is None or lineage.original_offset is None:
             continue
+        partition, offset = lineage.wait_partition, lineage.wait_offset
         yield DeadLetterSeen(
             original=(lineage.original_topic, lineage.original_partition, lineage.original_offset),
             timestamp_ms=-1 if lineage.original_timestamp_ms is None else lineage.original_timestamp_ms,
             reason=failure.reason.value,
             wait_id=lineage.wait_id,
-            registration=_registration(lineage.wait_partition, lineage.wait_offset),
+            registration=None if partition is None or offset is None else (partition, offset),
             time_ms=failure.time_ms,
             fingerprint=fingerprint(message.key(), message.value(), letter.headers),
         )
@@ -113,18 +125,10 @@ def read_wait_log(settings: Settings, group: str) -> Iterator[WaitEntry]:
             yield WaitEntry(partition, offset, append_ms, key, (original.topic, original.partition, original.offset))
 
 
-def _wait_ids(published: Iterable[Published], group: str, cluster: str) -> dict[Coordinates, str]:
-    """Return the ID under which a group registers each record when it consumes it for the first time."""
-    return {
-        one.coordinates: wait_id(cluster, one.topic, one.partition, one.offset, group, one.timestamp_ms)
-        for one in published
-    }
-
-
-def _ids_in_tables(settings: Settings, group: str) -> frozenset[str]:
+def query(settings: Settings, text: str, *parameters: Any) -> list[tuple[Any, ...]]:
+    """Return the rows of a query to Postgres."""
     with connect(settings.postgres, autocommit=True, application_name="waitreg reconciliation") as connection:
-        rows = connection.execute("select wait_expiration_uuid from wait where consumer_group = %s", (group,))
-        return frozenset(row[0] for row in rows)
+        return connection.execute(text.encode(), parameters or None).fetchall()
 
 
 def sink_lag(settings: Settings) -> int:
@@ -132,9 +136,7 @@ def sink_lag(settings: Settings) -> int:
     client = admin(settings.kafka)
     topic = settings.wait.topic
     ends = end_offsets(client, topic, range(describe_topic(client, topic).partitions))
-    with connect(settings.postgres, autocommit=True, application_name="waitreg reconciliation") as connection:
-        rows = connection.execute("select partition, next_offset from sink_progress where topic = %s", (topic,))
-        positions: dict[int, int] = dict(rows.fetchall())
+    positions = dict(query(settings, "select partition, next_offset from sink_progress where topic = %s", topic))
     return sum(max(0, end - positions.get(partition, 0)) for partition, end in ends.items())
 
 
@@ -142,7 +144,3 @@ def _place(message: Message) -> tuple[int, int, int, str]:
     partition, offset = message.partition(), message.offset()
     assert partition is not None and offset is not None
     return partition, offset, message.timestamp()[1], (message.key() or b"").decode("utf-8", "backslashreplace")
-
-
-def _registration(partition: int | None, offset: int | None) -> tuple[int, int] | None:
-    return None if partition is None or offset is None else (partition, offset)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
-from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka import KafkaError, Message, Producer
 
 from wait_registry.demo.committed_records import read_committed, read_headers
 from wait_registry.demo.json_lines import JsonLines
@@ -18,8 +18,8 @@ from wait_registry.demo.manifest import Coordinates, Fingerprint, Published, fin
 from wait_registry.demo.orders import Order, order
 from wait_registry.demo.shapes import Maker
 from wait_registry.errors import ConfigurationError, TransientError
-from wait_registry.kafka.clients import producer_config
-from wait_registry.kafka.errors import kafka_failure
+from wait_registry.kafka.clients import admin, producer_config
+from wait_registry.kafka.cluster import describe_topic
 from wait_registry.settings.root import Settings
 
 POLL_EVERY = 100
@@ -130,7 +130,7 @@ def run_load(
     """
     overrides = {"linger.ms": 5, "message.timeout.ms": DELIVERY_TIMEOUT_MS}
     producer = Producer(producer_config(settings.kafka, **overrides))
-    _require_topic(producer, plan.topic, settings)
+    _require_topic(settings, plan.topic)
     started = time.monotonic()
     with ExitStack() as resources:
         manifest = resources.enter_context(JsonLines(plan.manifest)) if plan.manifest else None
@@ -154,29 +154,21 @@ def run_load(
     return LoadResult(publication.acknowledged, seconds)
 
 
-def _require_topic(producer: Producer, topic: str, settings: Settings) -> None:
+def _require_topic(settings: Settings, topic: str) -> None:
     # Asked first: without it a missing topic is found out only when the delivery times out. A broker learns of a topic
     # that has just been created a moment later.
-    deadline = time.monotonic() + NEW_TOPIC_S
-    while (error := _topic_error(producer, topic, settings.kafka.request_timeout_s)) is not None:
-        if error.code() != KafkaError.UNKNOWN_TOPIC_OR_PART and not error.retriable():
-            raise kafka_failure(error, f"looking for topic {topic!r}")
-        if time.monotonic() > deadline:
-            raise ConfigurationError(
-                f"topic {topic!r}: {error.str()}. Check --topic, or make it: `waitreg topics create --set "
-                f"processor.topics={topic} --input-partitions 6`, or kafka-topics --bootstrap-server "
-                f"{settings.kafka.bootstrap_servers} --create --topic {topic}"
-            )
+    client, deadline = admin(settings.kafka), time.monotonic() + NEW_TOPIC_S
+    while True:
+        try:
+            describe_topic(client, topic)
+            return
+        except ConfigurationError as error:
+            if time.monotonic() > deadline:
+                raise ConfigurationError(
+                    f"{error}. Check --topic, or make it: `waitreg topics create --set processor.topics={topic} "
+                    "--input-partitions 6`"
+                ) from error
         time.sleep(0.1)
-
-
-def _topic_error(producer: Producer, topic: str, timeout_s: float) -> KafkaError | None:
-    try:
-        return producer.list_topics(topic, timeout=timeout_s).topics[topic].error
-    except KafkaException as error:
-        raise TransientError(
-            f"no answer from Kafka: {error.args[0].str()}; is kafka.bootstrap_servers right?"
-        ) from error
 
 
 def _pace(publication: _Publication, due: float, stopping: Callable[[], bool]) -> None:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import logging
 import shutil
 import tempfile
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from wait_registry.demo.background import Background
 from wait_registry.demo.comparison import compare, show_measurements
 from wait_registry.demo.crash import crash
 from wait_registry.demo.plan import DemoPlan
@@ -23,11 +21,10 @@ from wait_registry.errors import ReconciliationError
 STRATEGIES = ("batch", "registry")
 
 
-def run_demo(keep: bool = False, plan: DemoPlan | None = None, screen: Screen | None = None) -> int:
+def run_demo(plan: DemoPlan | None = None, screen: Screen | None = None) -> int:
     """Run the demo and return 0.
 
     Args:
-        keep: leave everything running afterwards, until Ctrl-C.
         plan: its sizes; about three minutes when None.
         screen: where it is shown; standard output when None.
 
@@ -38,7 +35,8 @@ def run_demo(keep: bool = False, plan: DemoPlan | None = None, screen: Screen | 
     plan, screen = plan or DemoPlan(), screen or Screen()
     with _working_directory(screen) as directory:
         screen.step("Starting a Kafka broker and a Postgres as child processes")
-        with _logs_into(directory / "demo.log"), running_platform(directory, plan) as platform:
+        logging.basicConfig(filename=directory / "demo.log")  # the client libraries' logs, off the screen
+        with running_platform(directory, plan) as platform:
             screen.note(f"Kafka {platform.stack.bootstrap_servers}, Postgres {platform.stack.postgres_url}")
             comparisons = [
                 comparison_run(platform, strategy, max_in_flight)
@@ -46,10 +44,8 @@ def run_demo(keep: bool = False, plan: DemoPlan | None = None, screen: Screen | 
                 for strategy in STRATEGIES
             ]
             crashed = crash_run(platform, "crash", plan.crash_records, plan.crash_in_flight)
-            services = _start(screen, platform, [*comparisons, crashed])
+            _start(screen, platform, [*comparisons, crashed])
             kept = _play(screen, plan, comparisons, crashed)
-            if keep:
-                _keep_running(screen, platform, [*services, crashed.downstream])
         if not kept:
             raise ReconciliationError("a guarantee was broken; see the table above")
     return 0
@@ -70,30 +66,16 @@ def _working_directory(screen: Screen) -> Iterator[Path]:
             shutil.rmtree(directory, ignore_errors=True)
 
 
-@contextmanager
-def _logs_into(file: Path) -> Iterator[None]:
-    """Keep the client libraries' logs off the screen."""
-    handler = logging.FileHandler(file)
-    root = logging.getLogger()
-    root.addHandler(handler)
-    try:
-        yield
-    finally:
-        root.removeHandler(handler)
-        handler.close()
-
-
-def _start(screen: Screen, platform: Platform, runs: Sequence[Run]) -> Sequence[Background]:
+def _start(screen: Screen, platform: Platform, runs: Sequence[Run]) -> None:
     platform.create_inputs([run.topic for run in runs])
     screen.step("Starting the sink and the sweeper (two Spark sessions) and publishing orders")
     services = [platform.start(command) for command in ("sink", "sweeper")]
-    with screen.progress({run.topic: run.records for run in runs}) as bars:
+    with screen.progress({run.topic: run.records for run in runs}) as show:
         for run in runs:
             run.publish()
-            bars.show({run.topic: run.records})
+            show({run.topic: run.records})
     for part in (*services, *(run.downstream for run in runs)):
         part.wait_ready()
-    return services
 
 
 def _play(screen: Screen, plan: DemoPlan, comparisons: Sequence[Run], crashed: Run) -> bool:
@@ -109,17 +91,3 @@ def _play(screen: Screen, plan: DemoPlan, comparisons: Sequence[Run], crashed: R
     crash(screen, crashed)
     screen.step("Reconciliation")
     return show_reconciliations(screen, {run.name: run.reconcile() for run in (*comparisons, crashed)})
-
-
-def _keep_running(screen: Screen, platform: Platform, running: Sequence[Background]) -> None:
-    screen.step("Everything continues to run; press Ctrl-C to end it")
-    for name, value in platform.stack.environment.items():
-        screen.note(f"export {name}={value}")
-    *services, downstream = running
-    for part in services:
-        screen.note(f"{part.name}: {part.address}metrics, {part.address}health/ready")
-    screen.note(f"downstream: {downstream.address}stats; logs: {platform.backgrounds.directory}")
-    try:
-        threading.Event().wait()
-    except KeyboardInterrupt:
-        screen.step("Stopping everything")

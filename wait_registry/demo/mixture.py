@@ -33,18 +33,11 @@ class Rotation(Generic[T]):
         if period > MAX_PERIOD:
             raise ConfigurationError(f"shares this fine repeat only after {period} calls; use at most three decimals")
         choices = _spread([int(share * period) for share, _ in shares], period)
-        rarest = min(range(len(shares)), key=lambda index: shares[index][0] or 1)
-        last = len(choices) - 1 - choices[::-1].index(rarest)
-        self._turn = tuple(shares[index][1] for index in choices[last + 1 :] + choices[: last + 1])
-
-    @property
-    def period(self) -> int:
-        """Return after how many turns the choices repeat; the rarest one comes last."""
-        return len(self._turn)
+        self.turn = tuple(shares[index][1] for index in choices)
 
     def at(self, turn: int) -> T:
         """Return the choice of a turn, counted from 1."""
-        return self._turn[(turn - 1) % len(self._turn)]
+        return self.turn[(turn - 1) % len(self.turn)]
 
 
 def _spread(weights: Sequence[int], period: int) -> list[int]:

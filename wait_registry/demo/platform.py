@@ -11,6 +11,7 @@ from confluent_kafka.admin import NewTopic
 from pydantic import SecretStr
 
 from wait_registry.demo.background import Background, Backgrounds
+from wait_registry.demo.evidence import query
 from wait_registry.demo.plan import DemoPlan
 from wait_registry.kafka.clients import admin
 from wait_registry.kafka.requests import answer
@@ -22,8 +23,7 @@ from wait_registry.settings.kafka import KafkaSettings
 from wait_registry.settings.postgres import PostgresSettings
 from wait_registry.settings.processor import ProcessorSettings
 from wait_registry.settings.root import Settings
-from wait_registry.settings.runtime import LogFormat, LogSettings, SparkSettings, TelemetrySettings
-from wait_registry.settings.sink import SinkSettings
+from wait_registry.settings.runtime import LogFormat, LogSettings, TelemetrySettings
 from wait_registry.settings.sweeper import SweeperSettings
 from wait_registry.settings.topics import DeadLetterSettings, WaitTopicSettings
 
@@ -55,9 +55,7 @@ class Platform:
             dead_letter=DeadLetterSettings(partitions=2),
             postgres=PostgresSettings(url=SecretStr(self.stack.postgres_url), schema=SCHEMA),
             processor=processor,
-            sink=SinkSettings(),
             sweeper=SweeperSettings(interval_s=self.plan.sweep_interval_s),
-            spark=SparkSettings(),
             telemetry=TelemetrySettings(port=0),
             log=LogSettings(format=LogFormat.CONSOLE),
         )
@@ -81,8 +79,7 @@ class Platform:
 
     def query(self, text: str, *parameters: Any) -> list[tuple[Any, ...]]:
         """Return the rows of a query."""
-        with connect(self.settings.postgres, autocommit=True, application_name="waitreg demo") as connection:
-            return connection.execute(text.encode(), parameters or None).fetchall()
+        return query(self.settings, text, *parameters)
 
 
 @contextmanager

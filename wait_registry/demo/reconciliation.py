@@ -15,6 +15,7 @@ from wait_registry.demo.breaches import Breach, Problem
 from wait_registry.demo.calls import Call
 from wait_registry.demo.manifest import Coordinates, Published
 from wait_registry.demo.wait_log import DeadLetterSeen, WaitEntry, WaitLog
+from wait_registry.errors import ConfigurationError
 
 EXPIRED = "expired"
 SHOWN_PROBLEMS = 20
@@ -27,7 +28,7 @@ class Evidence:
     ``tables`` is the IDs in Postgres, None when not looked at. ``kills_ms`` is when processors of the group were killed
     (ms since the epoch), None when unknown; a processor paused beyond its records' expiry counts as killed.
     ``wait_ids`` has the IDs of the published records, by which a tombstone is known after compaction removed its
-    registration. A tombstone appended at ``kept_since_ms`` or later is still there; None when compaction removed none.
+    registration.
     """
 
     published: Sequence[Published]
@@ -37,17 +38,15 @@ class Evidence:
     tables: Collection[str] | None = None
     kills_ms: Sequence[int] | None = None
     wait_ids: Mapping[Coordinates, str] = field(default_factory=dict)
-    kept_since_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Reconciliation:
-    """Where every published record ended; the first six after ``published``, and ``gone``, add up to it.
+    """Where every published record ended; the first six after ``published`` add up to it.
 
     ``done_and_dead_lettered`` is no breach: a crash between the downstream's answer and the tombstone leaves both (at
     least once), see ``Breach.FORGOTTEN``. Nor is ``handled_again``: records whose call succeeded more than once.
-    ``unjudged`` counts possible breaches that can't be decided, since compaction removed their entries from the wait
-    topic. ``not_looked_for`` are the breaches for which the evidence is missing.
+    ``not_looked_for`` are the breaches for which the evidence is missing.
     """
 
     published: int
@@ -60,7 +59,6 @@ class Reconciliation:
     handled_again: int
     breaches: Mapping[Breach, int]
     problems: tuple[Problem, ...]
-    unjudged: Mapping[Breach, int] = field(default_factory=dict)
     not_looked_for: frozenset[Breach] = frozenset()
 
     @property
@@ -69,23 +67,17 @@ class Reconciliation:
         return not any(self.breaches.values())
 
     @property
-    def gone(self) -> int:
-        """Return how many records had their end only in the wait topic, which no longer has it."""
-        return self.unjudged.get(Breach.LOST, 0)
-
-    @property
-    def whole(self) -> bool:
-        """Return whether the log still had an end for every record and a tombstone for every export."""
-        return not self.gone and not self.unjudged.get(Breach.UNPAIRED, 0)
-
-    @property
     def finished(self) -> bool:
         """Return whether no record is left registered in the wait topic."""
         return self.waiting == 0
 
 
 def reconcile(evidence: Evidence) -> Reconciliation:
-    """Return where every published record ended, and every breach found."""
+    """Return where every published record ended, and every breach found.
+
+    Raises:
+        ConfigurationError: compaction removed entries of the wait topic without which an end can't be judged.
+    """
     published = {record.coordinates: record for record in evidence.published}
     topics = {topic for topic, _, _ in published}
     dead_letters = [letter for letter in evidence.dead_letters if letter.original[0] in topics]
@@ -94,16 +86,22 @@ def reconcile(evidence: Evidence) -> Reconciliation:
         topics,
         wait_ids=evidence.wait_ids,
         named={letter.wait_id for letter in dead_letters},
-        kept_since_ms=evidence.kept_since_ms,
     )
     successes = Counter(call.coordinates for call in evidence.calls if call.succeeded)
     dead = {letter.original for letter in dead_letters}
-    end_of = {place: _end(record, place in successes, place in dead, log) for place, record in published.items()}
+    end_of = {place: _end(place, place in successes, place in dead, log) for place in published}
     ends = Counter(end_of.values())
-    problems, unjudged = _problems(evidence, published, dead_letters, log)
+    expired = [letter for letter in dead_letters if letter.reason == EXPIRED]
+    taken = [breaches.described_letter(letter) for letter in expired if log.was_taken(letter)]
+    _require_whole([*taken, *(breaches.described(place) for place, end in end_of.items() if end == "unseen")])
     problems = [
         *(Problem(Breach.LOST, breaches.described(place)) for place, end in end_of.items() if end == "lost"),
-        *problems,
+        *breaches.doubled(expired),
+        *breaches.unpaired(expired, log),
+        *breaches.falsely_exported(expired, log),
+        *breaches.changed(published, dead_letters, evidence.calls),
+        *breaches.forgotten(expired, evidence.calls, evidence.kills_ms, log),
+        *breaches.table_differences(evidence.tables, log),
     ]
     counts = Counter(problem.breach for problem in problems)
     lacking = {Breach.FORGOTTEN: evidence.kills_ms, Breach.TABLES_DIFFER: evidence.tables}
@@ -118,39 +116,20 @@ def reconcile(evidence: Evidence) -> Reconciliation:
         handled_again=sum(successes[place] > 1 for place in published),
         breaches={breach: counts[breach] for breach in Breach},
         problems=tuple(problems[:SHOWN_PROBLEMS]),
-        unjudged={breach: count for breach, count in {Breach.LOST: ends["gone"], **unjudged}.items() if count},
         not_looked_for=frozenset(breach for breach, needed in lacking.items() if needed is None),
     )
 
 
-def _problems(
-    evidence: Evidence,
-    published: Mapping[Coordinates, Published],
-    dead_letters: Sequence[DeadLetterSeen],
-    log: WaitLog,
-) -> tuple[list[Problem], dict[Breach, int]]:
-    """Return what each check found, and how many cases each could not judge."""
-    expired = [letter for letter in dead_letters if letter.reason == EXPIRED]
-    unpaired, unpaired_unjudged = breaches.unpaired(expired, log)
-    false, false_unjudged = breaches.falsely_exported(expired, log)
-    forgotten, forgotten_unjudged = breaches.forgotten(expired, evidence.calls, evidence.kills_ms, log)
-    found = [
-        *breaches.doubled(expired),
-        *unpaired,
-        *false,
-        *breaches.changed(published, dead_letters, evidence.calls),
-        *forgotten,
-        *breaches.table_differences(evidence.tables, log),
-    ]
-    return found, {
-        Breach.UNPAIRED: unpaired_unjudged,
-        Breach.FALSELY_EXPORTED: false_unjudged,
-        Breach.FORGOTTEN: forgotten_unjudged,
-    }
+def _require_whole(unknown: Sequence[str]) -> None:
+    if unknown:
+        raise ConfigurationError(
+            f"compaction has removed wait records that {len(unknown)} ends depend on, for instance {unknown[0]}: the "
+            "evidence is too old. Start again with another input topic and another manifest, and reconcile within "
+            "wait.segment_ms of the load"
+        )
 
 
-def _end(record: Published, done: bool, dead: bool, log: WaitLog) -> str:
-    place = record.coordinates
+def _end(place: Coordinates, done: bool, dead: bool, log: WaitLog) -> str:
     if done:
         return "both" if dead else "done"
     if dead:
@@ -159,4 +138,4 @@ def _end(record: Published, done: bool, dead: bool, log: WaitLog) -> str:
         return "discarded"
     if place in log.registered:
         return "waiting"
-    return "gone" if log.was_compacted_away(record) else "lost"
+    return "unseen" if log.continues_unseen(place) else "lost"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,6 +15,9 @@ from wait_registry.demo.platform import Platform
 from wait_registry.demo.reconciliation import Reconciliation, reconcile
 from wait_registry.settings.processor import ProcessorSettings
 from wait_registry.settings.root import Settings
+
+POLL_S = 0.2
+DEADLINE_S = 120.0
 
 
 @dataclass(slots=True)
@@ -63,6 +67,16 @@ class Run:
     def reconcile(self) -> Reconciliation:
         """Judge the run from outside."""
         return reconcile(read_evidence(self.settings, self.manifest, self.calls, self.kills_ms))
+
+
+def within_deadline(condition: Callable[[], bool]) -> bool:
+    """Poll until the condition holds, for two minutes at most; return whether it came to hold."""
+    deadline = time.monotonic() + DEADLINE_S
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(POLL_S)
+    return True
 
 
 def comparison_run(platform: Platform, strategy: str, max_in_flight: int) -> Run:

@@ -1,10 +1,11 @@
-"""Steps, progress bars and tables on a terminal; plain lines elsewhere."""
+"""Steps, progress bars and tables on a terminal; elsewhere without progress, except for where it ended."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
+from typing import Protocol
 
 from rich import box
 from rich.console import Console
@@ -13,50 +14,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 PLAIN_WIDTH = 120
-PLAIN_EVERY_S = 5.0
 INDENT = " " * 9
 
 
-class Bars:
-    """The progress bars of one step, by name; without a terminal, a line every few seconds."""
+class ShowProgress(Protocol):
+    """Shows how far bars are; ``total`` is their new total if it has changed, ``note`` follows the count."""
 
-    def __init__(self, console: Console, totals: Mapping[str, int]) -> None:
-        self._console = console
-        self._progress = Progress(
-            TextColumn(INDENT + "{task.description:<24}"),
-            BarColumn(30),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TextColumn("[dim]{task.fields[note]}"),
-            console=console,
-        )
-        self._tasks = {name: self._progress.add_task(name, total=total, note="") for name, total in totals.items()}
-        self._printed_s = 0.0
-
-    def show(self, completed: Mapping[str, int], total: int | None = None, note: str = "") -> None:
-        """Show how far bars are; ``total`` is their new total if it has changed, ``note`` follows the count."""
-        for name, count in completed.items():
-            self._progress.update(self._tasks[name], completed=count, total=total, note=note)
-        if not self._console.is_terminal and time.monotonic() >= self._printed_s + PLAIN_EVERY_S:
-            self._print()
-
-    @contextmanager
-    def shown(self) -> Iterator[Bars]:
-        """Show the bars while the block lasts, and how far they got."""
-        if self._console.is_terminal:
-            with self._progress:
-                yield self
-        else:
-            yield self
-            self._print()
-
-    def _print(self) -> None:
-        self._printed_s = time.monotonic()
-        bars = (
-            f"{task.description} {task.completed:.0f}/{task.total:.0f} {task.fields['note']}".rstrip()
-            for task in self._progress.tasks
-        )
-        self._console.print(f"{INDENT}{' | '.join(bars)}", highlight=False, soft_wrap=True)
+    def __call__(self, completed: Mapping[str, int], total: int | None = None, note: str = "") -> None: ...
 
 
 class Screen:
@@ -86,6 +50,21 @@ class Screen:
         self.note(f"\n{INDENT}[bold]{title}[/]")
         self._console.print(Padding(table, (0, 0, 1, len(INDENT)), expand=False))
 
-    def progress(self, totals: Mapping[str, int]) -> AbstractContextManager[Bars]:
+    @contextmanager
+    def progress(self, totals: Mapping[str, int]) -> Iterator[ShowProgress]:
         """Show bars of these totals while a step lasts."""
-        return Bars(self._console, totals).shown()
+        columns = (
+            TextColumn(INDENT + "{task.description:<24}"),
+            BarColumn(30),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("[dim]{task.fields[note]}"),
+        )
+        with Progress(*columns, console=self._console) as progress:
+            tasks = {name: progress.add_task(name, total=total, note="") for name, total in totals.items()}
+
+            def show(completed: Mapping[str, int], total: int | None = None, note: str = "") -> None:
+                for name, count in completed.items():
+                    progress.update(tasks[name], completed=count, total=total, note=note)
+
+            yield show

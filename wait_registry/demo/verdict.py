@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from wait_registry.demo.breaches import Breach
 from wait_registry.demo.reconciliation import Reconciliation
@@ -15,7 +15,6 @@ ENDS = {
     "both (crash)": "done_and_dead_lettered",
     "discarded": "discarded",
     "still waiting": "waiting",
-    "no longer in the log": "gone",
     "(handled again)": "handled_again",
 }
 LEGEND = {
@@ -28,14 +27,10 @@ LEGEND = {
     Breach.TABLES_DIFFER: "Postgres and the log disagree",
 }
 NOT_LOOKED_FOR = "not checked"
-UNJUDGED = "(+n?): n records can't be judged, because compaction removed their entries from the wait topic"
 
 
 def show_reconciliations(screen: Screen, results: Mapping[str, Reconciliation]) -> bool:
-    """Print where every published record ended.
-
-    Returns whether every guarantee was kept, all records are settled, and the wait topic still had the evidence.
-    """
+    """Print where every published record ended; return whether every guarantee was kept and all are settled."""
     columns = ("", *(f"#{name}" for name in results), "#total")
     rows = [
         *(_row(label, [getattr(result, field) for result in results.values()]) for label, field in ENDS.items()),
@@ -44,13 +39,11 @@ def show_reconciliations(screen: Screen, results: Mapping[str, Reconciliation]) 
     screen.table("Reconciliation of manifest, downstream's log, topics and Postgres", columns, rows)
     screen.note(equation(results))
     screen.note("; ".join(f"{breach}: {meaning}" for breach, meaning in LEGEND.items()))
-    if any(result.unjudged for result in results.values()):
-        screen.note(UNJUDGED)
     for name, result in results.items():
         for problem in result.problems:
             screen.note(f"[red]{name}: {problem.breach}:[/] {problem.about}")
     screen.note(_verdict(results.values()))
-    return all(result.ok and result.finished and result.whole for result in results.values())
+    return all(result.ok and result.finished for result in results.values())
 
 
 def equation(results: Mapping[str, Reconciliation]) -> str:
@@ -59,29 +52,19 @@ def equation(results: Mapping[str, Reconciliation]) -> str:
     def total(field: str) -> int:
         return sum(getattr(result, field) for result in results.values())
 
-    both = total("done_and_dead_lettered")
-    crossed = f" + both {both} ({_crash(results.values())})" if both else ""
-    rarer = {label: total(ENDS[label]) for label in ("discarded", "still waiting", "no longer in the log")}
+    rarer = {label: total(ENDS[label]) for label in ("both (crash)", "discarded", "still waiting")}
     others = "".join(f" + {label} {count}" for label, count in rarer.items() if count)
     breaches = ", ".join(f"{breach} {_breach_row(breach, list(results.values()))[-1]}" for breach in Breach)
     return (
         f"published {total('published')} = done {total('done')} + dead-lettered {total('dead_lettered')}"
-        f"{crossed}{others}; {breaches}"
+        f"{others}; {breaches}"
     )
-
-
-def _crash(results: Iterable[Reconciliation]) -> str:
-    if any(Breach.FORGOTTEN in result.not_looked_for for result in results):
-        return "done and expired: correct only if a kill came between the answer and its tombstone"
-    return "killed between the answer and its tombstone"
 
 
 def _verdict(results: Collection[Reconciliation]) -> str:
     if not all(result.ok and result.finished for result in results):
         return "[red]the reconciliation is broken[/]"
-    if not all(result.whole for result in results):
-        return "[yellow]no guarantee was broken, but the wait topic no longer has all the evidence[/]"
-    if any(result.unjudged or result.not_looked_for for result in results):
+    if any(result.not_looked_for for result in results):
         return "[green]every guarantee that could be checked was kept[/]"
     return "[green]every guarantee was kept[/]"
 
@@ -91,12 +74,7 @@ def _row(label: str, counts: Sequence[int]) -> tuple[str, ...]:
 
 
 def _breach_row(breach: Breach, results: Sequence[Reconciliation]) -> tuple[str, ...]:
-    looked = [result for result in results if breach not in result.not_looked_for]
-    cells = [_breach_cell(breach, [result]) if result in looked else NOT_LOOKED_FOR for result in results]
-    return (breach, *cells, _breach_cell(breach, looked) if looked else NOT_LOOKED_FOR)
-
-
-def _breach_cell(breach: Breach, results: Sequence[Reconciliation]) -> str:
-    count = sum(result.breaches[breach] for result in results)
-    unjudged = sum(result.unjudged.get(breach, 0) for result in results)
-    return f"{count} (+{unjudged}?)" if unjudged else str(count)
+    counts = [None if breach in result.not_looked_for else result.breaches[breach] for result in results]
+    seen = [count for count in counts if count is not None]
+    cells = (NOT_LOOKED_FOR if count is None else str(count) for count in counts)
+    return (breach, *cells, str(sum(seen)) if seen else NOT_LOOKED_FOR)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from wait_registry.demo.manifest import Coordinates, Fingerprint, Published
+from wait_registry.demo.manifest import Coordinates, Fingerprint
 from wait_registry.records.tombstone import Outcome
 
 # The record continues under another ID, which only its next wait record has.
@@ -45,11 +44,10 @@ class WaitEntry:
 
 
 class WaitLog:
-    """The log's entries by ID, narrowed to the published records, and what compaction can have taken of them.
+    """The log's entries by ID, narrowed to the published records.
 
-    Compaction takes of an ID, in a partition, every entry before the last one in the part that it has cleaned. It takes
-    that last entry too once that is a tombstone older than delete.retention.ms. So the end of the ID's history is left,
-    and where two entries of one ID are left, no cleaning has reached the second one.
+    Compaction takes of an ID, in a partition, every entry before the last one. What is left of an ID whose registration
+    was taken begins with a tombstone or a later registration.
     """
 
     def __init__(
@@ -59,7 +57,6 @@ class WaitLog:
         *,
         wait_ids: Mapping[Coordinates, str],
         named: Collection[str] = (),
-        kept_since_ms: int | None = None,
     ) -> None:
         """Take the log.
 
@@ -68,28 +65,21 @@ class WaitLog:
             topics: those of the published records.
             wait_ids: the IDs that published records get at their first delivery, as far as known.
             named: further IDs that belong to them, though only tombstones may be left of these.
-            kept_since_ms: a tombstone appended then or later is still there; None when none was ever taken.
         """
         by_id: dict[str, list[WaitEntry]] = defaultdict(list)
-        by_place: dict[tuple[str, int], list[int]] = defaultdict(list)
-        for entry in sorted(entries, key=lambda entry: (entry.partition, entry.offset)):
+        for entry in sorted(entries, key=lambda entry: entry.place):
             by_id[entry.wait_id].append(entry)
-            by_place[entry.wait_id, entry.partition].append(entry.offset)
         own = {*wait_ids.values(), *named}
         self.by_id: dict[str, Sequence[WaitEntry]] = {
             wait_id: history for wait_id, history in by_id.items() if wait_id in own or _is_of(history, topics)
         }
         self._wait_ids = wait_ids
         self._record_of = {wait_id: record for record, wait_id in wait_ids.items()}
-        self._kept_since_ms = -math.inf if kept_since_ms is None else kept_since_ms
-        self._uncleaned_from = _uncleaned_from(by_place)
-        self._occupied = {(partition, offset) for (_, partition), offsets in by_place.items() for offset in offsets}
         self.registered_ids = {wait_id for wait_id, history in self.by_id.items() if _is_registered(history)}
         self.registered = self._originals(self.registered_ids)
         self.discarded = self._originals(
             entry.wait_id for history in self.by_id.values() for entry in history if entry.outcome == Outcome.DISCARDED
         )
-        self._ever_registered = self._originals(self.by_id)
 
     def _originals(self, wait_ids: Iterable[str]) -> set[Coordinates]:
         found = set()
@@ -106,24 +96,18 @@ class WaitLog:
                 return entry
         return None
 
-    def may_have_taken(self, letter: DeadLetterSeen) -> bool:
-        """Return whether compaction explains that the registration which a dead letter names is not in the log."""
-        if letter.registration is None or letter.registration in self._occupied:
+    def was_taken(self, letter: DeadLetterSeen) -> bool:
+        """Return whether compaction took the registration that a dead letter names."""
+        if letter.registration is None or self.registration(letter) is not None:
             return False
         partition, offset = letter.registration
         left = [entry for entry in self.by_id.get(letter.wait_id, ()) if entry.partition == partition]
-        uncleaned_from = self._uncleaned_from[partition]
-        if offset >= uncleaned_from or (left and left[0].offset < offset):
-            return False
-        followed = bool(left) and left[0].offset < uncleaned_from
-        return followed or letter.time_ms < self._kept_since_ms
+        return bool(left) and left[0].offset > offset
 
-    def was_compacted_away(self, published: Published) -> bool:
-        """Return whether compaction explains that the log has no outcome of a record."""
-        history = self.by_id.get(self._wait_ids.get(published.coordinates, ""), ())
-        if history:
-            return all(entry.original is None for entry in history) and history[-1].outcome in _CONTINUES
-        return published.coordinates not in self._ever_registered and published.timestamp_ms < self._kept_since_ms
+    def continues_unseen(self, record: Coordinates) -> bool:
+        """Return whether a record continues under another ID that nothing left in the log names."""
+        history = self.by_id.get(self._wait_ids.get(record, ""), ())
+        return bool(history) and all(entry.original is None for entry in history) and history[-1].outcome in _CONTINUES
 
     def export_tombstone(self, wait_id: str, registration: tuple[int, int]) -> WaitEntry | None:
         """Return the tombstone that the sweeper wrote for a registration."""
@@ -143,11 +127,11 @@ class WaitLog:
     def resolved_before(self, letter: DeadLetterSeen) -> bool:
         """Return whether the topic held a later entry of the ID when the dead letter was made."""
         registered = self.registration(letter)
-        if letter.registration is None or (registered is None and not self.may_have_taken(letter)):
+        own = None if registered is None else self.export_tombstone(letter.wait_id, registered.place)
+        if registered is None or own is None:
             return False
-        own = self.export_tombstone(letter.wait_id, letter.registration)
-        return own is not None and any(
-            entry.append_ms < letter.time_ms and _between(letter.registration, registered, entry, own)
+        return any(
+            entry.append_ms < letter.time_ms and _between(registered, entry, own)
             for entry in self.by_id[letter.wait_id]
         )
 
@@ -161,21 +145,12 @@ def _is_registered(history: Sequence[WaitEntry]) -> bool:
     return any(entry.original is not None for entry in last.values())
 
 
-def _uncleaned_from(by_place: Mapping[tuple[str, int], Sequence[int]]) -> Mapping[int, float]:
-    """Return, by partition, an offset that no cleaning has reached: the lowest second entry of any ID."""
-    lowest: dict[int, float] = defaultdict(lambda: math.inf)
-    for (_, partition), offsets in by_place.items():
-        if len(offsets) > 1:
-            lowest[partition] = min(lowest[partition], offsets[1])
-    return lowest
-
-
 def _follows(registration: tuple[int, int], entry: WaitEntry) -> bool:
     return entry.partition == registration[0] and entry.offset > registration[1]
 
 
-def _between(registration: tuple[int, int], registered: WaitEntry | None, entry: WaitEntry, own: WaitEntry) -> bool:
-    if entry.partition == registration[0]:
-        return registration[1] < entry.offset < own.offset
+def _between(registered: WaitEntry, entry: WaitEntry, own: WaitEntry) -> bool:
+    if entry.partition == registered.partition:
+        return registered.offset < entry.offset < own.offset
     # An ID in two partitions is a fault of its own; only the broker's clock orders the two.
-    return registered is not None and registered.append_ms <= entry.append_ms
+    return registered.append_ms <= entry.append_ms

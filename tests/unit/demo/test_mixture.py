@@ -87,9 +87,9 @@ def test_a_range_is_evenly_used_and_the_same_for_the_same_call() -> None:
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=5))
 def test_each_choice_comes_exactly_as_often_as_its_share(weights: list[int]) -> None:
     rotation = rotation_of(weights)
-    counts = Counter(rotation.at(turn) for turn in range(1, rotation.period + 1))
+    counts = Counter(rotation.at(turn) for turn in range(1, len(rotation.turn) + 1))
     for index, weight in enumerate(weights):
-        assert Fraction(counts[index], rotation.period) == Fraction(weight, sum(weights))
+        assert Fraction(counts[index], len(rotation.turn)) == Fraction(weight, sum(weights))
 
 
 @given(st.lists(st.integers(1, 40), min_size=2, max_size=5), st.integers(1, 500))

@@ -8,7 +8,6 @@ import pytest
 from wait_registry.demo.hostile import ODDITIES
 from wait_registry.demo.orders import Order
 from wait_registry.demo.shapes import SHAPES, shape_named
-from wait_registry.errors import ConfigurationError
 
 
 def made(name: str, count: int = 300) -> list[Order]:
@@ -74,8 +73,3 @@ def test_hostile_records_have_every_oddity_in_turn() -> None:
     assert [one.key for one in made("hostile", 2 * len(ODDITIES))[len(ODDITIES) : len(ODDITIES) + 1]] == [
         records[0].key
     ]
-
-
-def test_an_unknown_shape_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="orders, plain, tiny, binary, hostile"):
-        shape_named("huge")
