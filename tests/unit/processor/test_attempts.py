@@ -8,20 +8,17 @@ import math
 import threading
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from processor.attempts import Failed, InvalidAnswerError, Result
+from processor.attempts import Failed, Result
 from processor.deadline import UNHEEDED_S, Deadline, DeadlineWatchdog
 from processor.handlers.python import PlainFunctionHandler
 from processor.stats import Stats
 from tests.unit.processor.dispatch_bench import CLOCK, attempts_of
-from tests.unit.processor.parts import HaltedClock, iterate_until
+from tests.unit.processor.parts import RECORD, HaltedClock, iterate_until
 from wait_registry.handler import Discard, PermanentError, Record, TransientError
-
-RECORD = Record("input", 0, 1, 2, b"key", b"value", (), 1, "the-id", "group", datetime(2030, 1, 1, tzinfo=UTC))
 
 
 async def run(handler: Any, expires_in_s: float = 600.0, **settings: object) -> tuple[Result, Stats]:
@@ -98,15 +95,6 @@ async def test_any_other_exception_fails_the_record_at_once(error: BaseException
     assert isinstance(result, Failed)
     assert result.error is error
     assert len(calls) == 1
-
-
-async def test_an_answer_of_a_wrong_type_fails_the_record() -> None:
-    result, _ = await run(answering(True)[0])
-    assert isinstance(result, Failed)
-    assert isinstance(result.error, InvalidAnswerError)
-    assert (
-        str(result.error) == "the handler returned bool; expected None (done) or wait_registry.handler.Discard(reason)"
-    )
 
 
 async def test_an_attempt_over_its_limit_is_cancelled_and_tried_again() -> None:

@@ -38,26 +38,13 @@ def test_the_committable_offset_never_passes_a_gap(shape: list[list[int]], rando
         acknowledged.batch.acknowledge()
         unsafe.discard(acknowledged)
         popped += committable.advance()
+        assert committable.pending() == len(unsafe)
         for owner in owners:
             assert all(one.offset >= owner.committable for one in unsafe if one.owner is owner)
     assert popped == everything, "all are handed on, in the order of consumption"
     for owner in owners:
         offsets = [one.offset for one in everything if one.owner is owner]
         assert owner.committable == (max(offsets) + 1 if offsets else -1)
-    assert committable.pending() == 0
-
-
-def test_a_record_that_is_never_acknowledged_blocks_everything_behind_it() -> None:
-    owner = AssignedPartition("input", 0, 5)
-    committable = CommittableOffsets()
-    first, second = batch(entry(owner, 5), entry(owner, 6)), batch(entry(owner, 7))
-    committable.append(first)
-    committable.append(second)
-    second.acknowledge()
-    first.acknowledge()
-    assert committable.advance() == []
-    assert owner.committable == 5
-    assert committable.pending() == 1
 
 
 def test_a_popped_batch_keeps_no_record_alive() -> None:
@@ -71,22 +58,6 @@ def test_a_popped_batch_keeps_no_record_alive() -> None:
 
 
 OFFSETS = st.integers(-1, 30)
-
-
-@given(OFFSETS, OFFSETS, st.lists(st.integers(0, 30)))
-def test_the_last_commit_stops_at_the_first_unstarted_record(
-    requested: int, committable: int, unstarted: list[int]
-) -> None:
-    target = commit_target(requested, committable, unstarted)
-    assert target >= requested, "what a commit has passed stays passed"
-    assert target <= max(requested, committable), "nothing unregistered is passed"
-    assert not [offset for offset in unstarted if requested <= offset < target], "no unstarted record is passed now"
-    # And it is the highest such offset.
-    if target < committable:
-        assert target in unstarted or target == requested
-        assert [offset for offset in unstarted if requested <= offset <= target] == (
-            [offset for offset in unstarted if offset == target and offset >= requested]
-        )
 
 
 @given(OFFSETS, OFFSETS, st.lists(st.integers(0, 30)))

@@ -92,11 +92,3 @@ async def test_a_rebalance_that_blocks_is_not_blamed_on_the_handler(caplog: pyte
     [record] = caplog.records
     assert "in flush (poll_loop.py" in record.getMessage()
     assert "A rebalance waits" in record.getMessage()
-
-
-async def test_a_blocking_handler_is_reported_by_another_thread(caplog: pytest.LogCaptureFixture) -> None:
-    watch = StallWatchdog(lambda: WARN_AFTER_S)
-    watch.start()
-    wait_until(lambda: bool(caplog.records), 30, "the warning, while the loop stands")
-    watch.stop()
-    assert len(caplog.records) == 1

@@ -30,33 +30,11 @@ def test_the_first_records_start_after_a_confirmed_commit(steps: list[tuple[str,
             assert not (was_open and now)
             assert all(at < committed for at in now[: size - len(released)]), "the window's records are committed"
             released += now
-            assert warm_up.is_over == (len(released) >= size)
+            assert not [at for at in held if at < committed and at not in released], "none waits longer"
+        assert warm_up.is_over == (len(released) >= size)
+        assert warm_up.held() == [(at, at) for at in held if at not in released]
     assert released == held[: len(released)], "in order, and each once"
     assert not warm_up.is_over or released == held, "once open, nothing is held back"
-
-
-def test_a_commit_below_the_first_record_starts_nothing() -> None:
-    warm_up: WarmUp[str] = WarmUp(1)
-    warm_up.hold(7, "poison")
-    assert warm_up.confirm(7) == []
-    assert not warm_up.is_over
-    assert warm_up.confirm(8) == ["poison"]
-    assert warm_up.is_over
-
-
-def test_what_the_commit_has_not_passed_waits_for_the_next_one() -> None:
-    warm_up: WarmUp[str] = WarmUp(3)
-    warm_up.hold(7, "first")
-    warm_up.hold(8, "poison")
-    assert warm_up.confirm(8) == ["first"]
-    assert not warm_up.is_over
-    assert warm_up.held() == [(8, "poison")]
-
-
-def test_a_commit_of_nothing_held_opens_nothing() -> None:
-    warm_up: WarmUp[str] = WarmUp(1)
-    assert warm_up.confirm(100) == []
-    assert not warm_up.is_over
 
 
 def test_records_of_the_next_owner_are_dropped() -> None:

@@ -105,16 +105,6 @@ def test_an_error_shows_the_start_of_a_header_and_never_key_or_value() -> None:
     assert "secret" not in str(refused.value)
 
 
-def test_a_null_original_value_and_an_empty_one_stay_apart() -> None:
-    original = Original("orders", 0, 0, 0, "create", None, None, ())
-    record = WaitRecord(original, "019fc448-d29b-8abc-9def-0123456789ab", 0, "g", "i", 1, "d", "dlq", 1)
-    for value in (None, b""):
-        given_record = record._replace(original=original._replace(value=value))
-        written, headers = encode_wait_record(given_record)
-        assert written == b""
-        assert decode_wait_record(record.wait_id, written, headers).original.value == value
-
-
 def test_an_unknown_expiry_policy_is_a_configuration_error() -> None:
     with pytest.raises(ConfigurationError, match="dlq or redeliver"):
         WaitRecordEncoder("billing", "host-1", "waitreg.dlq", "keep", 3)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sink.apply.compaction import MAX_PACKED_PARTITION, OFFSET_BITS, compact
@@ -53,6 +53,7 @@ def stories_of(rows: list[Row]) -> dict[Story, list[Row]]:
 
 
 @pytest.mark.guarantee("P3.13", "P6.3")
+@example([], 0, random.Random(0))
 @given(histories, undivided, st.randoms(use_true_random=False))
 def test_survivors_and_tombstones_are_those_of_a_record_by_record_reading(
     history: History, at_once: int, shuffler: random.Random
@@ -101,25 +102,17 @@ def test_only_keys_with_a_longer_story_are_looked_at_one_by_one(history: History
     assert paired == {place for place, story in stories.items() if story == [False, True]}
 
 
+# The examples look like wait IDs.
+@example(IDS[0].upper().encode())
+@example(IDS[0].encode() + b"\n")
+@example(b"\xff" * 36)
+@example(b"{" + b"0" * 35)
 @given(st.one_of(st.none(), st.binary(max_size=40), st.text(max_size=40).map(str.encode)))
 def test_waits_and_tombstones_whose_key_is_no_wait_id_are_unkeyed(key: bytes | None) -> None:
     good = Row(IDS[0].encode(), b"v", 0, 0)
     compacted = compact(batch_of([good, Row(key, b"v", 0, 1), Row(key, None, 0, 2)]))
     assert compacted.unkeyed[OFFSET].to_pylist() == [1, 2]
     assert compacted.survivors[OFFSET].to_pylist() == [0]
-
-
-@pytest.mark.parametrize(
-    "key", [IDS[0].upper().encode() + b"", IDS[0].encode() + b"\n", b"\xff" * 36, b"{" + b"0" * 35]
-)
-def test_a_key_that_only_looks_like_a_wait_id_is_unkeyed(key: bytes) -> None:
-    assert compact(batch_of([Row(key, b"v", 0, 1)])).unkeyed.num_rows == 1
-
-
-def test_an_empty_batch_compacts_to_nothing() -> None:
-    compacted = compact(batch_of([]))
-    assert compacted.survivors.num_rows == compacted.tombstones.num_rows == compacted.unkeyed.num_rows == 0
-    assert compacted.entwined.num_rows == 0
 
 
 def test_partitions_and_offsets_beyond_the_largest_are_refused() -> None:
