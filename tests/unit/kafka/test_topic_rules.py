@@ -56,6 +56,7 @@ def test_a_topic_created_as_specified_satisfies_every_rule(role: TopicRole) -> N
     assert {one.severity for one in diagnoses.values()} == {OK}
 
 
+@pytest.mark.guarantee("P4.8")
 @pytest.mark.parametrize(
     ("role", "name", "value", "severity"),
     [
@@ -79,6 +80,7 @@ def test_a_topic_created_as_specified_satisfies_every_rule(role: TopicRole) -> N
                 ("unclean.leader.election.enable", "true"),
             )
         ),
+        *((role, "message.timestamp.type", "CreateTime", WARNING) for role in (DEAD_LETTER, REDELIVERY)),
         (DEAD_LETTER, "retention.ms", "0", WARNING),
         (DEAD_LETTER, "retention.ms", "3599999", WARNING),
         (DEAD_LETTER, "retention.ms", "3600000", OK),
@@ -110,6 +112,7 @@ def test_added_partitions_are_a_warning_and_fewer_are_an_error(partitions: int, 
     assert bool(diagnosis.fix) == (severity is not OK)
 
 
+@pytest.mark.guarantee("P4.8")
 @pytest.mark.parametrize("role", [WAIT, DEAD_LETTER, REDELIVERY])
 def test_the_fix_sets_a_value_that_satisfies_the_rule(role: TopicRole) -> None:
     topic = spec(role)
@@ -128,14 +131,6 @@ def test_fewer_than_three_replicas_are_warned_about(replicas: int) -> None:
     assert "nothing on a single broker" in diagnosis.fix
     assert "Never delete the wait topic" in diagnosis.fix
     assert "recreate" not in diagnosis.fix, "a recreated wait topic has lost its records"
-
-
-@pytest.mark.guarantee("P4.8")
-@pytest.mark.parametrize("role", [DEAD_LETTER, REDELIVERY])
-def test_a_dead_letter_topic_that_takes_its_writers_time_is_warned_about(role: TopicRole) -> None:
-    diagnosis = found(spec(role), {"message.timestamp.type": "CreateTime"})["message.timestamp.type"]
-    assert diagnosis.severity is WARNING
-    assert diagnosis.fix.endswith("--add-config message.timestamp.type=LogAppendTime")
 
 
 @pytest.mark.guarantee("P1.11")

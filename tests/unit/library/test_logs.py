@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.unit.processor.parts import HaltedClock
 from wait_registry.logs import MAX_ERROR_MESSAGE_CHARS, RepeatFilter, configure_logging, record_fields
 from wait_registry.settings.runtime import LogFormat, LogSettings
 
@@ -131,42 +132,29 @@ def test_the_console_format_is_for_people(stream: io.StringIO) -> None:
     assert rest[-1] == "ValueError: boom"
 
 
-class ManualClock:
-    """A clock that a test turns."""
-
-    def __init__(self) -> None:
-        self.now_s = 0.0
-
-    def now_ms(self) -> int:
-        return int(self.now_s * 1000)
-
-    def monotonic(self) -> float:
-        return self.now_s
-
-
 def record(text: str) -> logging.LogRecord:
     return logging.LogRecord("librdkafka", logging.ERROR, __file__, 1, text, None, None)
 
 
 def test_a_repeated_message_passes_once_per_interval_with_a_count() -> None:
-    clock = ManualClock()
+    clock = HaltedClock()
     repeats = RepeatFilter(30, clock)
     assert repeats.filter(record("refused (after 1ms)"))
     assert not any(repeats.filter(record(f"refused (after {n}ms)")) for n in range(5))
-    clock.now_s = 30
+    clock.now_s += 30
     again = record("refused (after 9ms)")
     assert repeats.filter(again)
     assert again.getMessage() == "refused (after 9ms) (and 5 times more since)"
 
 
 def test_another_message_passes_at_once() -> None:
-    repeats = RepeatFilter(30, ManualClock())
+    repeats = RepeatFilter(30, HaltedClock())
     assert repeats.filter(record("refused"))
     assert repeats.filter(record("timed out"))
 
 
 def test_messages_are_not_remembered_without_limit() -> None:
-    repeats = RepeatFilter(30, ManualClock())
+    repeats = RepeatFilter(30, HaltedClock())
     for number in range(5_000):
         repeats.filter(record("x" * number))
     assert len(repeats.seen) <= 1_000

@@ -12,9 +12,18 @@ from processor.assigned_partition import AssignedPartition
 from processor.committable import RegistrationBatch
 from processor.entry import Entry, Lifetime
 from wait_registry.clock import SystemClock
+from wait_registry.handler import Record
 from wait_registry.records.original import Original
 
 LONG = Lifetime(1_900_000_000_000, datetime(2030, 3, 17, tzinfo=UTC), 1e12, 1e12, 0.0)
+
+
+RECORD = Record("input", 0, 1, 2, b"key", b"value", (), 1, "the-id", "group", datetime(2030, 1, 1, tzinfo=UTC))
+
+
+async def endless(record: Record) -> None:
+    """Handle a record for longer than any test runs."""
+    await asyncio.sleep(3600)
 
 
 def entry(owner: AssignedPartition, offset: int, lifetime: Lifetime = LONG, size: int = 1) -> Entry:

@@ -15,13 +15,9 @@ from processor.entry import Entry, EntryState
 from processor.handlers.python import AsynchronousHandler, PlainFunctionHandler
 from processor.handlers.threads import NoThreadError, Threads
 from tests.unit.processor.dispatch_bench import OTHER, OWNER, DispatchBench
-from tests.unit.processor.parts import LONG, entry, iterate_until
+from tests.unit.processor.parts import LONG, endless, entry, iterate_until
 from tests.unit.processor.pipeline_bench import OVERDUE, done
 from wait_registry.handler import Record
-
-
-async def endless(record: Record) -> None:
-    await asyncio.sleep(3600)
 
 
 @pytest.mark.guarantee("P7.2")
@@ -88,31 +84,26 @@ async def test_waiting_records_are_renewed_although_all_workers_are_busy() -> No
     await bench.dispatcher.stop()
 
 
-async def test_an_overdue_record_behind_a_renewed_one_is_renewed() -> None:
+@pytest.mark.parametrize(
+    ("renewed", "others", "overdue"),
+    [
+        # Records of a gate that opened late are older than those before them.
+        *[([], order, 1) for order in itertools.permutations([0, 1, 2])],
+        ([4], [5, 6], 5),
+        ([4], [], 4),
+    ],
+)
+async def test_an_overdue_record_is_found_wherever_it_waits(
+    renewed: list[int], others: list[int], overdue: int
+) -> None:
     bench = DispatchBench(done)
-    bench.dispatcher.add([entry(OWNER, 5, OVERDUE), entry(OWNER, 6)])
-    bench.dispatcher.add_first(entry(OWNER, 4))
+    entries = {offset: entry(OTHER, offset, OVERDUE if offset == overdue else LONG) for offset in (*renewed, *others)}
+    bench.dispatcher.add([entries[offset] for offset in others])
+    for offset in renewed:
+        bench.dispatcher.add_first(entries[offset])
     bench.dispatcher.renew_overdue()
-    assert [one.offset for one in bench.renewed] == [5]
-    assert bench.dispatcher.waiting == 2
-
-
-@pytest.mark.parametrize("order", list(itertools.permutations([0, 1, 2])))
-async def test_an_overdue_record_is_found_wherever_it_waits(order: tuple[int, ...]) -> None:
-    bench = DispatchBench(done)
-    # Records of a gate that opened late are older than those before them.
-    bench.dispatcher.add([entry(OTHER, offset, OVERDUE if offset == 1 else LONG) for offset in order])
-    bench.dispatcher.renew_overdue()
-    assert [one.offset for one in bench.renewed] == [1]
-    assert bench.dispatcher.offsets_of(OTHER) == [offset for offset in order if offset != 1]
-
-
-async def test_an_overdue_renewed_record_is_renewed_once_more() -> None:
-    bench = DispatchBench(done)
-    bench.dispatcher.add_first(entry(OWNER, 4, OVERDUE))
-    bench.dispatcher.renew_overdue()
-    assert [one.offset for one in bench.renewed] == [4]
-    assert bench.dispatcher.waiting == 0
+    assert [one.offset for one in bench.renewed] == [overdue]
+    assert bench.dispatcher.offsets_of(OTHER) == [offset for offset in entries if offset != overdue]
 
 
 async def test_renewed_records_start_first_and_in_the_order_of_their_renewal() -> None:

@@ -8,16 +8,12 @@ import logging
 import pytest
 
 from processor.entry import EntryState
-from tests.unit.processor.parts import batch, entry, iterate_until
+from tests.unit.processor.parts import batch, endless, entry, iterate_until
 from tests.unit.processor.pipeline_bench import PipelineBench
 from wait_registry.errors import PermanentError
 from wait_registry.handler import Record
 
 BROKEN = PermanentError("a tombstone was refused")
-
-
-async def endless(record: Record) -> None:
-    await asyncio.sleep(3600)
 
 
 @pytest.mark.parametrize("when", ["before leaving the group", "after leaving it"])

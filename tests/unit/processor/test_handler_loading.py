@@ -6,7 +6,6 @@ import asyncio
 import sys
 import types
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -15,11 +14,10 @@ from processor.handlers.http import HttpHandler
 from processor.handlers.loading import load_handler
 from processor.handlers.open_handler import OpenHandler
 from processor.handlers.python import AsynchronousHandler, PlainFunctionHandler
+from tests.unit.processor.parts import RECORD
 from wait_registry.errors import ConfigurationError
 from wait_registry.handler import Record
 from wait_registry.settings.processor import ProcessorSettings
-
-RECORD = Record("input", 0, 1, 2, b"key", b"value", (), 1, "the-id", "group", datetime(2030, 1, 1, tzinfo=UTC))
 
 
 class Opened:
@@ -114,8 +112,19 @@ def load(name: str) -> OpenHandler:
         ("handlers_of_a_user:coroutine_function", AsynchronousHandler),
         ("handlers_of_a_user:instance", AsynchronousHandler),
         ("handlers_of_a_user:plain_function", PlainFunctionHandler),
-        ("http://localhost:1/x", HttpHandler),
-        ("https://localhost:1/x", HttpHandler),
+        *(
+            (url, HttpHandler)
+            for url in (
+                "http://shop/orders",
+                "http://shop.example.:8080",
+                "https://user:p%40ss@shop:8443/orders?dry=1",
+                "http://10.0.0.1/",
+                "http://[::1]:8080/",
+                "http://[fe80::1%25eth0]/orders",
+                "http://orders_service/",
+                "http://bücher.example/orders",
+            )
+        ),
     ],
 )
 def test_the_kind_of_handler_follows_from_what_is_found(name: str, kind: type[Any]) -> None:
@@ -187,20 +196,3 @@ def test_a_url_that_can_not_be_called_is_refused_and_not_repeated(url: str, said
     assert url not in str(caught.value)
     assert "cr" not in str(caught.value), "no part of a password is shown"
     assert caught.value.__context__ is None or caught.value.__suppress_context__
-
-
-@pytest.mark.parametrize(
-    "url",
-    [
-        "http://shop/orders",
-        "http://shop.example.:8080",
-        "https://user:p%40ss@shop:8443/orders?dry=1",
-        "http://10.0.0.1/",
-        "http://[::1]:8080/",
-        "http://[fe80::1%25eth0]/orders",
-        "http://orders_service/",
-        "http://bücher.example/orders",
-    ],
-)
-def test_a_url_that_can_be_called_is_taken(url: str) -> None:
-    assert isinstance(load(url), HttpHandler)

@@ -30,31 +30,28 @@ def ago(hours: float) -> datetime:
     return NOW - timedelta(hours=hours)
 
 
-def test_at_the_logs_end_the_time_is_that_of_reading() -> None:
-    assert advanced(Position(5, ago(9)), 10, None, end=10, listed_at=NOW) == Position(10, NOW)
-
-
-def test_before_the_end_the_time_is_that_of_the_last_record() -> None:
-    last_ms = int(ago(3).timestamp() * 1000)
-    assert advanced(Position(5, ago(9)), 9, last_ms, end=10, listed_at=NOW) == Position(9, ago(3))
-
-
-def test_a_foreign_time_in_the_future_is_not_the_views() -> None:
-    ahead_ms = int(ago(-24).timestamp() * 1000)
-    assert advanced(Position(5, ago(9)), 7, ahead_ms, end=10, listed_at=NOW) == Position(7, NOW)
-
-
-def test_markers_alone_and_clocks_that_step_back_leave_the_time() -> None:
-    assert advanced(Position(5, ago(9)), 7, None, end=10, listed_at=NOW) == Position(7, ago(9))
-    older_ms = int(ago(20).timestamp() * 1000)
-    assert advanced(Position(5, ago(9)), 7, older_ms, end=10, listed_at=NOW) == Position(7, ago(9))
+def ms(hours_ago: float) -> int:
+    return int(ago(hours_ago).timestamp() * 1000)
 
 
 @pytest.mark.guarantee("P6.10")
-@pytest.mark.parametrize("time_ms", [1_700_000_000_000_000, 253_402_300_800_000, -(10**15), 2**63 - 1, -(2**63)])
-def test_a_time_that_no_calendar_has_leaves_the_time(time_ms: int) -> None:
-    """A foreign producer's: it wrote microseconds as milliseconds, say."""
-    assert advanced(Position(5, ago(9)), 7, time_ms, end=10, listed_at=NOW) == Position(7, ago(9))
+@pytest.mark.parametrize(
+    ("reached", "last_ms", "time"),
+    [
+        pytest.param(10, None, NOW, id="at the log's end: when it was read"),
+        pytest.param(9, ms(3), ago(3), id="before the end: that of the last record"),
+        pytest.param(7, ms(-24), NOW, id="a foreign time in the future"),
+        pytest.param(7, None, ago(9), id="markers alone"),
+        pytest.param(7, ms(20), ago(9), id="a clock that stepped back"),
+        # No calendar has these; a foreign producer wrote microseconds as milliseconds, say.
+        *(
+            (7, time_ms, ago(9))
+            for time_ms in (1_700_000_000_000_000, 253_402_300_800_000, -(10**15), 2**63 - 1, -(2**63))
+        ),
+    ],
+)
+def test_a_position_takes_the_time_of_what_it_has_reached(reached: int, last_ms: int | None, time: datetime) -> None:
+    assert advanced(Position(5, ago(9)), reached, last_ms, end=10, listed_at=NOW) == Position(reached, time)
 
 
 @pytest.mark.guarantee("P3.11")
