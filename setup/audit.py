@@ -13,6 +13,7 @@ file names alone, and no tool of theirs reads those.
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import tomllib
@@ -28,6 +29,7 @@ TOOL_VERSION = "pip-audit>=2.9,<3"
 INSTALL_LIMIT_S = 180
 ANSWER_LIMIT_S = 5
 AUDIT_LIMIT_S = 120
+SKIPPED = re.compile(r"^Name +Skip Reason\n[- ]*\n", re.MULTILINE)
 
 
 def accepted_ids(text: str, today: date) -> Iterator[str]:
@@ -51,15 +53,17 @@ def main() -> int:
     except (OSError, subprocess.SubprocessError) as error:
         print(f"NOT AUDITED for known vulnerabilities: {type(error).__name__}: {error}")
         return 0
-    print(done.stdout, end="")
+    found, _, rest = SKIPPED.sub("\0", done.stdout).partition("\0")
+    skipped = rest.splitlines()
+    print(found, end="")
     last = next(iter(reversed(done.stderr.strip().splitlines())), "")
-    # The tool ends with 1 for its own errors too, which leave standard output empty.
-    if done.returncode and not done.stdout.strip():
+    # The tool ends with 1 for its own errors too, which print no table.
+    if done.returncode and not found.strip():
         print(f"NOT AUDITED for known vulnerabilities: {last or 'pip-audit gave no report'}")
         return 0
-    print(last)
-    if "Skip Reason" in done.stdout:
-        print("NOT AUDITED: the packages with a skip reason")
+    if skipped:
+        print(f"NOT AUDITED, {len(skipped)} packages: {' '.join(skipped[0].split())}, ...")
+    print(f"{last}{' in the other packages' if skipped else ''}")
     if done.returncode:
         print(f"Raise what is listed (pyproject.toml, `make lock`), or accept it for a while in {ACCEPTED.name}")
     return done.returncode

@@ -35,7 +35,11 @@ def test_an_accepted_one_passes_up_to_its_day(audit: ModuleType, capsys: pytest.
         ("echo 'no route to host' >&2; exit 1", 0, "NOT AUDITED for known vulnerabilities: no route to host"),
         ("exit 3", 0, "NOT AUDITED for known vulnerabilities: pip-audit gave no report"),
         ("echo 'No known vulnerabilities found' >&2", 0, "No known vulnerabilities found"),
-        ("echo 'Name Skip Reason'; echo 'unknown not found'", 0, "NOT AUDITED: the packages with a skip reason"),
+        (
+            "echo 'Name  Skip Reason'; echo '--- ---'; echo 'one  not found'",
+            0,
+            "NOT AUDITED, 1 packages: one not found",
+        ),
         ("echo 'example 2.0 PYSEC-2026-7 2.1'; exit 1", 1, "Raise what is listed"),
     ],
 )
