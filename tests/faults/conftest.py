@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.integration.processor.conftest import processor_settings, processors
-from tests.integration.sink.conftest import start_sink
+from tests.integration.sink.conftest import sink_scenario, start_sink
 from tests.integration.sweeper.conftest import scenario
 from tests.integration.sweeper.scenario import Scenario
 from tests.support.cluster import EmbeddedCluster
@@ -18,7 +18,7 @@ from tests.support.settings import settings_against
 from tests.support.stack import Stack
 from tests.support.topics import Topics
 
-__all__ = ["processor_settings", "processors", "scenario", "start_sink"]
+__all__ = ["processor_settings", "processors", "scenario", "sink_scenario", "start_sink"]
 
 
 AnotherScenario = Callable[..., Scenario]

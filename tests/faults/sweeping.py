@@ -18,36 +18,32 @@ from typing import Self
 from sweeper.schedule import Schedule
 from tests.integration.sweeper.scenario import sweeper_of
 from tests.support.processes import Service
+from tests.support.running_thread import RunningThread
 from tests.support.shared_services import start_module
 from wait_registry.settings.root import Settings
 
 PAUSE_S = 0.1
 
 
-class Sweeping:
+class Sweeping(RunningThread):
     """A sweeper at work in a thread; ``error`` is what ended it."""
 
     def __init__(self, settings: Settings) -> None:
         self._sweeper = sweeper_of(settings)
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self.error: BaseException | None = None
+        super().__init__(self._sweep)
 
     def __enter__(self) -> Self:
-        self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._stop.set()
-        self._thread.join(120)
+        self.thread.join(120)
         self._sweeper.close()
 
-    def _run(self) -> None:
-        try:
-            while not self._stop.wait(PAUSE_S):
-                self._sweeper.run_once()
-        except BaseException as error:  # noqa: BLE001 - for the test to look at
-            self.error = error
+    def _sweep(self) -> None:
+        while not self._stop.wait(PAUSE_S):
+            self._sweeper.run_once()
 
 
 def start_sweeping(settings: Settings, directory: Path, environment: Mapping[str, str] | None = None) -> Service:

@@ -9,18 +9,14 @@ import pytest
 from sweeper.export import fence
 from sweeper.result import RowOutcome, Skip
 from sweeper.sweep_task import sweep_partition
-from tests.faults.sink_log import SinksLog
-from tests.integration.sink.conftest import StartSink
-from tests.integration.sweeper.scenario import Registered, Scenario, export_all
-from tests.support.database import Database
+from tests.integration.sink.conftest import SinkScenario, StartSink
+from tests.integration.sweeper.scenario import Scenario, export_all, ids
 from tests.support.naming import Names
 from tests.support.proxied_stack import ProxiedStack
-from tests.support.settings import settings_against, with_broker
+from tests.support.settings import with_broker
 from tests.support.tcp_proxy import END_TXN, Fate, KafkaProxy
-from tests.support.topics import Topics
 from tests.support.waiting import wait_until
 from wait_registry.errors import TransientError
-from wait_registry.settings.root import Settings
 
 SINK, SWEEPER = "sink", "sweeper"
 # How long a transaction may be open, and how often the broker looks for those that were open for longer.
@@ -48,25 +44,16 @@ def linked() -> Iterator[ProxiedStack]:
 
 
 @pytest.fixture
-def direct(linked: ProxiedStack, names: Names) -> Settings:
-    """Settings that lead past the links; topics and schema exist."""
-    settings = settings_against(linked.stack.bootstrap_servers, linked.stack.postgres_url, names, QUICK)
-    Topics(linked.stack.bootstrap_servers).create_own(settings)
-    Database(linked.stack.postgres_url).install(settings)
-    return settings
-
-
-@pytest.fixture
-def at(linked: ProxiedStack, direct: Settings) -> Scenario:
+def at(linked: ProxiedStack, names: Names) -> Scenario:
     """A wait topic with a history, seen past the links."""
-    return Scenario(direct, Topics(linked.stack.bootstrap_servers), Database(linked.stack.postgres_url))
+    return Scenario.made(linked.stack.bootstrap_servers, linked.stack.postgres_url, names, QUICK)
 
 
 @pytest.mark.fault("F82")
 def test_a_sink_whose_link_is_cut_half_open_or_stalled_continues(
     linked: ProxiedStack, at: Scenario, start_sink: StartSink
 ) -> None:
-    link, log = linked.link(SINK), SinksLog(at.settings, at.topics, at.database)
+    link, log = linked.link(SINK), SinkScenario(at.settings, at.topics, at.database, start_sink)
     sink = start_sink(with_broker(at.settings, linked.bootstrap_of(SINK))).wait_ready()
     log.change_and_wait("at first")
     assert link.cut() > 0
@@ -77,7 +64,7 @@ def test_a_sink_whose_link_is_cut_half_open_or_stalled_continues(
         wait_until(lambda: not sink.service.telemetry.ready().ok, what="not being ready while nothing is answered")
         assert link.figures.bytes_held_back > 0
         link.flow()
-        log.wait_exact("when the link flows again")
+        log.wait_applied_once("when the link flows again")
     assert not sink.ended
     sink.stop()
 
@@ -85,7 +72,7 @@ def test_a_sink_whose_link_is_cut_half_open_or_stalled_continues(
 @pytest.mark.fault("F83")
 def test_a_sweeper_whose_link_breaks_exports_each_row_in_the_next_sweep(linked: ProxiedStack, at: Scenario) -> None:
     link, behind = linked.link(SWEEPER), at.through(linked.bootstrap_of(SWEEPER))
-    due, topic = with_rows_due(at), at.topic()
+    due, topic = at.due(ROWS), at.topic()
     for break_link in (link.stall, link.half_open):
         break_link()
         left = sweep_partition(behind.settings, topic, 0)
@@ -104,28 +91,20 @@ def test_a_sweeper_whose_link_breaks_exports_each_row_in_the_next_sweep(linked: 
 
 
 @pytest.mark.fault("F84")
-def test_a_sweeper_cut_off_in_its_transaction_blocks_readers_briefly(
-    at: Scenario,
-) -> None:
-    due = with_rows_due(at)
+def test_a_sweeper_cut_off_in_its_transaction_blocks_readers_briefly(at: Scenario) -> None:
+    due = at.due(ROWS)
     fate = lambda request: Fate.LOSE_REQUEST if request == END_TXN else Fate.PASS  # noqa: E731
     with KafkaProxy(at.settings.kafka.bootstrap_servers, fate) as proxy:
         behind = at.through(proxy.bootstrap_servers)
-        with behind.export() as task, pytest.raises(TransientError, match="committing"):
-            export_all(fence(task).snapshot().read_tail().chunks())
+        with behind.export(chunk_rows=1) as task:
+            chunks = fence(task).snapshot().read_tail().chunks()
+            with pytest.raises(TransientError, match="committing"):
+                next(chunks).export()
+            with pytest.raises(RuntimeError, match="start again at the fence"):
+                next(chunks).export()
         assert proxy.lost.is_set()
         # No client fences or aborts it: the broker does, and readers continue.
         at.topics.wait_settled(at.settings.wait.topic)
         assert at.dead_letters() == []
     assert at.sweep().counts[RowOutcome.EXPORTED] == ROWS
     assert at.dead_lettered_ids() == ids(due)
-
-
-def with_rows_due(at: Scenario) -> list[Registered]:
-    due = at.register([at.wait_record(number) for number in range(ROWS)])
-    at.show()
-    return due
-
-
-def ids(registered: list[Registered]) -> list[str]:
-    return sorted(item.wait_id for item in registered)

@@ -12,7 +12,7 @@ from pydantic import SecretStr
 from tests.conftest import SettingsFactory
 from tests.faults.sweeping import Sweeping
 from tests.integration.sink.conftest import StartSink
-from tests.integration.sweeper.scenario import Registered, Scenario
+from tests.integration.sweeper.scenario import Registered, Scenario, ids
 from tests.support.database import Database
 from tests.support.own_postgres import own_postgres
 from tests.support.topics import Topics
@@ -94,7 +94,3 @@ def places(registered: list[Registered]) -> list[tuple[str, int]]:
 def letters(at: Scenario) -> list[str]:
     rows = at.database.rows(at.settings, "select wait_expiration_uuid from dead_letter where reason = 'expired'")
     return sorted(wait_id for (wait_id,) in rows)
-
-
-def ids(registered: list[Registered]) -> list[str]:
-    return sorted(item.wait_id for item in registered)

@@ -4,25 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
 
 from tests.faults.conftest import AnotherScenario
 from tests.integration.sink.commit_cut import CommitCut
-from tests.integration.sink.conftest import StartSink
-from tests.integration.sink.wait_topic import WaitTopic, new_id, rows_of, tombstone, wait_record
-from tests.integration.sweeper.scenario import Scenario
+from tests.integration.sink.conftest import SinkScenario, StartSink
 from tests.support.processes import Service, runs
 from tests.support.settings import with_broker, with_postgres
 from tests.support.shared_services import start_shared
 from tests.support.tcp_proxy import FETCH, LIST_OFFSETS, Fate, KafkaProxy
 from tests.support.waiting import wait_until
 from wait_registry.settings.root import Settings
+
+Make = Callable[[], SinkScenario]
 
 
 @dataclass
@@ -34,43 +33,22 @@ class StoppedSink:
     """
 
     step: str
-    at: Scenario
+    at: SinkScenario
     settings: Settings
     stop: Callable[[], object]
     reached: Callable[[], bool]
     release: Callable[[], object]
-    log: WaitTopic = field(init=False)
-    ids: list[str] = field(default_factory=lambda: [new_id() for _ in range(6)])
-
-    def __post_init__(self) -> None:
-        self.log = WaitTopic(self.at.topics, self.at.settings.wait.topic)
-
-    def write_first(self) -> None:
-        """Register some records."""
-        self.log.write(*[wait_record(wait_id, 0) for wait_id in self.ids])
-
-    def write_second(self) -> None:
-        """Resolve some of them, and register another."""
-        self.log.write(*[tombstone(wait_id, 0) for wait_id in self.ids[:4]], wait_record(new_id(), 0))
-
-    def is_exact(self) -> bool:
-        """Return whether Postgres shows what the log leaves open."""
-        return rows_of(self.at.database, self.at.settings) == self.log.rows
-
-    def doubled(self) -> list[tuple[Any, ...]]:
-        """Return the late outcomes: a tombstone that was applied twice is among them."""
-        return self.at.database.rows(self.at.settings, "select * from late_outcome")
 
 
 @contextmanager
-def stopped_sinks(another_scenario: AnotherScenario) -> Iterator[list[StoppedSink]]:
+def stopped_sinks(make: Make) -> Iterator[list[StoppedSink]]:
     """Describe a sink for each step of a batch; they aren't started yet."""
     with ExitStack() as ended:
         sinks = [
-            _at_a_request(another_scenario, ended, "while it plans", LIST_OFFSETS),
-            _at_a_request(another_scenario, ended, "while it reads", FETCH),
-            _in_the_transaction(another_scenario, ended),
-            _after_the_commit(another_scenario, ended),
+            _at_a_request(make, ended, "while it plans", LIST_OFFSETS),
+            _at_a_request(make, ended, "while it reads", FETCH),
+            _in_the_transaction(make, ended),
+            _after_the_commit(make, ended),
         ]
         try:
             yield sinks
@@ -79,12 +57,8 @@ def stopped_sinks(another_scenario: AnotherScenario) -> Iterator[list[StoppedSin
                 sink.release()
 
 
-def _scenario(another_scenario: AnotherScenario) -> Scenario:
-    return another_scenario({"sink.poll_interval_s": 0.1, "sink.idle_progress_s": 60, "spark.master": "local[4]"})
-
-
-def _at_a_request(another_scenario: AnotherScenario, ended: ExitStack, step: str, request: int) -> StoppedSink:
-    at = _scenario(another_scenario)
+def _at_a_request(make: Make, ended: ExitStack, step: str, request: int) -> StoppedSink:
+    at = make()
     chosen: list[int] = []
     decide = lambda api: Fate.HOLD if api in chosen else Fate.PASS  # noqa: E731
     proxy = ended.enter_context(KafkaProxy(at.settings.kafka.bootstrap_servers, decide))
@@ -98,9 +72,9 @@ def _at_a_request(another_scenario: AnotherScenario, ended: ExitStack, step: str
     )
 
 
-def _in_the_transaction(another_scenario: AnotherScenario, ended: ExitStack) -> StoppedSink:
+def _in_the_transaction(make: Make, ended: ExitStack) -> StoppedSink:
     step = "inside the transaction"
-    at = _scenario(another_scenario)
+    at = make()
     lock = ended.enter_context(at.database.connect(at.settings))
     lock.autocommit = False
     waiting = "select count(*) from pg_locks where relation = 'wait'::regclass and not granted"
@@ -109,14 +83,14 @@ def _in_the_transaction(another_scenario: AnotherScenario, ended: ExitStack) -> 
         at,
         at.settings,
         stop=lambda: lock.execute("lock table wait in share mode"),
-        reached=lambda: at.database.rows(at.settings, waiting) == [(1,)],
+        reached=lambda: at.rows(waiting) == [(1,)],
         release=lock.rollback,
     )
 
 
-def _after_the_commit(another_scenario: AnotherScenario, ended: ExitStack) -> StoppedSink:
+def _after_the_commit(make: Make, ended: ExitStack) -> StoppedSink:
     step = "after COMMIT"
-    at = _scenario(another_scenario)
+    at = make()
     cut = ended.enter_context(CommitCut(at.database.url, commit_arrives=True, hangs=True))
     return StoppedSink(
         step,
@@ -134,15 +108,20 @@ def _after_the_commit(another_scenario: AnotherScenario, ended: ExitStack) -> St
 def test_the_next_sink_is_exact_whichever_step_the_driver_died_at(
     another_scenario: AnotherScenario, start_sink: StartSink, tmp_path: Path, killed: str
 ) -> None:
-    with stopped_sinks(another_scenario) as sinks:
+    def make() -> SinkScenario:
+        patient = {"sink.poll_interval_s": 0.1, "sink.idle_progress_s": 60, "spark.master": "local[4]"}
+        at = another_scenario(patient)
+        return SinkScenario(at.settings, at.topics, at.database, start_sink)
+
+    with stopped_sinks(make) as sinks:
         services = start_shared("sink", [sink.settings for sink in sinks], tmp_path)
         for sink, service in zip(sinks, services, strict=True):
-            sink.write_first()
+            sink.at.change()
             service.wait_ready()
         for sink in sinks:
-            wait_until(sink.is_exact, what=f"the first rows, {sink.step}")
+            wait_until(sink.at.is_exact, what=f"the first rows, {sink.step}")
             sink.stop()
-            sink.write_second()
+            sink.at.change()
         for sink in sinks:
             wait_until(sink.reached, what=f"the stop {sink.step}")
         (kill if killed == "process" else kill_the_jvm)(services[0])
@@ -150,8 +129,8 @@ def test_the_next_sink_is_exact_whichever_step_the_driver_died_at(
     started = [start_sink(sink.at.settings, once=True) for sink in sinks]
     for sink, again in zip(sinks, started, strict=True):
         assert again.wait_ended() is None, sink.step
-        assert sink.is_exact(), sink.step
-        assert sink.doubled() == [], f"no tombstone was applied twice, {sink.step}"
+        assert sink.at.is_exact(), sink.step
+        assert sink.at.rows("select * from late_outcome") == [], f"no tombstone was applied twice, {sink.step}"
 
 
 def kill(service: Service) -> None:

@@ -10,17 +10,12 @@ from typing import Any
 import pytest
 
 from tests.conftest import SettingsFactory
-from tests.faults.sink_log import SinksLog
 from tests.integration.sink.commit_cut import CommitCut
-from tests.integration.sink.conftest import StartSink
-from tests.support.database import Database
+from tests.integration.sink.conftest import SinkScenarioFactory
 from tests.support.network import Link, behind_link, link_to_postgres
 from tests.support.settings import with_postgres
-from tests.support.topics import Topics
 from tests.support.waiting import wait_until
 from wait_registry.postgres.connection import connect
-
-QUICK = {"sink.poll_interval_s": 0.1, "sink.restart_backoff_max_s": 0.2}
 
 
 def holds_back_more_than(link: Link, nbytes: int) -> bool:
@@ -29,84 +24,77 @@ def holds_back_more_than(link: Link, nbytes: int) -> bool:
 
 
 @pytest.mark.fault("F89")
-def test_a_session_terminated_inside_the_transaction_of_a_batch(
-    prepared: SettingsFactory, topics: Topics, database: Database, start_sink: StartSink
-) -> None:
-    settings = prepared(QUICK)
-    log = SinksLog(settings, topics, database)
-    sink = start_sink(settings).wait_ready()
-    log.change_and_wait("at first")
+def test_a_session_terminated_inside_the_transaction_of_a_batch(sink_scenario: SinkScenarioFactory) -> None:
+    at = sink_scenario()
+    sink = at.start().wait_ready()
+    at.change_and_wait("at first")
 
     blocked = "select pid from pg_locks where relation = 'wait'::regclass and not granted"
-    with database.connect(settings) as other, other.transaction():
+    with at.database.connect(at.settings) as other, other.transaction():
         other.execute("lock table wait in share mode")
-        log.change()
-        [(pid,)] = wait_until(lambda: database.rows(settings, blocked), what="a transaction that waits for the lock")
-        assert database.rows(settings, "select pg_terminate_backend(%s, 30000)", pid) == [(True,)]
-        assert database.rows(settings, "select * from pg_stat_activity where pid = %s", pid) == []
+        at.change()
+        [(pid,)] = wait_until(lambda: at.rows(blocked), what="a transaction that waits for the lock")
+        assert at.rows("select pg_terminate_backend(%s, 30000)", pid) == [(True,)]
+        assert at.rows("select * from pg_stat_activity where pid = %s", pid) == []
 
-    log.wait_exact("after the end of the session")
+    at.wait_applied_once("after the end of the session")
     assert not sink.ended
 
 
 @pytest.mark.fault("F90")
 @pytest.mark.parametrize("commit_arrives", [True, False])
 def test_a_commit_without_an_answer_whether_it_arrived_or_not(
-    prepared: SettingsFactory, topics: Topics, database: Database, start_sink: StartSink, commit_arrives: bool
+    sink_scenario: SinkScenarioFactory, commit_arrives: bool
 ) -> None:
-    settings = prepared({**QUICK, "sink.idle_progress_s": 60})
-    log = SinksLog(settings, topics, database)
-    with CommitCut(database.url, commit_arrives=commit_arrives) as proxy:
-        sink = start_sink(with_postgres(settings, proxy.url)).wait_ready()
-        log.change_and_wait("at first")
+    at = sink_scenario({"sink.idle_progress_s": 60})
+    with CommitCut(at.database.url, commit_arrives=commit_arrives) as proxy:
+        sink = at.start_sink(with_postgres(at.settings, proxy.url)).wait_ready()
+        at.change_and_wait("at first")
         proxy.armed.set()
-        log.change()
+        at.change()
         assert proxy.cut.wait(60), "no COMMIT was cut off"
-        log.wait_exact("after the lost answer")
-        log.change_and_wait("later")
+        at.wait_applied_once("after the lost answer")
+        at.change_and_wait("later")
         assert not sink.ended
         sink.stop()
 
 
 @pytest.mark.fault("F91")
-def test_a_link_that_is_cut_refused_half_open_or_stalled(
-    prepared: SettingsFactory, topics: Topics, database: Database, start_sink: StartSink
-) -> None:
-    settings = prepared({**QUICK, "sink.idle_progress_s": 0.5, "postgres.connect_timeout_s": 2})
-    log = SinksLog(settings, topics, database)
-    with link_to_postgres(database.url) as link:
-        sink = start_sink(behind_link(settings, link)).wait_ready()
+def test_a_link_that_is_cut_refused_half_open_or_stalled(sink_scenario: SinkScenarioFactory) -> None:
+    at = sink_scenario({"sink.idle_progress_s": 0.5, "postgres.connect_timeout_s": 2})
+    with link_to_postgres(at.database.url) as link:
+        sink = at.start_sink(behind_link(at.settings, link)).wait_ready()
 
         def is_not_ready() -> bool:
             return not sink.service.telemetry.ready().ok
 
-        log.change_and_wait("at first")
+        at.change_and_wait("at first")
         assert link.cut() >= 1, "the connection that holds the lock and writes"
-        log.change_and_wait("after the cut")
+        at.change_and_wait("after the cut")
 
         link.refuse()
-        log.change()
+        at.change()
         wait_until(is_not_ready, what="not being ready while refused")
         link.allow()
-        log.wait_exact("after the refusals")
+        at.wait_applied_once("after the refusals")
         sink.wait_ready()
 
         for break_link in (link.half_open, link.stall):
             before = link.figures.bytes_held_back
             break_link()
-            log.change()
+            at.change()
             wait_until(partial(holds_back_more_than, link, before), what="bytes that are held back")
             wait_until(is_not_ready, what="not being ready while nothing is answered")
             link.flow()
-            log.wait_exact("when the link flows again")
+            at.wait_applied_once("when the link flows again")
             sink.wait_ready()
 
         link.stall()
-        log.change()
+        at.change()
         wait_until(is_not_ready, what="not being ready while it stalls")
         link.cut()
         link.flow()
-        log.wait_exact("after a stall that ended with a cut")
+        at.wait_applied_once("after a stall that ended with a cut")
         assert not sink.ended
         sink.stop()
 
@@ -114,24 +102,19 @@ def test_a_link_that_is_cut_refused_half_open_or_stalled(
 @pytest.mark.guarantee("P8.17")
 @pytest.mark.fault("F92")
 def test_a_stop_while_nothing_is_answered_gives_up_the_open_transaction(
-    prepared: SettingsFactory,
-    topics: Topics,
-    database: Database,
-    start_sink: StartSink,
-    monkeypatch: pytest.MonkeyPatch,
+    sink_scenario: SinkScenarioFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sink.service.STOP_LIMIT_S", 1.0)
-    settings = prepared(QUICK)
-    log = SinksLog(settings, topics, database)
-    with link_to_postgres(database.url) as link:
-        sink = start_sink(behind_link(settings, link)).wait_ready()
-        log.change_and_wait("at first")
+    at = sink_scenario()
+    with link_to_postgres(at.database.url) as link:
+        sink = at.start_sink(behind_link(at.settings, link)).wait_ready()
+        at.change_and_wait("at first")
 
         blocked = "select pid from pg_locks where relation = 'wait'::regclass and not granted"
-        with database.connect(settings) as other, other.transaction():
+        with at.database.connect(at.settings) as other, other.transaction():
             other.execute("lock table wait in share mode")
-            log.change()
-            wait_until(lambda: database.rows(settings, blocked), what="a transaction that waits for the lock")
+            at.change()
+            wait_until(lambda: at.rows(blocked), what="a transaction that waits for the lock")
             before = link.figures.bytes_held_back
             link.stall()
         # The transaction has its lock, and its answer doesn't arrive.
@@ -140,8 +123,8 @@ def test_a_stop_while_nothing_is_answered_gives_up_the_open_transaction(
         assert sink.wait_ended(30) is None
         link.flow()
 
-    start_sink(settings).wait_ready()
-    log.wait_exact("after the next start")
+    at.start().wait_ready()
+    at.wait_applied_once("after the next start")
 
 
 @pytest.mark.fault("F93")

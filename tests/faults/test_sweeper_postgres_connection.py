@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
@@ -14,6 +13,7 @@ from tests.faults.sweeping import Sweeping
 from tests.integration.sweeper.conftest import ScenarioFactory
 from tests.integration.sweeper.scenario import Registered, Scenario, ids
 from tests.support.network import Link, behind_link, link_to_postgres
+from tests.support.running_thread import RunningThread
 from tests.support.waiting import wait_until
 from wait_registry.settings.root import Settings
 
@@ -84,26 +84,17 @@ def test_a_stop_during_a_stalled_link_ends_the_sweep(
         assert sweeping.error is None
 
 
-class RunningService:
+class RunningService(RunningThread):
     """A sweeper's service in a thread."""
 
     def __init__(self, settings: Settings, spark: SparkSession) -> None:
         self.service = SweeperService(settings, spark)
-        self._error: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
+        super().__init__(self.service.run)
 
     def stop_and_wait(self) -> None:
         """Stop it, and wait until it has ended without an error."""
         self.service.request_stop()
-        wait_until(lambda: not self._thread.is_alive(), 30, "the end of the sweeper")
-        assert self._error is None
-
-    def _run(self) -> None:
-        try:
-            self.service.run()
-        except BaseException as error:  # noqa: BLE001 - for the test to look at
-            self._error = error
+        assert self.wait_ended(30) is None
 
 
 class Rounds:

@@ -3,32 +3,28 @@
 from __future__ import annotations
 
 import sys
-import threading
 import types
 import uuid
 from typing import Any
 
 from processor.service import ProcessorService
 from processor.stats import Stats
+from tests.support.running_thread import RunningThread
 from tests.support.waiting import wait_until
 from wait_registry.settings.root import Settings
+from wait_registry.telemetry.exposition import Reading
 from wait_registry.telemetry.health import Health
+from wait_registry.telemetry.metrics import Metric
 from wait_registry.telemetry.tracing import Tracer
 
 
-class RunningProcessor:
+class RunningProcessor(RunningThread):
     """One service and its thread."""
 
     def __init__(self, settings: Settings, once: bool = False, tracer: Tracer | None = None) -> None:
         self.settings = settings
         self.service = ProcessorService(settings, once=once, tracer=tracer)
-        self.error: BaseException | None = None
-        self.thread = threading.Thread(target=self._run, name="processor", daemon=True)
-
-    def start(self) -> RunningProcessor:
-        """Start it and return at once."""
-        self.thread.start()
-        return self
+        super().__init__(self.service.run)
 
     def wait_joined(self, deadline_s: float = 120.0) -> RunningProcessor:
         """Wait until it is ready."""
@@ -47,11 +43,6 @@ class RunningProcessor:
         assert not self.thread.is_alive(), f"the processor still runs after {deadline_s:g} s"
         if self.error is not None:
             raise self.error
-
-    @property
-    def ended(self) -> bool:
-        """Whether its thread has ended."""
-        return not self.thread.is_alive()
 
     @property
     def stats(self) -> Stats:
@@ -77,11 +68,10 @@ class RunningProcessor:
             raise self.error
         return self.service.ready()
 
-    def _run(self) -> None:
-        try:
-            self.service.run()
-        except BaseException as error:  # noqa: BLE001 - shown by the test that waits for the end
-            self.error = error
+    def values(self, metric: Metric) -> list[float]:
+        """What it shows of a metric, one value for each label."""
+        assert not self.ended
+        return [one.value for one in self.service.readings() if isinstance(one, Reading) and one.metric is metric]
 
 
 class Processors:
@@ -102,7 +92,7 @@ class Processors:
 
     def start(self, settings: Settings, once: bool = False, tracer: Tracer | None = None) -> RunningProcessor:
         """Start a processor."""
-        running = RunningProcessor(settings, once, tracer).start()
+        running = RunningProcessor(settings, once, tracer)
         self._running.append(running)
         return running
 

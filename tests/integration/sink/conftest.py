@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -10,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.conftest import SettingsFactory
-from tests.integration.sink.wait_topic import WaitTopic, rows_of
+from tests.integration.sink.wait_topic import WaitTopic, new_id, rows_of, tombstone, wait_record
 from tests.support.database import Database
+from tests.support.running_thread import RunningThread
 from tests.support.topics import Topics
-from tests.support.waiting import wait_until
+from tests.support.waiting import PATIENCE_S, wait_until
 from wait_registry.settings.root import Settings
 
 if TYPE_CHECKING:
@@ -22,19 +22,12 @@ if TYPE_CHECKING:
     from sink.service import SinkService
 
 
-class RunningSink:
-    """A `SinkService` in a thread; ``error`` is what `run` raised."""
+class RunningSink(RunningThread):
+    """A `SinkService` in a thread."""
 
     def __init__(self, service: SinkService) -> None:
         self.service = service
-        self.error: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-
-    @property
-    def ended(self) -> bool:
-        """Whether `run` returned or raised."""
-        return not self._thread.is_alive()
+        super().__init__(service.run)
 
     def wait_ready(self, deadline_s: float = 90.0) -> RunningSink:
         """Wait until it says that it is ready."""
@@ -46,22 +39,10 @@ class RunningSink:
         wait_until(ready, deadline_s, "readiness of the sink")
         return self
 
-    def wait_ended(self, deadline_s: float = 90.0) -> BaseException | None:
-        """Wait until it has ended and return what it raised."""
-        wait_until(lambda: self.ended, deadline_s, "the end of the sink")
-        return self.error
-
     def stop(self) -> None:
         """Stop it and wait."""
         self.service.request_stop()
-        self._thread.join(90)
-        assert self.ended
-
-    def _run(self) -> None:
-        try:
-            self.service.run()
-        except BaseException as error:  # noqa: BLE001 - kept for the test to look at
-            self.error = error
+        self.wait_ended()
 
 
 StartSink = Callable[..., RunningSink]
@@ -118,7 +99,22 @@ class SinkScenario:
 
     def wait_exact(self, when: str = "") -> None:
         """Wait until it does."""
-        wait_until(self.is_exact, 60, f"the exact rows {when}")
+        wait_until(self.is_exact, 2 * PATIENCE_S, f"the exact rows {when}")
+
+    def change(self) -> None:
+        """Resolve half of what is open, and register some more."""
+        ended = list(self.log.rows)[::2]
+        self.log.write(*[tombstone(wait_id, 0) for wait_id in ended], *[wait_record(new_id(), 0) for _ in range(6)])
+
+    def wait_applied_once(self, when: str) -> None:
+        """Wait until the table is exact; no tombstone may have been applied twice."""
+        self.wait_exact(when)
+        assert self.rows("select * from late_outcome") == [], when
+
+    def change_and_wait(self, when: str) -> None:
+        """Write and wait."""
+        self.change()
+        self.wait_applied_once(when)
 
 
 SinkScenarioFactory = Callable[..., SinkScenario]

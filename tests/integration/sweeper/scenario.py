@@ -5,15 +5,13 @@ from __future__ import annotations
 import time
 import uuid
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import psycopg
-from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 from psycopg.rows import TupleRow
-from pydantic import SecretStr
 
 from sweeper.export import Chunk, Held, Task
 from sweeper.metrics import Instruments
@@ -23,14 +21,13 @@ from sweeper.sweeper import Job, Sweeper
 from sweeper.wait_topic import WaitTopic, look_up
 from tests.support.database import Database
 from tests.support.kafka_io import Outgoing, ReadRecord
-from tests.support.settings import with_broker
+from tests.support.naming import Names
+from tests.support.settings import settings_against, with_broker, with_postgres
 from tests.support.topics import Topics
 from tests.support.wait_record_encoding import encode_wait_record
-from tests.support.waiting import wait_until
 from wait_registry.cli.connect.sweeping import tables_policy
 from wait_registry.kafka.clients import admin
 from wait_registry.kafka.positions import end_offsets
-from wait_registry.kafka.topics import topic_config
 from wait_registry.records.headers import encode_headers_json
 from wait_registry.records.original import Original
 from wait_registry.records.tombstone import Outcome, tombstone_headers
@@ -92,8 +89,7 @@ def sweeper_of(
 def with_server_default(settings: Settings, option: str) -> Settings:
     """Return the settings with another default of the Postgres server, such as ``statement_timeout=2s``."""
     url = settings.postgres.url.get_secret_value()
-    limited = f"{url}{'&' if '?' in url else '?'}options=-c%20{option.replace('=', '%3D')}"
-    return settings.model_copy(update={"postgres": settings.postgres.model_copy(update={"url": SecretStr(limited)})})
+    return with_postgres(settings, f"{url}{'&' if '?' in url else '?'}options=-c%20{option.replace('=', '%3D')}")
 
 
 def export_all(chunks: Iterable[Chunk]) -> Counter[RowOutcome]:
@@ -112,6 +108,15 @@ class Scenario:
         self.topics = topics
         self.database = database
         self.admin = admin(settings.kafka)
+
+    @classmethod
+    def made(cls, bootstrap: str, postgres_url: str, names: Names, overrides: Mapping[str, Any]) -> Scenario:
+        """Make topics and schema on servers that end with them."""
+        settings = settings_against(bootstrap, postgres_url, names, overrides)
+        at = cls(settings, Topics(bootstrap), Database(postgres_url))
+        at.topics.create_own(settings)
+        at.database.install(settings)
+        return at
 
     def through(self, bootstrap: str) -> Scenario:
         """Return the same with another address of the broker."""
@@ -143,14 +148,14 @@ class Scenario:
         wait_topic = self.settings.wait.topic
         appended_ms = time.time_ns() // 1_000_000 - days_old * DAY_MS if days_old else None
         if appended_ms is not None:
-            self.set_config(wait_topic, "message.timestamp.type", "CreateTime")
+            self.topics.configure(wait_topic, "message.timestamp.type", "CreateTime")
         outgoing = []
         for record in listed:
             value, headers = encode_wait_record(record)
             outgoing.append(Outgoing(value, record.wait_id.encode(), headers, partition, appended_ms))
         places = self.topics.produce(wait_topic, list(outgoing))
         if appended_ms is not None:
-            self.set_config(wait_topic, "message.timestamp.type", "LogAppendTime")
+            self.topics.configure(wait_topic, "message.timestamp.type", "LogAppendTime")
         return [Registered(record, *place) for record, place in zip(listed, places, strict=True)]
 
     def due(self, records: int | Iterable[WaitRecord] = 1) -> list[Registered]:
@@ -228,13 +233,6 @@ class Scenario:
     def with_sweeper(self, **changes: object) -> Settings:
         """Return the settings with some of the sweeper's changed."""
         return self.settings.model_copy(update={"sweeper": self.settings.sweeper.model_copy(update=changes)})
-
-    def set_config(self, topic: str, name: str, value: str) -> None:
-        """Change a topic's configuration and wait until the broker shows it."""
-        entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
-        resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
-        self.admin.incremental_alter_configs([resource])[resource].result(15)
-        wait_until(lambda: topic_config(self.admin, topic)[name] == value, 60, f"{name} of {topic}")
 
     def _row(self, record: ReadRecord) -> Sequence[object]:
         wait = decode_wait_record(record.key, record.value, record.headers)

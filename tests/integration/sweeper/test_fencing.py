@@ -20,7 +20,7 @@ from tests.integration.sweeper.scenario import Registered, Scenario, export_all,
 from tests.support.kafka_io import read_all
 from tests.support.tcp_proxy import END_TXN, PRODUCE, Fate, KafkaProxy
 from tests.support.waiting import wait_until
-from wait_registry.errors import FencedError, TransientError
+from wait_registry.errors import FencedError
 from wait_registry.records.tombstone import Outcome, tombstone_headers
 
 
@@ -161,19 +161,6 @@ def test_the_next_fence_aborts_a_half_written_export(at: Scenario) -> None:
     uncommitted = read_all(at.settings.kafka.bootstrap_servers, at.settings.wait.topic, "read_uncommitted")
     assert (len(committed), len([record for record in uncommitted if record.value is None])) == (1, 2)
     del dead
-
-
-def test_a_producer_is_never_used_again_after_an_error(at: Scenario) -> None:
-    at.due(2)
-    with losing(at, END_TXN, Fate.LOSE_REQUEST) as through:
-        with through.export(transaction_timeout_ms=1_000, chunk_rows=1) as task:
-            chunks = fence(task).snapshot().read_tail().chunks()
-            with pytest.raises(TransientError):
-                next(chunks).export()
-            with pytest.raises(RuntimeError, match="start again at the fence"):
-                next(chunks).export()
-    # Its transaction is left open, so nothing is waited for.
-    assert read_all(at.settings.kafka.bootstrap_servers, at.settings.dead_letter.topic) == []
 
 
 def foreign_tombstone(at: Scenario, item: Registered, transaction: str = "") -> Producer:

@@ -11,14 +11,10 @@ import pytest
 
 from sweeper.job import SparkJob, SweepJobFailed
 from sweeper.result import PartitionResult, RowOutcome, Sweep, SweepResult
-from tests.conftest import SettingsFactory
 from tests.integration.sweeper.conftest import ScenarioFactory
 from tests.integration.sweeper.scenario import Scenario, ids, in_process, sweeper_of, with_server_default
-from tests.support.database import Database
 from tests.support.naming import Names
-from tests.support.settings import settings_against
 from tests.support.stack import OwnStack
-from tests.support.topics import Topics
 from tests.support.waiting import wait_until
 from wait_registry.errors import ConfigurationError
 from wait_registry.telemetry.exposition import MetricsRegistry
@@ -121,24 +117,13 @@ def test_a_topic_recreated_since_it_was_looked_up_is_noticed_by_the_task(at: Sce
     assert at.database.rows(at.settings, "select result from sweep") == [("partial",)]
 
 
-def test_a_missing_schema_ends_the_process(settings_for: SettingsFactory, topics: Topics) -> None:
-    settings = settings_for()
-    topics.create_own(settings)
-    with pytest.raises(ConfigurationError, match="waitreg db migrate"):
-        sweeper_of(settings).run_once()
-
-
 @pytest.mark.fault("F86")
 def test_an_outage_of_postgres_fails_the_sweep_only(own_stack: OwnStack) -> None:
     overrides = {"wait.partitions": 1, "wait.skew_allowance_s": 0, "postgres.connect_timeout_s": 2}
-    settings = settings_against(own_stack.bootstrap_servers, own_stack.postgres_url, Names(), overrides)
-    topics, database = Topics(own_stack.bootstrap_servers), Database(own_stack.postgres_url)
-    topics.create_own(settings)
-    database.install(settings)
-    at = Scenario(settings, topics, database)
+    at = Scenario.made(own_stack.bootstrap_servers, own_stack.postgres_url, Names(), overrides)
     at.due()
     registry = MetricsRegistry()
-    sweeper = sweeper_of(settings, registry=registry)
+    sweeper = sweeper_of(at.settings, registry=registry)
 
     own_stack.postgres.stop()
     assert sweeper.run_once().result is SweepResult.FAILED
