@@ -13,8 +13,9 @@ from confluent_kafka.admin import NewTopic
 
 from sweeper.export_transaction import transactional_id
 from tests.faults.processor.conftest import IMPATIENT, QUICK
-from tests.faults.processor.observation import Observation, Place
+from tests.faults.processor.observation import Observation
 from tests.faults.sweeping import Sweeping
+from tests.integration.processor.calls import Place
 from tests.integration.processor.running import Processors, RunningProcessor
 from tests.integration.sink.conftest import StartSink
 from tests.integration.sweeper.scenario import Scenario

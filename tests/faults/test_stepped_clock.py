@@ -14,6 +14,7 @@ import pytest
 
 from tests.faults.conftest import AnotherScenario
 from tests.faults.sweeping import start_sweeping
+from tests.integration.processor.calls import HANDLERS
 from tests.integration.processor.wait_topic import stories
 from tests.integration.sweeper.conftest import ScenarioFactory
 from tests.integration.sweeper.scenario import Registered, Scenario, ids
@@ -103,7 +104,7 @@ class Host:
         self.clock = HostClock(folder / "clock")
         self.settings = another_scenario(
             {
-                "processor.handler": "tests.integration.processor.deadly_handlers:slow",
+                "processor.handler": f"{HANDLERS}:slow",
                 "processor.commit_interval_s": 0.1,
                 "processor.ttl_s": TTL_S,
                 "processor.max_in_flight": 10,

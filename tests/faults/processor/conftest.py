@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.integration.processor.conftest import QUICK as QUICK_COMMITS
-from tests.integration.processor.conftest import processor_scenario, processor_settings, processors
+from tests.integration.processor.conftest import calls, processor_scenario, processor_settings, processors
 from tests.integration.processor.running import Processors
 from tests.integration.processor.scenario import ScenarioFactory
 from tests.refusals.conftest import secured_settings
@@ -18,7 +18,7 @@ from tests.support.settings import settings_against, with_broker
 from tests.support.topics import Topics
 from wait_registry.settings.root import Settings
 
-__all__ = ["processor_scenario", "processor_settings", "processors", "secured_settings"]
+__all__ = ["calls", "processor_scenario", "processor_settings", "processors", "secured_settings"]
 
 ROUTE = "processor"
 # Under KIP-848 the broker says how long a silent member belongs to its group: 45 s by default, and at least.

@@ -8,14 +8,12 @@ from typing import Self
 
 from tests.chaos.history.history import Partition, Poll
 from tests.chaos.history.watch import Watch
+from tests.integration.processor.calls import Place
 from tests.integration.processor.wait_topic import Story, stories
 from tests.support.kafka_io import Outgoing
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
 from wait_registry.settings.root import Settings
-
-Place = tuple[int, int]
-"""Partition and offset of a record of the one input topic."""
 
 POLL_EVERY_S = 0.05
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from confluent_kafka.admin import NewPartitions
 
 from tests.faults.processor.observation import Observation
 from tests.integration.processor.scenario import Counts, ScenarioFactory, numbers
 from tests.support.kafka_io import Outgoing
-from tests.support.topics import Topics
 from tests.support.waiting import wait_until
 from wait_registry.errors import ConfigurationError
 
@@ -19,11 +17,6 @@ AT_FIRST, THEN = 2, 5
 def quick_watch(monkeypatch: pytest.MonkeyPatch) -> None:
     """Compare the topics' identities every half second."""
     monkeypatch.setattr("processor.broker_watch.IDENTITY_EVERY_S", 0.5)
-
-
-def grow(topics: Topics, topic: str, partitions: int) -> None:
-    topics.admin.create_partitions([NewPartitions(topic, partitions)])[topic].result(30)
-    wait_until(lambda: len(topics.admin.list_topics(topic, timeout=30).topics[topic].partitions) == partitions)
 
 
 @pytest.mark.fault("F34")
@@ -37,7 +30,7 @@ def test_partitions_added_to_an_input_are_read_from_their_start(
         running = at.start()
         seen.publish_each(b"before")
         wait_until(lambda: len(handler.calls) == AT_FIRST, what="the first records")
-        grow(at.topics, at.topic, THEN)
+        at.topics.grow(at.topic, THEN)
         early = [seen.publish_each(b"early") for _ in range(10)]
         assert (THEN - 1, 0) in early[0], "it is there before anybody consumes it"
         wait_until(lambda: set(handler.calls) == set(seen.published), what="all records of all partitions")
@@ -59,7 +52,7 @@ def test_partitions_added_to_the_wait_topic_stay_empty(faulty_scenario: Scenario
         running = at.start()
         seen.publish(numbers(20))
         wait_until(lambda: running.done == 20, what="the first records")
-        grow(at.topics, wait_topic, 3 * used)
+        at.topics.grow(wait_topic, 3 * used)
         seen.publish_until(lambda: running.done >= 60, "records after the client has noticed")
         running.stop()
         seen.publish(numbers(20))
@@ -75,7 +68,7 @@ def test_a_record_in_an_added_wait_partition_ends_the_processor(faulty_scenario:
     at = faulty_scenario(partitions=1)
     added = at.settings.wait.partitions
     running = at.start().wait_joined()
-    grow(at.topics, at.settings.wait.topic, added + 1)
+    at.topics.grow(at.settings.wait.topic, added + 1)
     at.topics.produce(at.settings.wait.topic, [Outgoing(b"value", b"key", partition=added)])
     said = f"records in partition {added}, expected none beyond wait.partitions = {added}"
     with pytest.raises(ConfigurationError, match=said):

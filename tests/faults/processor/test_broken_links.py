@@ -10,7 +10,8 @@ import pytest
 from confluent_kafka import ConsumerGroupState
 
 from tests.faults.processor.conftest import ROUTE
-from tests.faults.processor.observation import Observation, Place
+from tests.faults.processor.observation import Observation
+from tests.integration.processor.calls import Place
 from tests.integration.processor.running import RunningProcessor
 from tests.integration.processor.scenario import Counts, ProcessorScenario, ScenarioFactory, numbers
 from tests.support.network import Link

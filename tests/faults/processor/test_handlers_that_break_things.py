@@ -5,15 +5,15 @@ from __future__ import annotations
 import resource
 import threading
 from collections import Counter
-from pathlib import Path
 
 import psutil
 import pytest
 
-from tests.faults.processor.handlers_in_processes import HANDLERS, LEAK_BYTES, Calls
-from tests.faults.processor.observation import Observation, Place
+from tests.faults.processor.observation import Observation
+from tests.integration.processor.calls import HANDLERS, Calls, Place
+from tests.integration.processor.deadly_handlers import LEAK_BYTES
 from tests.integration.processor.scenario import ProcessorScenario, ScenarioFactory, accepts, numbers
-from tests.support.processes import Service, Services
+from tests.support.processes import Service
 from tests.support.waiting import wait_until
 from wait_registry.handler import Record
 
@@ -32,18 +32,17 @@ def instances_of_unresolved(seen: Observation, calls: Calls) -> set[str]:
 
 @pytest.mark.fault("F38")
 def test_calls_that_never_return_take_their_slots_and_nothing_else(
-    faulty_scenario: ScenarioFactory, services: Services, tmp_path: Path
+    faulty_scenario: ScenarioFactory, calls: Calls
 ) -> None:
     at = faulty_scenario(accepts, 1, max_in_flight=N, max_attempts=1, handler_timeout_s=0.5, drain_timeout_s=1)
-    calls = Calls(tmp_path / "calls")
     with Observation(at.topics, at.settings) as seen:
-        hanging = calls.start(services, with_handler(at, "hangs")).wait_ready()
+        hanging = calls.start(with_handler(at, "hangs")).wait_ready()
         hung = seen.publish([b"hang"] * N)
         seen.publish(numbers(20))
         wait_until(lambda: "slots are blocked" in hanging.get("/health/ready")[1], what="not being ready")
         assert calls.counted() == Counter(hung), "nothing begins without a slot"
         assert hanging.terminate() == 0
-        assert calls.start(services, with_handler(at, "takes_a_while"), "--once").wait() == 0
+        assert calls.start(with_handler(at, "takes_a_while"), "--once").wait() == 0
     assert instances_of_unresolved(seen, calls) <= {"hangs"}
     errors = {(letter.value, letter.text("DLQ_ERROR_CLASS")) for letter in at.letters()}
     assert errors == {(b"hang", "TimeoutError")}
@@ -51,12 +50,11 @@ def test_calls_that_never_return_take_their_slots_and_nothing_else(
 
 @pytest.mark.fault("F39")
 def test_a_process_that_leaks_until_there_is_no_memory_loses_nothing(
-    faulty_scenario: ScenarioFactory, services: Services, tmp_path: Path
+    faulty_scenario: ScenarioFactory, calls: Calls
 ) -> None:
     at = faulty_scenario(accepts, 1, max_in_flight=N)
-    calls = Calls(tmp_path / "calls")
     with Observation(at.topics, at.settings) as seen:
-        leaking = calls.start(services, with_handler(at, "leaks")).wait_ready()
+        leaking = calls.start(with_handler(at, "leaks")).wait_ready()
         allow_no_more_than(10 * LEAK_BYTES, leaking)
         seen.publish(numbers(40))
 
@@ -66,7 +64,7 @@ def test_a_process_that_leaks_until_there_is_no_memory_loses_nothing(
 
         wait_until(out_of_memory, what="the end of the memory")
         leaking.kill()
-        assert calls.start(services, with_handler(at, "takes_a_while"), "--once").wait() == 0
+        assert calls.start(with_handler(at, "takes_a_while"), "--once").wait() == 0
     assert instances_of_unresolved(seen, calls) <= {"leaks"}
 
 

@@ -43,16 +43,11 @@ def start_on_a_topic_and_recreate_it(at: ProcessorScenario) -> RunningProcessor:
     """Start a processor; when it is paused, and so fetches nothing, put a longer log in the place of the old one."""
     at.produce([b"old %d" % number for number in range(20)])
     running = at.start()
-    wait_until(lambda: is_paused(running), what="the pause")
+    wait_until(lambda: running.values(PROCESSOR_PAUSED) == [1], what="the pause")
     at.topics.delete(at.topic)
     at.topics.create(at.topic, 1)
     at.produce(NEW)
     return running
-
-
-def is_paused(running: RunningProcessor) -> bool:
-    assert not running.ended
-    return any(reading.metric is PROCESSOR_PAUSED and reading.value for reading in running.service.readings())  # type: ignore[union-attr]
 
 
 @pytest.mark.guarantee("P8.6")

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import psutil
 import pytest
 
-from tests.faults.processor.handlers_in_processes import HANDLERS, Calls
 from tests.faults.processor.observation import Observation
+from tests.integration.processor.calls import HANDLERS, Calls
 from tests.integration.processor.scenario import ScenarioFactory
-from tests.support.processes import Service, Services
+from tests.support.processes import Service
 from tests.support.waiting import wait_until
 
 NAMES = ("killed", "frozen", "unharmed")
@@ -19,12 +17,11 @@ NAMES = ("killed", "frozen", "unharmed")
 @pytest.mark.fault("F25")
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_three_processors_one_killed_one_frozen_lose_no_record(
-    protocol: str, faulty_scenario: ScenarioFactory, services: Services, tmp_path: Path
+    protocol: str, faulty_scenario: ScenarioFactory, calls: Calls
 ) -> None:
     at = faulty_scenario(f"{HANDLERS}:takes_a_while", 6, max_in_flight=5, group_protocol=protocol)
-    calls = Calls(tmp_path / "calls")
     with Observation(at.topics, at.settings) as seen:
-        killed, frozen, unharmed = (calls.start(services, at.changed("processor", instance=name)) for name in NAMES)
+        killed, frozen, unharmed = (calls.start(at.changed("processor", instance=name)) for name in NAMES)
         for each in (killed, frozen, unharmed):
             each.wait_ready()
         for each in (killed, frozen, unharmed):

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.integration.processor.calls import Calls
 from tests.integration.processor.running import Processors
 from tests.integration.processor.scenario import ScenarioFactory
+from tests.support.processes import Services
 from tests.support.topics import Topics
+from tests.support.traces import traced
 from wait_registry.settings.root import Settings
+
+__all__ = ["traced"]
 
 QUICK: Mapping[str, Any] = {
     "processor.commit_interval_s": 0.1,
@@ -52,3 +58,9 @@ def processor_scenario(
 ) -> ScenarioFactory:
     """Make scenarios on the broker of the run."""
     return ScenarioFactory(processor_settings, topics, processors)
+
+
+@pytest.fixture
+def calls(services: Services, tmp_path: Path) -> Calls:
+    """The calls of handlers in processes."""
+    return Calls(services, tmp_path / "calls")

@@ -7,46 +7,20 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
-from tests.integration.processor.scenario import ProcessorScenario, ScenarioFactory, numbers
-from tests.support.processes import Service, Services
+from tests.integration.processor.calls import HANDLERS, Calls
+from tests.integration.processor.scenario import ScenarioFactory, numbers
 from tests.support.waiting import wait_until
 from wait_registry.demo.environment import as_environment
 
 # A killed member blocks its group until its session is over: 45 s by default.
 QUICK = {"kafka.librdkafka": {"session.timeout.ms": 2000, "heartbeat.interval.ms": 300}}
-HANDLERS = "tests.integration.processor.deadly_handlers"
 DRAIN_S = 4.0
 # What the process may take beyond its limit on a busy machine; each blocked call takes longer than this, all together
 # more than a minute.
 SLACK_S = 15.0
-
-
-class Calls:
-    """The file that the handlers of `deadly_handlers` write, and the processes that they run in."""
-
-    def __init__(self, services: Services, path: Path) -> None:
-        self._services = services
-        self._path = path
-        self.environment = {"CALLS": str(path)}
-
-    def start(self, at: ProcessorScenario, *options: str) -> Service:
-        return self._services.start("processor", at.settings, *options, environment=self.environment)
-
-    def offsets(self) -> list[int]:
-        lines = self._path.read_text().splitlines() if self._path.exists() else []
-        return [int(line.split()[1]) for line in lines]
-
-    def wait_for(self, count: int) -> None:
-        wait_until(lambda: len(self.offsets()) >= count, what=f"{count} calls")
-
-
-@pytest.fixture
-def calls(services: Services, tmp_path: Path) -> Calls:
-    return Calls(services, tmp_path / "calls")
 
 
 @pytest.mark.fault("F1")

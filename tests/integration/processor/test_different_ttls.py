@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from tests.conftest import SettingsFactory
+from tests.integration.processor.calls import HANDLERS, Calls
 from tests.integration.processor.running import Processors
 from tests.integration.processor.wait_topic import stories
 from tests.integration.sweeper.scenario import Scenario
@@ -19,14 +18,13 @@ from tests.support.waiting import wait_until
 from wait_registry.handler import Record
 from wait_registry.records.times import parse_utc_ms
 
-DEADLY = "tests.integration.processor.deadly_handlers:dies_of_poison"
 SOON_S, LATER_S, ALLOWANCE_S = 8.0, 3600.0, 1.0
 A_PARTITION = 5
 
 
 def rules(ttl_s: float) -> dict[str, object]:
     return {
-        "processor.handler": DEADLY,
+        "processor.handler": f"{HANDLERS}:dies_of_poison",
         "processor.ttl_s": ttl_s,
         "processor.max_in_flight": 4,
         "processor.prefetch_max": 8,
@@ -44,11 +42,11 @@ def rules(ttl_s: float) -> dict[str, object]:
 @pytest.mark.timeout(240)
 def test_each_record_expires_by_the_ttl_of_its_own_processor(
     prepared: SettingsFactory, topics: Topics, database: Database, services: Services, processors: Processors,
-    tmp_path: Path,
+    calls: Calls,
 ) -> None:  # fmt: skip
     soon, later = prepared(rules(SOON_S), 2), prepared(rules(LATER_S), 2)
     topic, group = soon.processor.topics[0], soon.processor.group
-    both = [services.start("processor", each, environment={"CALLS": str(tmp_path / "calls")}) for each in (soon, later)]
+    both = [services.start("processor", each, environment=calls.environment) for each in (soon, later)]
     for one in both:
         one.wait_ready()
     owned = "waitreg_processor_assigned_partitions"

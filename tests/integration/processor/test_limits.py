@@ -4,35 +4,27 @@ from __future__ import annotations
 
 import os
 import threading
-import urllib.request
 
 import pytest
 from confluent_kafka import Producer
 
 from tests.integration.processor.running import RunningProcessor
-from tests.integration.processor.scenario import ScenarioFactory
+from tests.integration.processor.scenario import Gate, ScenarioFactory
 from tests.support.waiting import wait_until
 from wait_registry.handler import Record
-
-
-class BlocksUntilReleased:
-    """A plain handler; records of another value than ``value`` pass."""
-
-    def __init__(self, value: bytes = b"") -> None:
-        self.started: list[Record] = []
-        self.released = threading.Event()
-        self._value = value
-
-    def __call__(self, record: Record) -> None:
-        self.started.append(record)
-        if not self._value or record.value == self._value:
-            self.released.wait(60)
+from wait_registry.telemetry.metrics import PROCESSOR_CONSUMER_LAG, PROCESSOR_PAUSED
 
 
 def test_a_record_whose_time_runs_short_is_renewed(processor_scenario: ScenarioFactory) -> None:
-    handler = BlocksUntilReleased(b"block")
+    started, released = list[Record](), threading.Event()
+
+    def blocks(record: Record) -> None:
+        started.append(record)
+        if record.value == b"block":
+            released.wait(60)
+
     at = processor_scenario(
-        handler,
+        blocks,
         1,
         {"wait.skew_allowance_s": 0},
         max_in_flight=1,
@@ -47,21 +39,22 @@ def test_a_record_whose_time_runs_short_is_renewed(processor_scenario: ScenarioF
     try:
         wait_until(lambda: running.stats.renewed, what="the second registration")
     finally:
-        handler.released.set()
+        released.set()
     wait_until(lambda: running.settled == {"dead_lettered": 1, "done": 1}, what="both outcomes")
+    wait_until(lambda: running.health.ok, what="readiness, when no slot is blocked any more")
     running.stop()
     renewed = at.by_offset()[1]
     first, *_, last = (wait.text("WAIT_EXPIRATION_TIME") for wait in renewed.waits)
     assert first < last
     assert renewed.resolved
     assert renewed.outcomes == ["done"]
-    assert handler.started[-1].expires_at.isoformat(timespec="milliseconds").replace("+00:00", "Z") == last
+    assert started[-1].expires_at.isoformat(timespec="milliseconds").replace("+00:00", "Z") == last
 
 
 @pytest.mark.guarantee("P7.1")
 @pytest.mark.fault("F23")
 def test_the_prefetch_stays_within_its_bounds_and_consumption_is_paused(processor_scenario: ScenarioFactory) -> None:
-    handler = BlocksUntilReleased()
+    handler = Gate()
     at = processor_scenario(handler, max_in_flight=4, prefetch_max=10)
     at.produce([b"value"] * 500)
     running = at.start().wait_joined()
@@ -72,7 +65,7 @@ def test_the_prefetch_stays_within_its_bounds_and_consumption_is_paused(processo
         at.produce([b"value"] * 500)
         wait_until(lambda: sum(lags(running)) >= 950, what="the lag")
     finally:
-        handler.released.set()
+        handler.opened.set()
     wait_until(lambda: running.done == 1000, what="all records")
     wait_until(lambda: sum(lags(running)) == 0, what="the end of the lag")
     wait_until(lambda: not is_paused(running), what="the resumption")
@@ -81,7 +74,7 @@ def test_the_prefetch_stays_within_its_bounds_and_consumption_is_paused(processo
 
 @pytest.mark.fault("F24")
 def test_a_processor_paused_by_large_records_resumes(processor_scenario: ScenarioFactory) -> None:
-    handler = BlocksUntilReleased()
+    handler = Gate()
     # By number there is room for 116, by bytes for 5 of them.
     at = processor_scenario(handler, 3, {"wait.max_message_bytes": 20_000}, max_in_flight=50, prefetch_max_bytes=40_000)
     at.produce([os.urandom(8_000) for _ in range(200)])
@@ -89,7 +82,7 @@ def test_a_processor_paused_by_large_records_resumes(processor_scenario: Scenari
     try:
         wait_until(lambda: is_paused(running), what="the pause")
     finally:
-        handler.released.set()
+        handler.opened.set()
     wait_until(lambda: running.done == 200, what="all records")
     running.stop()
 
@@ -118,14 +111,8 @@ def test_a_transaction_marker_at_the_end_of_the_log_is_no_lag(processor_scenario
 
 
 def is_paused(running: RunningProcessor) -> bool:
-    return metric(running, "waitreg_processor_paused ") == [1.0]
+    return running.values(PROCESSOR_PAUSED) == [1]
 
 
 def lags(running: RunningProcessor) -> list[float]:
-    return metric(running, "waitreg_processor_consumer_lag{")
-
-
-def metric(running: RunningProcessor, start: str) -> list[float]:
-    with urllib.request.urlopen(f"http://127.0.0.1:{running.service.telemetry_port}/metrics", timeout=10) as answer:
-        lines = answer.read().decode().splitlines()
-    return [float(line.rpartition(" ")[2]) for line in lines if line.startswith(start)]
+    return running.values(PROCESSOR_CONSUMER_LAG)

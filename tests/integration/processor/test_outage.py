@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
-from pathlib import Path
-
 import pytest
 
+from tests.integration.processor.calls import HANDLERS, Calls
 from tests.integration.processor.running import Processors
-from tests.integration.processor.scenario import ScenarioFactory, accepts, numbers, scenarios_on
+from tests.integration.processor.scenario import Gate, ScenarioFactory, accepts, numbers, scenarios_on
 from tests.support.naming import Names
-from tests.support.processes import Services
 from tests.support.stack import OwnStack
 from tests.support.waiting import wait_until
-from wait_registry.handler import Record
 
 
 @pytest.fixture
@@ -23,32 +18,19 @@ def breakable_scenario(own_stack: OwnStack, names: Names, processors: Processors
     return scenarios_on(own_stack, names, processors)
 
 
-class WaitsAfter:
-    """A handler that holds all records after the first hundred until the outage has begun."""
-
-    def __init__(self) -> None:
-        self.calls: list[int] = []
-        self.outage = threading.Event()
-
-    async def __call__(self, record: Record) -> None:
-        self.calls.append(record.offset)
-        while len(self.calls) > 100 and not self.outage.is_set():  # noqa: ASYNC110 - set by another thread
-            await asyncio.sleep(0.01)
-
-
 @pytest.mark.guarantee("P8.24")
 @pytest.mark.fault("F49")
 def test_a_broker_that_stops_and_comes_back_loses_nothing(
     own_stack: OwnStack, breakable_scenario: ScenarioFactory
 ) -> None:
-    handler = WaitsAfter()
+    handler = Gate(free=100)
     at = breakable_scenario(handler, max_in_flight=5, ttl_s=3600, commit_interval_s=0.1)
     at.produce(numbers(1500))
     running = at.start()
     wait_until(lambda: running.done > 50, what="the first records")
     own_stack.broker.stop()
     assert running.done < 1500, "it was stopped in mid-work"
-    handler.outage.set()
+    handler.opened.set()
     wait_until(lambda: "the broker can't be reached" in running.health.reasons, what="not being ready")
     own_stack.broker.start()
     wait_until(lambda: running.done >= 1500, 120, "all records")
@@ -61,14 +43,14 @@ def test_a_broker_that_stops_and_comes_back_loses_nothing(
 def test_a_frozen_broker_means_not_ready_until_it_continues(
     own_stack: OwnStack, breakable_scenario: ScenarioFactory
 ) -> None:
-    handler = WaitsAfter()
+    handler = Gate(free=100)
     at = breakable_scenario(handler, max_in_flight=5)
     running = at.start()
     at.produce(numbers(1500))
     wait_until(lambda: running.done > 50, what="the first records")
     own_stack.broker.pause()
     try:
-        handler.outage.set()
+        handler.opened.set()
         # Its connections stay open: nothing but the missing acknowledgments shows it.
         wait_until(lambda: any("unacknowledged for" in reason for reason in running.health.reasons), what="not ready")
     finally:
@@ -93,10 +75,10 @@ def test_a_processor_that_starts_during_an_outage_waits_for_the_broker(
 
 @pytest.mark.fault("F5")
 def test_a_processor_told_to_stop_during_an_outage_ends(
-    own_stack: OwnStack, breakable_scenario: ScenarioFactory, services: Services, tmp_path: Path
+    own_stack: OwnStack, breakable_scenario: ScenarioFactory, calls: Calls
 ) -> None:
     at = breakable_scenario(
-        "tests.integration.processor.deadly_handlers:slow",
+        f"{HANDLERS}:slow",
         3,
         {"kafka.request_timeout_s": 2},
         commit_interval_s=0.1,
@@ -104,9 +86,8 @@ def test_a_processor_told_to_stop_during_an_outage_ends(
         flush_timeout_s=2,
     )
     at.produce(numbers(3000))
-    calls = tmp_path / "calls"
-    service = services.start("processor", at.settings, environment={"CALLS": str(calls)}).wait_ready()
-    wait_until(lambda: calls.exists() and calls.read_bytes().count(b"\n") > 50, what="calls")
+    service = calls.start(at).wait_ready()
+    calls.wait_for(50)
     own_stack.broker.stop()
     # Neither the last commit nor the leaving of the group is answered.
     assert service.terminate() == 0

@@ -5,42 +5,21 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 
 import pytest
 
 from processor.assigned_partition import AssignedPartition
 from tests.integration.processor.running import RunningProcessor
-from tests.integration.processor.scenario import PROTOCOLS, ProcessorScenario, ScenarioFactory, numbers
+from tests.integration.processor.scenario import PROTOCOLS, ScenarioFactory, numbers
+from tests.integration.processor.silence import Silence
 from tests.support.kafka_io import Outgoing
-from tests.support.tcp_proxy import LIST_OFFSETS, Fate, KafkaProxy
+from tests.support.tcp_proxy import LIST_OFFSETS
 from tests.support.waiting import wait_until
 from wait_registry.errors import PermanentError
 from wait_registry.handler import Record
 
 OFFSET_FETCH = 9
-
-
-class Silence:
-    """Requests for committed offsets are lost while it lasts; ``requests`` counts all requests, by API key."""
-
-    def __init__(self, lasts: bool = True) -> None:
-        self.lasts = lasts
-        self.requests: Counter[int] = Counter()
-
-    def decide(self, api: int) -> Fate:
-        self.requests[api] += 1
-        return Fate.LOSE_REQUEST if self.lasts and api == OFFSET_FETCH else Fate.PASS
-
-    @contextmanager
-    def running(self, at: ProcessorScenario, once: bool = False) -> Iterator[RunningProcessor]:
-        """Start a processor whose requests these are."""
-        with KafkaProxy(at.topics.bootstrap, self.decide) as proxy:
-            try:
-                yield at.start(proxy.bootstrap_servers, once)
-            finally:  # who leaves the group does so through the proxy
-                self.lasts = False
 
 
 class Handled:
@@ -78,7 +57,7 @@ def test_partitions_with_a_late_start_offset_are_processed_from_it(
     protocol: str, before: int, processor_scenario: ScenarioFactory
 ) -> None:
     """The client looks up no position itself: it takes a late answer for the position, and passes records over."""
-    handled, silence = Handled(), Silence()
+    handled, silence = Handled(), Silence(OFFSET_FETCH)
     at = processor_scenario(handled, 1, **PROTOCOLS[protocol])
     if before:
         at.produce(numbers(before))
@@ -97,7 +76,7 @@ def test_partitions_with_a_late_start_offset_are_processed_from_it(
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_meanwhile_the_other_partitions_are_processed(protocol: str, processor_scenario: ScenarioFactory) -> None:
-    handled, silence = Handled(), Silence(lasts=False)
+    handled, silence = Handled(), Silence(OFFSET_FETCH, lasts=False)
     at = processor_scenario(handled, 2, **PROTOCOLS[protocol])
 
     def produce(value: bytes, partition: int) -> None:
@@ -142,7 +121,7 @@ def test_meanwhile_the_other_partitions_are_processed(protocol: str, processor_s
 
 @pytest.mark.guarantee("P8.5")
 def test_partitions_revoked_before_their_start_are_dropped(processor_scenario: ScenarioFactory) -> None:
-    handled, silence = Handled(), Silence()
+    handled, silence = Handled(), Silence(OFFSET_FETCH)
     at = processor_scenario(handled, 2)
     at.produce_to_each(10)
     with silence.running(at) as ours:
@@ -164,7 +143,7 @@ def test_a_process_that_has_to_end_stops_asking(processor_scenario: ScenarioFact
         return [thread.name for thread in threading.enumerate() if thread.name == "start-offsets"]
 
     at = processor_scenario(partitions=1, others={"kafka.request_timeout_s": 5})
-    with Silence().running(at) as running:
+    with Silence(OFFSET_FETCH).running(at) as running:
         wait_until(asking, what="the thread that asks")
         running.service.fault.report(PermanentError("the end"))
         with pytest.raises(PermanentError, match="the end"):
@@ -173,7 +152,7 @@ def test_a_process_that_has_to_end_stops_asking(processor_scenario: ScenarioFact
 
 
 def test_once_is_not_over_while_a_partition_cannot_begin(processor_scenario: ScenarioFactory) -> None:
-    at, silence = processor_scenario(partitions=1), Silence()
+    at, silence = processor_scenario(partitions=1), Silence(OFFSET_FETCH)
     at.produce([b"value"])
     with silence.running(at, once=True) as running:
         wait_until(lambda: running.ended or cannot_begin(running), what="a start without an answer")

@@ -7,7 +7,8 @@ from contextlib import nullcontext
 import pytest
 
 from tests.chaos.history.history import Poll
-from tests.faults.processor.observation import Place, judge_commits
+from tests.faults.processor.observation import judge_commits
+from tests.integration.processor.calls import Place
 from tests.integration.processor.wait_topic import Story
 from tests.support.kafka_io import ReadRecord
 
