@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.processor.conftest import processor_settings, processors
+from tests.integration.processor.conftest import processor_scenario, processor_settings, processors
 from tests.integration.sink.conftest import start_sink
 from tests.integration.sweeper.conftest import scenario
 from tests.refusals.secured_settings import SecuredSettings
@@ -16,7 +16,7 @@ from tests.support.secured_broker import SecuredBroker
 from tests.support.stack import GivenStack
 from wait_registry.local.stack import EmbeddedStack
 
-__all__ = ["processor_settings", "processors", "scenario", "start_sink"]
+__all__ = ["processor_scenario", "processor_settings", "processors", "scenario", "start_sink"]
 
 HANDLER = "async def handle(record):\n    return None\n"
 

@@ -35,8 +35,6 @@ MODULES = {
     "missing_import": "import json\n\nimport no_such_library\n\nasync def handle(record):\n    return None\n",
     "no_syntax": "async def handle(record)\n    return None\n",
     "no_environment": "import os\nURL = os.environ['SHOP_URL']\n\nasync def handle(record):\n    return None\n",
-    "two_parameters": "async def handle(record, session):\n    return None\n",
-    "no_handler": "handle = 'https://shop'\n",
     "never_opens": (
         f"class Charge:\n    async def __aenter__(self):\n        raise ConnectionError('the pool is closed')\n{OPENS}"
     ),
@@ -127,13 +125,6 @@ def modules(tmp_path: Path) -> Path:
         ),
         ("no_syntax:handle", "(no_syntax.py:1: async def handle(record))"),
         ("no_environment:handle", "KeyError: 'SHOP_URL' (no_environment.py:2: URL = os.environ['SHOP_URL'])"),
-        (
-            "two_parameters:handle",
-            "takes 2 parameters (record, session); expected one, the record: def handle(record)",
-        ),
-        ("two_parameters:handel", "'two_parameters' has no 'handel'; it has: handle"),
-        ("no_handler:handle", "is a str; expected an async def, a function or a class"),
-        ("http://:8080/orders", "processor.handler is a URL that can't be called: host and port can't be read"),
         ("never_made:Charge", "KeyError: 'SHOP_URL' (never_made.py:3: self.url = {}['SHOP_URL'])"),
     ],
 )

@@ -6,17 +6,16 @@ The same broker lets the right user in: see tests/security.
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from pydantic import SecretStr
 
 from tests.integration.processor.running import Processors
+from tests.integration.processor.scenario import accepts
 from tests.integration.sweeper.scenario import sweeper_of
 from tests.refusals.secured_settings import SecuredSettings
 from tests.support.certificates import Certificate
-from tests.support.command import run_waitreg
 from tests.support.committed_offsets import committed
 from tests.support.database import Database
 from tests.support.kafka_io import Outgoing
@@ -24,7 +23,6 @@ from tests.support.secured_broker import OUT_OF_DATE, PLAIN_USER
 from tests.support.settings import with_broker
 from tests.support.waiting import wait_until
 from wait_registry.errors import ConfigurationError
-from wait_registry.handler import Record
 from wait_registry.settings.root import Settings
 
 if TYPE_CHECKING:
@@ -33,10 +31,6 @@ if TYPE_CHECKING:
 Wrong = Callable[[SecuredSettings, Settings], Settings]
 QUICK = {"kafka.request_timeout_s": 1.5, "processor.handler": "shop:handle"}
 SECRET = "hunter2-not-the-password"
-
-
-async def take(record: Record) -> None:
-    """Accept everything."""
 
 
 def changed(settings: Settings, **security: Any) -> Settings:
@@ -109,7 +103,7 @@ def test_a_processor_that_is_not_let_in_says_why_and_has_done_nothing(
     wrong: str, secured_settings: SecuredSettings, processors: Processors
 ) -> None:
     make, said = REFUSED[wrong]
-    right = secured_settings.of("processor", "SASL_SSL", {**QUICK, "processor.handler": processors.handler(take)})
+    right = secured_settings.of("processor", "SASL_SSL", {**QUICK, "processor.handler": processors.handler(accepts)})
     topics, group, topic = secured_settings.topics, right.processor.group, right.processor.topics[0]
     topics.produce(topic, [b"value"])
     with pytest.raises(ConfigurationError, match=said) as caught:
@@ -156,18 +150,6 @@ def test_what_spark_s_own_client_is_refused_ends_the_sink_too(
         assert SparkReader(spark, right.kafka).read(first).records.num_rows == 1, protocol
 
 
-def test_the_command_ends_with_2_one_line_and_no_password(secured_settings: SecuredSettings, here: Path) -> None:
-    make, _ = REFUSED["password"]
-    settings = make(secured_settings, secured_settings.of("processor", "SASL_SSL", QUICK, granted=False))
-    ended = run_waitreg(here, "processor", settings=settings)
-    assert ended.code == 2, ended.errors
-    last = ended.errors.strip().splitlines()[-1]
-    assert last.startswith("waitreg processor: ")
-    assert "Check kafka.security" in last
-    assert "Traceback" not in ended.errors
-    assert SECRET not in ended.errors + ended.output
-
-
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
@@ -186,7 +168,9 @@ def test_the_command_ends_with_2_one_line_and_no_password(secured_settings: Secu
 def test_a_listener_of_another_protocol_is_an_outage_with_a_hint(
     wrong: Wrong, said: str, secured_settings: SecuredSettings, processors: Processors, caplog: pytest.LogCaptureFixture
 ) -> None:
-    plain = secured_settings.of("processor", "SASL_PLAINTEXT", {**QUICK, "processor.handler": processors.handler(take)})
+    plain = secured_settings.of(
+        "processor", "SASL_PLAINTEXT", {**QUICK, "processor.handler": processors.handler(accepts)}
+    )
     running = processors.start(wrong(secured_settings, plain))
 
     def told() -> bool:

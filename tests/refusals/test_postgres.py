@@ -14,8 +14,7 @@ import psycopg
 import pytest
 from pydantic import SecretStr
 
-from sweeper.result import Skip, SweepResult
-from sweeper.sweep_task import skip_of
+from sweeper.result import SweepResult
 from tests.conftest import SettingsFactory
 from tests.integration.sweeper.scenario import sweeper_of
 from tests.support.certificates import Authority
@@ -23,6 +22,7 @@ from tests.support.command import run_waitreg
 from tests.support.naming import Names
 from tests.support.own_postgres import own_postgres
 from tests.support.secured_postgres import SecuredPostgres
+from tests.support.settings import with_postgres
 from tests.support.tls_front import TlsFront
 from tests.support.topics import Topics
 from wait_registry.errors import ConfigurationError
@@ -52,10 +52,6 @@ def asking() -> Iterator[EmbeddedPostgres]:
 
 def url(server: EmbeddedPostgres, password: str = PASSWORD, database: str = "postgres", options: str = "") -> str:
     return f"postgresql://registry:{password}@127.0.0.1:{server.port}/{database}{options}"
-
-
-def at(settings: Settings, address: str) -> Settings:
-    return settings.model_copy(update={"postgres": settings.postgres.model_copy(update={"url": SecretStr(address)})})
 
 
 @pytest.mark.parametrize(
@@ -92,8 +88,8 @@ def test_a_refusal_by_a_postgres_that_has_let_us_in_is_waited_out(
     settings_for: SettingsFactory, asking: EmbeddedPostgres
 ) -> None:
     address = url(asking, "fickle").replace("registry", "fickle")
-    settings = at(settings_for(), address)
-    with connect(at(settings, url(asking)).postgres, autocommit=True) as owner:
+    settings = with_postgres(settings_for(), address)
+    with connect(with_postgres(settings, url(asking)).postgres, autocommit=True) as owner:
         owner.execute("create role fickle login password 'fickle'")
         connect(settings.postgres).close()
         owner.execute("alter role fickle nologin")
@@ -104,11 +100,6 @@ def test_a_refusal_by_a_postgres_that_has_let_us_in_is_waited_out(
         swept = sweeper_of(settings).run_once()
         assert swept.result is SweepResult.FAILED
         assert "not permitted to log in" in swept.reason
-
-
-def test_a_refusal_of_a_task_alone_does_not_end_the_sweeper() -> None:
-    # The driver, which was let in, has sent the task.
-    assert skip_of(PostgresRefused('database "x" does not exist'), 0) is Skip.UNAVAILABLE
 
 
 Wrong = Callable[[SecuredPostgres, str, str, Path], str]
@@ -160,10 +151,10 @@ def test_certificates_are_checked_on_both_sides(
     make, said = CERTIFICATES[wrong]
     user = f"{names.prefix}_registry"
     password = secured_postgres.add_login(user, "pg_monitor")
-    right = at(settings_for(), secured_postgres.url(user, password, secured_postgres.authority.issue(user)))
+    right = with_postgres(settings_for(), secured_postgres.url(user, password, secured_postgres.authority.issue(user)))
     with connect(right.postgres) as connection:
         assert connection.execute("select 1").fetchone() == (1,)
-    settings = at(right, make(secured_postgres, user, password, tmp_path))
+    settings = with_postgres(right, make(secured_postgres, user, password, tmp_path))
     both_refuse(settings, spark, PostgresRefused, said, secret=password)
 
 
@@ -179,7 +170,7 @@ def test_a_servers_certificate_that_is_out_of_date_is_refused(
 def test_sink_and_sweeper_end_with_2_and_a_sentence(
     settings_for: SettingsFactory, topics: Topics, asking: EmbeddedPostgres, spark: SparkSession, here: Path
 ) -> None:
-    settings = at(settings_for(), url(asking, SECRET))
+    settings = with_postgres(settings_for(), url(asking, SECRET))
     topics.create_own(settings)
     both_refuse(settings, spark, PostgresRefused, "password authentication failed", secret=SECRET)
     ended = run_waitreg(here, "sweeper", "--once", settings=settings)
@@ -192,7 +183,7 @@ def test_sink_and_sweeper_end_with_2_and_a_sentence(
 def test_sink_and_sweeper_refuse_an_older_schema(
     settings_for: SettingsFactory, topics: Topics, asking: EmbeddedPostgres, spark: SparkSession
 ) -> None:
-    settings = at(settings_for(), url(asking))
+    settings = with_postgres(settings_for(), url(asking))
     topics.create_own(settings)
     with connect(settings.postgres, autocommit=True) as connection:
         install_schema(connection, settings.postgres.schema_name)

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 
 import psycopg
 import pytest
-from pydantic import SecretStr
 
 from tests.conftest import SettingsFactory
 from tests.support.database import Database
 from tests.support.naming import Names
 from tests.support.postgres_roles import apply_roles, roles
+from tests.support.settings import with_postgres
 from wait_registry.cli.checks.postgres_permissions import TABLES, permissions
 from wait_registry.cli.query_file import bind, load_query, query_names
 from wait_registry.postgres.connection import connect
@@ -47,8 +47,7 @@ def settings(settings_for: SettingsFactory, database: Database, logins: Mapping[
 
 def as_role(settings: Settings, database: Database, role: str) -> Settings:
     """Return the settings of another role."""
-    url = SecretStr(psycopg.conninfo.make_conninfo(database.url, user=role))
-    return settings.model_copy(update={"postgres": settings.postgres.model_copy(update={"url": url})})
+    return with_postgres(settings, psycopg.conninfo.make_conninfo(database.url, user=role))
 
 
 def granted(database: Database, settings: Settings, role: str) -> set[tuple[str, str]]:

@@ -117,4 +117,5 @@ def test_a_wrong_password_ends_each_service_with_2_and_is_not_shown(story: Secur
         said = service.log.read_text("utf-8")
         assert service.process.returncode == 2, said
         assert "Check kafka.security" in said.splitlines()[-1]
+        assert "Traceback" not in said
         assert shown(story.secrets, {service.name: said}) == []

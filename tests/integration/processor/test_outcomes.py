@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 
 import pytest
 
 from tests.integration.processor.scenario import ScenarioFactory, numbers
 from tests.support.kafka_io import Outgoing
-from tests.support.waiting import wait_until
 from wait_registry.handler import Discard, Record, TransientError
 
 
@@ -97,25 +95,3 @@ def test_a_handler_class_is_opened_once_and_closed_at_the_end(processor_scenario
     at.produce(numbers(2))
     at.run_once()
     assert calls == ["open", "handle", "handle", "close"]
-
-
-def test_plain_handlers_that_block_all_slots_are_reported(processor_scenario: ScenarioFactory) -> None:
-    release, started = threading.Event(), []
-
-    def blocks(record: Record) -> None:
-        started.append(record.offset)
-        if record.value == b"block":
-            release.wait(60)
-
-    at = processor_scenario(blocks, 1, max_in_flight=2, handler_timeout_s=0.2, max_attempts=1)
-    at.produce([b"block", b"block", b"fine", b"fine"])
-    running = at.start()
-    try:
-        reasons = wait_until(lambda: [r for r in running.health.reasons if "slots" in r], what="blocked slots")
-        assert reasons == ["all 2 slots are blocked by handlers that timed out and have not returned"]
-        assert len(started) == 2
-    finally:
-        release.set()
-    wait_until(lambda: running.settled == {"dead_lettered": 2, "done": 2}, what="the other records")
-    assert running.health.ok
-    running.stop()

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import pytest
 from confluent_kafka import TopicPartition
-from confluent_kafka.admin import NewPartitions
 
-from tests.conftest import SettingsFactory
-from tests.integration.processor.running import Processors
-from tests.integration.processor.scenario import Counts, ScenarioFactory, accepts
+from tests.integration.processor.scenario import Counts, ScenarioFactory
 from tests.support.committed_offsets import commit_as_operator
 from wait_registry.errors import ConfigurationError, PermanentError
 from wait_registry.kafka.topics import create_topics
@@ -42,7 +39,7 @@ def test_a_recreated_or_resized_wait_topic_stops_its_group(processor_scenario: S
     at.run_once()
 
     wait_topic = at.settings.wait.topic
-    at.topics.admin.create_partitions([NewPartitions(wait_topic, 6)])[wait_topic].result(15)
+    at.topics.grow(wait_topic, 6)
     at.run_once()
     with pytest.raises(ConfigurationError, match=r"has been used with 4 partitions, but wait\.partitions is now 6"):
         at.changed("wait", partitions=6).start().join()
@@ -66,19 +63,3 @@ def test_a_new_wait_topic_of_another_name_may_follow(
     grown.run_once()
     assert seen.calls == {(0, 0): 1, (0, 1): 1}
     assert "Keep a sweeper on the old topic until it is empty" in caplog.text
-
-
-@pytest.mark.parametrize(
-    ("overrides", "said"),
-    [
-        ({"processor.handler": "no_such_module:handle"}, "no_such_module"),
-        ({"processor.topics": ("no-such-topic",)}, "no-such-topic"),
-    ],
-)
-def test_wrong_settings_are_refused_before_the_first_poll(
-    overrides: dict[str, object], said: str, settings_for: SettingsFactory, processors: Processors
-) -> None:
-    settings = settings_for({"processor.handler": processors.handler(accepts), **overrides})
-    create_topics(settings)
-    with pytest.raises(ConfigurationError, match=said):
-        processors.start(settings).join()

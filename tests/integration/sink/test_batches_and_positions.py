@@ -16,11 +16,8 @@ from sink.apply.staging import FREEZE_EVERY_S
 from sink.position import PositionExpired, TopicPartition
 from tests.conftest import SettingsFactory
 from tests.integration.sink.applying import PARTITIONS, HandFed, row_of
-from tests.integration.sink.commit_cut import CommitCut
 from tests.integration.sink.wait_topic import ENCODER, new_id, rows_of, tombstone, wait_record
 from tests.support.database import Database
-from tests.support.settings import with_postgres
-from tests.support.waiting import wait_until
 from tests.unit.processor.parts import HaltedClock
 from tests.unit.sink.batches import Row
 from wait_registry.errors import FencedError
@@ -32,7 +29,6 @@ IDS = 5
 BASE_MS = 1_800_000_000_000
 EXPIRES_MS = BASE_MS + 50
 DAY_MS = 86_400_000
-POSITIONS = "select partition, next_offset from sink_progress order by 1"
 
 # (which ID, what happens); a wait, or a tombstone by a processor or by the sweeper.
 events = st.lists(
@@ -138,11 +134,6 @@ def test_a_sink_whose_position_another_moved_changes_nothing(ours: Settings, sin
         assert zombie.applier.positions[TopicPartition("wait", 0)].next_offset == 0
 
 
-def test_a_batch_of_markers_alone_moves_the_position(ours: Settings, sink: HandFed, database: Database) -> None:
-    sink.feed([], ends={0: 17})
-    assert database.rows(ours, POSITIONS) == [(0, 17), (1, 0), (2, 0)]
-
-
 @pytest.mark.guarantee("P6.2")
 def test_a_batch_is_written_with_its_position_or_not_at_all(ours: Settings, sink: HandFed, database: Database) -> None:
     before = contents(database, ours)
@@ -174,31 +165,6 @@ def test_older_records_read_again_touch_no_newer_registration(ours: Settings, da
         for offset, record in enumerate(records):
             sink.feed([row_of(record, offset)])
             assert rows_of(database, ours) == expected
-
-
-@pytest.mark.parametrize("commit_arrives", [True, False])
-def test_after_a_commit_of_unknown_outcome_the_positions_count(
-    ours: Settings, database: Database, commit_arrives: bool
-) -> None:
-    resolved, open_one = new_id(), new_id()
-    first = [row_of(wait_record(resolved, 0), 0), row_of(wait_record(open_one, 0), 1)]
-    second = [row_of(tombstone(resolved, 0), 2), row_of(tombstone(new_id(), 0), 3)]
-    with CommitCut(database.url, commit_arrives=commit_arrives) as cut:
-        broken = HandFed(with_postgres(ours, cut.url))
-        broken.feed(first)
-        pid = broken.connection.info.backend_pid
-        cut.armed.set()
-        with pytest.raises(psycopg.OperationalError):
-            broken.feed(second)
-    session = "select 1 from pg_stat_activity where pid = %s"
-    wait_until(lambda: not database.rows(ours, session, pid), 60, "the end of the broken session")
-
-    with closing(HandFed(ours)) as again:
-        reached = again.applier.positions[TopicPartition("wait", 0)].next_offset
-        assert reached == (4 if commit_arrives else 2)
-        again.feed([each for each in second if each.offset >= reached])
-    assert rows_of(database, ours) == {open_one: (0, 1)}
-    assert database.rows(ours, "select wait_offset from late_outcome") == [(3,)]
 
 
 @pytest.mark.guarantee("P6.6")

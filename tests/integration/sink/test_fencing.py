@@ -6,13 +6,13 @@ import threading
 from contextlib import closing
 
 import pytest
-from confluent_kafka import Consumer
 
 from sink.advisory_lock import sink_lock_key, try_lock, wait_for_lock
 from sink.connect_group import require_no_second_sink
 from tests.conftest import SettingsFactory
 from tests.integration.sink.conftest import SinkScenarioFactory
 from tests.integration.sink.wait_topic import new_id, tombstone, wait_record
+from tests.support.kafka_io import group_member
 from tests.support.naming import Names
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
@@ -72,9 +72,7 @@ def test_a_recreated_wait_topic_stops_the_sink_at_once_and_at_its_start(sink_sce
 @pytest.mark.guarantee("P3.8")
 def test_no_sink_runs_while_a_connect_sink_reads_its_topic(sink_scenario: SinkScenarioFactory, names: Names) -> None:
     at = sink_scenario({"sink.connect_group": names("group")})
-    config = {"bootstrap.servers": at.topics.bootstrap, "group.id": at.settings.sink.connect_group}
-    with closing(Consumer(config)) as task:
-        task.subscribe([at.log.name])
+    with closing(group_member(at.topics.bootstrap, at.settings.sink.connect_group, [at.log.name], "classic")) as task:
         wait_until(lambda: task.poll(0.1) or task.assignment(), what="a task in the sink's group")
         refused = at.start_sink(at.settings, once=True).wait_ended()
         assert isinstance(refused, FencedError)
@@ -84,13 +82,6 @@ def test_no_sink_runs_while_a_connect_sink_reads_its_topic(sink_scenario: SinkSc
 
 def test_a_group_of_that_name_may_read_another_registrys_topic(topics: Topics, names: Names) -> None:
     kafka, group = KafkaSettings(bootstrap_servers=topics.bootstrap), names("group")
-    with closing(Consumer({"bootstrap.servers": topics.bootstrap, "group.id": group})) as task:
-        task.subscribe([topics.create(names("elsewhere"), 1)])
+    with closing(group_member(topics.bootstrap, group, [topics.create(names("elsewhere"), 1)], "classic")) as task:
         wait_until(lambda: task.poll(0.1) or task.assignment(), what="a task in the group")
         require_no_second_sink(admin(kafka), kafka, group, names("wait"))
-
-
-def test_if_the_group_cannot_be_seen_a_warning_says_that_sink_kind_counts(caplog: pytest.LogCaptureFixture) -> None:
-    kafka = KafkaSettings(bootstrap_servers="127.0.0.1:9", request_timeout_s=1)
-    require_no_second_sink(admin(kafka), kafka, "group", "wait")
-    assert "only sink.kind counts" in caplog.text

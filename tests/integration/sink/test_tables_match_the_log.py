@@ -91,6 +91,7 @@ def legacy_record(wait_id: str) -> Outgoing:
     return Outgoing(key=wait_id.encode(), value=b"older", headers=encoded, partition=0)
 
 
+@pytest.mark.guarantee("P1.12")
 def test_bytes_come_through_unchanged_and_undecodable_records_are_kept(sink_scenario: SinkScenarioFactory) -> None:
     at, ids = sink_scenario(), {name: new_id() for name in (*VALUES, "older", "good then bad")}
     at.log.write(

@@ -16,6 +16,7 @@ from sweeper.tail_reader import OpenTransaction
 from sweeper.wait_topic import WaitTopic
 from wait_registry.errors import ConfigurationError, FencedError, PermanentError, TransientError
 from wait_registry.kafka.cluster import TopicIdentity
+from wait_registry.postgres.connection import PostgresRefused
 from wait_registry.settings.root import Settings
 from wait_registry.settings.runtime import TelemetrySettings
 
@@ -31,6 +32,7 @@ ON = TelemetrySettings(traces=True, traces_endpoint="http://127.0.0.1:1/v1/trace
         (PositionOvertaken("old"), Skip.POSITION_TOO_OLD),
         (TransientError("away"), Skip.UNAVAILABLE),
         (psycopg.OperationalError("away"), Skip.UNAVAILABLE),
+        (PostgresRefused("no such database"), Skip.UNAVAILABLE),  # the driver, which has sent the task, was let in
         (psycopg.errors.ReadOnlySqlTransaction("standby"), Skip.UNAVAILABLE),
         (ConfigurationError("no permission"), Skip.REFUSED),
         (PermanentError("refused"), Skip.FAILED),
