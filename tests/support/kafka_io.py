@@ -127,13 +127,13 @@ def _send(producer: Producer, topic: str, record: Outgoing, delivered: object) -
             return
 
 
-def group_member(bootstrap: str, group: str, topics: Iterable[str]) -> Consumer:
+def group_member(bootstrap: str, group: str, topics: Iterable[str], protocol: str = "consumer") -> Consumer:
     """Return a consumer that has subscribed and commits nothing; the caller closes it."""
     member = Consumer(
         {
             "bootstrap.servers": bootstrap,
             "group.id": group,
-            "group.protocol": "consumer",
+            "group.protocol": protocol,
             "enable.auto.commit": False,
         }
     )

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, OffsetSpec
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewPartitions,
+    NewTopic,
+    OffsetSpec,
+)
 
 from tests.support.kafka_io import Isolation, Outgoing, ReadRecord, produce, read_all
 from tests.support.waiting import PATIENCE_S, wait_until
@@ -41,6 +49,11 @@ class Topics:
         for name in settings.processor.topics:
             if name not in existing:
                 self.create(name, input_partitions)
+
+    def grow(self, name: str, partitions: int) -> None:
+        """Add partitions to a topic, up to this number, and wait until the broker knows them."""
+        self.admin.create_partitions([NewPartitions(name, partitions)])[name].result(PATIENCE_S)
+        wait_until(lambda: self._leaders(name) == partitions, what=f"the new partitions of {name}")
 
     def delete_at_end(self, *names: str) -> None:
         """Delete these topics when the test ends, even if another process made them."""

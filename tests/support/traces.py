@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+import pytest
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
@@ -34,6 +35,14 @@ class Traced:
     def close(self) -> None:
         """Stop it, so that log lines carry no ids any more."""
         self.tracer.stop()
+
+
+@pytest.fixture
+def traced() -> Iterator[Traced]:
+    """Spans of one test."""
+    own = Traced()
+    yield own
+    own.close()
 
 
 def id_of(span: ReadableSpan) -> int:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import psutil
 import pytest
-from confluent_kafka import Consumer
 
+from tests.support.kafka_io import group_member
 from tests.support.naming import Names
 from tests.support.tcp_proxy import Fate, KafkaProxy
 from tests.support.topics import Topics
@@ -38,9 +38,7 @@ def _asking() -> list[psutil.Process]:
 def test_members_and_their_partitions_are_returned(topics: Topics, names: Names, protocol: str) -> None:
     topic, group = names("described"), names("group")
     topics.create(topic, 2)
-    member = Consumer({"bootstrap.servers": topics.bootstrap, "group.id": group, "group.protocol": protocol})
-    with closing(member):
-        member.subscribe([topic])
+    with closing(group_member(topics.bootstrap, group, [topic], protocol)) as member:
         wait_until(lambda: member.poll(0.1) is None and member.assignment(), 60, "its partitions")
         own, both = member.memberid(), frozenset({(topic, 0), (topic, 1)})
         described: Callable[[], GroupDescription] = lambda: describe_group(  # noqa: E731

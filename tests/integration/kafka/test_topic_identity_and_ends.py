@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import NewPartitions
 
 from tests.support.kafka_io import Outgoing
 from tests.support.naming import Names
@@ -51,10 +50,8 @@ def test_a_topic_keeps_its_identity(cluster: KafkaSettings, topics: Topics, name
 def test_a_topic_that_grew_is_not_the_same(cluster: KafkaSettings, topics: Topics, names: Names) -> None:
     topic = topics.create(names("a"), 1)
     before = describe_topic(admin(cluster), topic)
-    topics.admin.create_partitions([NewPartitions(topic, 2)])[topic].result(30)
-    client = admin(cluster)
-    wait_until(lambda: describe_topic(client, topic) != before, what="the new partition")
-    now = describe_topic(client, topic)
+    topics.grow(topic, 2)
+    now = describe_topic(admin(cluster), topic)
     assert identity_changed(before, now) == f"topic {topic} had 1 partitions and has 2 now"
     with pytest.raises(ConfigurationError, match=r"used with 1 partitions, but wait.partitions is now 2.*back to 1"):
         require_same_identity(before, now)
@@ -66,8 +63,7 @@ def test_partitions_added_to_the_wait_topic_must_stay_empty(
 ) -> None:
     topic, client = topics.create(names("a"), 2), admin(cluster)
     before = describe_wait_topic(client, topic, 2)
-    topics.admin.create_partitions([NewPartitions(topic, 4)])[topic].result(30)
-    wait_until(lambda: describe_topic(client, topic).partitions == 4, what="the new partitions")
+    topics.grow(topic, 4)
 
     assert describe_wait_topic(client, topic, 2) == before
     require_same_wait_topic(client, before)

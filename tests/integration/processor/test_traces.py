@@ -27,13 +27,6 @@ PARENT = 0xB7AD6B7169203331
 SECRET = b"card no. 4711"  # no random ID contains it
 
 
-@pytest.fixture
-def traced() -> Iterator[Traced]:
-    own = Traced()
-    yield own
-    own.close()
-
-
 def published(value: bytes) -> Outgoing:
     return Outgoing(value, b"card-" + SECRET, (("card", SECRET), traceparent(TRACES[value], PARENT)))
 

@@ -9,14 +9,19 @@ from sink.apply.dead_letter_writer import DeadLetterWriter
 from sink.apply.wait_writer import WaitWriter
 from sink.position import LogEnds, Position, TopicPartition
 from sink.progress import Connection, begin_progress, postgres_now, read_progress
+from tests.integration.sink.wait_topic import new_id
 from tests.support.kafka_io import Outgoing
 from tests.unit.sink.batches import Row, batch_of
 from wait_registry.clock import Clock
 from wait_registry.kafka.cluster import TopicIdentity
 from wait_registry.postgres.connection import connect
+from wait_registry.records.dead_letter import Failure, Reason, dead_letter_headers
+from wait_registry.records.lineage import Lineage
+from wait_registry.records.original import Original
 from wait_registry.settings.root import Settings
 
 PARTITIONS = 3
+ORIGINAL = Original("orders", 0, 7, 1_700_000_000_000, "create", b"k", b"body", ())
 
 
 class HandFed:
@@ -72,3 +77,12 @@ def now_ms() -> int:
 def row_of(record: Outgoing, offset: int) -> Row:
     """Return a record as a batch has it, once it was written at this offset."""
     return Row(record.key, record.value, record.partition or 0, offset, now_ms(), tuple(record.headers))
+
+
+def letter(topic: str, offset: int, body: bytes, wait_id: str = "", reason: Reason = Reason.EXPIRED) -> Row:
+    """Return a dead letter as a batch has it."""
+    lineage = Lineage.of(
+        ORIGINAL, wait_id=wait_id or new_id(), wait_partition=0, wait_offset=1, group="g", instance="i", delivery=1
+    )
+    headers = dead_letter_headers((), lineage, Failure(reason, "Error", "message", None, now_ms()))
+    return Row(b"k", body, 0, offset, now_ms(), tuple(headers), topic)

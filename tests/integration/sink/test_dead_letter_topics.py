@@ -10,27 +10,14 @@ import pytest
 from sink.progress import read_progress
 from sink.read.start_positions import dead_letter_start
 from tests.conftest import SettingsFactory
-from tests.integration.sink.applying import PARTITIONS, HandFed, now_ms
+from tests.integration.sink.applying import PARTITIONS, HandFed, letter, now_ms
 from tests.integration.sink.conftest import SinkScenarioFactory
 from tests.integration.sink.wait_topic import new_id
 from tests.support.database import Database
 from tests.support.kafka_io import Outgoing, produce
 from tests.unit.sink.batches import Row
 from wait_registry.kafka.clients import admin
-from wait_registry.records.dead_letter import Failure, Reason, dead_letter_headers
-from wait_registry.records.lineage import Lineage
-from wait_registry.records.original import Original
 from wait_registry.records.tombstone import Outcome, tombstone_headers
-
-ORIGINAL = Original("orders", 0, 7, 1_700_000_000_000, "create", b"k", b"body", ())
-
-
-def letter(topic: str, offset: int, body: bytes, wait_id: str = "") -> Row:
-    lineage = Lineage.of(
-        ORIGINAL, wait_id=wait_id or new_id(), wait_partition=0, wait_offset=1, group="g", instance="i", delivery=1
-    )
-    headers = dead_letter_headers((), lineage, Failure(Reason.EXPIRED, None, None, None, now_ms()))
-    return Row(b"k", body, 0, offset, now_ms(), tuple(headers), topic)
 
 
 @pytest.mark.guarantee("P1.13")

@@ -16,18 +16,14 @@ from sink.apply.dead_letter_writer import DeadLetterWriter
 from sink.apply.wait_writer import WaitWriter
 from sink.progress import Connection
 from tests.conftest import SettingsFactory
-from tests.integration.sink.applying import HandFed, now_ms
+from tests.integration.sink.applying import ORIGINAL, HandFed, letter, now_ms
 from tests.integration.sink.wait_topic import ENCODER, new_id
 from tests.support.database import Database
 from tests.support.waiting import wait_until
 from tests.unit.sink.batches import Headers, Row, batch_of
-from wait_registry.records.dead_letter import Failure, Reason, dead_letter_headers
-from wait_registry.records.lineage import Lineage
-from wait_registry.records.original import Original
+from wait_registry.records.dead_letter import Reason
 from wait_registry.records.tombstone import Outcome, tombstone_headers
 from wait_registry.settings.root import Settings
-
-ORIGINAL = Original("orders", 0, 7, 1_700_000_000_000, "create", b"k", b"body", ())
 
 
 @dataclass
@@ -45,15 +41,12 @@ class Story:
         return self._row(None, tuple(tombstone_headers(outcome)))
 
     def dead_letter(self, reason: Reason) -> Row:
-        lineage = Lineage.of(
-            ORIGINAL, wait_id=self.wait_id, wait_partition=0, wait_offset=0, group="g", instance="i", delivery=1
-        )
-        failure = Failure(reason, "Error", "message", None, now_ms())
-        return self._row(b"body", tuple(dead_letter_headers((), lineage, failure)), key=b"k", topic="dlq")
-
-    def _row(self, value: bytes | None, headers: Headers, *, key: bytes = b"", topic: str = "wait") -> Row:
         self.at += 1
-        return Row(key or self.wait_id.encode(), value, 0, self.at, now_ms(), headers, topic)
+        return letter("dlq", self.at, b"body", self.wait_id, reason)
+
+    def _row(self, value: bytes | None, headers: Headers) -> Row:
+        self.at += 1
+        return Row(self.wait_id.encode(), value, 0, self.at, now_ms(), headers)
 
 
 @dataclass

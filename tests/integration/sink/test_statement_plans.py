@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -12,6 +12,7 @@ from sink.apply.dead_letter_writer import DeadLetterWriter
 from sink.apply.wait_writer import WaitWriter
 from sink.progress import QUERIES, Connection
 from tests.conftest import SettingsFactory
+from tests.integration.queries.plan import nodes_of
 from tests.integration.sink.wait_topic import new_id
 from tests.support.database import Database
 from tests.unit.sink.batches import Row, batch_of
@@ -58,25 +59,23 @@ WRITES = ("upsert_waits", "upsert_dead_letters")
 LOOKS = ("settle", "mark_by_tombstones", "mark_by_dead_letters")
 
 
-def scanned(plan: dict[str, Any]) -> set[str]:
-    """Return the tables that a plan reads from beginning to end, themselves or an index of theirs."""
-    kind = plan["Node Type"]
-    whole = kind == "Seq Scan" or (kind in {"Index Scan", "Index Only Scan"} and "Index Cond" not in plan)
-    own = {plan["Relation Name"]} if whole else set()
-    return own.union(*(scanned(part) for part in plan.get("Plans", [])))
+def is_whole(scan: dict[str, Any]) -> bool:
+    """Return whether a node reads its table, or an index of it, from beginning to end."""
+    kind = scan["Node Type"]
+    return kind == "Seq Scan" or (kind in {"Index Scan", "Index Only Scan"} and "Index Cond" not in scan)
 
 
 def read_whole(connection: Connection, statements: Sequence[str]) -> dict[str, set[str]]:
     """Return what statements read from beginning to end; others are skipped."""
-    read = {name: scanned(plan(connection, name)) & LARGE for name in statements}
-    return {name: tables for name, tables in read.items() if tables}
+    read = {name: {scan["Relation Name"] for scan in plan(connection, name) if is_whole(scan)} for name in statements}
+    return {name: tables & LARGE for name, tables in read.items() if tables & LARGE}
 
 
-def plan(connection: Connection, name: str) -> dict[str, Any]:
+def plan(connection: Connection, name: str) -> Iterator[dict[str, Any]]:
     """Return how Postgres would do a statement."""
     used = {"topic": "wait"} if "%(topic)s" in QUERIES[name] else None
     [[document]] = connection.execute(b"explain (format json) " + QUERIES[name].encode(), used).fetchall()
-    return dict(document[0]["Plan"])
+    return nodes_of(document[0]["Plan"])
 
 
 @pytest.mark.parametrize("absent", ["", ABSENT], ids=["few", "many-absent"])

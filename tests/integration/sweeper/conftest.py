@@ -11,6 +11,9 @@ from tests.conftest import SettingsFactory
 from tests.integration.sweeper.scenario import Scenario
 from tests.support.database import Database
 from tests.support.topics import Topics
+from tests.support.traces import traced
+
+__all__ = ["traced"]
 
 ScenarioFactory = Callable[..., Scenario]
 

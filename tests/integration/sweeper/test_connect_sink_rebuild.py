@@ -6,12 +6,12 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
-from confluent_kafka import Consumer
 
 from sink.read.start_positions import wait_start
 from sink.rebuild.tables import rebuild
 from tests.integration.sweeper.conftest import ScenarioFactory
 from tests.integration.sweeper.scenario import Scenario
+from tests.support.kafka_io import group_member
 from tests.support.waiting import wait_until
 from wait_registry.errors import ConfigurationError, FencedError
 from wait_registry.settings.root import Settings
@@ -41,9 +41,8 @@ def test_a_rebuild_makes_the_rows_those_of_the_log(scenario: ScenarioFactory, sp
     with at.database.connect(settings) as connection:
         connection.execute("delete from wait where wait_expiration_uuid = %s", (lost.wait_id,))
 
-    config = {"bootstrap.servers": settings.kafka.bootstrap_servers, "group.id": settings.sink.connect_group}
-    with closing(Consumer(config)) as task:
-        task.subscribe([settings.wait.topic])
+    group = settings.sink.connect_group
+    with closing(group_member(at.topics.bootstrap, group, [settings.wait.topic], "classic")) as task:
         wait_until(lambda: task.poll(0.1) or task.assignment(), what="a task in the sink's group")
         with pytest.raises(FencedError, match="has 1 members"):
             rebuild(settings, spark)

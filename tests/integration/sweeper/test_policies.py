@@ -55,7 +55,7 @@ def test_redelivery_to_the_origin_goes_to_its_very_partition(at: Scenario) -> No
 @pytest.mark.guarantee("P4.9")
 def test_a_row_too_large_for_its_dead_letter_topic_is_unsendable(at: Scenario) -> None:
     large, small = at.register([at.wait_record(1, value=b"x" * 40_000), at.wait_record(2)])
-    at.set_config(at.settings.dead_letter.topic, "max.message.bytes", "40000")
+    at.topics.configure(at.settings.dead_letter.topic, "max.message.bytes", "40000")
     at.show()
 
     result = at.sweep()
@@ -65,7 +65,7 @@ def test_a_row_too_large_for_its_dead_letter_topic_is_unsendable(at: Scenario) -
     assert at.dead_lettered_ids() == [small.wait_id]
 
     needed = result.named[0].reason.rpartition("=")[2]
-    at.set_config(at.settings.dead_letter.topic, "max.message.bytes", needed)
+    at.topics.configure(at.settings.dead_letter.topic, "max.message.bytes", needed)
     assert at.sweep().counts[RowOutcome.EXPORTED] == 1, "the command of the message fixes it"
     assert len(at.dead_letters()) == 2
 
@@ -109,7 +109,7 @@ def test_an_unreadable_row_is_unsendable(at: Scenario) -> None:
 
 
 def test_a_row_without_a_key_for_a_compacted_topic_is_unsendable(at: Scenario) -> None:
-    at.set_config(at.settings.dead_letter.topic, "cleanup.policy", "compact")
+    at.topics.configure(at.settings.dead_letter.topic, "cleanup.policy", "compact")
     bare, keyed = at.due([at.wait_record(1, key=None), at.wait_record(2)])
 
     result = at.sweep()
@@ -126,9 +126,9 @@ ROWS = 1_000
 def test_a_wait_topic_with_a_small_limit_takes_many_tombstones(scenario: ScenarioFactory) -> None:
     at = scenario({"wait.max_message_bytes": 10_000})
     # They came few at a time; here all come at once.
-    at.set_config(at.settings.wait.topic, "max.message.bytes", "1000000")
+    at.topics.configure(at.settings.wait.topic, "max.message.bytes", "1000000")
     registered = at.register([at.wait_record(number) for number in range(ROWS)])
-    at.set_config(at.settings.wait.topic, "max.message.bytes", "10000")
+    at.topics.configure(at.settings.wait.topic, "max.message.bytes", "10000")
     at.show()
 
     result = at.sweep()
@@ -159,7 +159,7 @@ def test_the_error_names_the_topic_and_the_next_sweep_exports_the_others(at: Sce
     with at.export(chunk_rows=1) as task:
         chunks = fence(task).snapshot().read_tail().chunks()
         next(chunks).export()  # the topic has been looked up
-        at.set_config(at.settings.dead_letter.topic, "max.message.bytes", "20000")
+        at.topics.configure(at.settings.dead_letter.topic, "max.message.bytes", "20000")
         with pytest.raises(
             PermanentError, match=f"exporting 1 rows of .* to {at.settings.dead_letter.topic}"
         ) as refused:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 
 from sweeper.due import QUERIES, find_due
 from sweeper.housekeeping import TABLES
+from tests.integration.queries.plan import nodes_of
 from tests.support.database import Database
 from tests.support.naming import Names
 from tests.support.settings import settings_against
@@ -64,13 +64,7 @@ def nodes(connection: psycopg.Connection[Any], query: str, parameters: dict[str,
     """Return all nodes of a query's plan."""
     row = connection.execute(f"explain (format json) {query}".encode(), parameters).fetchone()
     assert row is not None
-    plans = row[0] if isinstance(row[0], list) else json.loads(row[0])
-    pending, found = [plans[0]["Plan"]], []
-    while pending:
-        node = pending.pop()
-        found.append(node)
-        pending.extend(node.get("Plans", ()))
-    return found
+    return list(nodes_of(row[0][0]["Plan"]))
 
 
 def scans(plan: list[dict[str, Any]], table: str) -> set[tuple[str, str | None]]:

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import psutil
@@ -15,11 +12,11 @@ from sweeper.service import SweeperService
 from tests.conftest import SettingsFactory
 from tests.integration.sweeper.conftest import ScenarioFactory
 from tests.integration.sweeper.scenario import Scenario
+from tests.support.command import run_waitreg
 from tests.support.database import Database
 from tests.support.processes import Services
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
-from wait_registry.demo.environment import as_environment
 from wait_registry.errors import ConfigurationError
 from wait_registry.local.ports import free_ports
 
@@ -61,32 +58,22 @@ def test_a_sweeper_whose_jvm_dies_ends_loudly(scenario: ScenarioFactory, service
     assert "Spark's JVM has ended" in service.log.read_text()
 
 
-def once(at: Scenario) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(
-        [sys.executable, "-m", "wait_registry", "sweeper", "--once"],
-        env={**as_environment(at.settings), **{name: os.environ[name] for name in ("PATH", "PYTHONPATH")}},
-        capture_output=True,
-        timeout=90,
-        check=False,
-    )
-
-
-def test_a_single_sweep_prints_what_it_did(at: Scenario) -> None:
+def test_a_single_sweep_prints_what_it_did(at: Scenario, tmp_path: Path) -> None:
     at.due([at.wait_record(1, expires_in_ms=600_000)])
 
-    run = once(at)
-    assert run.returncode == 0, run.stderr.decode()
-    sweep = json.loads(run.stdout)
+    run = run_waitreg(tmp_path, "sweeper", "--once", settings=at.settings)
+    assert run.code == 0, run.errors
+    sweep = json.loads(run.output)
     assert (sweep["result"], sweep["due"]) == ("done", 0)
 
 
 @pytest.mark.guarantee("P8.15")
-def test_a_wait_topic_that_is_not_there_ends_the_process_with_2(at: Scenario) -> None:
+def test_a_wait_topic_that_is_not_there_ends_the_process_with_2(at: Scenario, tmp_path: Path) -> None:
     at.topics.delete(at.settings.wait.topic)
 
-    run = once(at)
-    assert run.returncode == 2
-    assert "waitreg topics create" in run.stderr.decode()
+    run = run_waitreg(tmp_path, "sweeper", "--once", settings=at.settings)
+    assert run.code == 2
+    assert "waitreg topics create" in run.errors
 
 
 def test_missing_topics_and_a_missing_schema_are_refused_before_spark(

@@ -21,17 +21,13 @@ TRACE, PARENT = 0x0AF7651916CD43DD8448EB211C80319C, 0xB7AD6B7169203331
 PARENTED = (("tenant", b"acme"), traceparent(TRACE, PARENT))
 
 
-def test_exports_are_spans_of_the_trace_of_their_record(at: Scenario) -> None:
+def test_exports_are_spans_of_the_trace_of_their_record(at: Scenario, traced: Traced) -> None:
     again = redelivery_topic(at.settings.processor.topics[0], at.settings.processor.group)
     at.topics.create(again)
     dead, redelivered = at.due(
         [at.wait_record(1, headers=PARENTED), at.wait_record(2, expiry_policy="redeliver", value=b"card 4711")]
     )
-    traced = Traced()
-    try:
-        sweep_partition(at.settings, at.topic(), 0, tracer=traced.tracer)
-    finally:
-        traced.close()
+    sweep_partition(at.settings, at.topic(), 0, tracer=traced.tracer)
 
     [letter], [delivery] = at.dead_letters(), at.topics.read(again)
     assert letter.headers[: len(PARENTED)] == PARENTED, "the dead letter names the trace as the record did"
@@ -52,20 +48,16 @@ def test_exports_are_spans_of_the_trace_of_their_record(at: Scenario) -> None:
 
 
 def test_a_tracer_that_fails_ends_no_export_and_its_chunks_are_counted(
-    scenario: ScenarioFactory, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    scenario: ScenarioFactory, traced: Traced, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     at = scenario({"sweeper.chunk_rows": 1})
     at.due(2)
-    traced = Traced()
 
     def fail(published: RecordPublished) -> None:
         raise RuntimeError(f"can't trace {published.headers}")
 
     monkeypatch.setattr(traced.tracer, "record_published", fail)
-    try:
-        result = sweep_partition(at.settings, at.topic(), 0, tracer=traced.tracer)
-    finally:
-        traced.close()
+    result = sweep_partition(at.settings, at.topic(), 0, tracer=traced.tracer)
     assert (result.counts[RowOutcome.EXPORTED], result.skip, len(at.dead_letters())) == (2, None, 2)
     assert "no traces of exported records: RuntimeError" in caplog.text
     assert "can't trace" not in caplog.text

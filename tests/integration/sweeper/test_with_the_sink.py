@@ -62,7 +62,7 @@ def test_a_sweep_ahead_of_the_sink_exports_what_the_log_leaves_open(
 def test_on_a_compacted_log_the_tables_are_exact(scenario: ScenarioFactory, spark: SparkSession) -> None:
     at = scenario({"sink.poll_interval_s": 0.1})
     for name, value in COMPACTED_SOON.items():
-        at.set_config(at.settings.wait.topic, name, value)
+        at.topics.configure(at.settings.wait.topic, name, value)
     resolved, renewed, expired, again = at.register([at.wait_record(n) for n in range(4)])
     at.resolve([resolved, again])
     (renewed,) = at.register([at.wait_record(1, expires_in_ms=LATER_MS, wait_id=renewed.wait_id)])
@@ -97,14 +97,14 @@ def test_unseen_compacted_tombstones_are_refused_until_a_rebuild(
     """Compaction removes tombstones while the sink is stopped."""
     at = scenario({"sink.poll_interval_s": 0.1, "wait.delete_retention_ms": SOON_MS})
     for name, value in {**COMPACTED_SOON, "delete.retention.ms": str(LATER_MS)}.items():
-        at.set_config(at.settings.wait.topic, name, value)
+        at.topics.configure(at.settings.wait.topic, name, value)
     resolved = at.register([at.wait_record(number) for number in range(3)])
     expired, standing = at.register([at.wait_record(3), at.wait_record(4, LATER_MS)])
     SinkService(at.settings, spark, once=True).run()
     assert sorted(wait_id for wait_id, _ in shown(at)) == ids((*resolved, expired, standing))
 
     at.resolve(resolved)
-    at.set_config(at.settings.wait.topic, "delete.retention.ms", str(SOON_MS))
+    at.topics.configure(at.settings.wait.topic, "delete.retention.ms", str(SOON_MS))
     wait_until(lambda: forgotten(at, resolved), 120, "the compaction of the tombstones", poll_s=0.5)
 
     with pytest.raises(PositionExpired):
@@ -113,7 +113,7 @@ def test_unseen_compacted_tombstones_are_refused_until_a_rebuild(
     assert (swept.counts, swept.skip) == ({}, Skip.POSITION_TOO_OLD), "three of the rows shown are resolved"
     assert "waitreg rebuild" in swept.reason
 
-    at.set_config(at.settings.wait.topic, "delete.retention.ms", str(LATER_MS))  # as long as a rebuild may take
+    at.topics.configure(at.settings.wait.topic, "delete.retention.ms", str(LATER_MS))  # as long as a rebuild may take
     assert sum(part.orphans for part in rebuild(at.settings, spark).partitions) == len(resolved)
     rebuilt = {wait_id for wait_id, _ in shown(at)}
     assert rebuilt >= {expired.wait_id, standing.wait_id}

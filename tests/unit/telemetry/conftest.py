@@ -2,16 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from tests.support.traces import traced
 
-import pytest
-
-from tests.support.traces import Traced
-
-
-@pytest.fixture
-def traced() -> Iterator[Traced]:
-    """Spans in memory."""
-    own = Traced()
-    yield own
-    own.close()
+__all__ = ["traced"]
